@@ -1,0 +1,48 @@
+# make demo   sets up an environment and runs Harmonium on its built-in collection
+# make test   sets up an environment and runs every test
+# make lint   ruff and mypy
+# make lock   renews constraints.txt, the set of versions that everything above installs
+
+VENV   ?= .venv
+PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 python; do \
+            $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
+BIN    := $(VENV)/bin
+PIP    := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
+
+.PHONY: demo test lint lock clean
+
+demo: $(VENV)/.installed
+	$(BIN)/harmonium demo
+
+test: $(VENV)/.installed-test
+	$(BIN)/python -m pytest -n auto
+
+lint: $(VENV)/.installed-test
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+lock:
+	rm -rf $(VENV)-lock
+	$(PYTHON) -m venv $(VENV)-lock
+	$(VENV)-lock/bin/python -m pip install --quiet --upgrade --upgrade-strategy eager '.[test]'
+	{ echo '# The versions that the tests passed with; written by "make lock".'; \
+	  $(VENV)-lock/bin/python -m pip freeze --exclude harmonium | grep -v '^harmonium'; } > constraints.txt
+	rm -rf $(VENV)-lock
+
+clean:
+	rm -rf $(VENV) demo
+
+$(VENV)/bin/python:
+	@test -n "$(PYTHON)" || { echo "Harmonium needs Python 3.11 or newer; none was found. Install one, or name it: make PYTHON=/path/to/python3 ..."; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.installed: $(VENV)/bin/python pyproject.toml constraints.txt
+	@echo "Installing Harmonium into $(VENV) (about a minute the first time) ..."
+	$(PIP) --editable .
+	@touch $@
+
+$(VENV)/.installed-test: $(VENV)/.installed
+	@echo "Installing the test tools into $(VENV) ..."
+	$(PIP) --editable '.[test]'
+	@touch $@

@@ -1,0 +1,25 @@
+"""Harmonium learns which tags people give to music, and tags the music nobody has tagged yet.
+
+The public names are loaded when first used, so that ``import harmonium`` stays fast.
+"""
+
+from importlib import import_module
+from typing import Any
+
+__version__ = "0.1.0"
+
+_PUBLIC = {
+    "DiscriminativeRBM": "harmonium.estimators",
+}
+
+__all__ = ["__version__", *_PUBLIC]  # noqa: PLE0604
+
+
+def __getattr__(name: str) -> Any:
+    if name in _PUBLIC:
+        return getattr(import_module(_PUBLIC[name]), name)
+    raise AttributeError(f"module 'harmonium' has no attribute '{name}'")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

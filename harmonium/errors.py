@@ -1,0 +1,37 @@
+"""Everything Harmonium raises or warns on purpose.
+
+    HarmoniumError
+    ├── DataError (ValueError)           input that cannot be used: a file, a column, a row, an array
+    ├── DatasetNotFoundError             a public dataset whose files are not where they were looked for
+    └── ModelFileError (ValueError)      a file that is not a model, is damaged, or comes from a newer version
+
+    HarmoniumWarning (UserWarning)
+    └── DataWarning                      input that was used, but not all of it
+
+Each message names what was wrong, the value received, and a way out. The command line prints the
+message alone, without a traceback.
+"""
+
+
+class HarmoniumError(Exception):
+    """Base of every error that Harmonium raises on purpose."""
+
+
+class DataError(HarmoniumError, ValueError):
+    """Input that cannot be used."""
+
+
+class DatasetNotFoundError(HarmoniumError):
+    """A public dataset whose files are not where they were looked for."""
+
+
+class ModelFileError(HarmoniumError, ValueError):
+    """A file that is not a model, is damaged, or comes from a newer version."""
+
+
+class HarmoniumWarning(UserWarning):
+    """Base of every warning that Harmonium gives on purpose."""
+
+
+class DataWarning(HarmoniumWarning):
+    """Input that was used, but not all of it."""

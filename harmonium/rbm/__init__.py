@@ -1,0 +1,1 @@
+"""The conditional RBM in pure JAX: energy, inference, gradients, training. No I/O, no state."""
