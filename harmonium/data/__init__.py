@@ -1,1 +1,7 @@
 """Triples of (user, item, tag), the labels made from them, and the datasets that hold them."""
+
+from harmonium.data.counts import TagCounts
+from harmonium.data.normalise import normalise_tag
+from harmonium.data.triples import Triples
+
+__all__ = ["TagCounts", "Triples", "normalise_tag"]
