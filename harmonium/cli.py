@@ -8,6 +8,7 @@ import typer
 from rich.console import Console
 
 from harmonium import __version__
+from harmonium.commands import data
 from harmonium.errors import HarmoniumError, HarmoniumWarning
 
 app = typer.Typer(
@@ -17,6 +18,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     help="Learns which tags people give to music, and tags the music nobody has tagged yet.",
 )
+app.add_typer(data.app, name="data")
 
 out = Console()
 err = Console(stderr=True)
@@ -32,7 +34,9 @@ def _print_version(wanted: bool) -> None:
 def options(
     version: Annotated[
         bool,
-        typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version."),
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Print the version."
+        ),
     ] = False,
 ) -> None:
     """Options before the command."""

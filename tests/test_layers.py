@@ -19,7 +19,8 @@ ALLOWED = {
     "collection": {"data", "audio", "estimators", "evaluation"},
     "demo": {"data", "audio", "estimators", "evaluation"},
     "web": {"collection"},
-    "cli": {"data", "audio", "experiments", "collection", "web", "estimators", "demo"},
+    "commands": {"data", "audio", "experiments", "collection", "web", "estimators", "demo"},
+    "cli": {"commands", "data", "audio", "experiments", "collection", "web", "estimators", "demo"},
 }
 
 # A third-party package may be imported only in these layers.

@@ -1,0 +1,1 @@
+"""The groups of commands under `harmonium`, one module each."""

@@ -1,0 +1,262 @@
+"""`harmonium data`: which public datasets there are, what is in them, and fetching the paper's."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console, Group
+from rich.markup import escape
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+if TYPE_CHECKING:
+    from harmonium.data.datasets import DatasetInfo
+
+app = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    help="List, describe and fetch the public datasets that Harmonium reads.",
+)
+
+Folder = Annotated[
+    Path | None,
+    typer.Option(
+        "--folder",
+        "-f",
+        metavar="DIR",
+        show_default=False,
+        help="The data folder, with one subfolder per dataset. By default the one that "
+        "HARMONIUM_DATA names, then ~/.local/share/harmonium.",
+    ),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
+
+
+@app.command("list")
+def list_datasets(folder: Folder = None, as_json: AsJson = False) -> None:
+    """List the public datasets, and say which of them are on this machine.
+
+    [dim]Example:[/dim]  HARMONIUM_DATA=~/datasets harmonium data list
+    """
+    from harmonium.data import datasets
+
+    found = {
+        name: datasets.is_found(datasets.info(name), folder) for name in datasets.names(folder)
+    }
+    infos = [datasets.info(name) for name in found]
+    if as_json:
+        _print_json([_listed(info, found[info.name]) for info in infos])
+        return
+    roots = datasets.data_folders(folder)
+    console = Console()
+    console.print(_list_table(infos, found, roots, with_titles=console.width >= 110))
+    console.print()
+    console.print(Text("Searched: " + ", ".join(_short(root) for root in roots), style="dim"))
+    if not all(found.values()):
+        missing = next(name for name, path in found.items() if path is None)
+        console.print(
+            Text(f"How to get one that is not found: harmonium data show {missing}", style="dim")
+        )
+
+
+@app.command("show")
+def show_dataset(
+    name: Annotated[str, typer.Argument(help="A name from 'harmonium data list', or mulan:NAME.")],
+    folder: Folder = None,
+    tags: Annotated[int, typer.Option("--tags", "-t", min=0, help="How many tags to list.")] = 10,
+    as_json: AsJson = False,
+) -> None:
+    """Read a dataset and show its sizes, tags, labels, groups and terms.
+
+    [dim]Example:[/dim]  harmonium data show majorminer --tags 20
+    """
+    from harmonium.data import datasets
+    from harmonium.data.datasets.summary import describe
+
+    facts = describe(datasets.load(name, folder), n_tags=tags)
+    path = datasets.is_found(datasets.info(name), folder)
+    if as_json:
+        _print_json({**facts, "folder": str(path)})
+        return
+    console = Console()
+    console.print(_description(facts, path))
+
+
+@app.command("fetch")
+def fetch_dataset(
+    name: Annotated[str, typer.Argument(help="mturk or majmin.")],
+    folder: Folder = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="Fetch files again that are there.")
+    ] = False,
+    url: Annotated[
+        str | None,
+        typer.Option(
+            "--url",
+            envvar="HARMONIUM_FETCH_URL",
+            show_default=False,
+            help="A mirror: the address of the folder that has mturk/ and majmin/ in it.",
+        ),
+    ] = None,
+) -> None:
+    """Download the paper's own MTurk or MajorMiner files into the data folder.
+
+    [dim]Example:[/dim]  harmonium data fetch mturk
+    """
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+
+    from harmonium.data.datasets.fetch import fetch
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        DownloadColumn(),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True)) as bars:
+        tasks: dict[str, Any] = {}
+
+        def progress(file: str, received: int, total: int | None) -> None:
+            if file not in tasks:
+                tasks[file] = bars.add_task(file, total=total)
+            bars.update(tasks[file], completed=received)
+
+        paths = fetch(name, folder, url=url, force=force, progress=progress)
+    what = f"{len(tasks)} files fetched" if tasks else "Already there"
+    print(f"{what}: {paths[0].parent}")
+    print(f"Next: harmonium data show {name}")
+
+
+def _print_json(value: object) -> None:
+    print(json.dumps(value, indent=2, ensure_ascii=False))
+
+
+def _listed(info: DatasetInfo, path: Path | None) -> dict[str, Any]:
+    """A dataset of the list as JSON values."""
+    return {
+        "name": info.name,
+        "title": info.title,
+        "items": info.items,
+        "tags": info.tags,
+        "features": info.features,
+        "triples": info.triples,
+        "audio": info.audio,
+        "folder": None if path is None else str(path),
+    }
+
+
+def _list_table(
+    infos: list[DatasetInfo],
+    found: dict[str, Path | None],
+    roots: list[Path],
+    *,
+    with_titles: bool,
+) -> Table:
+    table = Table(
+        box=None, header_style="bold", pad_edge=False, padding=(0, 2, 0, 0), expand=with_titles
+    )
+    table.add_column("Name", style="cyan", no_wrap=True)
+    for heading in ("Items", "Tags", "Features", "Triples"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    table.add_column("Audio", no_wrap=True)
+    table.add_column("Found in", overflow="fold")
+    if with_titles:
+        table.add_column("What it is", style="dim", no_wrap=True, ratio=1)
+    for info in infos:
+        path = found[info.name]
+        table.add_row(
+            info.name,
+            *(_number(value) for value in (info.items, info.tags, info.features)),
+            _number(info.triples) if info.triples else Text("counts", style="dim"),
+            "yes" if info.audio else Text("no", style="dim"),
+            Text("not found", style="yellow") if path is None else _below(path, roots),
+            *([info.title] if with_titles else []),
+        )
+    return table
+
+
+def _description(facts: dict[str, Any], path: Path | None) -> Group:
+    """The page that `data show` prints."""
+    return Group(
+        Text.assemble((facts["name"], "bold cyan"), "  ", (facts["title"], "bold")),
+        Padding(Text(facts["summary"]), (0, 0, 1, 0)),
+        _facts_table(facts),
+        *([Padding(_tags_table(facts), (1, 0, 0, 0))] if facts["top_tags"] else []),
+        Padding(_terms_table(facts, path), (1, 0, 0, 0)),
+    )
+
+
+def _facts_table(facts: dict[str, Any]) -> Table:
+    rows = {
+        "Items": _number(facts["items"]),
+        "Tags": _number(facts["tags"]),
+        "Features": _number(facts["features"]),
+        "Triples": facts["triples"] and f"{facts['triples']:,} by {facts['users']:,} users",
+        "Listeners": facts["listeners_per_item"]
+        and "{} to {} per item".format(*facts["listeners_per_item"]),
+        "Groups": ", ".join(f"{facts[key]:,} {key}" for key in ("tracks", "artists") if facts[key]),
+        "Splits": ", ".join(f"{name} {size:,}" for name, size in facts["splits"].items()),
+        "Audio": facts["audio_files"] and f"{facts['audio_files']:,} files",
+        "A tag is": facts["rule"],
+        "Labels": _shares(facts["labels"]),
+    }
+    return _pairs({key: value for key, value in rows.items() if value})
+
+
+def _terms_table(facts: dict[str, Any], path: Path | None) -> Table:
+    return _pairs(
+        {
+            "Cite": facts["citation"],
+            "Licence": facts["licence"],
+            "Homepage": facts["homepage"],
+            "Folder": "" if path is None else _short(path),
+        }
+    )
+
+
+def _tags_table(facts: dict[str, Any]) -> Table:
+    table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 2, 0, 0))
+    table.add_column("Tags with most positives", overflow="fold")
+    table.add_column("Items", justify="right", no_wrap=True)
+    table.add_column("Share", justify="right", no_wrap=True)
+    table.add_column("", no_wrap=True)
+    largest = max(tag["positive"] for tag in facts["top_tags"]) or 1
+    for tag in facts["top_tags"]:
+        bar = Text("━" * round(24 * tag["positive"] / largest), style="cyan")
+        share = tag["positive"] / facts["items"]
+        table.add_row(escape(tag["tag"]), f"{tag['positive']:,}", f"{share:.1%}", bar)
+    return table
+
+
+def _pairs(rows: dict[str, Any]) -> Table:
+    table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
+    table.add_column(style="bold", no_wrap=True, min_width=9)
+    table.add_column(overflow="fold")
+    for key, value in rows.items():
+        table.add_row(key, Text(str(value)))
+    return table
+
+
+def _shares(labels: dict[str, int]) -> str:
+    total = sum(labels.values()) or 1
+    return ", ".join(
+        f"{count / total:.2%} {kind}" if count else f"none {kind}" for kind, count in labels.items()
+    )
+
+
+def _number(value: int | None) -> str:
+    return "-" if value is None else f"{value:,}"
+
+
+def _below(path: Path, roots: list[Path]) -> str:
+    """The path as it is below the data folder, where it is in the first one."""
+    return str(path.relative_to(roots[0])) if path.is_relative_to(roots[0]) else _short(path)
+
+
+def _short(path: Path) -> str:
+    home = Path.home()
+    return f"~/{path.relative_to(home)}" if path.is_relative_to(home) else str(path)

@@ -1,0 +1,100 @@
+"""Public datasets: `load("majorminer")` reads one from the data folder; `names()` lists them.
+
+See docs/datasets.md for what each holds, where its files come from, and the options of its loader.
+"""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from harmonium.data.datasets import emotify, hetrec, majorminer, msd, mulan, paper
+from harmonium.data.datasets.base import Dataset, DatasetInfo, Labels
+from harmonium.data.datasets.locate import data_folders, is_found, locate, user_folder
+from harmonium.errors import DataError
+
+__all__ = [
+    "Dataset",
+    "DatasetInfo",
+    "Labels",
+    "data_folders",
+    "info",
+    "is_found",
+    "load",
+    "locate",
+    "names",
+    "user_folder",
+]
+
+_LOADERS: dict[str, tuple[DatasetInfo, Callable[..., Dataset]]] = {
+    "mturk": (paper.MTURK, paper.load_mturk),
+    "majmin": (paper.MAJMIN, paper.load_majmin),
+    "majorminer": (majorminer.INFO, majorminer.load),
+    "emotify": (emotify.INFO, emotify.load),
+    "hetrec": (hetrec.INFO, hetrec.load),
+    "hetrec-msd": (hetrec.JOINED, hetrec.load_joined),
+    "msd": (msd.INFO, msd.load),
+}
+
+
+def names(folder: str | Path | None = None) -> list[str]:
+    """The names that `load` takes: those known, and any other Mulan set in the data folder."""
+    known = [*_LOADERS, *(mulan.PREFIX + name for name in mulan.KNOWN)]
+    found = {
+        mulan.PREFIX + path.parent.name
+        for root in data_folders(folder)
+        for path in root.glob("mulan/*/*.xml")
+        if path.stem == path.parent.name
+    }
+    return known + sorted(found - set(known))
+
+
+def info(name: str) -> DatasetInfo:
+    """What is known of a dataset without reading it."""
+    return _find(name)[0]
+
+
+def load(name: str, folder: str | Path | None = None, **options: Any) -> Dataset:
+    """Read a public dataset.
+
+    Parameters
+    ----------
+    name : one of `names()`; "mulan:NAME" reads any set in Mulan's form
+    folder : the data folder, with one subfolder per dataset, or the dataset's own folder; by
+        default the folder that HARMONIUM_DATA names, then the per-user folder
+    options : the loader's own, see docs/datasets.md
+
+    Raises DatasetNotFoundError where files are missing, and DataError where one is malformed.
+
+    Examples
+    --------
+    >>> data = load("majorminer", features="all")      # doctest: +SKIP
+    >>> Y, tags = data.labels(n_tags=40)               # doctest: +SKIP
+    """
+    _, loader = _find(name)
+    known = [key for key in inspect.signature(loader).parameters if key not in ("folder", "name")]
+    for option in options:
+        if option not in known:
+            listed = ", ".join(known) or "none"
+            raise DataError(f"Dataset '{name}' has no option '{option}'. Its options: {listed}.")
+    return loader(folder, **options)
+
+
+def _find(name: str) -> tuple[DatasetInfo, Callable[..., Dataset]]:
+    if name in _LOADERS:
+        return _LOADERS[name]
+    if name.startswith(mulan.PREFIX) and len(name) > len(mulan.PREFIX):
+        which = name.removeprefix(mulan.PREFIX)
+        if Path(which).name == which:
+            return mulan.info(which), partial(mulan.load, which)
+    known = names()
+    near = difflib.get_close_matches(name, known, n=1)
+    hint = f" Did you mean '{near[0]}'?" if near else ""
+    raise DataError(
+        f"There is no dataset '{name}'.{hint} Known are {', '.join(known)}, and mulan:NAME for any "
+        "other set in Mulan's form."
+    )

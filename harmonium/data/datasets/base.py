@@ -1,0 +1,228 @@
+"""What every loader gives: a Dataset, and the DatasetInfo that is known without reading it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+import numpy as np
+import polars as pl
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from harmonium.data.coding import encode
+from harmonium.data.counts import TagCounts
+from harmonium.data.triples import Triples
+from harmonium.errors import DataError
+
+
+@dataclass(frozen=True, kw_only=True)
+class DatasetInfo:
+    """What is known of a dataset before its files are read.
+
+    Attributes
+    ----------
+    name : the name that `load` takes
+    title, summary : one line, and one to three sentences
+    files : subfolder of the data folder -> names of the files needed there; "a|b" is either
+    items, tags, features, triples : how many, as loaded with the default options; None where there
+        are none or where it depends on the set
+    audio : whether the dataset comes with sound
+    min_count : number of users from which a tag is positive
+    min_share : share of an item's listeners from which a tag is positive; where it is given,
+        `Dataset.labels` uses it instead of min_count
+    citation, licence, homepage : to be named by whoever uses the data
+    how_to_get : what to do when the files are missing
+    """
+
+    name: str
+    title: str
+    summary: str
+    files: Mapping[str, tuple[str, ...]]
+    items: int | None = None
+    tags: int | None = None
+    features: int | None = None
+    triples: int | None = None
+    audio: bool = False
+    min_count: int = 1
+    min_share: float | None = None
+    citation: str
+    licence: str
+    homepage: str
+    how_to_get: str
+
+
+class Labels(NamedTuple):
+    """Ternary labels, (n_items, n_tags) with 1, 0 and NaN for unknown, and the tags' names."""
+
+    values: NDArray[np.float32]
+    tags: pl.Series
+
+
+@dataclass(frozen=True, kw_only=True)
+class Dataset:
+    """Items with their tags and whatever else is known of them; row i is items[i] everywhere.
+
+    Attributes
+    ----------
+    info : DatasetInfo
+    items : pl.Series of str, (n,), the items' ids
+    counts : TagCounts, (n, n_tags)
+    features : array of float32, (n, D), or None; not scaled
+    feature_names : pl.Series of str, (D,), or None
+    triples : Triples whose items are these items, or None
+    tracks, artists : pl.Series of str, (n,), the track and the artist of each item, or None
+    audio : paths of sound files, n of them, or None
+    listeners : array of int32, (n,), how many people judged each item, or None
+    seen : pl.DataFrame of str with columns user and item: each pair in which the user judged the
+        item, with or without giving it a tag; None where only those who gave tags are known
+    splits : name of an official split -> row indices, ascending
+
+    Arrays are read-only: a dataset that is shared stays what the files say.
+    """
+
+    info: DatasetInfo
+    items: pl.Series
+    counts: TagCounts
+    features: NDArray[np.float32] | None = None
+    feature_names: pl.Series | None = None
+    triples: Triples | None = None
+    tracks: pl.Series | None = None
+    artists: pl.Series | None = None
+    audio: Sequence[Path] | None = None
+    listeners: NDArray[np.int32] | None = None
+    seen: pl.DataFrame | None = None
+    splits: Mapping[str, NDArray[np.intp]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        _check_rows(self)
+        for array in (self.features, self.listeners, *self.splits.values()):
+            if array is not None:
+                array.setflags(write=False)
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    @property
+    def name(self) -> str:
+        """The name under which it was loaded."""
+        return self.info.name
+
+    @property
+    def tags(self) -> pl.Series:
+        """The tags' names, (n_tags,)."""
+        return self.counts.tags
+
+    @property
+    def min_count(self) -> int:
+        """Number of users from which a tag is positive, unless `labels` is told otherwise."""
+        return self.info.min_count
+
+    @property
+    def min_share(self) -> float | None:
+        """Share of listeners from which a tag is positive, for datasets that count listeners."""
+        return self.info.min_share
+
+    @property
+    def citation(self) -> str:
+        """The publication to cite."""
+        return self.info.citation
+
+    @property
+    def licence(self) -> str:
+        """The terms of use."""
+        return self.info.licence
+
+    @property
+    def homepage(self) -> str:
+        """Where the dataset comes from."""
+        return self.info.homepage
+
+    def labels(
+        self,
+        n_tags: int | None = None,
+        *,
+        min_count: int | None = None,
+        min_share: float | None = None,
+    ) -> Labels:
+        """Labels of the n_tags most popular tags (by default of all tags, in their own order).
+
+        Parameters
+        ----------
+        n_tags : how many tags, those with the largest total count first
+        min_count : a tag is positive from so many users on, negative where nobody gave it, and
+            unknown (NaN) between
+        min_share : a tag is positive where at least this share of the item's listeners gave it,
+            and negative elsewhere: what one of forty listeners marked is hardly there. Only for
+            datasets that count listeners.
+
+        Without min_count and min_share, the dataset's own rule holds.
+        """
+        counts = self.counts if n_tags is None else self.counts.top(n_tags)
+        if min_count is not None and min_share is not None:
+            raise DataError("Give 'min_count' or 'min_share', not both.")
+        if min_count is None and min_share is None:
+            min_count, min_share = self.min_count, self.min_share
+        if min_share is not None:
+            return Labels(_share_labels(counts.matrix, self._listeners(), min_share), counts.tags)
+        assert min_count is not None
+        return Labels(counts.labels(min_count=min_count), counts.tags)
+
+    def groups(self, by: Literal["item", "track", "artist"] = "track") -> NDArray[np.int32]:
+        """A number for each item, (n,), the same for items of one track or of one artist."""
+        if by not in ("item", "track", "artist"):
+            raise DataError(f"'by' must be 'item', 'track' or 'artist', got {by!r}.")
+        names = {"item": self.items, "track": self.tracks, "artist": self.artists}
+        labels = names[by]
+        if labels is None:
+            known = ", ".join(repr(key) for key, value in names.items() if value is not None)
+            raise DataError(
+                f"Dataset '{self.name}' does not say which {by} an item belongs to. "
+                f"It can be grouped by {known}."
+            )
+        return encode(labels)[0]
+
+    def _listeners(self) -> NDArray[np.int32]:
+        if self.listeners is None:
+            raise DataError(
+                f"'min_share' needs the number of listeners of each item, which dataset "
+                f"'{self.name}' does not give. Use 'min_count'."
+            )
+        return self.listeners
+
+
+def _share_labels(
+    matrix: sp.csr_array, listeners: NDArray[np.int32], min_share: float
+) -> NDArray[np.float32]:
+    """1 where count / listeners >= min_share, 0 elsewhere, (n_items, n_tags)."""
+    if not 0 < min_share <= 1:
+        raise DataError(f"'min_share' must be above 0 and at most 1, got {min_share}.")
+    return (matrix.toarray() / listeners[:, None] >= min_share).astype(np.float32)
+
+
+def _check_rows(data: Dataset) -> None:
+    """Every part speaks of the same items in the same order."""
+    n = len(data.items)
+    where = f"Dataset '{data.name}'"
+    if data.items.n_unique() != n:
+        twice = data.items.filter(data.items.is_duplicated())[0]
+        raise DataError(f"{where}: item '{twice}' occurs more than once.")
+    if not data.counts.items.equals(data.items):
+        raise DataError(f"{where}: 'counts' has other items than 'items', or another order.")
+    if data.triples is not None and not data.triples.items.equals(data.items):
+        raise DataError(f"{where}: 'triples' has other items than 'items', or another order.")
+    for part in ("features", "tracks", "artists", "audio", "listeners"):
+        value = getattr(data, part)
+        if value is not None and len(value) != n:
+            raise DataError(f"{where}: '{part}' has {len(value)} rows for {n} items.")
+    if data.features is not None and (data.features.ndim, data.features.dtype) != (2, np.float32):
+        raise DataError(f"{where}: 'features' must be a float32 matrix.")
+    if data.feature_names is not None and (
+        data.features is None or len(data.feature_names) != data.features.shape[1]
+    ):
+        raise DataError(f"{where}: 'feature_names' must name each column of 'features'.")
+    for split, rows in data.splits.items():
+        if len(rows) and not 0 <= rows.min() <= rows.max() < n:
+            raise DataError(f"{where}: split '{split}' has row numbers outside 0..{n - 1}.")

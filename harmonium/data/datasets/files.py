@@ -1,0 +1,154 @@
+"""Reading the tables and arrays of the public datasets; a fault is told with its file and line."""
+
+import csv
+import zipfile
+import zlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from harmonium.errors import DataError
+
+
+def fault(path: Path, line: int | None, problem: str) -> DataError:
+    """The error for a malformed file: where it is, and what is wrong there."""
+    return DataError(f"{path}{'' if line is None else f', line {line}'}: {problem}")
+
+
+def read_text(path: Path, *, encoding: str = "utf-8") -> str:
+    """The file's text; bytes that are not in the encoding are an error with the line."""
+    raw = path.read_bytes()
+    try:
+        return raw.decode(encoding).removeprefix("\ufeff")
+    except UnicodeDecodeError as error:
+        line = raw.count(b"\n", 0, error.start) + 1
+        raise fault(path, line, f"byte 0x{raw[error.start]:02x} is not {encoding} text.") from None
+
+
+def read_table(
+    path: Path,
+    columns: Sequence[str],
+    *,
+    header: bool,
+    separator: str = "\t",
+    encoding: str = "utf-8",
+) -> pl.DataFrame:
+    """A table of strings with these columns, and the column "line" with each row's line number.
+
+    Parameters
+    ----------
+    header : whether the first line must hold the names of the columns
+    separator : "\\t" (fields as they stand) or "," (fields may be in double quotes)
+
+    Blank lines are skipped.
+    """
+    lines = read_text(path, encoding=encoding).replace("\r\n", "\n").split("\n")
+    if separator == "\t":
+        reader = csv.reader(lines, delimiter=separator, quoting=csv.QUOTE_NONE)
+    else:
+        reader = csv.reader(lines, delimiter=separator)
+    try:
+        if header:
+            _check_header(path, next(reader), columns)
+        rows = _rows(path, reader, columns)
+    except csv.Error as error:
+        raise fault(path, reader.line_num, f"it cannot be read as a table: {error}.") from None
+    if not rows:
+        raise fault(path, None, "there are no rows in it.")
+    schema = {**dict.fromkeys(columns, pl.String), "line": pl.Int64}
+    return pl.DataFrame(rows, schema=schema, orient="row")
+
+
+def _check_header(path: Path, names: list[str], columns: Sequence[str]) -> None:
+    if [name.strip() for name in names] != list(columns):
+        wanted = ", ".join(columns)
+        raise fault(path, 1, f"the columns must be {wanted}; got {', '.join(names) or 'none'}.")
+
+
+def _rows(path: Path, reader: Any, columns: Sequence[str]) -> list[tuple[str | int, ...]]:
+    """The fields of each line that is not blank, and the line's number."""
+    rows: list[tuple[str | int, ...]] = []
+    for row in reader:
+        if len(row) == len(columns):
+            rows.append((*row, reader.line_num))
+        elif "".join(row).strip():
+            problem = f"{len(row)} fields where there should be {len(columns)}"
+            raise fault(path, reader.line_num, f"{problem} ({', '.join(columns)}).")
+    return rows
+
+
+def whole_numbers(
+    path: Path, table: pl.DataFrame, column: str, *, low: int = 0, high: int | None = None
+) -> NDArray[np.int64]:
+    """A column as whole numbers from low to high, (n,)."""
+    numbers = table[column].str.strip_chars().cast(pl.Int64, strict=False)
+    wrong = numbers.is_null() | (numbers < low)
+    if high is not None:
+        wrong |= numbers > high
+    if wrong.any():
+        row = wrong.arg_max() or 0
+        limit = f"from {low} up" if high is None else f"from {low} to {high}"
+        raise fault(
+            path,
+            table["line"][row],
+            f"{column} must be a whole number {limit}, got '{table[column][row]}'.",
+        )
+    return numbers.to_numpy()
+
+
+def not_empty(path: Path, table: pl.DataFrame, column: str) -> pl.Series:
+    """A column without surrounding space, (n,), none of it empty."""
+    values = table[column].str.strip_chars()
+    empty = values == ""
+    if empty.any():
+        raise fault(path, table["line"][empty.arg_max() or 0], f"{column} is empty.")
+    return values
+
+
+def read_arrays(
+    path: Path, rows: Sequence[str], others: Sequence[str] = ()
+) -> dict[str, NDArray[Any]]:
+    """The named arrays of an .npz file, of which those in rows must be equally long."""
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            for name in (*rows, *others):
+                if name not in archive.files:
+                    held = ", ".join(archive.files)
+                    raise fault(path, None, f"there is no array '{name}' in it, only {held}.")
+            arrays = {name: archive[name] for name in (*rows, *others)}
+    except DataError:
+        raise
+    except (zipfile.BadZipFile, zlib.error, ValueError, EOFError, OSError, AttributeError) as error:
+        problem = f"it is not a complete .npz file ({error}). Copy it again."
+        raise fault(path, None, problem) from None
+    first, n = rows[0], len(arrays[rows[0]])
+    for name in rows[1:]:
+        if len(arrays[name]) != n:
+            problem = f"'{name}' has {len(arrays[name])} rows where '{first}' has {n}."
+            raise fault(path, None, problem)
+    return arrays
+
+
+def feature_matrix(path: Path, values: NDArray[Any], n_columns: int) -> NDArray[np.float32]:
+    """A matrix of finite float32 with so many columns, (n, n_columns)."""
+    if values.ndim != 2 or values.shape[1] != n_columns or values.dtype.kind not in "fiu":
+        raise fault(
+            path,
+            None,
+            f"the features must be a matrix of numbers with {n_columns} columns, "
+            f"got {values.dtype} of shape {values.shape}.",
+        )
+    matrix = np.ascontiguousarray(values, dtype=np.float32)
+    if not np.isfinite(matrix).all():
+        row, column = np.argwhere(~np.isfinite(matrix))[0]
+        raise fault(path, None, f"row {row}, column {column} of the features is not finite.")
+    return matrix
+
+
+def strings(values: NDArray[Any]) -> pl.Series:
+    """An array of text as a series, (n,)."""
+    return pl.Series(values.tolist(), dtype=pl.String)

@@ -1,0 +1,204 @@
+"""HetRec Last.fm: who gave which tag to which artist; and its join with the MSD subset."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from harmonium.data.datasets import msd
+from harmonium.data.datasets.base import Dataset, DatasetInfo
+from harmonium.data.datasets.files import fault, not_empty, read_table, whole_numbers
+from harmonium.data.datasets.locate import locate
+from harmonium.data.triples import Triples
+
+TAGGINGS = "user_taggedartists.dat"
+# The published file may have been cut in two, each part with the header.
+SECOND_PART = "user_taggedartists_2.dat"
+JOIN = "artist_to_msd_tracks.tsv"
+_CITATION = (
+    "Cantador, Brusilovsky, Kuflik (2011), 2nd Workshop on Information Heterogeneity and Fusion in "
+    "Recommender Systems (HetRec 2011), Proc. RecSys 2011"
+)
+
+INFO = DatasetInfo(
+    name="hetrec",
+    title="HetRec 2011 Last.fm: users' tags of artists",
+    summary="True (user, artist, tag) triples from Last.fm. The items are artists; there are no "
+    "features. A tag is positive from two users on, unknown with one.",
+    files={"hetrec-lastfm": (TAGGINGS, "tags.dat", "artists.dat")},
+    items=12523,
+    tags=9749,
+    triples=186478,
+    min_count=2,
+    citation=_CITATION + ". Also name Last.fm, www.last.fm.",
+    licence="Non-commercial use.",
+    homepage="https://grouplens.org/datasets/hetrec-2011/",
+    how_to_get="Unpack hetrec2011-lastfm-2k.zip from its homepage into a folder hetrec-lastfm.",
+)
+
+JOINED = DatasetInfo(
+    name="hetrec-msd",
+    title="HetRec Last.fm tags on tracks of the Million Song Subset",
+    summary="The tracks of the Million Song Subset whose artists have tags in HetRec, with the "
+    "features of the one and the triples of the other: a track carries its artist's tags, so keep "
+    "an artist's tracks in one fold. Spellings of an artist that share tracks are one artist.",
+    files={
+        "hetrec-lastfm": (TAGGINGS, "tags.dat", JOIN),
+        "msd-subset": ("features.npz",),
+    },
+    items=3203,
+    tags=3792,
+    features=187,
+    triples=191173,
+    min_count=2,
+    citation=f"{_CITATION}; {msd.INFO.citation}. Also name Last.fm, www.last.fm.",
+    licence="Non-commercial use; the features under the Echo Nest's terms.",
+    homepage=INFO.homepage,
+    how_to_get=INFO.how_to_get
+    + f" {JOIN} beside them has artist id, name and comma-separated track ids (tabs, no header). "
+    + msd.INFO.how_to_get,
+)
+
+
+def load(
+    folder: str | Path | None = None, *, joined: bool = False, normalise: bool = False
+) -> Dataset:
+    """Read the triples (user, artist, tag).
+
+    Parameters
+    ----------
+    joined : whether only the artists with tracks in the Million Song Subset are kept
+    normalise : whether tags are brought to one spelling, so that "hip-hop" and "hip hop" are one
+    """
+    needed = INFO.files["hetrec-lastfm"] + ((JOIN,) if joined else ())
+    path = locate(replace(INFO, files={"hetrec-lastfm": needed}), folder)["hetrec-lastfm"]
+    rows = _taggings(path)
+    if joined:
+        rows = rows.filter(pl.col("artist").is_in(_join(path / JOIN)["artist"].implode()))
+    triples = Triples.from_columns(rows["user"], rows["artist"], rows["tag"], normalise=normalise)
+    names = _artist_names(path / "artists.dat")
+    artists = triples.items.replace_strict(
+        list(names), list(names.values()), default="artist " + triples.items
+    )
+    return Dataset(
+        info=INFO, items=triples.items, triples=triples, counts=triples.counts(), artists=artists
+    )
+
+
+def load_joined(
+    folder: str | Path | None = None, *, normalise: bool = False, untagged: bool = False
+) -> Dataset:
+    """Read the triples, the features and the join between artists and tracks.
+
+    Parameters
+    ----------
+    normalise : whether tags are brought to one spelling
+    untagged : whether tracks of artists whom nobody tagged are kept, too
+    """
+    paths = locate(JOINED, folder)
+    join = _grouped(_join(paths["hetrec-lastfm"] / JOIN))
+    rows = _taggings(paths["hetrec-lastfm"]).join(join, on="artist")
+    tracks = msd.read_features(paths["msd-subset"] / "features.npz")
+    wanted = join["track"] if untagged else rows["track"]
+    kept = np.flatnonzero(tracks.ids.is_in(wanted.implode()).to_numpy())
+    items = tracks.ids[kept]
+    _check_tracks(paths["hetrec-lastfm"] / JOIN, wanted, items)
+    triples = _on_items(
+        Triples.from_columns(rows["user"], rows["track"], rows["tag"], normalise=normalise), items
+    )
+    artist_of = dict(join.select("track", "name").iter_rows())
+    return Dataset(
+        info=JOINED,
+        items=items,
+        triples=triples,
+        counts=triples.counts(),
+        features=tracks.features[kept],
+        feature_names=tracks.feature_names,
+        tracks=tracks.titles[kept],
+        artists=pl.Series([artist_of[track] for track in items], dtype=pl.String),
+    )
+
+
+def _taggings(path: Path) -> pl.DataFrame:
+    """The columns user, artist and tag: ids as they stand in the file, and the tag in words."""
+    names = _tag_names(path / "tags.dat")
+    files = [path / TAGGINGS, path / SECOND_PART]
+    rows = pl.concat(_tagging_ids(file, names) for file in files if file.is_file())
+    tag = pl.col("tagID").replace_strict(list(names), list(names.values()))
+    return rows.select(user="userID", artist="artistID", tag=tag)
+
+
+def _tagging_ids(path: Path, tags: Mapping[str, str]) -> pl.DataFrame:
+    """The rows of one file, whose tags must be among these."""
+    columns = ("userID", "artistID", "tagID", "day", "month", "year")
+    table = read_table(path, columns, header=True)
+    for column in columns[:3]:
+        whole_numbers(path, table, column)
+    unknown = ~table["tagID"].is_in(list(tags))
+    if unknown.any():
+        row = unknown.arg_max() or 0
+        raise fault(path, table["line"][row], f"tag {table['tagID'][row]} is not in tags.dat.")
+    return table
+
+
+def _tag_names(path: Path) -> dict[str, str]:
+    """Tag id -> tag. The file is Latin-1, unlike the others."""
+    table = read_table(path, ("tagID", "tagValue"), header=True, encoding="latin-1")
+    return dict(zip(table["tagID"], not_empty(path, table, "tagValue"), strict=True))
+
+
+def _artist_names(path: Path) -> dict[str, str]:
+    """Artist id -> name; some artists who have tags are not in the file."""
+    table = read_table(path, ("id", "name", "url", "pictureURL"), header=True)
+    return dict(zip(table["id"], table["name"], strict=True))
+
+
+def _join(path: Path) -> pl.DataFrame:
+    """The pairs of the join file, with columns artist, name and track."""
+    table = read_table(path, ("artist", "name", "tracks"), header=False)
+    not_empty(path, table, "tracks")
+    return table.select("artist", "name", pl.col("tracks").str.split(",").alias("track")).explode(
+        "track"
+    )
+
+
+def _grouped(join: pl.DataFrame) -> pl.DataFrame:
+    """The join with one name for all artists that are linked by tracks they share.
+
+    "Sex Pistols" and "The Sex Pistols" have the same tracks: both get the name that comes first.
+    """
+    leader: dict[str, str] = {}
+
+    def find(name: str) -> str:
+        while leader.setdefault(name, name) != name:
+            name = leader[name]
+        return name
+
+    first_of: dict[str, str] = {}
+    for name, track in join.select("name", "track").iter_rows():
+        leader[find(name)] = find(first_of.setdefault(track, name))
+    return join.with_columns(
+        pl.Series("name", [find(name) for name in join["name"]], dtype=pl.String)
+    )
+
+
+def _check_tracks(path: Path, wanted: pl.Series, items: pl.Series) -> None:
+    missing = wanted.filter(~wanted.is_in(items.implode()))
+    if len(missing):
+        raise fault(path, None, f"track '{missing[0]}' is not in the MSD subset's features.npz.")
+
+
+def _on_items(triples: Triples, items: pl.Series) -> Triples:
+    """The same triples with codes into these items, of which some may have no triple."""
+    code = pl.Series(np.arange(len(items), dtype=np.int32))
+    new = triples.items.replace_strict(items, code, return_dtype=pl.Int32).to_numpy()[triples.item]
+    order = np.lexsort((triples.user, triples.tag, new))
+    return replace(
+        triples,
+        user=triples.user[order],
+        item=new[order],
+        tag=triples.tag[order],
+        items=items,
+    )

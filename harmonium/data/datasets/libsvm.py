@@ -1,0 +1,79 @@
+"""Multi-label libsvm files: `label,label feature:value feature:value ...`, one item a line.
+
+Labels count from 0 and features from 1. An item may have no label: its line then begins with a
+space, or with its first feature. Features that are left out are 0.
+"""
+
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from harmonium.data.datasets.files import fault, read_text
+from harmonium.errors import DataError
+
+
+def read_libsvm(
+    path: Path, *, n_features: int, n_labels: int
+) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
+    """Features (n, n_features) and labels (n, n_labels) of a file."""
+    lines = read_text(path).rstrip().split("\n")
+    features = np.zeros((len(lines), n_features), dtype=np.float32)
+    labels = np.zeros((len(lines), n_labels), dtype=np.bool_)
+    for row, line in enumerate(lines):
+        try:
+            given, described = _halves(line)
+            labels[row, _label_ids(given, n_labels)] = True
+            index, value = _features(described, n_features)
+            features[row, index] = value
+        except DataError as error:
+            raise fault(path, row + 1, str(error)) from None
+    return features, labels
+
+
+def _halves(line: str) -> tuple[str, str]:
+    """The labels' part and the features' part of a line; either may be empty."""
+    if not line.strip():
+        raise DataError("the line is empty.")
+    first, _, rest = line.rstrip().partition(" ")
+    return ("", line) if ":" in first else (first, rest)
+
+
+def _label_ids(text: str, n_labels: int) -> list[int]:
+    """The ids of a comma-separated list, each in 0..n_labels-1."""
+    ids = []
+    for token in text.split(",") if text else ():
+        if not token.isdecimal() or int(token) >= n_labels:
+            raise DataError(f"a label must be a number from 0 to {n_labels - 1}, got '{token}'.")
+        ids.append(int(token))
+    return ids
+
+
+def _features(text: str, n_features: int) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
+    """Columns, counted from 0, and values of `feature:value` pairs."""
+    pairs = [token.split(":") for token in text.split()]
+    try:
+        index = np.array([int(number) for number, _ in pairs], dtype=np.intp)
+        value = np.array([float(number) for _, number in pairs], dtype=np.float64)
+    except ValueError:
+        raise DataError(f"{_wrong_pair(pairs)} is not of the form feature:value.") from None
+    wrong = (index < 1) | (index > n_features)
+    if wrong.any():
+        got = index[wrong.argmax()]
+        raise DataError(f"a feature must be a number from 1 to {n_features}, got {got}.")
+    if not np.isfinite(value).all():
+        raise DataError(f"feature {index[~np.isfinite(value)][0]} is not a finite number.")
+    if len(np.unique(index)) != len(index):
+        raise DataError(f"feature {np.flatnonzero(np.bincount(index) > 1)[0]} is given twice.")
+    return index - 1, value
+
+
+def _wrong_pair(pairs: list[list[str]]) -> str:
+    """The first token that is not number:number, as it stood in the line."""
+    for pair in pairs:
+        try:
+            number, value = pair
+            int(number), float(value)
+        except ValueError:
+            return f"'{':'.join(pair)}'"
+    raise AssertionError("every pair is well formed")
