@@ -1,4 +1,4 @@
-"""Names to integer codes and back: strings are handled once each, rows are integers."""
+"""Names to integer codes: each distinct string is handled once, rows are integers."""
 
 from collections.abc import Sequence
 from typing import Any, TypeAlias
@@ -14,41 +14,116 @@ Codes: TypeAlias = NDArray[np.int32]
 
 
 def as_strings(values: Column, *, name: str) -> pl.Series:
-    """A column as strings, (n,): integers are written out, missing values stay null."""
+    """A column as strings, (n,): whole numbers are written out, missing values become ""."""
+    series = as_series(values, name=name)
+    if series.dtype != pl.String:
+        if not (series.dtype.is_integer() or series.dtype in (pl.Categorical, pl.Enum, pl.Null)):
+            raise DataError(
+                f"'{name}' must hold strings or whole numbers, got {series.dtype}. "
+                "Convert its values with str() first."
+            )
+        series = series.cast(pl.String)
+    return series.fill_null("") if series.null_count() else series
+
+
+def as_series(values: Column, *, name: str) -> pl.Series:
+    """A list, tuple, array or pandas Series as a polars Series, (n,)."""
+    if isinstance(values, pl.Series):
+        return values
     try:
-        series = values if isinstance(values, pl.Series) else pl.Series(values)
-    except (TypeError, pl.exceptions.PolarsError) as error:
+        if isinstance(values, np.ndarray) and values.dtype.kind in "iufb":
+            return pl.Series(values)
+        return pl.Series(list(values))
+    except (TypeError, OverflowError, pl.exceptions.PolarsError) as error:
         raise DataError(
-            f"'{name}' must be a sequence of strings or of whole numbers, got mixed types: "
-            f"{error}. Convert them with str() first."
+            f"'{name}' must be one sequence of values of one type, got {type(values).__name__}: "
+            f"{error}. Convert its values with str() first."
         ) from None
-    if series.dtype == pl.String:
-        return series
-    if series.dtype.is_integer() or series.dtype in (pl.Categorical, pl.Enum, pl.Null):
-        return series.cast(pl.String)
-    raise DataError(
-        f"'{name}' must be a sequence of strings or of whole numbers, got {series.dtype}. "
-        "Convert it with str() first."
-    )
 
 
 def encode(values: pl.Series) -> tuple[Codes, pl.Series]:
-    """Codes (n,) and the distinct names they stand for, in alphabetical order."""
-    names = values.unique().sort()
-    codes = values.cast(pl.Enum(names)).to_physical().to_numpy().astype(np.int32)
+    """Codes (n,) and the distinct names they stand for, in order of first appearance.
+
+    Rows are grouped by a 64-bit hash of their string, and a second one checks the groups; the exact
+    way, slower for many names, is taken if they ever disagree.
+    """
+    first = _first_equal(values.hash(seed=0).to_numpy())
+    is_first = first == np.arange(len(first), dtype=np.int32)
+    codes = (np.cumsum(is_first, dtype=np.int32) - 1)[first] if len(first) else first
+    names = values.gather(np.flatnonzero(is_first))
+    check = values.hash(seed=1).to_numpy()
+    if (check[is_first][codes] != check).any():
+        return _encode_exactly(values)
     return codes, names
+
+
+def _encode_exactly(values: pl.Series) -> tuple[Codes, pl.Series]:
+    names = values.unique(maintain_order=True)
+    return values.cast(pl.Enum(names)).to_physical().to_numpy().astype(np.int32), names
+
+
+def _first_equal(keys: NDArray[np.uint64]) -> NDArray[np.int32]:
+    """For each key the index of its first equal, (n,), by a hash table filled a round at a time.
+
+    In a round every key left writes its index into its slot, the first of a slot last, so that it
+    stays. Keys that find an equal there are done; the others try a new slot in the next round.
+    """
+    first = np.empty(len(keys), dtype=np.int32)
+    rows = np.arange(len(keys), dtype=np.int32)
+    left, multiplier, bits = keys, 0x9E3779B97F4A7C15, 21
+    while len(rows):
+        bits = min(bits, len(rows).bit_length())
+        slot = (left * np.uint64(multiplier)) >> np.uint64(64 - bits)
+        table = np.empty(1 << bits, dtype=np.int32)
+        table[slot[::-1]] = rows[::-1]
+        owner = table[slot]
+        first[rows] = owner
+        lost = keys[owner] != left
+        rows, left = rows[lost], left[lost]
+        multiplier, bits = multiplier + 2, bits + 2
+    return first
 
 
 def compact(codes: Codes, names: pl.Series) -> tuple[Codes, pl.Series]:
     """The same rows with the names that none of them uses left out, order kept."""
     used = np.bincount(codes, minlength=len(names)) > 0
+    if used.all():
+        return codes, names
     new_code = (np.cumsum(used) - 1).astype(np.int32)
     return new_code[codes], names.filter(pl.Series(used))
 
 
-def most_frequent(totals: NDArray[np.integer[Any]], names: pl.Series, n: int) -> NDArray[np.intp]:
+def most_frequent(totals: NDArray[Any], names: pl.Series, n: int) -> NDArray[np.intp]:
     """Indices of the n largest totals, largest first; equal totals in alphabetical order."""
     if n < 1:
         raise DataError(f"'n', the number of tags to keep, must be at least 1, got {n}.")
     alphabetical = names.rank("ordinal").to_numpy()
     return np.lexsort((alphabetical, -totals))[:n]
+
+
+def positions(wanted: Column, names: pl.Series, *, name: str) -> NDArray[np.intp]:
+    """Where each wanted name, or index, is in names, (n,)."""
+    series = as_series(wanted, name=name)
+    if series.dtype.is_integer():
+        index = series.to_numpy().astype(np.intp)
+        if len(index) and not (index.min() >= 0 and index.max() < len(names)):
+            raise DataError(
+                f"'{name}' must hold names, or indices from 0 to {len(names) - 1}, "
+                f"got {index.min()} to {index.max()}."
+            )
+        return index
+    return _positions_of_names(as_strings(series, name=name), names, name=name)
+
+
+def _positions_of_names(wanted: pl.Series, names: pl.Series, *, name: str) -> NDArray[np.intp]:
+    index = wanted.replace_strict(
+        names, pl.Series(np.arange(len(names))), default=None, return_dtype=pl.Int64
+    )
+    if index.null_count():
+        missing = wanted.filter(index.is_null()).unique(maintain_order=True)
+        shown = ", ".join(repr(value) for value in missing[:5])
+        more = f" and {len(missing) - 5:,} more" if len(missing) > 5 else ""
+        raise DataError(
+            f"'{name}' has names that are not among the {len(names):,} known: {shown}{more}."
+        )
+    return index.to_numpy().astype(np.intp)

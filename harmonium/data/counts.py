@@ -10,9 +10,12 @@ import polars as pl
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from harmonium.data.coding import Column, as_strings, encode, most_frequent
+from harmonium.data.coding import Column, as_strings, compact, encode, most_frequent, positions
 from harmonium.data.normalise import canonical_names
+from harmonium.data.rows import Mask, Rows, rows_with_empty_name
 from harmonium.errors import DataError
+
+_LARGEST = np.iinfo(np.int32).max
 
 
 @dataclass(frozen=True)
@@ -43,35 +46,25 @@ class TagCounts:
     ) -> TagCounts:
         """Counts from three columns of equal length.
 
-        Counts of the same item and tag (two spellings of one tag, say) are added up.
+        Counts of the same item and tag (two spellings of one tag, say) are added up. Rows with an
+        empty item or tag, or with a count that is not a whole number from 0 on, are left out with
+        one DataWarning.
 
         Parameters
         ----------
         items, tags : sequences of str or int, (n,)
-        counts : sequence of non-negative int, (n,)
-        all_items : the rows of the matrix, in this order, for items that may have no tag at all;
-            by default the items that occur, in alphabetical order
-        normalise : whether tags are brought to one spelling (see `normalise_tag`)
-        aliases : spelling -> tag, merged after normalisation
+        counts : sequence of whole numbers, (n,)
+        all_items : the rows of the matrix in this order, for items that may have no tag at all; by
+            default the items that occur, in order of first appearance
+        normalise : whether tags are brought to one spelling, see `normalise_tag`
+        aliases : spelling -> tag, applied after normalisation
         """
-        item_names = as_strings(items, name="items")
-        tag_code, spellings = encode(as_strings(tags, name="tags"))
-        of_spelling, tag_names = encode(
-            canonical_names(spellings, normalise=normalise, aliases=aliases)
-        )
-        if all_items is None:
-            item_code, item_names = encode(item_names)
-        else:
-            item_code, item_names = _rows_in(item_names, as_strings(all_items, name="all_items"))
-        shape = (len(item_names), len(tag_names))
-        count = np.asarray(counts, dtype=np.int32)
-        matrix = sp.coo_array((count, (item_code, of_spelling[tag_code])), shape=shape).tocsr()
-        matrix.eliminate_zeros()
-        return cls(item_names, tag_names, matrix)
+        rows = Rows.from_columns(item=items, tag=tags, count=counts)
+        return counts_from_rows(rows, all_items=all_items, normalise=normalise, aliases=aliases)
 
     def top(self, n: int) -> TagCounts:
         """The n tags with the largest total count, largest first; equal totals alphabetically."""
-        totals = np.asarray(self.matrix.sum(axis=0))
+        totals = np.asarray(self.matrix.sum(axis=0, dtype=np.int64))
         columns = most_frequent(totals, self.tags, n)
         matrix = self.matrix[:, columns]
         matrix.sort_indices()
@@ -79,31 +72,80 @@ class TagCounts:
 
     def select(self, items: Column) -> TagCounts:
         """The rows of these items, by name or by index, in this order."""
-        wanted = items if isinstance(items, pl.Series) else pl.Series(items)
-        if wanted.dtype == pl.String:
-            rows, _ = _rows_in(wanted, self.items)
-        else:
-            rows = wanted.to_numpy()
+        rows = positions(items, self.items, name="items")
         return TagCounts(self.items.gather(rows), self.tags, self.matrix[rows])
 
     def labels(self, *, min_count: int) -> NDArray[np.float32]:
         """Ternary labels, (n_items, n_tags): 1 from min_count users on, 0 for none, NaN between."""
         if min_count < 1:
             raise DataError(f"'min_count' must be at least 1, got {min_count}.")
-        labels = np.zeros(self.matrix.shape, dtype=np.float32)
-        rows = np.repeat(np.arange(labels.shape[0]), np.diff(self.matrix.indptr))
-        labels[rows, self.matrix.indices] = np.where(self.matrix.data >= min_count, 1, np.nan)
-        return labels
+        n_items, n_tags = self.matrix.shape
+        labels = np.zeros(n_items * n_tags, dtype=np.float32)
+        rows = np.repeat(np.arange(n_items), np.diff(self.matrix.indptr))
+        ternary = np.where(self.matrix.data >= min_count, np.float32(1), np.float32(np.nan))
+        labels[rows * n_tags + self.matrix.indices] = ternary
+        return labels.reshape(n_items, n_tags)
 
 
-def _rows_in(names: pl.Series, rows: pl.Series) -> tuple[NDArray[np.int32], pl.Series]:
-    """The index of each name in rows, (n,), and rows itself."""
-    index = names.replace_strict(
-        rows, pl.Series(np.arange(len(rows), dtype=np.int32)), default=None, return_dtype=pl.Int32
+def counts_from_rows(
+    rows: Rows,
+    *,
+    all_items: Column | None,
+    normalise: bool,
+    aliases: Mapping[str, str] | None,
+) -> TagCounts:
+    """TagCounts of rows with the roles item, tag and count."""
+    item, items = encode(rows.strings("item"))
+    spelling, spellings = encode(rows.strings("tag"))
+    of_spelling, tags = encode(canonical_names(spellings, normalise=normalise, aliases=aliases))
+    tag = of_spelling[spelling]
+    count, not_whole = _whole_numbers(rows.columns["count"])
+    good = rows.usable(
+        {
+            "an empty item": rows_with_empty_name(item, items),
+            "an empty tag": rows_with_empty_name(tag, tags),
+            "a count that is not a whole number from 0 on": not_whole,
+        }
     )
-    if index.null_count():
-        missing = names.filter(index.is_null()).unique(maintain_order=True)
+    if good is not None:
+        count = count[good]
+        item, items = compact(item[good], items)
+        tag, tags = compact(tag[good], tags)
+    if all_items is not None:
+        known = _distinct_names(as_strings(all_items, name="all_items"))
+        item = positions(items, known, name="items").astype(np.int32)[item]
+        items = known
+    return TagCounts(items, tags, _summed(count, item, tag, shape=(len(items), len(tags))))
+
+
+def _whole_numbers(values: pl.Series) -> tuple[NDArray[np.int64], Mask]:
+    """The values as integers, (n,), and which of them are no counts, (n,)."""
+    text = values.str.strip_chars() if values.dtype == pl.String else values
+    number = text.cast(pl.Float64, strict=False).fill_null(np.nan).to_numpy()
+    whole = (number >= 0) & (number <= _LARGEST) & (np.floor(number) == number)
+    return np.where(whole, number, 0).astype(np.int64), ~whole
+
+
+def _summed(
+    count: NDArray[np.int64],
+    item: NDArray[np.integer],
+    tag: NDArray[np.integer],
+    *,
+    shape: tuple[int, int],
+) -> sp.csr_array:
+    """The (n_items, n_tags) matrix of counts, equal pairs added up, in int32."""
+    matrix = sp.coo_array((count, (item, tag)), shape=shape).tocsr()
+    matrix.eliminate_zeros()
+    if matrix.nnz and matrix.data.max() > _LARGEST:
         raise DataError(
-            f"{len(missing)} of the items are not among the rows: {', '.join(missing[:5])}."
+            f"The counts of one item and tag add up to {matrix.data.max():,}, more than the "
+            f"{_LARGEST:,} that fit. Scale them down."
         )
-    return index.to_numpy(), rows
+    return matrix.astype(np.int32)
+
+
+def _distinct_names(names: pl.Series) -> pl.Series:
+    repeated = names.filter(names.is_duplicated())
+    if len(repeated):
+        raise DataError(f"'all_items' must name each item once, got {repeated[0]!r} again.")
+    return names

@@ -10,15 +10,16 @@ import polars as pl
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from harmonium.data.coding import Codes, Column, as_strings, compact, encode, most_frequent
+from harmonium.data.coding import Codes, Column, compact, encode, most_frequent, positions
 from harmonium.data.counts import TagCounts
 from harmonium.data.normalise import canonical_names
+from harmonium.data.rows import Rows, rows_with_empty_name
 from harmonium.errors import DataError
 
 
 @dataclass(frozen=True)
 class Triples:
-    """Distinct (user, item, tag) triples as codes into the names, sorted by item, tag, user.
+    """Distinct (user, item, tag) triples, as integer codes into the names.
 
     Attributes
     ----------
@@ -45,24 +46,17 @@ class Triples:
     ) -> Triples:
         """Triples from three columns of equal length; repeated ones count once.
 
+        Names are in order of first appearance. Rows with an empty user, item or tag are left out
+        with one DataWarning.
+
         Parameters
         ----------
         users, items, tags : sequences of str or int, (n,)
-        normalise : whether tags are brought to one spelling (see `normalise_tag`)
-        aliases : spelling -> tag, merged after normalisation
+        normalise : whether tags are brought to one spelling, see `normalise_tag`
+        aliases : spelling -> tag, applied after normalisation
         """
-        user, user_names = encode(as_strings(users, name="users"))
-        item, item_names = encode(as_strings(items, name="items"))
-        spelling, spellings = encode(as_strings(tags, name="tags"))
-        of_spelling, tag_names = encode(
-            canonical_names(spellings, normalise=normalise, aliases=aliases)
-        )
-        rows = _distinct(
-            (item, len(item_names)),
-            (of_spelling[spelling], len(tag_names)),
-            (user, len(user_names)),
-        )
-        return cls(rows[2], rows[0], rows[1], user_names, item_names, tag_names)
+        rows = Rows.from_columns(user=users, item=items, tag=tags)
+        return triples_from_rows(rows, normalise=normalise, aliases=aliases)
 
     def __len__(self) -> int:
         return len(self.tag)
@@ -78,28 +72,45 @@ class Triples:
         )
 
     def counts(self) -> TagCounts:
-        """The number of users of each (item, tag), (n_items, n_tags)."""
+        """The number of users of each item and tag, (n_items, n_tags)."""
         ones = np.ones(len(self), dtype=np.int32)
         shape = (len(self.items), len(self.tags))
-        return TagCounts(
-            self.items, self.tags, sp.coo_array((ones, (self.item, self.tag)), shape=shape).tocsr()
-        )
+        matrix = sp.coo_array((ones, (self.item, self.tag)), shape=shape).tocsr()
+        return TagCounts(self.items, self.tags, matrix)
 
     def top_tags(self, n: int) -> Triples:
-        """The triples of the n most used tags, most used first; users and items stay."""
+        """The triples of the n most used tags, most used first; equally used ones alphabetically.
+
+        Users and items keep their names and codes, those with no triple left too.
+        """
         used = np.bincount(self.tag, minlength=len(self.tags))
         kept = most_frequent(used, self.tags, n)
-        new_code = np.full(len(self.tags), -1, dtype=np.int32)
-        new_code[kept] = np.arange(len(kept))
-        code = new_code[self.tag]
-        rows = np.flatnonzero(code >= 0)
-        rows = rows[np.lexsort((self.user[rows], code[rows], self.item[rows]))]
+        tag = _new_codes(kept, len(self.tags))[self.tag]
+        rows = tag >= 0
         return replace(
             self,
             user=self.user[rows],
             item=self.item[rows],
-            tag=code[rows],
+            tag=tag[rows],
             tags=self.tags.gather(kept),
+        )
+
+    def select_items(self, items: Column) -> Triples:
+        """The triples of these items, by name or by index.
+
+        `items` become exactly these, in this order; users and tags keep their names and codes.
+        """
+        kept = positions(items, self.items, name="items")
+        if len(np.unique(kept)) < len(kept):
+            raise DataError("'items' must name each item once, got one of them twice.")
+        item = _new_codes(kept, len(self.items))[self.item]
+        rows = item >= 0
+        return replace(
+            self,
+            user=self.user[rows],
+            item=item[rows],
+            tag=self.tag[rows],
+            items=self.items.gather(kept),
         )
 
     def core(self, k: int) -> Triples:
@@ -110,11 +121,10 @@ class Triples:
         if k < 1:
             raise DataError(f"'k' must be at least 1, got {k}.")
         columns = [self.user, self.item, self.tag]
-        while True:
+        keep = np.zeros(1, dtype=np.bool_)
+        while not keep.all():
             often = [(np.bincount(column) >= k)[column] for column in columns]
             keep = np.logical_and.reduce(often)
-            if keep.all():
-                break
             columns = [column[keep] for column in columns]
         user, users = compact(columns[0], self.users)
         item, items = compact(columns[1], self.items)
@@ -122,14 +132,65 @@ class Triples:
         return Triples(user, item, tag, users, items, tags)
 
 
-def _distinct(*columns: tuple[Codes, int]) -> list[NDArray[np.int32]]:
-    """Each distinct row once, ascending, of columns given as (codes, number of codes)."""
+def triples_from_rows(rows: Rows, *, normalise: bool, aliases: Mapping[str, str] | None) -> Triples:
+    """Triples of rows with the roles user, item and tag."""
+    user, users = encode(rows.strings("user"))
+    item, items = encode(rows.strings("item"))
+    spelling, spellings = encode(rows.strings("tag"))
+    of_spelling, tags = encode(canonical_names(spellings, normalise=normalise, aliases=aliases))
+    tag = of_spelling[spelling]
+    good = rows.usable(
+        {
+            "an empty user": rows_with_empty_name(user, users),
+            "an empty item": rows_with_empty_name(item, items),
+            "an empty tag": rows_with_empty_name(tag, tags),
+        }
+    )
+    if good is not None:
+        user, users = compact(user[good], users)
+        item, items = compact(item[good], items)
+        tag, tags = compact(tag[good], tags)
+    item, tag, user = distinct_rows((item, len(items)), (tag, len(tags)), (user, len(users)))
+    return Triples(user, item, tag, users, items, tags)
+
+
+def distinct_rows(*columns: tuple[Codes, int]) -> list[Codes]:
+    """Each distinct row once, ascending, of columns given as (codes, number of codes).
+
+    The codes of a row are packed into one 64-bit number, so that one sort of integers does it.
+    """
+    widths = [max(size - 1, 0).bit_length() for _, size in columns]
+    if sum(widths) > 64:
+        return _distinct_rows_by_lexsort([codes for codes, _ in columns])
     key = np.zeros(len(columns[0][0]), dtype=np.uint64)
-    for codes, size in columns:
-        key = key * np.uint64(size) + codes.astype(np.uint64)
-    key = np.unique(key)
-    rows: list[NDArray[np.int32]] = []
-    for _, size in reversed(columns):
-        key, code = np.divmod(key, np.uint64(max(size, 1)))
-        rows.append(code.astype(np.int32))
-    return rows[::-1]
+    for (codes, _), width in zip(columns, widths, strict=True):
+        key <<= np.uint64(width)
+        key |= codes.astype(np.uint64)
+    key.sort()
+    key = key[_starts_of_runs(key)]
+    unpacked = []
+    for width in reversed(widths):
+        unpacked.append((key & np.uint64((1 << width) - 1)).astype(np.int32))
+        key >>= np.uint64(width)
+    return unpacked[::-1]
+
+
+def _distinct_rows_by_lexsort(columns: list[Codes]) -> list[Codes]:
+    order = np.lexsort(columns[::-1])
+    ordered = [codes[order] for codes in columns]
+    new = np.logical_or.reduce([_starts_of_runs(codes) for codes in ordered])
+    return [codes[new] for codes in ordered]
+
+
+def _starts_of_runs(values: NDArray[np.integer]) -> NDArray[np.bool_]:
+    """Where a value differs from the one before it, (n,)."""
+    new = np.ones(len(values), dtype=np.bool_)
+    np.not_equal(values[1:], values[:-1], out=new[1:])
+    return new
+
+
+def _new_codes(kept: NDArray[np.intp], n: int) -> Codes:
+    """The new code of each of n old ones when only `kept` stay, (n,): -1 for the others."""
+    codes = np.full(n, -1, dtype=np.int32)
+    codes[kept] = np.arange(len(kept))
+    return codes
