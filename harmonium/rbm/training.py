@@ -1,0 +1,208 @@
+"""The one training loop: minibatch descent with early stopping, for any model and objective.
+
+A model here is a pytree of parameters and a gradient with the signature of
+:class:`harmonium.rbm.gradients.Gradient`. Blocks of minibatches run as one compiled scan; learning
+rate and penalties are inputs of that program, so that trying other values compiles nothing.
+"""
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from jax import Array, lax
+from numpy.typing import NDArray
+
+from harmonium.rbm.compilation import compiled
+from harmonium.rbm.gradients import Batch, Gradient
+
+BLOCK = 128
+"""Minibatches per compiled scan: bounds the memory of the random numbers and of the gathered rows."""
+
+Tree = Any
+"""Parameters: a NamedTuple of arrays."""
+
+
+@dataclass(frozen=True)
+class Optimiser:
+    """Adam, or gradient descent with momentum."""
+
+    kind: Literal["adam", "sgd"] = "adam"
+    momentum: float = 0.9
+
+    def transformation(self) -> optax.GradientTransformation:
+        """The step without its length, which the loop multiplies in."""
+        if self.kind == "adam":
+            return optax.scale_by_adam(b1=self.momentum)
+        return optax.trace(decay=self.momentum)
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """Learning rate by epoch t of T: constant, inverse (1 / (1 + t / 10)) or cosine (to zero)."""
+
+    kind: Literal["constant", "inverse", "cosine"] = "constant"
+    learning_rate: float = 0.01
+    max_epochs: int = 200
+
+    def __call__(self, epoch: int) -> float:
+        """The learning rate of an epoch, counted from 0."""
+        if self.kind == "inverse":
+            return self.learning_rate / (1 + epoch / 10)
+        if self.kind == "cosine":
+            return self.learning_rate * 0.5 * (1 + np.cos(np.pi * epoch / self.max_epochs))
+        return self.learning_rate
+
+
+class State(NamedTuple):
+    """What the next minibatch needs."""
+
+    params: Tree
+    optimiser: Any
+
+
+class Penalty(NamedTuple):
+    """Strengths for each parameter array: trees of scalars with the parameters' structure."""
+
+    l1: Tree
+    l2: Tree
+
+
+@dataclass
+class History:
+    """What happened, epoch by epoch."""
+
+    log_likelihood: list[float] = field(default_factory=list)  # the objective's proxy, per tag
+    score: list[float] = field(default_factory=list)  # of the validation data
+    seconds: list[float] = field(default_factory=list)
+
+    def __len__(self) -> int:
+        return len(self.seconds)
+
+
+class Result(NamedTuple):
+    """The parameters to keep, and how they were found."""
+
+    params: Tree
+    history: History
+    best_epoch: int  # counted from 1; 0 if no epoch was finished
+    interrupted: bool
+
+
+class _Setup(NamedTuple):
+    """What a compiled block is specialised to."""
+
+    gradient: Any
+    optimiser: Optimiser
+    noise: tuple[int, int]  # sweeps, and numbers per clip and sweep
+
+
+def start(params: Tree, optimiser: Optimiser) -> State:
+    """The state before the first minibatch."""
+    return State(jax.tree.map(jnp.array, params), optimiser.transformation().init(params))
+
+
+@compiled(static_argnames=("setup",), donate_argnames=("state",))
+def _block(
+    setup: _Setup, state: State, key: Array, data: Batch, rows: Array, rate: Array, penalty: Penalty
+) -> tuple[State, Array]:
+    """Descend over minibatches whose row numbers are ``rows`` (n_batches, B); -1 fills up."""
+    n_batches, size = rows.shape
+    sweeps, width = setup.noise
+    batches = jax.tree.map(lambda array: array[jnp.maximum(rows, 0)], data)
+    batches = batches._replace(w=jnp.where(rows >= 0, batches.w, 0.0))
+    noise = jax.random.uniform(key, (n_batches, sweeps, size, width))
+    transformation = setup.optimiser.transformation()
+
+    def step(state: State, inputs: tuple[Batch, Array]) -> tuple[State, Array]:
+        gradient, proxy = setup.gradient(state.params, *inputs)
+        updates, memory = transformation.update(gradient, state.optimiser, state.params)
+        params = jax.tree.map(lambda p, g: p - rate * g, state.params, updates)
+        return State(proximal(params, rate, penalty), memory), proxy
+
+    state, proxies = lax.scan(step, state, (batches, noise))
+    return state, jnp.sum(proxies)
+
+
+def proximal(params: Tree, rate: Array, penalty: Penalty) -> Tree:
+    """argmin_z ½(z - θ)² + rate (λ₁|z| + ½ λ₂ z²): soft threshold, then shrink. Zeros are exact."""
+
+    def shrink(p: Array, l1: Array, l2: Array) -> Array:
+        return jnp.sign(p) * jnp.maximum(jnp.abs(p) - rate * l1, 0.0) / (1 + rate * l2)
+
+    return jax.tree.map(shrink, params, penalty.l1, penalty.l2)
+
+
+def train(
+    params: Tree,
+    data: Batch,
+    *,
+    gradient: Gradient,
+    optimiser: Optimiser,
+    schedule: Schedule,
+    penalty: Penalty,
+    batch_size: int,
+    max_epochs: int,
+    patience: int,
+    seed: int,
+    score: Callable[[Tree], float] | None = None,
+    on_epoch: Callable[[History], None] | None = None,
+) -> Result:
+    """Train until ``score`` has not risen for ``patience`` epochs; keep the best parameters.
+
+    Without ``score``, train for ``max_epochs`` and keep the last. An interrupt from the keyboard
+    ends the training and keeps what would have been kept had it ended there.
+    """
+    unknown = bool(np.isnan(data.y).any())
+    setup = _Setup(gradient, optimiser, gradient.noise(params, unknown))
+    data = jax.tree.map(jnp.asarray, data)
+    state, history = start(params, optimiser), History()
+    best, best_epoch, interrupted = params, 0, False
+    try:
+        for epoch in range(max_epochs):
+            began = time.perf_counter()
+            rate = np.float32(schedule(epoch))
+            state, proxy = _epoch(setup, state, data, rate, penalty, batch_size, (seed, epoch))
+            history.log_likelihood.append(proxy)
+            history.score.append(score(state.params) if score else np.nan)
+            history.seconds.append(time.perf_counter() - began)
+            if score is None or history.score[-1] > max(history.score[:-1], default=-np.inf):
+                best, best_epoch = jax.tree.map(jnp.array, state.params), epoch + 1
+            if on_epoch:
+                on_epoch(history)
+            if epoch + 1 - best_epoch >= patience:
+                break
+    except KeyboardInterrupt:
+        interrupted = True
+    return Result(best, history, best_epoch, interrupted)
+
+
+def _epoch(
+    setup: _Setup,
+    state: State,
+    data: Batch,
+    rate: np.float32,
+    penalty: Penalty,
+    batch_size: int,
+    seeds: tuple[int, int],
+) -> tuple[State, float]:
+    """Every clip once, in a random order. Gives the state and the mean log-likelihood proxy."""
+    key = jax.random.key(np.random.SeedSequence(seeds).generate_state(1)[0])
+    total, n_batches = 0.0, 0
+    for i, rows in enumerate(_row_blocks(len(data.w), batch_size, seeds)):
+        state, proxy = _block(setup, state, jax.random.fold_in(key, i), data, rows, rate, penalty)
+        total, n_batches = total + float(proxy), n_batches + len(rows)
+    return state, total / n_batches
+
+
+def _row_blocks(n: int, batch_size: int, seeds: tuple[int, int]) -> Iterator[NDArray[np.int32]]:
+    """A random order of n rows as blocks of minibatches, (<= BLOCK, B); -1 fills the last one up."""
+    size = min(batch_size, n)
+    order = np.random.default_rng(seeds).permutation(n).astype(np.int32)
+    order = np.concatenate([order, np.full(-n % size, -1, np.int32)]).reshape(-1, size)
+    for first in range(0, len(order), BLOCK):
+        yield order[first : first + BLOCK]
