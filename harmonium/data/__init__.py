@@ -2,6 +2,14 @@
 
 from harmonium.data.counts import TagCounts
 from harmonium.data.normalise import normalise_tag
+from harmonium.data.reading import read_aliases, read_counts, read_triples
 from harmonium.data.triples import Triples
 
-__all__ = ["TagCounts", "Triples", "normalise_tag"]
+__all__ = [
+    "TagCounts",
+    "Triples",
+    "normalise_tag",
+    "read_aliases",
+    "read_counts",
+    "read_triples",
+]

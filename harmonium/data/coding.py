@@ -1,6 +1,7 @@
 """Names to integer codes: each distinct string is handled once, rows are integers."""
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -57,6 +58,12 @@ def encode(values: pl.Series) -> tuple[Codes, pl.Series]:
     return codes, names
 
 
+def encode_all(*columns: pl.Series) -> list[tuple[Codes, pl.Series]]:
+    """encode of each column, in threads: most of the work is outside Python's lock."""
+    with ThreadPoolExecutor() as pool:
+        return list(pool.map(encode, columns))
+
+
 def _encode_exactly(values: pl.Series) -> tuple[Codes, pl.Series]:
     names = values.unique(maintain_order=True)
     return values.cast(pl.Enum(names)).to_physical().to_numpy().astype(np.int32), names
@@ -70,16 +77,16 @@ def _first_equal(keys: NDArray[np.uint64]) -> NDArray[np.int32]:
     """
     first = np.empty(len(keys), dtype=np.int32)
     rows = np.arange(len(keys), dtype=np.int32)
-    left, multiplier, bits = keys, 0x9E3779B97F4A7C15, 21
+    left, multiplier, bits = keys, 0x9E3779B97F4A7C15, 19  # 2 MiB: small enough for the cache
     while len(rows):
         bits = min(bits, len(rows).bit_length())
-        slot = (left * np.uint64(multiplier)) >> np.uint64(64 - bits)
+        slot = ((left * np.uint64(multiplier)) >> np.uint64(64 - bits)).view(np.int64)
         table = np.empty(1 << bits, dtype=np.int32)
         table[slot[::-1]] = rows[::-1]
-        owner = table[slot]
+        owner = table.take(slot)
         first[rows] = owner
-        lost = keys[owner] != left
-        rows, left = rows[lost], left[lost]
+        lost = np.flatnonzero(keys.take(owner) != left)
+        rows, left = rows.take(lost), left.take(lost)
         multiplier, bits = multiplier + 2, bits + 2
     return first
 

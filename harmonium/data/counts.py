@@ -10,7 +10,15 @@ import polars as pl
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from harmonium.data.coding import Column, as_strings, compact, encode, most_frequent, positions
+from harmonium.data.coding import (
+    Column,
+    as_strings,
+    compact,
+    encode,
+    encode_all,
+    most_frequent,
+    positions,
+)
 from harmonium.data.normalise import canonical_names
 from harmonium.data.rows import Mask, Rows, rows_with_empty_name
 from harmonium.errors import DataError
@@ -95,8 +103,7 @@ def counts_from_rows(
     aliases: Mapping[str, str] | None,
 ) -> TagCounts:
     """TagCounts of rows with the roles item, tag and count."""
-    item, items = encode(rows.strings("item"))
-    spelling, spellings = encode(rows.strings("tag"))
+    (item, items), (spelling, spellings) = encode_all(rows.strings("item"), rows.strings("tag"))
     of_spelling, tags = encode(canonical_names(spellings, normalise=normalise, aliases=aliases))
     tag = of_spelling[spelling]
     count, not_whole = _whole_numbers(rows.columns["count"])

@@ -10,7 +10,15 @@ import polars as pl
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from harmonium.data.coding import Codes, Column, compact, encode, most_frequent, positions
+from harmonium.data.coding import (
+    Codes,
+    Column,
+    compact,
+    encode,
+    encode_all,
+    most_frequent,
+    positions,
+)
 from harmonium.data.counts import TagCounts
 from harmonium.data.normalise import canonical_names
 from harmonium.data.rows import Rows, rows_with_empty_name
@@ -134,9 +142,9 @@ class Triples:
 
 def triples_from_rows(rows: Rows, *, normalise: bool, aliases: Mapping[str, str] | None) -> Triples:
     """Triples of rows with the roles user, item and tag."""
-    user, users = encode(rows.strings("user"))
-    item, items = encode(rows.strings("item"))
-    spelling, spellings = encode(rows.strings("tag"))
+    (item, items), (spelling, spellings), (user, users) = encode_all(
+        rows.strings("item"), rows.strings("tag"), rows.strings("user")
+    )
     of_spelling, tags = encode(canonical_names(spellings, normalise=normalise, aliases=aliases))
     tag = of_spelling[spelling]
     good = rows.usable(

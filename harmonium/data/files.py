@@ -1,0 +1,144 @@
+"""A file to rows: what kind it is, its bytes, and its columns."""
+
+import gzip
+import io
+import os
+import zlib
+from collections.abc import Mapping
+from difflib import get_close_matches
+from pathlib import Path
+from typing import TypeAlias
+
+import polars as pl
+
+from harmonium.data.columns import find_columns
+from harmonium.data.rows import Rows
+from harmonium.data.text import Layout, rows_of_text
+from harmonium.errors import DataError
+
+PathLike: TypeAlias = str | os.PathLike[str]
+
+DELIMITERS = {".csv": ",", ".tsv": "\t", ".tab": "\t"}
+PARQUET = (".parquet", ".pq")
+_UTF8_MARK, _UTF16_MARKS = b"\xef\xbb\xbf", (b"\xff\xfe", b"\xfe\xff")
+
+
+def read_rows(
+    path: PathLike,
+    roles: Mapping[str, str | int],
+    *,
+    header: bool,
+    delimiter: str | None,
+    quote: str | None,
+    encoding: str,
+) -> Rows:
+    """The columns that `roles` asks for, from a CSV, TSV or Parquet file, plain or gzipped."""
+    file = Path(path).expanduser()
+    source = file.name
+    suffix = _suffix(file)
+    data = _unpacked(_bytes(file), source=source)
+    if suffix in PARQUET and delimiter is None:
+        return _rows_of_parquet(data, roles, source=source)
+    layout = Layout(_delimiter(suffix, delimiter, source=source), _quote(quote), header)
+    if layout.quote == layout.delimiter:
+        raise DataError(f"'quote' and 'delimiter' must differ, got {quote!r} for both.")
+    return rows_of_text(_utf8(data, encoding, source=source), layout, roles, source=source)
+
+
+def _suffix(file: Path) -> str:
+    """The extension that tells the format: ".csv" of "tags.CSV.gz"."""
+    name = Path(file.stem) if file.suffix.lower() == ".gz" else file
+    return name.suffix.lower()
+
+
+def _bytes(file: Path) -> bytes:
+    try:
+        data = file.read_bytes()
+    except FileNotFoundError:
+        raise DataError(f"There is no file {file}.{_nearest_file(file)}") from None
+    except IsADirectoryError:
+        raise DataError(f"{file} is a folder. Name a file in it.") from None
+    except OSError as error:
+        raise DataError(f"{file} cannot be read: {error.strerror}.") from None
+    if not data:
+        raise DataError(f"{file} is empty (0 bytes).")
+    return data
+
+
+def _nearest_file(file: Path) -> str:
+    if not file.parent.is_dir():
+        return f" Its folder {file.parent} is not there either."
+    names = [other.name for other in file.parent.iterdir()]
+    near = get_close_matches(file.name, names, n=1)
+    return f" The nearest name in that folder is {near[0]!r}." if near else ""
+
+
+def _unpacked(data: bytes, *, source: str) -> bytes:
+    """The bytes inside, if they are gzipped; by content, as names can mislead."""
+    if not data.startswith(b"\x1f\x8b"):
+        return data
+    try:
+        unpacked = gzip.decompress(data)
+    except EOFError:
+        raise DataError(
+            f"{source} is cut short: its gzip data ends too early. Get the file again."
+        ) from None
+    except (OSError, zlib.error) as error:
+        raise DataError(f"{source} is damaged gzip data ({error}). Get the file again.") from None
+    if not unpacked:
+        raise DataError(f"{source} is empty (0 bytes once unpacked).")
+    return unpacked
+
+
+def _delimiter(suffix: str, delimiter: str | None, *, source: str) -> str:
+    if delimiter is None:
+        if suffix not in DELIMITERS:
+            known = ", ".join([*DELIMITERS, *PARQUET])
+            raise DataError(
+                f"The extension of {source} does not tell its format; known are {known}, each also "
+                "with .gz. If it is a text file, name its delimiter with delimiter=."
+            )
+        return DELIMITERS[suffix]
+    if len(delimiter) != 1 or not delimiter.isascii() or delimiter in "\r\n":
+        raise DataError(f"'delimiter' must be one ASCII character, got {delimiter!r}.")
+    return delimiter
+
+
+def _quote(quote: str | None) -> str | None:
+    if quote is not None and (len(quote) != 1 or not quote.isascii() or quote in "\r\n"):
+        raise DataError(f"'quote' must be one ASCII character, or None, got {quote!r}.")
+    return quote
+
+
+def _utf8(data: bytes, encoding: str, *, source: str) -> bytes:
+    """The text as UTF-8 without a byte-order mark."""
+    if encoding.lower().replace("_", "-") not in ("utf-8", "utf8", "utf-8-sig"):
+        try:
+            return data.decode(encoding).removeprefix("\ufeff").encode()
+        except LookupError:
+            raise DataError(
+                f"'encoding' must be one that Python knows, got {encoding!r}."
+            ) from None
+        except UnicodeError as error:
+            raise DataError(f"{source} is not in the encoding {encoding!r}: {error}.") from None
+    if data.startswith(_UTF16_MARKS):
+        raise DataError(f"{source} is in UTF-16, not in UTF-8. Pass encoding='utf-16'.")
+    if data.startswith(b"PAR1"):
+        raise DataError(f"{source} is Parquet, not text. Rename it to end in .parquet.")
+    if b"\0" in data[:4096]:
+        raise DataError(f"{source} is not a text file: it has zero bytes. Unpack or convert it.")
+    return data.removeprefix(_UTF8_MARK)
+
+
+def _rows_of_parquet(data: bytes, roles: Mapping[str, str | int], *, source: str) -> Rows:
+    try:
+        names = list(pl.read_parquet_schema(io.BytesIO(data)))
+        where = find_columns(roles, names, source=source)
+        frame = pl.read_parquet(io.BytesIO(data), columns=[names[at] for at in where.values()])
+    except (pl.exceptions.PolarsError, OSError) as error:
+        reason = str(error).splitlines()[0]
+        raise DataError(f"{source} is not a whole Parquet file: {reason}.") from None
+    if not frame.height:
+        raise DataError(f"{source} has columns but no row.")
+    columns = {role: frame[names[at]] for role, at in where.items()}
+    return Rows(columns, source, "row", lambda rows: rows + 1)
