@@ -1,1 +1,64 @@
-"""Evaluation: metrics, folds, significance."""
+"""How models are judged: metrics, folds, significance. See docs/evaluation.md.
+
+- Metrics, one value per tag: ``auc_per_tag``, ``average_precision_per_tag``,
+  ``precision_at_k_per_tag``, ``auc_per_clip``, ``calibration_error_per_tag``, ``brier_per_tag``,
+  ``log_loss_per_tag``; ``evaluate`` gives all of them, ``validate`` checks their input.
+- Folds: ``grouped_folds``, ``fold_report``, ``nested_folds``, ``GroupedTagKFold``.
+- Significance: ``paired_t_tests``, ``adjust_p_values``, ``friedman``,
+  ``nemenyi_critical_difference``.
+"""
+
+from harmonium.evaluation.calibration import (
+    brier_per_tag,
+    calibration_error_per_tag,
+    log_loss_per_tag,
+)
+from harmonium.evaluation.folds import (
+    FoldReport,
+    GroupedTagKFold,
+    Split,
+    fold_report,
+    grouped_folds,
+    nested_folds,
+)
+from harmonium.evaluation.inputs import MetricResult, validate
+from harmonium.evaluation.metrics import evaluate
+from harmonium.evaluation.ranking import (
+    auc_per_clip,
+    auc_per_tag,
+    average_precision_per_tag,
+    precision_at_k_per_tag,
+)
+from harmonium.evaluation.significance import (
+    FriedmanTest,
+    PairedTests,
+    adjust_p_values,
+    friedman,
+    nemenyi_critical_difference,
+    paired_t_tests,
+)
+
+__all__ = [
+    "FoldReport",
+    "FriedmanTest",
+    "GroupedTagKFold",
+    "MetricResult",
+    "PairedTests",
+    "Split",
+    "adjust_p_values",
+    "auc_per_clip",
+    "auc_per_tag",
+    "average_precision_per_tag",
+    "brier_per_tag",
+    "calibration_error_per_tag",
+    "evaluate",
+    "fold_report",
+    "friedman",
+    "grouped_folds",
+    "log_loss_per_tag",
+    "nemenyi_critical_difference",
+    "nested_folds",
+    "paired_t_tests",
+    "precision_at_k_per_tag",
+    "validate",
+]

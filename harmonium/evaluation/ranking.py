@@ -1,0 +1,151 @@
+"""How well the scores rank the clips of a tag: AUC, average precision, precision at k.
+
+No step depends on the order of clips with equal scores, so ties are exact.
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from harmonium.errors import DataError
+from harmonium.evaluation.inputs import MetricResult, Ternary, checked
+from harmonium.evaluation.ordering import sorted_keys
+
+
+def auc_per_tag(Y: ArrayLike, S: ArrayLike) -> MetricResult:
+    """AUC_j = #{(p, n): y_pj = 1, y_nj = 0, s_pj > s_nj} / (P_j N_j), equal scores counting half.
+
+    P_j positives and N_j negatives of tag j make P_j N_j pairs; the AUC is the share of them that
+    the scores put in the right order. 0.5 is chance. Undefined without a positive or a negative.
+
+    Parameters
+    ----------
+    Y : (n_clips, n_tags) labels: 0, 1, or NaN for unknown.
+    S : (n_clips, n_tags) scores, larger where the tag is more likely.
+
+    Returns
+    -------
+    MetricResult of length n_tags.
+    """
+    labels, scores = checked(Y, S)
+    reasons = labels.undefined(needs_positive=True, needs_negative=True)
+    values = np.full(scores.shape[1], np.nan)
+    for tags, keys in sorted_keys(labels, scores):
+        values[tags] = _pairs_won(keys)
+    n_pairs = labels.n_positive * labels.n_negative
+    return MetricResult(np.divide(values, n_pairs, where=n_pairs > 0, out=values), reasons)
+
+
+def auc_per_clip(Y: ArrayLike, S: ArrayLike) -> MetricResult:
+    """AUC_i = #{(p, n): y_ip = 1, y_in = 0, s_ip > s_in} / (P_i N_i), equal scores counting half.
+
+    As ``auc_per_tag``, but over the tags of clip i instead of the clips of tag j: does the model
+    put the tags that hold for a clip before those that do not?
+
+    Returns
+    -------
+    MetricResult of length n_clips; its reasons are keyed by clip.
+    """
+    checked(Y, S)  # before transposing, so that an error names clip and tag the right way round
+    return auc_per_tag(np.asarray(Y).T, np.asarray(S).T)
+
+
+def average_precision_per_tag(Y: ArrayLike, S: ArrayLike) -> MetricResult:
+    """AP_j = 1/P_j Σ_{p: y_pj = 1} #{i: y_ij = 1, s_ij ≥ s_pj} / #{i: y_ij known, s_ij ≥ s_pj}.
+
+    The precision of the list that ends with a positive (and all clips tied with it), averaged over
+    the positives. Chance is the share of positives. Undefined without a positive.
+
+    Returns
+    -------
+    MetricResult of length n_tags.
+    """
+    labels, scores = checked(Y, S)
+    reasons = labels.undefined(needs_positive=True, needs_negative=False)
+    values = np.full(scores.shape[1], np.nan)
+    for tag, positives, known in _sorted_scores(labels, scores, reasons):
+        found = len(positives) - np.searchsorted(positives, positives)
+        listed = len(known) - np.searchsorted(known, positives)
+        values[tag] = np.mean(found / listed)
+    return MetricResult(values, reasons)
+
+
+def precision_at_k_per_tag(Y: ArrayLike, S: ArrayLike, *, k: int = 10) -> MetricResult:
+    """P@k_j = E[#positives among the k clips with the largest scores] / k.
+
+    The expectation is over the order of clips with equal scores. Undefined without a positive
+    (there is nothing to find) and with fewer than k known labels.
+
+    Parameters
+    ----------
+    k : length of the list, at least 1.
+
+    Returns
+    -------
+    MetricResult of length n_tags.
+    """
+    if not isinstance(k, int | np.integer) or k < 1:
+        raise DataError(f"k must be a whole number of clips, at least 1. Got {k!r}.")
+    labels, scores = checked(Y, S)
+    reasons = labels.undefined(needs_positive=True, needs_negative=False)
+    for tag in np.flatnonzero(labels.n_known < k).tolist():
+        reasons.setdefault(tag, f"fewer than {k} known labels")
+    values = np.full(scores.shape[1], np.nan)
+    for tag, positives, known in _sorted_scores(labels, scores, reasons):
+        values[tag] = _expected_hits(positives, known, k) / k
+    return MetricResult(values, reasons)
+
+
+def _expected_hits(positives: NDArray[np.int64], known: NDArray[np.int64], k: int) -> float:
+    """E[#positives in the top k]: those above the k-th score, and a fair share of those at it."""
+    threshold = known[-k]
+    listed, tied = _above_and_equal(known, threshold)
+    hits, tied_hits = _above_and_equal(positives, threshold)
+    return hits + (k - listed) * tied_hits / tied
+
+
+def _above_and_equal(ascending: NDArray[np.int64], threshold: np.int64) -> tuple[int, int]:
+    """How many of the sorted scores are above the threshold, and how many equal it."""
+    left = int(np.searchsorted(ascending, threshold, side="left"))
+    right = int(np.searchsorted(ascending, threshold, side="right"))
+    return len(ascending) - right, right - left
+
+
+def _sorted_scores(
+    labels: Ternary, scores: NDArray[np.floating], undefined: dict[int, str]
+) -> Iterator[tuple[int, NDArray[np.int64], NDArray[np.int64]]]:
+    """For each defined tag: (tag, ordinals of its positives, of its known clips), ascending."""
+    for tags, keys in sorted_keys(labels, scores):
+        for tag, row in zip(range(tags.start, tags.stop), keys, strict=True):
+            if tag not in undefined:
+                known = row[: labels.n_known[tag]]
+                yield tag, known[(known & 1).astype(bool)] >> 1, known >> 1
+
+
+def _pairs_won(keys: NDArray[np.int64]) -> NDArray[np.float64]:
+    """(t,) number of (positive, negative) pairs in the right order, equal scores counting half."""
+    positive = keys & 1
+    n_positive = positive.sum(axis=1)
+    # Of the clips before the i-th positive, i are positives; with equal score, all negatives are.
+    won_or_tied = positive @ np.arange(keys.shape[1]) - n_positive * (n_positive - 1) // 2
+    return won_or_tied - _pairs_tied(keys) / 2
+
+
+def _pairs_tied(keys: NDArray[np.int64]) -> NDArray[np.float64]:
+    """(t,) number of (positive, negative) pairs with equal scores."""
+    # Where the last bit alone changes, a run of negatives meets the positives with their score.
+    meets = np.zeros(keys.shape, dtype=bool)
+    np.equal(keys[:, 1:] ^ keys[:, :-1], 1, out=meets[:, 1:])
+    n_tags, n_clips = keys.shape
+    if not meets.any():
+        return np.zeros(n_tags)
+    begins = np.ones(keys.shape, dtype=bool)
+    np.not_equal(keys[:, 1:], keys[:, :-1], out=begins[:, 1:])
+    starts = np.flatnonzero(begins)
+    lengths = np.diff(starts, append=keys.size)
+    meeting = np.flatnonzero(meets)
+    run = np.searchsorted(starts, meeting)
+    pairs = lengths[run - 1] * lengths[run]
+    per_tag = np.bincount(meeting // n_clips, weights=pairs, minlength=n_tags)
+    return per_tag.astype(np.float64)

@@ -1,0 +1,216 @@
+"""Is one model better than another, or is the difference what chance would give?
+
+- Two models, each scored per tag on the same folds: ``paired_t_tests``, one test per tag.
+- Many models, each scored on the same tags or datasets: ``friedman``, with critical differences.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import special, stats
+
+from harmonium.errors import DataError
+
+TOO_FEW_FOLDS = "fewer than two folds with both scores"
+
+
+@dataclass(frozen=True, eq=False)
+class PairedTests:
+    """What ``paired_t_tests`` found, for each of n_tags tags; NaN where there is no test."""
+
+    difference: NDArray[np.float64]
+    """(n_tags,) mean over folds of A's score less B's."""
+    t: NDArray[np.float64]
+    """(n_tags,) t statistic; positive where A is ahead."""
+    p: NDArray[np.float64]
+    """(n_tags,) two-sided p value of each test alone."""
+    p_adjusted: NDArray[np.float64]
+    """(n_tags,) p value after the correction for many tests; equal to ``p`` without one."""
+    n_folds: NDArray[np.int64]
+    """(n_tags,) folds in which both scores are defined."""
+    alpha: float
+    """The level that ``p_adjusted`` is compared with."""
+    reasons: dict[int, str]
+    """Tag → why it could not be tested."""
+
+    @property
+    def better(self) -> NDArray[np.bool_]:
+        """(n_tags,) where A is significantly better than B."""
+        return (self.p_adjusted < self.alpha) & (self.difference > 0)
+
+    @property
+    def worse(self) -> NDArray[np.bool_]:
+        """(n_tags,) where A is significantly worse than B."""
+        return (self.p_adjusted < self.alpha) & (self.difference < 0)
+
+    @property
+    def n_better(self) -> int:
+        """Number of tags on which A is significantly better."""
+        return int(self.better.sum())
+
+    @property
+    def n_worse(self) -> int:
+        """Number of tags on which A is significantly worse."""
+        return int(self.worse.sum())
+
+
+def paired_t_tests(
+    A: ArrayLike, B: ArrayLike, *, alpha: float = 0.05, correction: str = "none"
+) -> PairedTests:
+    """t_j = mean_f(d_fj) / (sd_f(d_fj) / √n_j), d = A - B; p_j = P(|T| ≥ |t_j|).
+
+    One two-sided test per tag, over the n_j folds in which both models have a score; T follows
+    Student's distribution with n_j - 1 degrees of freedom. If all differences of a tag are 0, then
+    t = 0 and p = 1. If they are all equal and not 0, t is infinite and p = 0, the limit as their
+    spread vanishes: the tag counts as better or worse.
+
+    Parameters
+    ----------
+    A, B : (n_folds, n_tags) scores of the two models, say AUC; NaN where undefined.
+    alpha : level of significance; 0.05 tests at 95 %.
+    correction : what to do about many tests. "none": each test stands alone, as in the paper, and
+        alpha of the tags without any difference are expected to come out as significant. "holm":
+        the probability of one or more false findings is at most alpha. "bh" (Benjamini–Hochberg):
+        the expected share of false findings among the findings is at most alpha.
+    """
+    _check_alpha(alpha)
+    first, second = _matrix("A", A, "(n_folds, n_tags)"), _matrix("B", B, "(n_folds, n_tags)")
+    if first.shape != second.shape:
+        raise DataError(
+            "A and B must have the same shape (n_folds, n_tags). Got "
+            f"{first.shape} and {second.shape}; score both models on the same folds and tags."
+        )
+    mean, t, p, n_folds = _paired_t(first - second)
+    reasons = dict.fromkeys(np.flatnonzero(n_folds < 2).tolist(), TOO_FEW_FOLDS)
+    return PairedTests(mean, t, p, adjust_p_values(p, correction), n_folds, float(alpha), reasons)
+
+
+def adjust_p_values(p: ArrayLike, correction: str) -> NDArray[np.float64]:
+    """p values after a correction for many tests; see ``paired_t_tests``. NaN stays NaN.
+
+    "holm": p̃_(i) = max_{l ≤ i} min(1, (m - l + 1) p_(l));
+    "bh": p̃_(i) = min_{l ≥ i} min(1, m p_(l) / l), for m sorted p values p_(1) ≤ … ≤ p_(m).
+    """
+    adjusted = np.array(p, dtype=np.float64)
+    tested = np.flatnonzero(~np.isnan(adjusted))
+    order = tested[np.argsort(adjusted[tested], kind="stable")]
+    rank = np.arange(1, len(order) + 1)
+    if correction == "holm":
+        stepped = np.maximum.accumulate((len(order) - rank + 1) * adjusted[order])
+    elif correction == "bh":
+        stepped = np.minimum.accumulate((len(order) / rank * adjusted[order])[::-1])[::-1]
+    elif correction == "none":
+        stepped = adjusted[order]
+    else:
+        raise DataError(f"correction must be 'none', 'holm' or 'bh'. Got {correction!r}.")
+    adjusted[order] = np.minimum(stepped, 1.0)
+    return adjusted
+
+
+@dataclass(frozen=True, eq=False)
+class FriedmanTest:
+    """What ``friedman`` found about k models scored in n blocks."""
+
+    statistic: float
+    """Friedman's χ², corrected for ties."""
+    p: float
+    """Probability of so large a statistic if all models were alike."""
+    average_ranks: NDArray[np.float64]
+    """(k,) mean rank of each model over the blocks; 1 is best."""
+    critical_difference: float
+    """Average ranks that are at least this far apart differ significantly (Nemenyi)."""
+    n_blocks: int
+    """Blocks in which every model has a score."""
+    n_dropped: int
+    """Blocks left out because a score is undefined there."""
+
+    @property
+    def different(self) -> NDArray[np.bool_]:
+        """(k, k) which pairs of models differ significantly."""
+        gaps = np.abs(self.average_ranks[:, None] - self.average_ranks[None, :])
+        return gaps >= self.critical_difference
+
+
+def friedman(scores: ArrayLike, *, alpha: float = 0.05) -> FriedmanTest:
+    """χ² = (k-1) Σ_m (R_m - n(k+1)/2)² / (Σ_bm r_bm² - nk(k+1)²/4), R_m = Σ_b r_bm.
+
+    r_bm is the rank of model m in block b, equal scores sharing the mean of their ranks. Two models
+    differ if their average ranks are at least q_α √(k(k+1) / 6n) apart, where q_α is the upper α
+    point of the studentised range of k, divided by √2 (Nemenyi). Look at that only where p < alpha.
+
+    Parameters
+    ----------
+    scores : (n_blocks, n_models), larger is better; a block is a tag or a dataset. For a measure of
+        error, give its negative. Blocks with NaN are left out, and counted.
+    alpha : level of significance.
+    """
+    _check_alpha(alpha)
+    matrix = _matrix("scores", scores, "(n_blocks, n_models)")
+    complete = matrix[~np.isnan(matrix).any(axis=1)]
+    n, k = complete.shape
+    if k < 3 or n < 2:
+        raise DataError(
+            "scores must have at least 3 models and 2 blocks in which all of them have a score. "
+            f"Got {k} models and {n} such blocks of {len(matrix)}; compare two models with "
+            "paired_t_tests, and leave out a model that is undefined in many blocks."
+        )
+    ranks = stats.rankdata(-complete, axis=1)
+    between = np.sum((ranks.sum(axis=0) - n * (k + 1) / 2) ** 2)
+    within = np.sum(ranks**2) - n * k * (k + 1) ** 2 / 4
+    statistic = float((k - 1) * between / within) if within > 0 else 0.0  # 0: all scores are tied
+    return FriedmanTest(
+        statistic=statistic,
+        p=float(special.chdtrc(k - 1, statistic)),
+        average_ranks=ranks.mean(axis=0),
+        critical_difference=nemenyi_critical_difference(k, n, alpha=alpha),
+        n_blocks=n,
+        n_dropped=len(matrix) - n,
+    )
+
+
+def nemenyi_critical_difference(n_models: int, n_blocks: int, *, alpha: float = 0.05) -> float:
+    """CD = q_α √(k(k+1) / 6n), the least significant difference of average ranks."""
+    q = stats.studentized_range.ppf(1 - alpha, n_models, np.inf) / np.sqrt(2)
+    return float(q * np.sqrt(n_models * (n_models + 1) / (6 * n_blocks)))
+
+
+def _paired_t(
+    differences: NDArray[np.float64],
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], NDArray[np.int64]]:
+    """(mean, t, p, n) for each column of (n_folds, n_tags) differences, leaving NaN out."""
+    paired = ~np.isnan(differences)
+    n = paired.sum(axis=0)
+    known = np.where(paired, differences, 0.0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        mean = known.sum(axis=0) / n
+        deviations = np.where(paired, differences - mean, 0.0)
+        variance = (deviations**2).sum(axis=0) / (n - 1)
+        # Rounding of the mean leaves a trace of variance in differences that are all equal.
+        constant = np.fmin.reduce(differences, initial=np.nan) == np.fmax.reduce(
+            differences, initial=np.nan
+        )
+        t = mean / np.sqrt(np.where(constant, 0.0, variance) / n)
+    t[constant & (mean == 0)] = 0.0
+    t[n < 2] = np.nan
+    p = 2 * special.stdtr(n - 1, -np.abs(t))
+    return mean, t, p, n
+
+
+def _matrix(name: str, values: ArrayLike, shape: str) -> NDArray[np.float64]:
+    try:
+        matrix = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"{name} must be a matrix of numbers {shape}. Got: {error}.") from None
+    if matrix.ndim != 2:
+        raise DataError(f"{name} must have two dimensions {shape}. Got shape {matrix.shape}.")
+    if np.isinf(matrix).any():
+        raise DataError(
+            f"{name} must hold finite scores, or NaN where a score is undefined. Got infinite ones."
+        )
+    return matrix
+
+
+def _check_alpha(alpha: float) -> None:
+    if not 0 < alpha < 1:
+        raise DataError(f"alpha must lie between 0 and 1, for example 0.05. Got {alpha!r}.")

@@ -1,0 +1,242 @@
+"""Groups of clips to folds: groups stay whole, tags are everywhere, folds are of equal size.
+
+What a fold should have is a list of columns: for each tag, a positive and a negative. Iterative
+stratification (Sechidis, Tsoumakas and Vlahavas, 2011), here over groups instead of clips, deals
+out the groups of the rarest column first. Because a group brings many columns at once, this alone
+leaves gaps; moves and exchanges of groups between folds then close those they can, and last even
+out the sizes where that opens no gap.
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+# A group with more than this share of a fold is placed before all others, while there is room. To
+# close a gap, two folds may come to differ by as much in size.
+_LARGE = 0.1
+# Groups tried on each side of an exchange: the search stays fast for any number of groups.
+_TRIED = 100
+# Attempts at closing gaps, times the number of groups; two more for each gap.
+_STEPS = 20_000
+
+
+class Folds:
+    """Which group is in which fold, with the counts that follow from it."""
+
+    def __init__(self, sizes: NDArray[np.int64], counts: NDArray[np.int64], n_folds: int) -> None:
+        self.sizes = sizes  # (n_groups,) clips of each group
+        self.counts = counts.astype(np.float32)  # (n_groups, n_columns) clips that have the column
+        self.has = (counts > 0).astype(np.float32)  # (n_groups, n_columns)
+        self.n_folds = n_folds
+        self.capacity = _capacity(sizes, n_folds)
+        self.fold = np.full(len(sizes), -1)  # (n_groups,) -1: not placed yet
+        self.size = np.zeros(n_folds, dtype=np.int64)  # clips of each fold
+        self.got = np.zeros((n_folds, counts.shape[1]), dtype=np.float32)  # clips with the column
+        self.groups_with = np.zeros_like(self.got)
+        self.lacks = np.ones_like(self.got)  # 1 where no group of the fold has the column
+
+    def place(self, group: int, fold: int) -> None:
+        """Put a group into a fold, out of the one that it was in."""
+        for index, sign in ((int(self.fold[group]), -1), (fold, 1)):
+            if index >= 0:
+                self.size[index] += sign * self.sizes[group]
+                self.got[index] += sign * self.counts[group]
+                self.groups_with[index] += sign * self.has[group]
+                np.equal(self.groups_with[index], 0, out=self.lacks[index])
+        self.fold[group] = fold
+
+    def gain(self, groups: NDArray[np.int64], source: int, target: int) -> NDArray[np.float32]:
+        """(len(groups),) how many more (fold, column) are filled if one group moves."""
+        value = self.lacks[target] - (self.groups_with[source] == 1)
+        columns = np.flatnonzero(value)
+        return self.has[np.ix_(groups, columns)] @ value[columns]
+
+    def members(self, fold: int) -> NDArray[np.int64]:
+        """The groups in a fold."""
+        return np.flatnonzero(self.fold == fold)
+
+    def keeps_balance(
+        self, clips: NDArray[np.int64], source: int, target: int
+    ) -> NDArray[np.bool_]:
+        """Whether so many clips may go from one fold to the other without upsetting their sizes."""
+        gap = self.size[source] - self.size[target]
+        return np.abs(gap - 2 * clips) <= max(abs(gap), _LARGE * self.capacity)
+
+
+def assign(
+    sizes: NDArray[np.int64],
+    counts: NDArray[np.int64],
+    *,
+    n_folds: int,
+    rng: np.random.Generator,
+) -> NDArray[np.int64]:
+    """(n_groups,) the fold of each group.
+
+    Parameters
+    ----------
+    sizes : (n_groups,) clips of each group.
+    counts : (n_groups, n_columns) clips of each group that have a column.
+    n_folds : number of folds.
+    rng : decides between groups that are alike.
+    """
+    order = rng.permutation(len(sizes))
+    folds = Folds(sizes[order], counts[order], n_folds)
+    _place_large(folds)
+    _place_by_rarest_column(folds)
+    _close_gaps(folds, rng)
+    _even_out(folds)
+    result = np.empty(len(sizes), dtype=np.int64)
+    result[order] = folds.fold
+    return result
+
+
+def _capacity(sizes: NDArray[np.int64], n_folds: int) -> float:
+    """Clips per fold, once each group that is larger than that has a fold of its own."""
+    rest, free = float(sizes.sum()), n_folds
+    for size in np.sort(sizes)[::-1]:
+        if free == 1 or size <= rest / free:
+            break
+        rest, free = rest - size, free - 1
+    return rest / free
+
+
+def _place_large(folds: Folds) -> None:
+    """Large groups first, the largest ahead, each where most of its columns are lacking."""
+    for group in np.argsort(-folds.sizes, kind="stable").tolist():
+        if folds.sizes[group] <= max(1, _LARGE * folds.capacity):
+            return
+        lacking = (folds.lacks @ folds.has[group]).tolist()
+        fits = _with_room(folds, group)
+        folds.place(group, max(fits, key=lambda fold: (lacking[fold], -folds.size[fold])))
+
+
+def _place_by_rarest_column(folds: Folds) -> None:
+    """Iterative stratification of all groups that have no fold yet."""
+    share = folds.counts.sum(axis=0) / folds.n_folds
+    for groups, column in _rarest_first(folds):
+        for group in groups.tolist():
+            # In this order: the fold lacks the column, misses more of its share, lacks more of the
+            # group's other columns, is smaller.
+            first = folds.lacks[:, column].tolist()
+            second = (share[column] - folds.got[:, column]).tolist()
+            third = (folds.lacks @ folds.has[group]).tolist()
+            fourth = (-folds.size).tolist()
+            need = list(zip(first, second, third, fourth, strict=True))
+            folds.place(group, max(_with_room(folds, group), key=need.__getitem__))
+    for group in np.flatnonzero(folds.fold < 0).tolist():  # groups without any known label
+        folds.place(group, int(np.argmin(folds.size)))
+
+
+def _with_room(folds: Folds, group: int) -> list[int]:
+    """The folds that the group still fits into; the smallest where it fits nowhere."""
+    after = (folds.size + folds.sizes[group]).tolist()
+    fits = [fold for fold, size in enumerate(after) if size < folds.capacity + 1]
+    return fits or [int(np.argmin(folds.size))]
+
+
+def _rarest_first(folds: Folds) -> Iterator[tuple[NDArray[np.int64], int]]:
+    """(groups not placed yet that have the column, column), fewest groups first, at each time."""
+    while True:
+        waiting = folds.fold < 0
+        left = folds.has[waiting].sum(axis=0)
+        if not left.any():
+            return
+        column = int(np.argmin(np.where(left > 0, left, np.inf)))
+        groups = np.flatnonzero(waiting & (folds.has[:, column] > 0))
+        yield groups[np.argsort(-folds.counts[groups, column], kind="stable")], column
+
+
+def _close_gaps(folds: Folds, rng: np.random.Generator) -> None:
+    """Close one gap after another; a change may open as many as it closes, but never more.
+
+    Changes that gain nothing lead, at random, to others that do.
+    """
+    enough = folds.has.sum(axis=0) >= folds.n_folds
+    n_gaps = np.count_nonzero((folds.lacks > 0) & enough)
+    for _ in range(2 * n_gaps + _STEPS // len(folds.sizes)):
+        gaps = np.argwhere((folds.lacks > 0) & enough)
+        if len(gaps) == 0:
+            return
+        target, column = rng.choice(gaps).tolist()
+        changes = list(_changes(folds, target, column))
+        gains = np.array([gain for gain, _ in changes])
+        if gains.max(initial=-1.0) >= 0:
+            choice = rng.choice(np.flatnonzero(gains == gains.max()))
+            for group, fold in changes[choice][1]:
+                folds.place(group, fold)
+
+
+def _changes(
+    folds: Folds, target: int, column: int
+) -> Iterator[tuple[float, list[tuple[int, int]]]]:
+    """(gain, [(group, new fold), …]) of changes that bring the column to the target fold."""
+    for source in range(folds.n_folds):
+        groups = folds.members(source)
+        groups = groups[folds.has[groups, column] > 0]
+        if source == target or len(groups) == 0:
+            continue
+        gains = folds.gain(groups, source, target)
+        allowed = folds.keeps_balance(folds.sizes[groups], source, target)
+        promising = np.argsort(-gains, kind="stable")[:_TRIED].tolist()
+        for index in promising:
+            group = int(groups[index])
+            if allowed[index]:
+                yield float(gains[index]), [(group, target)]
+            gain, other = _best_exchange(folds, group, source, target)
+            if other >= 0:
+                yield gain, [(group, target), (other, source)]
+
+
+def _best_exchange(folds: Folds, group: int, source: int, target: int) -> tuple[float, int]:
+    """(gain, other) of the best group of the target fold to give back for this one."""
+    others = folds.members(target)
+    surplus = folds.sizes[group] - folds.sizes[others]
+    others = others[folds.keeps_balance(surplus, source, target)]
+    if len(others) == 0:
+        return 0.0, -1
+    gains = _exchange_gains(folds, group, others, source, target)
+    return float(gains.max()), int(others[gains.argmax()])
+
+
+def _exchange_gains(
+    folds: Folds, group: int, others: NDArray[np.int64], source: int, target: int
+) -> NDArray[np.float32]:
+    """(len(others),) gain of moving the group to the target and one of the others back."""
+    first = folds.gain(np.array([group]), source, target)
+    folds.place(group, target)
+    second = folds.gain(others, target, source)
+    folds.place(group, source)
+    return first + second
+
+
+def _even_out(folds: Folds) -> None:
+    """Move or exchange groups between the largest and smaller folds while that opens no gap."""
+    while True:
+        largest = int(np.argmax(folds.size))
+        for target in np.argsort(folds.size, kind="stable").tolist():
+            if folds.size[largest] - folds.size[target] > 1 and _shift(folds, largest, target):
+                break
+        else:
+            return
+
+
+def _shift(folds: Folds, source: int, target: int) -> bool:
+    """Bring two folds' sizes closer; False if no move or exchange can without opening a gap."""
+    gap = folds.size[source] - folds.size[target]
+    groups = folds.members(source)
+    groups = groups[(folds.sizes[groups] < gap) & (folds.gain(groups, source, target) >= 0)]
+    if len(groups) > 0:
+        closest = np.argmin(np.abs(folds.sizes[groups] - gap / 2))
+        folds.place(int(groups[closest]), target)
+        return True
+    for group in folds.members(source)[:_TRIED].tolist():
+        others = folds.members(target)
+        surplus = folds.sizes[group] - folds.sizes[others]
+        others = others[(surplus > 0) & (surplus < gap)]
+        others = others[_exchange_gains(folds, group, others, source, target) >= 0]
+        if len(others) > 0:
+            folds.place(group, target)
+            folds.place(int(others[0]), source)
+            return True
+    return False
