@@ -27,6 +27,7 @@ __all__ = [
     "load",
     "locate",
     "names",
+    "options",
     "user_folder",
 ]
 
@@ -76,12 +77,22 @@ def load(name: str, folder: str | Path | None = None, **options: Any) -> Dataset
     >>> Y, tags = data.labels(n_tags=40)               # doctest: +SKIP
     """
     _, loader = _find(name)
-    known = [key for key in inspect.signature(loader).parameters if key not in ("folder", "name")]
+    known = _options_of(loader)
     for option in options:
         if option not in known:
             listed = ", ".join(known) or "none"
             raise DataError(f"Dataset '{name}' has no option '{option}'. Its options: {listed}.")
     return loader(folder, **options)
+
+
+def options(name: str) -> list[str]:
+    """The options that `load` takes for a dataset."""
+    return _options_of(_find(name)[1])
+
+
+def _options_of(loader: Callable[..., Dataset]) -> list[str]:
+    parameters = inspect.signature(loader).parameters.values()
+    return [parameter.name for parameter in parameters if parameter.kind == parameter.KEYWORD_ONLY]
 
 
 def _find(name: str) -> tuple[DatasetInfo, Callable[..., Dataset]]:

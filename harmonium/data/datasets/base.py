@@ -61,7 +61,7 @@ class Labels(NamedTuple):
     tags: pl.Series
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Dataset:
     """Items with their tags and whatever else is known of them; row i is items[i] everywhere.
 

@@ -35,7 +35,7 @@ AUDIO = ("clips/{genre}_{number}.ogg", "{genre}/{number}.mp3", "emotifymusic/{ge
 
 INFO = DatasetInfo(
     name="emotify",
-    title="Emotify: emotions felt by the listeners of a game",
+    title="Emotify: emotions that game listeners felt",
     summary="One-minute excerpts; each listener marked up to three of nine emotions. There are no "
     "listener ids: age, gender, mother tongue and mood make a pseudo-user, and listeners of one "
     "excerpt who agree in all four are numbered. An emotion is positive where at least a quarter "

@@ -111,7 +111,10 @@ def _check(name: str, split: str, part: Path, url: str) -> None:
 
 def _reason(error: Exception) -> str:
     """What went wrong on the network, in words."""
-    if isinstance(error, urllib.error.URLError) and not isinstance(error, urllib.error.HTTPError):
+    if isinstance(error, urllib.error.HTTPError):
+        error.close()
+        return str(error)
+    if isinstance(error, urllib.error.URLError):
         return getattr(error.reason, "strerror", None) or str(error.reason)
     if isinstance(error, http.client.IncompleteRead):
         return "the connection ended too early"

@@ -21,7 +21,10 @@ def fault(path: Path, line: int | None, problem: str) -> DataError:
 
 def read_text(path: Path, *, encoding: str = "utf-8") -> str:
     """The file's text; bytes that are not in the encoding are an error with the line."""
-    raw = path.read_bytes()
+    try:
+        raw = path.read_bytes()
+    except OSError as error:
+        raise fault(path, None, f"it cannot be read: {error.strerror}.") from None
     try:
         return raw.decode(encoding).removeprefix("\ufeff")
     except UnicodeDecodeError as error:
@@ -114,7 +117,8 @@ def read_arrays(
 ) -> dict[str, NDArray[Any]]:
     """The named arrays of an .npz file, of which those in rows must be equally long."""
     try:
-        with np.load(path, allow_pickle=False) as archive:
+        # Opened here: np.load leaves a file open that turns out to be no archive.
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
             for name in (*rows, *others):
                 if name not in archive.files:
                     held = ", ".join(archive.files)
@@ -122,13 +126,13 @@ def read_arrays(
             arrays = {name: archive[name] for name in (*rows, *others)}
     except DataError:
         raise
-    except (zipfile.BadZipFile, zlib.error, ValueError, EOFError, OSError, AttributeError) as error:
+    except (zipfile.BadZipFile, zlib.error, ValueError, EOFError, OSError, TypeError) as error:
         problem = f"it is not a complete .npz file ({error}). Copy it again."
         raise fault(path, None, problem) from None
-    first, n = rows[0], len(arrays[rows[0]])
-    for name in rows[1:]:
-        if len(arrays[name]) != n:
-            problem = f"'{name}' has {len(arrays[name])} rows where '{first}' has {n}."
+    lengths = {name: len(np.atleast_1d(arrays[name])) for name in rows}
+    for name, length in lengths.items():
+        if length != lengths[rows[0]]:
+            problem = f"'{name}' has {length} rows where '{rows[0]}' has {lengths[rows[0]]}."
             raise fault(path, None, problem)
     return arrays
 

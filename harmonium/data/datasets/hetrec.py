@@ -40,7 +40,7 @@ INFO = DatasetInfo(
 
 JOINED = DatasetInfo(
     name="hetrec-msd",
-    title="HetRec Last.fm tags on tracks of the Million Song Subset",
+    title="HetRec Last.fm tags on MSD subset tracks",
     summary="The tracks of the Million Song Subset whose artists have tags in HetRec, with the "
     "features of the one and the triples of the other: a track carries its artist's tags, so keep "
     "an artist's tracks in one fold. Spellings of an artist that share tracks are one artist.",
@@ -79,11 +79,13 @@ def load(
         rows = rows.filter(pl.col("artist").is_in(_join(path / JOIN)["artist"].implode()))
     triples = Triples.from_columns(rows["user"], rows["artist"], rows["tag"], normalise=normalise)
     names = _artist_names(path / "artists.dat")
-    artists = triples.items.replace_strict(
-        list(names), list(names.values()), default="artist " + triples.items
-    )
+    artists = [names.get(int(item), f"artist {item}") for item in triples.items]
     return Dataset(
-        info=INFO, items=triples.items, triples=triples, counts=triples.counts(), artists=artists
+        info=INFO,
+        items=triples.items,
+        triples=triples,
+        counts=triples.counts(),
+        artists=pl.Series(artists, dtype=pl.String),
     )
 
 
@@ -99,7 +101,7 @@ def load_joined(
     """
     paths = locate(JOINED, folder)
     join = _grouped(_join(paths["hetrec-lastfm"] / JOIN))
-    rows = _taggings(paths["hetrec-lastfm"]).join(join, on="artist")
+    rows = _taggings(paths["hetrec-lastfm"]).join(join, on="artist", maintain_order="left_right")
     tracks = msd.read_features(paths["msd-subset"] / "features.npz")
     wanted = join["track"] if untagged else rows["track"]
     kept = np.flatnonzero(tracks.ids.is_in(wanted.implode()).to_numpy())
@@ -130,38 +132,46 @@ def _taggings(path: Path) -> pl.DataFrame:
     return rows.select(user="userID", artist="artistID", tag=tag)
 
 
-def _tagging_ids(path: Path, tags: Mapping[str, str]) -> pl.DataFrame:
-    """The rows of one file, whose tags must be among these."""
+def _tagging_ids(path: Path, tags: Mapping[int, str]) -> pl.DataFrame:
+    """The ids in the rows of one file, whose tags must be among these."""
     columns = ("userID", "artistID", "tagID", "day", "month", "year")
     table = read_table(path, columns, header=True)
-    for column in columns[:3]:
-        whole_numbers(path, table, column)
-    unknown = ~table["tagID"].is_in(list(tags))
+    ids = table.with_columns(
+        pl.Series(column, whole_numbers(path, table, column)) for column in columns[:3]
+    )
+    unknown = ~ids["tagID"].is_in(list(tags))
     if unknown.any():
         row = unknown.arg_max() or 0
-        raise fault(path, table["line"][row], f"tag {table['tagID'][row]} is not in tags.dat.")
-    return table
+        raise fault(path, ids["line"][row], f"tag {ids['tagID'][row]} is not in tags.dat.")
+    return ids
 
 
-def _tag_names(path: Path) -> dict[str, str]:
+def _tag_names(path: Path) -> dict[int, str]:
     """Tag id -> tag. The file is Latin-1, unlike the others."""
     table = read_table(path, ("tagID", "tagValue"), header=True, encoding="latin-1")
-    return dict(zip(table["tagID"], not_empty(path, table, "tagValue"), strict=True))
+    return _numbered(path, table, "tagID", "tagValue")
 
 
-def _artist_names(path: Path) -> dict[str, str]:
+def _artist_names(path: Path) -> dict[int, str]:
     """Artist id -> name; some artists who have tags are not in the file."""
     table = read_table(path, ("id", "name", "url", "pictureURL"), header=True)
-    return dict(zip(table["id"], table["name"], strict=True))
+    return _numbered(path, table, "id", "name")
+
+
+def _numbered(path: Path, table: pl.DataFrame, number: str, name: str) -> dict[int, str]:
+    """Number -> name, neither of them missing."""
+    numbers = whole_numbers(path, table, number).tolist()
+    return dict(zip(numbers, not_empty(path, table, name), strict=True))
 
 
 def _join(path: Path) -> pl.DataFrame:
     """The pairs of the join file, with columns artist, name and track."""
     table = read_table(path, ("artist", "name", "tracks"), header=False)
-    not_empty(path, table, "tracks")
-    return table.select("artist", "name", pl.col("tracks").str.split(",").alias("track")).explode(
-        "track"
-    )
+    return table.select(
+        pl.Series("artist", whole_numbers(path, table, "artist")),
+        not_empty(path, table, "name"),
+        not_empty(path, table, "tracks").str.split(",").alias("track"),
+    ).explode("track")
 
 
 def _grouped(join: pl.DataFrame) -> pl.DataFrame:

@@ -17,7 +17,7 @@ def read_libsvm(
     path: Path, *, n_features: int, n_labels: int
 ) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
     """Features (n, n_features) and labels (n, n_labels) of a file."""
-    lines = read_text(path).rstrip().split("\n")
+    lines = read_text(path).rstrip("\r\n").split("\n")
     features = np.zeros((len(lines), n_features), dtype=np.float32)
     labels = np.zeros((len(lines), n_labels), dtype=np.bool_)
     for row, line in enumerate(lines):
@@ -35,8 +35,10 @@ def _halves(line: str) -> tuple[str, str]:
     """The labels' part and the features' part of a line; either may be empty."""
     if not line.strip():
         raise DataError("the line is empty.")
-    first, _, rest = line.rstrip().partition(" ")
-    return ("", line) if ":" in first else (first, rest)
+    first, *rest = line.split(maxsplit=1)
+    if line[0].isspace() or ":" in first:
+        return "", line
+    return first, "".join(rest)
 
 
 def _label_ids(text: str, n_labels: int) -> list[int]:

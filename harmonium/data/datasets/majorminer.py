@@ -26,7 +26,7 @@ N_MFCC = 104
 
 INFO = DatasetInfo(
     name="majorminer",
-    title="MajorMiner: tags that players of a game agreed on",
+    title="MajorMiner: tags that game players agreed on",
     summary="10-second clips with the number of players who used each tag; only counts of two and "
     "more were published, so no tag is unknown at the default threshold. Features: mean and "
     "covariance of 13 MFCCs (104 columns), or all 1,022 Essentia descriptors.",

@@ -24,11 +24,12 @@ _LIBRARY += "multi-label learning, Journal of Machine Learning Research 12, 2411
 
 def info(name: str) -> DatasetInfo:
     """What is known of `mulan:NAME`, for any NAME; more for the three sets named below."""
+    arff = (f"{name}.arff|{name}-train.arff", f"{name}.arff|{name}-test.arff")
     generic = DatasetInfo(
         name=f"{PREFIX}{name}",
         title=f"Mulan: {name}",
         summary="A multi-label benchmark in Mulan's ARFF and XML form.",
-        files={f"mulan/{name}": (f"{name}.xml", f"{name}.arff|{name}-train.arff")},
+        files={f"mulan/{name}": (f"{name}.xml", *arff)},
         citation=_LIBRARY,
         licence="None is stated; published for research with the Mulan library.",
         homepage="https://mulan.sourceforge.net/datasets-mlc.html",

@@ -46,13 +46,13 @@ def file_name(name: str, split: str) -> str:
 
 MTURK = _info(
     "mturk",
-    "Clips tagged on Mechanical Turk, the paper's own files",
+    "Clips tagged by MTurk workers (the paper's)",
     "10-second clips described by workers of Amazon's Mechanical Turk.",
     95,
 )
 MAJMIN = _info(
     "majmin",
-    "Clips tagged in the MajorMiner game, the paper's own files",
+    "MajorMiner clips (the paper's own files)",
     "10-second clips with the tags that at least two players of the MajorMiner game agreed on.",
     96,
 )

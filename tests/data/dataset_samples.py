@@ -1,0 +1,77 @@
+"""A tiny data folder in the public formats: the text files of samples/, and arrays made here.
+
+Every row is invented.
+"""
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+
+TEXT = Path(__file__).parent / "samples"
+
+# Each loader with each of its options: name, options.
+CASES = [
+    ("mturk", {"check_sizes": False}),
+    ("majmin", {"check_sizes": False}),
+    ("majorminer", {}),
+    ("majorminer", {"features": "all"}),
+    ("majorminer", {"features": None}),
+    ("emotify", {}),
+    ("hetrec", {}),
+    ("hetrec", {"joined": True}),
+    ("hetrec", {"normalise": True}),
+    ("hetrec-msd", {}),
+    ("hetrec-msd", {"normalise": True, "untagged": True}),
+    ("msd", {}),
+    ("msd", {"n_tags": 2}),
+    ("msd", {"normalise": True, "untagged": True}),
+    ("mulan:toy", {}),
+    ("mulan:words", {}),
+]
+
+
+def write_samples(folder: Path) -> Path:
+    """Fill the folder as HARMONIUM_DATA would be filled, and return it."""
+    shutil.copytree(TEXT, folder, dirs_exist_ok=True)
+    write_majorminer_features(folder / "majorminer" / "features.npz")
+    (folder / "msd-subset").mkdir()
+    write_msd_features(folder / "msd-subset" / "features.npz")
+    write_msd_tags(folder / "msd-subset" / "lastfm_top500.npz")
+    (folder / "emotify" / "clips").mkdir()
+    for name in ("classical_1", "classical_2", "rock_1", "electronic_100", "pop_1"):
+        (folder / "emotify" / "clips" / f"{name}.ogg").touch()
+    return folder
+
+
+def write_majorminer_features(path: Path, **changes: np.ndarray) -> None:
+    """106 columns; the clips in another order than that of the table, and one too many."""
+    clips = ["clip-d", "clip-c", "clip-b", "clip-a", "clip-unused"]
+    X = np.arange(5)[:, None] * 1000 + np.arange(106)
+    columns = [f"mfcc_mean_cov.{column}" for column in range(104)] + ["loudness", "tempo"]
+    arrays = {"clip_id": np.array(clips), "X": X.astype(np.float32), "columns": np.array(columns)}
+    np.savez_compressed(path, **{**arrays, **changes})
+
+
+def write_msd_features(path: Path, **changes: np.ndarray) -> None:
+    """Five tracks with three features."""
+    arrays = {
+        "track_id": np.array(["TRA", "TRB", "TRC", "TRD", "TRE"]),
+        "X": np.arange(15, dtype=np.float32).reshape(5, 3),
+        "artist_id": np.array(["AR1", "AR1", "AR2", "AR3", "AR3"]),
+        "artist_name": np.array(["Quotes", "Quotes", "Silent", "Zoë", "Zoë"]),
+        "title": np.array(["One", "Two", "Three", "Four", "Four"]),
+        "columns": np.array(["timbre_mean_0", "tempo", "loudness"]),
+    }
+    np.savez_compressed(path, **{**arrays, **changes})
+
+
+def write_msd_tags(path: Path, **changes: np.ndarray) -> None:
+    """Four tags, of which "hip-hop" and "hip hop" are one; the track TRC has none."""
+    weights = [[100, 0, 0, 0], [0, 20, 90, 0], [0, 0, 0, 0], [5, 60, 40, 0], [7, 0, 0, 3]]
+    arrays = {
+        "track_id": np.array(["TRA", "TRB", "TRC", "TRD", "TRE"]),
+        "Y": np.array(weights, dtype=np.int16),
+        "tags": np.array(["rock", "hip-hop", "hip hop", "slow"]),
+    }
+    np.savez_compressed(path, **{**arrays, **changes})

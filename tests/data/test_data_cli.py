@@ -1,0 +1,250 @@
+"""The commands `harmonium data list`, `show` and `fetch`."""
+
+import http.server
+import json
+import socket
+import sys
+import threading
+import warnings
+from functools import partial
+
+import pytest
+from dataset_samples import write_samples
+from typer.testing import CliRunner
+
+from harmonium import cli
+from harmonium.data import datasets
+from harmonium.data.datasets.paper import SIZES
+from harmonium.errors import DataError, DatasetNotFoundError
+
+
+@pytest.fixture
+def samples(tmp_path, monkeypatch):
+    monkeypatch.delenv("HARMONIUM_DATA", raising=False)
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "xdg"))
+    monkeypatch.setenv("COLUMNS", "80")
+    return write_samples(tmp_path / "data")
+
+
+def run(*arguments):
+    result = CliRunner().invoke(cli.app, ["data", *map(str, arguments)])
+    if result.exception and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+class TestList:
+    def test_every_dataset_and_where_it_is(self, samples):
+        lines = run("list", "--folder", samples).splitlines()
+        found = {line.split()[0]: line for line in lines if line}
+        assert {*datasets.names(), "mulan:toy"} <= found.keys()
+        words = {name: " ".join(line.split()) for name, line in found.items()}
+        assert words["hetrec"] == "hetrec 12,523 9,749 - 186,478 no hetrec-lastfm"
+        assert words["emotify"] == "emotify 400 9 - 16,184 yes emotify"
+        assert words["mulan:yeast"].endswith("not found")
+        assert all(len(line) <= 80 for line in lines)
+
+    def test_a_wide_terminal_also_says_what_they_are(self, samples, monkeypatch):
+        monkeypatch.setenv("COLUMNS", "120")
+        assert "Yeast: genes and their functions" in run("list", "--folder", samples)
+
+    def test_without_any_data(self, samples, tmp_path):
+        output = run("list")
+        assert output.count("not found") == len(datasets.names()) + 1
+        assert "harmonium data show mturk" in output
+
+    def test_json(self, samples):
+        listed = {
+            entry["name"]: entry for entry in json.loads(run("list", "--json", "-f", samples))
+        }
+        assert listed["emotify"] == {
+            "name": "emotify",
+            "title": datasets.info("emotify").title,
+            "items": 400,
+            "tags": 9,
+            "features": None,
+            "triples": 16184,
+            "audio": True,
+            "folder": str(samples / "emotify"),
+        }
+        assert listed["mulan:yeast"]["folder"] is None
+
+
+class TestShow:
+    def test_figures_of_emotify(self, samples):
+        facts = json.loads(run("show", "emotify", "--json", "-f", samples))
+        assert (facts["items"], facts["tags"], facts["features"]) == (5, 9, None)
+        assert (facts["triples"], facts["users"]) == (13, 5)
+        assert facts["listeners_per_item"] == [1, 4]
+        assert facts["labels"] == {"positive": 10, "negative": 35, "unknown": 0}
+        assert facts["top_tags"][0] == {"tag": "joyful activation", "positive": 2}
+        assert facts["audio_files"] == 5
+        assert facts["folder"] == str(samples / "emotify")
+
+    def test_unknown_labels_are_counted(self, samples):
+        facts = json.loads(run("show", "hetrec", "--json", "-t", 1, "-f", samples))
+        Y = datasets.load("hetrec", samples).labels().values
+        assert facts["labels"] == {
+            "positive": int((Y == 1).sum()),
+            "negative": int((Y == 0).sum()),
+            "unknown": int((Y != Y).sum()),
+        }
+        assert facts["labels"]["unknown"] > 0
+        assert facts["top_tags"] == [{"tag": "trip-hop", "positive": 1}]
+
+    @pytest.mark.parametrize("name", ["majorminer", "emotify", "hetrec-msd", "msd", "mulan:toy"])
+    @pytest.mark.parametrize("columns", [80, 120])
+    def test_the_page_fits_the_terminal(self, samples, monkeypatch, name, columns):
+        monkeypatch.setenv("COLUMNS", str(columns))
+        output = run("show", name, "-f", samples)
+        assert all(len(line) <= columns for line in output.splitlines())
+        data = datasets.load(name, samples)
+        squeezed = " ".join(output.split())
+        for text in (data.info.title, data.licence, data.citation.split("(")[0], data.tags[0]):
+            assert text in squeezed
+
+    def test_groups_and_splits(self, samples):
+        assert "3 tracks, 2 artists" in run("show", "majorminer", "-f", samples)
+        assert "train 2, test 1" in run("show", "mulan:toy", "-f", samples)
+
+    def test_no_tags(self, samples):
+        assert "most positives" not in run("show", "majorminer", "-t", 0, "-f", samples)
+
+    def test_an_error_is_a_message_and_not_a_traceback(self, samples, monkeypatch, capsys):
+        monkeypatch.setattr(warnings, "showwarning", warnings.showwarning)
+        monkeypatch.setattr(sys, "argv", ["harmonium", "data", "show", "msd", "-f", "/nowhere"])
+        with pytest.raises(SystemExit) as caught:
+            cli.main()
+        assert caught.value.code == 1
+        output = capsys.readouterr().err
+        assert "Error: Dataset 'msd' was not found" in output
+        assert "/nowhere/msd-subset" in output
+        assert "Traceback" not in output
+
+
+def test_help_teaches_with_an_example(samples):
+    assert {"list", "show", "fetch"} <= set(run("--help").split())
+    for command in ("list", "show", "fetch"):
+        assert f"harmonium data {command}" in run(command, "--help").split("Example:")[1]
+
+
+class Handler(http.server.SimpleHTTPRequestHandler):
+    """Serves a folder; a file named in `cut` breaks off after half of its bytes."""
+
+    cut = ""
+
+    def log_message(self, *arguments):
+        pass
+
+    def copyfile(self, source, outputfile):
+        content = source.read()
+        short = self.cut and self.path.endswith(self.cut)
+        outputfile.write(content[: len(content) // 2] if short else content)
+
+
+@pytest.fixture
+def server(tmp_path, monkeypatch):
+    """A mirror of the paper's files, in their published sizes: (address, folder)."""
+    for variable in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setattr(Handler, "cut", "")
+    folder = tmp_path / "mirror"
+    for name, splits in SIZES.items():
+        (folder / name).mkdir(parents=True)
+        for split, rows in splits.items():
+            lines = (f"{row % 95} {row % 389 + 1}:1\n" for row in range(rows))
+            (folder / name / f"{name}_{split}.libsvm").write_text("".join(lines))
+    handler = partial(Handler, directory=str(folder))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as httpd:
+        thread = threading.Thread(target=httpd.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        yield f"http://127.0.0.1:{httpd.server_port}", folder
+        httpd.shutdown()
+        thread.join()
+
+
+def files_in(folder):
+    return sorted(path.name for path in folder.rglob("*") if path.is_file())
+
+
+class TestFetch:
+    @pytest.mark.parametrize("name", ["mturk", "majmin"])
+    def test_fetch_then_load(self, samples, server, tmp_path, name):
+        address, _ = server
+        target = tmp_path / "fetched"
+        output = run("fetch", name, "--url", address, "--folder", target)
+        assert "3 files fetched" in output
+        assert files_in(target) == sorted(f"{name}_{split}.libsvm" for split in SIZES[name])
+        data = datasets.load(name, target)
+        assert {split: len(rows) for split, rows in data.splits.items()} == SIZES[name]
+
+    def test_the_default_is_the_user_s_folder_and_it_is_found_there(
+        self, samples, server, monkeypatch
+    ):
+        monkeypatch.setenv("HARMONIUM_FETCH_URL", server[0] + "/")
+        run("fetch", "mturk")
+        assert datasets.is_found(datasets.info("mturk")) == datasets.user_folder() / "mturk"
+
+    def test_harmonium_data_comes_first(self, samples, server, monkeypatch, tmp_path):
+        monkeypatch.setenv("HARMONIUM_DATA", str(tmp_path / "named"))
+        run("fetch", "mturk", "--url", server[0])
+        assert len(files_in(tmp_path / "named" / "mturk")) == 3
+
+    def test_files_that_are_there_stay_unless_forced(self, samples, server, tmp_path):
+        address, mirror = server
+        run("fetch", "mturk", "--url", address, "-f", tmp_path / "fetched")
+        (mirror / "mturk" / "mturk_test.libsvm").unlink()
+        output = run("fetch", "mturk", "--url", address, "-f", tmp_path / "fetched")
+        assert "Already there" in output
+        with pytest.raises(DatasetNotFoundError, match="404"):
+            run("fetch", "mturk", "--force", "--url", address, "-f", tmp_path / "fetched")
+        assert len(files_in(tmp_path / "fetched")) == 3
+
+    def test_a_download_that_breaks_off_leaves_nothing_behind(
+        self, samples, server, tmp_path, monkeypatch
+    ):
+        monkeypatch.setattr(Handler, "cut", "mturk_valid.libsvm")
+        with pytest.raises(
+            DatasetNotFoundError, match=r"mturk_valid\.libsvm could not be downloaded"
+        ):
+            run("fetch", "mturk", "--url", server[0], "-f", tmp_path / "fetched")
+        assert files_in(tmp_path / "fetched") == ["mturk_train.libsvm"]
+
+    def test_a_file_of_the_wrong_size_is_refused(self, samples, server, tmp_path):
+        address, mirror = server
+        (mirror / "mturk" / "mturk_train.libsvm").write_text("0 1:1\n")
+        with pytest.raises(DataError, match=r"is not what was published: .* 1 rows where .* 597"):
+            run("fetch", "mturk", "--url", address, "-f", tmp_path / "fetched")
+        assert files_in(tmp_path / "fetched") == []
+
+    def test_a_page_instead_of_data_is_refused(self, samples, server, tmp_path):
+        address, mirror = server
+        (mirror / "mturk" / "mturk_train.libsvm").write_text("<html>Log in</html>\n")
+        with pytest.raises(DataError, match="is not what was published: the file, line 1"):
+            run("fetch", "mturk", "--url", address, "-f", tmp_path / "fetched")
+
+    def test_without_a_network(self, samples, server, tmp_path):
+        with socket.socket() as unused:
+            unused.bind(("127.0.0.1", 0))
+            address = f"http://127.0.0.1:{unused.getsockname()[1]}"
+            with pytest.raises(DatasetNotFoundError) as caught:
+                run("fetch", "mturk", "--url", address, "-f", tmp_path / "fetched")
+        assert "could not be downloaded: Connection refused" in str(caught.value)
+        assert str(tmp_path / "fetched" / "mturk") in str(caught.value)
+
+    def test_a_folder_that_cannot_be_written(self, samples, server, tmp_path):
+        (tmp_path / "file").touch()
+        with pytest.raises(DatasetNotFoundError, match="could not be written"):
+            run("fetch", "mturk", "--url", server[0], "-f", tmp_path / "file")
+
+    @pytest.mark.parametrize(
+        ("arguments", "message"),
+        [
+            (["majorminer"], "Only mturk and majmin can be fetched, got 'majorminer'"),
+            (["mturk", "--url", "ftp://example.org"], "must begin with http:// or https://"),
+        ],
+    )
+    def test_what_cannot_be_fetched(self, samples, tmp_path, arguments, message):
+        with pytest.raises(DataError, match=message):
+            run("fetch", *arguments, "-f", tmp_path / "fetched")
