@@ -49,39 +49,46 @@ def read_table(
 
     Blank lines are skipped.
     """
-    lines = read_text(path, encoding=encoding).replace("\r\n", "\n").split("\n")
-    if separator == "\t":
-        reader = csv.reader(lines, delimiter=separator, quoting=csv.QUOTE_NONE)
-    else:
-        reader = csv.reader(lines, delimiter=separator)
+    text = read_text(path, encoding=encoding).replace("\r\n", "\n")
+    table = _split_tabs(text) if separator == "\t" else _split_quoted(path, text, separator)
+    if header:
+        _check_header(path, table.row(0)[1], columns)
+        table = table.slice(1)
+    table = table.filter(pl.col("fields").list.join("").str.strip_chars() != "")
+    if not len(table):
+        raise fault(path, None, "there are no rows in it.")
+    number = table["fields"].list.len()
+    wrong = number != len(columns)
+    if wrong.any():
+        row = wrong.arg_max() or 0
+        problem = f"{number[row]} fields where there should be {len(columns)}"
+        raise fault(path, table["line"][row], f"{problem} ({', '.join(columns)}).")
+    fields = pl.col("fields").list.to_struct(fields=list(columns))
+    return table.select("line", fields).unnest("fields")
+
+
+def _split_tabs(text: str) -> pl.DataFrame:
+    """The number and the fields of each line."""
+    lines = pl.DataFrame({"fields": text.split("\n")}).with_row_index("line", offset=1)
+    return lines.with_columns(pl.col("fields").str.split("\t"))
+
+
+def _split_quoted(path: Path, text: str, separator: str) -> pl.DataFrame:
+    """The same where fields may be in double quotes."""
+    reader = csv.reader(text.split("\n"), delimiter=separator)
     try:
-        if header:
-            _check_header(path, next(reader), columns)
-        rows = _rows(path, reader, columns)
+        rows = [(reader.line_num, fields) for fields in reader]
     except csv.Error as error:
         raise fault(path, reader.line_num, f"it cannot be read as a table: {error}.") from None
-    if not rows:
-        raise fault(path, None, "there are no rows in it.")
-    schema = {**dict.fromkeys(columns, pl.String), "line": pl.Int64}
-    return pl.DataFrame(rows, schema=schema, orient="row")
+    return pl.DataFrame(
+        rows, schema={"line": pl.UInt32, "fields": pl.List(pl.String)}, orient="row"
+    )
 
 
 def _check_header(path: Path, names: list[str], columns: Sequence[str]) -> None:
     if [name.strip() for name in names] != list(columns):
-        wanted = ", ".join(columns)
-        raise fault(path, 1, f"the columns must be {wanted}; got {', '.join(names) or 'none'}.")
-
-
-def _rows(path: Path, reader: Any, columns: Sequence[str]) -> list[tuple[str | int, ...]]:
-    """The fields of each line that is not blank, and the line's number."""
-    rows: list[tuple[str | int, ...]] = []
-    for row in reader:
-        if len(row) == len(columns):
-            rows.append((*row, reader.line_num))
-        elif "".join(row).strip():
-            problem = f"{len(row)} fields where there should be {len(columns)}"
-            raise fault(path, reader.line_num, f"{problem} ({', '.join(columns)}).")
-    return rows
+        wanted, got = ", ".join(columns), ", ".join(names) or "none"
+        raise fault(path, 1, f"the columns must be {wanted}; got {got}.")
 
 
 def whole_numbers(
