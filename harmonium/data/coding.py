@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from harmonium.data.grouping import blocks, first_equal
 from harmonium.errors import DataError
 
 Column: TypeAlias = Sequence[Any] | NDArray[Any] | pl.Series
@@ -48,14 +49,20 @@ def encode(values: pl.Series) -> tuple[Codes, pl.Series]:
     Rows are grouped by a 64-bit hash of their string, and a second one checks the groups; the exact
     way, slower for many names, is taken if they ever disagree.
     """
-    first = _first_equal(values.hash(seed=0).to_numpy())
+    first = first_equal(values.hash(seed=0).to_numpy())
     is_first = first == np.arange(len(first), dtype=np.int32)
-    codes = (np.cumsum(is_first, dtype=np.int32) - 1)[first] if len(first) else first
-    names = values.gather(np.flatnonzero(is_first))
-    check = values.hash(seed=1).to_numpy()
-    if (check[is_first][codes] != check).any():
+    codes = (np.cumsum(is_first, dtype=np.int32) - 1).take(first)
+    if not _constant_per_code(values.hash(seed=1).to_numpy(), codes, is_first):
         return _encode_exactly(values)
-    return codes, names
+    return codes, values.gather(np.flatnonzero(is_first))
+
+
+def _constant_per_code(
+    values: NDArray[np.uint64], codes: Codes, is_first: NDArray[np.bool_]
+) -> bool:
+    """Whether rows with the same code have the same value."""
+    expected = values[is_first]
+    return all((expected.take(codes[b]) == values[b]).all() for b in blocks(len(values)))
 
 
 def encode_all(*columns: pl.Series) -> list[tuple[Codes, pl.Series]]:
@@ -67,28 +74,6 @@ def encode_all(*columns: pl.Series) -> list[tuple[Codes, pl.Series]]:
 def _encode_exactly(values: pl.Series) -> tuple[Codes, pl.Series]:
     names = values.unique(maintain_order=True)
     return values.cast(pl.Enum(names)).to_physical().to_numpy().astype(np.int32), names
-
-
-def _first_equal(keys: NDArray[np.uint64]) -> NDArray[np.int32]:
-    """For each key the index of its first equal, (n,), by a hash table filled a round at a time.
-
-    In a round every key left writes its index into its slot, the first of a slot last, so that it
-    stays. Keys that find an equal there are done; the others try a new slot in the next round.
-    """
-    first = np.empty(len(keys), dtype=np.int32)
-    rows = np.arange(len(keys), dtype=np.int32)
-    left, multiplier, bits = keys, 0x9E3779B97F4A7C15, 19  # 2 MiB: small enough for the cache
-    while len(rows):
-        bits = min(bits, len(rows).bit_length())
-        slot = ((left * np.uint64(multiplier)) >> np.uint64(64 - bits)).view(np.int64)
-        table = np.empty(1 << bits, dtype=np.int32)
-        table[slot[::-1]] = rows[::-1]
-        owner = table.take(slot)
-        first[rows] = owner
-        lost = np.flatnonzero(keys.take(owner) != left)
-        rows, left = rows.take(lost), left.take(lost)
-        multiplier, bits = multiplier + 2, bits + 2
-    return first
 
 
 def compact(codes: Codes, names: pl.Series) -> tuple[Codes, pl.Series]:
@@ -104,8 +89,13 @@ def most_frequent(totals: NDArray[Any], names: pl.Series, n: int) -> NDArray[np.
     """Indices of the n largest totals, largest first; equal totals in alphabetical order."""
     if n < 1:
         raise DataError(f"'n', the number of tags to keep, must be at least 1, got {n}.")
-    alphabetical = names.rank("ordinal").to_numpy()
-    return np.lexsort((alphabetical, -totals))[:n]
+    if n < len(totals):
+        least = np.partition(totals, -n)[-n]
+        candidates = np.flatnonzero(totals >= least)
+    else:
+        candidates = np.arange(len(totals))
+    alphabetical = names.gather(candidates).rank("ordinal").to_numpy()
+    return candidates[np.lexsort((alphabetical, -totals[candidates]))[:n]]
 
 
 def positions(wanted: Column, names: pl.Series, *, name: str) -> NDArray[np.intp]:

@@ -20,6 +20,7 @@ from harmonium.data.coding import (
     positions,
 )
 from harmonium.data.counts import TagCounts
+from harmonium.data.grouping import distinct_rows
 from harmonium.data.normalise import canonical_names
 from harmonium.data.rows import Rows, rows_with_empty_name
 from harmonium.errors import DataError
@@ -160,41 +161,6 @@ def triples_from_rows(rows: Rows, *, normalise: bool, aliases: Mapping[str, str]
         tag, tags = compact(tag[good], tags)
     item, tag, user = distinct_rows((item, len(items)), (tag, len(tags)), (user, len(users)))
     return Triples(user, item, tag, users, items, tags)
-
-
-def distinct_rows(*columns: tuple[Codes, int]) -> list[Codes]:
-    """Each distinct row once, ascending, of columns given as (codes, number of codes).
-
-    The codes of a row are packed into one 64-bit number, so that one sort of integers does it.
-    """
-    widths = [max(size - 1, 0).bit_length() for _, size in columns]
-    if sum(widths) > 64:
-        return _distinct_rows_by_lexsort([codes for codes, _ in columns])
-    key = np.zeros(len(columns[0][0]), dtype=np.uint64)
-    for (codes, _), width in zip(columns, widths, strict=True):
-        key <<= np.uint64(width)
-        key |= codes.astype(np.uint64)
-    key.sort()
-    key = key[_starts_of_runs(key)]
-    unpacked = []
-    for width in reversed(widths):
-        unpacked.append((key & np.uint64((1 << width) - 1)).astype(np.int32))
-        key >>= np.uint64(width)
-    return unpacked[::-1]
-
-
-def _distinct_rows_by_lexsort(columns: list[Codes]) -> list[Codes]:
-    order = np.lexsort(columns[::-1])
-    ordered = [codes[order] for codes in columns]
-    new = np.logical_or.reduce([_starts_of_runs(codes) for codes in ordered])
-    return [codes[new] for codes in ordered]
-
-
-def _starts_of_runs(values: NDArray[np.integer]) -> NDArray[np.bool_]:
-    """Where a value differs from the one before it, (n,)."""
-    new = np.ones(len(values), dtype=np.bool_)
-    np.not_equal(values[1:], values[:-1], out=new[1:])
-    return new
 
 
 def _new_codes(kept: NDArray[np.intp], n: int) -> Codes:
