@@ -30,11 +30,12 @@ def auc_per_tag(Y: ArrayLike, S: ArrayLike) -> MetricResult:
     """
     labels, scores = checked(Y, S)
     reasons = labels.undefined(needs_positive=True, needs_negative=True)
-    values = np.full(scores.shape[1], np.nan)
+    won = np.empty(scores.shape[1])
     for tags, keys in sorted_keys(labels, scores):
-        values[tags] = _pairs_won(keys)
+        won[tags] = _pairs_won(keys)
     n_pairs = labels.n_positive * labels.n_negative
-    return MetricResult(np.divide(values, n_pairs, where=n_pairs > 0, out=values), reasons)
+    values = np.divide(won, n_pairs, where=n_pairs > 0, out=np.full_like(won, np.nan))
+    return MetricResult(values, reasons)
 
 
 def auc_per_clip(Y: ArrayLike, S: ArrayLike) -> MetricResult:

@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 # A group with more than this share of a fold is placed before all others, while there is room. To
 # close a gap, two folds may come to differ by as much in size.
 _LARGE = 0.1
-# Groups tried on each side of an exchange: the search stays fast for any number of groups.
+# Groups of a fold tried for an exchange: the search stays fast for any number of groups.
 _TRIED = 100
-# Attempts at closing gaps, times the number of groups; two more for each gap.
-_STEPS = 20_000
+# How often all gaps are tried, at least and at most; between them, less often with more groups.
+_FEWEST_ROUNDS, _MOST_ROUNDS, _ROUNDS_TIMES_GROUPS = 10, 50, 50_000
 
 
 class Folds:
@@ -46,11 +46,18 @@ class Folds:
                 np.equal(self.groups_with[index], 0, out=self.lacks[index])
         self.fold[group] = fold
 
+    def value(self, source: int, target: int) -> NDArray[np.float32]:
+        """(n_columns,) what moving a group with the column is worth: 1 to fill, -1 to empty."""
+        return self.lacks[target] - (self.groups_with[source] == 1)
+
+    def total(self, groups: NDArray[np.int64], value: NDArray[np.float32]) -> NDArray[np.float32]:
+        """(len(groups),) the value of all columns of each group."""
+        columns = np.flatnonzero(value)  # few
+        return self.has[np.ix_(groups, columns)] @ value[columns]
+
     def gain(self, groups: NDArray[np.int64], source: int, target: int) -> NDArray[np.float32]:
         """(len(groups),) how many more (fold, column) are filled if one group moves."""
-        value = self.lacks[target] - (self.groups_with[source] == 1)
-        columns = np.flatnonzero(value)
-        return self.has[np.ix_(groups, columns)] @ value[columns]
+        return self.total(groups, self.value(source, target))
 
     def members(self, fold: int) -> NDArray[np.int64]:
         """The groups in a fold."""
@@ -153,72 +160,80 @@ def _close_gaps(folds: Folds, rng: np.random.Generator) -> None:
     Changes that gain nothing lead, at random, to others that do.
     """
     enough = folds.has.sum(axis=0) >= folds.n_folds
-    n_gaps = np.count_nonzero((folds.lacks > 0) & enough)
-    for _ in range(2 * n_gaps + _STEPS // len(folds.sizes)):
-        gaps = np.argwhere((folds.lacks > 0) & enough)
-        if len(gaps) == 0:
+    rounds = np.clip(_ROUNDS_TIMES_GROUPS // len(folds.sizes), _FEWEST_ROUNDS, _MOST_ROUNDS)
+    for _ in range(rounds):
+        gaps = rng.permutation(np.argwhere((folds.lacks > 0) & enough))
+        changed = [_close(folds, target, column, rng) for target, column in gaps.tolist()]
+        if not any(changed):
             return
-        target, column = rng.choice(gaps).tolist()
-        changes = list(_changes(folds, target, column))
-        gains = np.array([gain for gain, _ in changes])
-        if gains.max(initial=-1.0) >= 0:
-            choice = rng.choice(np.flatnonzero(gains == gains.max()))
-            for group, fold in changes[choice][1]:
-                folds.place(group, fold)
+
+
+def _close(folds: Folds, target: int, column: int, rng: np.random.Generator) -> bool:
+    """Bring the column to the target fold; False if that opens more gaps than it closes."""
+    if not folds.lacks[target, column]:
+        return False
+    changes = list(_changes(folds, target, column))
+    gains = np.array([gain for gain, _ in changes])
+    if gains.max(initial=-1.0) < 0:
+        return False
+    for group, fold in changes[rng.choice(np.flatnonzero(gains == gains.max()))][1]:
+        folds.place(group, fold)
+    return True
 
 
 def _changes(
     folds: Folds, target: int, column: int
 ) -> Iterator[tuple[float, list[tuple[int, int]]]]:
     """(gain, [(group, new fold), …]) of changes that bring the column to the target fold."""
+    others = folds.members(target)
     for source in range(folds.n_folds):
         groups = folds.members(source)
         groups = groups[folds.has[groups, column] > 0]
         if source == target or len(groups) == 0:
             continue
         gains = folds.gain(groups, source, target)
-        allowed = folds.keeps_balance(folds.sizes[groups], source, target)
-        promising = np.argsort(-gains, kind="stable")[:_TRIED].tolist()
-        for index in promising:
-            group = int(groups[index])
-            if allowed[index]:
+        returns = folds.gain(others, target, source)
+        for index in np.argsort(-gains, kind="stable")[:_TRIED].tolist():
+            group, size = int(groups[index]), folds.sizes[groups[index]]
+            if folds.keeps_balance(size, source, target):
                 yield float(gains[index]), [(group, target)]
-            gain, other = _best_exchange(folds, group, source, target)
-            if other >= 0:
-                yield gain, [(group, target), (other, source)]
-
-
-def _best_exchange(folds: Folds, group: int, source: int, target: int) -> tuple[float, int]:
-    """(gain, other) of the best group of the target fold to give back for this one."""
-    others = folds.members(target)
-    surplus = folds.sizes[group] - folds.sizes[others]
-    others = others[folds.keeps_balance(surplus, source, target)]
-    if len(others) == 0:
-        return 0.0, -1
-    gains = _exchange_gains(folds, group, others, source, target)
-    return float(gains.max()), int(others[gains.argmax()])
+            allowed = folds.keeps_balance(size - folds.sizes[others], source, target)
+            if allowed.any():
+                both = _exchange_gains(folds, group, others, returns, source, target)
+                best = int(np.argmax(np.where(allowed, both, -np.inf)))
+                yield float(both[best]), [(group, target), (int(others[best]), source)]
 
 
 def _exchange_gains(
-    folds: Folds, group: int, others: NDArray[np.int64], source: int, target: int
+    folds: Folds,
+    group: int,
+    others: NDArray[np.int64],
+    returns: NDArray[np.float32],
+    source: int,
+    target: int,
 ) -> NDArray[np.float32]:
-    """(len(others),) gain of moving the group to the target and one of the others back."""
+    """(len(others),) gain of moving the group to the target and one of the others back.
+
+    ``returns`` is the gain of moving one of the others back while the group is still at the source.
+    """
     first = folds.gain(np.array([group]), source, target)
+    before = folds.value(target, source)
     folds.place(group, target)
-    second = folds.gain(others, target, source)
+    change = folds.value(target, source) - before
     folds.place(group, source)
-    return first + second
+    return first + returns + folds.total(others, change)
 
 
 def _even_out(folds: Folds) -> None:
-    """Move or exchange groups between the largest and smaller folds while that opens no gap."""
-    while True:
-        largest = int(np.argmax(folds.size))
-        for target in np.argsort(folds.size, kind="stable").tolist():
-            if folds.size[largest] - folds.size[target] > 1 and _shift(folds, largest, target):
-                break
-        else:
-            return
+    """Move or exchange groups between larger and smaller folds while that opens no gap."""
+    shifted = True
+    while shifted:
+        by_size = np.argsort(folds.size, kind="stable").tolist()
+        shifted = any(
+            folds.size[source] - folds.size[target] > 1 and _shift(folds, source, target)
+            for source in reversed(by_size)
+            for target in by_size
+        )
 
 
 def _shift(folds: Folds, source: int, target: int) -> bool:
@@ -230,13 +245,14 @@ def _shift(folds: Folds, source: int, target: int) -> bool:
         closest = np.argmin(np.abs(folds.sizes[groups] - gap / 2))
         folds.place(int(groups[closest]), target)
         return True
+    others = folds.members(target)
+    returns = folds.gain(others, target, source)
     for group in folds.members(source)[:_TRIED].tolist():
-        others = folds.members(target)
         surplus = folds.sizes[group] - folds.sizes[others]
-        others = others[(surplus > 0) & (surplus < gap)]
-        others = others[_exchange_gains(folds, group, others, source, target) >= 0]
-        if len(others) > 0:
+        both = _exchange_gains(folds, group, others, returns, source, target)
+        useful = others[(surplus > 0) & (surplus < gap) & (both >= 0)]
+        if len(useful) > 0:
             folds.place(group, target)
-            folds.place(int(others[0]), source)
+            folds.place(int(useful[0]), source)
             return True
     return False

@@ -1,0 +1,206 @@
+"""Significance tests against scipy.stats, and the cases that scipy leaves open."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from scipy import stats
+
+from harmonium.errors import DataError
+from harmonium.evaluation import (
+    adjust_p_values,
+    friedman,
+    nemenyi_critical_difference,
+    paired_t_tests,
+)
+
+NAN = float("nan")
+AUCS = st.one_of(st.sampled_from([0.5, 0.75, 1.0, NAN]), st.floats(0, 1))
+
+
+def aucs(n_folds=5, n_tags=30, seed=0):
+    rng = np.random.default_rng(seed)
+    B = rng.uniform(0.5, 0.9, size=(n_folds, n_tags))
+    return B + rng.normal(0.02, 0.03, size=B.shape), B
+
+
+def test_equal_to_scipy():
+    A, B = aucs()
+    ours, theirs = paired_t_tests(A, B), stats.ttest_rel(A, B)
+    np.testing.assert_allclose(ours.t, theirs.statistic, rtol=1e-10)
+    np.testing.assert_allclose(ours.p, theirs.pvalue, rtol=1e-10)
+    np.testing.assert_allclose(ours.difference, (A - B).mean(axis=0), rtol=1e-12)
+    assert ours.n_better == np.sum((theirs.pvalue < 0.05) & (theirs.statistic > 0))
+    assert ours.n_worse == np.sum((theirs.pvalue < 0.05) & (theirs.statistic < 0))
+    assert ours.n_better > 0
+    assert paired_t_tests(A, B, alpha=0.001).n_better < ours.n_better
+
+
+def test_a_fold_without_both_scores_is_left_out():
+    A, B = aucs(n_tags=4)
+    A[0, 0], B[3, 0], B[:4, 1], A[:, 2] = NAN, NAN, NAN, NAN
+    tests = paired_t_tests(A, B)
+    assert tests.n_folds.tolist() == [3, 1, 0, 5]
+    theirs = stats.ttest_rel(A[[1, 2, 4], 0], B[[1, 2, 4], 0])
+    np.testing.assert_allclose(tests.t[0], theirs.statistic, rtol=1e-10)
+    np.testing.assert_allclose(tests.p[0], theirs.pvalue, rtol=1e-10)
+    reason = "fewer than two folds with both scores"
+    assert tests.reasons == {1: reason, 2: reason}
+    assert np.isnan(tests.p).tolist() == [False, True, True, False]
+    assert not tests.better[1:3].any()
+    assert not tests.worse[1:3].any()
+
+
+def test_identical_scores_do_not_differ():
+    A, _ = aucs()
+    tests = paired_t_tests(A, A)
+    assert (tests.t == 0).all()
+    assert (tests.p == 1).all()
+    assert tests.n_better == tests.n_worse == 0
+
+
+@pytest.mark.parametrize("step", [0.25, -0.25])
+def test_a_constant_difference_is_significant(step):
+    B = np.array([[0.25, 0.5], [0.5, 0.5], [0.75, 0.5]])  # sums with 0.25 are exact
+    tests = paired_t_tests(B + step, B)
+    assert (tests.t == np.sign(step) * np.inf).all()
+    assert (tests.p == 0).all()
+    assert (tests.n_better, tests.n_worse) == ((2, 0) if step > 0 else (0, 2))
+
+
+def test_a_constant_difference_with_an_inexact_mean_is_constant():
+    tests = paired_t_tests(np.full((3, 1), 0.1), np.zeros((3, 1)))  # (0.1 + 0.1 + 0.1) / 3 ≠ 0.1
+    assert tests.t[0] == np.inf
+
+
+@given(hnp.arrays(float, (4, 3), elements=AUCS), hnp.arrays(float, (4, 3), elements=AUCS))
+@settings(deadline=None, max_examples=100)
+def test_exchanging_the_models_exchanges_better_and_worse(A, B):
+    there, back = paired_t_tests(A, B), paired_t_tests(B, A)
+    np.testing.assert_array_equal(there.t, -back.t)
+    np.testing.assert_array_equal(there.p, back.p)
+    np.testing.assert_array_equal(there.better, back.worse)
+    np.testing.assert_array_equal(there.worse, back.better)
+
+
+@given(hnp.arrays(float, (4, 3), elements=AUCS), hnp.arrays(float, (4, 3), elements=AUCS))
+@settings(deadline=None, max_examples=100)
+def test_a_correction_only_ever_takes_findings_away(A, B):
+    alone = paired_t_tests(A, B)
+    bh = paired_t_tests(A, B, correction="bh")
+    holm = paired_t_tests(A, B, correction="holm")
+    np.testing.assert_array_equal(alone.p, holm.p)
+    tested = ~np.isnan(alone.p)
+    assert (alone.p <= bh.p_adjusted)[tested].all()
+    assert (bh.p_adjusted <= holm.p_adjusted)[tested].all()
+    assert (holm.p_adjusted <= 1)[tested].all()
+
+
+def holm_by_definition(p):
+    """Reject the smallest p values while p_(i) ≤ α / (m - i + 1): the least such α for each."""
+    order = np.argsort(p)
+    adjusted = np.empty(len(p))
+    for i, index in enumerate(order):
+        adjusted[index] = min(1, max((len(p) - j) * p[order[j]] for j in range(i + 1)))
+    return adjusted
+
+
+@given(hnp.arrays(float, st.integers(1, 20), elements=st.floats(0, 1)))
+@settings(deadline=None, max_examples=100)
+def test_corrections_equal_scipy_and_the_definition(p):
+    # Subnormal numbers would be rounded differently, for scipy multiplies in another order.
+    p = np.where(p < 1e-300, 0, p)
+    np.testing.assert_allclose(adjust_p_values(p, "bh"), stats.false_discovery_control(p))
+    np.testing.assert_allclose(adjust_p_values(p, "holm"), holm_by_definition(p))
+    np.testing.assert_array_equal(adjust_p_values(p, "none"), p)
+
+
+def test_what_was_not_tested_does_not_count_in_a_correction():
+    for correction in ("holm", "bh"):
+        adjusted = adjust_p_values([0.01, NAN, 0.03], correction)
+        np.testing.assert_array_equal(adjusted[[0, 2]], adjust_p_values([0.01, 0.03], correction))
+        assert np.isnan(adjusted[1])
+
+
+@pytest.mark.parametrize("levels", [None, 3], ids=["no ties", "ties"])
+def test_friedman_equals_scipy(levels):
+    scores = np.random.default_rng(0).random((20, 4)) + np.array([0.3, 0.1, 0, 0])
+    if levels:
+        scores = np.round(scores * levels)
+    ours, theirs = friedman(scores), stats.friedmanchisquare(*scores.T)
+    np.testing.assert_allclose(ours.statistic, theirs.statistic, rtol=1e-10)
+    np.testing.assert_allclose(ours.p, theirs.pvalue, rtol=1e-10)
+    np.testing.assert_allclose(ours.average_ranks, stats.rankdata(-scores, axis=1).mean(axis=0))
+
+
+def test_the_best_model_has_rank_one():
+    assert friedman([[0.9, 0.8, 0.7], [0.6, 0.5, 0.4]]).average_ranks.tolist() == [1, 2, 3]
+
+
+def test_models_that_are_always_tied_do_not_differ():
+    test = friedman(np.ones((5, 3)))
+    assert (test.statistic, test.p) == (0, 1)
+    assert test.average_ranks.tolist() == [2, 2, 2]
+    assert not test.different.any()
+
+
+def test_blocks_with_an_undefined_score_are_left_out_and_counted():
+    scores = np.random.default_rng(1).random((10, 3))
+    broken = np.insert(scores, 4, [0.5, NAN, 0.5], axis=0)
+    test = friedman(broken)
+    assert (test.n_blocks, test.n_dropped) == (10, 1)
+    assert test.statistic == friedman(scores).statistic
+
+
+def test_critical_values_are_those_of_the_published_table():
+    # Demšar, Statistical comparisons of classifiers over multiple data sets, 2006, Table 5(a).
+    published = {
+        0.05: {2: 1.960, 3: 2.343, 4: 2.569, 5: 2.728, 6: 2.850, 8: 3.031, 10: 3.164},
+        0.10: {2: 1.645, 3: 2.052, 4: 2.291, 5: 2.459, 6: 2.589, 8: 2.780, 10: 2.920},
+    }
+    for alpha, row in published.items():
+        for n_models, critical in row.items():
+            difference = nemenyi_critical_difference(n_models, 14, alpha=alpha)
+            scale = np.sqrt(n_models * (n_models + 1) / (6 * 14))
+            assert difference / scale == pytest.approx(critical, abs=1e-3)
+
+
+def test_different_are_the_models_a_critical_difference_apart():
+    scores = np.random.default_rng(2).normal(size=(30, 4)) + np.array([3, 0, 0, -3])
+    test = friedman(scores)
+    gaps = np.abs(np.subtract.outer(test.average_ranks, test.average_ranks))
+    np.testing.assert_array_equal(test.different, gaps >= test.critical_difference)
+    assert test.different[0, 3]
+    assert not test.different.diagonal().any()
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (
+            lambda: paired_t_tests(np.ones((5, 2)), np.ones((5, 3))),
+            r"same shape.*\(5, 2\) and \(5, 3\)",
+        ),
+        (lambda: paired_t_tests(np.ones(5), np.ones(5)), r"A must have two dimensions.*\(5,\)"),
+        (lambda: paired_t_tests([["a"]], [[1.0]]), "A must be a matrix of numbers"),
+        (lambda: paired_t_tests([[np.inf]], [[1.0]]), "A must hold finite scores"),
+        (lambda: paired_t_tests([[1.0]], [[1.0]], alpha=95), "alpha must lie between 0 and 1.*95"),
+        (
+            lambda: paired_t_tests([[1.0]], [[1.0]], correction="b"),
+            "'none', 'holm' or 'bh'. Got 'b'",
+        ),
+        (lambda: friedman(np.ones((9, 2))), "at least 3 models.*Got 2 models.*paired_t_tests"),
+        (lambda: friedman([[1, 2, NAN], [1, 2, 3]]), "Got 3 models and 1 such blocks of 2"),
+        (lambda: friedman(np.ones(3)), r"scores must have two dimensions"),
+        (lambda: friedman(np.ones((3, 3)), alpha=0), "alpha must lie"),
+    ],
+)
+def test_bad_input_is_refused(call, message):
+    with pytest.raises(DataError, match=message):
+        call()
+
+
+def test_no_folds_and_no_tags_are_no_accident():
+    assert paired_t_tests(np.ones((0, 2)), np.ones((0, 2))).n_better == 0
+    assert paired_t_tests(np.ones((5, 0)), np.ones((5, 0))).n_better == 0
