@@ -12,7 +12,7 @@ _PUBLIC = {
     "DiscriminativeRBM": "harmonium.estimators",
 }
 
-__all__ = ["__version__", *_PUBLIC]  # noqa: PLE0604
+__all__ = ["__version__", *_PUBLIC]
 
 
 def __getattr__(name: str) -> Any:

@@ -1,12 +1,13 @@
 """Everything Harmonium raises or warns on purpose.
 
-    HarmoniumError
-    ├── DataError (ValueError)           input that cannot be used: a file, a column, a row, an array
-    ├── DatasetNotFoundError             a public dataset whose files are not where they were looked for
-    └── ModelFileError (ValueError)      a file that is not a model, is damaged, or comes from a newer version
+HarmoniumError
+├── DataError (ValueError)        input that cannot be used: a file, a column, a row, an array
+├── DatasetNotFoundError          a public dataset whose files are not where they were looked for
+└── ModelFileError (ValueError)   not a model, a damaged one, or one from a newer version
 
-    HarmoniumWarning (UserWarning)
-    └── DataWarning                      input that was used, but not all of it
+HarmoniumWarning (UserWarning)
+├── DataWarning                   input that was used, but not all of it
+└── TrainingWarning               training that ended otherwise than it was meant to
 
 Each message names what was wrong, the value received, and a way out. The command line prints the
 message alone, without a traceback.
@@ -35,3 +36,7 @@ class HarmoniumWarning(UserWarning):
 
 class DataWarning(HarmoniumWarning):
     """Input that was used, but not all of it."""
+
+
+class TrainingWarning(HarmoniumWarning):
+    """Training that ended otherwise than it was meant to."""

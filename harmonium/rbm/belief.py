@@ -6,8 +6,8 @@ is left. In log form, with m↓ towards the tags and m↑ towards the hidden uni
     m↓_kj ← log(1 + (e^{U_kj} - 1) σ(c_k + Σ_{j*≠j} m↑_kj*))
     m↑_kj ← log(1 + (e^{U_kj} - 1) σ(d_j + Σ_{k*≠k} m↓_k*j))
 
-and in ratio form, with r = e^m and q = e^{bias} Π r / r_in, r_out = (1 + e^U q) / (1 + q): a message
-then costs one division and no transcendental function. The ratio form is used while no weight is
+and in ratio form, with r = e^m and q = e^{bias} Π r / r_in, r_out = (1 + e^U q) / (1 + q): then a
+message costs one division and no transcendental function. The ratio form is used while no weight is
 larger than ``RATIO_LIMIT``, the log form beyond it. Damping mixes the old and the new message of
 the form in use, which changes the path and not the fixed points.
 
@@ -57,8 +57,8 @@ def belief_propagation(
     y: Array,
     *,
     steps: int,
-    damping: float,
-    tolerance: float = 0.0,
+    damping: float | Array,
+    tolerance: float | Array = 0.0,
     pairs: bool = False,
 ) -> Beliefs:
     """p(y_j = 1), p(h_k = 1) and, if asked, p(h_k = 1, y_j = 1) given the known tags.
@@ -75,7 +75,13 @@ def belief_propagation(
 
 
 def _propagate(
-    form: _Form, field: Field, y: Array, steps: int, damping: float, tolerance: float, pairs: bool
+    form: _Form,
+    field: Field,
+    y: Array,
+    steps: int,
+    damping: float | Array,
+    tolerance: float | Array,
+    pairs: bool,
 ) -> Beliefs:
     n, n_tags = field.U.shape
     U, c, d = _pad(clamp(field, y))

@@ -1,8 +1,8 @@
 """Exact inference by enumeration, the yardstick for every approximation.
 
 Given one side of the bipartite graph the other factorises, so 2^min(n, C) terms are enough.
-Terms are streamed in blocks with a running maximum: log space, bounded memory. The functions work in
-the precision of their input; with large weights float32 energies are too coarse, and
+Terms are streamed in blocks with a running maximum: log space, bounded memory. The functions work
+in the precision of their input; with large weights float32 energies are too coarse, and
 :func:`harmonium.rbm.infer.infer` therefore calls them in float64.
 """
 
@@ -76,7 +76,7 @@ def _enumerate(M: Array, left_bias: Array, right_bias: Array) -> tuple[Array, Ar
                 old * sums.right + _weighted_sum(w, jax.nn.sigmoid(input_right)),
             ), None
 
-        empty = _Sums(*jnp.asarray([-jnp.inf, 0], M.dtype), 0.0 * left, 0.0 * right)
+        empty = _Sums(jnp.asarray(-jnp.inf, M.dtype), jnp.asarray(0, M.dtype), 0 * left, 0 * right)
         sums, _ = lax.scan(add_block, empty, starts)
         return sums.left / sums.z, sums.right / sums.z, sums.peak + jnp.log(sums.z)
 

@@ -27,14 +27,13 @@ METHODS: tuple[str, ...] = get_args(Method)
 CHUNK = 512
 TILE = 16  # clips whose messages fit the cache together
 
-_STUBBORN_DAMPING = 0.9
-_STUBBORN_PATIENCE = 10  # times as many steps as at first
+_RETRY_PATIENCE = 10  # times as many steps as at first
 
 
 class Diagnostics(NamedTuple):
     """How each clip's marginals were found, and how far they are from converged."""
 
-    method: NDArray[np.str_]  # (N,): "lbp", "lbp, damping 0.9", "mean_field", "gibbs" or "exact"
+    method: NDArray[np.str_]  # (N,): "lbp", "lbp, damping 0.75", "mean_field", "gibbs" or "exact"
     residual: NDArray[np.float32]  # (N,): largest last change, or standard error for Gibbs
     converged: NDArray[np.bool_]  # (N,): residual <= tolerance
 
@@ -53,9 +52,10 @@ class Options(NamedTuple):
     method: Method = "lbp"
     steps: int = 20
     damping: float = 0.5
-    tolerance: float = 1e-4
+    tolerance: float = 1e-3
     seed: int = 0
     threads: int = 1
+    retry: bool = True  # give the clips on which LBP does not converge another chance
 
 
 class _Clips(NamedTuple):
@@ -64,7 +64,7 @@ class _Clips(NamedTuple):
     y: NDArray[np.float32]  # (N, C), NaN unknown
 
     def take(self, rows: NDArray[np.intp] | slice) -> "_Clips":
-        return _Clips(*(array[rows] for array in self))
+        return _Clips(self.u[rows], self.a[rows], self.y[rows])
 
 
 _Marginals = tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.float32]]
@@ -83,8 +83,8 @@ def infer(
     """
     clips = _Clips(u, a, y)
     tags, hidden, residual = _run(options, params, clips)
-    method = np.full(len(y), options.method, dtype="<U16")
-    if options.method == "lbp":
+    method = np.full(len(y), options.method, dtype="<U24")
+    if options.method == "lbp" and options.retry:
         stubborn = np.flatnonzero(residual > options.tolerance)
         for retry, name in _retries(options):
             if not len(stubborn):
@@ -100,8 +100,8 @@ def infer(
 
 def _retries(options: Options) -> Iterator[tuple[Options, str]]:
     """More damping and patience, then mean field, which cannot oscillate."""
-    steps = _STUBBORN_PATIENCE * options.steps
-    damping = max(options.damping, _STUBBORN_DAMPING)
+    steps = _RETRY_PATIENCE * options.steps
+    damping = (1 + options.damping) / 2
     yield options._replace(damping=damping, steps=steps), f"lbp, damping {damping:g}"
     yield options._replace(method="mean_field", steps=steps), "mean_field"
 
@@ -125,7 +125,7 @@ def _run(options: Options, params: Params, clips: _Clips) -> _Marginals:
     def chunk(start: int) -> _Marginals:
         part = clips.take(slice(start, start + CHUNK))
         size = len(part.y)
-        padded = _Clips(*(_pad_rows(array, _padded(size)) for array in part))
+        padded = part.take(np.minimum(np.arange(_padded(size)), size - 1))
         results = _PROGRAMS[options.method](options, params, padded, start)
         y, h, residual = (np.array(result[:size], np.float32) for result in results)
         return y, h, residual
@@ -143,10 +143,6 @@ def _run(options: Options, params: Params, clips: _Clips) -> _Marginals:
 def _padded(size: int) -> int:
     """The next of TILE, 2 TILE, 4 TILE, … CHUNK."""
     return min(CHUNK, TILE * 2 ** max(0, (size - 1) // TILE).bit_length())
-
-
-def _pad_rows(array: NDArray[np.float32], size: int) -> NDArray[np.float32]:
-    return np.concatenate([array, np.repeat(array[:1], size - len(array), axis=0)])
 
 
 @compiled(static_argnames=("steps",))
@@ -205,7 +201,7 @@ def _run_gibbs(options: Options, params: Params, clips: _Clips, start: int) -> t
 
 def _run_exact(_: Options, params: Params, clips: _Clips, __: int) -> tuple[Array, ...]:
     with jax.enable_x64(True):
-        double = Params(*(np.asarray(array, np.float64) for array in params))
+        double = jax.tree.map(lambda array: np.asarray(array, np.float64), params)
         u, a, y = clips
         return _exact(double, u.astype(np.float64), a, y.astype(np.float64))
 

@@ -39,7 +39,7 @@ def log_probability(logits: Array, y: Array) -> Array:
 
 
 def flips(field: Field, y: Array) -> Flips:
-    """The logits o, p(h | y), and p(h | y with tag j flipped) for every j. ``y`` is binary (B, C)."""
+    """o, p(h | y), and p(h | y with tag j flipped) for every j. ``y`` is binary, (B, C)."""
     small = jnp.max(jnp.abs(field.U)) <= RATIO_LIMIT
     return lax.cond(small, _flips_by_ratios, _flips_by_logs, field, y)
 

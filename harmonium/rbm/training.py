@@ -21,7 +21,7 @@ from harmonium.rbm.compilation import compiled
 from harmonium.rbm.gradients import Batch, Gradient
 
 BLOCK = 128
-"""Minibatches per compiled scan: bounds the memory of the random numbers and of the gathered rows."""
+"""Minibatches per compiled scan: bounds the memory of random numbers and gathered rows."""
 
 Tree = Any
 """Parameters: a NamedTuple of arrays."""
@@ -200,7 +200,7 @@ def _epoch(
 
 
 def _row_blocks(n: int, batch_size: int, seeds: tuple[int, int]) -> Iterator[NDArray[np.int32]]:
-    """A random order of n rows as blocks of minibatches, (<= BLOCK, B); -1 fills the last one up."""
+    """A random order of n rows in blocks of minibatches, (<= BLOCK, B); -1 fills the last."""
     size = min(batch_size, n)
     order = np.random.default_rng(seeds).permutation(n).astype(np.int32)
     order = np.concatenate([order, np.full(-n % size, -1, np.int32)]).reshape(-1, size)

@@ -1,0 +1,237 @@
+"""The multi-label discriminative RBM as a scikit-learn estimator."""
+
+from numbers import Real
+from typing import Any, ClassVar, Literal
+
+import jax.numpy as jnp
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from harmonium.errors import DataError
+from harmonium.estimators.tagger import COUNT, NOT_NEGATIVE, Clips, Tagger
+from harmonium.estimators.targets import ternary
+from harmonium.rbm.exact import MAX_UNITS
+from harmonium.rbm.gradients import (
+    BeliefPropagation,
+    ContrastiveDivergence,
+    Gradient,
+    MeanField,
+    PseudoLikelihood,
+)
+from harmonium.rbm.infer import Inference, Options, infer
+from harmonium.rbm.model import Params
+
+
+class DiscriminativeRBM(Tagger):
+    """Predicts the tags of a clip from its features, and from the tags already known.
+
+    A conditional RBM p(y, h | x) ∝ exp(hᵀUy + hᵀWx + dᵀy + cᵀh) trained to maximise
+    log p(y | x). Its binary hidden units tie the tags to the features and to one another, so that
+    :meth:`complete` can use what is known of a clip's tags to infer the others.
+
+    Parameters
+    ----------
+    n_hidden : number of hidden units, n.
+    training : how the gradient is approximated: "cd" (contrastive divergence), "mean_field"
+        (mean-field contrastive divergence), "lbp" (loopy belief propagation) or "pl" (the exact
+        gradient of the pseudo-likelihood).
+    training_steps : Gibbs sweeps, mean-field updates or message iterations of the negative phase;
+        None means 1 for "cd", 5 for "mean_field" and 10 for "lbp".
+    inference : how p(y_j = 1 | x) is computed: "lbp", "mean_field", "gibbs", or "exact"
+        (enumeration: only if there are at most 20 hidden units or 20 tags).
+    inference_steps : iterations, or sweeps of each of 8 chains for "gibbs".
+    damping : share of the old message that loopy belief propagation keeps, in training and
+        prediction; in [0, 1).
+    tolerance : a clip's inference is converged when no tag's probability changes by more.
+    learning_rate, schedule : step length, and how it changes with the epochs: "constant",
+        "inverse" or "cosine".
+    optimizer, momentum : "adam" or "sgd", and the decay of its mean gradient.
+    batch_size, max_epochs : clips per step, and passes over the clips at most.
+    patience : epochs without a better validation AUC after which training stops; the best
+        parameters are kept.
+    validation_fraction : share of the clips to stop early on when ``fit`` is given no
+        ``eval_set``; 0 trains on all clips for ``max_epochs``.
+    l1, l2 : strengths of the penalties on U and W.
+    scale_features : bring each feature to zero mean and equal variance first (see
+        ``harmonium.estimators.scaling``); without it, X is used as it is.
+    warm_start : let ``fit`` continue from the parameters of the last.
+    n_jobs : threads that predict; None means 1.
+    random_state : seed; the same seed, data and machine give the same model to the bit.
+    verbose : 1 shows a progress bar.
+
+    Attributes
+    ----------
+    params_ : U (n, C), W (n, D), V (empty), c (n,) and d (C,) for features as given to ``fit``.
+    tags_ : names of the tags. thresholds_ : probability from which ``predict`` says yes, by tag.
+    history_ : per epoch "log_likelihood" (a proxy, per tag), "auc" and "seconds".
+    best_epoch_ : the epoch whose parameters were kept, counted from 1.
+    n_features_in_, feature_names_in_, classes_, n_iter_ : as in scikit-learn.
+
+    References
+    ----------
+    Mandel, Pascanu, Larochelle, Bengio (2011). Autotagging music with conditional restricted
+    Boltzmann machines. arXiv:1103.2832. Where this differs from it is in docs/model.md.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from harmonium import DiscriminativeRBM
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(200, 5))
+    >>> Y = (X[:, :3] + rng.normal(size=(200, 3)) > 0).astype(float)
+    >>> model = DiscriminativeRBM(n_hidden=10, max_epochs=20).fit(X, Y)
+    >>> model.predict_proba(X).shape
+    (200, 3)
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **Tagger._parameter_constraints,
+        "n_hidden": [COUNT],
+        "training": [StrOptions({"cd", "mean_field", "lbp", "pl"})],
+        "training_steps": [COUNT, None],
+        "inference": [StrOptions({"lbp", "mean_field", "gibbs", "exact"})],
+        "inference_steps": [COUNT],
+        "damping": [Interval(Real, 0, 1, closed="left")],
+        "tolerance": [NOT_NEGATIVE],
+        "n_jobs": [COUNT, None],
+    }
+    _param_type = Params
+
+    def __init__(
+        self,
+        n_hidden: int = 100,
+        *,
+        training: Literal["cd", "mean_field", "lbp", "pl"] = "cd",
+        training_steps: int | None = None,
+        inference: Literal["lbp", "mean_field", "gibbs", "exact"] = "lbp",
+        inference_steps: int = 20,
+        damping: float = 0.5,
+        tolerance: float = 1e-3,
+        learning_rate: float = 0.003,
+        schedule: Literal["constant", "inverse", "cosine"] = "constant",
+        optimizer: Literal["adam", "sgd"] = "adam",
+        momentum: float = 0.9,
+        batch_size: int = 20,
+        max_epochs: int = 200,
+        patience: int = 20,
+        validation_fraction: float = 0.1,
+        l1: float = 0.0,
+        l2: float = 0.0,
+        scale_features: bool = True,
+        warm_start: bool = False,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_hidden = n_hidden
+        self.training = training
+        self.training_steps = training_steps
+        self.inference = inference
+        self.inference_steps = inference_steps
+        self.damping = damping
+        self.tolerance = tolerance
+        self.learning_rate = learning_rate
+        self.schedule = schedule
+        self.optimizer = optimizer
+        self.momentum = momentum
+        self.batch_size = batch_size
+        self.max_epochs = max_epochs
+        self.patience = patience
+        self.validation_fraction = validation_fraction
+        self.l1 = l1
+        self.l2 = l2
+        self.scale_features = scale_features
+        self.warm_start = warm_start
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    @property
+    def params_(self) -> Params:
+        """The parameters for features as given: σ(c + Wx + Uy) with x a row of X."""
+        U, W, V, c, d = self._params
+        W = W / self._scaling.scale
+        return Params(U, W, V, c - W @ self._scaling.mean, d)
+
+    def complete(self, X: Any, y: Any) -> NDArray[np.float32]:
+        """p(y_j = 1 | x, the known tags), shape (n_clips, n_tags).
+
+        ``y`` is (n_clips, n_tags) with NaN for the tags to infer; known tags come back as given.
+        """
+        return self.infer(X, y).y
+
+    def infer(self, X: Any, y: Any = None) -> Inference:
+        """Marginals of tags ``y`` and hidden units ``h``, with ``diagnostics`` for each clip.
+
+        The diagnostics say which method found a clip's marginals in the end, how far they are from
+        converged, and whether that is within ``tolerance``. ``y`` as for :meth:`complete`.
+        """
+        features = self._features(X)
+        shape = (len(features), len(self.tags_))
+        if y is None:
+            known = np.full(shape, np.nan, np.float32)
+        else:
+            known = ternary(y)
+            if known.shape != shape:
+                raise DataError(
+                    f"y must have the shape (clips of X, tags of the model) = {shape}. "
+                    f"Got {known.shape} instead."
+                )
+        return self._infer(self._params, features, known, self._options())
+
+    def _probabilities(self, X: NDArray[np.float32]) -> NDArray[np.float32]:
+        unknown = np.full((len(X), len(self.tags_)), np.nan, np.float32)
+        return self._infer(self._params, X, unknown, self._options()).y
+
+    def _validation_scores(self, params: Params, X: NDArray[np.float32]) -> NDArray[np.float32]:
+        unknown = np.full((len(X), len(self.tags_)), np.nan, np.float32)
+        return self._infer(params, X, unknown, self._options()._replace(retry=False)).y
+
+    def _options(self) -> Options:
+        n_units = min(self.n_hidden, len(self.tags_))
+        if self.inference == "exact" and n_units > MAX_UNITS:
+            raise DataError(
+                f"inference='exact' enumerates 2^min(n_hidden, n_tags) states and takes at most "
+                f"{MAX_UNITS} units on the smaller side. Got {self.n_hidden} hidden units and "
+                f"{len(self.tags_)} tags; use inference='lbp'."
+            )
+        return Options(
+            self.inference,
+            self.inference_steps,
+            self.damping,
+            self.tolerance,
+            threads=self.n_jobs or 1,
+        )
+
+    def _infer(
+        self, params: Params, X: NDArray[np.float32], Y: NDArray[np.float32], options: Options
+    ) -> Inference:
+        return infer(params, X, np.zeros((len(X), 0), np.int32), Y, options)
+
+    def _start(self, rng: np.random.Generator, clips: Clips) -> Params:
+        """Small random weights, and d at the tags' log-odds: at first p(y) is the base rate."""
+        n, n_tags = self.n_hidden, clips.Y.shape[1]
+        known = np.sum(~np.isnan(clips.Y), axis=0)
+        rate = (np.nansum(clips.Y, axis=0) + 1) / (known + 2)
+        arrays = (
+            rng.normal(0, 0.01, (n, n_tags)),
+            rng.normal(0, 1, (n, clips.X.shape[1])),
+            np.zeros((0, n_tags)),
+            np.zeros(n),
+            np.log(rate / (1 - rate)),
+        )
+        return Params(*(jnp.asarray(array, jnp.float32) for array in arrays))
+
+    def _objective(self) -> Gradient:
+        steps = self.training_steps
+        if self.training == "cd":
+            return ContrastiveDivergence(steps or 1)
+        if self.training == "mean_field":
+            return MeanField(steps or 5)
+        if self.training == "lbp":
+            return BeliefPropagation(steps or 10, float(self.damping))
+        return PseudoLikelihood()
+
+    def _penalised(self) -> tuple[str, ...]:
+        return ("U", "W")
