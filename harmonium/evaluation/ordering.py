@@ -30,7 +30,7 @@ def sorted_keys(
         keys <<= 1
         keys |= labels.positive[:, tags].T
         if labels.known is not None:
-            keys[~labels.known[:, tags].T] = _UNKNOWN
+            np.copyto(keys, _UNKNOWN, where=~labels.known[:, tags].T)
         keys.sort(axis=1)
         yield tags, keys
 
@@ -39,12 +39,12 @@ def ordinals(scores: NDArray[np.floating]) -> NDArray[np.int64]:
     """A new array of integers between ±2⁶² that are in the same order as the scores, ties included.
 
     The bits of positive floating point numbers, read as integers, are in the numbers' order; those
-    of negative ones are in reverse. Both leave one bit free for numbers between -2 and 2, and
+    of negative ones are in reverse. Both leave one bit free for numbers between -1 and 1, and
     multiplying by a power of two, which is exact, brings all scores there.
     """
     values = np.add(scores, 0.0, dtype=np.float64, order="C")  # -0.0 + 0.0 is 0.0
     lowest, highest = values.min(initial=0.0), values.max(initial=0.0)
-    if max(-lowest, highest) >= 2:
+    if max(-lowest, highest) > 1:
         scaled = _scaled(values, max(-lowest, highest))
         if scaled is None:
             return np.unique(values, return_inverse=True)[1].reshape(values.shape)

@@ -168,6 +168,16 @@ def test_neighbouring_floating_point_numbers_are_not_ties(score):
     assert auc_per_tag(1 - Y, S).mean == 0
 
 
+@pytest.mark.parametrize("largest", [1.0, np.nextafter(2.0, 0.0), 2.0, np.finfo(float).max])
+def test_no_score_comes_after_the_unknown_labels(largest):
+    Y = np.array([[1.0], [0.0], [NAN], [NAN]])
+    S = np.array([[largest], [0.5], [largest], [-largest]])
+    assert auc_per_tag(Y, S).mean == 1
+    assert auc_per_tag(1 - Y, S).mean == 0
+    assert average_precision_per_tag(1 - Y, S).mean == 0.5
+    assert precision_at_k_per_tag(Y, S, k=1).mean == 1
+
+
 def test_zero_and_minus_zero_are_ties():
     assert auc_per_tag([[1.0], [0.0]], [[0.0], [-0.0]]).mean == 0.5
     assert auc_per_tag([[1.0], [0.0]], [[-0.0], [0.0]]).mean == 0.5
@@ -183,7 +193,7 @@ def test_magnitudes_too_far_apart_for_one_scale():
 @settings(deadline=None, max_examples=100)
 def test_ordinals_are_ordered_as_the_scores_and_leave_a_bit_free(scores):
     ordinals = ordering.ordinals(scores)
-    assert np.abs(ordinals.astype(object)).max() <= 2**62
+    assert np.abs(ordinals.astype(object)).max() < 2**62
     by_score, by_ordinal = scores.ravel(), ordinals.ravel()
     np.testing.assert_array_equal(
         by_score[:, None] < by_score[None, :], by_ordinal[:, None] < by_ordinal[None, :]
