@@ -1,126 +1,150 @@
-"""Names to integer codes: each distinct string is handled once, rows are integers."""
+"""Names to integer codes: each distinct string is handled once, rows are integers.
 
-from collections.abc import Sequence
+Strings are compared by two 64-bit hashes: two names would have to agree in 128 bits to be taken for
+one. Work goes in blocks that stay in the processor's cache, since at millions of rows fresh memory
+costs more than the arithmetic.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from harmonium.data.grouping import blocks, first_equal
-from harmonium.errors import DataError
-
-Column: TypeAlias = Sequence[Any] | NDArray[Any] | pl.Series
 Codes: TypeAlias = NDArray[np.int32]
+Keys: TypeAlias = NDArray[np.uint64]
+
+_BLOCK = 1 << 16
+_ODD = 0x9E3779B97F4A7C15  # 2**64 / golden ratio: its products spread keys over the slots
 
 
-def as_strings(values: Column, *, name: str) -> pl.Series:
-    """A column as strings, (n,): whole numbers are written out, missing values become ""."""
-    series = as_series(values, name=name)
-    if series.dtype != pl.String:
-        if not (series.dtype.is_integer() or series.dtype in (pl.Categorical, pl.Enum, pl.Null)):
-            raise DataError(
-                f"'{name}' must hold strings or whole numbers, got {series.dtype}. "
-                "Convert its values with str() first."
-            )
-        series = series.cast(pl.String)
-    return series.fill_null("") if series.null_count() else series
+class Coded(NamedTuple):
+    """A column: codes (n,) and the distinct names they stand for, in order of first appearance."""
+
+    codes: Codes
+    names: pl.Series
 
 
-def as_series(values: Column, *, name: str) -> pl.Series:
-    """A list, tuple, array or pandas Series as a polars Series, (n,)."""
-    if isinstance(values, pl.Series):
-        return values
-    try:
-        if isinstance(values, np.ndarray) and values.dtype.kind in "iufb":
-            return pl.Series(values)
-        return pl.Series(list(values))
-    except (TypeError, OverflowError, pl.exceptions.PolarsError) as error:
-        raise DataError(
-            f"'{name}' must be one sequence of values of one type, got {type(values).__name__}: "
-            f"{error}. Convert its values with str() first."
-        ) from None
+def encode(values: pl.Series) -> Coded:
+    """The codes of a column of strings without nulls, (n,)."""
+    return encode_batches([{"": values}], [""])[""]
 
 
-def encode(values: pl.Series) -> tuple[Codes, pl.Series]:
-    """Codes (n,) and the distinct names they stand for, in order of first appearance.
+def encode_batches(
+    batches: Iterable[Mapping[str, pl.Series]], columns: Sequence[str]
+) -> dict[str, Coded]:
+    """The codes of each of the columns, which come in batches of rows.
 
-    Rows are grouped by a 64-bit hash of their string, and a second one checks the groups; the exact
-    way, slower for many names, is taken if they ever disagree.
+    The columns of a batch go through threads: most of the work is outside Python's lock.
     """
-    first = first_equal(values.hash(seed=0).to_numpy())
-    is_first = first == np.arange(len(first), dtype=np.int32)
-    codes = (np.cumsum(is_first, dtype=np.int32) - 1).take(first)
-    if not _constant_per_code(values.hash(seed=1).to_numpy(), codes, is_first):
-        return _encode_exactly(values)
-    return codes, values.gather(np.flatnonzero(is_first))
+    encoders = {column: _Encoder() for column in columns}
+    with ThreadPoolExecutor(len(encoders)) as pool:
+        for batch in batches:
+            for done in [pool.submit(encoders[column].add, batch[column]) for column in columns]:
+                done.result()
+    return {column: encoder.finish() for column, encoder in encoders.items()}
 
 
-def _constant_per_code(
-    values: NDArray[np.uint64], codes: Codes, is_first: NDArray[np.bool_]
-) -> bool:
-    """Whether rows with the same code have the same value."""
-    expected = values[is_first]
-    return all((expected.take(codes[b]) == values[b]).all() for b in blocks(len(values)))
+class _Encoder:
+    """Gives names codes in order of first appearance, a batch of rows after the other.
+
+    A hash table with linear probing, at most half full, leads from slots to codes. Each step of a
+    search is taken for a whole block of rows at once.
+    """
+
+    def __init__(self) -> None:
+        self._n = 0  # codes given
+        self._keys = np.empty((2, _BLOCK), dtype=np.uint64)  # of each code, with room for more
+        self._table = np.full(2 * _BLOCK, -1, dtype=np.int32)  # slot -> code, -1 where vacant
+        self._codes = [np.empty(0, dtype=np.int32)]
+        self._names = [pl.Series(dtype=pl.String)]
+
+    def add(self, values: pl.Series) -> None:
+        """Encodes the next rows of the column."""
+        for start in range(0, len(values), 4 * _BLOCK):
+            part = values.slice(start, 4 * _BLOCK)
+            keys = np.stack([part.hash(seed=0).to_numpy(), part.hash(seed=1).to_numpy()])
+            first = [self._add_block(keys, at) for at in range(0, len(part), _BLOCK)]
+            self._names.append(part.gather(np.concatenate(first)))
+
+    def finish(self) -> Coded:
+        """The codes and names of all rows added."""
+        return Coded(np.concatenate(self._codes), pl.concat(self._names))
+
+    def _add_block(self, keys: Keys, start: int) -> NDArray[np.intp]:
+        """Encodes the rows of one block; gives those where a new name appears first."""
+        keys = keys[:, start : start + _BLOCK]
+        codes = self._find(keys)
+        unknown = np.flatnonzero(codes < 0)
+        first = first_equal(keys[:, unknown])
+        is_first = first == np.arange(len(first))
+        codes[unknown] = (self._n + np.cumsum(is_first) - 1)[first]
+        self._codes.append(codes)
+        self._insert(keys[:, unknown[is_first]])
+        return start + unknown[is_first]
+
+    def _find(self, keys: Keys) -> Codes:
+        """The code of each key, (b,), -1 if it has none yet."""
+        slots = self._slots(keys)
+        codes = self._table.take(slots)
+        rows = np.flatnonzero(self._differ(codes, keys))
+        while len(rows):
+            rows = rows[codes[rows] >= 0]
+            slots[rows] = self._next(slots[rows])
+            codes[rows] = self._table[slots[rows]]
+            rows = rows[self._differ(codes[rows], keys[:, rows])]
+        return codes
+
+    def _differ(self, codes: Codes, keys: Keys) -> NDArray[np.bool_]:
+        """Where a code is that of another key, (b,); at -1, no code, either answer will do."""
+        differ = self._keys[0].take(codes) != keys[0]
+        differ |= self._keys[1].take(codes) != keys[1]
+        return differ
+
+    def _insert(self, keys: Keys) -> None:
+        """Gives new, distinct keys the next codes."""
+        start, self._n = self._n, self._n + keys.shape[1]
+        while self._n > self._keys.shape[1]:
+            self._keys = np.concatenate([self._keys, np.empty_like(self._keys)], axis=1)
+        self._keys[:, start : self._n] = keys
+        if 2 * self._n > len(self._table):
+            start = 0  # a larger table, for all keys anew
+            self._table = np.full(4 * self._keys.shape[1], -1, dtype=np.int32)
+        codes = np.arange(start, self._n, dtype=np.int32)
+        slots = self._slots(self._keys[:, start : self._n])
+        while len(codes):
+            vacant = self._table[slots] < 0
+            self._table[slots[vacant]] = codes[vacant]
+            homeless = self._table[slots] != codes
+            codes, slots = codes[homeless], self._next(slots[homeless])
+
+    def _slots(self, keys: Keys) -> NDArray[np.int64]:
+        """Where the search for each key begins, (b,)."""
+        bits = len(self._table).bit_length() - 1
+        return (keys[0] >> np.uint64(64 - bits)).view(np.int64)
+
+    def _next(self, slots: NDArray[np.int64]) -> NDArray[np.int64]:
+        return (slots + 1) & (len(self._table) - 1)
 
 
-def encode_all(*columns: pl.Series) -> list[tuple[Codes, pl.Series]]:
-    """encode of each column, in threads: most of the work is outside Python's lock."""
-    with ThreadPoolExecutor() as pool:
-        return list(pool.map(encode, columns))
+def first_equal(keys: Keys) -> NDArray[np.int32]:
+    """For each of the keys, (2, n), the index of the first one equal to it, (n,).
 
-
-def _encode_exactly(values: pl.Series) -> tuple[Codes, pl.Series]:
-    names = values.unique(maintain_order=True)
-    return values.cast(pl.Enum(names)).to_physical().to_numpy().astype(np.int32), names
-
-
-def compact(codes: Codes, names: pl.Series) -> tuple[Codes, pl.Series]:
-    """The same rows with the names that none of them uses left out, order kept."""
-    used = np.bincount(codes, minlength=len(names)) > 0
-    if used.all():
-        return codes, names
-    new_code = (np.cumsum(used) - 1).astype(np.int32)
-    return new_code[codes], names.filter(pl.Series(used))
-
-
-def most_frequent(totals: NDArray[Any], names: pl.Series, n: int) -> NDArray[np.intp]:
-    """Indices of the n largest totals, largest first; equal totals in alphabetical order."""
-    if n < 1:
-        raise DataError(f"'n', the number of tags to keep, must be at least 1, got {n}.")
-    if n < len(totals):
-        least = np.partition(totals, -n)[-n]
-        candidates = np.flatnonzero(totals >= least)
-    else:
-        candidates = np.arange(len(totals))
-    alphabetical = names.gather(candidates).rank("ordinal").to_numpy()
-    return candidates[np.lexsort((alphabetical, -totals[candidates]))[:n]]
-
-
-def positions(wanted: Column, names: pl.Series, *, name: str) -> NDArray[np.intp]:
-    """Where each wanted name, or index, is in names, (n,)."""
-    series = as_series(wanted, name=name)
-    if series.dtype.is_integer():
-        index = series.to_numpy().astype(np.intp)
-        if len(index) and not (index.min() >= 0 and index.max() < len(names)):
-            raise DataError(
-                f"'{name}' must hold names, or indices from 0 to {len(names) - 1}, "
-                f"got {index.min()} to {index.max()}."
-            )
-        return index
-    return _positions_of_names(as_strings(series, name=name), names, name=name)
-
-
-def _positions_of_names(wanted: pl.Series, names: pl.Series, *, name: str) -> NDArray[np.intp]:
-    index = wanted.replace_strict(
-        names, pl.Series(np.arange(len(names))), default=None, return_dtype=pl.Int64
-    )
-    if index.null_count():
-        missing = wanted.filter(index.is_null()).unique(maintain_order=True)
-        shown = ", ".join(repr(value) for value in missing[:5])
-        more = f" and {len(missing) - 5:,} more" if len(missing) > 5 else ""
-        raise DataError(
-            f"'{name}' has names that are not among the {len(names):,} known: {shown}{more}."
-        )
-    return index.to_numpy().astype(np.intp)
+    In a round every key left writes its index into its slot, the first of a slot last, so that it
+    stays. Keys that find an equal there are done; the others try another slot in the next round.
+    """
+    first = np.empty(keys.shape[1], dtype=np.int32)
+    rows = np.arange(keys.shape[1], dtype=np.int32)
+    bits, multiplier = max(len(rows), 1).bit_length(), _ODD
+    table = np.empty(1 << bits, dtype=np.int32)
+    while len(rows):
+        spread = keys[0, rows] * np.uint64(multiplier)
+        slots = (spread >> np.uint64(64 - bits)).view(np.int64)
+        table[slots[::-1]] = rows[::-1]
+        owner = table[slots]
+        first[rows] = owner
+        rows = rows[(keys[:, owner] != keys[:, rows]).any(axis=0)]
+        multiplier += 2
+    return first

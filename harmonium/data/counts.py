@@ -10,17 +10,9 @@ import polars as pl
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from harmonium.data.coding import (
-    Column,
-    as_strings,
-    compact,
-    encode,
-    encode_all,
-    most_frequent,
-    positions,
-)
-from harmonium.data.normalise import canonical_names
-from harmonium.data.rows import Mask, Rows, rows_with_empty_name
+from harmonium.data.names import Column, as_strings, most_frequent, positions
+from harmonium.data.normalise import speller
+from harmonium.data.rows import Rows
 from harmonium.errors import DataError
 
 _LARGEST = np.iinfo(np.int32).max
@@ -67,7 +59,7 @@ class TagCounts:
         normalise : whether tags are brought to one spelling, see `normalise_tag`
         aliases : spelling -> tag, applied after normalisation
         """
-        rows = Rows.from_columns(item=items, tag=tags, count=counts)
+        rows = Rows.from_columns({"item": items, "tag": tags, "count": counts})
         return counts_from_rows(rows, all_items=all_items, normalise=normalise, aliases=aliases)
 
     def top(self, n: int) -> TagCounts:
@@ -103,21 +95,11 @@ def counts_from_rows(
     aliases: Mapping[str, str] | None,
 ) -> TagCounts:
     """TagCounts of rows with the roles item, tag and count."""
-    (item, items), (spelling, spellings) = encode_all(rows.strings("item"), rows.strings("tag"))
-    of_spelling, tags = encode(canonical_names(spellings, normalise=normalise, aliases=aliases))
-    tag = of_spelling[spelling]
-    count, not_whole = _whole_numbers(rows.columns["count"])
-    good = rows.usable(
-        {
-            "an empty item": rows_with_empty_name(item, items),
-            "an empty tag": rows_with_empty_name(tag, tags),
-            "a count that is not a whole number from 0 on": not_whole,
-        }
-    )
-    if good is not None:
-        count = count[good]
-        item, items = compact(item[good], items)
-        tag, tags = compact(tag[good], tags)
+    _, no_count = _whole_numbers(rows.columns["count"].names)
+    rows = rows.respelt("tag", speller(normalise=normalise, aliases=aliases))
+    rows = rows.usable({"a count that is not a whole number from 0 on": ("count", no_count)})
+    (item, items), (tag, tags) = rows.columns["item"], rows.columns["tag"]
+    count = _whole_numbers(rows.columns["count"].names)[0][rows.columns["count"].codes]
     if all_items is not None:
         known = _distinct_names(as_strings(all_items, name="all_items"))
         item = positions(items, known, name="items").astype(np.int32)[item]
@@ -125,10 +107,9 @@ def counts_from_rows(
     return TagCounts(items, tags, _summed(count, item, tag, shape=(len(items), len(tags))))
 
 
-def _whole_numbers(values: pl.Series) -> tuple[NDArray[np.int64], Mask]:
-    """The values as integers, (n,), and which of them are no counts, (n,)."""
-    text = values.str.strip_chars() if values.dtype == pl.String else values
-    number = text.cast(pl.Float64, strict=False).fill_null(np.nan).to_numpy()
+def _whole_numbers(texts: pl.Series) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """The counts that the texts say, (n,), and which of them are no counts, (n,)."""
+    number = texts.str.strip_chars().cast(pl.Float64, strict=False).fill_null(np.nan).to_numpy()
     whole = (number >= 0) & (number <= _LARGEST) & (np.floor(number) == number)
     return np.where(whole, number, 0).astype(np.int64), ~whole
 

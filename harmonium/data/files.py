@@ -141,4 +141,4 @@ def _rows_of_parquet(data: bytes, roles: Mapping[str, str | int], *, source: str
     if not frame.height:
         raise DataError(f"{source} has columns but no row.")
     columns = {role: frame[names[at]] for role, at in where.items()}
-    return Rows(columns, source, "row", lambda rows: rows + 1)
+    return Rows.from_columns(columns, source=source, unit="row", locate=lambda rows: rows + 1)

@@ -2,7 +2,7 @@
 
 import re
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import numpy as np
 import polars as pl
@@ -38,16 +38,18 @@ def normalise_names(names: pl.Series) -> pl.Series:
     return normal
 
 
-def canonical_names(
-    names: pl.Series, *, normalise: bool, aliases: Mapping[str, str] | None
-) -> pl.Series:
-    """Each name's final spelling, (n,): normalised, then replaced by what it is an alias of."""
-    if normalise:
-        names = normalise_names(names)
-    if aliases:
-        table = resolve_aliases(aliases, normalise=normalise)
-        names = names.replace(list(table), list(table.values()))
-    return names
+def speller(
+    *, normalise: bool, aliases: Mapping[str, str] | None
+) -> Callable[[pl.Series], pl.Series]:
+    """A function from tags to their final spelling: normalised, then replaced by their alias."""
+    table = resolve_aliases(aliases, normalise=normalise) if aliases else {}
+
+    def spell(tags: pl.Series) -> pl.Series:
+        if normalise:
+            tags = normalise_names(tags)
+        return tags.replace(list(table), list(table.values())) if table else tags
+
+    return spell
 
 
 def resolve_aliases(aliases: Mapping[str, str], *, normalise: bool) -> dict[str, str]:

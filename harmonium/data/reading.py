@@ -18,9 +18,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from harmonium.data.coding import Column
 from harmonium.data.counts import TagCounts, counts_from_rows
 from harmonium.data.files import PathLike, read_rows
+from harmonium.data.names import Column
 from harmonium.data.triples import Triples, triples_from_rows
 from harmonium.errors import DataError
 
@@ -115,9 +115,9 @@ def read_aliases(
         quote=quote,
         encoding=encoding,
     )
+    rows = rows.usable()
     table: dict[str, str] = {}
-    rows.usable({})
-    for spelling, name in zip(rows.strings("alias"), rows.strings("tag"), strict=True):
+    for spelling, name in zip(rows.values("alias"), rows.values("tag"), strict=True):
         if table.setdefault(spelling, name) != name:
             raise DataError(
                 f"{rows.source} gives {spelling!r} two meanings, {table[spelling]!r} and {name!r}. "

@@ -1,94 +1,110 @@
-"""Columns as they were read, and an account of the rows that cannot be used."""
+"""Rows as they were read, and an account of those that cannot be used."""
 
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeAlias
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from harmonium.data.coding import Codes, Column, as_series, as_strings
+from harmonium.data.coding import Coded, encode, encode_batches
+from harmonium.data.names import Column, as_strings, compact
 from harmonium.errors import DataError, DataWarning
 
-Mask = NDArray[np.bool_]
-SHOWN = 5  # line numbers named per reason
+Mask: TypeAlias = NDArray[np.bool_]
+
+_SHOWN = 5  # places named per reason
 
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows of a file or of sequences, as one column per role.
+    """Rows of a file or of sequences, one coded column per role.
 
     Attributes
     ----------
-    columns : role ("user", "item", "tag", "count") -> pl.Series, (n,)
-    source : what the rows come from, for messages
+    columns : role ("user", "item", "tag", "count", "alias") -> codes (n,) and names
+    source : where the rows come from, for messages
     unit : what `locate` counts in: "line", "row" or "position"
-    locate : row indices -> where these rows are in the source; called only when rows are bad
-    left_out : reason -> where the rows are that the reader has already left out
+    locate : row indices -> where these rows are in the source; called only if rows are bad
+    left_out : reason -> where the rows are that the reader has left out already
     """
 
-    columns: Mapping[str, pl.Series]
+    columns: Mapping[str, Coded]
     source: str = "the columns"
     unit: str = "position"
     locate: Callable[[NDArray[np.intp]], NDArray[Any]] = lambda rows: rows
     left_out: Mapping[str, list[int]] = field(default_factory=dict)
 
+    def __len__(self) -> int:
+        return len(next(iter(self.columns.values())).codes)
+
     @classmethod
-    def from_columns(cls, **columns: Column) -> "Rows":
-        """Rows of sequences of equal length, given by role."""
-        series = {role: as_series(values, name=role) for role, values in columns.items()}
-        lengths = {role: len(values) for role, values in series.items()}
+    def from_columns(cls, columns: Mapping[str, Column], **attributes: Any) -> "Rows":
+        """Rows of sequences of equal length, by role, with the attributes named above."""
+        strings = {
+            role: as_strings(values, name=role, fractions=role == "count")
+            for role, values in columns.items()
+        }
+        lengths = {role: len(values) for role, values in strings.items()}
         if len(set(lengths.values())) > 1:
-            given = ", ".join(f"{length:,} {role}" for role, length in lengths.items())
+            given = ", ".join(f"{length:,} for '{role}'" for role, length in lengths.items())
             raise DataError(f"The columns must be of equal length, got {given}.")
-        return cls(series)
+        return cls(encode_batches([strings], list(strings)), **attributes)
 
-    def strings(self, role: str) -> pl.Series:
-        """The column of this role as strings, (n,)."""
-        return as_strings(self.columns[role], name=role)
+    def values(self, role: str) -> pl.Series:
+        """The column of a role as strings, (n,)."""
+        codes, names = self.columns[role]
+        return names.gather(codes)
 
-    def usable(self, faults: Mapping[str, Mask | None]) -> Mask | None:
-        """Which rows have no fault, (n,); None if all are good.
+    def respelt(self, role: str, spell: Callable[[pl.Series], pl.Series]) -> "Rows":
+        """The rows with the names of a role spelt anew; names that come out equal are merged."""
+        codes, names = self.columns[role]
+        new_code, names = encode(spell(names))
+        return replace(self, columns={**self.columns, role: Coded(new_code[codes], names)})
 
-        `faults` maps a reason to the rows it holds for, or to None. Rows left out get one warning
-        that counts them by reason and says where the first are; it is an error if no row is left.
+    def usable(self, faults: Mapping[str, tuple[str, Mask]] | None = None) -> "Rows":
+        """The rows without an empty name and without these faults, each a role and its bad names.
+
+        Rows left out get one warning, which counts them by reason and says where the first are; it
+        is an error if no row is left.
         """
-        n = len(next(iter(self.columns.values())))
-        good = np.ones(n, dtype=np.bool_)
+        empty = {
+            f"an empty {role}": (role, (column.names.str.strip_chars() == "").to_numpy())
+            for role, column in self.columns.items()
+        }
+        good = np.ones(len(self), dtype=np.bool_)
         left_out = dict(self.left_out)
-        for reason, fault in faults.items():
-            if fault is not None and (bad := np.flatnonzero(fault & good)).size:
-                left_out[reason] = self.locate(bad).tolist()
+        for reason, (role, bad_names) in {**empty, **(faults or {})}.items():
+            if bad_names.any():
+                bad = np.flatnonzero(bad_names[self.columns[role].codes] & good)
                 good[bad] = False
+                left_out |= {reason: self.locate(bad).tolist()} if len(bad) else {}
         if not left_out:
-            return None
+            return self
+        self._report(left_out, n_good=int(good.sum()))
+        kept = {
+            role: compact(Coded(codes[good], names))
+            for role, (codes, names) in self.columns.items()
+        }
+        return Rows(kept, self.source)
+
+    def _report(self, left_out: Mapping[str, list[int]], *, n_good: int) -> None:
         n_bad = sum(len(where) for where in left_out.values())
-        total = n_bad + int(good.sum())
-        message = self._account(left_out)
-        if n_bad == total:
-            raise DataError(f"None of the {total:,} rows of {self.source} can be used: {message}.")
+        account = ", ".join(self._account(*reason) for reason in left_out.items())
+        if not n_good:
+            raise DataError(f"None of the {n_bad:,} rows of {self.source} can be used: {account}.")
         verb = "was" if n_bad == 1 else "were"
         warnings.warn(
-            f"{n_bad:,} of {total:,} rows of {self.source} {verb} left out: {message}.",
+            f"{n_bad:,} of {n_bad + n_good:,} rows of {self.source} {verb} left out: {account}.",
             DataWarning,
-            stacklevel=4,  # the caller of read_triples, Triples.from_columns and the like
+            stacklevel=5,  # the caller of read_triples, Triples.from_columns and the like
         )
-        return good
 
-    def _account(self, left_out: Mapping[str, list[int]]) -> str:
-        """For example "2 with an empty tag (lines 5, 17), 1 with an empty user (line 30)"."""
-        parts = []
-        for reason, where in left_out.items():
-            shown = ", ".join(str(number) for number in where[:SHOWN])
-            more = f" and {len(where) - SHOWN:,} more" if len(where) > SHOWN else ""
-            plural = "s" if len(where) > 1 else ""
-            parts.append(f"{len(where):,} with {reason} ({self.unit}{plural} {shown}{more})")
-        return ", ".join(parts)
-
-
-def rows_with_empty_name(codes: Codes, names: pl.Series) -> Mask | None:
-    """Rows whose name is empty or white space, (n,); None if there are none."""
-    empty = (names.str.strip_chars() == "").to_numpy()
-    return empty[codes] if empty.any() else None
+    def _account(self, reason: str, where: list[int]) -> str:
+        """For example "2 with an empty tag (lines 5, 17)"."""
+        shown = ", ".join(f"{number:,}" for number in where[:_SHOWN])
+        more = f" and {len(where) - _SHOWN:,} more" if len(where) > _SHOWN else ""
+        plural = "s" if len(where) > 1 else ""
+        return f"{len(where):,} with {reason} ({self.unit}{plural} {shown}{more})"

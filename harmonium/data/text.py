@@ -11,6 +11,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from harmonium.data.coding import Coded, encode_batches
 from harmonium.data.columns import find_columns
 from harmonium.data.rows import Rows
 from harmonium.errors import DataError
@@ -18,6 +19,7 @@ from harmonium.errors import DataError
 WRONG_NUMBER = "a wrong number of fields"
 NOT_UTF8 = "bytes that are not UTF-8"
 _BATCH = 100_000  # rows held as Python strings at a time
+_PIECE = 1 << 24  # bytes read at a time
 _FIRST_ROWS = 100  # rows looked at to find the number of columns where there is no header
 
 
@@ -42,15 +44,15 @@ def rows_of_text(
         raise DataError(f"{source} is empty: it holds nothing but white space.")
     names = _column_names(data, layout, roles, source=source)
     where = find_columns(roles, names, source=source, header=layout.header)
-    frame = _read_fast(data, layout, where, n_fields=len(names))
-    if frame is None:
+    columns = _read_fast(data, layout, where, n_fields=len(names))
+    if columns is None:
         return _read_with_account(data, layout, where, n_fields=len(names), source=source)
 
     def line_of(rows: NDArray[np.intp]) -> NDArray[np.int64]:
         lines = [line for line, _ in _records(data, layout, source=source)]
         return np.array(lines[int(layout.header) :])[rows]
 
-    return Rows(frame.to_dict(), source, "line", line_of)
+    return Rows(columns, source, "line", line_of)
 
 
 def _column_names(
@@ -116,48 +118,71 @@ def _is_utf8(fields: list[str]) -> bool:
 
 def _read_fast(
     data: bytes, layout: Layout, where: Mapping[str, int], *, n_fields: int
-) -> pl.DataFrame | None:
-    """The columns by role, or None if anything about the file is not as it should be.
+) -> dict[str, Coded] | None:
+    """The coded columns by role, or None if anything in the file is not as it should be."""
+    if data[:1] in (b"\n", b"\r"):
+        return None
+    quoted = layout.quote is not None and layout.quote.encode() in data
+    if quoted and not _well_quoted(data, layout):
+        return None
+    # Where nothing is quoted, every line break ends a row, so that the file can go in pieces.
+    pieces = [data] if quoted else _pieces(data)
+    frames = (
+        _read_piece(piece, layout, where, n_fields=n_fields, header=layout.header and i == 0)
+        for i, piece in enumerate(pieces)
+    )
+    try:
+        return encode_batches(frames, list(where))
+    except (_Irregular, pl.exceptions.PolarsError):
+        return None
+
+
+def _pieces(data: bytes) -> Iterator[bytes]:
+    """The text in pieces of whole lines."""
+    start = 0
+    while start < len(data):
+        end = data.find(b"\n", start + _PIECE) + 1 or len(data)
+        yield data[start:end]
+        start = end
+
+
+def _read_piece(
+    piece: bytes, layout: Layout, where: Mapping[str, int], *, n_fields: int, header: bool
+) -> dict[str, pl.Series]:
+    """The columns by role.
 
     Rows that are too long are an error of polars; rows that are too short, and blank lines, have a
     null in the last column, which is therefore read too.
     """
-    starts_blank = data[:1] in (b"\n", b"\r")
-    if starts_blank or (layout.quote and not _well_quoted(data, layout.quote, layout.delimiter)):
-        return None
-    names = [str(position) for position in range(n_fields)]
-    wanted = sorted({*where.values(), n_fields - 1})
-    try:
-        frame = pl.read_csv(
-            data,
-            has_header=False,
-            skip_rows=int(layout.header),
-            separator=layout.delimiter,
-            quote_char=layout.quote,
-            schema=dict.fromkeys(names, pl.String),
-            columns=wanted,
-        )
-    except pl.exceptions.NoDataError:
-        return pl.DataFrame(schema=dict.fromkeys(where, pl.String))
-    except pl.exceptions.PolarsError:
-        return None
+    frame = pl.read_csv(
+        piece,
+        has_header=False,
+        skip_rows=int(header),
+        separator=layout.delimiter,
+        quote_char=layout.quote,
+        schema={str(position): pl.String for position in range(n_fields)},
+        columns=sorted({*where.values(), n_fields - 1}),
+    )
     if any(column.null_count() for column in frame):
-        return None
-    return frame.select(pl.col(names[position]).alias(role) for role, position in where.items())
+        raise _Irregular
+    return {role: frame[str(position)] for role, position in where.items()}
 
 
-def _well_quoted(data: bytes, quote: str, delimiter: str) -> bool:
+class _Irregular(Exception):
+    """A row is too short, or a field is empty."""
+
+
+def _well_quoted(data: bytes, layout: Layout) -> bool:
     """Whether quotes only open fields, close them, or stand doubled inside them.
 
     Counted from 0, every even quote must then come after a delimiter, a line break or a quote, and
     every odd one before one of these.
     """
-    if quote.encode() not in data:
-        return True
+    quote, delimiter = ord(layout.quote or ""), ord(layout.delimiter)
     text = np.frombuffer(b"\n" + data + b"\n", dtype=np.uint8)
-    at = np.flatnonzero(text == ord(quote))
+    at = np.flatnonzero(text == quote)
     borders = np.zeros(256, dtype=np.bool_)
-    borders[[ord(quote), ord(delimiter), ord("\n")]] = True
+    borders[[quote, delimiter, ord("\n")]] = True
     opens = borders[text[at[::2] - 1]]
     borders[ord("\r")] = True
     closes = borders[text[at[1::2] + 1]]
@@ -172,24 +197,26 @@ def _read_with_account(
     if layout.header:
         next(records)
     left_out: dict[str, list[int]] = {WRONG_NUMBER: [], NOT_UTF8: []}
-    parts, lines = [pl.DataFrame(schema=dict.fromkeys(where, pl.String))], []
-    while batch := list(islice(records, _BATCH)):
-        good: list[list[str]] = []
-        for line, fields in batch:
-            if len(fields) != n_fields:
-                left_out[WRONG_NUMBER].append(line)
-            elif not _is_utf8(fields):
-                left_out[NOT_UTF8].append(line)
-            else:
-                good.append(fields)
-                lines.append(line)
-        columns = {role: [fields[at] for fields in good] for role, at in where.items()}
-        parts.append(pl.DataFrame(columns, schema=dict.fromkeys(where, pl.String)))
-    line_of = np.array(lines, dtype=np.int64)
-    return Rows(
-        pl.concat(parts).to_dict(),
-        source,
-        "line",
-        lambda rows: line_of[rows],
-        {reason: found for reason, found in left_out.items() if found},
-    )
+    lines: list[int] = []
+
+    def good_rows() -> Iterator[dict[str, pl.Series]]:
+        while batch := list(islice(records, _BATCH)):
+            good = []
+            for line, fields in batch:
+                if len(fields) != n_fields:
+                    left_out[WRONG_NUMBER].append(line)
+                elif not _is_utf8(fields):
+                    left_out[NOT_UTF8].append(line)
+                else:
+                    good.append(fields)
+                    lines.append(line)
+            yield {
+                role: pl.Series([fields[at] for fields in good], dtype=pl.String)
+                for role, at in where.items()
+            }
+
+    columns = encode_batches(good_rows(), list(where))
+    if not lines and not any(left_out.values()):
+        raise DataError(f"{source} has a header but no row below it.")
+    found = {reason: where_found for reason, where_found in left_out.items() if where_found}
+    return Rows(columns, source, "line", lambda rows: np.array(lines)[rows], found)

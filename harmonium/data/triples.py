@@ -10,19 +10,12 @@ import polars as pl
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from harmonium.data.coding import (
-    Codes,
-    Column,
-    compact,
-    encode,
-    encode_all,
-    most_frequent,
-    positions,
-)
+from harmonium.data.coding import Coded, Codes
 from harmonium.data.counts import TagCounts
 from harmonium.data.grouping import distinct_rows
-from harmonium.data.normalise import canonical_names
-from harmonium.data.rows import Rows, rows_with_empty_name
+from harmonium.data.names import Column, compact, most_frequent, positions
+from harmonium.data.normalise import speller
+from harmonium.data.rows import Rows
 from harmonium.errors import DataError
 
 
@@ -64,7 +57,7 @@ class Triples:
         normalise : whether tags are brought to one spelling, see `normalise_tag`
         aliases : spelling -> tag, applied after normalisation
         """
-        rows = Rows.from_columns(user=users, item=items, tag=tags)
+        rows = Rows.from_columns({"user": users, "item": items, "tag": tags})
         return triples_from_rows(rows, normalise=normalise, aliases=aliases)
 
     def __len__(self) -> int:
@@ -135,30 +128,21 @@ class Triples:
             often = [(np.bincount(column) >= k)[column] for column in columns]
             keep = np.logical_and.reduce(often)
             columns = [column[keep] for column in columns]
-        user, users = compact(columns[0], self.users)
-        item, items = compact(columns[1], self.items)
-        tag, tags = compact(columns[2], self.tags)
-        return Triples(user, item, tag, users, items, tags)
+        user, item, tag = (
+            compact(Coded(column, names))
+            for column, names in zip(columns, (self.users, self.items, self.tags), strict=True)
+        )
+        return Triples(
+            user.codes, item.codes, tag.codes, users=user.names, items=item.names, tags=tag.names
+        )
 
 
 def triples_from_rows(rows: Rows, *, normalise: bool, aliases: Mapping[str, str] | None) -> Triples:
     """Triples of rows with the roles user, item and tag."""
-    (item, items), (spelling, spellings), (user, users) = encode_all(
-        rows.strings("item"), rows.strings("tag"), rows.strings("user")
+    rows = rows.respelt("tag", speller(normalise=normalise, aliases=aliases)).usable()
+    (user, users), (item, items), (tag, tags) = (
+        rows.columns[role] for role in ("user", "item", "tag")
     )
-    of_spelling, tags = encode(canonical_names(spellings, normalise=normalise, aliases=aliases))
-    tag = of_spelling[spelling]
-    good = rows.usable(
-        {
-            "an empty user": rows_with_empty_name(user, users),
-            "an empty item": rows_with_empty_name(item, items),
-            "an empty tag": rows_with_empty_name(tag, tags),
-        }
-    )
-    if good is not None:
-        user, users = compact(user[good], users)
-        item, items = compact(item[good], items)
-        tag, tags = compact(tag[good], tags)
     item, tag, user = distinct_rows((item, len(items)), (tag, len(tags)), (user, len(users)))
     return Triples(user, item, tag, users, items, tags)
 
