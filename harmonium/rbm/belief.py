@@ -32,7 +32,7 @@ class Beliefs(NamedTuple):
     y: Array  # (B, C), p(y_j = 1)
     h: Array  # (B, n), p(h_k = 1)
     pairs: Array  # (n, C, B), p(h_k = 1, y_j = 1); empty unless asked for
-    residual: Array  # (B,), largest undamped change of a tag's marginal in the last iteration
+    residual: Array  # (B,), largest undamped change of a unit in the last iteration, see _change
 
 
 class _Form(NamedTuple):
@@ -47,6 +47,7 @@ class _Form(NamedTuple):
 class _State(NamedTuple):
     down: Array  # (n, C, B)
     up: Array  # (n, C, B)
+    h: Array  # (n, B), total input of each hidden unit
     y: Array  # (C, B), total input of each tag
     residual: Array  # (B,)
     iteration: Array  # ()
@@ -92,40 +93,49 @@ def _propagate(
 
     def iterate(state: _State) -> _State:
         live = (state.residual > tolerance)[None, None, :]
-        total_h = form.total(c, state.up, 1)[:, None, :]  # (n, 1, B)
-        down = mix(state.down, form.message(total_h, state.up, U), live)
+        down = mix(state.down, form.message(state.h[:, None, :], state.up, U), live)
         total_y = form.total(d, down, 0)  # (C, B)
         up = mix(state.up, form.message(total_y[None, :, :], down, U), live)
-        change = jnp.abs(jax.nn.sigmoid(total_y) - jax.nn.sigmoid(state.y))
-        residual = jnp.where(live[0, 0], jnp.max(change, axis=0) / (1 - damping), state.residual)
-        return _State(down, up, total_y, residual, state.iteration + 1)
+        total_h = form.total(c, up, 1)  # (n, B)
+        change = jnp.maximum(_change(state.y, total_y), _change(state.h, total_h))
+        residual = jnp.where(live[0, 0], change / (1 - damping), state.residual)
+        return _State(down, up, total_h, total_y, residual, state.iteration + 1)
 
     def unfinished(state: _State) -> Array:
         return (state.iteration < steps) & jnp.any(state.residual > tolerance)
 
     neutral = jnp.full((*U.shape[:2], y.shape[0]), form.neutral, U.dtype)
-    start = _State(neutral, neutral, d, jnp.full(y.shape[:1], jnp.inf, U.dtype), jnp.int32(0))
+    start = _State(neutral, neutral, c, d, jnp.full(y.shape[:1], jnp.inf, U.dtype), jnp.int32(0))
     end = lax.while_loop(unfinished, iterate, start)
 
-    total_h, total_y = form.total(c, end.up, 1), form.total(d, end.down, 0)
-    tags = unclamp(jax.nn.sigmoid(total_y)[:n_tags].T, y)
-    hidden = jax.nn.sigmoid(total_h)[:n].T
+    tags = unclamp(jax.nn.sigmoid(end.y)[:n_tags].T, y)
+    hidden = jax.nn.sigmoid(end.h)[:n].T
     joint = jnp.zeros((0, 0, y.shape[0]), U.dtype)
     if pairs:
-        joint = _pair_marginals(form, end, total_h, total_y, U)[:n, :n_tags]
+        joint = _pair_marginals(form, end, U)[:n, :n_tags]
         # p(h_k = 1, y_j = 1) = y_j p(h_k = 1) for a known tag, which is no variable any more
         joint = jnp.where(jnp.isnan(y).T[None], joint, hidden.T[:, None, :] * y.T[None, :, :])
     return Beliefs(tags, hidden, joint, end.residual)
 
 
-def _pair_marginals(form: _Form, end: _State, total_h: Array, total_y: Array, U: Array) -> Array:
+def _change(old: Array, new: Array) -> Array:
+    """Largest change of σ(total) over the units, but at least a hundredth of that of a total.
+
+    A unit that starts saturated, at σ(-20) say, may be halfway to σ(0) before its probability
+    shows it; its total does not hide it. Totals are (units, B), the result is (B,).
+    """
+    probability = jnp.abs(jax.nn.sigmoid(new) - jax.nn.sigmoid(old))
+    return jnp.max(jnp.maximum(probability, 0.01 * jnp.abs(new - old)), axis=0)
+
+
+def _pair_marginals(form: _Form, end: _State, U: Array) -> Array:
     """p(h_k = 1, y_j = 1) = e^{n11} / (1 + e^{n11} + e^{n01} + e^{n10}), shape (n, C, B).
 
     With p = σ(n01) and q = σ(n10) this is e^U pq / (e^U pq + 1 - pq). The 1 is the (0, 0) term,
     which the paper's printed formula lacks.
     """
-    p, not_p = form.cavity(total_y[None, :, :], end.down)
-    q, not_q = form.cavity(total_h[:, None, :], end.up)
+    p, not_p = form.cavity(end.y[None, :, :], end.down)
+    q, not_q = form.cavity(end.h[:, None, :], end.up)
     both, not_both = p * q, not_p + p * not_q  # 1 - pq without cancellation
     # σ(U + log(pq / (1 - pq))), written so that e^U cannot overflow
     shrink = jnp.exp(-jnp.abs(U))
