@@ -83,6 +83,12 @@ class History:
     def __len__(self) -> int:
         return len(self.seconds)
 
+    def add(self, log_likelihood: float, score: float, seconds: float) -> None:
+        """Append one finished epoch; an epoch cut short by an interrupt leaves no half row."""
+        self.log_likelihood.append(log_likelihood)
+        self.score.append(score)
+        self.seconds.append(seconds)
+
 
 class Result(NamedTuple):
     """The parameters to keep, and how they were found."""
@@ -161,17 +167,17 @@ def train(
     setup = _Setup(gradient, optimiser, gradient.noise(params, unknown))
     data = jax.tree.map(jnp.asarray, data)
     state, history = start(params, optimiser), History()
-    best, best_epoch, interrupted = params, 0, False
+    best, best_epoch, best_score, interrupted = params, 0, -np.inf, False
     try:
         for epoch in range(max_epochs):
             began = time.perf_counter()
             rate = np.float32(schedule(epoch))
             state, proxy = _epoch(setup, state, data, rate, penalty, batch_size, (seed, epoch))
-            history.log_likelihood.append(proxy)
-            history.score.append(score(state.params) if score else np.nan)
-            history.seconds.append(time.perf_counter() - began)
-            if score is None or history.score[-1] > max(history.score[:-1], default=-np.inf):
+            value = score(state.params) if score else np.nan
+            history.add(proxy, value, time.perf_counter() - began)
+            if score is None or value > best_score:
                 best, best_epoch = jax.tree.map(jnp.array, state.params), epoch + 1
+                best_score = value
             if on_epoch:
                 on_epoch(history)
             if epoch + 1 - best_epoch >= patience:
