@@ -24,7 +24,8 @@ def mean_field(field: Field, y: Array, *, steps: int, start: Array | None = None
     cannot oscillate. The residual is the largest change of a tag in the last step.
     """
     free = clamp(field, y)
-    first = jnp.zeros_like(y) if start is None else start
+    # a known tag is in free.c already: it must not count a second time
+    first = jnp.zeros_like(y) if start is None else jnp.where(jnp.isnan(y), start, 0.0)
 
     def step(_: Array, state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
         tags, _, _ = state
