@@ -141,14 +141,14 @@ _DRUMS: dict[str, Callable[[str, float, int], Samples]] = {
 }
 
 LEVELS = {
-    "kick": np.float32(1.0),
-    "snare": np.float32(0.75),
-    "clap": np.float32(0.6),
+    "kick": np.float32(0.85),
+    "snare": np.float32(0.85),
+    "clap": np.float32(0.7),
     "tom": np.float32(0.7),
-    "hat": np.float32(0.22),
-    "pedal": np.float32(0.15),
-    "open": np.float32(0.25),
-    "ride": np.float32(0.22),
-    "crash": np.float32(0.35),
-    "shaker": np.float32(0.25),
+    "hat": np.float32(0.32),
+    "pedal": np.float32(0.2),
+    "open": np.float32(0.36),
+    "ride": np.float32(0.25),
+    "crash": np.float32(0.45),
+    "shaker": np.float32(0.3),
 }

@@ -5,7 +5,15 @@ from functools import lru_cache
 import numpy as np
 from scipy import fft
 
-from harmonium.data.synthetic.tones import RATE, Samples, high_pass, low_pass, noise, times
+from harmonium.data.synthetic.tones import (
+    RATE,
+    Samples,
+    band_pass,
+    high_pass,
+    low_pass,
+    noise,
+    times,
+)
 
 
 def rms(x: Samples) -> float:
@@ -21,9 +29,13 @@ def active_rms(x: Samples) -> float:
 
 
 def amplifier(x: Samples, *, drive: float) -> Samples:
-    """tanh(drive · x / rms), then a loudspeaker that knows neither deep bass nor treble."""
-    shaped = np.tanh(x * np.float32(drive / (active_rms(x) + 1e-9)))
-    return low_pass(high_pass(shaped, 80), 4_800)
+    """tanh(drive · x / rms) of a sound freed of its bass, then a loudspeaker.
+
+    The loudspeaker stresses 1.5 to 4 kHz, and knows neither deep bass nor high treble.
+    """
+    tight = x - np.float32(0.6) * low_pass(x, 250)
+    shaped = np.tanh(tight * np.float32(drive / (active_rms(tight) + 1e-9)))
+    return low_pass(high_pass(shaped, 80) + band_pass(shaped, 1_500, 4_000), 5_200)
 
 
 def chorus(x: Samples, *, seed: int, depth: float = 0.0025) -> Samples:

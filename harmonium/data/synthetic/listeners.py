@@ -71,7 +71,7 @@ def make_listener(seed: int, number: int) -> Listener:
     return Listener(
         name=f"user{number:04d}",
         readiness=readiness,
-        talkativeness=float(rng.gamma(4.0, 1.15)),
+        talkativeness=float(rng.gamma(4.0, 1.22)),
         carelessness=float(rng.uniform(0.2, 0.4) if careless else rng.beta(2.0, 22.0)),
         activity=float(np.exp(rng.normal(0, 1.0))),
     )

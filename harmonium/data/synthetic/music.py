@@ -29,8 +29,8 @@ SECTION_GAIN = {"verse": -1.0, "chorus": 1.0, "solo": 0.0, "breakdown": -4.0, "f
 # Levels in the mix, in dB.
 ROLE_GAIN = {
     "drums": -1.0,
-    "bass": -4.0,
-    "chords": -5.0,
+    "bass": -5.5,
+    "chords": -4.5,
     "pad": -10.0,
     "arp": -8.0,
     "lead": -4.0,
@@ -38,7 +38,7 @@ ROLE_GAIN = {
 }
 
 # The chance that a part is played as it would be in any other genre.
-GUESTS = 0.2
+GUESTS = 0.12
 
 # The roles that can carry a track; every track has one of them.
 HARMONY = ("chords", "pad", "arp", "lead")

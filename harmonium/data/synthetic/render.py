@@ -19,8 +19,11 @@ from harmonium.data.synthetic.score import Note, notes_of
 from harmonium.data.synthetic.tones import RATE, Samples, pitch_to_hertz
 from harmonium.data.synthetic.voice import sing
 
+# How much of the drums and of a voice goes to the reverberation.
 DRUM_WET = 0.12
 VOICE_WET = 0.3
+# A level below which strokes are meant to be soft, and are not brought up in the mix.
+QUIETEST_DRUMS = 0.12
 
 
 def render(clip: Clip, seconds: float) -> Samples:
@@ -30,7 +33,8 @@ def render(clip: Clip, seconds: float) -> Samples:
     send = np.zeros(n, np.float32)
     for part in clip.parts:
         sound, wet = _play(clip, part, n)
-        sound *= np.float32(10 ** (part.gain / 20) / (active_rms(sound) + 1e-9))
+        quietest = QUIETEST_DRUMS if part.role == "drums" else 1e-9
+        sound *= np.float32(10 ** (part.gain / 20) / max(active_rms(sound), quietest))
         dry += sound
         send += np.float32(wet) * sound
     mix = dry + reverberate(send, clip.track.room, seed=clip.track.seed)

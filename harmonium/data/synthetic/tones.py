@@ -113,7 +113,8 @@ def plucked_string(
 
     Their loop averages two neighbouring samples of each period of N samples, which multiplies
     harmonic k by cos(πk/N) per period. So period p is the inverse transform of X_k · g_k^p, with X
-    the spectrum of the noise burst that plucks the string and g the gain of the loop.
+    the spectrum of the noise burst that plucks the string (every harmonic equally strong, with a
+    random phase, so that none is missing) and g the gain of the loop.
 
     Parameters
     ----------
@@ -128,7 +129,7 @@ def plucked_string(
     period = max(int(RATE / frequency), 4)
     n_periods = int(np.ceil(n * frequency / RATE)) + 2
     k = np.arange(period // 2 + 1)
-    burst = np.fft.rfft(np.random.default_rng(seed).uniform(-1, 1, period))
+    burst = np.exp(2j * np.pi * np.random.default_rng(seed).random(len(k)))
     burst *= np.abs(np.sin(np.pi * k * position)) * np.exp(-softness * k * frequency / 1_500)
     burst[0] = 0
     log_gain = damping * np.log(np.maximum(np.cos(np.pi * k / period), 1e-6))
