@@ -51,7 +51,7 @@ class Rows:
         if len(set(lengths.values())) > 1:
             given = ", ".join(f"{length:,} for '{role}'" for role, length in lengths.items())
             raise DataError(f"The columns must be of equal length, got {given}.")
-        return cls(encode_batches([strings], list(strings)), **attributes)
+        return cls(encode_batches(lambda: [strings], list(strings)), **attributes)
 
     def values(self, role: str) -> pl.Series:
         """The column of a role as strings, (n,)."""

@@ -126,22 +126,24 @@ def _read_fast(
     if quoted and not _well_quoted(data, layout):
         return None
     # Where nothing is quoted, every line break ends a row, so that the file can go in pieces.
-    pieces = [data] if quoted else _pieces(data)
-    frames = (
-        _read_piece(piece, layout, where, n_fields=n_fields, header=layout.header and i == 0)
-        for i, piece in enumerate(pieces)
-    )
+    size = len(data) if quoted else _PIECE
+
+    def batches() -> Iterator[dict[str, pl.Series]]:
+        for i, piece in enumerate(_pieces(data, size)):
+            header = layout.header and i == 0
+            yield _read_piece(piece, layout, where, n_fields=n_fields, header=header)
+
     try:
-        return encode_batches(frames, list(where))
+        return encode_batches(batches, list(where))
     except (_Irregular, pl.exceptions.PolarsError):
         return None
 
 
-def _pieces(data: bytes) -> Iterator[bytes]:
-    """The text in pieces of whole lines."""
+def _pieces(data: bytes, size: int) -> Iterator[bytes]:
+    """The text in pieces of whole lines, of about this size."""
     start = 0
     while start < len(data):
-        end = data.find(b"\n", start + _PIECE) + 1 or len(data)
+        end = data.find(b"\n", start + size) + 1 or len(data)
         yield data[start:end]
         start = end
 
@@ -193,13 +195,15 @@ def _read_with_account(
     data: bytes, layout: Layout, where: Mapping[str, int], *, n_fields: int, source: str
 ) -> Rows:
     """The good rows, row by row, and the line of each row that is not."""
-    records = _records(data, layout, source=source)
-    if layout.header:
-        next(records)
-    left_out: dict[str, list[int]] = {WRONG_NUMBER: [], NOT_UTF8: []}
+    left_out: dict[str, list[int]] = {}
     lines: list[int] = []
 
     def good_rows() -> Iterator[dict[str, pl.Series]]:
+        left_out.update({WRONG_NUMBER: [], NOT_UTF8: []})
+        lines.clear()
+        records = _records(data, layout, source=source)
+        if layout.header:
+            next(records)
         while batch := list(islice(records, _BATCH)):
             good = []
             for line, fields in batch:
@@ -215,8 +219,8 @@ def _read_with_account(
                 for role, at in where.items()
             }
 
-    columns = encode_batches(good_rows(), list(where))
+    columns = encode_batches(good_rows, list(where))
     if not lines and not any(left_out.values()):
         raise DataError(f"{source} has a header but no row below it.")
-    found = {reason: where_found for reason, where_found in left_out.items() if where_found}
+    found = {reason: at for reason, at in left_out.items() if at}
     return Rows(columns, source, "line", lambda rows: np.array(lines)[rows], found)
