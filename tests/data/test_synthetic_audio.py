@@ -184,6 +184,16 @@ def test_recipes_name_only_what_there_is():
                 assert pattern in book.get(role, CHORDS), (genre, role, pattern)
 
 
+def test_every_part_of_a_clip_is_heard_in_it():
+    """Else the truth would name what nobody can hear."""
+    for number in range(200):
+        clip = make_clip(1, number // 5, number % 5)
+        for part in clip.parts:
+            notes = notes_of(clip, part, 10.0)
+            heard = sum(min(note.start + note.length, 10) - max(note.start, 0) for note in notes)
+            assert heard > 0.5, (clip.id, part)
+
+
 def test_patterns_fill_a_bar():
     lines = [*CHORDS.values(), *BASS.values(), *(p for ps in MELODY.values() for p in ps)]
     lines += [line for pattern in DRUMS.values() for line in pattern.values()]
