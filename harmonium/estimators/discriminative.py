@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from harmonium.errors import DataError
-from harmonium.estimators.tagger import COUNT, NOT_NEGATIVE, Clips, Tagger
+from harmonium.estimators.tagger import COUNT, NOT_NEGATIVE, Clips, Tagger, base_log_odds
 from harmonium.estimators.targets import ternary
 from harmonium.rbm.exact import MAX_UNITS
 from harmonium.rbm.gradients import (
@@ -50,9 +50,10 @@ class DiscriminativeRBM(Tagger):
     batch_size, max_epochs : clips per step, and passes over the clips at most.
     patience : epochs without a better validation AUC after which training stops; the best
         parameters are kept.
+    averaging : the model is the mean of its parameters over about so many epochs; 0 turns it off.
     validation_fraction : share of the clips to stop early on when ``fit`` is given no
         ``eval_set``; 0 trains on all clips for ``max_epochs``.
-    l1, l2 : strengths of the penalties on U and W.
+    l1, l2 : strengths of the penalties on U and W. With ℓ1, zeros are exact if ``averaging=0``.
     scale_features : bring each feature to zero mean and equal variance first (see
         ``harmonium.estimators.scaling``); without it, X is used as it is.
     warm_start : let ``fit`` continue from the parameters of the last.
@@ -108,16 +109,17 @@ class DiscriminativeRBM(Tagger):
         inference_steps: int = 20,
         damping: float = 0.5,
         tolerance: float = 1e-3,
-        learning_rate: float = 0.003,
+        learning_rate: float = 0.01,
         schedule: Literal["constant", "inverse", "cosine"] = "constant",
         optimizer: Literal["adam", "sgd"] = "adam",
         momentum: float = 0.9,
         batch_size: int = 20,
         max_epochs: int = 200,
         patience: int = 20,
+        averaging: float = 5.0,
         validation_fraction: float = 0.1,
         l1: float = 0.0,
-        l2: float = 0.0,
+        l2: float = 0.1,
         scale_features: bool = True,
         warm_start: bool = False,
         n_jobs: int | None = None,
@@ -138,6 +140,7 @@ class DiscriminativeRBM(Tagger):
         self.batch_size = batch_size
         self.max_epochs = max_epochs
         self.patience = patience
+        self.averaging = averaging
         self.validation_fraction = validation_fraction
         self.l1 = l1
         self.l2 = l2
@@ -186,7 +189,12 @@ class DiscriminativeRBM(Tagger):
 
     def _validation_scores(self, params: Params, X: NDArray[np.float32]) -> NDArray[np.float32]:
         unknown = np.full((len(X), len(self.tags_)), np.nan, np.float32)
-        return self._infer(params, X, unknown, self._options()._replace(retry=False)).y
+        return self._infer(
+            params,
+            X,
+            unknown,
+            self._options()._replace(retry=False, tolerance=max(self.tolerance, 1e-2)),
+        ).y
 
     def _options(self) -> Options:
         n_units = min(self.n_hidden, len(self.tags_))
@@ -212,14 +220,12 @@ class DiscriminativeRBM(Tagger):
     def _start(self, rng: np.random.Generator, clips: Clips) -> Params:
         """Small random weights, and d at the tags' log-odds: at first p(y) is the base rate."""
         n, n_tags = self.n_hidden, clips.Y.shape[1]
-        known = np.sum(~np.isnan(clips.Y), axis=0)
-        rate = (np.nansum(clips.Y, axis=0) + 1) / (known + 2)
         arrays = (
             rng.normal(0, 0.01, (n, n_tags)),
             rng.normal(0, 1, (n, clips.X.shape[1])),
             np.zeros((0, n_tags)),
             np.zeros(n),
-            np.log(rate / (1 - rate)),
+            base_log_odds(clips.Y),
         )
         return Params(*(jnp.asarray(array, jnp.float32) for array in arrays))
 

@@ -47,6 +47,7 @@ class Tagger(ClassifierMixin, BaseEstimator, ABC):
         "batch_size": [COUNT],
         "max_epochs": [COUNT],
         "patience": [COUNT],
+        "averaging": [NOT_NEGATIVE],
         "validation_fraction": [Interval(Real, 0, 1, closed="left")],
         "l1": [NOT_NEGATIVE],
         "l2": [NOT_NEGATIVE],
@@ -218,6 +219,7 @@ class Tagger(ClassifierMixin, BaseEstimator, ABC):
                 batch_size=self.batch_size,
                 max_epochs=max_epochs,
                 patience=self.patience,
+                averaging=self.averaging,
                 seed=seed,
                 score=None if valid is None else score,
                 on_epoch=on_epoch,
@@ -347,6 +349,13 @@ class Tagger(ClassifierMixin, BaseEstimator, ABC):
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_params")
+
+
+def base_log_odds(Y: NDArray[np.float32]) -> NDArray[np.float64]:
+    """log(p / (1 - p)) with p the share of known labels that are 1, by tag; one of each added."""
+    known = np.sum(~np.isnan(Y), axis=0)
+    rate = (np.nansum(Y, axis=0) + 1) / (known + 2)
+    return np.log(rate / (1 - rate))
 
 
 def _rankable(Y: NDArray[np.float32]) -> bool:

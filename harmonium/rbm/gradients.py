@@ -79,7 +79,7 @@ class ContrastiveDivergence:
         for k in range(self.steps):
             y, h = gibbs_sweep(field, y, noise[k])
             if k == 0:
-                proxy = _mean_log_probability(field.d + h @ field.U, batch)
+                proxy = mean_log_probability(field.d + h @ field.U, batch)
         positive = _factorised(start, hidden_given_tags(field, start), batch.w)
         negative = _factorised(y, hidden_given_tags(field, y), batch.w)
         return _descent(params, batch, positive, negative), proxy
@@ -104,7 +104,7 @@ class MeanField:
         for _ in range(self.steps):
             y = tags_given_hidden(field, h)
             h = hidden_given_tags(field, y)
-        proxy = _mean_log_probability(field.d + first @ field.U, batch)
+        proxy = mean_log_probability(field.d + first @ field.U, batch)
         positive = _factorised(start, first, batch.w)
         return _descent(params, batch, positive, _factorised(y, h, batch.w)), proxy
 
@@ -127,7 +127,7 @@ class BeliefPropagation:
         negative = self._moments(field, free, batch.w)
         positive = self._moments(field, batch.y, batch.w)
         p = jnp.clip(negative.y, 1e-6, 1 - 1e-6)
-        proxy = _mean_log_probability(jnp.log(p) - jnp.log1p(-p), batch)
+        proxy = mean_log_probability(jnp.log(p) - jnp.log1p(-p), batch)
         return _descent(params, batch, positive, negative), proxy
 
     def _moments(self, field: Field, y: Array, w: Array) -> Moments:
@@ -161,7 +161,7 @@ class PseudoLikelihood:
         gradient = Params(
             direct + g.T @ y, g.T @ batch.u, _scatter(params.V, batch.a, e), g.sum(0), e.sum(0)
         )
-        return gradient, _mean_log_probability(at.logits, batch)
+        return gradient, mean_log_probability(at.logits, batch)
 
 
 def _factorised(y: Array, h: Array, w: Array) -> Moments:
@@ -193,7 +193,7 @@ def _scatter(V: Array, a: Array, y: Array) -> Array:
     return rows
 
 
-def _mean_log_probability(logits: Array, batch: Batch) -> Array:
+def mean_log_probability(logits: Array, batch: Batch) -> Array:
     """Mean of log p(y_j) over the known tags, by the clips' weights."""
     known = ~jnp.isnan(batch.y)
     weight = jnp.where(known, batch.w[:, None], 0.0)

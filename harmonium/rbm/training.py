@@ -63,6 +63,13 @@ class State(NamedTuple):
 
     params: Tree
     optimiser: Any
+    average: Tree | None  # running mean of the parameters, if one is kept
+    step: Array  # (), minibatches so far
+
+    @property
+    def outcome(self) -> Tree:
+        """The parameters to judge and to keep."""
+        return self.params if self.average is None else self.average
 
 
 class Penalty(NamedTuple):
@@ -107,14 +114,23 @@ class _Setup(NamedTuple):
     noise: tuple[int, int]  # sweeps, and numbers per clip and sweep
 
 
-def start(params: Tree, optimiser: Optimiser) -> State:
+def start(params: Tree, optimiser: Optimiser, *, averaged: bool = False) -> State:
     """The state before the first minibatch."""
-    return State(jax.tree.map(jnp.array, params), optimiser.transformation().init(params))
+    memory = optimiser.transformation().init(params)
+    average = jax.tree.map(jnp.array, params) if averaged else None
+    return State(jax.tree.map(jnp.array, params), memory, average, jnp.int32(0))
 
 
 @compiled(static_argnames=("setup",), donate_argnames=("state",))
 def _block(
-    setup: _Setup, state: State, key: Array, data: Batch, rows: Array, rate: Array, penalty: Penalty
+    setup: _Setup,
+    state: State,
+    key: Array,
+    data: Batch,
+    rows: Array,
+    rate: Array,
+    penalty: Penalty,
+    decay: Array,
 ) -> tuple[State, Array]:
     """Descend over minibatches whose row numbers are ``rows`` (n_batches, B); -1 fills up."""
     n_batches, size = rows.shape
@@ -128,10 +144,21 @@ def _block(
         gradient, proxy = setup.gradient(state.params, *inputs)
         updates, memory = transformation.update(gradient, state.optimiser, state.params)
         params = jax.tree.map(lambda p, g: p - rate * g, state.params, updates)
-        return State(proximal(params, rate, penalty), memory), proxy
+        params = proximal(params, rate, penalty)
+        number = state.step + 1
+        average = running_mean(state.average, params, decay, number)
+        return State(params, memory, average, number), proxy
 
     state, proxies = lax.scan(step, state, (batches, noise))
     return state, jnp.sum(proxies)
+
+
+def running_mean(average: Tree | None, params: Tree, decay: Array, number: Array) -> Tree | None:
+    """Exponential moving average; over the first steps, the plain mean of those there are."""
+    if average is None:
+        return None
+    gain = jnp.maximum(1 - decay, 1 / number.astype(jnp.float32))
+    return jax.tree.map(lambda m, p: m + gain * (p - m), average, params)
 
 
 def proximal(params: Tree, rate: Array, penalty: Penalty) -> Tree:
@@ -155,28 +182,35 @@ def train(
     max_epochs: int,
     patience: int,
     seed: int,
+    averaging: float = 0.0,
     score: Callable[[Tree], float] | None = None,
     on_epoch: Callable[[History], None] | None = None,
 ) -> Result:
     """Train until ``score`` has not risen for ``patience`` epochs; keep the best parameters.
 
-    Without ``score``, train for ``max_epochs`` and keep the last. An interrupt from the keyboard
-    ends the training and keeps what would have been kept had it ended there.
+    What is scored and kept is the mean of the parameters over about the last ``averaging`` epochs
+    (0: the parameters themselves), which takes out the noise of the last minibatches. Without
+    ``score``, train for ``max_epochs`` and keep the last. An interrupt from the keyboard ends the
+    training and keeps what would have been kept had it ended there.
     """
     unknown = bool(np.isnan(data.y).any())
     setup = _Setup(gradient, optimiser, gradient.noise(params, unknown))
     data = jax.tree.map(jnp.asarray, data)
-    state, history = start(params, optimiser), History()
+    state, history = start(params, optimiser, averaged=averaging > 0), History()
+    window = averaging * -(-len(data.w) // batch_size)
+    decay = np.float32(1 - 1 / max(window, 1))
     best, best_epoch, best_score, interrupted = params, 0, -np.inf, False
     try:
         for epoch in range(max_epochs):
             began = time.perf_counter()
             rate = np.float32(schedule(epoch))
-            state, proxy = _epoch(setup, state, data, rate, penalty, batch_size, (seed, epoch))
-            value = score(state.params) if score else np.nan
+            state, proxy = _epoch(
+                setup, state, data, batch_size, (seed, epoch), rate, penalty, decay
+            )
+            value = score(state.outcome) if score else np.nan
             history.add(proxy, value, time.perf_counter() - began)
             if score is None or value > best_score:
-                best, best_epoch = jax.tree.map(jnp.array, state.params), epoch + 1
+                best, best_epoch = jax.tree.map(jnp.array, state.outcome), epoch + 1
                 best_score = value
             if on_epoch:
                 on_epoch(history)
@@ -191,16 +225,15 @@ def _epoch(
     setup: _Setup,
     state: State,
     data: Batch,
-    rate: np.float32,
-    penalty: Penalty,
     batch_size: int,
     seeds: tuple[int, int],
+    *inputs: Any,
 ) -> tuple[State, float]:
     """Every clip once, in a random order. Gives the state and the mean log-likelihood proxy."""
     key = jax.random.key(np.random.SeedSequence(seeds).generate_state(1)[0])
     total, n_batches = 0.0, 0
     for i, rows in enumerate(_row_blocks(len(data.w), batch_size, seeds)):
-        state, proxy = _block(setup, state, jax.random.fold_in(key, i), data, rows, rate, penalty)
+        state, proxy = _block(setup, state, jax.random.fold_in(key, i), data, rows, *inputs)
         total, n_batches = total + float(proxy), n_batches + len(rows)
     return state, total / n_batches
 
