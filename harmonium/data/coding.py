@@ -5,8 +5,8 @@ shared the first one; then all is done again with other hashes. Work goes in blo
 processor's cache, since at millions of rows fresh memory costs more than the arithmetic.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
 from itertools import count
 from typing import NamedTuple, TypeAlias
 
@@ -39,18 +39,28 @@ def encode_batches(
 ) -> dict[str, Coded]:
     """The codes of each of the columns, which come in batches of rows.
 
-    The columns of a batch go through threads: most of the work is outside Python's lock.
+    The columns go through threads, and so does the making of the next batch: most of the work is
+    outside Python's lock.
     """
-    with ThreadPoolExecutor(len(columns)) as pool:
+    with ThreadPoolExecutor(len(columns) + 1) as pool:
         for seed in count():
             encoders = {column: _Encoder(seed) for column in columns}
-            for batch in batches():
+            for batch in _prepared_ahead(batches(), pool):
                 for done in [pool.submit(encoders[name].add, batch[name]) for name in columns]:
                     done.result()
             coded = {column: encoder.finish() for column, encoder in encoders.items()}
             if None not in coded.values():
                 break
     return {column: found for column, found in coded.items() if found is not None}
+
+
+def _prepared_ahead(batches: Iterable[Batch], pool: Executor) -> Iterator[Batch]:
+    """The batches, each made in the pool while the one before it is used."""
+    iterator = iter(batches)
+    upcoming = pool.submit(next, iterator, None)
+    while (batch := upcoming.result()) is not None:
+        upcoming = pool.submit(next, iterator, None)
+        yield batch
 
 
 class _Encoder:
