@@ -5,6 +5,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from harmonium.errors import DataError
+
+LARGEST = 1e30
+"""Scaled features beyond this are refused: their sums would overflow single precision."""
+
 
 class Scaling(NamedTuple):
     """x ← (x - mean) / scale, by feature."""
@@ -14,7 +19,16 @@ class Scaling(NamedTuple):
 
     def __call__(self, X: NDArray[np.floating]) -> NDArray[np.float32]:
         """Scaled in double precision, given in single. Shape (N, D)."""
-        return ((X - self.mean) / self.scale).astype(np.float32)
+        scaled = (X - self.mean) / self.scale
+        wrong = np.argwhere(~(np.abs(scaled) <= LARGEST))
+        if len(wrong):
+            row, column = wrong[0]
+            raise DataError(
+                f"X[{row}, {column}] is {X[row, column]:g}, too far from the training data "
+                f"(mean {self.mean[column]:g}, scale {self.scale[column]:g}) to compute with. "
+                "Check the units of the features, or scale them."
+            )
+        return scaled.astype(np.float32)
 
 
 def standardising(X: NDArray[np.floating]) -> Scaling:
@@ -24,10 +38,12 @@ def standardising(X: NDArray[np.floating]) -> Scaling:
     hidden unit, and the change of it by one step, does not grow with the number of features.
     """
     X = X.astype(np.float64)
-    deviation = X.std(axis=0)
+    peak = np.abs(X).max(axis=0)
+    peak[peak == 0] = 1.0
+    deviation = (X / peak).std(axis=0)  # the squares of X itself could over- or underflow
     # what is constant but for rounding carries nothing, and must not be blown up
-    constant = deviation <= 1e-9 * np.maximum(np.abs(X).max(axis=0), 1e-300)
-    return Scaling(X.mean(axis=0), np.where(constant, 1.0, deviation) * np.sqrt(X.shape[1]))
+    deviation[deviation <= 1e-9] = 1.0
+    return Scaling(X.mean(axis=0), peak * deviation * np.sqrt(X.shape[1]))
 
 
 def unscaled(n_features: int) -> Scaling:
