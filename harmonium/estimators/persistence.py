@@ -2,7 +2,7 @@
 
 import json
 import os
-import tempfile
+import secrets
 from pathlib import Path
 from typing import Any
 
@@ -24,17 +24,25 @@ Arrays = dict[str, NDArray[Any]]
 def write_model(path: str | os.PathLike[str], arrays: Arrays, description: dict[str, Any]) -> None:
     """Write arrays and a JSON description; an interrupted write leaves the old file or none."""
     path = Path(path)
+    if not path.parent.is_dir():
+        raise ModelFileError(
+            f"The model cannot be saved as '{path}': there is no folder '{path.parent}'. "
+            "Create it first."
+        )
+    if path.is_dir():
+        raise ModelFileError(f"'{path}' is a folder. Give the name of a file in it.")
     text = json.dumps({"format": FORMAT, **description})
     data = save({k: np.ascontiguousarray(v) for k, v in arrays.items()}, metadata={_KEY: text})
-    with tempfile.NamedTemporaryFile(dir=path.parent, prefix=path.name, delete=False) as file:
-        try:
+    part = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    try:
+        with part.open("xb") as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
-            Path(file.name).replace(path)
-        except BaseException:
-            Path(file.name).unlink(missing_ok=True)
-            raise
+        part.replace(path)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise
 
 
 def read_model(path: str | os.PathLike[str]) -> tuple[Arrays, dict[str, Any]]:
@@ -43,20 +51,33 @@ def read_model(path: str | os.PathLike[str]) -> tuple[Arrays, dict[str, Any]]:
         raise ModelFileError(f"There is no model file at '{path}'.")
     try:
         with safe_open(path, framework="numpy") as file:
-            text = (file.metadata() or {}).get(_KEY)
+            description = _description(path, (file.metadata() or {}).get(_KEY))
             arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-        description = json.loads(text) if text else None
-    except (SafetensorError, ValueError) as error:
+    except ModelFileError:
+        raise
+    except (SafetensorError, OSError, TypeError, ValueError) as error:
         raise ModelFileError(
             f"'{path}' is not a Harmonium model, or is damaged ({error}). "
             "Train and save the model again, or take a copy that is whole."
         ) from None
-    if description is None:
+    return arrays, description
+
+
+def _description(path: str | os.PathLike[str], text: str | None) -> dict[str, Any]:
+    """The JSON description, if it is one that this version can read."""
+    if text is None:
         raise ModelFileError(f"'{path}' is a safetensors file, but not a Harmonium model.")
-    if description["format"] > FORMAT:
+    description = json.loads(text)
+    version = description.get("format") if isinstance(description, dict) else None
+    if not isinstance(version, int):
+        raise ModelFileError(
+            f"'{path}' does not say which format of Harmonium models it has, or is damaged. "
+            "Train and save the model again, or take a copy that is whole."
+        )
+    if version > FORMAT:
         raise ModelFileError(
             f"'{path}' was written by a newer version of Harmonium "
-            f"({description.get('version', 'unknown')}, format {description['format']}; this one "
+            f"({description.get('version', 'unknown')}, format {version}; this one "
             f"reads up to {FORMAT}). Upgrade Harmonium to read it."
         )
-    return arrays, description
+    return description
