@@ -1,16 +1,22 @@
 """The multi-label discriminative RBM as a scikit-learn estimator."""
 
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any, ClassVar, Literal
 
 import jax.numpy as jnp
 import numpy as np
+from joblib import effective_n_jobs  # type: ignore[import-untyped]
 from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_consistent_length
 
 from harmonium.errors import DataError
 from harmonium.estimators.tagger import COUNT, NOT_NEGATIVE, Clips, Tagger, base_log_odds
+<<<<<<< HEAD
+from harmonium.estimators.targets import read_more_targets
+=======
 from harmonium.estimators.targets import ternary
+>>>>>>> origin/main
 from harmonium.rbm.exact import MAX_UNITS
 from harmonium.rbm.gradients import (
     BeliefPropagation,
@@ -56,8 +62,9 @@ class DiscriminativeRBM(Tagger):
     l1, l2 : strengths of the penalties on U and W. With ℓ1, zeros are exact if ``averaging=0``.
     scale_features : bring each feature to zero mean and equal variance first (see
         ``harmonium.estimators.scaling``); without it, X is used as it is.
-    warm_start : let ``fit`` continue from the parameters of the last.
-    n_jobs : threads that predict; None means 1.
+    warm_start : let ``fit`` continue from the parameters of the last. With a number as
+        ``random_state`` it holds out the same clips again, if they are given in the same order.
+    n_jobs : threads that predict; None means 1, -1 one for each core.
     random_state : seed; the same seed, data and machine give the same model to the bit.
     verbose : 1 shows a progress bar.
 
@@ -95,7 +102,7 @@ class DiscriminativeRBM(Tagger):
         "inference_steps": [COUNT],
         "damping": [Interval(Real, 0, 1, closed="left")],
         "tolerance": [NOT_NEGATIVE],
-        "n_jobs": [COUNT, None],
+        "n_jobs": [Integral, None],
     }
     _param_type = Params
 
@@ -171,45 +178,47 @@ class DiscriminativeRBM(Tagger):
         converged, and whether that is within ``tolerance``. ``y`` as for :meth:`complete`.
         """
         features = self._features(X)
-        shape = (len(features), len(self.tags_))
-        if y is None:
-            known = np.full(shape, np.nan, np.float32)
-        else:
-            known = ternary(y)
-            if known.shape != shape:
-                raise DataError(
-                    f"y must have the shape (clips of X, tags of the model) = {shape}. "
-                    f"Got {known.shape} instead."
-                )
-        return self._infer(self._params, features, known, self._options())
+        known = np.full((len(features), len(self.tags_)), np.nan, np.float32)
+        if y is not None:
+            known = read_more_targets(y, self._targets()).Y
+            check_consistent_length(features, known)
+        return self._infer(self._params, features, known, self._options(self._params))
 
     def _probabilities(self, X: NDArray[np.float32]) -> NDArray[np.float32]:
         unknown = np.full((len(X), len(self.tags_)), np.nan, np.float32)
-        return self._infer(self._params, X, unknown, self._options()).y
+        return self._infer(self._params, X, unknown, self._options(self._params)).y
 
     def _validation_scores(self, params: Params, X: NDArray[np.float32]) -> NDArray[np.float32]:
         unknown = np.full((len(X), len(self.tags_)), np.nan, np.float32)
+<<<<<<< HEAD
+        options = self._options(params)._replace(retry=False, tolerance=max(self.tolerance, 1e-2))
+        return self._infer(params, X, unknown, options).y
+=======
         return self._infer(
             params,
             X,
             unknown,
             self._options()._replace(retry=False, tolerance=max(self.tolerance, 1e-2)),
         ).y
+>>>>>>> origin/main
 
-    def _options(self) -> Options:
-        n_units = min(self.n_hidden, len(self.tags_))
-        if self.inference == "exact" and n_units > MAX_UNITS:
+    def _check_inference(self, params: Params) -> None:
+        self._options(params)
+
+    def _options(self, params: Params) -> Options:
+        n_hidden, n_tags = params.U.shape
+        if self.inference == "exact" and min(n_hidden, n_tags) > MAX_UNITS:
             raise DataError(
                 f"inference='exact' enumerates 2^min(n_hidden, n_tags) states and takes at most "
-                f"{MAX_UNITS} units on the smaller side. Got {self.n_hidden} hidden units and "
-                f"{len(self.tags_)} tags; use inference='lbp'."
+                f"{MAX_UNITS} units on the smaller side. Got {n_hidden} hidden units and "
+                f"{n_tags} tags; use inference='lbp'."
             )
         return Options(
             self.inference,
             self.inference_steps,
             self.damping,
             self.tolerance,
-            threads=self.n_jobs or 1,
+            threads=effective_n_jobs(self.n_jobs),
         )
 
     def _infer(
@@ -220,9 +229,14 @@ class DiscriminativeRBM(Tagger):
     def _start(self, rng: np.random.Generator, clips: Clips) -> Params:
         """Small random weights, and d at the tags' log-odds: at first p(y) is the base rate."""
         n, n_tags = self.n_hidden, clips.Y.shape[1]
+<<<<<<< HEAD
+        # nothing is learnt of a feature that is constant: its later values must not matter
+        varies = np.ptp(clips.X, axis=0) > 0
+=======
+>>>>>>> origin/main
         arrays = (
             rng.normal(0, 0.01, (n, n_tags)),
-            rng.normal(0, 1, (n, clips.X.shape[1])),
+            rng.normal(0, 1, (n, clips.X.shape[1])) * varies,
             np.zeros((0, n_tags)),
             np.zeros(n),
             base_log_odds(clips.Y),

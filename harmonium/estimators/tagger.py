@@ -1,24 +1,23 @@
 """What every classifier trained by gradient shares: data in, the training loop, decisions out."""
 
 import warnings
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from numbers import Integral, Real
 from typing import Any, ClassVar, NamedTuple, Self
 
 import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
-from harmonium import __version__
-from harmonium.errors import DataError, ModelFileError, TrainingWarning
-from harmonium.estimators.persistence import read_model, write_model
+from harmonium.errors import DataError, TrainingWarning
 from harmonium.estimators.progress import epoch_progress
-from harmonium.estimators.scaling import Scaling, standardising, unscaled
-from harmonium.estimators.targets import Targets, read_targets
+from harmonium.estimators.scaling import standardising, unscaled
+from harmonium.estimators.storing import Storable
+from harmonium.estimators.targets import Targets, classes_of, read_more_targets, read_targets
 from harmonium.estimators.thresholds import best_thresholds
 from harmonium.evaluation import auc_per_tag
 from harmonium.rbm.gradients import Batch, Gradient
@@ -35,8 +34,12 @@ class Clips(NamedTuple):
     X: NDArray[np.float32]  # (N, D)
     Y: NDArray[np.float32]  # (N, C), ternary
 
+    def take(self, rows: NDArray[np.intp]) -> "Clips":
+        """Some of the clips."""
+        return Clips(self.X[rows], self.Y[rows])
 
-class Tagger(ClassifierMixin, BaseEstimator, ABC):
+
+class Tagger(ClassifierMixin, Storable):
     """Base of the classifiers trained by gradient. A subclass gives the model and its objective."""
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -58,8 +61,6 @@ class Tagger(ClassifierMixin, BaseEstimator, ABC):
     }
 
     # What a subclass defines. ----------------------------------------------------------------
-
-    _param_type: ClassVar[Any]  # NamedTuple of the parameter arrays
 
     @abstractmethod
     def _start(self, rng: np.random.Generator, clips: Clips) -> Tree:
@@ -100,21 +101,16 @@ class Tagger(ClassifierMixin, BaseEstimator, ABC):
         self
         """
         self._validate_params()
-        X, targets = self._read(X, y, reset=True)
         fresh = not (self.warm_start and hasattr(self, "_params"))
+        X, targets = self._read(X, y, like=None if fresh else self._targets())
+        valid = None if eval_set is None else self._read_eval_set(eval_set, targets)
         if fresh:
             self._describe(X, targets)
-        elif len(self.tags_) != targets.Y.shape[1]:
-            raise DataError(
-                f"warm_start=True continues a model of {len(self.tags_)} tags, but y has "
-                f"{targets.Y.shape[1]}. Fit a new model instead."
-            )
         rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
-        known, valid = self._hold_out(rng, X, targets, eval_set)
-        start = self._start(rng, known) if fresh else self._params
-        result = self._train(start, known, valid, int(rng.integers(2**31)))
-        self._keep(result)
-        decided = known if valid is None else valid
+        known, held_out = self._hold_out(rng, X, targets, valid)
+        start = self._start(rng, known) if fresh else self._resume()
+        self._keep(self._train(start, known, held_out, int(rng.integers(2**31))))
+        decided = known if held_out is None else held_out
         self.thresholds_ = np.full(len(self.tags_), 0.5)
         if targets.classes is None:
             self.thresholds_ = best_thresholds(decided.Y, self._probabilities(decided.X))
@@ -128,65 +124,71 @@ class Tagger(ClassifierMixin, BaseEstimator, ABC):
         """
         self._validate_params()
         first = not hasattr(self, "_params")
-        if classes is not None or not first:
-            y = _with_classes(y, classes if first else getattr(self, "classes_", None))
-        X, targets = self._read(X, y, reset=first)
+        X, targets = self._read(X, y, like=None if first else self._targets(), classes=classes)
         if first:
             self._describe(X, targets)
-            self.thresholds_ = np.full(targets.Y.shape[1], 0.5)
-            if classes is not None:
-                self.classes_ = np.unique(classes)
-        elif len(self.tags_) != targets.Y.shape[1]:
-            raise DataError(
-                f"y must have the model's {len(self.tags_)} tags, not {targets.Y.shape[1]}."
-            )
+            self.thresholds_ = np.full(len(self.tags_), 0.5)
         rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
         clips = Clips(self._scaling(X), targets.Y)
-        start = self._start(rng, clips) if first else self._params
+        start = self._start(rng, clips) if first else self._resume()
         self._keep(self._train(start, clips, None, int(rng.integers(2**31)), max_epochs=1))
         return self
 
-    def _read(self, X: Any, y: Any, *, reset: bool) -> tuple[NDArray[np.floating], Targets]:
+    def _read(
+        self, X: Any, y: Any, *, like: Targets | None, classes: Any = None, name: str = "y"
+    ) -> tuple[NDArray[np.floating], Targets]:
+        """Checked data: of a new model, or for the features and the tags of ``like``."""
         if y is None:
             raise DataError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None."
             )
-        X = validate_data(self, X, reset=reset, dtype=[np.float64, np.float32])
-        targets = read_targets(y)
+        X = validate_data(self, X, reset=like is None, dtype=[np.float64, np.float32])
+        if like is None:
+            targets = read_targets(y, classes=classes)
+        else:
+            targets = read_more_targets(y, like, name=name)
         check_consistent_length(X, targets.Y)
         return X, targets
 
+    def _read_eval_set(self, eval_set: Any, like: Targets) -> tuple[NDArray[np.floating], Targets]:
+        if not isinstance(eval_set, tuple | list) or len(eval_set) != 2:
+            raise DataError(
+                "eval_set must be a pair (X, y) of validation features and labels. "
+                f"Got {type(eval_set).__name__} instead."
+            )
+        return self._read(*eval_set, like=like, name="eval_set[1]")
+
+    def _targets(self) -> Targets:
+        """The tags and classes of the fitted model, without labels."""
+        none = np.zeros((0, len(self.tags_)), np.float32)
+        return Targets(none, self.tags_, self.classes_ if self._one_column else None)
+
     def _describe(self, X: NDArray[np.floating], targets: Targets) -> None:
         self.tags_ = targets.tags
-        self.classes_ = targets.tags if targets.classes is None else targets.classes
         self._one_column = targets.classes is not None
+        self.classes_ = classes_of(targets)
         self._scaling = standardising(X) if self.scale_features else unscaled(X.shape[1])
-        self.history_: dict[str, list[float]] = {}
+        self.history_: dict[str, list[float]] = {"log_likelihood": [], "auc": [], "seconds": []}
+        self.n_iter_ = self.best_epoch_ = 0
 
     def _hold_out(
         self,
         rng: np.random.Generator,
         X: NDArray[np.floating],
         targets: Targets,
-        eval_set: tuple[Any, Any] | None,
+        valid: tuple[NDArray[np.floating], Targets] | None,
     ) -> tuple[Clips, Clips | None]:
         """Training and validation clips; None where validation clips could not tell tags apart."""
-        scaled = self._scaling(X)
-        if eval_set is not None:
-            Xv, tv = self._read(*eval_set, reset=False)
-            if tv.Y.shape[1] != targets.Y.shape[1]:
-                raise DataError(
-                    f"eval_set has {tv.Y.shape[1]} tags, but y has {targets.Y.shape[1]}."
-                )
-            valid = Clips(self._scaling(Xv), tv.Y)
-            return Clips(scaled, targets.Y), valid if _rankable(valid.Y) else None
+        clips = Clips(self._scaling(X), targets.Y)
+        if valid is not None:
+            held_out = Clips(self._scaling(valid[0]), valid[1].Y)
+            return clips, held_out if _rankable(held_out.Y) else None
         order = rng.permutation(len(X))
         n_valid = int(self.validation_fraction * len(X))
-        known, held = order[n_valid:], order[:n_valid]
-        valid = Clips(scaled[held], targets.Y[held])
-        if not _rankable(valid.Y):
-            return Clips(scaled, targets.Y), None
-        return Clips(scaled[known], targets.Y[known]), valid
+        held_out = clips.take(order[:n_valid])
+        if not _rankable(held_out.Y):
+            return clips, None
+        return clips.take(order[n_valid:]), held_out
 
     def _train(
         self,
@@ -196,6 +198,7 @@ class Tagger(ClassifierMixin, BaseEstimator, ABC):
         seed: int,
         max_epochs: int | None = None,
     ) -> Result:
+        self._check_inference(start)
         n = len(clips.X)
         max_epochs = max_epochs or self.max_epochs
         arrays = (clips.X, np.zeros((n, 0), np.int32), clips.Y, np.ones(n, np.float32))
@@ -220,7 +223,11 @@ class Tagger(ClassifierMixin, BaseEstimator, ABC):
                 max_epochs=max_epochs,
                 patience=self.patience,
                 averaging=self.averaging,
+<<<<<<< HEAD
+                seed=seed + self.n_iter_,  # other random numbers when training goes on
+=======
                 seed=seed,
+>>>>>>> origin/main
                 score=None if valid is None else score,
                 on_epoch=on_epoch,
             )
@@ -235,21 +242,43 @@ class Tagger(ClassifierMixin, BaseEstimator, ABC):
 
     def _keep(self, result: Result) -> None:
         self._params = type(result.params)(*(np.array(array) for array in result.params))
-        self.best_epoch_ = result.best_epoch
+        if result.best_epoch:
+            self.best_epoch_ = self.n_iter_ + result.best_epoch
         history = {
             "log_likelihood": result.history.log_likelihood,
             "auc": result.history.score,
             "seconds": result.history.seconds,
         }
-        self.history_ = {k: self.history_.get(k, []) + v for k, v in history.items()}
+        self.history_ = {k: self.history_[k] + v for k, v in history.items()}
         self.n_iter_ = len(self.history_["seconds"])
         if result.interrupted:
+            kept = f"of epoch {self.best_epoch_}" if result.best_epoch else "those of the start"
             warnings.warn(
-                f"Training was interrupted in epoch {len(result.history) + 1}; the best parameters "
-                f"so far, of epoch {result.best_epoch}, are kept.",
+                f"Training was interrupted in epoch {self.n_iter_ + 1}; the best parameters so "
+                f"far, {kept}, are kept.",
                 TrainingWarning,
                 stacklevel=3,
             )
+
+    def _resume(self) -> Tree:
+        """Parameters to continue training from."""
+        self._check_shapes(self._params)
+        return self._params
+
+    def _check_shapes(self, params: Tree) -> None:
+        """Refuse parameters other than the settings ask for."""
+        n_features, n_tags = len(self._scaling.mean), len(self.tags_)
+        one = Clips(np.zeros((1, n_features), np.float32), np.zeros((1, n_tags), np.float32))
+        wanted = self._start(np.random.default_rng(0), one)
+        for name, array, other in zip(params._fields, params, wanted, strict=True):
+            if array.shape != other.shape:
+                raise DataError(
+                    f"The model's {name} has the shape {array.shape}, but its settings ask for "
+                    f"{other.shape}. Fit a new model to change its size, or set it back."
+                )
+
+    def _check_inference(self, params: Tree) -> None:
+        """Refuse, before training, a model that could not predict. By default none."""
 
     # Using. ----------------------------------------------------------------------------------
 
@@ -277,68 +306,7 @@ class Tagger(ClassifierMixin, BaseEstimator, ABC):
     def score(self, X: Any, y: Any) -> float:
         """Mean AUC over the tags that have a positive and a negative; 0.5 is chance."""
         P = self._probabilities(self._features(X))
-        if self._one_column:
-            y = (np.asarray(y) == self.classes_[1]).astype(np.float32)[:, None]
-        targets = read_targets(y, tags_must_be_known=False)
-        return auc_per_tag(targets.Y, P).mean
-
-    # Files. ----------------------------------------------------------------------------------
-
-    def save(self, path: Any) -> None:
-        """Write the fitted model to one file, by convention with the ending ``.safetensors``."""
-        check_is_fitted(self)
-        names = getattr(self, "feature_names_in_", None)
-        parameters = self.get_params()
-        if not isinstance(parameters["random_state"], int | None):
-            parameters["random_state"] = None
-        write_model(
-            path,
-            {
-                **{f"params.{k}": v for k, v in self._params._asdict().items()},
-                **{f"scaling.{k}": v for k, v in self._scaling._asdict().items()},
-                "thresholds": self.thresholds_,
-            },
-            {
-                "version": __version__,
-                "class": type(self).__name__,
-                "parameters": parameters,
-                "tags": self.tags_.tolist(),
-                "classes": self.classes_.tolist(),
-                "one_column": self._one_column,
-                "features": None if names is None else names.tolist(),
-                "history": self.history_,
-                "best_epoch": self.best_epoch_,
-            },
-        )
-
-    @classmethod
-    def load(cls, path: Any) -> Self:
-        """A fitted model from a file that ``save`` wrote."""
-        arrays, about = read_model(path)
-        if about.get("class") != cls.__name__:
-            raise ModelFileError(
-                f"'{path}' holds a {about.get('class')}, not a {cls.__name__}. "
-                f"Load it with {about.get('class')}.load."
-            )
-        try:
-            model = cls(**about["parameters"])
-            model._params = cls._param_type(
-                *(arrays[f"params.{f}"] for f in cls._param_type._fields)
-            )
-            model._scaling = Scaling(arrays["scaling.mean"], arrays["scaling.scale"])
-            model.thresholds_ = arrays["thresholds"]
-            model.tags_, model.classes_ = np.array(about["tags"]), np.array(about["classes"])
-            model._one_column = about["one_column"]
-            model.history_, model.best_epoch_ = about["history"], about["best_epoch"]
-            model.n_iter_ = len(model.history_["seconds"])
-            model.n_features_in_ = len(model._scaling.mean)
-            if about["features"] is not None:
-                model.feature_names_in_ = np.array(about["features"], dtype=object)
-        except (KeyError, TypeError) as error:
-            raise ModelFileError(
-                f"'{path}' lacks part of the model ({error}). Save the model again."
-            ) from None
-        return model
+        return auc_per_tag(read_more_targets(y, self._targets()).Y, P).mean
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -361,19 +329,3 @@ def base_log_odds(Y: NDArray[np.float32]) -> NDArray[np.float64]:
 def _rankable(Y: NDArray[np.float32]) -> bool:
     """Whether some tag has both a positive and a negative, so that an AUC is defined."""
     return bool(((Y == 1).any(axis=0) & (Y == 0).any(axis=0)).any())
-
-
-def _with_classes(y: Any, classes: Any) -> Any:
-    """One-dimensional labels as 0 / 1 columns by given classes; a matrix is left as it is."""
-    if np.ndim(y) != 1:
-        return y
-    classes = np.unique(classes)
-    if len(classes) != 2:
-        raise DataError(
-            "Only binary classification is supported. The type of the target is multiclass: "
-            f"there are {len(classes)} classes."
-        )
-    strange = np.setdiff1d(y, classes)
-    if len(strange):
-        raise DataError(f"y holds {strange[0]!r}, which is not one of the classes {classes}.")
-    return (np.asarray(y) == classes[1]).astype(np.float32)[:, None]

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
-from sklearn.utils import check_array
+from sklearn.utils import assert_all_finite, check_array
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 
 from harmonium.errors import DataError
@@ -21,15 +21,39 @@ class Targets:
     classes: NDArray[Any] | None  # of one-dimensional labels: what 0 and 1 stand for
 
 
-def read_targets(y: Any, *, tags_must_be_known: bool = True) -> Targets:
-    """Labels from a (n_clips, n_tags) matrix or frame of 0 / 1 / NaN, or (n_clips,) classes."""
-    if not issparse(y) and np.asarray(y).ndim == 1:
-        return _read_classes(np.asarray(y))
-    Y = ternary(y)
-    tags = np.asarray(getattr(y, "columns", np.arange(Y.shape[1])))
-    if tags_must_be_known:
-        _refuse_unknown_tags(Y, tags)
+def read_targets(y: Any, *, classes: Any = None) -> Targets:
+    """Labels for a new model: a (n_clips, n_tags) matrix or frame, or (n_clips,) classes.
+
+    ``classes`` names the two classes of one-dimensional labels, of which ``y`` may hold one.
+    """
+    if _is_column(y):
+        classes = _two_classes(y if classes is None else classes)
+        return Targets(_coded(y, classes, "y"), np.arange(1), classes)
+    Y, tags = ternary(y), _tag_names(y)
+    tags = np.arange(Y.shape[1]) if tags is None else tags
+    _refuse_unknown_tags(Y, tags)
     return Targets(Y, tags, None)
+
+
+def read_more_targets(y: Any, like: Targets, *, name: str = "y") -> Targets:
+    """Further labels for the tags, or the classes, of ``like``. A tag may be wholly unknown."""
+    if like.classes is not None and _is_column(y):
+        return Targets(_coded(y, like.classes, name), like.tags, like.classes)
+    Y = ternary(y, name=name)
+    if Y.shape[1] != len(like.tags):
+        raise DataError(
+            f"{name} must have one column for each of the model's {len(like.tags)} tags. "
+            f"Got {Y.shape[1]} columns instead."
+        )
+    _refuse_other_names(_tag_names(y), like.tags, name)
+    return Targets(Y, like.tags, like.classes)
+
+
+def classes_of(targets: Targets) -> Any:
+    """``classes_`` as scikit-learn has it: of the one column, or a list with those of each tag."""
+    if targets.classes is not None:
+        return targets.classes
+    return [np.array([0, 1]) for _ in targets.tags]
 
 
 def ternary(y: Any, *, name: str = "y") -> NDArray[np.float32]:
@@ -48,11 +72,27 @@ def ternary(y: Any, *, name: str = "y") -> NDArray[np.float32]:
     return Y
 
 
-def _read_classes(y: NDArray[Any]) -> Targets:
-    """One column with two classes, as scikit-learn's binary classifiers take it."""
+def _is_column(y: Any) -> bool:
+    return not issparse(y) and np.asarray(y).ndim == 1
+
+
+def _tag_names(y: Any) -> NDArray[Any] | None:
+    """The columns of a frame: numbers, or an object array of strings. None for other matrices."""
+    if not hasattr(y, "columns"):
+        return None
+    columns = np.asarray(y.columns)
+    if np.issubdtype(columns.dtype, np.integer):
+        return columns
+    return np.array([str(column) for column in y.columns], dtype=object)
+
+
+def _two_classes(y: Any) -> NDArray[Any]:
+    """The classes among one-dimensional labels, as scikit-learn's binary classifiers take them."""
+    y = np.asarray(y)
+    assert_all_finite(y, input_name="y")
     check_classification_targets(y)
     kind = type_of_target(y, input_name="y")
-    classes, codes = np.unique(y, return_inverse=True)
+    classes = np.unique(y)
     if kind != "binary":
         raise DataError(
             f"Only binary classification is supported. The type of the target is {kind}. "
@@ -60,7 +100,19 @@ def _read_classes(y: NDArray[Any]) -> Targets:
         )
     if len(classes) < 2:
         raise DataError(f"y has only one class, {classes[0]!r}; two are needed to learn from.")
-    return Targets(codes.astype(np.float32)[:, None], np.arange(1), classes)
+    return classes
+
+
+def _coded(y: Any, classes: NDArray[Any], name: str) -> NDArray[np.float32]:
+    """0 for the first class and 1 for the second, (n_clips, 1)."""
+    y = np.asarray(y)
+    strange = np.setdiff1d(y, classes)
+    if len(strange):
+        raise DataError(
+            f"{name} must hold the classes {classes[0]!r} and {classes[1]!r}. "
+            f"Got {strange[0]!r} instead."
+        )
+    return (y == classes[1]).astype(np.float32)[:, None]
 
 
 def _refuse_unknown_tags(Y: NDArray[np.float32], tags: NDArray[Any]) -> None:
@@ -70,4 +122,16 @@ def _refuse_unknown_tags(Y: NDArray[np.float32], tags: NDArray[Any]) -> None:
         raise DataError(
             f"Every tag needs at least one known label. Tag {tags[unknown[0]]!r} "
             f"(column {unknown[0]}){more} has none: label some clips or drop the column."
+        )
+
+
+def _refuse_other_names(columns: NDArray[Any] | None, tags: NDArray[Any], name: str) -> None:
+    """Where both are named, a frame's columns must be the model's tags in the model's order."""
+    if columns is None or columns.dtype != object or tags.dtype != object:
+        return
+    other = np.flatnonzero(columns != tags)
+    if len(other):
+        raise DataError(
+            f"The columns of {name} must be the model's tags, in the order of tags_. Column "
+            f"{other[0]} is {columns[other[0]]!r} where the tag is {tags[other[0]]!r}."
         )

@@ -1,0 +1,139 @@
+"""Saving and loading fitted classifiers: what of them goes into a file, and back."""
+
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from harmonium import __version__
+from harmonium.errors import ModelFileError
+from harmonium.estimators.persistence import Arrays, read_model, write_model
+from harmonium.estimators.scaling import Scaling
+from harmonium.estimators.targets import Targets, classes_of
+
+_HISTORY = ("log_likelihood", "auc", "seconds")
+
+
+class Storable(BaseEstimator, ABC):
+    """The part of a classifier that saves and loads it."""
+
+    _param_type: ClassVar[Any]  # NamedTuple of the parameter arrays
+    _params: Any
+    _scaling: Scaling
+    _one_column: bool
+    tags_: NDArray[Any]
+    classes_: Any
+    thresholds_: NDArray[np.float64]
+    history_: dict[str, list[float]]
+
+    @abstractmethod
+    def _check_shapes(self, params: Any) -> None:
+        """Refuse parameters other than the settings ask for."""
+
+    def save(self, path: Any) -> None:
+        """Write the fitted model to one file, by convention with the ending ``.safetensors``.
+
+        A ``random_state`` that is not a number is not saved.
+        """
+        check_is_fitted(self)
+        self._check_shapes(self._params)
+        names = getattr(self, "feature_names_in_", None)
+        classes = self.classes_ if self._one_column else None
+        write_model(
+            path,
+            {
+                **{f"params.{k}": v for k, v in self._params._asdict().items()},
+                **{f"scaling.{k}": v for k, v in self._scaling._asdict().items()},
+                **{f"history.{k}": np.array(self.history_[k], np.float64) for k in _HISTORY},
+                "thresholds": self.thresholds_,
+            },
+            {
+                "version": __version__,
+                "class": type(self).__name__,
+                "parameters": {k: _plain(v) for k, v in self.get_params().items()},
+                "tags": self.tags_.tolist(),
+                "classes": None if classes is None else classes.tolist(),
+                "classes_dtype": None if classes is None else classes.dtype.str,
+                "features": None if names is None else names.tolist(),
+                "best_epoch": self.best_epoch_,
+            },
+        )
+
+    @classmethod
+    def load(cls, path: Any) -> Self:
+        """A fitted model from a file that ``save`` wrote."""
+        arrays, about = read_model(path)
+        if about.get("class") != cls.__name__:
+            raise ModelFileError(
+                f"'{path}' holds a {about.get('class')}, not a {cls.__name__}. "
+                f"Load it with {about.get('class')}.load."
+            )
+        try:
+            model = cls(**about["parameters"])
+            model._validate_params()
+            model._restore(arrays, about)
+            model._check_shapes(model._params)
+        except (KeyError, TypeError, ValueError) as error:
+            raise ModelFileError(
+                f"'{path}' does not hold a whole model ({type(error).__name__}: {error}). "
+                "Save the model again, or take a copy that is whole."
+            ) from None
+        return model
+
+    def _restore(self, arrays: Arrays, about: dict[str, Any]) -> None:
+        """What ``save`` wrote; KeyError, TypeError or ValueError where that is not what it is."""
+        params = (_floats(arrays, f"params.{k}", np.float32) for k in self._param_type._fields)
+        self._params = self._param_type(*params)
+        self._scaling = Scaling(*(_floats(arrays, f"scaling.{k}") for k in Scaling._fields))
+        self.thresholds_ = _floats(arrays, "thresholds")
+        self.tags_ = _names(about["tags"])
+        self._one_column = about["classes"] is not None
+        dtype, classes = about["classes_dtype"], about["classes"]
+        classes = np.array(classes, dtype) if self._one_column else None
+        self.classes_ = classes_of(Targets(np.zeros((0, 0), np.float32), self.tags_, classes))
+        self.history_ = {k: _floats(arrays, f"history.{k}").tolist() for k in _HISTORY}
+        self.n_iter_, self.best_epoch_ = len(self.history_["seconds"]), int(about["best_epoch"])
+        self.n_features_in_ = len(self._scaling.mean)
+        if about["features"] is not None:
+            self.feature_names_in_ = _names(about["features"])
+        self._check_lengths()
+
+    def _check_lengths(self) -> None:
+        """Refuse parts that belong to different models."""
+        n_features, n_tags = self.n_features_in_, len(self.tags_)
+        agree = (
+            self._scaling.mean.shape == self._scaling.scale.shape == (n_features,)
+            and self.thresholds_.shape == (n_tags,)
+            and len(getattr(self, "feature_names_in_", range(n_features))) == n_features
+            and (not self._one_column or (n_tags == 1 and self.classes_.shape == (2,)))
+        )
+        if not agree:
+            raise ValueError("its arrays and its description differ in length")
+
+
+def _plain(value: Any) -> Any:
+    """A parameter as JSON has it: NumPy's numbers as Python's, a random generator as None."""
+    if isinstance(value, np.generic):
+        return value.item()
+    return value if isinstance(value, bool | int | float | str) else None
+
+
+def _floats(arrays: Arrays, name: str, dtype: Any = np.float64) -> NDArray[Any]:
+    array = arrays[name]
+    if array.dtype != dtype:
+        raise TypeError(f"{name} must hold {np.dtype(dtype)}, not {array.dtype}")
+    return array
+
+
+def _names(values: Any) -> NDArray[Any]:
+    """Names as ``fit`` keeps them: an object array of strings, or integers."""
+    if not isinstance(values, list) or len({type(value) for value in values}) != 1:
+        raise TypeError(f"expected a list of names or of numbers, not {values!r:.80}")
+    if isinstance(values[0], str):
+        return np.array(values, dtype=object)
+    if isinstance(values[0], int):
+        return np.array(values)
+    raise TypeError(f"expected names or numbers, not {values[0]!r:.80}")
