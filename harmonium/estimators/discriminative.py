@@ -12,11 +12,7 @@ from sklearn.utils.validation import check_consistent_length
 
 from harmonium.errors import DataError
 from harmonium.estimators.tagger import COUNT, NOT_NEGATIVE, Clips, Tagger, base_log_odds
-<<<<<<< HEAD
 from harmonium.estimators.targets import read_more_targets
-=======
-from harmonium.estimators.targets import ternary
->>>>>>> origin/main
 from harmonium.rbm.exact import MAX_UNITS
 from harmonium.rbm.gradients import (
     BeliefPropagation,
@@ -190,17 +186,8 @@ class DiscriminativeRBM(Tagger):
 
     def _validation_scores(self, params: Params, X: NDArray[np.float32]) -> NDArray[np.float32]:
         unknown = np.full((len(X), len(self.tags_)), np.nan, np.float32)
-<<<<<<< HEAD
         options = self._options(params)._replace(retry=False, tolerance=max(self.tolerance, 1e-2))
         return self._infer(params, X, unknown, options).y
-=======
-        return self._infer(
-            params,
-            X,
-            unknown,
-            self._options()._replace(retry=False, tolerance=max(self.tolerance, 1e-2)),
-        ).y
->>>>>>> origin/main
 
     def _check_inference(self, params: Params) -> None:
         self._options(params)
@@ -229,11 +216,8 @@ class DiscriminativeRBM(Tagger):
     def _start(self, rng: np.random.Generator, clips: Clips) -> Params:
         """Small random weights, and d at the tags' log-odds: at first p(y) is the base rate."""
         n, n_tags = self.n_hidden, clips.Y.shape[1]
-<<<<<<< HEAD
         # nothing is learnt of a feature that is constant: its later values must not matter
         varies = np.ptp(clips.X, axis=0) > 0
-=======
->>>>>>> origin/main
         arrays = (
             rng.normal(0, 0.01, (n, n_tags)),
             rng.normal(0, 1, (n, clips.X.shape[1])) * varies,

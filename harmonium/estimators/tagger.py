@@ -223,11 +223,7 @@ class Tagger(ClassifierMixin, Storable):
                 max_epochs=max_epochs,
                 patience=self.patience,
                 averaging=self.averaging,
-<<<<<<< HEAD
                 seed=seed + self.n_iter_,  # other random numbers when training goes on
-=======
-                seed=seed,
->>>>>>> origin/main
                 score=None if valid is None else score,
                 on_epoch=on_epoch,
             )
