@@ -14,8 +14,6 @@ from harmonium.estimators.persistence import Arrays, read_model, write_model
 from harmonium.estimators.scaling import Scaling
 from harmonium.estimators.targets import Targets, classes_of
 
-_HISTORY = ("log_likelihood", "auc", "seconds")
-
 
 class Storable(BaseEstimator, ABC):
     """The part of a classifier that saves and loads it."""
@@ -27,11 +25,17 @@ class Storable(BaseEstimator, ABC):
     tags_: NDArray[Any]
     classes_: Any
     thresholds_: NDArray[np.float64]
-    history_: dict[str, list[float]]
 
     @abstractmethod
     def _check_shapes(self, params: Any) -> None:
         """Refuse parameters other than the settings ask for."""
+
+    def _more_to_save(self) -> tuple[Arrays, dict[str, Any]]:
+        """Arrays and a description of what a subclass learns besides."""
+        return {}, {}
+
+    def _restore_more(self, arrays: Arrays, about: dict[str, Any]) -> None:
+        """Take back what ``_more_to_save`` gave."""
 
     def save(self, path: Any) -> None:
         """Write the fitted model to one file, by convention with the ending ``.safetensors``.
@@ -42,13 +46,14 @@ class Storable(BaseEstimator, ABC):
         self._check_shapes(self._params)
         names = getattr(self, "feature_names_in_", None)
         classes = self.classes_ if self._one_column else None
+        more_arrays, more_about = self._more_to_save()
         write_model(
             path,
             {
                 **{f"params.{k}": v for k, v in self._params._asdict().items()},
                 **{f"scaling.{k}": v for k, v in self._scaling._asdict().items()},
-                **{f"history.{k}": np.array(self.history_[k], np.float64) for k in _HISTORY},
                 "thresholds": self.thresholds_,
+                **more_arrays,
             },
             {
                 "version": __version__,
@@ -58,7 +63,7 @@ class Storable(BaseEstimator, ABC):
                 "classes": None if classes is None else classes.tolist(),
                 "classes_dtype": None if classes is None else classes.dtype.str,
                 "features": None if names is None else names.tolist(),
-                "best_epoch": self.best_epoch_,
+                **more_about,
             },
         )
 
@@ -85,21 +90,20 @@ class Storable(BaseEstimator, ABC):
 
     def _restore(self, arrays: Arrays, about: dict[str, Any]) -> None:
         """What ``save`` wrote; KeyError, TypeError or ValueError where that is not what it is."""
-        params = (_floats(arrays, f"params.{k}", np.float32) for k in self._param_type._fields)
+        params = (floats(arrays, f"params.{k}", np.float32) for k in self._param_type._fields)
         self._params = self._param_type(*params)
-        self._scaling = Scaling(*(_floats(arrays, f"scaling.{k}") for k in Scaling._fields))
-        self.thresholds_ = _floats(arrays, "thresholds")
+        self._scaling = Scaling(*(floats(arrays, f"scaling.{k}") for k in Scaling._fields))
+        self.thresholds_ = floats(arrays, "thresholds")
         self.tags_ = _names(about["tags"])
         self._one_column = about["classes"] is not None
         dtype, classes = about["classes_dtype"], about["classes"]
         classes = np.array(classes, dtype) if self._one_column else None
         self.classes_ = classes_of(Targets(np.zeros((0, 0), np.float32), self.tags_, classes))
-        self.history_ = {k: _floats(arrays, f"history.{k}").tolist() for k in _HISTORY}
-        self.n_iter_, self.best_epoch_ = len(self.history_["seconds"]), int(about["best_epoch"])
         self.n_features_in_ = len(self._scaling.mean)
         if about["features"] is not None:
             self.feature_names_in_ = _names(about["features"])
         self._check_lengths()
+        self._restore_more(arrays, about)
 
     def _check_lengths(self) -> None:
         """Refuse parts that belong to different models."""
@@ -121,7 +125,8 @@ def _plain(value: Any) -> Any:
     return value if isinstance(value, bool | int | float | str) else None
 
 
-def _floats(arrays: Arrays, name: str, dtype: Any = np.float64) -> NDArray[Any]:
+def floats(arrays: Arrays, name: str, dtype: Any = np.float64) -> NDArray[Any]:
+    """The array of that name, if it has that type."""
     array = arrays[name]
     if array.dtype != dtype:
         raise TypeError(f"{name} must hold {np.dtype(dtype)}, not {array.dtype}")

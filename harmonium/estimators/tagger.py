@@ -1,31 +1,28 @@
-"""What every classifier trained by gradient shares: data in, the training loop, decisions out."""
+"""What every classifier trained by gradient shares: the training loop and what it records."""
 
 import warnings
 from abc import abstractmethod
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any, ClassVar, NamedTuple, Self
 
 import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
 from harmonium.errors import DataError, TrainingWarning
+from harmonium.estimators.base import COUNT, NOT_NEGATIVE, POSITIVE, ProbabilisticTagClassifier
+from harmonium.estimators.persistence import Arrays
 from harmonium.estimators.progress import epoch_progress
-from harmonium.estimators.scaling import standardising, unscaled
-from harmonium.estimators.storing import Storable
-from harmonium.estimators.targets import Targets, classes_of, read_more_targets, read_targets
+from harmonium.estimators.storing import floats
+from harmonium.estimators.targets import Targets
 from harmonium.estimators.thresholds import best_thresholds
 from harmonium.evaluation import auc_per_tag
 from harmonium.rbm.gradients import Batch, Gradient
 from harmonium.rbm.training import Optimiser, Penalty, Result, Schedule, Tree, train
 
-POSITIVE = Interval(Real, 0, None, closed="neither")
-NOT_NEGATIVE = Interval(Real, 0, None, closed="left")
-COUNT = Interval(Integral, 1, None, closed="left")
+_HISTORY = ("log_likelihood", "auc", "seconds")
 
 
 class Clips(NamedTuple):
@@ -39,7 +36,7 @@ class Clips(NamedTuple):
         return Clips(self.X[rows], self.Y[rows])
 
 
-class Tagger(ClassifierMixin, Storable):
+class Tagger(ProbabilisticTagClassifier):
     """Base of the classifiers trained by gradient. A subclass gives the model and its objective."""
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -77,10 +74,6 @@ class Tagger(ClassifierMixin, Storable):
     @abstractmethod
     def _validation_scores(self, params: Tree, X: NDArray[np.float32]) -> NDArray[np.float32]:
         """Scores for early stopping: as predicted, but cheaply."""
-
-    @abstractmethod
-    def _probabilities(self, X: NDArray[np.float32]) -> NDArray[np.float32]:
-        """p(y_j = 1 | x) under the fitted parameters, (N, C)."""
 
     # Fitting. --------------------------------------------------------------------------------
 
@@ -134,41 +127,9 @@ class Tagger(ClassifierMixin, Storable):
         self._keep(self._train(start, clips, None, int(rng.integers(2**31)), max_epochs=1))
         return self
 
-    def _read(
-        self, X: Any, y: Any, *, like: Targets | None, classes: Any = None, name: str = "y"
-    ) -> tuple[NDArray[np.floating], Targets]:
-        """Checked data: of a new model, or for the features and the tags of ``like``."""
-        if y is None:
-            raise DataError(
-                f"{type(self).__name__} requires y to be passed, but the target y is None."
-            )
-        X = validate_data(self, X, reset=like is None, dtype=[np.float64, np.float32])
-        if like is None:
-            targets = read_targets(y, classes=classes)
-        else:
-            targets = read_more_targets(y, like, name=name)
-        check_consistent_length(X, targets.Y)
-        return X, targets
-
-    def _read_eval_set(self, eval_set: Any, like: Targets) -> tuple[NDArray[np.floating], Targets]:
-        if not isinstance(eval_set, tuple | list) or len(eval_set) != 2:
-            raise DataError(
-                "eval_set must be a pair (X, y) of validation features and labels. "
-                f"Got {type(eval_set).__name__} instead."
-            )
-        return self._read(*eval_set, like=like, name="eval_set[1]")
-
-    def _targets(self) -> Targets:
-        """The tags and classes of the fitted model, without labels."""
-        none = np.zeros((0, len(self.tags_)), np.float32)
-        return Targets(none, self.tags_, self.classes_ if self._one_column else None)
-
     def _describe(self, X: NDArray[np.floating], targets: Targets) -> None:
-        self.tags_ = targets.tags
-        self._one_column = targets.classes is not None
-        self.classes_ = classes_of(targets)
-        self._scaling = standardising(X) if self.scale_features else unscaled(X.shape[1])
-        self.history_: dict[str, list[float]] = {"log_likelihood": [], "auc": [], "seconds": []}
+        super()._describe(X, targets)
+        self.history_: dict[str, list[float]] = {k: [] for k in _HISTORY}
         self.n_iter_ = self.best_epoch_ = 0
 
     def _hold_out(
@@ -276,43 +237,15 @@ class Tagger(ClassifierMixin, Storable):
     def _check_inference(self, params: Tree) -> None:
         """Refuse, before training, a model that could not predict. By default none."""
 
-    # Using. ----------------------------------------------------------------------------------
+    # Files. ----------------------------------------------------------------------------------
 
-    def _features(self, X: Any) -> NDArray[np.float32]:
-        """Checked and scaled features, (N, D)."""
-        check_is_fitted(self)
-        return self._scaling(validate_data(self, X, reset=False, dtype=[np.float64, np.float32]))
+    def _more_to_save(self) -> tuple[Arrays, dict[str, Any]]:
+        history = {f"history.{k}": np.array(self.history_[k], np.float64) for k in _HISTORY}
+        return history, {"best_epoch": self.best_epoch_}
 
-    def predict_proba(self, X: Any) -> NDArray[np.float32]:
-        """p(y_j = 1 | x), shape (n_clips, n_tags).
-
-        For a model of one-dimensional labels, (n_clips, 2): the probabilities of ``classes_``.
-        """
-        P = self._probabilities(self._features(X))
-        return np.hstack([1 - P, P]) if self._one_column else P
-
-    def predict(self, X: Any) -> NDArray[Any]:
-        """1 where the probability reaches the tag's threshold in ``thresholds_``, else 0.
-
-        Shape (n_clips, n_tags), or (n_clips,) of ``classes_`` for one-dimensional labels.
-        """
-        chosen = (self._probabilities(self._features(X)) >= self.thresholds_).astype(int)
-        return self.classes_[chosen[:, 0]] if self._one_column else chosen
-
-    def score(self, X: Any, y: Any) -> float:
-        """Mean AUC over the tags that have a positive and a negative; 0.5 is chance."""
-        P = self._probabilities(self._features(X))
-        return auc_per_tag(read_more_targets(y, self._targets()).Y, P).mean
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
-        tags.classifier_tags.multi_label = True
-        tags.target_tags.multi_output = True
-        return tags
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "_params")
+    def _restore_more(self, arrays: Arrays, about: dict[str, Any]) -> None:
+        self.history_ = {k: floats(arrays, f"history.{k}").tolist() for k in _HISTORY}
+        self.n_iter_, self.best_epoch_ = len(self.history_["seconds"]), int(about["best_epoch"])
 
 
 def base_log_odds(Y: NDArray[np.float32]) -> NDArray[np.float64]:
