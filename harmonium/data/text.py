@@ -36,23 +36,22 @@ def rows_of_text(
     data: bytes, layout: Layout, roles: Mapping[str, str | int], *, source: str
 ) -> Rows:
     """The columns that `roles` asks for, from the bytes of a file in UTF-8."""
+    if not data or data.isspace():
+        raise DataError(f"{source} is empty: it holds nothing but white space.")
     if b"\n" not in data:
         data = data.replace(b"\r", b"\n")
     if data.endswith((b"\n\n", b"\n\r\n")):
         data = data.rstrip(b"\r\n")
-    if data.isspace():
-        raise DataError(f"{source} is empty: it holds nothing but white space.")
     names = _column_names(data, layout, roles, source=source)
     where = find_columns(roles, names, source=source, header=layout.header)
     columns = _read_fast(data, layout, where, n_fields=len(names))
     if columns is None:
-        return _read_with_account(data, layout, where, n_fields=len(names), source=source)
-
-    def line_of(rows: NDArray[np.intp]) -> NDArray[np.int64]:
-        lines = [line for line, _ in _records(data, layout, source=source)]
-        return np.array(lines[int(layout.header) :])[rows]
-
-    return Rows(columns, source, "line", line_of)
+        rows = _read_with_account(data, layout, where, n_fields=len(names), source=source)
+    else:
+        rows = Rows(columns, source, "line", lambda at: _lines(data, layout, source=source)[at])
+    if not len(rows) and not rows.left_out:
+        raise DataError(f"{source} has a header but no row below it.")
+    return rows
 
 
 def _column_names(
@@ -105,6 +104,12 @@ def _records(data: bytes, layout: Layout, *, source: str) -> Iterator[tuple[int,
             ) from None
         if fields:
             yield line, fields
+
+
+def _lines(data: bytes, layout: Layout, *, source: str) -> NDArray[np.int64]:
+    """The line each row starts in, (n,)."""
+    lines = [line for line, _ in _records(data, layout, source=source)]
+    return np.array(lines[int(layout.header) :])
 
 
 def _is_utf8(fields: list[str]) -> bool:
@@ -220,7 +225,5 @@ def _read_with_account(
             }
 
     columns = encode_batches(good_rows, list(where))
-    if not lines and not any(left_out.values()):
-        raise DataError(f"{source} has a header but no row below it.")
     found = {reason: at for reason, at in left_out.items() if at}
     return Rows(columns, source, "line", lambda rows: np.array(lines)[rows], found)
