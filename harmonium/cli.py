@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 
 from harmonium import __version__
 from harmonium.commands import data
@@ -46,7 +47,7 @@ def _show_warning(
     message: Warning | str, category: type[Warning], filename: str, lineno: int, *_: object
 ) -> None:
     if issubclass(category, HarmoniumWarning):
-        err.print(f"[yellow]Warning:[/yellow] {message}", highlight=False)
+        err.print(f"[yellow]Warning:[/yellow] {escape(str(message))}", highlight=False)
     else:
         sys.stderr.write(warnings.formatwarning(message, category, filename, lineno))
 
@@ -57,7 +58,7 @@ def main() -> None:
     try:
         app()
     except HarmoniumError as error:
-        err.print(f"[red]Error:[/red] {error}", highlight=False, markup=True)
+        err.print(f"[red]Error:[/red] {escape(str(error))}", highlight=False)
         sys.exit(1)
     except KeyboardInterrupt:
         err.print("Stopped.")

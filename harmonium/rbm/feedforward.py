@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from harmonium.rbm.gradients import Batch, mean_log_probability
+from harmonium.rbm.gradients import Batch, log_probabilities
 
 
 class MLPParams(NamedTuple):
@@ -50,12 +50,11 @@ class CrossEntropy:
         return 0, 0
 
     def __call__(self, params: Any, batch: Batch, noise: Array) -> tuple[Any, Array]:
-        """By automatic differentiation; also the mean log-likelihood per known tag."""
+        """By automatic differentiation; also Σ_b w_b log p(y_bj | x_b) by tag, (C,)."""
 
         def loss(params: Any) -> tuple[Array, Array]:
-            mean = mean_log_probability(self.logits(params, batch.u), batch)
-            known = jnp.where(jnp.isnan(batch.y), 0.0, batch.w[:, None])
-            return -mean * jnp.sum(known) / jnp.sum(batch.w), mean
+            by_tag = log_probabilities(self.logits(params, batch.u), batch)
+            return -jnp.sum(by_tag) / jnp.sum(batch.w), by_tag
 
-        gradient, mean = jax.grad(loss, has_aux=True)(params)
-        return gradient, mean
+        gradient, by_tag = jax.grad(loss, has_aux=True)(params)
+        return gradient, by_tag

@@ -53,7 +53,7 @@ class Gradient(Protocol):
         """
 
     def __call__(self, params: Any, batch: Batch, noise: Array) -> tuple[Any, Array]:
-        """The gradient of the mean loss, and the mean log-likelihood proxy per known tag.
+        """The gradient of the mean loss, and a log-likelihood proxy summed over clips, (C,).
 
         ``noise`` is uniform on [0, 1), (sweeps, B, numbers per sweep).
         """
@@ -75,11 +75,10 @@ class ContrastiveDivergence:
         start = batch.y
         if len(noise) > self.steps:
             start = fill_unknown(field, batch.y, noise[self.steps :])
-        y, proxy = start, jnp.float32(0)
-        for k in range(self.steps):
-            y, h = gibbs_sweep(field, y, noise[k])
-            if k == 0:
-                proxy = mean_log_probability(field.d + h @ field.U, batch)
+        y, h = gibbs_sweep(field, start, noise[0])
+        proxy = log_probabilities(field.d + h @ field.U, batch)
+        for k in range(1, self.steps):
+            y, _ = gibbs_sweep(field, y, noise[k])
         positive = _factorised(start, hidden_given_tags(field, start), batch.w)
         negative = _factorised(y, hidden_given_tags(field, y), batch.w)
         return _descent(params, batch, positive, negative), proxy
@@ -104,7 +103,7 @@ class MeanField:
         for _ in range(self.steps):
             y = tags_given_hidden(field, h)
             h = hidden_given_tags(field, y)
-        proxy = mean_log_probability(field.d + first @ field.U, batch)
+        proxy = log_probabilities(field.d + first @ field.U, batch)
         positive = _factorised(start, first, batch.w)
         return _descent(params, batch, positive, _factorised(y, h, batch.w)), proxy
 
@@ -127,7 +126,7 @@ class BeliefPropagation:
         negative = self._moments(field, free, batch.w)
         positive = self._moments(field, batch.y, batch.w)
         p = jnp.clip(negative.y, 1e-6, 1 - 1e-6)
-        proxy = mean_log_probability(jnp.log(p) - jnp.log1p(-p), batch)
+        proxy = log_probabilities(jnp.log(p) - jnp.log1p(-p), batch)
         return _descent(params, batch, positive, negative), proxy
 
     def _moments(self, field: Field, y: Array, w: Array) -> Moments:
@@ -161,7 +160,7 @@ class PseudoLikelihood:
         gradient = Params(
             direct + g.T @ y, g.T @ batch.u, _scatter(params.V, batch.a, e), g.sum(0), e.sum(0)
         )
-        return gradient, mean_log_probability(at.logits, batch)
+        return gradient, log_probabilities(at.logits, batch)
 
 
 def _factorised(y: Array, h: Array, w: Array) -> Moments:
@@ -193,9 +192,12 @@ def _scatter(V: Array, a: Array, y: Array) -> Array:
     return rows
 
 
-def mean_log_probability(logits: Array, batch: Batch) -> Array:
-    """Mean of log p(y_j) over the known tags, by the clips' weights."""
+def log_probabilities(logits: Array, batch: Batch) -> Array:
+    """Σ_b w_b log p(y_bj) over the clips where tag j is known, shape (C,).
+
+    Not summed over tags: inside the training scan a sum along the last axis took a fifth of the
+    epoch.
+    """
     known = ~jnp.isnan(batch.y)
-    weight = jnp.where(known, batch.w[:, None], 0.0)
     terms = log_probability(logits, jnp.where(known, batch.y, 0.0))
-    return jnp.sum(weight * terms) / jnp.maximum(jnp.sum(weight), 1e-12)
+    return jnp.sum(jnp.where(known, batch.w[:, None] * terms, 0.0), axis=0)

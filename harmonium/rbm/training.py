@@ -38,7 +38,7 @@ class Optimiser:
         """The step without its length, which the loop multiplies in."""
         if self.kind == "adam":
             return optax.scale_by_adam(b1=self.momentum)
-        return optax.trace(decay=self.momentum)
+        return optax.trace(decay=self.momentum) if self.momentum else optax.identity()
 
 
 @dataclass(frozen=True)
@@ -193,7 +193,8 @@ def train(
     ``score``, train for ``max_epochs`` and keep the last. An interrupt from the keyboard ends the
     training and keeps what would have been kept had it ended there.
     """
-    unknown = bool(np.isnan(data.y).any())
+    known = ~np.isnan(data.y)
+    n_known, unknown = float(np.sum(data.w @ known)), not known.all()
     setup = _Setup(gradient, optimiser, gradient.noise(params, unknown))
     data = jax.tree.map(jnp.asarray, data)
     state, history = start(params, optimiser, averaged=averaging > 0), History()
@@ -208,7 +209,7 @@ def train(
                 setup, state, data, batch_size, (seed, epoch), rate, penalty, decay
             )
             value = score(state.outcome) if score else np.nan
-            history.add(proxy, value, time.perf_counter() - began)
+            history.add(proxy / n_known, value, time.perf_counter() - began)
             if score is None or value > best_score:
                 best, best_epoch = jax.tree.map(jnp.array, state.outcome), epoch + 1
                 best_score = value
@@ -229,13 +230,13 @@ def _epoch(
     seeds: tuple[int, int],
     *inputs: Any,
 ) -> tuple[State, float]:
-    """Every clip once, in a random order. Gives the state and the mean log-likelihood proxy."""
+    """Every clip once, in a random order. Gives the state and the log-likelihood proxy's sum."""
     key = jax.random.key(np.random.SeedSequence(seeds).generate_state(1)[0])
-    total, n_batches = 0.0, 0
+    total = 0.0
     for i, rows in enumerate(_row_blocks(len(data.w), batch_size, seeds)):
         state, proxy = _block(setup, state, jax.random.fold_in(key, i), data, rows, *inputs)
-        total, n_batches = total + float(proxy), n_batches + len(rows)
-    return state, total / n_batches
+        total += float(proxy)
+    return state, total
 
 
 def _row_blocks(n: int, batch_size: int, seeds: tuple[int, int]) -> Iterator[NDArray[np.int32]]:

@@ -1,0 +1,142 @@
+"""Mean AUC of every model on the public datasets, by five grouped folds, and seconds to train.
+
+    HARMONIUM_DATA=... python benchmarks/models.py                      every dataset and model
+    HARMONIUM_DATA=... python benchmarks/models.py --datasets majorminer-mfcc --models "DRBM;MLP"
+
+For each of five folds (no artist in two of them) the next fold is the validation fold and the other
+three are for training. Each model tries its settings, equally many for every model, and the one with
+the best validation AUC is scored on the test fold. "Known half" is the AUC of a random half of the
+tags when the other half is given (`complete`), "same half" that of the same tags when nothing is.
+Seconds are of one training, start-up and compilation included, one process per core.
+"""
+
+import argparse
+import itertools
+import os
+import time
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from multiprocessing import get_context
+from typing import Any
+
+import numpy as np
+
+DATASETS = ("majorminer-mfcc", "majorminer-all", "msd-50")
+
+
+def grid(**values: tuple[Any, ...]) -> list[dict[str, Any]]:
+    return [dict(zip(values, point, strict=True)) for point in itertools.product(*values.values())]
+
+
+SETTINGS = {
+    "DRBM": grid(learning_rate=(0.003, 0.01), l2=(0.03, 0.1, 0.3)),
+    "DRBM, PL": grid(learning_rate=(0.003, 0.01), l2=(0.03, 0.1, 0.3)),
+    "MLP": grid(learning_rate=(0.003, 0.01), l2=(0.1, 0.3, 1.0)),
+    "LOG": grid(learning_rate=(0.01, 0.03), l2=(0.0, 0.003, 0.03)),
+}
+
+
+def build(model: str, settings: dict[str, Any], seed: int) -> Any:
+    from harmonium.estimators import DiscriminativeRBM, LogisticTagger, MLPTagger
+
+    if model == "DRBM":
+        return DiscriminativeRBM(random_state=seed, **settings)
+    if model == "DRBM, PL":
+        return DiscriminativeRBM(training="pl", random_state=seed, **settings)
+    return {"MLP": MLPTagger, "LOG": LogisticTagger}[model](random_state=seed, **settings)
+
+
+def read(name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Features, ternary labels and artists."""
+    from harmonium.data.datasets import load
+
+    if name.startswith("majorminer"):
+        data = load("majorminer", features=name.removeprefix("majorminer-"))
+        labels = data.labels()
+    else:
+        data = load("msd", n_tags=50)
+        labels = data.labels(n_tags=50)
+    return data.features, labels.values, data.groups("artist")
+
+
+def run(dataset: str, model: str, fold: int) -> dict[str, Any]:
+    """One test fold: choose the settings on the validation fold, score on the test fold."""
+    from harmonium.evaluation import auc_per_tag, grouped_folds
+
+    X, Y, artists = read(dataset)
+    folds = grouped_folds(artists, Y, n_folds=5, seed=0)
+    test, valid = folds == fold, folds == (fold + 1) % 5
+    train = ~(test | valid)
+    fitted, seconds = [], []
+    for settings in SETTINGS[model]:
+        began = time.perf_counter()
+        estimator = build(model, settings, fold).fit(X[train], Y[train], (X[valid], Y[valid]))
+        seconds.append(time.perf_counter() - began)
+        fitted.append((estimator.score(X[valid], Y[valid]), estimator, settings))
+    _, best, settings = max(fitted, key=lambda entry: entry[0])
+    result = {
+        "dataset": dataset,
+        "model": model,
+        "fold": fold,
+        "auc": best.score(X[test], Y[test]),
+        "seconds": float(np.median(seconds)),
+        "best_epoch_seconds": float(sum(best.history_["seconds"][: best.best_epoch_])),
+        "settings": settings,
+    }
+    if hasattr(best, "complete"):
+        hidden = np.random.default_rng(fold).random(Y[test].shape) < 0.5
+        given = np.where(hidden, np.nan, Y[test])
+        asked = np.where(hidden, Y[test], np.nan)
+        result["known_half"] = auc_per_tag(asked, best.complete(X[test], given)).mean
+        result["same_half"] = auc_per_tag(asked, best.predict_proba(X[test])).mean
+    return result
+
+
+def mean_and_error(values: list[float]) -> str:
+    return f"{np.mean(values):.4f} ± {np.std(values, ddof=1) / np.sqrt(len(values)):.4f}"
+
+
+def table(results: list[dict[str, Any]]) -> str:
+    lines = [
+        "| dataset | model | mean AUC | same half | known half | seconds to train |",
+        "|---|---|---|---|---|---|",
+    ]
+    for dataset, model in dict.fromkeys((r["dataset"], r["model"]) for r in results):
+        rows = [r for r in results if (r["dataset"], r["model"]) == (dataset, model)]
+        halves = [
+            mean_and_error([r[k] for r in rows]) if k in rows[0] else "–"
+            for k in ("same_half", "known_half")
+        ]
+        seconds = np.median([r["seconds"] for r in rows])
+        auc = mean_and_error([r["auc"] for r in rows])
+        lines.append(f"| {dataset} | {model} | {auc} | {' | '.join(halves)} | {seconds:.1f} |")
+    return "\n".join(lines)
+
+
+def main(arguments: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--datasets", default=",".join(DATASETS))
+    parser.add_argument("--models", default="", help="all by default, separated by ;")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count())
+    options = parser.parse_args(arguments)
+    models = options.models.split(";") if options.models else list(SETTINGS)
+    tasks = list(itertools.product(options.datasets.split(","), models, range(5)))
+    began, results = time.perf_counter(), []
+    with ProcessPoolExecutor(options.jobs, mp_context=get_context("spawn")) as pool:
+        futures = [pool.submit(run, *task) for task in tasks]
+        for done in as_completed(futures):
+            r = done.result()
+            results.append(r)
+            print(
+                f"{len(results)}/{len(tasks)} {r['dataset']}, {r['model']}, fold {r['fold']}: "
+                f"AUC {r['auc']:.4f} with {r['settings']}, best after "
+                f"{r['best_epoch_seconds']:.1f} s of training",
+                flush=True,
+            )
+    order = {task: i for i, task in enumerate(tasks)}
+    results.sort(key=lambda r: order[r["dataset"], r["model"], r["fold"]])
+    print("\n" + table(results))
+    print(f"\n{time.perf_counter() - began:.0f} s in all, {options.jobs} processes.")
+
+
+if __name__ == "__main__":
+    main()
