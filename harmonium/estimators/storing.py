@@ -23,7 +23,7 @@ class Storable(BaseEstimator, ABC):
     _scaling: Scaling
     _one_column: bool
     tags_: NDArray[Any]
-    classes_: Any
+    classes_: NDArray[Any]
     thresholds_: NDArray[np.float64]
 
     @abstractmethod

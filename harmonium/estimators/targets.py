@@ -49,11 +49,14 @@ def read_more_targets(y: Any, like: Targets, *, name: str = "y") -> Targets:
     return Targets(Y, like.tags, like.classes)
 
 
-def classes_of(targets: Targets) -> Any:
-    """``classes_`` as scikit-learn has it: of the one column, or a list with those of each tag."""
+def classes_of(targets: Targets) -> NDArray[Any]:
+    """``classes_``: those of the one column, (2,), or 0 and 1 for each tag, (n_tags, 2).
+
+    scikit-learn's scorers take the latter for several labels, be there one tag, two or more.
+    """
     if targets.classes is not None:
         return targets.classes
-    return [np.array([0, 1]) for _ in targets.tags]
+    return np.tile([0, 1], (len(targets.tags), 1))
 
 
 def ternary(y: Any, *, name: str = "y") -> NDArray[np.float32]:
