@@ -1,0 +1,166 @@
+"""Every form in which features and labels may come, and the names that come with them."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from scipy import sparse
+from tagging_data import N_FEATURES, N_TAGS, quick
+
+FEATURES = [f"mfcc {i}" for i in range(N_FEATURES)]
+TAGS = ["rock", "jazz", "piano", "slow"]
+
+
+@pytest.fixture(scope="module")
+def reference(train):
+    return quick(max_epochs=3).fit(*train)
+
+
+def assert_same_model(model, reference, X, names=None):
+    np.testing.assert_array_equal(
+        model.predict_proba(X if names is None else names(X)), reference.predict_proba(X)
+    )
+
+
+FRAMES = {
+    "pandas": lambda X, columns: pd.DataFrame(X, columns=columns),
+    "polars": lambda X, columns: pl.DataFrame(X, schema=columns),
+}
+
+
+@pytest.mark.parametrize("library", FRAMES)
+def test_frames_give_their_columns_as_names(train, reference, library):
+    frame = FRAMES[library]
+    model = quick(max_epochs=3).fit(frame(train.X, FEATURES), frame(train.Y, TAGS))
+    assert model.feature_names_in_.tolist() == FEATURES
+    assert model.tags_.tolist() == TAGS
+    assert model.n_features_in_ == N_FEATURES
+    assert_same_model(model, reference, train.X, lambda X: frame(X, FEATURES))
+    known = train.Y.copy()
+    known[:, 0] = np.nan
+    np.testing.assert_array_equal(
+        model.complete(frame(train.X, FEATURES), frame(known, TAGS)),
+        reference.complete(train.X, known),
+    )
+
+
+@pytest.mark.parametrize("library", FRAMES)
+def test_frames_with_columns_in_another_order_are_refused(train, library):
+    frame = FRAMES[library]
+    X, Y = frame(train.X, FEATURES), frame(train.Y, TAGS)
+    other = frame(train.Y[:, ::-1], TAGS[::-1])
+    model = quick(max_epochs=1)
+    message = r"columns of eval_set\[1\] must be the model's tags.*0 is 'slow'.*tag is 'rock'"
+    with pytest.raises(ValueError, match=message):
+        model.fit(X, Y, eval_set=(X, other))
+    model.fit(X, Y)
+    for use in (model.score, model.complete, model.partial_fit):
+        with pytest.raises(ValueError, match=r"columns of y must be the model's tags"):
+            use(X, other)
+    with pytest.raises(ValueError, match="feature names"):
+        model.predict(frame(train.X, FEATURES[::-1]))
+
+
+def test_missing_values_of_frames_are_unknown_labels(train):
+    unknown = train.Y.copy()
+    unknown[::4, 1] = np.nan
+    reference = quick(max_epochs=3).fit(train.X, unknown)
+    pandas = pd.DataFrame(unknown, columns=TAGS).astype("Int64")
+    polars = pl.DataFrame(unknown, schema=TAGS).fill_nan(None).cast(pl.Boolean)
+    assert pandas["jazz"].isna().sum() == polars["jazz"].null_count() == 75
+    for Y in (pandas, pandas.astype("boolean"), polars, polars.cast(pl.Int8)):
+        assert_same_model(quick(max_epochs=3).fit(train.X, Y), reference, train.X)
+
+
+def test_labels_without_names_are_numbered(reference, train):
+    assert reference.tags_.tolist() == [0, 1, 2, 3]
+    assert not hasattr(reference, "feature_names_in_")
+    numbered = pd.DataFrame(train.Y, columns=[10, 20, 30, 40])
+    assert quick(max_epochs=1).fit(train.X, numbered).tags_.tolist() == [10, 20, 30, 40]
+
+
+@pytest.mark.parametrize(
+    "form",
+    [sparse.csr_matrix, sparse.coo_array, np.asfortranarray, np.ndarray.tolist]
+    + [lambda Y, dtype=dtype: Y.astype(dtype) for dtype in (bool, int, np.int8, np.float32)],
+    ids=["csr", "coo", "fortran", "lists", "bool", "int", "int8", "float32"],
+)
+def test_forms_of_labels(train, reference, form):
+    assert_same_model(quick(max_epochs=3).fit(train.X, form(train.Y)), reference, train.X)
+
+
+@pytest.mark.parametrize("form", [np.asfortranarray, np.ndarray.tolist], ids=["fortran", "lists"])
+def test_forms_of_features(train, reference, form):
+    model = quick(max_epochs=3).fit(form(train.X), train.Y)
+    assert_same_model(model, reference, train.X, form)
+
+
+def test_single_precision_features_give_nearly_the_same(train, reference):
+    model = quick(max_epochs=3).fit(train.X.astype(np.float32), train.Y)
+    np.testing.assert_allclose(
+        model.predict_proba(train.X.astype(np.float32)),
+        reference.predict_proba(train.X),
+        atol=1e-4,
+    )
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.int8, np.uint8])
+def test_integer_features_are_their_floats(train, dtype):
+    X = np.round(20 * train.X).clip(-100, 100) + (100 if dtype == np.uint8 else 0)
+    model = quick(max_epochs=3).fit(X.astype(dtype), train.Y)
+    assert_same_model(model, quick(max_epochs=3).fit(X, train.Y), X)
+
+
+def test_one_column_of_two_named_classes(train, held_out):
+    names = np.array(["absent", "present"])
+    y, y_new = names[train.Y[:, 0].astype(int)], names[held_out.Y[:, 0].astype(int)]
+    model = quick().fit(train.X, y, eval_set=(held_out.X, y_new))
+    assert model.classes_.tolist() == ["absent", "present"]
+    P = model.predict_proba(held_out.X)
+    assert P.shape == (200, 2)
+    np.testing.assert_allclose(P.sum(axis=1), 1, atol=1e-6)
+    np.testing.assert_array_equal(model.predict(held_out.X), names[P.argmax(axis=1)])
+    assert model.score(held_out.X, y_new) > 0.9
+    assert model.score(held_out.X[:5], y_new[:5].tolist()) <= 1
+
+
+@pytest.mark.parametrize("series", [pd.Series, pl.Series, list])
+def test_one_column_as_a_series(train, series):
+    y = train.Y[:, 0].astype(int)
+    reference = quick(max_epochs=3).fit(train.X, y)
+    assert_same_model(quick(max_epochs=3).fit(train.X, series(y)), reference, train.X)
+
+
+def test_validation_labels_of_one_column_are_coded_by_the_training_classes(train, held_out):
+    y = np.where(train.Y[:, 0] == 1, "yes", "no")
+    only = np.full(200, "yes")  # by itself, one class coded as 0
+    model = quick(max_epochs=2).fit(train.X, y, eval_set=(held_out.X, only))
+    assert np.isnan(model.history_["auc"]).all()
+    with pytest.raises(ValueError, match=r"eval_set\[1\] must hold the classes .*'no'.*'maybe'"):
+        model.fit(train.X, y, eval_set=(held_out.X, np.full(200, "maybe")))
+
+
+def test_a_matrix_of_one_tag_stays_a_matrix(train, held_out):
+    model = quick().fit(train.X, train.Y[:, :1])
+    assert model.predict_proba(held_out.X).shape == model.predict(held_out.X).shape == (200, 1)
+    assert set(np.unique(model.predict(held_out.X))) == {0, 1}
+    assert model.tags_.tolist() == [0]
+    assert model.score(held_out.X, held_out.Y[:, :1]) > 0.9
+
+
+def test_predictions_of_few_clips_are_those_among_many(fitted, held_out):
+    together = fitted.predict_proba(held_out.X)
+    for n in (1, 2, 17):
+        np.testing.assert_allclose(fitted.predict_proba(held_out.X[:n]), together[:n], atol=1e-6)
+
+
+def test_shapes_of_what_is_learnt(fitted):
+    U, W, V, c, d = fitted.params_
+    assert (U.shape, W.shape, V.shape, c.shape, d.shape) == (
+        (8, N_TAGS),
+        (8, N_FEATURES),
+        (0, N_TAGS),
+        (8,),
+        (N_TAGS,),
+    )
+    assert all(type(array) is np.ndarray for array in fitted.params_)

@@ -1,0 +1,46 @@
+"""scikit-learn's own checks, with every exception named and explained."""
+
+from typing import Any
+
+import pytest
+from sklearn.utils.estimator_checks import parametrize_with_checks
+from tagging_data import quick
+
+LEARNT_THRESHOLDS = (
+    "predict decides by thresholds learnt for each tag, so that rare tags are found at all; "
+    "the check expects p >= 0.5"
+)
+
+
+def exceptions(estimator: Any) -> dict[str, str]:
+    return {
+        "check_classifier_multioutput": LEARNT_THRESHOLDS,
+        # labels (n, 1) are a matrix of one tag, with a learnt threshold; labels (n,) are not
+        "check_supervised_y_2d": LEARNT_THRESHOLDS,
+    }
+
+
+@parametrize_with_checks([quick(max_epochs=40, patience=40)], expected_failed_checks=exceptions)
+def test_scikit_learn_check(estimator, check):
+    check(estimator)
+
+
+def test_the_thresholds_are_the_only_reason_for_the_exceptions(monkeypatch):
+    from sklearn.utils import estimator_checks
+
+    def one_half(Y: Any, P: Any) -> Any:
+        return 0.5 + 0 * P[0]
+
+    monkeypatch.setattr("harmonium.estimators.tagger.best_thresholds", one_half)
+    for name in exceptions(None):
+        getattr(estimator_checks, name)("DiscriminativeRBM", quick())
+
+
+@pytest.mark.parametrize("training", ["cd", "lbp", "pl"])
+def test_scikit_learn_checks_of_the_other_methods(training):
+    """The checks that look at what was learnt, for the ways to train that the others leave out."""
+    from sklearn.utils.estimator_checks import check_classifiers_train
+
+    check_classifiers_train(
+        "DiscriminativeRBM", quick(training=training, inference="lbp", max_epochs=40)
+    )
