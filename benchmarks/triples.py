@@ -10,8 +10,8 @@ spelling variants and repeated rows, and runs, each in a process of its own and 
     harmonium    read_triples(file), ternary labels of the top 100 tags, and the core in which each
                  user, track and tag occurs at least 25 times
 
-The seconds are those of the work itself, without the imports; the peak is the process's largest
-resident memory, imports and all.
+The seconds are those of the work itself, without the imports. The processor's seconds (all threads)
+and the peak, the largest resident memory, are those of the whole process, imports and all.
 """
 
 import argparse
@@ -182,9 +182,10 @@ def time_harmonium(options: argparse.Namespace) -> dict[str, float]:
 
 def measured(start: float, **sizes: int) -> dict[str, float]:
     seconds = time.perf_counter() - start
+    usage = resource.getrusage(resource.RUSAGE_SELF)
     unit = 1 if sys.platform == "darwin" else 1024  # ru_maxrss is in KiB but for macOS
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
-    return {"seconds": seconds, "peak": peak, **sizes}
+    processor = usage.ru_utime + usage.ru_stime
+    return {"seconds": seconds, "processor": processor, "peak": usage.ru_maxrss * unit, **sizes}
 
 
 CHILDREN: dict[str, Callable[[argparse.Namespace], dict[str, float]]] = {
@@ -201,13 +202,15 @@ def report(runs: dict[str, list[dict[str, float]]], file: Path) -> None:
     console = Console()
     last = {name: int(value) for name, value in runs["harmonium"][-1].items()}
     table = Table(title=f"{file.name}, {file.stat().st_size / 1e6:,.0f} MB")
-    for heading in ("", "median s", "all runs s", "peak GiB"):
+    for heading in ("", "median s", "all runs s", "processor s", "peak GiB"):
         table.add_column(heading, justify="left" if not heading else "right")
     for name, results in runs.items():
         seconds = [result["seconds"] for result in results]
         every = " ".join(f"{value:.2f}" for value in seconds)
+        processor = statistics.median(result["processor"] for result in results)
         peak = max(result["peak"] for result in results) / 2**30
-        table.add_row(name, f"{statistics.median(seconds):.2f}", every, f"{peak:.2f}")
+        median = statistics.median(seconds)
+        table.add_row(name, f"{median:.2f}", every, f"{processor:.2f}", f"{peak:.2f}")
     console.print(table)
     ratios = [
         ours["seconds"] / theirs["seconds"]
