@@ -102,7 +102,9 @@ def _two_classes(y: Any) -> NDArray[Any]:
             "For several tags pass a matrix with one column of 0 / 1 / NaN for each."
         )
     if len(classes) < 2:
-        raise DataError(f"y has only one class, {classes[0]!r}; two are needed to learn from.")
+        raise DataError(
+            f"y has only one class, {classes.tolist()[0]!r}; two are needed to learn from."
+        )
     return classes
 
 
@@ -111,9 +113,10 @@ def _coded(y: Any, classes: NDArray[Any], name: str) -> NDArray[np.float32]:
     y = np.asarray(y)
     strange = np.setdiff1d(y, classes)
     if len(strange):
+        first, second = classes.tolist()
         raise DataError(
-            f"{name} must hold the classes {classes[0]!r} and {classes[1]!r}. "
-            f"Got {strange[0]!r} instead."
+            f"{name} must hold the classes {first!r} and {second!r}. "
+            f"Got {strange.tolist()[0]!r} instead."
         )
     return (y == classes[1]).astype(np.float32)[:, None]
 
@@ -123,7 +126,7 @@ def _refuse_unknown_tags(Y: NDArray[np.float32], tags: NDArray[Any]) -> None:
     if len(unknown):
         more = f" and {len(unknown) - 1} more" if len(unknown) > 1 else ""
         raise DataError(
-            f"Every tag needs at least one known label. Tag {tags[unknown[0]]!r} "
+            f"Every tag needs at least one known label. Tag {tags.tolist()[unknown[0]]!r} "
             f"(column {unknown[0]}){more} has none: label some clips or drop the column."
         )
 
