@@ -1,6 +1,7 @@
 """What a scikit-learn user does with any classifier: clone, search, cross-validate, pickle."""
 
 import pickle
+from copy import deepcopy
 
 import joblib
 import numpy as np
@@ -112,9 +113,7 @@ def test_threads_give_the_same_probabilities(fitted, held_out):
     X = np.tile(held_out.X, (6, 1))  # several chunks, so that there is something to share
     alone = fitted.predict_proba(X)
     for n_jobs in (2, -1):
-        together = clone(fitted).set_params(n_jobs=n_jobs)
-        together.__dict__.update({k: v for k, v in vars(fitted).items() if k.startswith("_")})
-        together.__dict__.update({k: v for k, v in vars(fitted).items() if k.endswith("_")})
+        together = deepcopy(fitted).set_params(n_jobs=n_jobs)
         np.testing.assert_array_equal(together.predict_proba(X), alone)
 
 

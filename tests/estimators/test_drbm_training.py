@@ -1,0 +1,328 @@
+"""What ``fit`` and ``partial_fit`` do: early stopping, going on, tiny data, seeds, interrupts."""
+
+import hashlib
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tagging_data import draw, easy_model, quick
+
+from harmonium.errors import TrainingWarning
+from harmonium.estimators import tagger
+
+CUT = 60  # clips per call of partial_fit
+
+
+def assert_same_params(one, other):
+    for name, a, b in zip(one.params_._fields, one.params_, other.params_, strict=True):
+        np.testing.assert_array_equal(a, b, err_msg=name)
+
+
+# Early stopping. ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("averaging", [0.0, 5.0])
+def test_early_stopping_keeps_the_parameters_of_the_best_epoch(train, held_out, averaging):
+    # a rate that makes the validation AUC go up and down
+    model = quick(learning_rate=0.2, max_epochs=100, patience=4, averaging=averaging)
+    model.fit(*train, eval_set=held_out)
+    auc = model.history_["auc"]
+    assert model.n_iter_ == len(auc) < 100
+    assert model.best_epoch_ == np.argmax(auc) + 1 == model.n_iter_ - 4
+    assert model.score(*held_out) == pytest.approx(max(auc), abs=1e-12)
+
+
+def test_the_history_has_one_row_for_each_epoch(fitted):
+    assert set(fitted.history_) == {"log_likelihood", "auc", "seconds"}
+    assert {len(column) for column in fitted.history_.values()} == {fitted.n_iter_}
+    assert fitted.n_iter_ <= 15
+    assert all(seconds > 0 for seconds in fitted.history_["seconds"])
+    assert fitted.history_["log_likelihood"][-1] > fitted.history_["log_likelihood"][0]
+
+
+def test_without_validation_all_epochs_are_run_and_the_last_is_kept(train):
+    model = quick(validation_fraction=0, max_epochs=6, patience=1).fit(*train)
+    assert (model.n_iter_, model.best_epoch_) == (6, 6)
+    assert np.isnan(model.history_["auc"]).all()
+
+
+def test_clips_held_out_for_validation_are_not_trained_on(train, monkeypatch):
+    seen = {}
+
+    def spy(start, data, **options):
+        seen["trained"] = np.asarray(data.u)
+        return original(start, data, **options)
+
+    original = tagger.train
+    monkeypatch.setattr(tagger, "train", spy)
+    model = quick(max_epochs=1, validation_fraction=0.1).fit(*train)
+    assert seen["trained"].shape == (270, 6)
+    assert len(np.unique(seen["trained"], axis=0)) == 270
+    model.set_params(validation_fraction=0).fit(*train)
+    assert seen["trained"].shape == (300, 6)
+
+
+def test_a_tag_may_be_unknown_in_the_validation_clips(train, held_out):
+    Y = held_out.Y.copy()
+    Y[:, 2] = np.nan
+    model = quick().fit(*train, eval_set=(held_out.X, Y))
+    assert max(model.history_["auc"]) > 0.85
+    assert model.thresholds_[2] == 0.5
+
+
+def test_validation_clips_that_rank_nothing_do_not_stop_training(train, held_out):
+    model = quick(max_epochs=3, patience=1).fit(
+        *train, eval_set=(held_out.X, np.ones_like(held_out.Y))
+    )
+    assert model.n_iter_ == 3
+
+
+# Odd data. ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n_clips", [1, 2])
+def test_one_or_two_clips_are_enough_to_fit(train, n_clips):
+    model = quick(max_epochs=3).fit(train.X[:n_clips], train.Y[:n_clips])
+    P = model.predict_proba(train.X)
+    assert np.isfinite(P).all()
+    assert ((P > 0) & (P < 1)).all()
+
+
+def test_a_tag_that_is_always_there_or_never(train, held_out):
+    Y = train.Y.copy()
+    Y[:, 0], Y[:, 1] = 1, 0
+    model = quick().fit(train.X, Y)
+    P, decisions = model.predict_proba(held_out.X), model.predict(held_out.X)
+    assert (P[:, 0] > 0.5).all()
+    assert (P[:, 1] < 0.5).all()
+    assert (decisions[:, 0] == 1).all()
+    assert (decisions[:, 1] == 0).all()
+
+
+# Going on. ------------------------------------------------------------------------------------
+
+
+def test_warm_start_goes_on_where_it_stopped(train, held_out):
+    model = quick(max_epochs=3, warm_start=True).fit(*train, eval_set=held_out)
+    first = dict(model.history_)
+    model.fit(*train, eval_set=held_out)
+    assert model.n_iter_ == len(model.history_["auc"]) == 6
+    assert model.history_["log_likelihood"][:3] == first["log_likelihood"]
+    assert model.history_["log_likelihood"][3] > first["log_likelihood"][0]
+    assert max(model.history_["auc"][3:]) > max(first["auc"])
+    assert model.best_epoch_ == 3 + np.argmax(model.history_["auc"][3:]) + 1
+    assert model.score(*held_out) == pytest.approx(max(model.history_["auc"][3:]), abs=1e-12)
+
+
+def test_warm_start_begins_at_the_last_parameters(train):
+    model = quick(max_epochs=3, warm_start=True).fit(*train)
+    before = model.params_
+    model.set_params(learning_rate=1e-12, averaging=0).fit(*train)
+    for old, new in zip(before, model.params_, strict=True):
+        np.testing.assert_allclose(new, old, rtol=0, atol=1e-9)
+
+
+def test_without_warm_start_fit_begins_anew(train):
+    model = quick(max_epochs=3).fit(*train)
+    before = model.params_
+    model.fit(*train)
+    assert model.n_iter_ == 3
+    for old, new in zip(before, model.params_, strict=True):
+        np.testing.assert_array_equal(old, new)
+
+
+def test_partial_fits_learn_and_count_on(train, held_out):
+    model = quick()
+    for i in range(75):
+        clips = slice(CUT * (i % 5), CUT * (i % 5) + CUT)
+        assert model.partial_fit(train.X[clips], train.Y[clips]) is model
+    assert model.n_iter_ == model.best_epoch_ == len(model.history_["log_likelihood"]) == 75
+    assert model.score(*held_out) > 0.9
+
+
+def test_partial_fit_takes_new_clips_without_forgetting(fitted, train, held_out, tmp_path):
+    fitted.save(tmp_path / "model")
+    model = type(fitted).load(tmp_path / "model")
+    new = draw(easy_model(), CUT, seed=2)
+    model.partial_fit(*new)
+    assert model.n_iter_ == fitted.n_iter_ + 1
+    assert not np.array_equal(model.params_.U, fitted.params_.U)
+    assert model.score(*held_out) > fitted.score(*held_out) - 0.02
+    np.testing.assert_array_equal(model.thresholds_, fitted.thresholds_)
+
+
+def test_partial_fit_keeps_the_scaling_of_the_first_clips(train):
+    model = quick().partial_fit(train.X[:CUT], train.Y[:CUT])
+    before = model.predict_proba(train.X)
+    model.set_params(learning_rate=1e-12, averaging=0)
+    model.partial_fit(1000 * train.X[CUT : 2 * CUT], train.Y[CUT : 2 * CUT])
+    np.testing.assert_allclose(model.predict_proba(train.X), before, atol=1e-6)
+
+
+def test_partial_fit_of_named_classes(train):
+    y = np.where(train.Y[:, 0] == 1, "yes", "no")
+    only = np.flatnonzero(y == "yes")[:CUT]
+    model = quick().partial_fit(train.X[only], y[only], classes=["yes", "no"])
+    assert model.classes_.tolist() == ["no", "yes"]
+    model.partial_fit(train.X[:CUT], y[:CUT])
+    assert set(model.predict(train.X)) <= {"no", "yes"}
+    with pytest.raises(ValueError, match=r"y must hold the classes 'no' and 'yes'.*'maybe'"):
+        model.partial_fit(train.X[:2], ["maybe", "no"])
+
+
+def test_a_tag_may_be_unknown_in_later_clips(train):
+    model = quick().partial_fit(train.X[:CUT], train.Y[:CUT])
+    Y = train.Y[:CUT].copy()
+    Y[:, 0] = np.nan
+    model.partial_fit(train.X[:CUT], Y)
+    assert np.isfinite(model.predict_proba(train.X)).all()
+
+
+def test_training_that_goes_on_draws_other_random_numbers(train, monkeypatch):
+    seeds = []
+
+    def spy(*data, **options):
+        seeds.append(options["seed"])
+        return original(*data, **options)
+
+    original = tagger.train
+    monkeypatch.setattr(tagger, "train", spy)
+    model = quick(warm_start=True, max_epochs=2).fit(*train).fit(*train)
+    model.partial_fit(*train)
+    assert len(set(seeds)) == 3
+
+
+def test_the_size_of_a_model_that_goes_on_cannot_change(train):
+    model = quick(max_epochs=1, warm_start=True).fit(*train)
+    model.set_params(n_hidden=9)
+    for go_on in (model.fit, model.partial_fit):
+        with pytest.raises(ValueError, match=r"U has the shape \(8, 4\), but .* \(9, 4\)"):
+            go_on(*train)
+    assert model.predict_proba(train.X).shape == (300, 4)
+    assert model.set_params(warm_start=False).fit(*train).params_.c.shape == (9,)
+
+
+# Seeds. ---------------------------------------------------------------------------------------
+
+SCRIPT = """
+import hashlib
+import numpy as np
+from tagging_data import draw, easy_model, quick
+train = draw(easy_model(), 300, seed=0)
+model = quick(training="cd", max_epochs=3).fit(*train)
+arrays = [*model.params_, model.predict_proba(train.X), model.thresholds_]
+print(hashlib.sha256(b"".join(np.ascontiguousarray(a).tobytes() for a in arrays)).hexdigest())
+"""
+
+
+def fingerprint(model, X):
+    arrays = [*model.params_, model.predict_proba(X), model.thresholds_]
+    joined = b"".join(np.ascontiguousarray(array).tobytes() for array in arrays)
+    return hashlib.sha256(joined).hexdigest()
+
+
+def test_the_same_seed_gives_the_same_bits_in_this_process_and_another(train):
+    first, second = (quick(training="cd", max_epochs=3).fit(*train) for _ in range(2))
+    assert fingerprint(first, train.X) == fingerprint(second, train.X)
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent)}
+    other = subprocess.run(
+        [sys.executable, "-c", SCRIPT],
+        env=environment,
+        cwd=Path(__file__).parents[2],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert other.stdout.strip() == fingerprint(first, train.X)
+
+
+def test_another_seed_gives_another_model(train):
+    models = [quick(max_epochs=3, random_state=seed).fit(*train) for seed in (0, 1)]
+    assert not np.array_equal(models[0].params_.U, models[1].params_.U)
+
+
+def test_a_random_generator_as_seed_goes_on_from_fit_to_fit(train):
+    model = quick(max_epochs=1, random_state=np.random.RandomState(0))
+    first, second = model.fit(*train).params_, model.fit(*train).params_
+    assert not np.array_equal(first.W, second.W)
+    assert_same_params(
+        quick(max_epochs=1, random_state=np.random.RandomState(0)).fit(*train),
+        quick(max_epochs=1, random_state=np.random.RandomState(0)).fit(*train),
+    )
+
+
+# Ctrl-C. --------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def interrupt_in_epoch(monkeypatch):
+    """Sends this process the signal of Ctrl-C while the given epoch is being scored."""
+    old = signal.signal(signal.SIGINT, signal.default_int_handler)
+    original, calls = tagger.auc_per_tag, []
+
+    def arrange(epoch):
+        def score(*arrays):
+            calls.append(arrays)
+            if len(calls) == epoch:
+                signal.raise_signal(signal.SIGINT)
+            return original(*arrays)
+
+        monkeypatch.setattr(tagger, "auc_per_tag", score)
+
+    yield arrange
+    signal.signal(signal.SIGINT, old)
+
+
+def test_an_interrupt_keeps_the_best_parameters_so_far(train, held_out, interrupt_in_epoch):
+    interrupt_in_epoch(5)
+    model = quick(max_epochs=50)
+    with pytest.warns(TrainingWarning, match=r"interrupted in epoch 5; .* of epoch [1-4], are"):
+        model.fit(*train, eval_set=held_out)
+    assert {len(column) for column in model.history_.values()} == {4}
+    assert (model.n_iter_, model.best_epoch_) == (4, np.argmax(model.history_["auc"]) + 1)
+    assert model.score(*held_out) == pytest.approx(max(model.history_["auc"]), abs=1e-12)
+    assert model.predict(held_out.X).shape == held_out.Y.shape
+    without = quick(max_epochs=4).fit(*train, eval_set=held_out)
+    assert_same_params(model, without)
+
+
+def test_an_interrupt_in_the_first_epoch_leaves_a_model_that_works(
+    train, held_out, interrupt_in_epoch
+):
+    interrupt_in_epoch(1)
+    model = quick()
+    with pytest.warns(TrainingWarning, match=r"interrupted in epoch 1; .* those of the start"):
+        model.fit(*train, eval_set=held_out)
+    assert (model.n_iter_, model.best_epoch_) == (0, 0)
+    # at the start every tag has about its base rate
+    np.testing.assert_allclose(
+        model.predict_proba(held_out.X).mean(axis=0), train.Y.mean(axis=0), atol=0.05
+    )
+
+
+# What a person sees. --------------------------------------------------------------------------
+
+
+def test_verbose_shows_a_progress_bar_on_stderr(train, held_out, capsys):
+    quick(max_epochs=3, verbose=1).fit(*train, eval_set=held_out)
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert "DiscriminativeRBM" in shown.err
+    assert "epoch 3/3" in shown.err
+    assert "best 0." in shown.err
+
+
+def test_verbose_without_validation_shows_no_auc(train, capsys):
+    quick(max_epochs=2, verbose=1, validation_fraction=0).fit(*train)
+    shown = capsys.readouterr().err
+    assert "epoch 2/2" in shown
+    assert "AUC" not in shown
+
+
+def test_nothing_is_shown_unless_asked_for(train, capsys):
+    quick(max_epochs=2).fit(*train)
+    assert capsys.readouterr() == ("", "")
