@@ -1,0 +1,215 @@
+"""The entrance to inference: chunks, padding and threads change nothing; diagnostics tell all."""
+
+import numpy as np
+import pytest
+from enumeration import (
+    Model,
+    as_params,
+    enumerate_clips,
+    extreme_model,
+    random_model,
+    random_tags,
+)
+
+from harmonium.rbm import infer as module
+from harmonium.rbm.infer import CHUNK, METHODS, TILE, Options, infer
+
+N_HIDDEN, N_TAGS, N_FEATURES, N_ROWS = 6, 7, 5, 4
+N_CLIPS = CHUNK + TILE - 3
+DETERMINISTIC = ["lbp", "mean_field", "exact"]
+PARAMS = as_params(
+    random_model(np.random.default_rng(0), N_HIDDEN, N_TAGS, N_FEATURES, N_ROWS, scale=0.7)
+)
+
+
+def options(method):
+    return Options(method=method, steps=40)
+
+
+@pytest.fixture(scope="module")
+def clips():
+    rng = np.random.default_rng(1)
+    u = rng.normal(size=(N_CLIPS, N_FEATURES)).astype(np.float32)
+    a = rng.integers(-1, N_ROWS, (N_CLIPS, 2)).astype(np.int32)
+    return u, a, random_tags(rng, N_CLIPS, N_TAGS, unknown=0.7).astype(np.float32)
+
+
+@pytest.fixture(scope="module")
+def whole(clips):
+    return {method: infer(PARAMS, *clips, options(method)) for method in METHODS}
+
+
+def take(clips, rows):
+    return tuple(array[rows] for array in clips)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_clip_has_marginals_and_diagnostics(method, whole, clips):
+    result = whole[method]
+    assert result.y.shape == (N_CLIPS, N_TAGS)
+    assert result.h.shape == (N_CLIPS, N_HIDDEN)
+    for array in (*result.diagnostics, result.y, result.h):
+        assert len(array) == N_CLIPS
+    assert ((result.y >= 0) & (result.y <= 1)).all()
+    known = ~np.isnan(clips[2])
+    np.testing.assert_array_equal(result.y[known], clips[2][known])
+    within = result.diagnostics.residual <= np.float32(Options().tolerance)
+    np.testing.assert_array_equal(result.diagnostics.converged, within)
+
+
+def test_the_methods_agree_as_far_as_they_should(whole, clips):
+    """Rows of every chunk are those of their clips: nothing is shifted or mixed up."""
+    exact = whole["exact"].y
+    unknown = np.isnan(clips[2])
+    for method, tolerance in (("lbp", 0.02), ("gibbs", 0.1), ("mean_field", 0.12)):
+        assert np.abs(whole[method].y - exact)[unknown].mean() < tolerance
+        last = slice(CHUNK, None)
+        assert np.abs(whole[method].y - exact)[last][unknown[last]].mean() < tolerance
+
+
+@pytest.mark.parametrize("method", DETERMINISTIC)
+@pytest.mark.parametrize("rows", [[5], [CHUNK, 3, CHUNK + 7, 3], range(40, 40 + TILE)])
+def test_a_clip_does_not_depend_on_its_neighbours(method, rows, whole, clips):
+    rows = list(rows)
+    part = infer(PARAMS, *take(clips, rows), options(method))
+    # a product of another size is rounded otherwise: a few units in the last place of float32
+    np.testing.assert_allclose(part.y, whole[method].y[rows], rtol=0, atol=5e-7)
+    np.testing.assert_allclose(part.h, whole[method].h[rows], rtol=0, atol=5e-7)
+    np.testing.assert_array_equal(part.diagnostics.method, whole[method].diagnostics.method[rows])
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_no_clips_give_empty_results(method, clips):
+    result = infer(PARAMS, *take(clips, slice(0, 0)), options(method))
+    assert result.y.shape == (0, N_TAGS)
+    assert result.h.shape == (0, N_HIDDEN)
+    assert all(array.shape == (0,) for array in result.diagnostics)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_threads_give_the_same_bits(method, whole, clips):
+    threaded = infer(PARAMS, *clips, options(method)._replace(threads=3))
+    np.testing.assert_array_equal(threaded.y, whole[method].y)
+    np.testing.assert_array_equal(threaded.h, whole[method].h)
+    for one, other in zip(threaded.diagnostics, whole[method].diagnostics, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_gibbs_depends_on_the_seed_and_on_nothing_else(whole, clips):
+    again = infer(PARAMS, *clips, options("gibbs"))
+    np.testing.assert_array_equal(again.y, whole["gibbs"].y)
+    other = infer(PARAMS, *clips, options("gibbs")._replace(seed=1))
+    assert (other.y != whole["gibbs"].y).any()
+
+
+def test_chunks_of_gibbs_do_not_share_their_noise(clips):
+    same = take(clips, np.zeros(N_CLIPS, int))
+    result = infer(PARAMS, same[0], same[1], np.full_like(same[2], np.nan), options("gibbs"))
+    assert (result.y[0] != result.y[CHUNK]).any()
+
+
+def test_few_programs_serve_every_number_of_clips(clips):
+    sizes = {module._padded(size) for size in range(1, CHUNK + 1)}
+    assert sizes == {TILE * 2**i for i in range(6)}
+    assert all(module._padded(size) >= size for size in range(1, CHUNK + 1))
+    infer(PARAMS, *take(clips, slice(0, 1)), options("lbp"))
+    before = module._lbp._cache_size()
+    for size in (2, 9, TILE):
+        for damping in (0.4, 0.6):
+            other = options("lbp")._replace(damping=damping, tolerance=damping / 100)
+            infer(PARAMS, *take(clips, slice(0, size)), other._replace(retry=False))
+    assert module._lbp._cache_size() == before
+
+
+# Convergence. --------------------------------------------------------------------------------
+
+
+def frustrated(weight):
+    """Signs of a Hadamard matrix: the units cannot agree, and undamped messages oscillate.
+
+    The first clip has biases that centre every unit; in the second they decide all of them.
+    """
+    H = np.array([[1, 1], [1, -1]])
+    U = weight * np.kron(H, H).astype(np.float64)
+    model = Model(U, np.full((4, 1), 500.0), np.zeros((0, 4)), -U.sum(1) / 2, -U.sum(0) / 2)
+    u = np.array([[0.0], [1.0]])
+    return model, u, np.zeros((2, 0), np.int32), np.full((2, 4), np.nan)
+
+
+def run(case, choice):
+    model, u, a, y = case
+    return infer(as_params(model), np.float32(u), a, np.float32(y), choice)
+
+
+UNDAMPED = Options(damping=0.0, steps=100)
+
+
+def test_without_retry_a_clip_that_oscillates_is_left_and_reported():
+    result = run(frustrated(10.0), UNDAMPED._replace(retry=False))
+    assert list(result.diagnostics.method) == ["lbp", "lbp"]
+    assert list(result.diagnostics.converged) == [False, True]
+    assert result.diagnostics.residual[0] > 0.1
+
+
+def test_a_clip_that_oscillates_gets_more_damping():
+    case = frustrated(4.0)
+    result = run(case, UNDAMPED)
+    assert list(result.diagnostics.method) == ["lbp, damping 0.5", "lbp"]
+    assert result.diagnostics.converged.all()
+    damped = run(case, UNDAMPED._replace(damping=0.5, steps=1000, retry=False))
+    np.testing.assert_allclose(result.y[0], damped.y[0], rtol=0, atol=1e-7)
+
+
+def test_a_clip_that_damping_does_not_help_gets_mean_field():
+    case = frustrated(10.0)
+    result = run(case, UNDAMPED)
+    assert list(result.diagnostics.method) == ["mean_field", "lbp"]
+    assert result.diagnostics.converged.all()
+    by_mean_field = run(case, UNDAMPED._replace(method="mean_field", steps=1000))
+    np.testing.assert_allclose(result.y[0], by_mean_field.y[0], rtol=0, atol=1e-7)
+    np.testing.assert_allclose(result.h[0], by_mean_field.h[0], rtol=0, atol=1e-7)
+    alone = run(case, UNDAMPED._replace(retry=False))
+    np.testing.assert_array_equal(result.y[1], alone.y[1])
+
+
+def test_too_few_steps_are_reported():
+    case = frustrated(1.0)
+    for method, enough in (("lbp", 100), ("mean_field", 1000)):
+        few = run(case, Options(method=method, steps=1, retry=False))
+        assert not few.diagnostics.converged[0]
+        many = run(case, Options(method=method, steps=enough, retry=False))
+        assert many.diagnostics.converged.all()
+
+
+# Large weights. ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_weights_of_50_give_no_nan(method):
+    rng = np.random.default_rng(2)
+    for _ in range(3):
+        params = as_params(extreme_model(rng, 10, 12, 3, 4))
+        u = rng.normal(size=(8, 3)).astype(np.float32)
+        a = rng.integers(-1, 4, (8, 2)).astype(np.int32)
+        y = random_tags(rng, 8, 12, unknown=0.7).astype(np.float32)
+        result = infer(params, u, a, y, Options(method=method))
+        for array in (result.y, result.h):
+            assert ((array >= 0) & (array <= 1)).all()
+        assert np.isfinite(result.diagnostics.residual).all()
+
+
+@pytest.mark.parametrize("method", ["lbp", "exact"])
+def test_weights_of_50_on_a_tree_are_right(method):
+    """LBP to 1e-3 only: its totals reach 600, where float32 is 6e-5 wide, for each of 12 tags."""
+    rng = np.random.default_rng(3)
+    for _ in range(3):
+        model = extreme_model(rng, 1, 12, 3, 4)
+        u = np.float32(rng.normal(size=(8, 3))).astype(np.float64)
+        a = rng.integers(-1, 4, (8, 2)).astype(np.int32)
+        y = random_tags(rng, 8, 12, unknown=0.7)
+        choice = Options(method=method, steps=200)
+        result = infer(as_params(model), np.float32(u), a, np.float32(y), choice)
+        truth = enumerate_clips(model, u, a, y)
+        tolerance = 1e-6 if method == "exact" else 1e-3
+        np.testing.assert_allclose(result.y, [t.y for t in truth], rtol=0, atol=tolerance)
+        np.testing.assert_allclose(result.h, [t.h for t in truth], rtol=0, atol=tolerance)

@@ -1,0 +1,197 @@
+"""Pseudo-likelihood: its logits, and its gradient by three other derivations."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from enumeration import (
+    Model,
+    as_field,
+    biases,
+    extreme_model,
+    pseudo_likelihood_terms,
+    random_model,
+    random_tags,
+    single,
+)
+from finite_differences import gradient_by_differences
+
+from harmonium.rbm.gradients import Batch, PseudoLikelihood
+from harmonium.rbm.model import Params, condition
+from harmonium.rbm.pseudolikelihood import (
+    _flips_by_logs,
+    _flips_by_ratios,
+    conditional_logits,
+    flips,
+    log_probability,
+)
+from harmonium.rbm.ratios import GROUP, RATIO_LIMIT
+
+N_HIDDEN, N_TAGS, N_FEATURES, N_ROWS, B = 4, 5, 3, 6, 7
+BOTH_FORMS = [pytest.param(1.0, id="ratio form"), pytest.param(8.0, id="log form")]
+
+jitted = jax.jit(PseudoLikelihood())
+
+
+def case(seed, scale):
+    """A model and a batch in float64, with weights of the clips that differ."""
+    rng = np.random.default_rng(seed)
+    model = random_model(rng, N_HIDDEN, N_TAGS, N_FEATURES, N_ROWS, scale=scale)
+    model.U[0, 0] = 1.5 * scale  # at scale 8 beyond the limit of the ratio form
+    a = rng.integers(-1, N_ROWS, (B, 2)).astype(np.int32)
+    u, w = single(rng.normal(size=(B, N_FEATURES))), single(rng.uniform(0.5, 2, B))
+    return model, Batch(u, a, random_tags(rng, B, N_TAGS), w)
+
+
+def no_noise(dtype=np.float32):
+    return np.zeros((0, B, N_HIDDEN + N_TAGS), dtype)
+
+
+def mean_loss(model, batch):
+    losses = [
+        -pseudo_likelihood_terms(model, u, a, y).sum() for u, a, y in zip(*batch[:3], strict=True)
+    ]
+    return np.average(losses, weights=batch.w)
+
+
+def algorithm_4(model, x, y):
+    """The paper's Algorithm 4 for one training pair, loop by loop: ∂U, ∂W, ∂c, ∂d."""
+
+    def sigm(v):
+        return 1 / (1 + np.exp(-v))
+
+    U, W, c, d = model.U, model.W, model.c, model.d
+    n, C = U.shape
+    c_data = c + W @ x + U @ y
+    p = np.zeros(C)
+    for j in range(C):
+        total = d[j]
+        for k in range(n):
+            total += np.log(1 + np.exp(c_data[k] - U[k, j] * y[j] + U[k, j]))
+            total -= np.log(1 + np.exp(c_data[k] - U[k, j] * y[j]))
+        p[j] = sigm(total)
+    dU, dW, dc, dd = np.zeros_like(U), np.zeros_like(W), np.zeros_like(c), np.zeros_like(d)
+    for j in range(C):
+        out = p[j] - y[j]
+        dd[j] = out
+        hid = np.zeros(n)
+        for k in range(n):
+            on = sigm(c_data[k] - U[k, j] * y[j] + U[k, j])
+            off = sigm(c_data[k] - U[k, j] * y[j])
+            dU[k, j] += out * ((1 - y[j]) * on + y[j] * off)
+            hid[k] = out * (on - off)
+        dU += np.outer(hid, y)
+        dW += np.outer(hid, x)
+        dc += hid
+    return dU, dW, dc, dd
+
+
+@pytest.mark.parametrize("scale", BOTH_FORMS)
+def test_the_gradient_is_that_of_finite_differences(scale):
+    model, batch = case(0, scale)
+    with jax.enable_x64(True):
+        gradient, proxy = jitted(Params(*model), batch, no_noise(float))
+    expected = gradient_by_differences(lambda m: mean_loss(m, batch), model)
+    for name in Params._fields:
+        np.testing.assert_allclose(
+            getattr(gradient, name), getattr(expected, name), rtol=0, atol=1e-7, err_msg=name
+        )
+    by_tag = sum(
+        w * pseudo_likelihood_terms(model, u, a, y) for u, a, y, w in zip(*batch, strict=True)
+    )
+    np.testing.assert_allclose(proxy, by_tag, rtol=1e-10)
+
+
+@pytest.mark.parametrize("scale", BOTH_FORMS)
+def test_the_gradient_is_that_of_algorithm_4(scale):
+    model, batch = case(1, scale)
+    batch = batch._replace(a=np.full_like(batch.a, -1))  # the paper's algorithm has no V
+    pairs = [algorithm_4(model, x, y) for x, y in zip(batch.u, batch.y, strict=True)]
+    with jax.enable_x64(True):
+        gradient, _ = jitted(Params(*model), batch, no_noise(float))
+    for i, name in enumerate("UWcd"):
+        expected = np.average([pair[i] for pair in pairs], axis=0, weights=batch.w)
+        np.testing.assert_allclose(getattr(gradient, name), expected, atol=1e-10, err_msg=name)
+    np.testing.assert_array_equal(gradient.V, 0)
+
+
+@pytest.mark.parametrize("scale", BOTH_FORMS)
+def test_the_gradient_is_that_of_automatic_differentiation_in_float32(scale):
+    model, batch = case(2, scale)
+    params = Params(*(np.float32(array) for array in model))
+    batch = Batch(np.float32(batch.u), batch.a, np.float32(batch.y), np.float32(batch.w))
+
+    def loss(params):
+        logits = conditional_logits(condition(params, batch.u, batch.a), batch.y)
+        losses = -jnp.sum(log_probability(logits, batch.y), axis=1)
+        return jnp.sum(batch.w * losses) / jnp.sum(batch.w)
+
+    expected = jax.jit(jax.grad(loss))(params)
+    gradient, _ = jitted(params, batch, no_noise())
+    for name in Params._fields:
+        # weights of 8 make inputs of 30, whose float32 is 2e-6 wide
+        np.testing.assert_allclose(
+            getattr(gradient, name), getattr(expected, name), rtol=0, atol=2e-5, err_msg=name
+        )
+
+
+def test_logits_are_those_of_the_two_states_of_a_tag():
+    model, batch = case(3, 1.0)
+    with jax.enable_x64(True):
+        field = condition(Params(*model), batch.u, batch.a)
+        logits = conditional_logits(field, batch.y)
+        by_flips = flips(field, batch.y)
+    for b in range(B):
+        terms = pseudo_likelihood_terms(model, batch.u[b], batch.a[b], batch.y[b])
+        p_on = np.where(batch.y[b] == 1, np.exp(terms), 1 - np.exp(terms))
+        expected = np.log(p_on) - np.log1p(-p_on)
+        np.testing.assert_allclose(logits[b], expected, atol=1e-9)
+        np.testing.assert_allclose(by_flips.logits[b], expected, atol=1e-9)
+        c, _ = biases(model, batch.u[b], batch.a[b])
+        for j in range(N_TAGS):
+            y = batch.y[b].copy()
+            y[j] = 1 - y[j]
+            hidden = 1 / (1 + np.exp(-(c + model.U @ y)))
+            np.testing.assert_allclose(by_flips.flipped[b, :, j], hidden, atol=1e-12)
+
+
+@pytest.mark.parametrize("sign", [-1.0, 1.0])
+def test_both_forms_at_the_limit_where_products_are_largest(sign):
+    """Whole groups of the largest weight of one sign, and biases that saturate every unit."""
+    n, C = 2 * GROUP, 3
+    levels = np.array([-300.0, -30.0, -5.0, 0.0, 5.0, 30.0, 300.0])[:, None]
+    y = random_tags(np.random.default_rng(4), len(levels), C)
+    U = np.full((n, C), sign * RATIO_LIMIT)
+    field = as_field(U, np.tile(levels, (1, n)), np.zeros((len(levels), C)))
+    one, other = (form(field, np.float32(y)) for form in (_flips_by_ratios, _flips_by_logs))
+    # logits of 16 units are sums of up to 160, whose float32 is 1.5e-5 wide
+    np.testing.assert_allclose(one.logits, other.logits, rtol=1e-6, atol=2e-4)
+    np.testing.assert_allclose(one.h, other.h, rtol=0, atol=1e-6)
+    np.testing.assert_allclose(one.flipped, other.flipped, rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("factor", [1 - 1e-6, 1 + 1e-6], ids=["below", "above"])
+def test_both_sides_of_the_ratio_limit_are_right(factor):
+    model, batch = case(5, 3.0)
+    U = single(model.U * RATIO_LIMIT * factor / np.abs(model.U).max())
+    model = Model(U, *model[1:])
+    assert (np.abs(U).max() > RATIO_LIMIT) == (factor > 1)
+    with jax.enable_x64(True):
+        gradient, _ = jitted(Params(*model), batch, no_noise(float))
+    expected = gradient_by_differences(lambda m: mean_loss(m, batch), model)
+    np.testing.assert_allclose(gradient.U, expected.U, rtol=0, atol=1e-7)
+
+
+def test_weights_of_50_are_finite_and_right():
+    rng = np.random.default_rng(6)
+    model = extreme_model(rng, N_HIDDEN, N_TAGS, N_FEATURES, N_ROWS)
+    _, batch = case(6, 1.0)
+    terms = np.array(
+        [pseudo_likelihood_terms(model, u, a, y) for u, a, y in zip(*batch[:3], strict=True)]
+    )
+    errors = -np.expm1(terms) * (1 - 2 * batch.y)  # p(y_j = 1 | y_\j) - y_j without cancellation
+    with jax.enable_x64(True):
+        gradient, _ = jitted(Params(*model), batch, no_noise(float))
+    expected = np.average(errors, axis=0, weights=batch.w)
+    np.testing.assert_allclose(gradient.d, expected, rtol=0, atol=1e-10)
+    assert all(np.isfinite(array).all() for array in gradient)

@@ -1,0 +1,146 @@
+"""Mean field: its equations and its bound. Block Gibbs: its transitions and its limit."""
+
+from functools import partial
+
+import jax
+import numpy as np
+import pytest
+from enumeration import (
+    agreeing,
+    as_field,
+    energies,
+    enumerate_clip,
+    random_model,
+    random_tags,
+    single,
+    states,
+)
+
+from harmonium.rbm.sampling import fill_unknown, gibbs, gibbs_sweep, mean_field
+
+N_HIDDEN, N_TAGS, B = 4, 5, 8
+NAN = np.nan
+
+jitted_mean_field = jax.jit(mean_field)
+
+
+def case(seed, scale, *, unknown=1.0):
+    rng = np.random.default_rng(seed)
+    U = random_model(rng, N_HIDDEN, N_TAGS, scale=scale).U
+    c = single(rng.normal(0, scale, (B, N_HIDDEN)))
+    d = single(rng.normal(0, scale, (B, N_TAGS)))
+    return U, c, d, random_tags(rng, B, N_TAGS, unknown=unknown)
+
+
+def sigmoid(x):
+    return 1 / (1 + np.exp(-x))
+
+
+@pytest.mark.parametrize("scale", [0.3, 1.0, 3.0])
+def test_the_fixed_point_of_mean_field_satisfies_its_equations(scale):
+    U, c, d, y = case(1, scale, unknown=0.7)
+    with jax.enable_x64(True):
+        estimate = jitted_mean_field(as_field(U, c, d, float), y, steps=5000)
+    np.testing.assert_allclose(estimate.residual, 0, atol=1e-10)
+    tags, hidden = np.asarray(estimate.y), np.asarray(estimate.h)
+    np.testing.assert_allclose(hidden, sigmoid(c + tags @ U.T), atol=1e-8)
+    known = ~np.isnan(y)
+    np.testing.assert_allclose(tags[~known], sigmoid(d + hidden @ U)[~known], atol=1e-8)
+    np.testing.assert_array_equal(tags[known], y[known])
+
+
+def bound(U, c, d, y, h):
+    """E_q[-E] + entropy of q, for the factorised q with means y and h; at most log Z."""
+
+    def entropy(p):
+        p = np.clip(p, 1e-300, 1 - 1e-16)
+        return -(p * np.log(p) + (1 - p) * np.log1p(-p)).sum(axis=1)
+
+    expected = np.einsum("bk,kj,bj->b", h, U, y) + (d * y).sum(1) + (c * h).sum(1)
+    return expected + entropy(y) + entropy(h)
+
+
+@pytest.mark.parametrize("scale", [1.0, 3.0])
+def test_the_variational_bound_never_decreases(scale):
+    U, c, d, y = case(2, scale, unknown=0.7)
+    with jax.enable_x64(True):
+        field = as_field(U, c, d, float)
+        path = [jitted_mean_field(field, y, steps=steps) for steps in range(1, 40)]
+    bounds = np.array([bound(U, c, d, np.asarray(e.y), np.asarray(e.h)) for e in path])
+    assert (np.diff(bounds, axis=0) >= -1e-12).all()
+    assert (bounds[-1] > bounds[0] + 0.01).any()
+    log_z = [enumerate_clip(U, c[b], d[b], y[b]).log_z for b in range(B)]
+    assert (bounds[-1] <= log_z).all()
+
+
+def test_mean_field_counts_a_known_tag_once_wherever_it_starts():
+    U, c, d, y = case(3, 1.0, unknown=0.5)
+    unknown = np.isnan(y)
+    with jax.enable_x64(True):
+        field, start = as_field(U, c, d, float), np.full_like(y, 0.5)
+        one = jitted_mean_field(field, y, steps=1, start=start)
+        hidden = sigmoid(c + np.where(unknown, 0.5, y) @ U.T)
+        np.testing.assert_allclose(one.h, hidden, atol=1e-12)
+        one = jitted_mean_field(field, y, steps=1)
+    np.testing.assert_allclose(one.h, sigmoid(c + np.where(unknown, 0, y) @ U.T), atol=1e-12)
+
+
+def test_a_gibbs_sweep_compares_its_noise_with_the_conditionals():
+    U, c, d, y = case(4, 1.0, unknown=0.0)
+    noise = np.random.default_rng(4).random((B, N_HIDDEN + N_TAGS))
+    with jax.enable_x64(True):
+        new, h = map(np.asarray, gibbs_sweep(as_field(U, c, d, float), y, noise))
+    np.testing.assert_array_equal(h, noise[:, :N_HIDDEN] < sigmoid(c + y @ U.T))
+    np.testing.assert_array_equal(new, noise[:, N_HIDDEN:] < sigmoid(d + h @ U))
+
+
+def test_unknown_tags_are_drawn_from_their_conditional_distribution():
+    """After many sweeps every completion has its probability given the known tags, to 5 σ."""
+    n_draws, known = 20_000, np.array([1.0, NAN, 0.0, NAN, NAN])
+    U, c, d, _ = case(5, 1.0)
+    noise = np.random.default_rng(5).random((12, n_draws, N_HIDDEN + N_TAGS), np.float32)
+    rows = np.zeros(n_draws, int)
+    y = np.tile(known, (n_draws, 1))
+    drawn = np.asarray(fill_unknown(as_field(U, c[rows], d[rows]), np.float32(y), noise))
+    np.testing.assert_array_equal(drawn[:, [0, 2]], y[:, [0, 2]])
+    completions = agreeing(known)
+    weights = np.exp(-energies(U, c[0], d[0], completions)).sum(axis=0)
+    p = weights / weights.sum()
+    counts = np.array([(drawn == row).all(axis=1).sum() for row in completions])
+    assert counts.sum() == n_draws
+    assert (np.abs(counts / n_draws - p) <= 5 * np.sqrt(p * (1 - p) / n_draws)).all()
+
+
+def test_long_gibbs_runs_converge_to_the_truth():
+    U, c, d, y = case(6, 1.0, unknown=0.8)
+    y[0] = NAN
+    field, y = as_field(U, c, d), np.float32(y)
+    truth = [enumerate_clip(U, c[b], d[b], y[b].astype(float)) for b in range(B)]
+    p_y, p_h = np.array([t.y for t in truth]), np.array([t.h for t in truth])
+    errors = {}
+    for steps in (16, 4096):
+        run = jax.jit(partial(gibbs, steps=steps))
+        estimate = run(jax.random.key(0), field, y)
+        errors[steps] = [np.abs(estimate.y - p_y).mean(), np.abs(estimate.h - p_h).mean()]
+    # 256 times the sweeps: 16 times the precision, and less of the start
+    assert (np.array(errors[4096]) < np.array(errors[16]) / 6).all()
+    assert max(errors[4096]) < 0.005
+    # the residual is the standard error of the worst tag, from 8 chains: it is itself random
+    worst = np.abs(estimate.y - p_y).max(axis=1)  # (B,)
+    assert (worst <= 5 * np.asarray(estimate.residual) + 1e-7).all()
+
+
+def test_gibbs_at_the_truth_stays_there():
+    """p(y, h) is stationary: a sweep from the exact distribution gives the exact distribution."""
+    U, c, d, _ = case(7, 1.0)
+    every = states(N_TAGS)
+    weights = np.exp(-energies(U, c[0], d[0], every)).sum(axis=0)
+    p = weights / weights.sum()
+    n_draws = 40_000
+    rng = np.random.default_rng(7)
+    start = every[rng.choice(len(every), n_draws, p=p)]
+    rows = np.zeros(n_draws, int)
+    noise = rng.random((n_draws, N_HIDDEN + N_TAGS), np.float32)
+    end, _ = gibbs_sweep(as_field(U, c[rows], d[rows]), np.float32(start), noise)
+    counts = np.bincount((np.asarray(end) @ 2 ** np.arange(N_TAGS)).astype(int), minlength=32)
+    assert (np.abs(counts / n_draws - p) <= 5 * np.sqrt(p * (1 - p) / n_draws)).all()
