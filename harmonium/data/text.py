@@ -94,16 +94,18 @@ def _records(data: bytes, layout: Layout, *, source: str) -> Iterator[tuple[int,
         except StopIteration:
             return
         except csv.Error as error:
-            raise DataError(
-                f"{source}, the row that begins in line {line}: {error}. Mend that row"
-                + (
-                    ", or pass quote=None if quotes are ordinary characters."
-                    if layout.quote
-                    else "."
-                )
-            ) from None
+            raise DataError(_unreadable(str(error), line, source=source)) from None
         if fields:
             yield line, fields
+
+
+def _unreadable(reason: str, line: int, *, source: str) -> str:
+    if reason.startswith("new-line"):
+        reason = "a carriage return in a field that is not quoted"
+    return (
+        f"{source} cannot be understood from the row that begins in line {line} on: {reason}. Mend "
+        "that row, or pass quote=None if quotes are ordinary characters."
+    )
 
 
 def _lines(data: bytes, layout: Layout, *, source: str) -> NDArray[np.int64]:
@@ -125,16 +127,16 @@ def _read_fast(
     data: bytes, layout: Layout, where: Mapping[str, int], *, n_fields: int
 ) -> dict[str, Coded] | None:
     """The coded columns by role, or None if anything in the file is not as it should be."""
-    if data[:1] in (b"\n", b"\r"):
+    quote = layout.quote.encode() if layout.quote is not None else None
+    if quote is not None and quote not in data:
+        quote = None
+    if data[:1] in (b"\n", b"\r") or _has_lone_carriage_return(data):
         return None
-    quoted = layout.quote is not None and layout.quote.encode() in data
-    if quoted and not _well_quoted(data, layout):
+    if quote is not None and not _well_quoted(data, quote, layout.delimiter.encode()):
         return None
-    # Where nothing is quoted, every line break ends a row, so that the file can go in pieces.
-    size = len(data) if quoted else _PIECE
 
     def batches() -> Iterator[dict[str, pl.Series]]:
-        for i, piece in enumerate(_pieces(data, size)):
+        for i, piece in enumerate(_pieces(data, quote)):
             header = layout.header and i == 0
             yield _read_piece(piece, layout, where, n_fields=n_fields, header=header)
 
@@ -144,11 +146,23 @@ def _read_fast(
         return None
 
 
-def _pieces(data: bytes, size: int) -> Iterator[bytes]:
-    """The text in pieces of whole lines, of about this size."""
+def _has_lone_carriage_return(data: bytes) -> bool:
+    return b"\r" in data and data.count(b"\r") != data.count(b"\r\n")
+
+
+def _pieces(data: bytes, quote: bytes | None) -> Iterator[bytes]:
+    """The text in pieces of whole rows; a line break after an odd number of quotes ends no row."""
+
+    def odd(start: int, end: int) -> bool:
+        return quote is not None and data.count(quote, start, end) % 2 == 1
+
     start = 0
     while start < len(data):
-        end = data.find(b"\n", start + size) + 1 or len(data)
+        end = data.find(b"\n", start + _PIECE) + 1 or len(data)
+        inside = odd(start, end)
+        while inside and end < len(data):
+            last, end = end, data.find(b"\n", end) + 1 or len(data)
+            inside ^= odd(last, end)
         yield data[start:end]
         start = end
 
@@ -179,21 +193,26 @@ class _Irregular(Exception):
     """A row is too short, or a field is empty."""
 
 
-def _well_quoted(data: bytes, layout: Layout) -> bool:
+def _well_quoted(data: bytes, quote: bytes, delimiter: bytes) -> bool:
     """Whether quotes only open fields, close them, or stand doubled inside them.
 
     Counted from 0, every even quote must then come after a delimiter, a line break or a quote, and
     every odd one before one of these.
     """
-    quote, delimiter = ord(layout.quote or ""), ord(layout.delimiter)
-    text = np.frombuffer(b"\n" + data + b"\n", dtype=np.uint8)
-    at = np.flatnonzero(text == quote)
-    borders = np.zeros(256, dtype=np.bool_)
-    borders[[quote, delimiter, ord("\n")]] = True
-    opens = borders[text[at[::2] - 1]]
-    borders[ord("\r")] = True
-    closes = borders[text[at[1::2] + 1]]
-    return len(at) % 2 == 0 and bool(opens.all() and closes.all())
+    text = np.frombuffer(data, dtype=np.uint8)
+    opens, closes = np.zeros(256, dtype=np.bool_), np.zeros(256, dtype=np.bool_)
+    opens[list(quote + delimiter + b"\n")] = True
+    closes[list(quote + delimiter + b"\r\n")] = True
+    n = 0  # quotes so far
+    for start in range(0, len(text), _PIECE):
+        at = start + np.flatnonzero(text[start : start + _PIECE] == quote[0])
+        first, second = at[n % 2 :: 2], at[1 - n % 2 :: 2]
+        n += len(at)
+        opened = opens[text[np.maximum(first - 1, 0)]]
+        closed = closes[text[np.minimum(second + 1, len(text) - 1)]]
+        if not (opened | (first == 0)).all() or not (closed | (second == len(text) - 1)).all():
+            return False
+    return n % 2 == 0
 
 
 def _read_with_account(

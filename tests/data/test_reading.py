@@ -170,10 +170,11 @@ def test_counts_from_every_format(tmp_path, write):
     assert read_counts(tmp_path / "counts.pq", aliases={"b": "a"}).tags.to_list() == ["a"]
 
 
-def test_a_file_read_in_pieces_is_the_same_as_one_read_whole(write, monkeypatch):
+@pytest.mark.parametrize("item", ["item", '"item,\n\n""x"""'])
+def test_a_file_read_in_pieces_is_the_same_as_one_read_whole(write, monkeypatch, item):
     rng = np.random.default_rng(0)
     content = "user,item,tag\n" + "".join(
-        f"u{u},item {i},tag-{t}\n" for u, i, t in rng.integers(0, 40, (2000, 3))
+        f"u{u},{item[:-1]}{i}{item[-1]},tag-{t}\n" for u, i, t in rng.integers(0, 40, (2000, 3))
     )
     path = write(content)
     whole = read_triples(path)
