@@ -12,8 +12,9 @@ from typing import TypeAlias
 import polars as pl
 
 from harmonium.data.columns import find_columns
+from harmonium.data.records import Layout
 from harmonium.data.rows import Rows
-from harmonium.data.text import Layout, rows_of_text
+from harmonium.data.text import rows_of_text
 from harmonium.errors import DataError
 
 PathLike: TypeAlias = str | os.PathLike[str]

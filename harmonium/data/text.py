@@ -1,35 +1,30 @@
-"""Delimited text to rows: polars reads good files, the csv module finds out what is wrong."""
+"""Delimited text to rows: polars reads what is well formed, the csv module the rest."""
 
-import csv
-import io
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from itertools import islice
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from harmonium.data.coding import Coded, encode_batches
+from harmonium.data.coding import encode_batches
 from harmonium.data.columns import find_columns
+from harmonium.data.records import (
+    Layout,
+    has_lone_carriage_return,
+    is_utf8,
+    pieces,
+    records,
+    well_quoted,
+)
 from harmonium.data.rows import Rows
 from harmonium.errors import DataError
 
 WRONG_NUMBER = "a wrong number of fields"
 NOT_UTF8 = "bytes that are not UTF-8"
 _BATCH = 100_000  # rows held as Python strings at a time
-_PIECE = 1 << 24  # bytes read at a time
 _FIRST_ROWS = 100  # rows looked at to find the number of columns where there is no header
-
-
-@dataclass(frozen=True)
-class Layout:
-    """How a text file is written: delimiter, quote character or None, whether it has a header."""
-
-    delimiter: str
-    quote: str | None
-    header: bool
 
 
 def rows_of_text(
@@ -44,12 +39,11 @@ def rows_of_text(
         data = data.rstrip(b"\r\n")
     names = _column_names(data, layout, roles, source=source)
     where = find_columns(roles, names, source=source, header=layout.header)
-    columns = _read_fast(data, layout, where, n_fields=len(names))
-    if columns is None:
-        rows = _read_with_account(data, layout, where, n_fields=len(names), source=source)
-    else:
-        rows = Rows(columns, source, "line", lambda at: _lines(data, layout, source=source)[at])
-    if not len(rows) and not rows.left_out:
+    reader = _Reader(data, layout, where, n_fields=len(names), source=source)
+    columns = encode_batches(reader.batches, list(where))
+    left_out = {reason: lines for reason, lines in reader.left_out.items() if lines}
+    rows = Rows(columns, source, "line", reader.lines_of, left_out)
+    if not len(rows) and not left_out:
         raise DataError(f"{source} has a header but no row below it.")
     return rows
 
@@ -61,188 +55,119 @@ def _column_names(
 
     The number of columns of a file without a header is the usual one among its first rows.
     """
-    records = _records(data, layout, source=source)
+    found = records(data, layout, source=source)
     if layout.header:
-        _, header = next(records)
-        if not _is_utf8(header):
+        _, header = next(found)
+        if not is_utf8(header):
             raise DataError(
                 f"The header of {source} has bytes that are not UTF-8. "
                 "Name the file's encoding, for example encoding='latin-1'."
             )
         return header
-    widths = Counter(len(fields) for _, fields in islice(records, _FIRST_ROWS))
+    widths = Counter(len(fields) for _, fields in islice(found, _FIRST_ROWS))
     n_fields = widths.most_common(1)[0][0]
     return [*roles, *(str(i) for i in range(len(roles), n_fields))][:n_fields]
 
 
-def _records(data: bytes, layout: Layout, *, source: str) -> Iterator[tuple[int, list[str]]]:
-    """The line each record starts in, from 1, and its fields; blank lines are passed over."""
-    lines = io.TextIOWrapper(
-        io.BytesIO(data), encoding="utf-8", errors="surrogateescape", newline="\n"
-    )
-    reader = csv.reader(
-        lines,
-        delimiter=layout.delimiter,
-        quotechar=layout.quote,
-        quoting=csv.QUOTE_MINIMAL if layout.quote else csv.QUOTE_NONE,
-        strict=True,
-    )
-    while True:
-        line = reader.line_num + 1
+class _Reader:
+    """Reads a text piece by piece, and knows where its rows are.
+
+    Attributes
+    ----------
+    left_out : reason -> the lines of the rows that were not read
+    """
+
+    def __init__(
+        self,
+        data: bytes,
+        layout: Layout,
+        where: Mapping[str, int],
+        *,
+        n_fields: int,
+        source: str,
+    ) -> None:
+        self._data, self._layout, self._where = data, layout, where
+        self._n_fields, self._source = n_fields, source
+        self._regular = well_quoted(data, layout)
+        self._read: list[tuple[slice, int]] = []  # pieces, and how many rows each has given
+        self.left_out: dict[str, list[int]] = {}
+
+    def batches(self) -> Iterator[dict[str, pl.Series]]:
+        """The good rows, as columns by role."""
+        self._read = []
+        self.left_out = {WRONG_NUMBER: [], NOT_UTF8: []}
+        whole = [slice(0, len(self._data))]
+        for piece in pieces(self._data, self._layout.quote) if self._regular else whole:
+            n_rows = 0
+            fast = self._read_fast(piece) if self._regular else None
+            for columns in [fast] if fast is not None else self._read_with_care(piece):
+                n_rows += len(next(iter(columns.values())))
+                yield columns
+            self._read.append((piece, n_rows))
+
+    def lines_of(self, rows: NDArray[np.intp]) -> NDArray[np.int64]:
+        """The lines in which these rows begin, ascending as the rows."""
+        lines = []
+        start = 0
+        for piece, n_rows in self._read:
+            inside = rows[(rows >= start) & (rows < start + n_rows)] - start
+            if len(inside):
+                good = [line for line, fields in self._records(piece) if not self._fault(fields)]
+                lines.append(np.array(good)[inside])
+            start += n_rows
+        return np.concatenate(lines)
+
+    def _read_fast(self, piece: slice) -> dict[str, pl.Series] | None:
+        """The columns by role, or None if anything in the piece is not as it should be.
+
+        Rows that are too long are an error of polars; rows that are too short, and blank lines,
+        have a null in the last column, which is therefore read too.
+        """
+        data, last = self._data[piece], self._n_fields - 1
+        if data[:1] in (b"\n", b"\r") or has_lone_carriage_return(data):
+            return None
         try:
-            fields = next(reader)
-        except StopIteration:
-            return
-        except csv.Error as error:
-            raise DataError(_unreadable(str(error), line, source=source)) from None
-        if fields:
-            yield line, fields
+            frame = pl.read_csv(
+                data,
+                has_header=False,
+                skip_rows=int(self._layout.header and piece.start == 0),
+                separator=self._layout.delimiter,
+                quote_char=self._layout.quote,
+                schema={str(position): pl.String for position in range(self._n_fields)},
+                columns=sorted({*self._where.values(), last}),
+            )
+        except pl.exceptions.PolarsError:
+            return None
+        if any(column.null_count() for column in frame):
+            return None
+        return {role: frame[str(position)] for role, position in self._where.items()}
 
-
-def _unreadable(reason: str, line: int, *, source: str) -> str:
-    if reason.startswith("new-line"):
-        reason = "a carriage return in a field that is not quoted"
-    return (
-        f"{source} cannot be understood from the row that begins in line {line} on: {reason}. Mend "
-        "that row, or pass quote=None if quotes are ordinary characters."
-    )
-
-
-def _lines(data: bytes, layout: Layout, *, source: str) -> NDArray[np.int64]:
-    """The line each row starts in, (n,)."""
-    lines = [line for line, _ in _records(data, layout, source=source)]
-    return np.array(lines[int(layout.header) :])
-
-
-def _is_utf8(fields: list[str]) -> bool:
-    """Whether the fields came from valid UTF-8: other bytes have become lone surrogates."""
-    try:
-        "".join(fields).encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
-def _read_fast(
-    data: bytes, layout: Layout, where: Mapping[str, int], *, n_fields: int
-) -> dict[str, Coded] | None:
-    """The coded columns by role, or None if anything in the file is not as it should be."""
-    quote = layout.quote.encode() if layout.quote is not None else None
-    if quote is not None and quote not in data:
-        quote = None
-    if data[:1] in (b"\n", b"\r") or _has_lone_carriage_return(data):
-        return None
-    if quote is not None and not _well_quoted(data, quote, layout.delimiter.encode()):
-        return None
-
-    def batches() -> Iterator[dict[str, pl.Series]]:
-        for i, piece in enumerate(_pieces(data, quote)):
-            header = layout.header and i == 0
-            yield _read_piece(piece, layout, where, n_fields=n_fields, header=header)
-
-    try:
-        return encode_batches(batches, list(where))
-    except (_Irregular, pl.exceptions.PolarsError):
-        return None
-
-
-def _has_lone_carriage_return(data: bytes) -> bool:
-    return b"\r" in data and data.count(b"\r") != data.count(b"\r\n")
-
-
-def _pieces(data: bytes, quote: bytes | None) -> Iterator[bytes]:
-    """The text in pieces of whole rows; a line break after an odd number of quotes ends no row."""
-
-    def odd(start: int, end: int) -> bool:
-        return quote is not None and data.count(quote, start, end) % 2 == 1
-
-    start = 0
-    while start < len(data):
-        end = data.find(b"\n", start + _PIECE) + 1 or len(data)
-        inside = odd(start, end)
-        while inside and end < len(data):
-            last, end = end, data.find(b"\n", end) + 1 or len(data)
-            inside ^= odd(last, end)
-        yield data[start:end]
-        start = end
-
-
-def _read_piece(
-    piece: bytes, layout: Layout, where: Mapping[str, int], *, n_fields: int, header: bool
-) -> dict[str, pl.Series]:
-    """The columns by role.
-
-    Rows that are too long are an error of polars; rows that are too short, and blank lines, have a
-    null in the last column, which is therefore read too.
-    """
-    frame = pl.read_csv(
-        piece,
-        has_header=False,
-        skip_rows=int(header),
-        separator=layout.delimiter,
-        quote_char=layout.quote,
-        schema={str(position): pl.String for position in range(n_fields)},
-        columns=sorted({*where.values(), n_fields - 1}),
-    )
-    if any(column.null_count() for column in frame):
-        raise _Irregular
-    return {role: frame[str(position)] for role, position in where.items()}
-
-
-class _Irregular(Exception):
-    """A row is too short, or a field is empty."""
-
-
-def _well_quoted(data: bytes, quote: bytes, delimiter: bytes) -> bool:
-    """Whether quotes only open fields, close them, or stand doubled inside them.
-
-    Counted from 0, every even quote must then come after a delimiter, a line break or a quote, and
-    every odd one before one of these.
-    """
-    text = np.frombuffer(data, dtype=np.uint8)
-    opens, closes = np.zeros(256, dtype=np.bool_), np.zeros(256, dtype=np.bool_)
-    opens[list(quote + delimiter + b"\n")] = True
-    closes[list(quote + delimiter + b"\r\n")] = True
-    n = 0  # quotes so far
-    for start in range(0, len(text), _PIECE):
-        at = start + np.flatnonzero(text[start : start + _PIECE] == quote[0])
-        first, second = at[n % 2 :: 2], at[1 - n % 2 :: 2]
-        n += len(at)
-        opened = opens[text[np.maximum(first - 1, 0)]]
-        closed = closes[text[np.minimum(second + 1, len(text) - 1)]]
-        if not (opened | (first == 0)).all() or not (closed | (second == len(text) - 1)).all():
-            return False
-    return n % 2 == 0
-
-
-def _read_with_account(
-    data: bytes, layout: Layout, where: Mapping[str, int], *, n_fields: int, source: str
-) -> Rows:
-    """The good rows, row by row, and the line of each row that is not."""
-    left_out: dict[str, list[int]] = {}
-    lines: list[int] = []
-
-    def good_rows() -> Iterator[dict[str, pl.Series]]:
-        left_out.update({WRONG_NUMBER: [], NOT_UTF8: []})
-        lines.clear()
-        records = _records(data, layout, source=source)
-        if layout.header:
-            next(records)
-        while batch := list(islice(records, _BATCH)):
+    def _read_with_care(self, piece: slice) -> Iterator[dict[str, pl.Series]]:
+        """The good rows as columns by role; the lines of the others go to `left_out`."""
+        found = self._records(piece)
+        while batch := list(islice(found, _BATCH)):
             good = []
             for line, fields in batch:
-                if len(fields) != n_fields:
-                    left_out[WRONG_NUMBER].append(line)
-                elif not _is_utf8(fields):
-                    left_out[NOT_UTF8].append(line)
+                if fault := self._fault(fields):
+                    self.left_out[fault].append(line)
                 else:
                     good.append(fields)
-                    lines.append(line)
             yield {
                 role: pl.Series([fields[at] for fields in good], dtype=pl.String)
-                for role, at in where.items()
+                for role, at in self._where.items()
             }
 
-    columns = encode_batches(good_rows, list(where))
-    found = {reason: at for reason, at in left_out.items() if at}
-    return Rows(columns, source, "line", lambda rows: np.array(lines)[rows], found)
+    def _records(self, piece: slice) -> Iterator[tuple[int, list[str]]]:
+        """The records of a piece, without the header."""
+        found = records(
+            self._data[piece],
+            self._layout,
+            source=self._source,
+            first_line=1 + self._data.count(b"\n", 0, piece.start),
+        )
+        return islice(found, int(self._layout.header and piece.start == 0), None)
+
+    def _fault(self, fields: list[str]) -> str | None:
+        if len(fields) != self._n_fields:
+            return WRONG_NUMBER
+        return None if is_utf8(fields) else NOT_UTF8
