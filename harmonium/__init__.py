@@ -10,6 +10,9 @@ __version__ = "0.1.0"
 
 _PUBLIC = {
     "DiscriminativeRBM": "harmonium.estimators",
+    "GenerativeRBM": "harmonium.estimators",
+    "LogisticTagger": "harmonium.estimators",
+    "MLPTagger": "harmonium.estimators",
 }
 
 __all__ = ["__version__", *_PUBLIC]

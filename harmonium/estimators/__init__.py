@@ -2,5 +2,6 @@
 
 from harmonium.estimators.discriminative import DiscriminativeRBM
 from harmonium.estimators.feedforward import LogisticTagger, MLPTagger
+from harmonium.estimators.generative import GenerativeRBM
 
-__all__ = ["DiscriminativeRBM", "LogisticTagger", "MLPTagger"]
+__all__ = ["DiscriminativeRBM", "GenerativeRBM", "LogisticTagger", "MLPTagger"]

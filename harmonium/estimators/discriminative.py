@@ -1,19 +1,15 @@
 """The multi-label discriminative RBM as a scikit-learn estimator."""
 
-from numbers import Integral, Real
 from typing import Any, ClassVar, Literal
 
 import jax.numpy as jnp
 import numpy as np
-from joblib import effective_n_jobs  # type: ignore[import-untyped]
-from numpy.typing import NDArray
-from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_consistent_length
+from sklearn.utils._param_validation import StrOptions
 
-from harmonium.errors import DataError
-from harmonium.estimators.tagger import COUNT, NOT_NEGATIVE, Clips, Tagger, base_log_odds
-from harmonium.estimators.targets import read_more_targets
-from harmonium.rbm.exact import MAX_UNITS
+from harmonium.estimators.base import NOT_NEGATIVE
+from harmonium.estimators.rbm_tagger import RBMTagger
+from harmonium.estimators.tagger import Clips
+from harmonium.rbm.generative import Hybrid, JointContrastiveDivergence, JointParams
 from harmonium.rbm.gradients import (
     BeliefPropagation,
     ContrastiveDivergence,
@@ -21,11 +17,11 @@ from harmonium.rbm.gradients import (
     MeanField,
     PseudoLikelihood,
 )
-from harmonium.rbm.infer import Inference, Options, infer
 from harmonium.rbm.model import Params
+from harmonium.rbm.training import Tree
 
 
-class DiscriminativeRBM(Tagger):
+class DiscriminativeRBM(RBMTagger):
     """Predicts the tags of a clip from its features, and from the tags already known.
 
     A conditional RBM p(y, h | x) ∝ exp(hᵀUy + hᵀWx + dᵀy + cᵀh) trained to maximise
@@ -56,6 +52,8 @@ class DiscriminativeRBM(Tagger):
     validation_fraction : share of the clips to stop early on when ``fit`` is given no
         ``eval_set``; 0 trains on all clips for ``max_epochs``.
     l1, l2 : strengths of the penalties on U and W. With ℓ1, zeros are exact if ``averaging=0``.
+    generative_weight : α of the hybrid, which maximises α log p(y, x) + log p(y | x), the joint
+        distribution by CD-1 with Gaussian inputs; 0 is the discriminative RBM.
     scale_features : bring each feature to zero mean and equal variance first (see
         ``harmonium.estimators.scaling``); without it, X is used as it is.
     warm_start : let ``fit`` continue from the parameters of the last. With a number as
@@ -90,17 +88,10 @@ class DiscriminativeRBM(Tagger):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **Tagger._parameter_constraints,
-        "n_hidden": [COUNT],
+        **RBMTagger._parameter_constraints,
         "training": [StrOptions({"cd", "mean_field", "lbp", "pl"})],
-        "training_steps": [COUNT, None],
-        "inference": [StrOptions({"lbp", "mean_field", "gibbs", "exact"})],
-        "inference_steps": [COUNT],
-        "damping": [Interval(Real, 0, 1, closed="left")],
-        "tolerance": [NOT_NEGATIVE],
-        "n_jobs": [Integral, None],
+        "generative_weight": [NOT_NEGATIVE],
     }
-    _param_type = Params
 
     def __init__(
         self,
@@ -123,6 +114,7 @@ class DiscriminativeRBM(Tagger):
         validation_fraction: float = 0.1,
         l1: float = 0.0,
         l2: float = 0.1,
+        generative_weight: float = 0.0,
         scale_features: bool = True,
         warm_start: bool = False,
         n_jobs: int | None = None,
@@ -147,6 +139,7 @@ class DiscriminativeRBM(Tagger):
         self.validation_fraction = validation_fraction
         self.l1 = l1
         self.l2 = l2
+        self.generative_weight = generative_weight
         self.scale_features = scale_features
         self.warm_start = warm_start
         self.n_jobs = n_jobs
@@ -154,80 +147,22 @@ class DiscriminativeRBM(Tagger):
         self.verbose = verbose
 
     @property
-    def params_(self) -> Params:
-        """The parameters for features as given: σ(c + Wx + Uy) with x a row of X."""
-        U, W, V, c, d = self._params
-        W = W / self._scaling.scale
-        return Params(U, W, V, c - W @ self._scaling.mean, d)
+    def _param_type(self) -> Any:
+        return JointParams if self.generative_weight else Params
 
-    def complete(self, X: Any, y: Any) -> NDArray[np.float32]:
-        """p(y_j = 1 | x, the known tags), shape (n_clips, n_tags).
-
-        ``y`` is (n_clips, n_tags) with NaN for the tags to infer; known tags come back as given.
-        """
-        return self.infer(X, y).y
-
-    def infer(self, X: Any, y: Any = None) -> Inference:
-        """Marginals of tags ``y`` and hidden units ``h``, with ``diagnostics`` for each clip.
-
-        The diagnostics say which method found a clip's marginals in the end, how far they are from
-        converged, and whether that is within ``tolerance``. ``y`` as for :meth:`complete`.
-        """
-        features = self._features(X)
-        known = np.full((len(features), len(self.tags_)), np.nan, np.float32)
-        if y is not None:
-            known = read_more_targets(y, self._targets()).Y
-            check_consistent_length(features, known)
-        return self._infer(self._params, features, known, self._options(self._params))
-
-    def _probabilities(self, X: NDArray[np.float32]) -> NDArray[np.float32]:
-        unknown = np.full((len(X), len(self.tags_)), np.nan, np.float32)
-        return self._infer(self._params, X, unknown, self._options(self._params)).y
-
-    def _validation_scores(self, params: Params, X: NDArray[np.float32]) -> NDArray[np.float32]:
-        unknown = np.full((len(X), len(self.tags_)), np.nan, np.float32)
-        options = self._options(params)._replace(retry=False, tolerance=max(self.tolerance, 1e-2))
-        return self._infer(params, X, unknown, options).y
-
-    def _check_inference(self, params: Params) -> None:
-        self._options(params)
-
-    def _options(self, params: Params) -> Options:
-        n_hidden, n_tags = params.U.shape
-        if self.inference == "exact" and min(n_hidden, n_tags) > MAX_UNITS:
-            raise DataError(
-                f"inference='exact' enumerates 2^min(n_hidden, n_tags) states and takes at most "
-                f"{MAX_UNITS} units on the smaller side. Got {n_hidden} hidden units and "
-                f"{n_tags} tags; use inference='lbp'."
-            )
-        return Options(
-            self.inference,
-            self.inference_steps,
-            self.damping,
-            self.tolerance,
-            threads=effective_n_jobs(self.n_jobs),
-        )
-
-    def _infer(
-        self, params: Params, X: NDArray[np.float32], Y: NDArray[np.float32], options: Options
-    ) -> Inference:
-        return infer(params, X, np.zeros((len(X), 0), np.int32), Y, options)
-
-    def _start(self, rng: np.random.Generator, clips: Clips) -> Params:
-        """Small random weights, and d at the tags' log-odds: at first p(y) is the base rate."""
-        n, n_tags = self.n_hidden, clips.Y.shape[1]
-        # nothing is learnt of a feature that is constant: its later values must not matter
-        varies = np.ptp(clips.X, axis=0) > 0
-        arrays = (
-            rng.normal(0, 0.01, (n, n_tags)),
-            rng.normal(0, 1, (n, clips.X.shape[1])) * varies,
-            np.zeros((0, n_tags)),
-            np.zeros(n),
-            base_log_odds(clips.Y),
-        )
-        return Params(*(jnp.asarray(array, jnp.float32) for array in arrays))
+    def _start(self, rng: np.random.Generator, clips: Clips) -> Tree:
+        params = self._random_params(rng, clips)
+        if not self.generative_weight:
+            return params
+        return JointParams(**params._asdict(), b=jnp.zeros(clips.X.shape[1]))
 
     def _objective(self) -> Gradient:
+        if not self.generative_weight:
+            return self._discriminative()
+        joint = JointContrastiveDivergence(1, self._input_variance())
+        return Hybrid(float(self.generative_weight), self._discriminative(), joint)
+
+    def _discriminative(self) -> Gradient:
         steps = self.training_steps
         if self.training == "cd":
             return ContrastiveDivergence(steps or 1)
@@ -236,6 +171,3 @@ class DiscriminativeRBM(Tagger):
         if self.training == "lbp":
             return BeliefPropagation(steps or 10, float(self.damping))
         return PseudoLikelihood()
-
-    def _penalised(self) -> tuple[str, ...]:
-        return ("U", "W")

@@ -227,6 +227,11 @@ class Tagger(ProbabilisticTagClassifier):
         n_features, n_tags = len(self._scaling.mean), len(self.tags_)
         one = Clips(np.zeros((1, n_features), np.float32), np.zeros((1, n_tags), np.float32))
         wanted = self._start(np.random.default_rng(0), one)
+        if params._fields != wanted._fields:
+            raise DataError(
+                f"The model has the parameters {', '.join(params._fields)}, but its settings ask for "
+                f"{', '.join(wanted._fields)}. Fit a new model, or set them back."
+            )
         for name, array, other in zip(params._fields, params, wanted, strict=True):
             if array.shape != other.shape:
                 raise DataError(

@@ -1,0 +1,183 @@
+"""The generative RBM over features and tags, or over tags alone."""
+
+from typing import Any, Literal
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from harmonium.errors import DataError
+from harmonium.estimators.rbm_tagger import RBMTagger
+from harmonium.estimators.tagger import Clips
+from harmonium.estimators.targets import Targets, read_more_targets, read_targets
+from harmonium.rbm.compilation import compiled
+from harmonium.rbm.generative import JointContrastiveDivergence, JointParams, joint_sweep
+from harmonium.rbm.gradients import Gradient
+from harmonium.rbm.model import condition
+from harmonium.rbm.pseudolikelihood import conditional_logits, log_probability
+
+
+class GenerativeRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RBMTagger):
+    """A joint model p(y, x) of features and tags: Gaussian inputs x, binary tags y.
+
+    Trained on log p(y, x) by contrastive divergence whose chain samples both; p(y | x) is inferred
+    as in :class:`DiscriminativeRBM`. With ``X=None`` it is a plain RBM over tag vectors. As a
+    transformer it gives p(h_k = 1 | x), the hidden representation.
+
+    Parameters and attributes are those of :class:`DiscriminativeRBM`. ``training_steps`` is the K
+    of CD-K; None means 1. Of tags alone, training runs for ``max_epochs``.
+    """
+
+    _param_type = JointParams
+
+    def __init__(
+        self,
+        n_hidden: int = 200,
+        *,
+        training_steps: int | None = None,
+        inference: Literal["lbp", "mean_field", "gibbs", "exact"] = "lbp",
+        inference_steps: int = 20,
+        damping: float = 0.5,
+        tolerance: float = 1e-3,
+        learning_rate: float = 0.01,
+        schedule: Literal["constant", "inverse", "cosine"] = "constant",
+        optimizer: Literal["adam", "sgd"] = "adam",
+        momentum: float = 0.9,
+        batch_size: int = 20,
+        max_epochs: int = 200,
+        patience: int = 20,
+        averaging: float = 5.0,
+        validation_fraction: float = 0.1,
+        l1: float = 0.0,
+        l2: float = 0.0,
+        scale_features: bool = True,
+        warm_start: bool = False,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_hidden = n_hidden
+        self.training_steps = training_steps
+        self.inference = inference
+        self.inference_steps = inference_steps
+        self.damping = damping
+        self.tolerance = tolerance
+        self.learning_rate = learning_rate
+        self.schedule = schedule
+        self.optimizer = optimizer
+        self.momentum = momentum
+        self.batch_size = batch_size
+        self.max_epochs = max_epochs
+        self.patience = patience
+        self.averaging = averaging
+        self.validation_fraction = validation_fraction
+        self.l1 = l1
+        self.l2 = l2
+        self.scale_features = scale_features
+        self.warm_start = warm_start
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def transform(self, X: Any) -> NDArray[np.float32]:
+        """p(h_k = 1 | x), shape (n_clips, n_hidden)."""
+        return self.infer(X).h
+
+    def sample(
+        self, n_samples: int = 1, *, steps: int = 1000, random_state: Any = None
+    ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        """(X, y) drawn from p(y, x) by independent Gibbs chains of ``steps`` sweeps each.
+
+        X is (n_samples, n_features), in the units of the features; y is (n_samples, n_tags).
+        """
+        check_is_fitted(self)
+        if n_samples < 1 or steps < 1:
+            raise DataError(
+                f"n_samples and steps must be at least 1. Got {n_samples} and {steps} instead."
+            )
+        seed = check_random_state(random_state).randint(2**31 - 1)
+        variance = self._input_variance()
+        x, y = _chains(jax.random.key(seed), self._params, n_samples, steps, variance)
+        X = np.asarray(x, np.float64) * self._scaling.scale + self._scaling.mean
+        return X, np.asarray(y).astype(np.int64)
+
+    def score_samples(self, X: Any, y: Any) -> NDArray[np.float64]:
+        """log pseudo-likelihood Σ_j log p(y_j | y_\\j, x) of each clip, (n_clips,); y all known."""
+        X = self._features(_like(X, y))
+        Y = read_more_targets(y, self._targets()).Y
+        if np.isnan(Y).any():
+            raise DataError("score_samples needs every label known; complete(X, y) fills them in.")
+        logits = _logits(self._conditional(self._params), X, Y)
+        return np.asarray(log_probability(logits, jnp.asarray(Y)), np.float64).sum(axis=1)
+
+    def score(self, X: Any, y: Any) -> float:
+        """Mean AUC over tags; of a model of tags alone, the mean log pseudo-likelihood per clip."""
+        if X is None:
+            return float(self.score_samples(None, y).mean())
+        return super().score(X, y)
+
+    def infer(self, X: Any, y: Any = None) -> Any:
+        """As :meth:`DiscriminativeRBM.infer`; ``X=None`` for a model of tags alone."""
+        return super().infer(_like(X, y), y)
+
+    def _read(
+        self, X: Any, y: Any, *, like: Targets | None, classes: Any = None, name: str = "y"
+    ) -> tuple[NDArray[np.floating], Targets]:
+        if X is not None or y is None:
+            return super()._read(X, y, like=like, classes=classes, name=name)
+        targets = read_targets(y) if like is None else read_more_targets(y, like, name=name)
+        self.n_features_in_ = 0
+        return _like(None, targets.Y), targets
+
+    def _features(self, X: Any) -> NDArray[np.float32]:
+        check_is_fitted(self)
+        if self.n_features_in_ == 0 and np.shape(X)[1:] == (0,):
+            return np.asarray(X, np.float32)
+        return super()._features(X)
+
+    def _hold_out(self, rng: Any, X: Any, targets: Any, valid: Any) -> tuple[Clips, Clips | None]:
+        if X.shape[1] == 0:  # every clip has the same p(y): there is no ranking to stop on
+            return Clips(X.astype(np.float32), targets.Y), None
+        return super()._hold_out(rng, X, targets, valid)
+
+    def _input_variance(self) -> float:
+        return super()._input_variance() if self.n_features_in_ else 1.0
+
+    def _start(self, rng: np.random.Generator, clips: Clips) -> JointParams:
+        params = self._random_params(rng, clips)
+        return JointParams(**params._asdict(), b=jnp.zeros(clips.X.shape[1]))
+
+    def _objective(self) -> Gradient:
+        return JointContrastiveDivergence(self.training_steps or 1, self._input_variance())
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.n_hidden
+
+
+def _like(X: Any, y: Any) -> Any:
+    """X, or no features for as many clips as y has."""
+    return np.zeros((len(y), 0)) if X is None and y is not None else X
+
+
+@compiled()
+def _logits(params: Any, X: Any, Y: Any) -> Any:
+    return conditional_logits(condition(params, X, jnp.zeros((X.shape[0], 0), jnp.int32)), Y)
+
+
+@compiled(static_argnames=("n_samples", "steps", "variance"))
+def _chains(key: Any, params: JointParams, n_samples: int, steps: int, variance: float) -> Any:
+    n, n_tags = params.U.shape
+    n_features = params.W.shape[1]
+
+    def sweep(i: Any, state: tuple[Any, Any]) -> tuple[Any, Any]:
+        noise = jax.random.uniform(jax.random.fold_in(key, i), (n_samples, n + n_tags + n_features))
+        x, y, _ = joint_sweep(params, *state, noise, variance)
+        return x, y
+
+    start = (jnp.zeros((n_samples, n_features)), jnp.zeros((n_samples, n_tags)))
+    return jax.lax.fori_loop(0, steps, sweep, start)

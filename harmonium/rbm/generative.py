@@ -1,0 +1,124 @@
+"""The generative RBM p(y, x) with Gaussian inputs x, and the hybrid of it with p(y | x).
+
+    E(y, x, h) = ‖x - b‖² / 2s - hᵀWx - hᵀUy - cᵀh - dᵀy        (s: the variance of each input)
+    p(x | h) = N(b + s Wᵀh, s I); p(y | x) is that of the discriminative RBM with the same weights
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from harmonium.rbm.gradients import FILL_SWEEPS, Batch, Gradient, log_probabilities
+from harmonium.rbm.model import Field, Params, condition, hidden_given_tags, tags_given_hidden
+from harmonium.rbm.sampling import fill_unknown
+
+
+class JointParams(NamedTuple):
+    """The parameters of the conditional RBM, and the mean b of the inputs."""
+
+    U: Array  # (n, C)
+    W: Array  # (n, D)
+    V: Array  # (0, C)
+    c: Array  # (n,)
+    d: Array  # (C,)
+    b: Array  # (D,)
+
+    def conditional(self) -> Params:
+        """The parameters of p(y | x)."""
+        return Params(*self[:5])
+
+
+def joint_free_energy(params: JointParams, x: Array, y: Array, variance: float) -> Array:
+    """F(y, x) = ‖x - b‖² / 2s - dᵀy - Σ_k softplus(c_k + W_k x + U_k y), shape (B,)."""
+    inputs = jnp.sum((x - params.b[None, :]) ** 2, axis=1) / (2 * variance)
+    hidden = jax.nn.softplus(params.c[None, :] + x @ params.W.T + y @ params.U.T)
+    return inputs - y @ params.d - jnp.sum(hidden, axis=1)
+
+
+def joint_sweep(
+    params: JointParams, x: Array, y: Array, noise: Array, variance: float
+) -> tuple[Array, Array, Array]:
+    """h ~ p(h | y, x), y ~ p(y | h), x ~ N(b + s Wᵀh, s I); gives (x, y, h).
+
+    ``noise`` is uniform on [0, 1), (B, n + C + D).
+    """
+    n, n_tags = params.U.shape
+    field = _field(params, x)
+    h = (noise[:, :n] < hidden_given_tags(field, y)).astype(x.dtype)
+    y = (noise[:, n : n + n_tags] < tags_given_hidden(field, h)).astype(x.dtype)
+    # the inverse of the normal distribution; the uniform numbers can be 0, where it is infinite
+    normal = jax.scipy.special.ndtri(jnp.maximum(noise[:, n + n_tags :], 2.0**-24))
+    x = params.b[None, :] + variance * (h @ params.W) + variance**0.5 * normal
+    return x, y, h
+
+
+@dataclass(frozen=True)
+class JointContrastiveDivergence:
+    """CD-K on -log p(y, x): the chain samples tags and inputs."""
+
+    steps: int = 1
+    variance: float = 1.0
+
+    def noise(self, params: JointParams, unknown: bool) -> tuple[int, int]:
+        """K sweeps for the chain, and some more to draw the unknown tags."""
+        return self.steps + FILL_SWEEPS * unknown, sum(params.U.shape) + params.W.shape[1]
+
+    def __call__(
+        self, params: JointParams, batch: Batch, noise: Array
+    ) -> tuple[JointParams, Array]:
+        """∂F/∂θ at (y⁰, x⁰) less ∂F/∂θ at (y^K, x^K), the ends of the chain held constant."""
+        field = _field(params, batch.u)
+        start = batch.y
+        if len(noise) > self.steps:
+            start = fill_unknown(field, batch.y, noise[self.steps :, :, : sum(params.U.shape)])
+        x, y, h = joint_sweep(params, batch.u, start, noise[0], self.variance)
+        proxy = log_probabilities(field.d + h @ field.U, batch)
+        for k in range(1, self.steps):
+            x, y, _ = joint_sweep(params, x, y, noise[k], self.variance)
+        share = (batch.w / jnp.sum(batch.w))[:, None]
+        h0, h1 = hidden_given_tags(field, start), hidden_given_tags(_field(params, x), y)
+        w0, w1 = share * h0, share * h1
+        gradient = JointParams(
+            w1.T @ y - w0.T @ start,
+            w1.T @ x - w0.T @ batch.u,
+            jnp.zeros_like(params.V),
+            jnp.sum(w1 - w0, axis=0),
+            jnp.sum(share * (y - start), axis=0),
+            jnp.sum(share * (x - batch.u), axis=0) / self.variance,
+        )
+        return gradient, proxy
+
+
+@dataclass(frozen=True)
+class Hybrid:
+    """The gradient of -(α log p(y, x) + log p(y | x))."""
+
+    weight: float  # α
+    discriminative: Gradient
+    generative: JointContrastiveDivergence
+
+    def noise(self, params: JointParams, unknown: bool) -> tuple[int, int]:
+        """The sweeps of both, one after the other."""
+        joint, width = self.generative.noise(params, unknown)
+        return joint + self.discriminative.noise(params, unknown)[0], width
+
+    def __call__(
+        self, params: JointParams, batch: Batch, noise: Array
+    ) -> tuple[JointParams, Array]:
+        """α times the generative gradient plus the discriminative one; b has the first alone."""
+        unknown = len(noise) > self.generative.steps + self.discriminative.noise(params, False)[0]
+        own, _ = self.discriminative.noise(params, unknown)
+        units = sum(params.U.shape)
+        first, proxy = self.discriminative(
+            params.conditional(), batch, noise[len(noise) - own :, :, :units]
+        )
+        second, _ = self.generative(params, batch, noise[: len(noise) - own])
+        with_b = JointParams(**first._asdict(), b=jnp.zeros_like(params.b))
+        return jax.tree.map(lambda d, g: d + self.weight * g, with_b, second), proxy
+
+
+def _field(params: JointParams, x: Array) -> Field:
+    return condition(params.conditional(), x, jnp.zeros((x.shape[0], 0), jnp.int32))
