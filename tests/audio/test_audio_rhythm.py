@@ -127,6 +127,13 @@ def test_a_later_start_leaves_a_steady_rhythm_where_it_was():
     assert np.linalg.norm(half_a_beat_later - at_0) < np.linalg.norm(at_0) / 20
 
 
+def test_a_gain_of_each_broad_band_leaves_the_rhythm():
+    mel = mel_of(music(10))
+    gains = np.array([0.1, 2, 0.5, 7], np.float32)[band_of_mel(PARAMETERS)]
+    before, after = (rhythm_features(m, PARAMETERS) for m in (mel, mel * gains))
+    np.testing.assert_allclose(after, before, atol=1e-6 * np.abs(before).max())
+
+
 def test_a_band_without_sound_does_not_swing():
     spectra = spectra_of(clicks(120, hz=100))
     assert FREQUENCIES[spectra[0].argmax()] == pytest.approx(2, abs=SPACING)

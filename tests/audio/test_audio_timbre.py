@@ -60,3 +60,10 @@ def test_the_order_of_the_frames_does_not_matter(mel):
     np.testing.assert_allclose(
         timbre_features(shuffled, PARAMETERS), timbre_features(mel, PARAMETERS), rtol=1e-5
     )
+
+
+def test_a_gain_of_each_mel_band_leaves_the_covariance(mel):
+    gains = np.random.default_rng(0).uniform(0.1, 10, 40).astype(np.float32)
+    before, after = (timbre_features(m, PARAMETERS) for m in (mel, mel * gains))
+    np.testing.assert_allclose(after[18:], before[18:], atol=1e-5 * np.abs(before[18:]).max())
+    assert (np.abs(after[:18] - before[:18]) > 1e-3).all()
