@@ -41,9 +41,10 @@ def standardising(X: NDArray[np.floating]) -> Scaling:
     peak = np.abs(X).max(axis=0)
     peak[peak == 0] = 1.0
     deviation = (X / peak).std(axis=0)  # the squares of X itself could over- or underflow
-    # what is constant but for rounding carries nothing, and must not be blown up
-    deviation[deviation <= 1e-9] = 1.0
-    return Scaling(X.mean(axis=0), peak * deviation * np.sqrt(X.shape[1]))
+    # what is constant but for rounding carries nothing, must not be blown up, and becomes 0
+    constant = deviation <= 1e-9
+    mean = np.where(constant, X[0], X.mean(axis=0))
+    return Scaling(mean, peak * np.where(constant, 1.0, deviation) * np.sqrt(X.shape[1]))
 
 
 def unscaled(n_features: int) -> Scaling:
