@@ -4,6 +4,7 @@ The tests share these sizes, so that few programs are compiled: 300 clips to tra
 judge by, 6 features, 4 tags, 8 hidden units.
 """
 
+from copy import deepcopy
 from itertools import product
 from typing import Any, NamedTuple
 
@@ -78,3 +79,8 @@ def quick(**changes: Any) -> DiscriminativeRBM:
         "random_state": 0,
     }
     return DiscriminativeRBM(**{**settings, **changes})
+
+
+def altered(model: DiscriminativeRBM, **changes: Any) -> DiscriminativeRBM:
+    """A copy of a fitted model with other settings, say of its inference."""
+    return deepcopy(model).set_params(**changes)

@@ -1,7 +1,6 @@
 """What a scikit-learn user does with any classifier: clone, search, cross-validate, pickle."""
 
 import pickle
-from copy import deepcopy
 
 import joblib
 import numpy as np
@@ -10,7 +9,7 @@ from sklearn.base import clone, is_classifier
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_predict, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from tagging_data import quick
+from tagging_data import altered, quick
 
 from harmonium import DiscriminativeRBM
 from harmonium.evaluation import GroupedTagKFold, auc_per_tag
@@ -113,7 +112,7 @@ def test_threads_give_the_same_probabilities(fitted, held_out):
     X = np.tile(held_out.X, (6, 1))  # several chunks, so that there is something to share
     alone = fitted.predict_proba(X)
     for n_jobs in (2, -1):
-        together = deepcopy(fitted).set_params(n_jobs=n_jobs)
+        together = altered(fitted, n_jobs=n_jobs)
         np.testing.assert_array_equal(together.predict_proba(X), alone)
 
 

@@ -1,0 +1,152 @@
+"""Every way to train and to infer, completion, and unknown labels, on data of known models."""
+
+import numpy as np
+import pytest
+from scipy.special import expit
+from tagging_data import N_TAGS, altered, draw, easy_model, quick, tag_distribution
+
+from harmonium.evaluation import auc_per_tag
+
+TRAINING = ["cd", "mean_field", "lbp", "pl"]
+INFERENCE = ["lbp", "mean_field", "gibbs", "exact"]
+
+
+@pytest.fixture(scope="module")
+def by_training(train, held_out):
+    """A model for each way to train."""
+    return {
+        way: quick(training=way, max_epochs=30).fit(*train, eval_set=held_out) for way in TRAINING
+    }
+
+
+@pytest.fixture(scope="module")
+def paired(paired_train, paired_test):
+    """A model of tags that go in pairs; inference="exact"."""
+    model = quick(training="pl", max_epochs=30).fit(*paired_train, eval_set=paired_test)
+    return model.set_params(inference="exact")
+
+
+@pytest.mark.parametrize("inference", INFERENCE)
+@pytest.mark.parametrize("training", TRAINING)
+def test_every_way_to_train_with_every_way_to_infer(by_training, training, inference):
+    new = draw(easy_model(), 200, seed=3)
+    model = altered(by_training[training], inference=inference)
+    P = model.predict_proba(new.X)
+    assert P.dtype == np.float32
+    assert ((P >= 0) & (P <= 1)).all()
+    assert model.score(*new) > 0.9
+    # and the ways to train agree on the clips: they learnt the same model
+    reference = altered(by_training["pl"], inference="exact").predict_proba(new.X)
+    assert np.corrcoef(P.ravel(), reference.ravel())[0, 1] > 0.9
+
+
+@pytest.mark.parametrize("training", TRAINING)
+def test_more_training_steps_can_be_asked_for(train, held_out, training):
+    model = quick(training=training, training_steps=3).fit(*train, eval_set=held_out)
+    assert model.score(*held_out) > 0.85
+
+
+def test_exact_inference_is_the_enumeration_of_params(fitted, held_out):
+    model = altered(fitted, inference="exact")
+    inferred = model.infer(held_out.X)
+    P = model.predict_proba(held_out.X)
+    states, p = tag_distribution(fitted.params_, held_out.X)
+    np.testing.assert_allclose(P, p @ states, rtol=0, atol=2e-6)
+    U, W, _, c, _ = fitted.params_
+    hidden = expit((c + held_out.X @ W.T)[:, None, :] + (states @ U.T)[None])
+    expected = (p[:, :, None] * hidden).sum(axis=1)
+    np.testing.assert_allclose(inferred.h, expected, rtol=0, atol=2e-6)
+
+
+def test_exact_completion_is_the_enumeration_given_the_known_tags(paired, paired_test):
+    known = paired_test.Y.copy()
+    known[:, 0] = known[:, 3] = np.nan
+    states, p = tag_distribution(paired.params_, paired_test.X)
+    agrees = (states[None, :, 1:3] == known[:, None, 1:3]).all(axis=2)  # (N, 2^C)
+    p = p * agrees
+    expected = (p / p.sum(axis=1, keepdims=True)) @ states
+    np.testing.assert_allclose(paired.complete(paired_test.X, known), expected, rtol=0, atol=2e-6)
+
+
+@pytest.mark.parametrize("inference", INFERENCE)
+def test_completion_gives_known_tags_back_and_knows_more_of_the_others(
+    paired, paired_test, inference
+):
+    model = altered(paired, inference=inference)
+    X, Y = paired_test
+    known = Y.copy()
+    known[:, ::2] = np.nan
+    completed = model.complete(X, known)
+    np.testing.assert_array_equal(completed[:, 1::2], Y[:, 1::2])
+    without, with_tags = (
+        auc_per_tag(Y[:, ::2], P[:, ::2]).mean for P in (model.predict_proba(X), completed)
+    )
+    assert with_tags > without + 0.1
+
+
+@pytest.mark.parametrize("inference", INFERENCE)
+def test_completion_of_nothing_known_is_prediction(paired, paired_test, inference):
+    model = altered(paired, inference=inference)
+    nothing = np.full_like(paired_test.Y, np.nan)
+    np.testing.assert_array_equal(
+        model.complete(paired_test.X, nothing), model.predict_proba(paired_test.X)
+    )
+    np.testing.assert_array_equal(model.infer(paired_test.X).y, model.predict_proba(paired_test.X))
+
+
+@pytest.mark.parametrize("inference", INFERENCE)
+def test_with_all_tags_known_the_hidden_units_follow_from_raw_features(paired, train, inference):
+    """params_ undoes the scaling: σ(c + Wx + Uy) with x as given, whatever its units."""
+    units, offsets = np.array([1e6, 1e-6, 1, 1, 30, 0.1]), np.array([0, 0, 1e4, -1e4, 5, 1])
+    X = train.X * units + offsets
+    model = quick(max_epochs=3, inference=inference).fit(X, train.Y)
+    inferred = model.infer(X, train.Y)
+    U, W, _, c, _ = model.params_
+    expected = expit(c + X @ W.T + train.Y @ U.T)
+    np.testing.assert_allclose(inferred.h, expected, rtol=0, atol=5e-6)
+    np.testing.assert_array_equal(inferred.y, train.Y)
+
+
+def test_diagnostics_say_how_each_clip_was_inferred(fitted, held_out):
+    for inference in INFERENCE:
+        model = altered(fitted, inference=inference)
+        method, residual, converged = model.infer(held_out.X).diagnostics
+        assert method.shape == residual.shape == converged.shape == (200,)
+        np.testing.assert_array_equal(converged, residual <= np.float32(model.tolerance))
+        if inference == "exact":
+            assert converged.all()
+            assert (residual == 0).all()
+        if inference != "lbp":
+            assert set(method) == {inference}
+
+
+def test_belief_propagation_that_is_given_no_time_is_tried_again(fitted, held_out):
+    short = altered(fitted, inference="lbp", inference_steps=5).infer(held_out.X)
+    long = altered(fitted, inference="lbp", inference_steps=200).infer(held_out.X)
+    assert set(long.diagnostics.method) == {"lbp"}
+    assert set(short.diagnostics.method) == {"lbp, damping 0.75"}
+    assert short.diagnostics.converged.all()
+    np.testing.assert_allclose(short.y, long.y, atol=0.01)
+
+
+def test_gibbs_sampling_is_repeatable_and_comes_close_to_the_truth(paired, paired_test):
+    X = paired_test.X
+    exact = paired.predict_proba(X)
+    model = altered(paired, inference="gibbs", inference_steps=400)
+    P, again = model.predict_proba(X), model.predict_proba(X)
+    np.testing.assert_array_equal(P, again)
+    assert np.abs(P - exact).mean() < 0.05
+
+
+def test_unknown_labels_are_not_absent_labels(train, held_out):
+    """Labels go missing the more, the larger feature 0 is, which speaks for tag 0."""
+    rng = np.random.default_rng(0)
+    unknown = rng.random((300, N_TAGS)) < expit(4 * train.X[:, :1])
+    assert 0.4 < unknown.mean() < 0.6
+    Y = np.where(unknown, np.nan, train.Y)
+    for training in TRAINING:
+        left_out, as_zeros = (
+            quick(training=training, max_epochs=30).fit(train.X, labels, eval_set=held_out)
+            for labels in (Y, np.nan_to_num(Y))
+        )
+        assert left_out.score(*held_out) > as_zeros.score(*held_out) + 0.1

@@ -1,0 +1,97 @@
+"""Features in any units: predictions do not depend on them."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tagging_data import N_FEATURES, quick
+
+from harmonium.errors import DataError
+from harmonium.estimators.scaling import Scaling, standardising, unscaled
+
+UNITS = {
+    "huge": (1e6, 0),
+    "tiny": (1e-6, 0),
+    "shifted": (1, 1e4),
+    "each its own": (10.0 ** np.arange(-3, 3), 7.0),
+    "beyond squares": (1e200, 0),
+    "below squares": (1e-200, 0),
+}
+
+
+@pytest.mark.parametrize("units", UNITS)
+def test_predictions_do_not_depend_on_the_units(train, held_out, units):
+    scale, offset = UNITS[units]
+    # pseudo-likelihood: no sampling, so that rounding stays small all through training
+    one = quick(training="pl").fit(*train, eval_set=held_out)
+    other = quick(training="pl").fit(
+        train.X * scale + offset, train.Y, eval_set=(held_out.X * scale + offset, held_out.Y)
+    )
+    np.testing.assert_allclose(
+        other.predict_proba(held_out.X * scale + offset),
+        one.predict_proba(held_out.X),
+        rtol=0,
+        atol=1e-3,
+    )
+
+
+def test_params_carry_the_units(train):
+    one, other = (
+        quick(training="pl", max_epochs=3).fit(X, train.Y) for X in (train.X, 8 * train.X)
+    )
+    np.testing.assert_allclose(8 * other.params_.W, one.params_.W, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(other.params_.c, one.params_.c, rtol=1e-4, atol=1e-5)
+
+
+def test_without_scaling_params_are_those_that_were_trained(train):
+    model = quick(max_epochs=3, scale_features=False).fit(*train)
+    np.testing.assert_array_equal(model.params_.W, model._params.W)
+    np.testing.assert_array_equal(model.params_.c, model._params.c)
+
+
+def test_constant_features_change_nothing(train, held_out):
+    X = train.X.copy()
+    X[:, 2], X[:, 3] = 0.1, 0.0
+    model = quick().fit(X, train.Y)
+    assert np.isfinite(model.predict_proba(X)).all()
+    new = np.concatenate([held_out.X[:, :2], X[:200, 2:4], held_out.X[:, 4:]], axis=1)
+    expected = model.predict_proba(new)
+    new[:, 2:4] = 1e6  # of which nothing could be learnt
+    np.testing.assert_allclose(model.predict_proba(new), expected, atol=1e-5)
+
+
+def test_features_too_large_to_compute_with_are_refused(train, fitted):
+    X = train.X.copy()
+    X[7, 3] = 1e200
+    with pytest.raises(DataError, match=r"X\[7, 3\] is 1e\+200, too far from the training data"):
+        fitted.predict_proba(X)
+    with pytest.raises(DataError, match=r"X\[7, 3\] is 1e\+200.*scale them"):
+        quick(scale_features=False).fit(X, train.Y)
+
+
+@given(
+    seed=st.integers(0, 1000),
+    n=st.integers(2, 30),
+    d=st.integers(1, 8),
+    magnitude=st.sampled_from([1e-200, 1e-6, 1.0, 1e6, 1e200]),
+)
+@settings(deadline=None, max_examples=50)
+def test_standardising_gives_zero_mean_and_a_norm_of_one(seed, n, d, magnitude):
+    X = np.random.default_rng(seed).normal(size=(n, d)) * magnitude
+    scaled = standardising(X)(X).astype(np.float64)
+    np.testing.assert_allclose(scaled.mean(axis=0), 0, atol=1e-6)
+    np.testing.assert_allclose(scaled.std(axis=0), 1 / np.sqrt(d), rtol=1e-5)
+    np.testing.assert_allclose((scaled**2).sum(axis=1).mean(), 1, rtol=1e-5)
+
+
+@pytest.mark.parametrize("value", [0.0, 0.1, -3e5, 1e200, 1e-200])
+def test_what_is_constant_but_for_rounding_is_not_blown_up(value):
+    X = np.full((101, 2), value)
+    assert np.abs(standardising(X)(X)).max() <= 1e-9
+
+
+def test_unscaled_is_the_identity():
+    scaling = unscaled(N_FEATURES)
+    assert isinstance(scaling, Scaling)
+    X = np.arange(2.0 * N_FEATURES).reshape(2, -1)
+    np.testing.assert_array_equal(scaling(X), X)
