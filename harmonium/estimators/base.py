@@ -14,6 +14,7 @@ from harmonium.errors import DataError
 from harmonium.estimators.scaling import standardising, unscaled
 from harmonium.estimators.storing import Storable
 from harmonium.estimators.targets import Targets, classes_of, read_more_targets, read_targets
+from harmonium.estimators.thresholds import best_thresholds
 from harmonium.evaluation import auc_per_tag
 
 POSITIVE = Interval(Real, 0, None, closed="neither")
@@ -111,6 +112,12 @@ class ProbabilisticTagClassifier(TagClassifier):
 
     def _scores(self, X: NDArray[np.float32]) -> NDArray[np.float32]:
         return self._probabilities(X)
+
+    def _set_thresholds(self, X: NDArray[np.floating], targets: Targets) -> None:
+        """The best by F1 on these clips; 0.5 for a model of one-dimensional labels."""
+        self.thresholds_ = np.full(len(self.tags_), 0.5)
+        if not self._one_column:
+            self.thresholds_ = best_thresholds(targets.Y, self._probabilities(self._scaling(X)))
 
     def predict_proba(self, X: Any) -> NDArray[np.float32]:
         """p(y_j = 1 | x), shape (n_clips, n_tags).

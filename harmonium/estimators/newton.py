@@ -1,0 +1,207 @@
+"""Logistic regression of many tags at once, to convergence, by Newton's method.
+
+For every tag j on its own the minimum of
+
+    (1/N) Σ_{i known} [log(1 + e^{o_ij}) - y_ij o_ij] + (λ/2) |w_j|²,      o_ij = d_j + w_j x_i
+
+is found. The tags share the features, so that each step is a few products of the feature matrix
+with a matrix of one column per tag. Newton's equations are solved by conjugate gradients along the
+principal axes of the features: there the Hessian Xᵀ diag(s) X + λ of every tag is nearly diagonal,
+and a few steps are enough.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import eigh, qr
+from scipy.special import expit
+
+Matrix = NDArray[np.float64]
+
+MAX_NEWTON, MAX_CG, MAX_HALVINGS = 100, 200, 40
+ACCURACY = 0.1  # of the solution of Newton's equations: the error falls so much with each step
+BLOCK = 2**22  # entries of a (clips, tags) array that are solved at a time: 32 MiB
+TINY = 1e-300
+
+
+class Solution(NamedTuple):
+    """Weights of the C regressions on D features and M further columns."""
+
+    W: Matrix  # (C, D)
+    V: Matrix  # (C, M)
+    d: Matrix  # (C,)
+    converged: NDArray[np.bool_]  # (C,)
+
+
+class Axes(NamedTuple):
+    """Features by their principal axes: X - mean = Z Bᵀ."""
+
+    Z: Matrix  # (N, R), R = min(N, D)
+    B: Matrix  # (D, R), orthonormal columns
+    mean: Matrix  # (D,)
+    variance: Matrix  # (R,)
+
+
+class _Problem(NamedTuple):
+    G: Matrix  # (N, P): coordinates, further columns, ones
+    y: Matrix  # (N, C), 0 where unknown
+    weight: Matrix  # (N, C): 1 / N where known, else 0
+    penalty: Matrix  # (P, 1)
+    variance: Matrix  # (P, 1), of the columns of G
+    allowed: Matrix  # (P, C): 1 where a regression may use a column, else 0
+
+    def take(self, tags: NDArray[np.intp]) -> "_Problem":
+        return self._replace(
+            y=self.y[:, tags], weight=self.weight[:, tags], allowed=self.allowed[:, tags]
+        )
+
+
+def logistic_regressions(
+    X: Matrix,
+    Y: Matrix,
+    l2: float,
+    *,
+    more: Matrix | None = None,
+    allowed: NDArray[np.bool_] | None = None,
+    tolerance: float = 1e-5,
+) -> Solution:
+    """The regressions of the columns of Y (N, C), ternary, on X (N, D); each has both labels.
+
+    ``more`` is (N, M), further columns; regression j uses those with ``allowed[j]``, (C, M), and
+    their weights have the same penalty. A regression is done when a step changes its weights by
+    less than ``tolerance`` of their length.
+    """
+    axes = principal_axes(X)
+    more = np.zeros((len(X), 0)) if more is None else more
+    allowed = np.ones((Y.shape[1], more.shape[1]), bool) if allowed is None else allowed
+    width = max(1, BLOCK // len(X))
+    parts = []
+    for start in range(0, Y.shape[1], width):
+        tags = slice(start, start + width)
+        parts.append(_minimise(_problem(axes, Y[:, tags], l2, more, allowed[tags]), tolerance))
+    theta = np.hstack([part for part, _ in parts])
+    n_axes = len(axes.variance)
+    W = (axes.B @ theta[:n_axes]).T
+    return Solution(
+        W, theta[n_axes:-1].T, theta[-1] - W @ axes.mean, np.hstack([done for _, done in parts])
+    )
+
+
+def principal_axes(X: Matrix) -> Axes:
+    """Rotate X so that its columns are uncorrelated; where D > N, drop what no clip varies in.
+
+    A minimum has no weight in a direction in which no clip differs from the mean, and |w|² is the
+    same in any orthonormal basis.
+    """
+    mean = X.mean(axis=0)
+    Z, B = X - mean, None
+    if len(X) < X.shape[1]:
+        B, R = qr(Z.T, mode="economic")
+        Z = R.T
+    variance, rotation = eigh(Z.T @ Z / len(X))
+    return Axes(
+        Z @ rotation, rotation if B is None else B @ rotation, mean, np.maximum(variance, 0)
+    )
+
+
+def _problem(
+    axes: Axes, Y: Matrix, l2: float, more: Matrix, allowed: NDArray[np.bool_]
+) -> _Problem:
+    n, n_tags = Y.shape
+    n_axes = len(axes.variance)
+    known = ~np.isnan(Y)
+    every = np.ones((n_axes, n_tags))
+    return _Problem(
+        G=np.hstack([axes.Z, more, np.ones((n, 1))]),
+        y=np.where(known, Y, 0.0),
+        weight=known / n,
+        penalty=np.append(np.full(n_axes + more.shape[1], float(l2)), 0.0)[:, None],
+        variance=np.concatenate([axes.variance, more.var(axis=0), [1.0]])[:, None],
+        allowed=np.vstack([every, allowed.T, np.ones((1, n_tags))]),
+    )
+
+
+def _minimise(problem: _Problem, tolerance: float) -> tuple[Matrix, NDArray[np.bool_]]:
+    """The weights (P, C) of all regressions, and which of them converged."""
+    theta = np.zeros_like(problem.allowed)
+    rate = (problem.weight * problem.y).sum(axis=0) / problem.weight.sum(axis=0)
+    theta[-1] = np.log(rate / (1 - rate))
+    open_ = np.arange(theta.shape[1])
+    for _ in range(MAX_NEWTON):
+        theta[:, open_], change = _newton_step(problem.take(open_), theta[:, open_])
+        open_ = open_[change > tolerance]
+        if not len(open_):
+            break
+    return theta, ~np.isin(np.arange(theta.shape[1]), open_)
+
+
+def _newton_step(problem: _Problem, theta: Matrix) -> tuple[Matrix, Matrix]:
+    """θ - t H⁻¹g for each regression, with the t of a line search; and the step's relative length.
+
+    The length counts as 0 where it changes no clip's log-odds, and as 1 where the line search had
+    to shorten it.
+    """
+    o = problem.G @ theta
+    p = expit(o)
+    gradient = problem.G.T @ (problem.weight * (p - problem.y)) + problem.penalty * theta
+    step, along = _solve(problem, problem.weight * p * (1 - p), gradient)
+    t = _line_search(problem, theta, step, o, along, (gradient * step).sum(axis=0))
+    new = theta + t * step
+    length = np.sqrt((step**2).sum(axis=0) / np.maximum((new**2).sum(axis=0), TINY))
+    length = np.where(t < 1, np.maximum(length, 1.0), length)
+    return new, np.where(np.abs(along).max(axis=0) < 1e-9, 0.0, length)
+
+
+def _solve(problem: _Problem, s: Matrix, gradient: Matrix) -> tuple[Matrix, Matrix]:
+    """Conjugate gradients for H δ = -g, H = Gᵀ diag(s) G + λ, for every regression; δ and Gδ.
+
+    The preconditioner is the diagonal that H has if s does not depend on the clip. Where a
+    regression may not use a column it is 0, and so stays δ.
+    """
+    inverse = problem.allowed / (s.sum(axis=0) * problem.variance + problem.penalty + TINY)
+    step, along = np.zeros_like(gradient), np.zeros_like(s)
+    residual = -gradient
+    z = inverse * residual
+    direction = z
+    size = (residual * z).sum(axis=0)
+    enough = ACCURACY**2 * size
+    for _ in range(MAX_CG):
+        G_direction = problem.G @ direction
+        H_direction = problem.G.T @ (s * G_direction) + problem.penalty * direction
+        curvature = np.maximum((direction * H_direction).sum(axis=0), TINY)
+        alpha = np.where(size > enough, size / curvature, 0.0)
+        step += alpha * direction
+        along += alpha * G_direction
+        residual -= alpha * H_direction
+        z = inverse * residual
+        old, size = size, (residual * z).sum(axis=0)
+        if (size <= enough).all():
+            break
+        direction = z + size / np.maximum(old, TINY) * direction
+    return step, along
+
+
+def _line_search(
+    problem: _Problem, theta: Matrix, step: Matrix, o: Matrix, along: Matrix, slope: Matrix
+) -> Matrix:
+    """The longest t of 1, 1/2, 1/4, ... that lowers the objective by enough, for each regression.
+
+    No product with G is needed, for the log-odds are o + t Gδ.
+    """
+
+    def objective(t: Matrix) -> Matrix:
+        odds, weights = o + t * along, theta + t * step
+        loss = np.logaddexp(0, odds) - problem.y * odds
+        penalty = problem.penalty * weights**2
+        return (problem.weight * loss).sum(axis=0) + 0.5 * penalty.sum(axis=0)
+
+    t = np.ones(theta.shape[1])
+    start = objective(np.zeros_like(t))
+    for _ in range(MAX_HALVINGS):
+        # what is lost in rounding must not shorten the last steps
+        short = objective(t) > start + 1e-4 * t * slope + 1e-12 * np.abs(start)
+        if not short.any():
+            break
+        t = np.where(short, t / 2, t)
+    return t
