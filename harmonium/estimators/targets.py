@@ -29,7 +29,7 @@ def read_targets(y: Any, *, classes: Any = None) -> Targets:
     if _is_column(y):
         classes = _two_classes(y if classes is None else classes)
         return Targets(_coded(y, classes, "y"), np.arange(1), classes)
-    Y, tags = ternary(y), _tag_names(y)
+    Y, tags = ternary(y), tag_names(y)
     tags = np.arange(Y.shape[1]) if tags is None else tags
     _refuse_unknown_tags(Y, tags)
     return Targets(Y, tags, None)
@@ -45,7 +45,7 @@ def read_more_targets(y: Any, like: Targets, *, name: str = "y") -> Targets:
             f"{name} must have one column for each of the model's {len(like.tags)} tags. "
             f"Got {Y.shape[1]} columns instead."
         )
-    _refuse_other_names(_tag_names(y), like.tags, name)
+    _refuse_other_names(tag_names(y), like.tags, name)
     return Targets(Y, like.tags, like.classes)
 
 
@@ -79,7 +79,7 @@ def _is_column(y: Any) -> bool:
     return not issparse(y) and np.asarray(y).ndim == 1
 
 
-def _tag_names(y: Any) -> NDArray[Any] | None:
+def tag_names(y: Any) -> NDArray[Any] | None:
     """The columns of a frame: numbers, or an object array of strings. None for other matrices."""
     if not hasattr(y, "columns"):
         return None
