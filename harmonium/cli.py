@@ -10,6 +10,7 @@ from rich.markup import escape
 
 from harmonium import __version__
 from harmonium.commands import data
+from harmonium.commands.demo import demo
 from harmonium.errors import HarmoniumError, HarmoniumWarning
 
 app = typer.Typer(
@@ -20,8 +21,8 @@ app = typer.Typer(
     help="Learns which tags people give to music, and tags the music nobody has tagged yet.",
 )
 app.add_typer(data.app, name="data")
+app.command()(demo)
 
-out = Console()
 err = Console(stderr=True)
 
 

@@ -229,8 +229,8 @@ class Tagger(ProbabilisticTagClassifier):
         wanted = self._start(np.random.default_rng(0), one)
         if params._fields != wanted._fields:
             raise DataError(
-                f"The model has the parameters {', '.join(params._fields)}, but its settings ask for "
-                f"{', '.join(wanted._fields)}. Fit a new model, or set them back."
+                f"The model's parameters are {', '.join(params._fields)}, but its settings ask "
+                f"for {', '.join(wanted._fields)}. Fit a new model, or set them back."
             )
         for name, array, other in zip(params._fields, params, wanted, strict=True):
             if array.shape != other.shape:
