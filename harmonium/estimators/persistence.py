@@ -55,7 +55,7 @@ def read_model(path: str | os.PathLike[str]) -> tuple[Arrays, dict[str, Any]]:
             arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except ModelFileError:
         raise
-    except (SafetensorError, OSError, TypeError, ValueError) as error:
+    except (SafetensorError, OSError, TypeError, ValueError, RecursionError) as error:
         raise ModelFileError(
             f"'{path}' is not a Harmonium model, or is damaged ({error}). "
             "Train and save the model again, or take a copy that is whole."
@@ -69,7 +69,7 @@ def _description(path: str | os.PathLike[str], text: str | None) -> dict[str, An
         raise ModelFileError(f"'{path}' is a safetensors file, but not a Harmonium model.")
     description = json.loads(text)
     version = description.get("format") if isinstance(description, dict) else None
-    if not isinstance(version, int):
+    if not isinstance(version, int) or version < 1:
         raise ModelFileError(
             f"'{path}' does not say which format of Harmonium models it has, or is damaged. "
             "Train and save the model again, or take a copy that is whole."

@@ -81,7 +81,7 @@ class Storable(BaseEstimator, ABC):
             model._validate_params()
             model._restore(arrays, about)
             model._check_shapes(model._params)
-        except (KeyError, TypeError, ValueError) as error:
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
             raise ModelFileError(
                 f"'{path}' does not hold a whole model ({type(error).__name__}: {error}). "
                 "Save the model again, or take a copy that is whole."

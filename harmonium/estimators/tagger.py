@@ -250,7 +250,10 @@ class Tagger(ProbabilisticTagClassifier):
 
     def _restore_more(self, arrays: Arrays, about: dict[str, Any]) -> None:
         self.history_ = {k: floats(arrays, f"history.{k}").tolist() for k in _HISTORY}
-        self.n_iter_, self.best_epoch_ = len(self.history_["seconds"]), int(about["best_epoch"])
+        self.n_iter_, self.best_epoch_ = len(self.history_["seconds"]), about["best_epoch"]
+        shapes = {arrays[f"history.{k}"].shape for k in _HISTORY}
+        if shapes != {(self.n_iter_,)} or self.best_epoch_ not in range(self.n_iter_ + 1):
+            raise ValueError("its history is not one of whole epochs")
 
 
 def base_log_odds(Y: NDArray[np.float32]) -> NDArray[np.float64]:
