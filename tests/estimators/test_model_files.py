@@ -1,0 +1,342 @@
+"""Saving and loading: what comes back, what is in the file, and every way it can be damaged."""
+
+import json
+from contextlib import suppress
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from safetensors import safe_open
+from safetensors.numpy import load_file, save_file
+from tagging_data import altered, quick
+
+from harmonium import DiscriminativeRBM, __version__
+from harmonium.errors import ModelFileError
+from harmonium.estimators import MLPTagger
+
+KEY = "harmonium"
+
+
+@pytest.fixture(scope="module")
+def named(train, held_out):
+    """A model with names of features and tags."""
+    X = pd.DataFrame(train.X, columns=list("abcdef"))
+    Y = pd.DataFrame(train.Y, columns=["rock", "jazz", "piano", "süß"])
+    return quick(max_epochs=3).fit(X, Y)
+
+
+@pytest.fixture(scope="module")
+def content(fitted, tmp_path_factory) -> bytes:
+    """A model file."""
+    path = tmp_path_factory.mktemp("models") / "model.safetensors"
+    fitted.save(path)
+    return path.read_bytes()
+
+
+@pytest.fixture
+def path(tmp_path, content) -> Path:
+    """Where a model lies."""
+    path = tmp_path / "model.safetensors"
+    path.write_bytes(content)
+    return path
+
+
+def parts(path: Path) -> tuple[dict[str, np.ndarray], dict]:
+    with safe_open(path, framework="numpy") as file:
+        return load_file(path), json.loads(file.metadata()[KEY])
+
+
+def rewrite(path: Path, arrays, about) -> None:
+    save_file(arrays, path, metadata={KEY: about if isinstance(about, str) else json.dumps(about)})
+
+
+# There and back. ------------------------------------------------------------------------------
+
+
+def test_everything_learnt_comes_back(named, train, tmp_path):
+    named.save(tmp_path / "model.safetensors")
+    again = DiscriminativeRBM.load(tmp_path / "model.safetensors")
+    X = pd.DataFrame(train.X, columns=list("abcdef"))
+    np.testing.assert_array_equal(again.predict_proba(X), named.predict_proba(X))
+    np.testing.assert_array_equal(again.predict(X), named.predict(X))
+    assert again.get_params() == named.get_params()
+    for name in ("tags_", "classes_", "thresholds_", "feature_names_in_"):
+        old, new = getattr(named, name), getattr(again, name)
+        assert old.dtype == new.dtype
+        np.testing.assert_array_equal(old, new)
+    for name in ("history_", "best_epoch_", "n_iter_", "n_features_in_"):
+        assert getattr(again, name) == getattr(named, name)
+    learnt = {name for name in vars(named) if name.endswith("_") or name.startswith("_")}
+    assert learnt <= set(vars(again))
+
+
+def test_a_loaded_model_checks_names_and_goes_on_training(named, train, tmp_path):
+    named.save(tmp_path / "model")
+    again = DiscriminativeRBM.load(tmp_path / "model")
+    X = pd.DataFrame(train.X, columns=list("abcdef"))
+    with pytest.raises(ValueError, match="feature names"):
+        again.predict(X[list("fedcba")])
+    assert again.partial_fit(X, train.Y).n_iter_ == named.n_iter_ + 1
+
+
+@pytest.mark.parametrize("dtype", [str, object, bool, np.int8, np.float64])
+def test_classes_come_back_as_they_were(train, tmp_path, dtype):
+    classes = np.array([0, 1]).astype(dtype)
+    y = classes[train.Y[:, 0].astype(int)]
+    y = (
+        np.array(["no" if value == classes[0] else "yes" for value in y], object)
+        if (dtype is object)
+        else y
+    )
+    model = quick(max_epochs=1).fit(train.X, y)
+    model.save(tmp_path / "model")
+    again = DiscriminativeRBM.load(tmp_path / "model")
+    assert again.classes_.dtype == model.classes_.dtype
+    np.testing.assert_array_equal(again.predict(train.X), model.predict(train.X))
+    np.testing.assert_array_equal(again.predict_proba(train.X), model.predict_proba(train.X))
+
+
+def test_settings_that_are_numbers_of_numpy_or_generators(train, tmp_path):
+    model = quick(
+        max_epochs=np.int64(1),
+        learning_rate=np.float32(0.5),
+        scale_features=np.True_,
+        random_state=np.random.RandomState(0),
+        validation_fraction=0,  # so that the history holds NaN
+    ).fit(*train)
+    model.save(tmp_path / "model")
+    again = DiscriminativeRBM.load(tmp_path / "model")
+    assert again.get_params() == {**model.get_params(), "random_state": None}
+    np.testing.assert_array_equal(again.history_["auc"], [np.nan])
+
+
+def test_the_file_is_plain_safetensors_with_json(fitted, path):
+    arrays, about = parts(path)
+    assert about["format"] == 1
+    assert about["version"] == __version__
+    assert about["class"] == "DiscriminativeRBM"
+    assert about["parameters"]["n_hidden"] == 8
+    np.testing.assert_array_equal(arrays["params.U"], fitted.params_.U)
+    assert all(array.dtype in (np.float32, np.float64) for array in arrays.values())
+    json.dumps(about, allow_nan=False)
+
+
+def test_a_loaded_model_does_not_depend_on_its_file(fitted, path, train):
+    again = DiscriminativeRBM.load(path)
+    path.write_bytes(b"\0" * path.stat().st_size)
+    np.testing.assert_array_equal(again.predict_proba(train.X), fitted.predict_proba(train.X))
+
+
+def test_paths_may_be_strings(fitted, tmp_path):
+    fitted.save(str(tmp_path / "model"))
+    assert DiscriminativeRBM.load(str(tmp_path / "model")).n_iter_ == fitted.n_iter_
+
+
+# Writing. -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("error", [OSError("disk full"), KeyboardInterrupt()])
+def test_an_interrupted_save_leaves_the_old_file_and_nothing_else(
+    named, path, content, monkeypatch, error
+):
+    def fail(*_):
+        raise error
+
+    monkeypatch.setattr(Path, "replace", fail)
+    with pytest.raises(type(error)):
+        named.save(path)
+    monkeypatch.undo()
+    assert path.read_bytes() == content
+    assert list(path.parent.iterdir()) == [path]
+
+
+def test_saving_replaces_an_old_file(named, path):
+    named.save(path)
+    assert DiscriminativeRBM.load(path).tags_.tolist() == named.tags_.tolist()
+    assert list(path.parent.iterdir()) == [path]
+
+
+def test_a_model_file_has_the_permissions_of_any_new_file(fitted, tmp_path):
+    fitted.save(tmp_path / "model")
+    (tmp_path / "other").touch()
+    assert (tmp_path / "model").stat().st_mode == (tmp_path / "other").stat().st_mode
+
+
+def test_saving_where_no_file_can_be(fitted, tmp_path):
+    with pytest.raises(ModelFileError, match=r"there is no folder '.*missing'. Create it first"):
+        fitted.save(tmp_path / "missing" / "model")
+    with pytest.raises(ModelFileError, match=r"is a folder. Give the name of a file in it"):
+        fitted.save(tmp_path)
+
+
+def test_a_model_whose_size_was_changed_after_fit_is_not_saved(fitted, tmp_path):
+    with pytest.raises(ValueError, match=r"U has the shape \(8, 4\), but .* \(5, 4\)"):
+        altered(fitted, n_hidden=5).save(tmp_path / "model")
+
+
+# Reading what is no model. --------------------------------------------------------------------
+
+
+def assert_refused(path, message):
+    with pytest.raises(ModelFileError, match=message) as caught:
+        DiscriminativeRBM.load(path)
+    assert str(path) in str(caught.value)
+
+
+def test_truncated_files(path, content):
+    header = 8 + int.from_bytes(content[:8], "little")
+    for end in (0, 1, 7, 8, 9, header // 2, header - 1, header, header + 1, len(content) - 1):
+        path.write_bytes(content[:end])
+        assert_refused(path, "not a Harmonium model, or is damaged")
+
+
+def test_files_with_something_appended(path, content):
+    path.write_bytes(content + b"\0")
+    assert_refused(path, "not a Harmonium model, or is damaged")
+
+
+@pytest.mark.parametrize("text", ["", "rock,jazz\n1,0\n", "x" * 10_000, "{}"])
+def test_text_files(path, text):
+    path.write_text(text)
+    assert_refused(path, "not a Harmonium model, or is damaged")
+
+
+def test_pickles_are_not_read(path, fitted):
+    import pickle
+
+    path.write_bytes(pickle.dumps(fitted))
+    assert_refused(path, "not a Harmonium model, or is damaged")
+
+
+def test_missing_files_and_folders(tmp_path):
+    assert_refused(tmp_path / "nothing", "There is no model file at")
+    assert_refused(tmp_path, "There is no model file at")
+
+
+def test_safetensors_from_elsewhere(path):
+    save_file({"weight": np.zeros(3)}, path)
+    assert_refused(path, "is a safetensors file, but not a Harmonium model")
+    save_file({"weight": np.zeros(3)}, path, metadata={"format": "pt"})
+    assert_refused(path, "is a safetensors file, but not a Harmonium model")
+
+
+def test_tensors_of_a_type_that_numpy_lacks(path):
+    header = json.dumps(
+        {
+            "weight": {"dtype": "BF16", "shape": [1], "data_offsets": [0, 2]},
+            "__metadata__": {KEY: json.dumps({"format": 1, "class": "DiscriminativeRBM"})},
+        }
+    ).encode()
+    path.write_bytes(len(header).to_bytes(8, "little") + header + b"\0\0")
+    assert_refused(path, "not a Harmonium model, or is damaged|does not hold a whole model")
+
+
+def test_a_newer_format(path):
+    arrays, about = parts(path)
+    rewrite(path, arrays, {**about, "format": 2, "version": "9.1"})
+    assert_refused(path, r"newer version of Harmonium \(9.1, format 2; this one reads up to 1\)")
+
+
+def test_a_model_of_another_class(path, train):
+    MLPTagger(n_hidden=2, max_epochs=1, random_state=0).fit(*train).save(path)
+    assert_refused(path, "holds a MLPTagger, not a DiscriminativeRBM. Load it with MLPTagger.load")
+
+
+# Reading what is nearly a model. --------------------------------------------------------------
+
+KEYS = ["format", "class", "parameters", "tags", "classes", "classes_dtype", "features"]
+
+
+@pytest.mark.parametrize("key", [*KEYS, "best_epoch"])
+def test_descriptions_that_lack_a_key(path, key):
+    arrays, about = parts(path)
+    del about[key]
+    rewrite(path, arrays, about)
+    assert_refused(path, "whole model|does not say which format|holds a None")
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        (key, value)
+        for key in (*KEYS, "best_epoch")
+        for value in [None, [], {}, "x", -1, 1.5, [None], [1, "x"], [[1]], [{}] * 4]
+        # the type of the classes is not read where there are none, as here
+        if key != "classes_dtype" and not (key in ("classes", "features") and value is None)
+    ],
+)
+def test_descriptions_with_a_wrong_value(path, key, value):
+    arrays, about = parts(path)
+    rewrite(path, arrays, {**about, key: value})
+    with pytest.raises(ModelFileError):
+        DiscriminativeRBM.load(path)
+
+
+@pytest.mark.parametrize(
+    ("classes", "dtype"),
+    [([0, 300], "|i1"), ([0, 1, 2], "<i8"), (["a"], "<U1"), ("ab", "<U2"), ([0, 1], "no"), (5, 5)],
+)
+def test_descriptions_with_wrong_classes(path, train, classes, dtype):
+    quick(max_epochs=1).fit(train.X, train.Y[:, 0]).save(path)
+    arrays, about = parts(path)
+    rewrite(path, arrays, {**about, "classes": classes, "classes_dtype": dtype})
+    assert_refused(path, "does not hold a whole model")
+
+
+@pytest.mark.parametrize(
+    "text", ["", "null", "[]", "5", '"model"', "{", "[" * 100_000, '{"format": 1e999}', "{}"]
+)
+def test_descriptions_that_are_none(path, text):
+    arrays, _ = parts(path)
+    rewrite(path, arrays, text)
+    with pytest.raises(ModelFileError):
+        DiscriminativeRBM.load(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("n_hidden", 0), ("n_hidden", 9), ("training", "x"), ("damping", None), ("colour", "red")],
+)
+def test_descriptions_with_wrong_settings(path, name, value):
+    arrays, about = parts(path)
+    about["parameters"][name] = value
+    rewrite(path, arrays, about)
+    assert_refused(path, "does not hold a whole model")
+
+
+ARRAYS = ["params.U", "params.W", "params.V", "params.c", "params.d", "scaling.mean"]
+ARRAYS += ["scaling.scale", "thresholds", "history.auc", "history.seconds"]
+
+
+@pytest.mark.parametrize("name", [*ARRAYS, "history.log_likelihood"])
+def test_arrays_that_are_missing_or_of_another_type(path, name):
+    arrays, about = parts(path)
+    rewrite(path, {k: v for k, v in arrays.items() if k != name}, about)
+    assert_refused(path, f"does not hold a whole model .*{name}")
+    rewrite(path, {**arrays, name: arrays[name].astype(np.int32)}, about)
+    assert_refused(path, f"does not hold a whole model .*{name} must hold float.*, not int32")
+
+
+@pytest.mark.parametrize("name", ARRAYS)
+def test_arrays_of_another_shape(path, name):
+    arrays, about = parts(path)
+    array = arrays[name]
+    for other in (array[..., None], np.concatenate([array, np.ones_like(array[:1])])):
+        if other.shape != array.shape:
+            rewrite(path, {**arrays, name: np.ascontiguousarray(other)}, about)
+            assert_refused(path, "does not hold a whole model")
+
+
+@given(position=st.integers(0, 3000), byte=st.integers(0, 255))
+@settings(
+    deadline=None, max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+def test_a_changed_byte_gives_a_model_or_a_model_file_error(path, content, position, byte):
+    damaged = bytearray(content)
+    damaged[position % len(content)] = byte
+    path.write_bytes(damaged)
+    with suppress(ModelFileError):
+        assert isinstance(DiscriminativeRBM.load(path), DiscriminativeRBM)
