@@ -225,8 +225,9 @@ def _run_chains(
 ) -> NDArray[np.float32]:
     """Mean over the chains of p(y_j = 1 | x, known or probable tags before j), shape (N, C)."""
     n_chains, n_tags = orders.shape
-    # (N, E, C): the features' part of all log-odds
-    odds = (X @ params.W.reshape(-1, X.shape[1]).T).reshape(-1, n_chains, n_tags) + params.d
+    # double precision, so that a clip's probabilities do not depend on the clips beside it
+    W = params.W.reshape(n_chains * n_tags, -1).astype(np.float64)
+    odds = (X.astype(np.float64) @ W.T).reshape(-1, n_chains, n_tags) + params.d  # of x alone
     P = np.zeros_like(odds)
     fed = np.zeros_like(odds)
     chains = np.arange(n_chains)
@@ -235,4 +236,4 @@ def _run_chains(
         p = expit(odds[:, chains, tags] + before)
         P[:, chains, tags] = p
         fed[:, chains, tags] = np.where(np.isnan(known[:, tags]), p, known[:, tags])
-    return P.mean(axis=1)
+    return P.mean(axis=1).astype(np.float32)

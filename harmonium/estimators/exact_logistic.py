@@ -21,9 +21,10 @@ class ExactLogisticTagger(LinearTagClassifier, ProbabilisticTagClassifier):
 
         (1/N) Σ_{i known} -log p(y_ij | x_i) + (l2/2) |W_j|²
 
-    over its known labels among N clips, x scaled and d_j not penalised. :class:`LogisticTagger`
-    descends the gradient of the same objective and stops early instead. It is the minimum of
-    ``sklearn.linear_model.LogisticRegression(C=1 / (N * l2))`` on the scaled features.
+    over its known labels among N clips, x scaled and d_j not penalised. It is the minimum of
+    ``sklearn.linear_model.LogisticRegression(C=1 / (N * l2))`` on the scaled features, and the
+    point to which :class:`LogisticTagger` goes with ``optimizer="sgd"`` and ``momentum=0`` if it is
+    not stopped early. Other optimisers weigh the penalty differently there.
 
     A tag whose known labels are all alike has no minimum: its probability is the same for every
     clip, (positives + 1) / (known + 2).
@@ -82,7 +83,7 @@ class ExactLogisticTagger(LinearTagClassifier, ProbabilisticTagClassifier):
         return self
 
     def _probabilities(self, X: NDArray[np.float32]) -> NDArray[np.float32]:
-        return expit(self._linear(X))
+        return expit(self._linear(X)).astype(np.float32)
 
 
 def fit_linear(X: NDArray[np.float32], Y: NDArray[np.float32], l2: float) -> LinearParams:

@@ -31,9 +31,12 @@ class LinearTagClassifier(TagClassifier):
         """(n_tags,), for features as given to ``fit``."""
         return self._params.d - self.coef_ @ self._scaling.mean
 
-    def _linear(self, X: NDArray[np.float32]) -> NDArray[np.float32]:
-        """d + Wx, shape (N, C), of scaled features."""
-        return X @ self._params.W.T + self._params.d
+    def _linear(self, X: NDArray[np.float32]) -> NDArray[np.float64]:
+        """d + Wx, shape (N, C), of scaled features.
+
+        In double precision, so that a clip's score does not depend on the clips beside it.
+        """
+        return X.astype(np.float64) @ self._params.W.T.astype(np.float64) + self._params.d
 
     def _check_shapes(self, params: Any) -> None:
         n_tags, n_features = len(self.tags_), len(self._scaling.mean)

@@ -156,7 +156,7 @@ class SVMTagger(LinearTagClassifier):
         return scores[:, 0] if self._one_column else scores
 
     def _scores(self, X: NDArray[np.float32]) -> NDArray[np.float32]:
-        return self._linear(X)
+        return self._linear(X).astype(np.float32)
 
     def _read_with_counts(
         self, X: Any, y: Any, counts: Any, rng: np.random.Generator

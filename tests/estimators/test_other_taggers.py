@@ -1,0 +1,211 @@
+"""What the classifiers that are not trained by gradient have in common with those that are."""
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils import estimator_checks
+from sklearn.utils.estimator_checks import parametrize_with_checks
+from tagging_data import N_FEATURES, N_TAGS, quick
+
+from harmonium.errors import DataError, ModelFileError
+from harmonium.estimators import ChainTagger, ExactLogisticTagger, SVMTagger
+
+MODELS = [ExactLogisticTagger(), SVMTagger(random_state=0), ChainTagger(3, random_state=0)]
+FEATURES = [f"mfcc {i}" for i in range(N_FEATURES)]
+TAGS = ["rock", "jazz", "piano", "slow"]
+
+LEARNT_THRESHOLDS = (
+    "predict decides by thresholds learnt for each tag, so that rare tags are found at all; "
+    "the check expects p >= 0.5"
+)
+LISTED_CLASSES = (
+    "classes_ lists the classes of each tag, as scikit-learn's multi-output classifiers have it; "
+    "the check takes it for the one array of classes that all tags share"
+)
+
+each_model = pytest.mark.parametrize("model", MODELS, ids=lambda model: type(model).__name__)
+
+
+def exceptions(estimator: Any) -> dict[str, str]:
+    if isinstance(estimator, SVMTagger):
+        return {"check_classifier_multioutput": LISTED_CLASSES}
+    return {
+        "check_classifier_multioutput": LEARNT_THRESHOLDS,
+        # labels (n, 1) are a matrix of one tag, with a learnt threshold; labels (n,) are not
+        "check_supervised_y_2d": LEARNT_THRESHOLDS,
+    }
+
+
+@parametrize_with_checks(MODELS, expected_failed_checks=exceptions)
+def test_scikit_learn_check(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.parametrize("model", [MODELS[0], MODELS[2]], ids=lambda m: type(m).__name__)
+def test_the_thresholds_are_the_only_reason_for_the_exceptions(model, monkeypatch):
+    monkeypatch.setattr("harmonium.estimators.base.best_thresholds", lambda Y, P: 0.5 + 0 * P[0])
+    for name in exceptions(model):
+        getattr(estimator_checks, name)(type(model).__name__, model)
+
+
+def scores(model: Any, X: Any) -> Any:
+    use = getattr(model, "predict_proba", None) or model.decision_function
+    return use(X)
+
+
+@each_model
+def test_learns_what_the_features_tell(model, train, held_out):
+    assert clone(model).fit(*train).score(*held_out) > 0.95
+
+
+@each_model
+def test_the_same_seed_gives_the_same_model(model, train):
+    X = train.X
+    np.testing.assert_array_equal(
+        scores(clone(model).fit(*train), X), scores(clone(model).fit(*train), X)
+    )
+
+
+@each_model
+def test_a_saved_model_is_the_same_again(model, train, tmp_path):
+    Y = pd.DataFrame(train.Y, columns=TAGS)
+    model = clone(model).fit(pd.DataFrame(train.X, columns=FEATURES), Y)
+    model.save(tmp_path / "model.safetensors")
+    again = type(model).load(tmp_path / "model.safetensors")
+    X = pd.DataFrame(train.X, columns=FEATURES)
+    np.testing.assert_array_equal(scores(again, X), scores(model, X))
+    np.testing.assert_array_equal(again.predict(X), model.predict(X))
+    assert again.get_params() == model.get_params()
+    assert again.tags_.tolist() == TAGS
+    for name in ("nu_", "orders_"):
+        if hasattr(model, name):
+            np.testing.assert_array_equal(getattr(again, name), getattr(model, name))
+
+
+@each_model
+def test_a_saved_model_of_two_classes_is_the_same_again(model, train, tmp_path):
+    y = np.where(train.Y[:, 0] == 1, "yes", "no")
+    model = clone(model).fit(train.X, y)
+    model.save(tmp_path / "model.safetensors")
+    again = type(model).load(tmp_path / "model.safetensors")
+    np.testing.assert_array_equal(again.predict(train.X), model.predict(train.X))
+    assert set(again.predict(train.X)) == {"yes", "no"}
+
+
+@each_model
+def test_a_file_of_another_class_is_refused(model, train, tmp_path):
+    clone(model).fit(*train).save(tmp_path / "model.safetensors")
+    with pytest.raises(ModelFileError, match=f"holds a {type(model).__name__}, not a"):
+        type(quick()).load(tmp_path / "model.safetensors")
+
+
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
+@each_model
+def test_frames_give_the_names_and_the_same_model(model, frame, train):
+    def framed(array: Any, names: list[str]) -> Any:
+        return frame(dict(zip(names, array.T, strict=True)))
+
+    X, Y = framed(train.X, FEATURES), framed(train.Y, TAGS)
+    named = clone(model).fit(X, Y)
+    assert named.tags_.tolist() == TAGS
+    assert named.feature_names_in_.tolist() == FEATURES
+    np.testing.assert_array_equal(scores(named, X), scores(clone(model).fit(*train), train.X))
+
+
+@each_model
+def test_works_in_a_pipeline_under_a_grid_search(model, train):
+    search = GridSearchCV(
+        make_pipeline(StandardScaler(), clone(model)),
+        {f"{type(model).__name__.lower()}__scale_features": [True, False]},
+        cv=3,
+    )
+    assert search.fit(*train).best_score_ > 0.9
+
+
+def spoilt(name: str, X: Any, Y: Any) -> tuple[Any, Any]:
+    X, Y = X.copy(), Y.copy()
+    if name == "NaN in X":
+        X[0, 0] = np.nan
+    elif name == "infinite X":
+        X[0, 0] = np.inf
+    elif name == "a label of 2":
+        Y[3, 1] = 2
+    elif name == "an unknown tag":
+        Y[:, 2] = np.nan
+    elif name == "fewer labels than clips":
+        Y = Y[:-1]
+    elif name == "X with one dimension":
+        X = X[:, 0]
+    elif name == "three classes":
+        Y = np.arange(len(X)) % 3
+    elif name == "one class":
+        Y = np.zeros(len(X))
+    elif name == "no labels":
+        Y = None
+    return X, Y
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "NaN in X",
+        "infinite X",
+        "a label of 2",
+        "an unknown tag",
+        "fewer labels than clips",
+        "X with one dimension",
+        "three classes",
+        "one class",
+        "no labels",
+    ],
+)
+@each_model
+def test_the_same_bad_inputs_have_the_same_errors_as_the_drbm(model, name, train):
+    X, Y = spoilt(name, *train)
+    with pytest.raises(ValueError, match=r".") as wanted:
+        quick(max_epochs=1).fit(X, Y)
+    with pytest.raises(ValueError, match=r".") as got:
+        clone(model).fit(X, Y)
+    assert type(got.value) is type(wanted.value)
+    wanted_text = str(wanted.value).replace("DiscriminativeRBM", type(model).__name__)
+    assert str(got.value) == wanted_text
+
+
+@each_model
+def test_later_data_must_have_the_models_features_and_tags(model, train):
+    fitted = clone(model).fit(*train)
+    with pytest.raises(ValueError, match=r"5 features, but .* is expecting 6"):
+        fitted.predict(train.X[:, :5])
+    with pytest.raises(DataError, match=f"each of the model's {N_TAGS} tags. Got 3 columns"):
+        fitted.score(train.X, train.Y[:, :3])
+    with pytest.raises(DataError, match="eval_set must be a pair"):
+        clone(model).fit(*train, eval_set=train.X)
+
+
+@each_model
+def test_unknown_labels_are_left_out(model, train):
+    """Labels of pure noise on some clips spoil a model; the same labels made unknown do not."""
+    rng = np.random.default_rng(0)
+    X = np.vstack([train.X, rng.normal(size=(600, N_FEATURES))])
+    wrong = np.vstack([train.Y, 1 - (X[300:, :N_TAGS] > 0)])
+    unknown = np.vstack([train.Y, np.full((600, N_TAGS), np.nan)])
+    assert clone(model).fit(X, wrong).score(*train) < 0.5
+    assert clone(model).fit(X, unknown).score(*train) > 0.95
+
+
+@each_model
+def test_thresholds_come_from_the_validation_clips(model, train, held_out):
+    """With all of them positive, every clip should be found; with few, few."""
+    easy = clone(model).fit(*train, eval_set=held_out)
+    none_absent = np.where(held_out.Y == 0, np.nan, 1.0)
+    generous = clone(model).fit(*train, eval_set=(held_out.X, none_absent))
+    known = generous.predict(held_out.X)[held_out.Y == 1]
+    assert known.all()
+    assert generous.predict(held_out.X).sum() >= easy.predict(held_out.X).sum()
