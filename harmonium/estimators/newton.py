@@ -70,7 +70,7 @@ def logistic_regressions(
 
     ``more`` is (N, M), further columns; regression j uses those with ``allowed[j]``, (C, M), and
     their weights have the same penalty. A regression is done when a step changes its weights by
-    less than ``tolerance`` of their length.
+    less than ``tolerance`` of their length, and the log-odds of every clip by less than it.
     """
     axes = principal_axes(X)
     more = np.zeros((len(X), 0)) if more is None else more
@@ -137,20 +137,25 @@ def _minimise(problem: _Problem, tolerance: float) -> tuple[Matrix, NDArray[np.b
 
 
 def _newton_step(problem: _Problem, theta: Matrix) -> tuple[Matrix, Matrix]:
-    """θ - t H⁻¹g for each regression, with the t of a line search; and the step's relative length.
+    """θ - t H⁻¹g for each regression, with the t of a line search; and how much that changed.
 
-    The length counts as 0 where it changes no clip's log-odds, and as 1 where the line search had
-    to shorten it.
+    The change is the length of the step, before it is shortened, relative to the weights', or the
+    largest change of a clip's log-odds if that is more. It counts as 0 where log-odds change by
+    rounding only.
     """
     o = problem.G @ theta
     p = expit(o)
     gradient = problem.G.T @ (problem.weight * (p - problem.y)) + problem.penalty * theta
     step, along = _solve(problem, problem.weight * p * (1 - p), gradient)
     t = _line_search(problem, theta, step, o, along, (gradient * step).sum(axis=0))
-    new = theta + t * step
-    length = np.sqrt((step**2).sum(axis=0) / np.maximum((new**2).sum(axis=0), TINY))
-    length = np.where(t < 1, np.maximum(length, 1.0), length)
-    return new, np.where(np.abs(along).max(axis=0) < 1e-9, 0.0, length)
+    # the last weight is the offset, which may be large beside the others
+    change = np.sqrt(_squares(step[:-1]) / np.maximum(_squares(theta[:-1] + t * step[:-1]), TINY))
+    moved = np.abs(along).max(axis=0)
+    return theta + t * step, np.where(moved < 1e-9, 0.0, np.maximum(change, moved))
+
+
+def _squares(columns: Matrix) -> Matrix:
+    return (columns**2).sum(axis=0)
 
 
 def _solve(problem: _Problem, s: Matrix, gradient: Matrix) -> tuple[Matrix, Matrix]:
@@ -190,9 +195,11 @@ def _line_search(
     No product with G is needed, for the log-odds are o + t Gδ.
     """
 
+    sign = 1 - 2 * problem.y
+
     def objective(t: Matrix) -> Matrix:
         odds, weights = o + t * along, theta + t * step
-        loss = np.logaddexp(0, odds) - problem.y * odds
+        loss = np.logaddexp(0, sign * odds)  # log(1 + e^o) - y o, without cancellation
         penalty = problem.penalty * weights**2
         return (problem.weight * loss).sum(axis=0) + 0.5 * penalty.sum(axis=0)
 
