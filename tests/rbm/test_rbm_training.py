@@ -1,0 +1,329 @@
+"""The training loop: proximal step, schedules, seeds, compilations, early stopping, interrupts."""
+
+import jax
+import numpy as np
+import pytest
+from enumeration import as_params, random_model, random_tags
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import minimize_scalar
+
+from harmonium.rbm import training
+from harmonium.rbm.gradients import (
+    Batch,
+    BeliefPropagation,
+    ContrastiveDivergence,
+    MeanField,
+    PseudoLikelihood,
+)
+from harmonium.rbm.model import Params
+from harmonium.rbm.training import (
+    BLOCK,
+    Optimiser,
+    Penalty,
+    Schedule,
+    proximal,
+    running_mean,
+    train,
+)
+
+DTYPE_PROMOTION = "standard"  # optax's Adam is not strict
+
+N_HIDDEN, N_TAGS, N_FEATURES, N_CLIPS = 3, 4, 2, 50
+
+
+def strengths(value):
+    """A penalty on U and W, as the estimators set it."""
+    return Params(*(np.float32(value * (name in "UW")) for name in Params._fields))
+
+
+NO_PENALTY = Penalty(strengths(0), strengths(0))
+
+
+@pytest.fixture(scope="module")
+def data():
+    rng = np.random.default_rng(0)
+    u = rng.normal(size=(N_CLIPS, N_FEATURES)).astype(np.float32)
+    y = random_tags(rng, N_CLIPS, N_TAGS).astype(np.float32)
+    y[:, 0] = u[:, 0] > 0
+    return Batch(u, np.zeros((N_CLIPS, 0), np.int32), y, np.ones(N_CLIPS, np.float32))
+
+
+@pytest.fixture
+def params():
+    return as_params(
+        random_model(np.random.default_rng(1), N_HIDDEN, N_TAGS, N_FEATURES, scale=0.1)
+    )
+
+
+def run(params, data, **changes):
+    """A short training whose program all tests of this file share."""
+    settings = {
+        "gradient": ContrastiveDivergence(1),
+        "optimiser": Optimiser(),
+        "schedule": Schedule("constant", 0.05),
+        "penalty": NO_PENALTY,
+        "batch_size": 8,
+        "max_epochs": 6,
+        "patience": 100,
+        "seed": 0,
+    }
+    return train(params, data, **(settings | changes))
+
+
+def bits(result):
+    return b"".join(np.asarray(array).tobytes() for array in result.params)
+
+
+def distance(one, other):
+    return max(np.abs(np.asarray(x) - y).max(initial=0) for x, y in zip(one, other, strict=True))
+
+
+# Steps. --------------------------------------------------------------------------------------
+
+
+@settings(deadline=None, max_examples=50)
+@given(
+    theta=st.floats(-3, 3, width=32),
+    rate=st.floats(2**-10, 1, width=32),
+    l1=st.floats(0, 3, width=32),
+    l2=st.floats(0, 3, width=32),
+)
+def test_the_proximal_step_minimises_its_objective(theta, rate, l1, l2):
+    def objective(z):
+        return 0.5 * (z - theta) ** 2 + rate * (l1 * abs(z) + 0.5 * l2 * z**2)
+
+    z = float(
+        proximal(
+            (np.float32(theta),), np.float32(rate), Penalty((np.float32(l1),), (np.float32(l2),))
+        )[0]
+    )
+    best = minimize_scalar(objective, bounds=(-4, 4), method="bounded", options={"xatol": 1e-9})
+    assert objective(z) <= min(best.fun, objective(0.0)) + 1e-6
+    if abs(theta) <= rate * l1 * (1 - 1e-6):
+        assert z == 0
+
+
+def test_l1_makes_exact_zeros_of_weights_and_leaves_biases(params, data):
+    result = run(params, data, penalty=Penalty(strengths(5.0), strengths(0)))
+    assert (np.asarray(result.params.U) == 0).all()
+    assert (np.asarray(result.params.c) != 0).all()
+    assert (np.asarray(run(params, data).params.U) != 0).all()
+
+
+def test_l2_shrinks_weights(params, data):
+    penalised = run(params, data, penalty=Penalty(strengths(0), strengths(5.0))).params
+    free = run(params, data).params
+    assert 0 < np.abs(penalised.U).sum() < 0.5 * np.abs(free.U).sum()
+    assert np.abs(penalised.W).sum() < np.abs(free.W).sum()
+
+
+def test_one_step_of_each_optimiser():
+    """Plain, with momentum and Adam, on a loss whose gradient is known: one full batch an epoch."""
+
+    class Linear(PseudoLikelihood):
+        """The gradient of Σ θ: all ones."""
+
+        def __call__(self, params, batch, noise):
+            return jax.tree.map(lambda p: np.ones(p.shape, np.float32), params), batch.w
+
+    def steps(optimiser):
+        start = as_params(random_model(np.random.default_rng(2), 1, 1))
+        one = Batch(*(np.zeros((1, m), t) for m, t in ((0, np.float32), (0, np.int32))), None, None)
+        one = one._replace(y=np.zeros((1, 1), np.float32), w=np.ones(1, np.float32))
+        end = run(start, one, gradient=Linear(), optimiser=optimiser, max_epochs=3)
+        return np.ravel(start.U - end.params.U)[0]
+
+    assert steps(Optimiser("sgd", 0.0)) == pytest.approx(3 * 0.05, abs=1e-6)
+    # the velocity of the three steps is 1, 1 + 0.5 and 1 + 0.5 + 0.25
+    assert steps(Optimiser("sgd", 0.5)) == pytest.approx((1 + 1.5 + 1.75) * 0.05, abs=1e-6)
+    # Adam divides by the gradient's size
+    assert steps(Optimiser("adam")) == pytest.approx(3 * 0.05, abs=1e-5)
+
+
+def test_schedules():
+    constant, inverse, cosine = (
+        Schedule(kind, 0.1, 20) for kind in ("constant", "inverse", "cosine")
+    )
+    assert [s(0) for s in (constant, inverse, cosine)] == [0.1] * 3
+    assert constant(19) == 0.1
+    assert inverse(10) == pytest.approx(0.05)
+    assert inverse(30) == pytest.approx(0.025)
+    assert cosine(10) == pytest.approx(0.05)
+    assert cosine(20) == pytest.approx(0, abs=1e-12)
+    assert all(cosine(t + 1) < cosine(t) for t in range(20))
+
+
+def test_the_running_mean_is_plain_at_first_and_exponential_later():
+    values = np.random.default_rng(3).normal(size=40).astype(np.float32)
+    mean, path = (np.float32(9.0),), []
+    for number, value in enumerate(values, 1):
+        mean = running_mean(mean, (value,), np.float32(0.9), np.int32(number))
+        path.append(float(mean[0]))
+    np.testing.assert_allclose(path[:10], np.cumsum(values)[:10] / np.arange(1, 11), atol=1e-6)
+    expected = path[9]
+    for value in values[10:]:
+        expected = 0.9 * expected + 0.1 * value
+    assert path[-1] == pytest.approx(expected, abs=1e-6)
+
+
+# Runs. ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "gradient",
+    [ContrastiveDivergence(1), MeanField(2), BeliefPropagation(5, 0.5), PseudoLikelihood()],
+    ids=lambda gradient: type(gradient).__name__,
+)
+def test_training_raises_the_likelihood_proxy(gradient, params, data):
+    history = run(params, data, gradient=gradient, max_epochs=12).history
+    assert len(history) == 12
+    assert history.log_likelihood[-1] > history.log_likelihood[0] + 0.02
+    assert all(value < 0 for value in history.log_likelihood)
+    assert all(value > 0 for value in history.seconds)
+
+
+def test_the_same_seed_gives_the_same_bits_and_another_does_not(params, data):
+    first = run(params, data)
+    assert bits(run(params, data)) == bits(first)
+    assert bits(run(params, data, seed=1)) != bits(first)
+
+
+def test_training_leaves_its_start_alone(params, data):
+    before = [np.array(array) for array in params]
+    run(params, data)
+    for one, other in zip(params, before, strict=True):
+        np.testing.assert_array_equal(one, other)
+    as_jax = Params(*map(jax.numpy.asarray, params))  # whose buffers could have been given away
+    run(as_jax, data)
+    np.testing.assert_array_equal(as_jax.U, before[0])
+
+
+def test_every_clip_is_seen_once_an_epoch():
+    for n, size in ((50, 8), (7, 20), (2000, 10), (1, 1), (16, 16)):
+        blocks = list(training._row_blocks(n, size, (0, 3)))
+        assert all(len(rows) <= BLOCK for rows in blocks)
+        rows = np.concatenate([block.ravel() for block in blocks])
+        np.testing.assert_array_equal(np.sort(rows[rows >= 0]), np.arange(n))
+        assert np.sum(rows < 0) < min(size, n)
+    orders = [np.concatenate(list(training._row_blocks(50, 10, (0, t)))).ravel() for t in (0, 1)]
+    assert (orders[0] != orders[1]).any()
+
+
+def test_other_rates_penalties_and_seeds_compile_nothing(params, data):
+    run(params, data)
+    before = training._block._cache_size()
+    run(params, data, seed=5, schedule=Schedule("cosine", 0.2), max_epochs=3)
+    run(params, data, penalty=Penalty(strengths(0.3), strengths(0.1)), patience=1)
+    run(params, data, score=lambda _: 0.5, max_epochs=9)
+    assert training._block._cache_size() == before
+
+
+def test_a_run_compiles_at_most_two_programs(params, data):
+    """One for whole blocks of minibatches, one for the rest, however many epochs there are."""
+    rows = np.arange(BLOCK * 3 + 40) % N_CLIPS
+    many = Batch(*(array[rows] for array in data))
+    before = training._block._cache_size()
+    run(params, many, batch_size=2, max_epochs=4)
+    assert training._block._cache_size() - before <= 2
+
+
+def scores(values):
+    """A score that takes the given values in turn, and remembers the parameters it saw."""
+    seen = []
+
+    def score(params):
+        seen.append(jax.tree.map(np.array, params))
+        value = values[len(seen) - 1]
+        if isinstance(value, BaseException):
+            raise value
+        return value
+
+    return score, seen
+
+
+def test_early_stopping_keeps_the_best(params, data):
+    score, seen = scores([0.5, 0.7, 0.6, 0.7, 0.65, 0.9])
+    result = run(params, data, score=score, patience=3)
+    assert result.best_epoch == 2
+    assert result.history.score == [0.5, 0.7, 0.6, 0.7, 0.65]
+    assert not result.interrupted
+    assert distance(result.params, seen[1]) == 0
+    assert distance(result.params, seen[4]) > 0
+
+
+def test_a_better_score_in_time_goes_on(params, data):
+    score, seen = scores([0.5, 0.4, 0.6, 0.4, 0.7, 0.1])
+    result = run(params, data, score=score, patience=2)
+    assert len(result.history) == 6
+    assert result.best_epoch == 5
+    assert distance(result.params, seen[4]) == 0
+
+
+def test_a_score_that_is_not_a_number_never_wins(params, data):
+    score, seen = scores([np.nan, 0.5, np.nan, 0.6, 0.4, 0.3])
+    result = run(params, data, score=score)
+    assert result.best_epoch == 4
+    assert distance(result.params, seen[3]) == 0
+
+
+def test_without_a_score_the_last_parameters_are_kept(params, data):
+    result = run(params, data)
+    assert result.best_epoch == len(result.history) == 6
+    assert bits(run(params, data, max_epochs=5)) != bits(result)
+
+
+def test_an_interrupt_keeps_the_best_parameters(params, data):
+    score, seen = scores([0.7, 0.6, KeyboardInterrupt()])
+    result = run(params, data, score=score)
+    assert result.interrupted
+    assert result.best_epoch == 1
+    assert distance(result.params, seen[0]) == 0
+    lengths = {len(result.history.log_likelihood), len(result.history.score), len(result.history)}
+    assert lengths == {2}
+
+
+def test_an_interrupt_without_a_score_keeps_the_last_whole_epoch(params, data):
+    def interrupt(history):
+        if len(history) == 3:
+            raise KeyboardInterrupt
+
+    result = run(params, data, on_epoch=interrupt)
+    assert result.interrupted
+    assert result.best_epoch == 3
+    assert bits(result) == bits(run(params, data, max_epochs=3))
+
+
+def test_an_interrupt_in_the_first_epoch_keeps_the_start(params, data):
+    score, _ = scores([KeyboardInterrupt()])
+    result = run(params, data, score=score)
+    assert result.interrupted
+    assert result.best_epoch == len(result.history) == 0
+    assert distance(result.params, params) == 0
+
+
+def test_other_errors_are_not_swallowed(params, data):
+    score, _ = scores([0.5, ValueError("from the score")])
+    with pytest.raises(ValueError, match="from the score"):
+        run(params, data, score=score)
+
+
+def test_averaging_scores_and_keeps_the_mean_of_the_parameters(params, data):
+    """Over the first epoch the mean is that of every minibatch: between the start and the end."""
+    score, seen = scores([0.5] * 6)
+    result = run(params, data, averaging=2.0, score=score)
+    assert distance(result.params, seen[0]) == 0
+    plain = run(params, data, max_epochs=1)
+    assert 0 < distance(seen[0], params) < distance(plain.params, params)
+    assert distance(seen[0], plain.params) > 0
+
+
+def test_weight_0_clips_take_no_part_in_training(params, data):
+    """The same clips with other tags, but of weight 0, give the same model."""
+    w = data.w.copy()
+    w[::5] = 0
+    other = data.y.copy()
+    other[::5] = 1 - other[::5]
+    one, two = (run(params, data._replace(w=w, y=y)) for y in (data.y, other))
+    assert bits(one) == bits(two)
+    assert bits(one) != bits(run(params, data))
