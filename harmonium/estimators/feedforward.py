@@ -33,7 +33,10 @@ class _Feedforward(Tagger):
         return np.asarray(_probabilities(type(self)._logits, params, X))
 
     def _probabilities(self, X: NDArray[np.float32]) -> NDArray[np.float32]:
-        return self._validation_scores(self._params, X)
+        # in double precision the place of a clip among the others cannot change its result
+        with jax.enable_x64(True):
+            wide = jax.tree.map(np.float64, self._params)
+            return self._validation_scores(wide, X.astype(np.float64)).astype(np.float32)
 
 
 @compiled(static_argnames=("logits",))

@@ -154,6 +154,11 @@ class GenerativeRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RBMTagger
     def _objective(self) -> Gradient:
         return JointContrastiveDivergence(self.training_steps or 1, self._input_variance())
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = []  # what comes out is always float32
+        return tags
+
     @property
     def _n_features_out(self) -> int:
         return self.n_hidden

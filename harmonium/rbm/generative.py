@@ -1,7 +1,7 @@
 """The generative RBM p(y, x) with Gaussian inputs x, and the hybrid of it with p(y | x).
 
-    E(y, x, h) = ‖x - b‖² / 2s - hᵀWx - hᵀUy - cᵀh - dᵀy        (s: the variance of each input)
-    p(x | h) = N(b + s Wᵀh, s I); p(y | x) is that of the discriminative RBM with the same weights
+E(y, x, h) = ‖x - b‖² / 2s - hᵀWx - hᵀUy - cᵀh - dᵀy        (s: the variance of each input)
+p(x | h) = N(b + s Wᵀh, s I); p(y | x) is that of the discriminative RBM with the same weights
 """
 
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jax import Array
+from jax import Array, lax
 
 from harmonium.rbm.gradients import FILL_SWEEPS, Batch, Gradient, log_probabilities
 from harmonium.rbm.model import Field, Params, condition, hidden_given_tags, tags_given_hidden
@@ -76,8 +76,12 @@ class JointContrastiveDivergence:
             start = fill_unknown(field, batch.y, noise[self.steps :, :, : sum(params.U.shape)])
         x, y, h = joint_sweep(params, batch.u, start, noise[0], self.variance)
         proxy = log_probabilities(field.d + h @ field.U, batch)
-        for k in range(1, self.steps):
-            x, y, _ = joint_sweep(params, x, y, noise[k], self.variance)
+        if self.steps > 1:
+            (x, y), _ = lax.scan(
+                lambda state, u: (joint_sweep(params, *state, u, self.variance)[:2], None),
+                (x, y),
+                noise[1 : self.steps],
+            )
         share = (batch.w / jnp.sum(batch.w))[:, None]
         h0, h1 = hidden_given_tags(field, start), hidden_given_tags(_field(params, x), y)
         w0, w1 = share * h0, share * h1

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, Protocol
 
 import jax
 import jax.numpy as jnp
-from jax import Array
+from jax import Array, lax
 
 from harmonium.rbm.belief import belief_propagation
 from harmonium.rbm.model import Field, Params, condition, hidden_given_tags, tags_given_hidden
@@ -77,8 +77,10 @@ class ContrastiveDivergence:
             start = fill_unknown(field, batch.y, noise[self.steps :])
         y, h = gibbs_sweep(field, start, noise[0])
         proxy = log_probabilities(field.d + h @ field.U, batch)
-        for k in range(1, self.steps):
-            y, _ = gibbs_sweep(field, y, noise[k])
+        if self.steps > 1:
+            y, _ = lax.scan(
+                lambda tags, u: (gibbs_sweep(field, tags, u)[0], None), y, noise[1 : self.steps]
+            )
         positive = _factorised(start, hidden_given_tags(field, start), batch.w)
         negative = _factorised(y, hidden_given_tags(field, y), batch.w)
         return _descent(params, batch, positive, negative), proxy

@@ -1,0 +1,169 @@
+"""The generative RBM and the hybrid as estimators, and the networks they are compared with."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.pipeline import make_pipeline
+from sklearn.utils.estimator_checks import parametrize_with_checks
+from tagging_data import N_TAGS, quick
+
+from harmonium import GenerativeRBM, LogisticTagger, MLPTagger
+from harmonium.errors import DataError, ModelFileError
+
+LEARNT_THRESHOLDS = "predict decides by thresholds learnt for each tag; the check expects p >= 0.5"
+QUICK: dict[str, Any] = {"max_epochs": 40, "patience": 40, "random_state": 0}
+MODELS = [
+    GenerativeRBM(8, inference="mean_field", learning_rate=0.03, **QUICK),
+    MLPTagger(8, learning_rate=0.03, l2=0.0, **QUICK),
+    LogisticTagger(learning_rate=0.1, **QUICK),
+]
+IDS = [type(model).__name__ for model in MODELS]
+
+
+def exceptions(estimator: Any) -> dict[str, str]:
+    named = dict.fromkeys(
+        ("check_classifier_multioutput", "check_supervised_y_2d"), LEARNT_THRESHOLDS
+    )
+    if isinstance(estimator, GenerativeRBM):
+        rounding = (
+            "in single precision a matrix product may differ in the last bit with the place of a "
+            "row; the checks ask for 1e-7"
+        )
+        named |= dict.fromkeys(
+            ("check_methods_sample_order_invariance", "check_methods_subset_invariance"), rounding
+        )
+    return named
+
+
+@parametrize_with_checks(MODELS, expected_failed_checks=exceptions)
+def test_scikit_learn_check(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.parametrize("model", MODELS, ids=IDS)
+def test_learns_an_easy_problem(model, train, held_out):
+    assert clone(model).fit(*train, eval_set=held_out).score(*held_out) > 0.8
+
+
+@pytest.mark.parametrize("model", MODELS, ids=IDS)
+def test_save_and_load(model, train, tmp_path):
+    fitted = clone(model).fit(*train)
+    fitted.save(tmp_path / "model")
+    loaded = type(model).load(tmp_path / "model")
+    np.testing.assert_array_equal(loaded.predict_proba(train[0]), fitted.predict_proba(train[0]))
+    with pytest.raises(ModelFileError, match="not a DiscriminativeRBM"):
+        quick().load(tmp_path / "model")
+
+
+@pytest.mark.parametrize("model", MODELS, ids=IDS)
+def test_bad_input_is_refused_as_by_the_drbm(model, train):
+    X, Y = train
+    with pytest.raises(DataError, match=r"y must hold 0 \(absent\), 1 \(present\) or NaN"):
+        clone(model).fit(X, np.where(Y == 1, 2.0, Y))
+    with pytest.raises(DataError, match="at least one known label"):
+        clone(model).fit(X, np.where(np.arange(N_TAGS) == 1, np.nan, Y))
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        clone(model).fit(X, Y[:-1])
+    with pytest.raises(ValueError, match="'batch_size' parameter of"):
+        clone(model).set_params(batch_size=0).fit(X, Y)
+
+
+@pytest.mark.parametrize("model", MODELS, ids=IDS)
+def test_unknown_labels_are_not_zeros(model, train, held_out):
+    """Half of the positives unknown: the mean prediction stays near the true rate."""
+    X, Y = train
+    hidden = np.random.default_rng(0).random(Y.shape) < 0.5
+    ternary = np.where(hidden, np.nan, Y)
+    rate = clone(model).fit(X, ternary).predict_proba(held_out[0]).mean()
+    as_zeros = clone(model).fit(X, np.where(hidden, 0, Y)).predict_proba(held_out[0]).mean()
+    true = held_out[1].mean()
+    assert abs(rate - true) < 0.5 * abs(as_zeros - true)
+
+
+def test_a_weight_of_zero_is_the_discriminative_rbm_to_the_bit(train):
+    plain, hybrid = quick().fit(*train), quick(generative_weight=0.0).fit(*train)
+    np.testing.assert_array_equal(plain.params_.W, hybrid.params_.W)
+
+
+def test_a_large_weight_approaches_the_generative_rbm(train, held_out):
+    """Predictions come closer to those of the generative RBM as the weight grows."""
+    settings = {"max_epochs": 60, "validation_fraction": 0.0, "l2": 0.0}
+    # Adam takes the same step whatever the scale of the gradient, so only the direction counts
+    generative = GenerativeRBM(8, learning_rate=0.01, random_state=0, **settings).fit(*train)
+    target = generative.predict_proba(held_out[0])
+
+    def distance(weight):
+        model = quick(generative_weight=weight, learning_rate=0.01, **settings).fit(*train)
+        return np.abs(model.predict_proba(held_out[0]) - target).mean()
+
+    assert distance(100.0) < 0.5 * distance(0.0)
+
+
+def test_the_hybrid_is_saved_with_its_input_means(train, tmp_path):
+    model = quick(generative_weight=0.1).fit(*train)
+    model.save(tmp_path / "model")
+    loaded = type(model).load(tmp_path / "model")
+    np.testing.assert_array_equal(loaded.predict_proba(train[0]), model.predict_proba(train[0]))
+    model.set_params(generative_weight=0.0, warm_start=True)
+    with pytest.raises(DataError, match="settings ask for U, W, V, c, d"):
+        model.fit(*train)
+
+
+@pytest.fixture(scope="module")
+def tags_alone():
+    """Two tags that agree nine times in ten, and a third on its own."""
+    rng = np.random.default_rng(0)
+    first, third = rng.random(600) < 0.5, rng.random(600) < 0.2
+    second = first ^ (rng.random(600) < 0.1)
+    Y = np.stack([first, second, third], axis=1).astype(float)
+    model = GenerativeRBM(
+        6, learning_rate=0.03, training_steps=10, max_epochs=60, inference="exact", random_state=0
+    )
+    return Y, model.fit(None, Y)
+
+
+def test_tags_alone_are_completed_from_one_another(tags_alone):
+    _, model = tags_alone
+    known = np.array([[1.0, np.nan, np.nan], [0.0, np.nan, np.nan]])
+    p = model.complete(None, known)
+    np.testing.assert_allclose(p[:, 1], [0.9, 0.1], atol=0.08)
+    np.testing.assert_allclose(p[:, 2], 0.2, atol=0.08)
+
+
+def test_tags_alone_are_sampled_as_they_occur(tags_alone):
+    _, model = tags_alone
+    X, y = model.sample(2000, steps=200, random_state=0)
+    assert X.shape == (2000, 0)
+    np.testing.assert_allclose((y[:, 0] == y[:, 1]).mean(), 0.9, atol=0.08)
+    np.testing.assert_allclose(y.mean(0), [0.5, 0.5, 0.2], atol=0.1)
+
+
+def test_tags_alone_are_scored_by_their_pseudo_likelihood(tags_alone):
+    Y, model = tags_alone
+    disagreeing = Y.copy()
+    disagreeing[:, 1] = 1 - disagreeing[:, 1]
+    assert model.score(None, Y) > model.score(None, disagreeing) + 1
+    assert model.score_samples(None, Y).shape == (600,)
+    with pytest.raises(DataError, match="every label known"):
+        model.score_samples(None, np.where(Y == 1, np.nan, Y))
+
+
+def test_samples_of_features_have_their_scale(train):
+    X, Y = train
+    shifted = 100 + 5 * X
+    model = GenerativeRBM(8, **QUICK).fit(shifted, Y)
+    samples, tags = model.sample(500, steps=200, random_state=0)
+    assert samples.shape == (500, X.shape[1])
+    assert tags.shape == (500, N_TAGS)
+    np.testing.assert_allclose(samples.mean(0), shifted.mean(0), atol=0.5 * shifted.std(0).max())
+    np.testing.assert_allclose(samples.std(0), shifted.std(0), rtol=0.5)
+
+
+def test_the_hidden_representation_is_a_transformer_output(train):
+    pipeline = make_pipeline(GenerativeRBM(8, **QUICK), LogisticTagger(**QUICK))
+    hidden = pipeline[:1].fit_transform(*train)
+    assert hidden.shape == (len(train[0]), 8)
+    assert list(pipeline[0].get_feature_names_out())[:2] == ["generativerbm0", "generativerbm1"]
+    assert pipeline.fit(*train).score(*train) > 0.6

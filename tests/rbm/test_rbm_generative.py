@@ -1,0 +1,175 @@
+"""The generative and the hybrid RBM against enumeration and automatic differentiation.
+
+With Gaussian inputs integrated out, Z = Σ_{y, h} exp(dᵀy + cᵀh + hᵀUy + hᵀWb + s‖Wᵀh‖² / 2) up to
+a constant, so that log p(y, x) of a small model is exact.
+"""
+
+from itertools import product
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from harmonium.rbm.generative import (
+    Hybrid,
+    JointContrastiveDivergence,
+    JointParams,
+    joint_free_energy,
+    joint_sweep,
+)
+from harmonium.rbm.gradients import Batch, ContrastiveDivergence, MeanField, PseudoLikelihood
+
+N_HIDDEN, N_TAGS, N_FEATURES, VARIANCE = 3, 3, 2, 0.5
+
+
+def states(m):
+    return np.array(list(product([0.0, 1.0], repeat=m)))
+
+
+@pytest.fixture(scope="module")
+def params():
+    rng = np.random.default_rng(0)
+    shapes = ((3, 3), (3, 2), (0, 3), (3,), (3,), (2,))
+    return JointParams(*(jnp.asarray(rng.normal(0, 0.7, s), jnp.float32) for s in shapes))
+
+
+def batch_of(x, y):
+    n = len(x)
+    return Batch(
+        jnp.asarray(x, jnp.float32),
+        jnp.zeros((n, 0), jnp.int32),
+        jnp.asarray(y, jnp.float32),
+        jnp.ones(n),
+    )
+
+
+def energies(p, x, y, h):
+    U, W, _, c, d, b = (np.asarray(a, float) for a in p)
+    square = ((x - b) ** 2).sum() / (2 * VARIANCE)
+    return square - h @ W @ x - h @ U @ y - c @ h - d @ y
+
+
+def log_z(p):
+    """log ∫ Σ_{y, h} exp(-E) dx, without the constant (2πs)^{D/2}; written for autodiff."""
+    y, h = states(N_TAGS), states(N_HIDDEN)
+    pairs = h @ p.U @ y.T + (h @ p.c)[:, None] + (y @ p.d)[None, :]
+    inputs = h @ (p.W @ p.b) + VARIANCE * jnp.sum((h @ p.W) ** 2, axis=1) / 2
+    return jax.scipy.special.logsumexp(pairs + inputs[:, None])
+
+
+def exact_gradient(p, batch):
+    """Of the mean of -log p(y, x) = F(y, x) + log Z, in double precision."""
+    with jax.enable_x64(True):
+        wide = JointParams(*(np.asarray(a, np.float64) for a in p))
+        x, y = np.asarray(batch.u, np.float64), np.asarray(batch.y, np.float64)
+
+        def loss(q):
+            return jnp.mean(joint_free_energy(q, x, y, VARIANCE)) + log_z(q)
+
+        return jax.tree.map(np.asarray, jax.grad(loss)(wide))
+
+
+def test_the_free_energy_sums_out_the_hidden_units(params):
+    rng = np.random.default_rng(1)
+    x, y = rng.normal(size=(4, N_FEATURES)), rng.integers(0, 2, (4, N_TAGS)).astype(float)
+    expected = [
+        -np.log(sum(np.exp(-energies(params, x[i], y[i], h)) for h in states(N_HIDDEN)))
+        for i in range(4)
+    ]
+    found = joint_free_energy(params, *(jnp.asarray(a, jnp.float32) for a in (x, y)), VARIANCE)
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
+
+
+def test_contrastive_divergence_is_a_difference_of_free_energies(params):
+    """The chain's end held constant, automatic differentiation gives the same gradient."""
+    rng = np.random.default_rng(2)
+    batch = batch_of(rng.normal(size=(6, N_FEATURES)), rng.integers(0, 2, (6, N_TAGS)))
+    noise = jnp.asarray(rng.random((2, 6, 8)), jnp.float32)
+    gradient, _ = JointContrastiveDivergence(2, VARIANCE)(params, batch, noise)
+    x, y = batch.u, batch.y
+    for k in range(2):
+        x, y, _ = joint_sweep(params, x, y, noise[k], VARIANCE)
+
+    def difference(p):
+        data = joint_free_energy(p, batch.u, batch.y, VARIANCE)
+        return jnp.mean(data - joint_free_energy(p, x, y, VARIANCE))
+
+    for found, expected in zip(gradient, jax.grad(difference)(params), strict=True):
+        np.testing.assert_allclose(found, expected, atol=2e-6)
+
+
+def test_the_expected_gradient_tends_to_the_exact_one(params):
+    """Averaged over many chains: CD-1 is biased, CD-40 is within its standard error of exact."""
+    rng = np.random.default_rng(3)
+    x, y = rng.normal(size=(8, N_FEATURES)), rng.integers(0, 2, (8, N_TAGS))
+    exact = exact_gradient(params, batch_of(x, y))
+    copies, groups = 2000, 10
+    big = batch_of(np.tile(x, (copies, 1)), np.tile(y, (copies, 1)))
+
+    def error(steps):
+        gradient = jax.jit(JointContrastiveDivergence(steps, VARIANCE))
+        keys = jax.random.split(jax.random.key(steps), groups)
+        found = [
+            gradient(params, big, jax.random.uniform(k, (steps, 8 * copies, 8)))[0] for k in keys
+        ]
+        parts = [np.stack([np.ravel(g) for g in field]) for field in zip(*found, strict=True)]
+        flat = np.concatenate(parts, axis=1)
+        deviation = flat.mean(0) - np.concatenate([np.ravel(g) for g in exact])
+        return deviation, flat.std(0, ddof=1) / np.sqrt(groups)
+
+    short, _ = error(1)
+    long, standard_error = error(40)
+    assert np.abs(long).max() < 0.1 * np.abs(short).max()
+    assert (np.abs(long) < 6 * standard_error + 1e-4).all()
+
+
+def test_the_chain_samples_the_model(params):
+    """Means of y and x over long chains equal those of the enumerated model."""
+    y, h = states(N_TAGS), states(N_HIDDEN)
+    U, W, _, c, d, b = (np.asarray(a, float) for a in params)
+    log_w = h @ U @ y.T + (h @ c)[:, None] + (y @ d)[None, :]
+    log_w = log_w + (h @ W @ b + VARIANCE * ((h @ W) ** 2).sum(1) / 2)[:, None]
+    p = np.exp(log_w - log_w.max())
+    p /= p.sum()
+    mean_y, mean_x = p.sum(0) @ y, b + VARIANCE * p.sum(1) @ h @ W
+    chains = 40_000
+
+    @jax.jit
+    def run(key):
+        def sweep(i, state):
+            noise = jax.random.uniform(jax.random.fold_in(key, i), (chains, 8))
+            return joint_sweep(params, *state, noise, VARIANCE)[:2]
+
+        start = (jnp.zeros((chains, N_FEATURES)), jnp.zeros((chains, N_TAGS)))
+        return jax.lax.fori_loop(0, 60, sweep, start)
+
+    x, y = run(jax.random.key(0))
+    np.testing.assert_allclose(y.mean(0), mean_y, atol=5 * 0.5 / np.sqrt(chains))
+    spread = np.asarray(x).std(0)
+    np.testing.assert_allclose(x.mean(0), mean_x, atol=5 * spread.max() / np.sqrt(chains))
+
+
+@pytest.mark.parametrize("unknown", [False, True])
+@pytest.mark.parametrize(
+    "discriminative", [ContrastiveDivergence(2), MeanField(3), PseudoLikelihood()], ids=str
+)
+def test_the_hybrid_adds_the_two_gradients(params, discriminative, unknown):
+    rng = np.random.default_rng(4)
+    y = rng.integers(0, 2, (5, N_TAGS)).astype(float)
+    if unknown:
+        y[0, 1] = y[3, 2] = np.nan
+    batch = batch_of(rng.normal(size=(5, N_FEATURES)), y)
+    joint = JointContrastiveDivergence(1, VARIANCE)
+    hybrid = Hybrid(0.25, discriminative, joint)
+    sweeps, width = hybrid.noise(params, unknown)
+    noise = jnp.asarray(rng.random((sweeps, 5, width)), jnp.float32)
+    first = joint.noise(params, unknown)[0]
+    generative, _ = joint(params, batch, noise[:first])
+    own, proxy = discriminative(params.conditional(), batch, noise[first:, :, :6])
+    found, found_proxy = hybrid(params, batch, noise)
+    np.testing.assert_array_equal(found_proxy, proxy)
+    np.testing.assert_allclose(found.b, 0.25 * generative.b, rtol=1e-6)
+    for name in ("U", "W", "c", "d"):
+        expected = getattr(own, name) + 0.25 * getattr(generative, name)
+        np.testing.assert_allclose(getattr(found, name), expected, rtol=1e-5, atol=1e-7)
