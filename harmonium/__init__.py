@@ -8,12 +8,18 @@ from typing import Any
 
 __version__ = "0.1.0"
 
-_PUBLIC = {
-    "DiscriminativeRBM": "harmonium.estimators",
-    "GenerativeRBM": "harmonium.estimators",
-    "LogisticTagger": "harmonium.estimators",
-    "MLPTagger": "harmonium.estimators",
-}
+_PUBLIC = dict.fromkeys(
+    (
+        "ChainTagger",
+        "DiscriminativeRBM",
+        "ExactLogisticTagger",
+        "GenerativeRBM",
+        "LogisticTagger",
+        "MLPTagger",
+        "SVMTagger",
+    ),
+    "harmonium.estimators",
+)
 
 __all__ = ["__version__", *_PUBLIC]
 

@@ -20,10 +20,13 @@ def loaded_by(code: str) -> set[str]:
 def test_the_public_names_are_these():
     assert harmonium.__all__ == [
         "__version__",
+        "ChainTagger",
         "DiscriminativeRBM",
+        "ExactLogisticTagger",
         "GenerativeRBM",
         "LogisticTagger",
         "MLPTagger",
+        "SVMTagger",
     ]
 
 
