@@ -201,7 +201,7 @@ def sklearn_cd(size: dict[str, int], threads: int) -> float:
 # What the machine can do. --------------------------------------------------------------------
 
 
-def peaks(size: dict[str, int]) -> dict[str, float]:
+def peaks() -> dict[str, float]:
     """One core's matrix product (flop/s) and elementwise exp, log and division (1/s)."""
     import jax
     import jax.numpy as jnp
@@ -260,15 +260,8 @@ def report(
         ("pseudo-likelihood epoch", "pl", ("torch",), N * n * C, "division"),
         (f"LBP, {K} iterations, {N:,} clips", "lbp", ("torch",), updates, "division"),
     ]
-    table = Table(title="Seconds are medians over the rounds; threads in brackets")
-    for heading in (
-        "",
-        "Harmonium",
-        "PyTorch",
-        "scikit-learn",
-        "ratios",
-        "share of one core's peak",
-    ):
+    table = Table(title="Medians over the rounds; threads in brackets")
+    for heading in ("", "Harmonium", "PyTorch", "scikit-learn", "ratios", "of one core's peak"):
         table.add_column(heading, justify="left" if not heading else "right")
     for title, key, rivals, work, limit in rows:
         seconds, threads = best[f"harmonium {key}"]
@@ -280,10 +273,8 @@ def report(
     console.print(table)
     seconds = best["harmonium lbp"][0]
     console.print(f"LBP: {1e9 * seconds / updates:.2f} ns per message update.")
-    console.print(
-        f"One core: matrix product {peak['product'] / 1e9:.0f} GFLOP/s; exp {peak['exp'] / 1e9:.2f}, "
-        f"log {peak['log'] / 1e9:.2f}, division {peak['division'] / 1e9:.2f} thousand million a second."
-    )
+    rates = ", ".join(f"{k} {peak[k] / 1e9:.2f}" for k in ("exp", "log", "division"))
+    console.print(f"One core: matrix product {peak['product'] / 1e9:.0f} GFLOP/s; {rates} G/s.")
 
 
 def _cell(entry: tuple[float, int] | None) -> str:
@@ -300,13 +291,8 @@ def main(arguments: list[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     size = SIZES[options.size]
     if options.case:
-        print(
-            json.dumps(
-                (peaks if options.case == "peaks" else CASES[options.case])(
-                    *((size,) if options.case == "peaks" else (size, options.threads))
-                )
-            )
-        )
+        result = peaks() if options.case == "peaks" else CASES[options.case](size, options.threads)
+        print(json.dumps(result))
         return
     seconds: dict[tuple[str, int], list[float]] = {}
     for _ in range(options.rounds):
