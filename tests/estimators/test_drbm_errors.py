@@ -59,14 +59,13 @@ def test_too_large_an_enumeration_is_refused_before_training(go, monkeypatch):
         getattr(quick(n_hidden=21, inference="exact"), go)(X, Y)
 
 
-def test_too_large_an_enumeration_is_refused_by_a_fitted_model():
-    X, Y = np.eye(30)[:, :2], np.eye(30)[:, :21]
-    model = quick(n_hidden=21, max_epochs=1).fit(X, Y)
-    with pytest.raises(DataError, match="at most 20 units"):
-        altered(model, inference="exact").predict_proba(X)
+def test_too_large_an_enumeration_is_refused_by_a_fitted_model(fitted, held_out, monkeypatch):
+    monkeypatch.setattr("harmonium.estimators.rbm_tagger.MAX_UNITS", 3)
     # what counts is what was fitted, not what the settings have become since
-    with pytest.raises(DataError, match="Got 21 hidden units"):
-        altered(model, inference="exact", n_hidden=2).predict_proba(X)
+    model = altered(fitted, inference="exact", n_hidden=2)
+    for use in (model.predict_proba, model.predict, model.infer):
+        with pytest.raises(DataError, match=r"at most 3 units.* Got 8 hidden units and 4 tags"):
+            use(held_out.X)
 
 
 # Features. ------------------------------------------------------------------------------------

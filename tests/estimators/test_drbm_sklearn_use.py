@@ -82,13 +82,13 @@ def test_cross_val_predict_gives_probabilities_of_the_clips_held_out(train):
     assert auc_per_tag(train.Y, P).mean > 0.8
 
 
-@pytest.mark.parametrize("n_tags", [1, 2, 3])
+@pytest.mark.parametrize("n_tags", [1, 2, 4])
 @pytest.mark.parametrize("scoring", ["roc_auc", "average_precision"])
 def test_scikit_learns_scorers_see_the_tags_as_labels(train, held_out, scoring, n_tags):
     from sklearn.metrics import average_precision_score, get_scorer, roc_auc_score
 
     Y = held_out.Y[:, :n_tags]
-    model = quick(max_epochs=3).fit(train.X, train.Y[:, :n_tags])
+    model = quick(max_epochs=3).fit(train.X, train.Y[:, :n_tags], eval_set=(held_out.X, Y))
     metric = {"roc_auc": roc_auc_score, "average_precision": average_precision_score}[scoring]
     expected = metric(Y, model.predict_proba(held_out.X))
     assert get_scorer(scoring)(model, held_out.X, Y) == pytest.approx(expected)

@@ -165,10 +165,10 @@ def test_partial_fit_keeps_the_scaling_of_the_first_clips(train):
 
 def test_partial_fit_of_named_classes(train):
     y = np.where(train.Y[:, 0] == 1, "yes", "no")
-    only = np.flatnonzero(y == "yes")[:CUT]
+    only = np.resize(np.flatnonzero(y == "yes"), 300)
     model = quick().partial_fit(train.X[only], y[only], classes=["yes", "no"])
     assert model.classes_.tolist() == ["no", "yes"]
-    model.partial_fit(train.X[:CUT], y[:CUT])
+    model.partial_fit(train.X, y)
     assert set(model.predict(train.X)) <= {"no", "yes"}
     with pytest.raises(ValueError, match=r"y must hold the classes 'no' and 'yes'.*'maybe'"):
         model.partial_fit(train.X[:2], ["maybe", "no"])
@@ -203,7 +203,6 @@ def test_the_size_of_a_model_that_goes_on_cannot_change(train):
         with pytest.raises(ValueError, match=r"U has the shape \(8, 4\), but .* \(9, 4\)"):
             go_on(*train)
     assert model.predict_proba(train.X).shape == (300, 4)
-    assert model.set_params(warm_start=False).fit(*train).params_.c.shape == (9,)
 
 
 # Seeds. ---------------------------------------------------------------------------------------
@@ -213,7 +212,7 @@ import hashlib
 import numpy as np
 from tagging_data import draw, easy_model, quick
 train = draw(easy_model(), 300, seed=0)
-model = quick(training="cd", max_epochs=3).fit(*train)
+model = quick(training="cd", max_epochs=3, validation_fraction=0).fit(*train)
 arrays = [*model.params_, model.predict_proba(train.X), model.thresholds_]
 print(hashlib.sha256(b"".join(np.ascontiguousarray(a).tobytes() for a in arrays)).hexdigest())
 """
@@ -226,7 +225,9 @@ def fingerprint(model, X):
 
 
 def test_the_same_seed_gives_the_same_bits_in_this_process_and_another(train):
-    first, second = (quick(training="cd", max_epochs=3).fit(*train) for _ in range(2))
+    first, second = (
+        quick(training="cd", max_epochs=3, validation_fraction=0).fit(*train) for _ in range(2)
+    )
     assert fingerprint(first, train.X) == fingerprint(second, train.X)
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent)}
     other = subprocess.run(
