@@ -76,10 +76,17 @@ def test_more_states_than_one_block(scale):
     """2^11 states of the smaller side stream in two blocks, whatever their order of magnitude."""
     rng = np.random.default_rng(11)
     model = random_model(rng, 11, 11, scale=scale)
-    y = random_tags(rng, 1, 11, unknown=0.8)
-    truth = enumerate_clip(model.U, model.c, model.d, y[0])
+    c, d = np.tile(model.c, (2, 1)), np.tile(model.d, (2, 1))
+    # the last tag tells the blocks apart: make the first block the heavier, and then the second
+    y = np.full((2, 11), np.nan)
+    off, on = (np.append(y[0, :10], last) for last in (0.0, 1.0))
+    log_z_off, log_z_on = (enumerate_clip(model.U, c[0], d[0], row).log_z for row in (off, on))
+    d[:, 10] += np.array([-1.0, 1.0]) + log_z_off - log_z_on
+    y[1, :3] = 1.0
     with jax.enable_x64(True):
-        result = jitted(as_field(model.U, model.c[None], model.d[None], float), y)
-    np.testing.assert_allclose(result.y[0], truth.y, rtol=0, atol=1e-10)
-    np.testing.assert_allclose(result.h[0], truth.h, rtol=0, atol=1e-10)
-    np.testing.assert_allclose(result.log_z[0], truth.log_z, rtol=1e-12)
+        result = jitted(as_field(model.U, c, d, float), y)
+    for b in range(2):
+        truth = enumerate_clip(model.U, c[b], d[b], y[b])
+        np.testing.assert_allclose(result.y[b], truth.y, rtol=0, atol=1e-10)
+        np.testing.assert_allclose(result.h[b], truth.h, rtol=0, atol=1e-10)
+        np.testing.assert_allclose(result.log_z[b], truth.log_z, rtol=1e-12)

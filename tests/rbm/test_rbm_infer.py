@@ -105,7 +105,7 @@ def test_gibbs_depends_on_the_seed_and_on_nothing_else(whole, clips):
 def test_chunks_of_gibbs_do_not_share_their_noise(clips):
     same = take(clips, np.zeros(N_CLIPS, int))
     result = infer(PARAMS, same[0], same[1], np.full_like(same[2], np.nan), options("gibbs"))
-    assert (result.y[0] != result.y[CHUNK]).any()
+    assert np.abs(result.y[0] - result.y[CHUNK]).max() > 0.001
 
 
 def test_few_programs_serve_every_number_of_clips(clips):

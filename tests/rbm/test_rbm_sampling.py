@@ -130,6 +130,19 @@ def test_long_gibbs_runs_converge_to_the_truth():
     assert (worst <= 5 * np.asarray(estimate.residual) + 1e-7).all()
 
 
+def test_the_residual_of_gibbs_is_its_standard_error():
+    """The spread of the estimates of independent runs, for the tag with the largest."""
+    U, c, d, y = case(8, 1.0)
+    run = jax.jit(partial(gibbs, steps=16))
+    keys = jax.random.split(jax.random.key(8), 100)
+    estimates = [run(key, as_field(U, c, d), np.float32(y)) for key in keys]
+    spread = np.std([e.y for e in estimates], axis=0, ddof=1).max(axis=1)  # (B,)
+    reported = np.mean([e.residual for e in estimates], axis=0)
+    # the largest of five estimated errors is a little above the largest error
+    ratio = reported / spread
+    assert ((ratio > 0.8) & (ratio < 1.7)).all()
+
+
 def test_gibbs_at_the_truth_stays_there():
     """p(y, h) is stationary: a sweep from the exact distribution gives the exact distribution."""
     U, c, d, _ = case(7, 1.0)
