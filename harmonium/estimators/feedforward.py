@@ -98,9 +98,11 @@ class MLPTagger(_Feedforward):
 
     def _start(self, rng: np.random.Generator, clips: Clips) -> MLPParams:
         n, n_tags = self.n_hidden, clips.Y.shape[1]
+        # nothing is learnt of a feature that is constant: its later values must not matter
+        varies = np.ptp(clips.X, axis=0) > 0
         arrays = (
             rng.normal(0, 0.01, (n, n_tags)),
-            rng.normal(0, 0.1, (n, clips.X.shape[1])),
+            rng.normal(0, 0.1, (n, clips.X.shape[1])) * varies,
             np.zeros(n),
             base_log_odds(clips.Y),
         )

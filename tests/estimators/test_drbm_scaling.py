@@ -4,9 +4,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.base import clone
 from tagging_data import N_FEATURES, quick
 
 from harmonium.errors import DataError
+from harmonium.estimators import MLPTagger
 from harmonium.estimators.scaling import Scaling, standardising, unscaled
 
 UNITS = {
@@ -50,10 +52,11 @@ def test_without_scaling_params_are_those_that_were_trained(train):
     np.testing.assert_array_equal(model.params_.c, model._params.c)
 
 
-def test_constant_features_change_nothing(train, held_out):
+@pytest.mark.parametrize("model", [quick(), MLPTagger(n_hidden=8, max_epochs=3, random_state=0)])
+def test_constant_features_change_nothing(train, held_out, model):
     X = train.X.copy()
     X[:, 2], X[:, 3] = 0.1, 0.0
-    model = quick().fit(X, train.Y)
+    model = clone(model).fit(X, train.Y)
     assert np.isfinite(model.predict_proba(X)).all()
     new = np.concatenate([held_out.X[:, :2], X[:200, 2:4], held_out.X[:, 4:]], axis=1)
     expected = model.predict_proba(new)
