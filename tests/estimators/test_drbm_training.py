@@ -32,8 +32,22 @@ def test_early_stopping_keeps_the_parameters_of_the_best_epoch(train, held_out, 
     model.fit(*train, eval_set=held_out)
     auc = model.history_["auc"]
     assert model.n_iter_ == len(auc) < 100
-    assert model.best_epoch_ == np.argmax(auc) + 1 == model.n_iter_ - 4
+    assert auc[model.best_epoch_ - 1] == max(auc)
+    assert model.best_epoch_ == model.n_iter_ - 4
     assert model.score(*held_out) == pytest.approx(max(auc), abs=1e-12)
+
+
+def test_among_epochs_of_equal_auc_the_likelihood_decides(train):
+    """Two clips are ranked right from the first epoch on, long before there is a model."""
+    clear = np.abs(train.X[:, 0] + 0.75 * train.X[:, 4] - 0.5).argsort()[-40:]
+    X, Y = train.X[clear], train.Y[clear, :1]
+    two = [np.flatnonzero(Y[:, 0] == value)[0] for value in (0, 1)]
+    model = quick(max_epochs=30).fit(X, Y, eval_set=(X[two], Y[two]))
+    assert model.history_["auc"] == [1.0] * model.n_iter_
+    assert model.best_epoch_ > 5
+    absent, present = model.predict_proba(X[two])[:, 0]
+    assert absent < 0.2
+    assert present > 0.8
 
 
 def test_the_history_has_one_row_for_each_epoch(fitted):
@@ -114,7 +128,7 @@ def test_warm_start_goes_on_where_it_stopped(train, held_out):
     assert model.history_["log_likelihood"][:3] == first["log_likelihood"]
     assert model.history_["log_likelihood"][3] > first["log_likelihood"][0]
     assert max(model.history_["auc"][3:]) > max(first["auc"])
-    assert model.best_epoch_ == 3 + np.argmax(model.history_["auc"][3:]) + 1
+    assert model.history_["auc"][model.best_epoch_ - 1] == max(model.history_["auc"][3:])
     assert model.score(*held_out) == pytest.approx(max(model.history_["auc"][3:]), abs=1e-12)
 
 
@@ -284,7 +298,8 @@ def test_an_interrupt_keeps_the_best_parameters_so_far(train, held_out, interrup
     with pytest.warns(TrainingWarning, match=r"interrupted in epoch 5; .* of epoch [1-4], are"):
         model.fit(*train, eval_set=held_out)
     assert {len(column) for column in model.history_.values()} == {4}
-    assert (model.n_iter_, model.best_epoch_) == (4, np.argmax(model.history_["auc"]) + 1)
+    assert model.n_iter_ == 4
+    assert model.history_["auc"][model.best_epoch_ - 1] == max(model.history_["auc"])
     assert model.score(*held_out) == pytest.approx(max(model.history_["auc"]), abs=1e-12)
     assert model.predict(held_out.X).shape == held_out.Y.shape
     without = quick(max_epochs=4).fit(*train, eval_set=held_out)
