@@ -46,8 +46,8 @@ class DiscriminativeRBM(RBMTagger):
         "inverse" or "cosine".
     optimizer, momentum : "adam" or "sgd", and the decay of its mean gradient.
     batch_size, max_epochs : clips per step, and passes over the clips at most.
-    patience : epochs without a better validation AUC after which training stops; the best
-        parameters are kept.
+    patience : epochs without a better validation AUC, or as good a one with a better likelihood,
+        after which training stops; the best parameters are kept.
     averaging : the model is the mean of its parameters over about so many epochs; 0 turns it off.
     validation_fraction : share of the clips to stop early on when ``fit`` is given no
         ``eval_set``; 0 trains on all clips for ``max_epochs``.
