@@ -176,9 +176,10 @@ def test_the_running_mean_is_plain_at_first_and_exponential_later():
     ids=lambda gradient: type(gradient).__name__,
 )
 def test_training_raises_the_likelihood_proxy(gradient, params, data):
-    history = run(params, data, gradient=gradient, max_epochs=12).history
-    assert len(history) == 12
-    assert history.log_likelihood[-1] > history.log_likelihood[0] + 0.02
+    history = run(params, data, gradient=gradient, max_epochs=40).history
+    assert len(history) == 40
+    # one tag follows from the features, of which chance knows log 2: a quarter of it is 0.17
+    assert np.mean(history.log_likelihood[-5:]) > history.log_likelihood[0] + 0.1
     assert all(value < 0 for value in history.log_likelihood)
     assert all(value > 0 for value in history.seconds)
 
