@@ -41,7 +41,7 @@ class DiscriminativeRBM(RBMTagger):
     inference_steps : iterations, or sweeps of each of 8 chains for "gibbs".
     damping : share of the old message that loopy belief propagation keeps, in training and
         prediction; in [0, 1).
-    tolerance : a clip's inference is converged when no tag's probability changes by more.
+    tolerance : a clip's inference is converged when no probability changes by more.
     learning_rate, schedule : step length, and how it changes with the epochs: "constant",
         "inverse" or "cosine".
     optimizer, momentum : "adam" or "sgd", and the decay of its mean gradient.

@@ -50,11 +50,11 @@ class CrossEntropy:
         return 0, 0
 
     def __call__(self, params: Any, batch: Batch, noise: Array) -> tuple[Any, Array]:
-        """By automatic differentiation; also Σ_b w_b log p(y_bj | x_b) by tag, (C,)."""
+        """By automatic differentiation; also the logits, (B, C)."""
 
         def loss(params: Any) -> tuple[Array, Array]:
-            by_tag = log_probabilities(self.logits(params, batch.u), batch)
-            return -jnp.sum(by_tag) / jnp.sum(batch.w), by_tag
+            logits = self.logits(params, batch.u)
+            return -jnp.sum(log_probabilities(logits, batch)) / jnp.sum(batch.w), logits
 
-        gradient, by_tag = jax.grad(loss, has_aux=True)(params)
-        return gradient, by_tag
+        gradient, logits = jax.grad(loss, has_aux=True)(params)
+        return gradient, logits

@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
-from harmonium.rbm.gradients import FILL_SWEEPS, Batch, Gradient, log_probabilities
+from harmonium.rbm.gradients import FILL_SWEEPS, Batch, Gradient
 from harmonium.rbm.model import Field, Params, condition, hidden_given_tags, tags_given_hidden
 from harmonium.rbm.sampling import fill_unknown
 
@@ -75,7 +75,7 @@ class JointContrastiveDivergence:
         if len(noise) > self.steps:
             start = fill_unknown(field, batch.y, noise[self.steps :, :, : sum(params.U.shape)])
         x, y, h = joint_sweep(params, batch.u, start, noise[0], self.variance)
-        proxy = log_probabilities(field.d + h @ field.U, batch)
+        logits = field.d + h @ field.U
         if self.steps > 1:
             (x, y), _ = lax.scan(
                 lambda state, u: (joint_sweep(params, *state, u, self.variance)[:2], None),
@@ -93,7 +93,7 @@ class JointContrastiveDivergence:
             jnp.sum(share * (y - start), axis=0),
             jnp.sum(share * (x - batch.u), axis=0) / self.variance,
         )
-        return gradient, proxy
+        return gradient, logits
 
 
 @dataclass(frozen=True)
@@ -116,12 +116,12 @@ class Hybrid:
         unknown = len(noise) > self.generative.steps + self.discriminative.noise(params, False)[0]
         own, _ = self.discriminative.noise(params, unknown)
         units = sum(params.U.shape)
-        first, proxy = self.discriminative(
+        first, logits = self.discriminative(
             params.conditional(), batch, noise[len(noise) - own :, :, :units]
         )
         second, _ = self.generative(params, batch, noise[: len(noise) - own])
         with_b = JointParams(**first._asdict(), b=jnp.zeros_like(params.b))
-        return jax.tree.map(lambda d, g: d + self.weight * g, with_b, second), proxy
+        return jax.tree.map(lambda d, g: d + self.weight * g, with_b, second), logits
 
 
 def _field(params: JointParams, x: Array) -> Field:

@@ -1,17 +1,18 @@
 """The pseudo-likelihood Σ_j log p(y_j | y_\\j, x), and what its exact gradient needs.
 
-:func:`conditional_logits` is the formula as it reads. :func:`flips` gives the same logits, and the
-hidden units' probabilities with each tag flipped, at one division per (clip, hidden unit, tag).
+:func:`conditional_logits` is the formula as it reads. :func:`flips_by_ratios` gives the same, and
+the hidden units' probabilities with each tag flipped, at one division per (clip, hidden unit, tag)
+while no |U| is above ``RATIO_LIMIT``; :func:`flips_by_logs` gives them for any U.
 """
 
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jax import Array, lax
+from jax import Array
 
 from harmonium.rbm.model import Field
-from harmonium.rbm.ratios import GROUP, RATIO_LIMIT, odds, sum_logs
+from harmonium.rbm.ratios import GROUP, odds, sum_logs
 
 
 class Flips(NamedTuple):
@@ -38,14 +39,8 @@ def log_probability(logits: Array, y: Array) -> Array:
     return y * logits - jax.nn.softplus(logits)
 
 
-def flips(field: Field, y: Array) -> Flips:
-    """o, p(h | y), and p(h | y with tag j flipped) for every j. ``y`` is binary, (B, C)."""
-    small = jnp.max(jnp.abs(field.U)) <= RATIO_LIMIT
-    return lax.cond(small, _flips_by_ratios, _flips_by_logs, field, y)
-
-
-def _flips_by_ratios(field: Field, y: Array) -> Flips:
-    """o_j = d_j ± Σ_k log[(1 + q_k E_kj) / (1 + q_k)], q_k = e^{a_k}; - where y_j = 1.
+def flips_by_ratios(field: Field, y: Array) -> Flips:
+    """o_j = d_j ± Σ_k log[(1 + q_k E_kj) / (1 + q_k)], q_k = e^{a_k}; - where y_j = 1. y is binary.
 
     Flipping tag j multiplies the odds q_k by E_kj = e^{U_kj} (0 to 1) or e^{-U_kj} (1 to 0).
     """
@@ -63,7 +58,8 @@ def _flips_by_ratios(field: Field, y: Array) -> Flips:
     return Flips(field.d + sign * log_ratio, t / (s + t), (grown / total)[:, :n])
 
 
-def _flips_by_logs(field: Field, y: Array) -> Flips:
+def flips_by_logs(field: Field, y: Array) -> Flips:
+    """The same by softplus and σ, which no weight overflows."""
     a = field.c + y @ field.U.T
     sign = (1.0 - 2.0 * y)[:, None, :]
     flipped = jax.nn.sigmoid(a[:, :, None] + sign * field.U[None, :, :])

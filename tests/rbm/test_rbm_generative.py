@@ -166,9 +166,9 @@ def test_the_hybrid_adds_the_two_gradients(params, discriminative, unknown):
     noise = jnp.asarray(rng.random((sweeps, 5, width)), jnp.float32)
     first = joint.noise(params, unknown)[0]
     generative, _ = joint(params, batch, noise[:first])
-    own, proxy = discriminative(params.conditional(), batch, noise[first:, :, :6])
-    found, found_proxy = hybrid(params, batch, noise)
-    np.testing.assert_array_equal(found_proxy, proxy)
+    own, logits = discriminative(params.conditional(), batch, noise[first:, :, :6])
+    found, found_logits = hybrid(params, batch, noise)
+    np.testing.assert_array_equal(found_logits, logits)
     np.testing.assert_allclose(found.b, 0.25 * generative.b, rtol=1e-6)
     for name in ("U", "W", "c", "d"):
         expected = getattr(own, name) + 0.25 * getattr(generative, name)

@@ -125,7 +125,7 @@ def test_one_step_of_each_optimiser():
         """The gradient of Σ θ: all ones."""
 
         def __call__(self, params, batch, noise):
-            return jax.tree.map(lambda p: np.ones(p.shape, np.float32), params), batch.w
+            return jax.tree.map(lambda p: np.ones(p.shape, np.float32), params), batch.y
 
     def steps(optimiser):
         start = as_params(random_model(np.random.default_rng(2), 1, 1))
