@@ -31,8 +31,9 @@ def demo(
 ) -> None:
     """Generate a music collection, learn its listeners' tags, and tag the rest of it.
 
-    Writes the music as WAV files you can listen to, the listeners' tags, the model, and the tags it
-    gives to the tracks that nobody tagged. A second run takes up what the first has written.
+    Writes the music as WAV files you can listen to, the listeners' tags,
+    the model, and the tags it gives to the tracks that nobody tagged.
+    A second run takes up what the first has written.
 
     [dim]Example:[/dim]  harmonium demo /tmp/demo --tracks 40
     """
