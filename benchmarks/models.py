@@ -105,12 +105,12 @@ def read(name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return data.features, labels.values, data.groups("artist")
 
 
-def run(dataset: str, model: str, fold: int) -> dict[str, Any]:
+def run(dataset: str, model: str, fold: int, seed: int) -> dict[str, Any]:
     """One test fold: choose the settings on the validation fold, score on the test fold."""
     from harmonium.evaluation import auc_per_tag, grouped_folds
 
     X, Y, artists = read(dataset)
-    folds = grouped_folds(artists, Y, n_folds=5, seed=0)
+    folds = grouped_folds(artists, Y, n_folds=5, seed=seed)
     test, valid = folds == fold, folds == (fold + 1) % 5
     train = ~(test | valid)
     fitted, seconds = [], []
@@ -177,13 +177,14 @@ def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--datasets", default=",".join(DATASETS))
     parser.add_argument("--models", default="", help="all by default, separated by ;")
+    parser.add_argument("--seed", type=int, default=0, help="of the folds")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     options = parser.parse_args(arguments)
     models = options.models.split(";") if options.models else list(SETTINGS)
     tasks = list(itertools.product(options.datasets.split(","), models, range(5)))
     began, results = time.perf_counter(), []
     with ProcessPoolExecutor(options.jobs, mp_context=get_context("spawn")) as pool:
-        futures = [pool.submit(run, *task) for task in tasks]
+        futures = [pool.submit(run, *task, options.seed) for task in tasks]
         for done in as_completed(futures):
             r = done.result()
             results.append(r)

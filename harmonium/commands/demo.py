@@ -134,7 +134,7 @@ def _clip_table(collection: SyntheticCollection, tagged: Tagged) -> Table:
         best = (-tagged.probabilities[i]).argsort()[:6]
         words = [
             f"{tagged.tags[j]} {100 * tagged.probabilities[i, j]:.0f}"
-            + (" [green]✓[/green]" if tagged.truth[i, j] else "")
+            + ("[green]✓[/green]" if tagged.truth[i, j] else "")
             for j in best
         ]
         table.add_row(f"{clip['title']} ({clip['artist']}), {clip['section']}", ", ".join(words))

@@ -8,7 +8,7 @@ the gradient of the batch's mean loss, with logits of the tags whose likelihood 
 model's in the history of training.
 
 Unknown tags (NaN) are inferred in the positive phase, never taken for zeros. Random numbers come
-in as an array, because making them inside the training scan took a third of its time.
+in as an array, because inside the training scan they would be made by many small programs.
 """
 
 from dataclasses import dataclass

@@ -151,7 +151,7 @@ def _block(
         return State(params, memory, average, number), logits
 
     state, logits = lax.scan(step, state, (batches, noise))
-    # summed here, because inside the scan small sums took a sixth of the epoch
+    # summed here, because small sums inside the scan are slow
     return state, jnp.sum(log_probabilities(logits, batches))
 
 
