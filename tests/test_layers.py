@@ -14,7 +14,7 @@ ALLOWED = {
     "audio": set(),
     "rbm": set(),
     "evaluation": set(),
-    "estimators": {"rbm", "evaluation"},
+    "estimators": {"data", "rbm", "evaluation"},
     "experiments": {"data", "audio", "estimators", "evaluation"},
     "collection": {"data", "audio", "estimators", "evaluation"},
     "demo": {"data", "audio", "estimators", "evaluation"},
