@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from harmonium.rbm.compilation import compiled
 from harmonium.rbm.gradients import Batch, Gradient, log_probabilities
+from harmonium.rbm.rows import Shrinkage, Table, look_up, settle, write_back
 
 BLOCK = 128
 """Minibatches per compiled scan: bounds the memory of random numbers and gathered rows."""
@@ -65,11 +66,13 @@ class State(NamedTuple):
     optimiser: Any
     average: Tree | None  # running mean of the parameters, if one is kept
     step: Array  # (), minibatches so far
+    table: Table | None = None  # V, where it is trained by rows; ``params`` and the rest lack it
 
     @property
     def outcome(self) -> Tree:
         """The parameters to judge and to keep."""
-        return self.params if self.average is None else self.average
+        params = self.params if self.average is None else self.average
+        return params if self.table is None else params._replace(V=self.table.V)
 
 
 class Penalty(NamedTuple):
@@ -106,6 +109,16 @@ class Result(NamedTuple):
     interrupted: bool
 
 
+class Pace(NamedTuple):
+    """The numbers of an epoch, inputs of the compiled program."""
+
+    rate: Any
+    penalty: Penalty
+    decay: Any  # of the running mean
+    row_rate: Any = None  # these two where V is trained by rows
+    shrinkage: Shrinkage | None = None
+
+
 class _Setup(NamedTuple):
     """What a compiled block is specialised to."""
 
@@ -114,11 +127,17 @@ class _Setup(NamedTuple):
     noise: tuple[int, int]  # sweeps, and numbers per clip and sweep
 
 
-def start(params: Tree, optimiser: Optimiser, *, averaged: bool = False) -> State:
-    """The state before the first minibatch."""
+def start(
+    params: Tree, optimiser: Optimiser, *, averaged: bool = False, by_rows: bool = False
+) -> State:
+    """The state before the first minibatch; ``by_rows`` sets V apart."""
+    table = None
+    if by_rows:
+        table = Table(jnp.array(params.V), jnp.zeros(len(params.V), jnp.int32))
+        params = params._replace(V=params.V[:0])
     memory = optimiser.transformation().init(params)
     average = jax.tree.map(jnp.array, params) if averaged else None
-    return State(jax.tree.map(jnp.array, params), memory, average, jnp.int32(0))
+    return State(jax.tree.map(jnp.array, params), memory, average, jnp.int32(0), table)
 
 
 @compiled(static_argnames=("setup",), donate_argnames=("state",))
@@ -128,9 +147,7 @@ def _block(
     seed: Array,
     data: Batch,
     rows: Array,
-    rate: Array,
-    penalty: Penalty,
-    decay: Array,
+    pace: Pace,
 ) -> tuple[State, Array]:
     """Descend over minibatches whose row numbers are ``rows`` (n_batches, B); -1 fills up."""
     n_batches, size = rows.shape
@@ -142,17 +159,39 @@ def _block(
     transformation = setup.optimiser.transformation()
 
     def step(state: State, inputs: tuple[Batch, Array]) -> tuple[State, Array]:
-        gradient, logits = setup.gradient(state.params, *inputs)
+        if state.table is None:
+            table = None
+            gradient, logits = setup.gradient(state.params, *inputs)
+        else:
+            table, gradient, logits = descend_rows(setup.gradient, state, *inputs, pace)
         updates, memory = transformation.update(gradient, state.optimiser, state.params)
-        params = jax.tree.map(lambda p, g: p - rate * g, state.params, updates)
-        params = proximal(params, rate, penalty)
+        params = jax.tree.map(lambda p, g: p - pace.rate * g, state.params, updates)
+        params = proximal(params, pace.rate, pace.penalty)
         number = state.step + 1
-        average = running_mean(state.average, params, decay, number)
-        return State(params, memory, average, number), logits
+        average = running_mean(state.average, params, pace.decay, number)
+        return State(params, memory, average, number, table), logits
 
     state, logits = lax.scan(step, state, (batches, noise))
     # summed here, because small sums inside the scan are slow
     return state, jnp.sum(log_probabilities(logits, batches))
+
+
+def descend_rows(
+    gradient: Gradient, state: State, batch: Batch, noise: Array, pace: Pace
+) -> tuple[Table, Tree, Array]:
+    """A step of the rows of V that the batch uses: V_r ← V_r - rate Σ_b w_b ∂loss_b/∂V_r.
+
+    Gives the new table, the gradient of the other parameters, and the logits. It is the sum over
+    the clips, not their mean, so that how far a row moves depends on the clips that use it and not
+    on how many others are in the batch.
+    """
+    assert state.table is not None
+    assert pace.shrinkage is not None
+    used, rows, local = look_up(state.table, batch, state.step, pace.shrinkage)
+    slopes, logits = gradient(state.params._replace(V=rows), local, noise)
+    change = -pace.row_rate * jnp.sum(batch.w) * slopes.V
+    table = write_back(state.table, used, rows, change, state.step)
+    return table, slopes._replace(V=jnp.zeros_like(state.params.V)), logits
 
 
 def running_mean(average: Tree | None, params: Tree, decay: Array, number: Array) -> Tree | None:
@@ -185,6 +224,7 @@ def train(
     patience: int,
     seed: int,
     averaging: float = 0.0,
+    row_rate: float | None = None,
     score: Callable[[Tree], float] | None = None,
     on_epoch: Callable[[History], None] | None = None,
 ) -> Result:
@@ -194,22 +234,28 @@ def train(
     (0: the parameters themselves), which takes out the noise of the last minibatches. Without
     ``score``, train for ``max_epochs`` and keep the last. An interrupt from the keyboard ends the
     training and keeps what would have been kept had it ended there.
+
+    With ``row_rate`` V is trained by rows (see :mod:`harmonium.rbm.rows`): by gradient descent with
+    steps of ``row_rate`` per clip, which follow the schedule, and without averaging. Its penalties
+    are then per minibatch, and may be columns with one strength for each row, (A, 1).
     """
     known = ~np.isnan(data.y)
     n_known, unknown = float(np.sum(data.w @ known)), not known.all()
     setup = _Setup(gradient, optimiser, gradient.noise(params, unknown))
     data = jax.tree.map(jnp.asarray, data)
-    state, history = start(params, optimiser, averaged=averaging > 0), History()
+    by_rows = row_rate is not None
+    state = start(params, optimiser, averaged=averaging > 0, by_rows=by_rows)
+    history = History()
     window = averaging * -(-len(data.w) // batch_size)
     decay = np.float32(1 - 1 / max(window, 1))
     best, best_epoch, best_score, interrupted = params, 0, -np.inf, False
     try:
         for epoch in range(max_epochs):
             began = time.perf_counter()
-            rate = np.float32(schedule(epoch))
-            state, proxy = _epoch(
-                setup, state, data, batch_size, (seed, epoch), rate, penalty, decay
-            )
+            pace = _pace(schedule, epoch, penalty, decay, row_rate)
+            state, proxy = _epoch(setup, state, data, batch_size, (seed, epoch), pace)
+            if state.table is not None:
+                state = state._replace(table=settle(state.table, state.step, pace.shrinkage))
             value = score(state.outcome) if score else np.nan
             history.add(proxy / n_known, value, time.perf_counter() - began)
             if score is None or value > best_score:
@@ -224,19 +270,32 @@ def train(
     return Result(best, history, best_epoch, interrupted)
 
 
+def _pace(
+    schedule: Schedule, epoch: int, penalty: Penalty, decay: Any, row_rate: float | None
+) -> Pace:
+    """The numbers of an epoch; where V is trained by rows its penalty is kept apart."""
+    rate = np.float32(schedule(epoch))
+    if row_rate is None:
+        return Pace(rate, penalty, decay)
+    row_step = np.float32(row_rate * rate / schedule.learning_rate)
+    shrinkage = Shrinkage(row_step * penalty.l1.V, row_step * penalty.l2.V)
+    others = Penalty(*(strengths._replace(V=np.float32(0)) for strengths in penalty))
+    return Pace(rate, others, decay, row_step, shrinkage)
+
+
 def _epoch(
     setup: _Setup,
     state: State,
     data: Batch,
     batch_size: int,
     seeds: tuple[int, int],
-    *inputs: Any,
+    pace: Pace,
 ) -> tuple[State, float]:
     """Every clip once, in a random order. Gives the state and the log-likelihood proxy's sum."""
     total = 0.0
     for i, rows in enumerate(_row_blocks(len(data.w), batch_size, seeds)):
         noise_seed = np.random.SeedSequence((*seeds, i)).generate_state(1)[0]
-        state, proxy = _block(setup, state, noise_seed, data, rows, *inputs)
+        state, proxy = _block(setup, state, noise_seed, data, rows, pace)
         total += float(proxy)
     return state, total
 
