@@ -1,6 +1,7 @@
 """Everything Harmonium raises or warns on purpose.
 
 HarmoniumError
+├── AudioError (ValueError)       a file whose sound cannot be used
 ├── DataError (ValueError)        input that cannot be used: a file, a column, a row, an array
 ├── DatasetNotFoundError          a public dataset whose files are not where they were looked for
 └── ModelFileError (ValueError)   not a model, a damaged one, or one from a newer version
@@ -16,6 +17,10 @@ message alone, without a traceback.
 
 class HarmoniumError(Exception):
     """Base of every error that Harmonium raises on purpose."""
+
+
+class AudioError(HarmoniumError, ValueError):
+    """A file whose sound cannot be used."""
 
 
 class DataError(HarmoniumError, ValueError):

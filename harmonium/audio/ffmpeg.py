@@ -1,0 +1,167 @@
+"""FFmpeg, by PyAV: what libsndfile cannot read. M4A and AAC, some Opus, WMA, the sound of films."""
+
+from collections.abc import Iterator
+from fractions import Fraction
+from typing import BinaryIO, ClassVar
+
+import av
+import numpy as np
+from av.audio import AudioStream
+from av.audio.frame import AudioFrame
+from av.container import InputContainer
+from numpy.typing import NDArray
+
+from harmonium.audio.source import CannotDecode, mean_of_channels
+
+# Containers of music and of films. Others that FFmpeg knows are no sound (pictures, text), or make
+# it open further files and addresses (playlists).
+CONTAINERS = (
+    *("mov", "matroska", "ogg", "mp3", "aac", "flac", "wav", "w64", "aiff", "au", "caf", "asf"),
+    *("ape", "wv", "tta", "mpc", "mpc8", "tak", "dsf", "iff", "ac3", "eac3", "dts", "amr", "loas"),
+    *("avi", "flv", "mpeg", "mpegts", "rm", "voc", "nut", "shn", "oma", "aa", "xwma"),
+)
+
+# Seconds decoded ahead of the window until the decoder has settled, and if the container then lands
+# behind the window's start, how much farther ahead to seek.
+LEAD_IN = (0.5, 3.0, 15.0)
+
+# Damaged packets in a row after which a file counts as unreadable.
+MOST_DAMAGED = 50
+
+Piece = tuple[int, NDArray[np.float32]]  # the place of its first sample, the samples
+
+
+class FFmpeg:
+    """A file open in FFmpeg; its first sound stream, or the one marked as the main one."""
+
+    name: ClassVar[str] = "ffmpeg"
+
+    def __init__(self, file: BinaryIO) -> None:
+        file.seek(0)
+        options = {"format_whitelist": ",".join(CONTAINERS)}
+        try:
+            self._container: InputContainer = av.open(
+                file, mode="r", options=options, metadata_errors="replace"
+            )
+        except (av.FFmpegError, OSError, ValueError) as error:
+            raise CannotDecode(_reason(error)) from None
+        try:
+            self._stream = self._main_stream()
+        except CannotDecode:
+            self.close()
+            raise
+        self.rate: int = self._stream.rate
+        self.n_frames = self._length()
+
+    def _main_stream(self) -> AudioStream:
+        if not self._container.streams.audio:
+            raise CannotDecode("there is no sound in it")
+        stream = self._container.streams.best("audio")
+        if not isinstance(stream, AudioStream) or not stream.rate or stream.time_base is None:
+            raise CannotDecode("its sound cannot be made out")
+        stream.codec_context.thread_count = 1  # as many processes run as there are cores
+        return stream
+
+    def _length(self) -> int | None:
+        """Frames from the first that sounds to the end."""
+        stream = self._stream
+        if stream.duration is not None and stream.time_base is not None:
+            return round(stream.duration * stream.time_base * self.rate)
+        if self._container.duration is not None:
+            return round(Fraction(self._container.duration, av.time_base) * self.rate)
+        return None
+
+    def read(self, start: int, count: int) -> NDArray[np.float32]:
+        """The mean of the channels from frame ``start`` on, (≤ count,)."""
+        try:
+            for lead_in in LEAD_IN:
+                pieces = self._pieces(start, count, round(lead_in * self.rate))
+                if (pieces and pieces[0][0] <= start) or start == 0:
+                    break
+        except (av.FFmpegError, OSError, ValueError) as error:
+            raise CannotDecode(_reason(error)) from None
+        return _joined(pieces, start, count)
+
+    def _pieces(self, start: int, count: int, lead_in: int) -> list[Piece]:
+        """Decoded frames with their places, from ``lead_in`` before ``start`` to past the end."""
+        self._seek(max(0, start - lead_in))
+        pieces: list[Piece] = []
+        end = None
+        for frame in self._frames():
+            place = self._place(frame, end)
+            end = place + frame.samples
+            if end > start:
+                pieces.append((place, _mono(frame)))
+            if end >= start + count:
+                break
+        return pieces
+
+    def _seek(self, frame: int) -> None:
+        stream = self._stream
+        assert stream.time_base is not None
+        offset = int(Fraction(frame, self.rate) / stream.time_base)
+        self._container.seek(offset + (stream.start_time or 0), stream=stream)
+
+    def _frames(self) -> Iterator[AudioFrame]:
+        """Frames from here on; damaged packets are passed over, up to a number of them in a row."""
+        damaged = 0
+        for packet in self._container.demux(self._stream):
+            try:
+                yield from packet.decode()
+            except av.FFmpegError:
+                damaged += 1
+                if damaged > MOST_DAMAGED:
+                    raise
+            else:
+                damaged = 0
+
+    def _place(self, frame: AudioFrame, end: int | None) -> int:
+        """The number of the frame's first sample within the sound.
+
+        Where the time stamps are coarse (milliseconds in Matroska), the end of the frame before is
+        the better word, unless a packet is missing in between.
+        """
+        if frame.sample_rate != self.rate:
+            raise CannotDecode(f"its rate changes from {self.rate} to {frame.sample_rate} Hz")
+        if frame.pts is None or frame.time_base is None:
+            return end or 0
+        first = self._stream.start_time or 0
+        stamp = round((frame.pts - first) * frame.time_base * self.rate)
+        slack = 1 + frame.time_base * self.rate
+        return end if end is not None and abs(stamp - end) <= slack else stamp
+
+    def close(self) -> None:
+        """Free the decoder; the file stays open."""
+        self._container.close()
+
+
+def _mono(frame: AudioFrame) -> NDArray[np.float32]:
+    """The mean of the channels with full scale 1, (n,)."""
+    values = frame.to_ndarray()  # (n_channels, n), or (1, n · n_channels) where they alternate
+    channels = values.T if frame.format.is_planar else values.reshape(frame.samples, -1)
+    mono = mean_of_channels(channels.astype(np.float32, copy=False))
+    if values.dtype.kind == "f":
+        return mono
+    full_scale = np.float32(2 ** (8 * values.itemsize - 1))
+    if values.dtype.kind == "u":  # silence is in the middle
+        mono -= full_scale
+    return mono / full_scale
+
+
+def _joined(pieces: list[Piece], start: int, count: int) -> NDArray[np.float32]:
+    """The pieces at their places from ``start`` on; what is missing between them is silent."""
+    if not pieces:
+        return np.zeros(0, np.float32)
+    begin = max(start, pieces[0][0])
+    end = min(start + count, max(place + len(samples) for place, samples in pieces))
+    joined = np.zeros(max(0, end - begin), np.float32)
+    for place, samples in pieces:
+        skipped = max(0, begin - place)
+        part = samples[skipped : max(skipped, end - place)]
+        joined[place + skipped - begin :][: len(part)] = part
+    return joined
+
+
+def _reason(error: Exception) -> str:
+    """FFmpeg's own words, without numbers and names."""
+    return (getattr(error, "strerror", None) or str(error)).strip().rstrip(".").lower()

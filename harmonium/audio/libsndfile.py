@@ -1,0 +1,61 @@
+"""libsndfile: WAV, AIFF, AU, FLAC, MP3, Ogg Vorbis, most Opus. It seeks to the frame in all."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import BinaryIO, ClassVar
+
+import numpy as np
+import soundfile
+from numpy.typing import NDArray
+
+from harmonium.audio.quiet import quiet_c_libraries
+from harmonium.audio.source import CannotDecode, mean_of_channels
+
+# Numbers decoded at a time: they stay in the cache, and many channels need no more memory.
+BLOCK = 2**17
+
+# libsndfile's word for a length that it does not know
+UNKNOWN_LENGTH = 2**63 - 1
+
+
+class Sndfile:
+    """A file open in libsndfile."""
+
+    name: ClassVar[str] = "libsndfile"
+
+    def __init__(self, file: BinaryIO) -> None:
+        os.lseek(file.fileno(), 0, os.SEEK_SET)
+        with _calling():
+            # By descriptor: names in any encoding, and no guess by the name's ending.
+            self._sound = soundfile.SoundFile(file.fileno(), closefd=False)
+        self.rate: int = self._sound.samplerate
+        frames = self._sound.frames
+        self.n_frames: int | None = frames if 0 <= frames < UNKNOWN_LENGTH else None
+
+    def read(self, start: int, count: int) -> NDArray[np.float32]:
+        """The mean of the channels from frame ``start`` on, (≤ count,)."""
+        block = max(1, BLOCK // self._sound.channels)
+        parts = []
+        with _calling():
+            self._sound.seek(start)
+            while count > 0:
+                frames = self._sound.read(min(block, count), dtype="float32", always_2d=True)
+                parts.append(mean_of_channels(frames))
+                count = count - len(frames) if len(frames) else 0
+        return np.concatenate(parts) if parts else np.zeros(0, np.float32)
+
+    def close(self) -> None:
+        """Free the decoder; the file stays open."""
+        self._sound.close()
+
+
+@contextmanager
+def _calling() -> Iterator[None]:
+    """Silence for libsndfile, and its errors in its own words."""
+    try:
+        with quiet_c_libraries():
+            yield
+    except (soundfile.SoundFileError, OSError, ValueError) as error:
+        reason = getattr(error, "error_string", None) or str(error)
+        raise CannotDecode(reason.strip().rstrip(".").lower()) from None
