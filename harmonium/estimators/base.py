@@ -37,9 +37,19 @@ class TagClassifier(ClassifierMixin, Storable):
     # Reading. --------------------------------------------------------------------------------
 
     def _read(
-        self, X: Any, y: Any, *, like: Targets | None, classes: Any = None, name: str = "y"
+        self,
+        X: Any,
+        y: Any,
+        *,
+        like: Targets | None,
+        classes: Any = None,
+        name: str = "y",
+        soft: bool = True,
     ) -> tuple[NDArray[np.floating], Targets]:
-        """Checked data: of a new model, or for the features and the tags of ``like``."""
+        """Checked data: of a new model, or for the features and the tags of ``like``.
+
+        ``soft`` says whether the labels may be probabilities, as those to learn from may.
+        """
         if y is None:
             raise DataError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None."
@@ -48,7 +58,7 @@ class TagClassifier(ClassifierMixin, Storable):
         if like is None:
             targets = read_targets(y, classes=classes)
         else:
-            targets = read_more_targets(y, like, name=name)
+            targets = read_more_targets(y, like, name=name, soft=soft)
         check_consistent_length(X, targets.Y)
         return X, targets
 
@@ -58,7 +68,7 @@ class TagClassifier(ClassifierMixin, Storable):
                 "eval_set must be a pair (X, y) of validation features and labels. "
                 f"Got {type(eval_set).__name__} instead."
             )
-        return self._read(*eval_set, like=like, name="eval_set[1]")
+        return self._read(*eval_set, like=like, name="eval_set[1]", soft=False)
 
     def _targets(self) -> Targets:
         """The tags and classes of the fitted model, without labels."""
@@ -88,7 +98,10 @@ class TagClassifier(ClassifierMixin, Storable):
         return self.classes_[chosen[:, 0]] if self._one_column else chosen
 
     def score(self, X: Any, y: Any) -> float:
-        """Mean AUC over the tags that have a positive and a negative; 0.5 is chance."""
+        """Mean AUC over the tags that have a positive and a negative; 0.5 is chance.
+
+        ``y`` is (n_clips, n_tags) of 0, 1 and NaN, or (n_clips,) of the two classes.
+        """
         scores = self._scores(self._features(X))
         return auc_per_tag(read_more_targets(y, self._targets()).Y, scores).mean
 

@@ -12,7 +12,7 @@ from harmonium.errors import DataError
 from harmonium.estimators.base import COUNT, POSITIVE, ProbabilisticTagClassifier
 from harmonium.estimators.exact_logistic import (
     fit_linear,
-    has_both_labels,
+    has_minimum,
     warn_if_not_converged,
 )
 from harmonium.estimators.newton import logistic_regressions
@@ -36,8 +36,9 @@ class ChainTagger(ProbabilisticTagClassifier):
     """Classifier chains: the mean of several, each with the tags in another random order.
 
     In a chain, a tag is predicted by logistic regression from the features and from the tags before
-    it, as 0 and 1. Each regression is solved to convergence, with the objective of
-    :class:`ExactLogisticTagger`, on the clips on which its own tag is known.
+    it, as 0 and 1, or as the probabilities they are labelled with. Each regression is solved to
+    convergence, with the objective of :class:`ExactLogisticTagger`, on the clips on which its own
+    tag is known.
 
     - In training, a tag before it that is unknown is replaced by its probability given the features
       alone, of an :class:`ExactLogisticTagger`.
@@ -46,7 +47,7 @@ class ChainTagger(ProbabilisticTagClassifier):
     - :meth:`complete` puts the known tags in their places. A tag informs only those after it in a
       chain, so that each known tag speaks for another in about half of the chains.
 
-    A tag whose known labels are all alike has the same probability for every clip,
+    A tag whose known labels are all 0 or all 1 has the same probability for every clip,
     (positives + 1) / (known + 2).
 
     Parameters
@@ -110,9 +111,11 @@ class ChainTagger(ProbabilisticTagClassifier):
         Parameters
         ----------
         X : (n_clips, n_features) features; array, pandas or polars frame.
-        y : (n_clips, n_tags) labels: 0 absent, 1 present, NaN unknown. A frame's columns name the
-            tags. Or (n_clips,) with two classes, for one tag.
-        eval_set : (X, y) to set thresholds with; without it they are set on the clips themselves.
+        y : (n_clips, n_tags) labels: 0 absent, 1 present, NaN unknown; or a probability between,
+            as smoothed tags have it. A frame's columns name the tags. Or (n_clips,) with two
+            classes, for one tag.
+        eval_set : (X, y) to set thresholds with, without probabilities; without it they are set on
+            the clips themselves.
 
         Returns
         -------
@@ -183,7 +186,7 @@ def _fit_chains(
 ) -> ChainParams:
     """All regressions of all chains at once, for they depend on labels and not on one another."""
     n_chains, n_tags = orders.shape
-    solvable = has_both_labels(Y)
+    solvable = has_minimum(Y)
     W = np.zeros((n_chains, n_tags, X.shape[1]))
     V = np.zeros((n_chains, n_tags, n_tags))
     d = np.tile(base_log_odds(Y), (n_chains, 1))

@@ -21,13 +21,14 @@ class ExactLogisticTagger(LinearTagClassifier, ProbabilisticTagClassifier):
 
         (1/N) Σ_{i known} -log p(y_ij | x_i) + (l2/2) |W_j|²
 
-    over its known labels among N clips, x scaled and d_j not penalised. It is the minimum of
-    ``sklearn.linear_model.LogisticRegression(C=1 / (N * l2))`` on the scaled features, and the
-    point to which :class:`LogisticTagger` goes with ``optimizer="sgd"`` and ``momentum=0`` if it is
-    not stopped early. Other optimisers weigh the penalty differently there.
+    over its known labels among N clips, x scaled and d_j not penalised. A label that is a
+    probability p counts as a share p of a clip with the tag and 1 - p of one without. It is the
+    minimum of ``sklearn.linear_model.LogisticRegression(C=1 / (N * l2))`` on the scaled features,
+    and the point to which :class:`LogisticTagger` goes with ``optimizer="sgd"`` and ``momentum=0``
+    if it is not stopped early. Other optimisers weigh the penalty differently there.
 
-    A tag whose known labels are all alike has no minimum: its probability is the same for every
-    clip, (positives + 1) / (known + 2).
+    A tag whose known labels are all 0 or all 1 has no minimum: its probability is the same for
+    every clip, (positives + 1) / (known + 2).
 
     Parameters
     ----------
@@ -66,9 +67,11 @@ class ExactLogisticTagger(LinearTagClassifier, ProbabilisticTagClassifier):
         Parameters
         ----------
         X : (n_clips, n_features) features; array, pandas or polars frame.
-        y : (n_clips, n_tags) labels: 0 absent, 1 present, NaN unknown. A frame's columns name the
-            tags. Or (n_clips,) with two classes, for one tag.
-        eval_set : (X, y) to set thresholds with; without it they are set on the clips themselves.
+        y : (n_clips, n_tags) labels: 0 absent, 1 present, NaN unknown; or a probability between,
+            as smoothed tags have it. A frame's columns name the tags. Or (n_clips,) with two
+            classes, for one tag.
+        eval_set : (X, y) to set thresholds with, without probabilities; without it they are set on
+            the clips themselves.
 
         Returns
         -------
@@ -88,7 +91,7 @@ class ExactLogisticTagger(LinearTagClassifier, ProbabilisticTagClassifier):
 
 def fit_linear(X: NDArray[np.float32], Y: NDArray[np.float32], l2: float) -> LinearParams:
     """The regressions of all tags, those without a minimum at their base rates."""
-    solvable = has_both_labels(Y)
+    solvable = has_minimum(Y)
     W, d = np.zeros((Y.shape[1], X.shape[1])), base_log_odds(Y)
     if solvable.any():
         solution = logistic_regressions(X.astype(float), Y[:, solvable].astype(float), l2)
@@ -97,9 +100,9 @@ def fit_linear(X: NDArray[np.float32], Y: NDArray[np.float32], l2: float) -> Lin
     return LinearParams(W.astype(np.float32), d.astype(np.float32))
 
 
-def has_both_labels(Y: NDArray[np.float32]) -> NDArray[np.bool_]:
-    """Which tags have both a positive and a negative, (C,)."""
-    return (Y == 1).any(axis=0) & (Y == 0).any(axis=0)
+def has_minimum(Y: NDArray[np.float32]) -> NDArray[np.bool_]:
+    """Which tags have known labels that are neither all 0 nor all 1, (C,)."""
+    return (Y > 0).any(axis=0) & (Y < 1).any(axis=0)
 
 
 def warn_if_not_converged(solution: Solution) -> None:

@@ -125,11 +125,21 @@ class GenerativeRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RBMTagger
         return super().infer(_like(X, y), y)
 
     def _read(
-        self, X: Any, y: Any, *, like: Targets | None, classes: Any = None, name: str = "y"
+        self,
+        X: Any,
+        y: Any,
+        *,
+        like: Targets | None,
+        classes: Any = None,
+        name: str = "y",
+        soft: bool = True,
     ) -> tuple[NDArray[np.floating], Targets]:
         if X is not None or y is None:
-            return super()._read(X, y, like=like, classes=classes, name=name)
-        targets = read_targets(y) if like is None else read_more_targets(y, like, name=name)
+            return super()._read(X, y, like=like, classes=classes, name=name, soft=soft)
+        if like is None:
+            targets = read_targets(y)
+        else:
+            targets = read_more_targets(y, like, name=name, soft=soft)
         self.n_features_in_ = 0
         return _like(None, targets.Y), targets
 

@@ -66,8 +66,9 @@ def logistic_regressions(
     allowed: NDArray[np.bool_] | None = None,
     tolerance: float = 1e-5,
 ) -> Solution:
-    """The regressions of the columns of Y (N, C), ternary, on X (N, D); each has both labels.
+    """The regressions of the columns of Y (N, C), from 0 to 1 or NaN, on X (N, D).
 
+    The known labels of a column are neither all 0 nor all 1.
     ``more`` is (N, M), further columns; regression j uses those with ``allowed[j]``, (C, M), and
     their weights have the same penalty. A regression is done when a step changes its weights by
     less than ``tolerance`` of their length, and the log-odds of every clip by less than it.
@@ -195,11 +196,12 @@ def _line_search(
     No product with G is needed, for the log-odds are o + t Gδ.
     """
 
-    sign = 1 - 2 * problem.y
+    sign = np.where(problem.y > 0.5, -1.0, 1.0)
+    rest = sign * np.minimum(problem.y, 1 - problem.y)  # 0 for labels of 0 and 1
 
     def objective(t: Matrix) -> Matrix:
         odds, weights = o + t * along, theta + t * step
-        loss = np.logaddexp(0, sign * odds)  # log(1 + e^o) - y o, without cancellation
+        loss = np.logaddexp(0, sign * odds) - rest * odds  # log(1 + e^o) - y o, no cancellation
         penalty = problem.penalty * weights**2
         return (problem.weight * loss).sum(axis=0) + 0.5 * penalty.sum(axis=0)
 

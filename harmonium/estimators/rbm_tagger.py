@@ -13,10 +13,12 @@ from sklearn.utils.validation import check_consistent_length
 from harmonium.errors import DataError
 from harmonium.estimators.base import COUNT, NOT_NEGATIVE
 from harmonium.estimators.tagger import Clips, Tagger, base_log_odds
-from harmonium.estimators.targets import read_more_targets
+from harmonium.estimators.targets import is_soft, read_more_targets
 from harmonium.rbm.exact import MAX_UNITS
+from harmonium.rbm.gradients import Gradient
 from harmonium.rbm.infer import Inference, Options, infer
 from harmonium.rbm.model import Params
+from harmonium.rbm.soft import DrawnTags
 from harmonium.rbm.training import Tree
 
 
@@ -116,6 +118,10 @@ class RBMTagger(Tagger):
             base_log_odds(clips.Y),
         )
         return Params(*(jnp.asarray(array, jnp.float32) for array in arrays))
+
+    def _gradient(self, Y: NDArray[np.float32]) -> Gradient:
+        objective = self._objective()
+        return DrawnTags(objective) if is_soft(Y) else objective
 
     def _penalised(self) -> tuple[str, ...]:
         return ("U", "W")

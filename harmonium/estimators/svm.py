@@ -19,7 +19,7 @@ from harmonium.estimators.base import COUNT
 from harmonium.estimators.linear import LinearParams, LinearTagClassifier
 from harmonium.estimators.persistence import Arrays
 from harmonium.estimators.storing import floats
-from harmonium.estimators.targets import Targets, tag_names
+from harmonium.estimators.targets import Targets, is_soft, tag_names
 from harmonium.estimators.thresholds import best_thresholds
 
 LEAST_MARGIN = 1e-2
@@ -125,14 +125,15 @@ class SVMTagger(LinearTagClassifier):
         X : (n_clips, n_features) features; array, pandas or polars frame.
         y : (n_clips, n_tags) labels: 0 absent, 1 present, NaN unknown. A frame's columns name the
             tags. Or (n_clips,) with two classes, for one tag. Examples have the labels of ``y``; an
-            unknown label is never chosen. With ``counts``, ``y`` may be None: then the clips of the
-            highest counts above 0 are the positives, and those of the lowest the negatives, at most
-            half of the clips each.
-        eval_set : (X, y) to set thresholds with; without it they are 0.
+            unknown label is never chosen. Where ``y`` holds probabilities, as smoothed tags do,
+            their ranking decides: the clips of the highest probabilities are the positives, and
+            those of the lowest the negatives, at most half of the known ones each.
+        eval_set : (X, y) to set thresholds with, without probabilities; without it they are 0.
         counts : (n_clips, n_tags) how often users applied the tag to the clip, or the probability
             that they would: the higher, the sooner a positive is chosen, and the later a negative.
             Without it the choice among positives, and among negatives, is random, as it is
-            between equal counts.
+            between equal counts. With it, ``y`` holds no probabilities, or is None: then the clips
+            of the highest counts above 0 are the positives, and those of the lowest the negatives.
 
         Returns
         -------
@@ -161,15 +162,23 @@ class SVMTagger(LinearTagClassifier):
     def _read_with_counts(
         self, X: Any, y: Any, counts: Any, rng: np.random.Generator
     ) -> tuple[NDArray[np.floating], Targets, NDArray[np.float32]]:
-        """Features, labels, and what ranks the clips of each tag."""
+        """Features, ternary labels, and what ranks the clips of each tag."""
         if counts is None:
             X, targets = self._read(X, y, like=None)
-            return X, targets, targets.Y
+            ranks = targets.Y
+            if is_soft(ranks):
+                targets = replace(targets, Y=labels_by_count(ranks, self.max_examples, rng))
+            return X, targets, ranks
         ranks = _read_counts(counts)
         given = y is not None
         X, targets = self._read(
             X, y if given else labels_by_count(ranks, self.max_examples, rng), like=None
         )
+        if is_soft(targets.Y):
+            raise DataError(
+                "y must hold 0 (absent), 1 (present) or NaN (unknown) where counts are given. "
+                "Got probabilities; pass them as y without counts, or as counts without y."
+            )
         if ranks.shape != targets.Y.shape:
             raise DataError(
                 f"counts must have the shape of y, {targets.Y.shape}. Got {ranks.shape} instead."
@@ -237,12 +246,14 @@ def labels_by_count(
 ) -> NDArray[np.float32]:
     """Ternary labels (N, C): 1 for the highest counts, 0 for the lowest, NaN for the others.
 
-    A label 1 needs a count above 0, and a label 0 a count below all those of label 1.
+    A label 1 needs a count above 0, and a label 0 a count below all those of label 1. A count of
+    NaN is unknown and gets neither.
     """
     labels = np.full(counts.shape, np.nan, np.float32)
-    n = min(max_examples, len(counts) // 2)
     for label, count in zip(labels.T, counts.T, strict=True):
         order = _by_falling_count(count, rng)
+        order = order[~np.isnan(count[order])]
+        n = min(max_examples, len(order) // 2)
         positives = order[:n][count[order[:n]] > 0]
         negatives = order[len(order) - n :]
         negatives = negatives[count[negatives] < count[positives].min(initial=np.inf)]

@@ -18,7 +18,7 @@ from harmonium.estimators.progress import epoch_progress
 from harmonium.estimators.storing import floats
 from harmonium.estimators.targets import Targets
 from harmonium.estimators.thresholds import best_thresholds
-from harmonium.evaluation import auc_per_tag
+from harmonium.estimators.validation import is_rankable, log_likelihood, mean_auc
 from harmonium.rbm.gradients import Batch, Gradient
 from harmonium.rbm.training import Optimiser, Penalty, Result, Schedule, Tree, train
 
@@ -33,7 +33,7 @@ class Clips(NamedTuple):
     """Checked and scaled training or validation data."""
 
     X: NDArray[np.float32]  # (N, D)
-    Y: NDArray[np.float32]  # (N, C), ternary
+    Y: NDArray[np.float32]  # (N, C): 0, 1, a probability between, or NaN
 
     def take(self, rows: NDArray[np.intp]) -> "Clips":
         """Some of the clips."""
@@ -87,11 +87,13 @@ class Tagger(ProbabilisticTagClassifier):
         Parameters
         ----------
         X : (n_clips, n_features) features; array, pandas or polars frame.
-        y : (n_clips, n_tags) labels: 0 absent, 1 present, NaN unknown. A frame's columns name the
-            tags. Or (n_clips,) with two classes, for one tag.
-        eval_set : (X, y) to stop early on and to set thresholds with. Without it a random
-            ``validation_fraction`` of the clips is held out; pass one to keep the clips of a track
-            or an artist together.
+        y : (n_clips, n_tags) labels: 0 absent, 1 present, NaN unknown; or a probability between,
+            as smoothed tags have it. A frame's columns name the tags. Or (n_clips,) with two
+            classes, for one tag.
+        eval_set : (X, y) to stop early on and to set thresholds with, without probabilities: pass
+            raw tags where ``y`` is smoothed ones. Without it a random ``validation_fraction`` of
+            the clips is held out, and a label p counts as p of a positive and 1 - p of a negative;
+            pass one to keep the clips of a track or an artist together.
 
         Returns
         -------
@@ -147,11 +149,11 @@ class Tagger(ProbabilisticTagClassifier):
         clips = Clips(self._scaling(X), targets.Y)
         if valid is not None:
             held_out = Clips(self._scaling(valid[0]), valid[1].Y)
-            return clips, held_out if _rankable(held_out.Y) else None
+            return clips, held_out if is_rankable(held_out.Y) else None
         order = rng.permutation(len(X))
         n_valid = int(self.validation_fraction * len(X))
         held_out = clips.take(order[:n_valid])
-        if not _rankable(held_out.Y):
+        if not is_rankable(held_out.Y):
             return clips, None
         return clips.take(order[n_valid:]), held_out
 
@@ -174,8 +176,8 @@ class Tagger(ProbabilisticTagClassifier):
         def score(params: Tree) -> float:
             assert valid is not None
             P = self._validation_scores(params, valid.X)
-            aucs.append(auc_per_tag(valid.Y, P).mean)
-            return aucs[-1] + _TIE_BREAKER * _log_likelihood(valid.Y, P)
+            aucs.append(mean_auc(valid.Y, P))
+            return aucs[-1] + _TIE_BREAKER * log_likelihood(valid.Y, P)
 
         with epoch_progress(
             max_epochs, shown=bool(self.verbose), name=type(self).__name__
@@ -183,7 +185,7 @@ class Tagger(ProbabilisticTagClassifier):
             result = train(
                 start,
                 data,
-                gradient=self._objective(),
+                gradient=self._gradient(clips.Y),
                 optimiser=Optimiser(self.optimizer, float(self.momentum)),
                 schedule=Schedule(self.schedule, self.learning_rate, self.max_epochs),
                 penalty=self._penalty(start),
@@ -198,6 +200,10 @@ class Tagger(ProbabilisticTagClassifier):
         if valid is not None:
             result.history.score[:] = aucs[: len(result.history)]
         return result
+
+    def _gradient(self, Y: NDArray[np.float32]) -> Gradient:
+        """The objective for these labels, of which some may be probabilities."""
+        return self._objective()
 
     def _penalty(self, params: Tree) -> Penalty:
         names = self._penalised()
@@ -267,18 +273,7 @@ class Tagger(ProbabilisticTagClassifier):
 
 
 def base_log_odds(Y: NDArray[np.float32]) -> NDArray[np.float64]:
-    """log(p / (1 - p)) with p the share of known labels that are 1, by tag; one of each added."""
+    """log(p / (1 - p)) with p the mean of the known labels, one 0 and one 1 added, by tag."""
     known = np.sum(~np.isnan(Y), axis=0)
     rate = (np.nansum(Y, axis=0) + 1) / (known + 2)
     return np.log(rate / (1 - rate))
-
-
-def _log_likelihood(Y: NDArray[np.float32], P: NDArray[np.float32]) -> float:
-    """Mean of log p(y_j) over the known labels."""
-    given_to_truth = np.where(Y == 1, P, 1 - P)[~np.isnan(Y)]
-    return float(np.mean(np.log(np.maximum(given_to_truth, np.finfo(np.float32).tiny))))
-
-
-def _rankable(Y: NDArray[np.float32]) -> bool:
-    """Whether some tag has both a positive and a negative, so that an AUC is defined."""
-    return bool(((Y == 1).any(axis=0) & (Y == 0).any(axis=0)).any())

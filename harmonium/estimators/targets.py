@@ -1,4 +1,7 @@
-"""What people may pass as labels: a ternary matrix of tags, or one column of two classes."""
+"""What people may pass as labels: a matrix of tags, or one column of two classes.
+
+A matrix is ternary: absent, present or unknown. One to learn from may also hold probabilities.
+"""
 
 from dataclasses import dataclass
 from typing import Any
@@ -16,30 +19,33 @@ from harmonium.errors import DataError
 class Targets:
     """Labels as the models take them."""
 
-    Y: NDArray[np.float32]  # (n_clips, n_tags): 0 absent, 1 present, NaN unknown
+    Y: NDArray[np.float32]  # (n_clips, n_tags): 0 absent, 1 present, between: p, NaN unknown
     tags: NDArray[Any]  # (n_tags,): column names of a frame, else numbers
     classes: NDArray[Any] | None  # of one-dimensional labels: what 0 and 1 stand for
 
 
 def read_targets(y: Any, *, classes: Any = None) -> Targets:
-    """Labels for a new model: a (n_clips, n_tags) matrix or frame, or (n_clips,) classes.
+    """Labels to learn from: a (n_clips, n_tags) matrix or frame, or (n_clips,) classes.
 
     ``classes`` names the two classes of one-dimensional labels, of which ``y`` may hold one.
     """
     if _is_column(y):
         classes = _two_classes(y if classes is None else classes)
         return Targets(_coded(y, classes, "y"), np.arange(1), classes)
-    Y, tags = ternary(y), tag_names(y)
+    Y, tags = probabilities(y), tag_names(y)
     tags = np.arange(Y.shape[1]) if tags is None else tags
     _refuse_unknown_tags(Y, tags)
     return Targets(Y, tags, None)
 
 
-def read_more_targets(y: Any, like: Targets, *, name: str = "y") -> Targets:
-    """Further labels for the tags, or the classes, of ``like``. A tag may be wholly unknown."""
+def read_more_targets(y: Any, like: Targets, *, name: str = "y", soft: bool = False) -> Targets:
+    """Further labels for the tags, or the classes, of ``like``. A tag may be wholly unknown.
+
+    With ``soft`` they may be probabilities.
+    """
     if like.classes is not None and _is_column(y):
         return Targets(_coded(y, like.classes, name), like.tags, like.classes)
-    Y = ternary(y, name=name)
+    Y = probabilities(y, name=name) if soft else ternary(y, name=name)
     if Y.shape[1] != len(like.tags):
         raise DataError(
             f"{name} must have one column for each of the model's {len(like.tags)} tags. "
@@ -61,18 +67,44 @@ def classes_of(targets: Targets) -> NDArray[Any]:
 
 def ternary(y: Any, *, name: str = "y") -> NDArray[np.float32]:
     """``y`` as a float32 matrix of 0, 1 and NaN; anything else is an error that says where."""
+    Y = _matrix(y, name)
+    wrong = ~((Y == 0) | (Y == 1) | np.isnan(Y))
+    rule = "0 (absent), 1 (present) or NaN (unknown)"
+    way_out = " Probabilities can only be learnt from, as y of fit." if is_soft(Y) else ""
+    _refuse(wrong, Y, name, rule, way_out)
+    return Y
+
+
+def probabilities(y: Any, *, name: str = "y") -> NDArray[np.float32]:
+    """``y`` as a float32 matrix of numbers from 0 to 1 and NaN; anything else is an error."""
+    Y = _matrix(y, name)
+    wrong = (Y < 0) | (Y > 1)
+    _refuse(wrong, Y, name, "0 (absent), 1 (present), a probability between, or NaN (unknown)")
+    return Y
+
+
+def is_soft(Y: NDArray[np.float32]) -> bool:
+    """Whether some label is a probability other than 0 and 1."""
+    return bool(((Y > 0) & (Y < 1)).any())
+
+
+def _matrix(y: Any, name: str) -> NDArray[np.float32]:
     Y = check_array(
         y, ensure_all_finite="allow-nan", dtype=np.float32, input_name=name, accept_sparse="csr"
     )
-    Y = Y if isinstance(Y, np.ndarray) else Y.toarray()
-    wrong = np.argwhere(~((Y == 0) | (Y == 1) | np.isnan(Y)))
-    if len(wrong):
-        row, column = wrong[0]
+    return Y if isinstance(Y, np.ndarray) else Y.toarray()
+
+
+def _refuse(
+    wrong: NDArray[np.bool_], Y: NDArray[np.float32], name: str, rule: str, way_out: str = ""
+) -> None:
+    places = np.argwhere(wrong)
+    if len(places):
+        row, column = places[0]
         raise DataError(
-            f"{name} must hold 0 (absent), 1 (present) or NaN (unknown). "
-            f"{name}[{row}, {column}] is {Y[row, column]:g}, one of {len(wrong):,} such values."
+            f"{name} must hold {rule}. {name}[{row}, {column}] is {Y[row, column]:g}, "
+            f"one of {len(places):,} such values.{way_out}"
         )
-    return Y
 
 
 def _is_column(y: Any) -> bool:

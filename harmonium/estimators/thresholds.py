@@ -7,8 +7,9 @@ from numpy.typing import NDArray
 def best_thresholds(Y: NDArray[np.float32], P: NDArray[np.float32]) -> NDArray[np.float64]:
     """The threshold that maximises F1 = 2TP / (2TP + FP + FN), for each tag; 0.5 without positives.
 
-    Y is (N, C) ternary, unknown labels are left out; P is (N, C) probabilities. A threshold lies
-    half way between two scores, so that p >= threshold is the decision that was scored.
+    Y is (N, C): a label that is a probability counts as so much of a positive and the rest of a
+    negative, unknown labels are left out. P is (N, C) probabilities. A threshold lies half way
+    between two scores, so that p >= threshold is the decision that was scored.
     """
     return np.array([_best_threshold(y, p) for y, p in zip(Y.T, P.T, strict=True)])
 

@@ -1,0 +1,96 @@
+"""The models that a recipe may name, made from their settings."""
+
+import difflib
+import inspect
+import warnings
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from harmonium.errors import DataError
+
+Matrix = NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of model."""
+
+    module: str
+    name: str
+    ours: bool = True
+    """An estimator of Harmonium: takes unknown and soft labels, and an ``eval_set``."""
+
+    def load(self) -> Callable[..., Any]:
+        """The estimator class, imported only now: JAX takes a second."""
+        module = __import__(self.module, fromlist=[self.name])
+        return getattr(module, self.name)
+
+
+_OURS = "harmonium.estimators"
+MODELS = {
+    "DiscriminativeRBM": Kind(_OURS, "DiscriminativeRBM"),
+    "GenerativeRBM": Kind(_OURS, "GenerativeRBM"),
+    "MLPTagger": Kind(_OURS, "MLPTagger"),
+    "LogisticTagger": Kind(_OURS, "LogisticTagger"),
+    "ExactLogisticTagger": Kind(_OURS, "ExactLogisticTagger"),
+    "SVMTagger": Kind(_OURS, "SVMTagger"),
+    "ChainTagger": Kind(_OURS, "ChainTagger"),
+    "sklearn.MLPClassifier": Kind("sklearn.neural_network", "MLPClassifier", ours=False),
+    "sklearn.LogisticRegression": Kind("sklearn.linear_model", "LogisticRegression", ours=False),
+}
+
+
+def check_settings(estimator: str, settings: Iterable[str], *, where: str) -> None:
+    """Refuse a setting that the estimator does not have."""
+    if not settings:
+        return
+    known = sorted(inspect.signature(MODELS[estimator].load()).parameters)
+    for key in settings:
+        if key not in known:
+            near = difflib.get_close_matches(key, known, n=1)
+            hint = f" Did you mean '{near[0]}'?" if near else ""
+            raise DataError(
+                f"{where}: {estimator} has no setting '{key}'.{hint} It has {', '.join(known)}."
+            )
+
+
+def build(estimator: str, settings: dict[str, Any], *, seed: int) -> Any:
+    """An untrained model."""
+    kind = MODELS[estimator]
+    cls = kind.load()
+    parameters = inspect.signature(cls).parameters
+    seeded = {"random_state": seed} if "random_state" in parameters else {}
+    model = cls(**{**seeded, **settings})
+    return model if kind.ours else OfScikitLearn(model)
+
+
+class OfScikitLearn:
+    """scikit-learn's own classifier on standardised features, one per tag where it has to be.
+
+    An unknown label counts as absent: these classifiers do not know of unknown ones.
+    """
+
+    def __init__(self, classifier: Any) -> None:
+        from sklearn.multiclass import OneVsRestClassifier
+        from sklearn.neural_network import MLPClassifier
+        from sklearn.pipeline import make_pipeline
+        from sklearn.preprocessing import StandardScaler
+
+        several = isinstance(classifier, MLPClassifier)
+        classifier = classifier if several else OneVsRestClassifier(classifier)
+        self._pipeline = make_pipeline(StandardScaler(), classifier)
+
+    def fit(self, X: Matrix, Y: Matrix, eval_set: object = None) -> "OfScikitLearn":
+        """Learn; there is no early stopping on ``eval_set``."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # a network that max_iter stops says so each time
+            self._pipeline.fit(X, np.nan_to_num(Y))
+        return self
+
+    def predict_proba(self, X: Matrix) -> Matrix:
+        """p(y_j = 1 | x), (n_clips, n_tags)."""
+        return self._pipeline.predict_proba(X)

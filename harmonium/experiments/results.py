@@ -1,0 +1,128 @@
+"""Results on disk: a line per run, appended as it ends, so that a stop at any moment loses none.
+
+    recipe.toml          what was run
+    results.jsonl        a line per run: what it was and what it gave; the same for the same recipe
+    measurements.jsonl   a line per run: seconds, memory, versions, when
+
+A finished experiment's results are sorted, and then do not tell how often it was stopped.
+"""
+
+import fcntl
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import IO, Any
+
+from harmonium.errors import DataError
+from harmonium.experiments.plan import Run
+
+RECIPE, RESULTS, MEASUREMENTS = "recipe.toml", "results.jsonl", "measurements.jsonl"
+
+Lines = dict[str, dict[str, Any]]
+"""Run key -> the line."""
+
+
+class Store:
+    """The results of one experiment, open for more."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.results = _mended(folder / RESULTS)
+        self.measurements = _mended(folder / MEASUREMENTS)
+
+    def add(self, run: Run, result: dict[str, Any], measured: dict[str, Any]) -> None:
+        """Keep a run for good: when this returns it is on the disk."""
+        when = datetime.now(UTC).isoformat(timespec="seconds")
+        measurement = {"key": run.key, "when": when, **measured}
+        _append(self.folder / MEASUREMENTS, measurement)
+        line = {"key": run.key, "run": asdict(run), **result}
+        _append(self.folder / RESULTS, line)
+        self.measurements[run.key] = measurement
+        self.results[run.key] = json.loads(json.dumps(line))
+
+    def finish(self) -> None:
+        """Sort the files by run, atomically."""
+        for name, lines in ((RESULTS, self.results), (MEASUREMENTS, self.measurements)):
+            text = "".join(_line(lines[key]) for key in sorted(lines))
+            _replace(self.folder / name, text)
+
+
+@contextmanager
+def opened(folder: Path, recipe_text: str) -> Iterator[Store]:
+    """The results in a folder, new or begun before, with this recipe; for one process at a time."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / ".lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise DataError(
+                f"Another process is writing to {folder}. Wait for it, or name another folder."
+            ) from None
+        _replace(folder / RECIPE, recipe_text)
+        yield Store(folder)
+
+
+def read_results(folder: str | Path) -> tuple[str, Lines, Lines]:
+    """The recipe's text, the results and the measurements in a folder; nothing is changed."""
+    folder = Path(folder)
+    if not (folder / RECIPE).is_file():
+        raise DataError(
+            f"{folder} holds no results: it has no {RECIPE}. Give the folder that "
+            "'harmonium experiment run' wrote."
+        )
+    recipe = (folder / RECIPE).read_text(encoding="utf-8")
+    return recipe, _read(folder / RESULTS)[0], _read(folder / MEASUREMENTS)[0]
+
+
+def _mended(path: Path) -> Lines:
+    """The lines of a file; what a stop in the middle of a line left behind is cut off."""
+    lines, whole = _read(path)
+    if path.exists() and path.stat().st_size > whole:
+        with path.open("r+b") as file:
+            file.truncate(whole)
+    return lines
+
+
+def _read(path: Path) -> tuple[Lines, int]:
+    """The whole lines, and how many bytes they take. Of two lines for a run the last counts."""
+    if not path.exists():
+        return {}, 0
+    content = path.read_bytes()
+    whole = content.rfind(b"\n") + 1
+    lines: Lines = {}
+    for number, text in enumerate(content[:whole].splitlines(), start=1):
+        try:
+            line = json.loads(text)
+            lines[line["key"]] = line
+        except (ValueError, KeyError, TypeError):
+            raise DataError(
+                f"{path}, line {number}, is not a result. Remove the line to do that run again."
+            ) from None
+    return lines, whole
+
+
+def _line(content: dict[str, Any]) -> str:
+    return json.dumps(content, sort_keys=True, allow_nan=False) + "\n"
+
+
+def _append(path: Path, content: dict[str, Any]) -> None:
+    with path.open("ab") as file:
+        file.write(_line(content).encode())
+        _to_disk(file)
+
+
+def _replace(path: Path, text: str) -> None:
+    new = path.with_name(path.name + ".new")
+    with new.open("wb") as file:
+        file.write(text.encode())
+        _to_disk(file)
+    new.replace(path)
+
+
+def _to_disk(file: IO[bytes]) -> None:
+    file.flush()
+    os.fsync(file.fileno())
