@@ -17,6 +17,7 @@ _PUBLIC = dict.fromkeys(
         "LogisticTagger",
         "MLPTagger",
         "SVMTagger",
+        "TagSmoother",
     ),
     "harmonium.estimators",
 )

@@ -5,6 +5,7 @@ from harmonium.estimators.discriminative import DiscriminativeRBM
 from harmonium.estimators.exact_logistic import ExactLogisticTagger
 from harmonium.estimators.feedforward import LogisticTagger, MLPTagger
 from harmonium.estimators.generative import GenerativeRBM
+from harmonium.estimators.smoother import TagSmoother
 from harmonium.estimators.svm import SVMTagger
 
 __all__ = [
@@ -15,4 +16,5 @@ __all__ = [
     "LogisticTagger",
     "MLPTagger",
     "SVMTagger",
+    "TagSmoother",
 ]

@@ -1,0 +1,62 @@
+"""What the smoother gives: probabilities of tags for clips, and relations between tags."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from harmonium.errors import DataError
+
+
+@dataclass(frozen=True, eq=False)
+class Smoothed:
+    """The probability of every tag for some clips.
+
+    Attributes
+    ----------
+    items : pl.Series of str, (n_items,)
+    tags : pl.Series of str, (n_tags,)
+    values : array of float32, (n_items, n_tags)
+    """
+
+    items: pl.Series
+    tags: pl.Series
+    values: NDArray[np.float32]
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def __repr__(self) -> str:
+        return f"Smoothed({len(self.items):,} items × {len(self.tags):,} tags)"
+
+    def frame(self) -> pl.DataFrame:
+        """One row per clip: the column item, and one column for each tag."""
+        if "item" in self.tags:
+            raise DataError(
+                "A tag is called 'item', as is the first column of the table. Use long() instead, "
+                "which has a row for each clip and tag."
+            )
+        table = pl.DataFrame(self.values, schema=self.tags.to_list())
+        return table.insert_column(0, self.items.alias("item"))
+
+    def long(self) -> pl.DataFrame:
+        """One row per clip and tag, clip by clip: the columns item, tag and probability."""
+        n_items, n_tags = self.values.shape
+        return pl.DataFrame(
+            {
+                "item": self.items.gather(np.repeat(np.arange(n_items), n_tags)),
+                "tag": self.tags.gather(np.tile(np.arange(n_tags), n_items)),
+                "probability": self.values.reshape(-1),
+            }
+        )
+
+    def of(self, item: str, n: int | None = None) -> pl.DataFrame:
+        """The tags of one clip, most probable first: the columns tag and probability."""
+        row = self.items.index_of(item)
+        if row is None:
+            raise DataError(f"{item!r} is not among these {len(self.items):,} items.")
+        order = np.argsort(-self.values[row], kind="stable")[:n]
+        return pl.DataFrame(
+            {"tag": self.tags.gather(order), "probability": self.values[row][order]}
+        )
