@@ -2,11 +2,35 @@
 
 - ``clip_features`` computes them, ``feature_names`` says what each is.
 - ``FeatureParameters`` holds every number that the definitions depend on.
+- ``decode`` reads a window of a file.
+- ``features_of_file`` does both, with the paper's extractor or any other: ``register`` gives a
+  function a name, ``get_extractor`` and ``available_extractors`` find it.
 
 docs/features.md has the definitions.
 """
 
+from harmonium.audio.decoding import Clip, decode
+from harmonium.audio.extractors import (
+    Extractor,
+    available_extractors,
+    features_of_file,
+    get_extractor,
+    paper_extractor,
+    register,
+)
 from harmonium.audio.features import clip_features, feature_names
 from harmonium.audio.parameters import FeatureParameters
 
-__all__ = ["FeatureParameters", "clip_features", "feature_names"]
+__all__ = [
+    "Clip",
+    "Extractor",
+    "FeatureParameters",
+    "available_extractors",
+    "clip_features",
+    "decode",
+    "feature_names",
+    "features_of_file",
+    "get_extractor",
+    "paper_extractor",
+    "register",
+]

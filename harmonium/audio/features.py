@@ -1,5 +1,7 @@
 """Samples in, features out."""
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -11,12 +13,19 @@ from harmonium.errors import DataError
 
 DEFAULTS = FeatureParameters()
 
+GROUPS = ("timbre", "rhythm")
+"""The groups of features, in their order."""
+
 # Full scale is 1. Far beyond it, the squares in float32 overflow.
 LARGEST_SAMPLE = 1e12
 
 
 def clip_features(
-    samples: ArrayLike, rate: int, *, parameters: FeatureParameters = DEFAULTS
+    samples: ArrayLike,
+    rate: int,
+    *,
+    parameters: FeatureParameters = DEFAULTS,
+    groups: Sequence[str] = GROUPS,
 ) -> NDArray[np.float32]:
     """The features of one clip.
 
@@ -25,10 +34,11 @@ def clip_features(
     samples : (n,) floats, one channel, full scale 1; at least ``parameters.shortest_length``
     rate : samples per second; must be ``parameters.rate``
     parameters : the definitions' numbers; `feature_names` says what the features then are
+    groups : ``"timbre"``, ``"rhythm"``, or both
 
     Returns
     -------
-    (parameters.n_features,) float32, finite
+    (n_features,) float32, finite; ``parameters.n_features`` of them for both groups
 
     Raises
     ------
@@ -42,17 +52,32 @@ def clip_features(
     checked = check_samples(samples, rate, parameters)
     centred = checked - checked.mean()  # an offset is not heard
     mel = raise_to_floor(mel_spectrogram(centred, parameters), parameters)
-    timbre, rhythm = timbre_features(mel, parameters), rhythm_features(mel, parameters)
-    return np.concatenate([timbre, rhythm]).astype(np.float32)
+    computed = [_FEATURES[group](mel, parameters) for group in checked_groups(groups)]
+    return np.concatenate(computed).astype(np.float32)
 
 
-def feature_names(parameters: FeatureParameters = DEFAULTS) -> list[str]:
+def feature_names(
+    parameters: FeatureParameters = DEFAULTS, *, groups: Sequence[str] = GROUPS
+) -> list[str]:
     """What each number of `clip_features` is.
 
     >>> feature_names()[212]
     'rhythm: low band, coefficient 23'
     """
-    return timbre_names(parameters) + rhythm_names(parameters)
+    return [name for group in checked_groups(groups) for name in _NAMES[group](parameters)]
+
+
+_FEATURES = {"timbre": timbre_features, "rhythm": rhythm_features}
+_NAMES = {"timbre": timbre_names, "rhythm": rhythm_names}
+
+
+def checked_groups(groups: Sequence[str]) -> Sequence[str]:
+    """The groups, if there are such, each once."""
+    if isinstance(groups, str) or not groups or not set(groups) <= set(GROUPS):
+        raise DataError(f"'groups' must be some of {GROUPS}, got {groups!r}.")
+    if len(set(groups)) != len(groups):
+        raise DataError(f"'groups' must be distinct, got {groups!r}.")
+    return groups
 
 
 def check_samples(samples: ArrayLike, rate: int, parameters: FeatureParameters) -> Floats:

@@ -1,0 +1,236 @@
+"""Extractors: a clip's samples → a vector. The paper's, and any other that has a name.
+
+An `Extractor` carries all that must be known to use it and to tell its results from another's: the
+rate and length of the clips it wants, the names of its features, and its version. It goes to other
+processes as it is, so those need not know the name that it is registered under.
+"""
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import lru_cache
+from importlib.metadata import EntryPoint, entry_points
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from harmonium.audio import decoding
+from harmonium.audio.decoding import decode, quoted
+from harmonium.audio.features import DEFAULTS, GROUPS, clip_features, feature_names
+from harmonium.audio.parameters import FeatureParameters
+from harmonium.errors import AudioError, DataError, HarmoniumError
+
+ENTRY_POINTS = "harmonium.extractors"
+"""The group of entry points in which other packages name their extractors."""
+
+DEFINITIONS = 1
+"""To be raised whenever the paper's features of the same samples change."""
+
+Function = Callable[[NDArray[np.float32], int], ArrayLike]
+
+
+@dataclass(frozen=True)
+class Extractor:
+    """A function from a clip to a vector, with what it needs and what it gives.
+
+    Calling it checks what the function gives.
+    """
+
+    name: str
+    """What it is asked for by."""
+    function: Function = field(repr=False)
+    """(samples of shape (n,) float32, rate) → n_features numbers."""
+    feature_names: tuple[str, ...] = field(repr=False)
+    """What each number is."""
+    revision: str = "1"
+    """To be changed whenever the function gives other numbers for the same samples."""
+    rate: int = 22_050
+    """Samples per second of the clips."""
+    seconds: float = 10.0
+    """Length of the clips; shorter ones come from shorter files."""
+
+    @property
+    def version(self) -> str:
+        """All that the numbers depend on besides the file: two of one version give the same."""
+        return (
+            f"{self.name} {self.revision}; {self.rate} Hz, {self.seconds:g} s; "
+            f"decoding {decoding.VERSION}"
+        )
+
+    def __call__(self, samples: NDArray[np.float32], rate: int) -> NDArray[np.float32]:
+        """The features of a clip, (n_features,) float32."""
+        try:
+            vector = np.asarray(self.function(samples, rate), np.float32)
+        except HarmoniumError:
+            raise
+        except Exception as error:  # whatever somebody's function does, it is about this one clip
+            raise DataError(
+                f"The extractor '{self.name}' failed: {type(error).__name__}: {error}"
+            ) from error
+        if vector.shape != (len(self.feature_names),):
+            raise DataError(
+                f"The extractor '{self.name}' must give a vector of {len(self.feature_names)} "
+                f"numbers, as registered; it gave the shape {vector.shape}."
+            )
+        wrong = np.flatnonzero(~np.isfinite(vector))
+        if len(wrong):
+            raise DataError(
+                f"The extractor '{self.name}' gave {vector[wrong[0]]} for "
+                f"'{self.feature_names[wrong[0]]}'; features must be finite."
+            )
+        return vector
+
+
+def features_of_file(
+    path: str | os.PathLike[str],
+    extractor: "str | Extractor" = "paper",
+    *,
+    start: float | None = None,
+) -> NDArray[np.float32]:
+    """The features of one window of a file, (n_features,); the middle one by default.
+
+    Raises
+    ------
+    AudioError
+        where the file cannot be decoded, or its sound is not one that the extractor takes
+    DataError
+        where there is no such extractor
+    """
+    extractor = get_extractor(extractor)
+    clip = decode(path, rate=extractor.rate, seconds=extractor.seconds, start=start)
+    try:
+        return extractor(clip.samples, clip.rate)
+    except DataError as error:
+        raise AudioError(f"{quoted(path)} has no features: {error}") from error.__cause__
+
+
+@dataclass(frozen=True)
+class PaperFeatures:
+    """The paper's features, or some groups of them, as a function that other processes can get."""
+
+    parameters: FeatureParameters = DEFAULTS
+    groups: tuple[str, ...] = GROUPS
+
+    def __call__(self, samples: NDArray[np.float32], rate: int) -> NDArray[np.float32]:
+        """(n,) samples → (n_features,)"""
+        return clip_features(samples, rate, parameters=self.parameters, groups=self.groups)
+
+
+def paper_extractor(
+    parameters: FeatureParameters = DEFAULTS,
+    *,
+    groups: tuple[str, ...] = GROUPS,
+    seconds: float = 10.0,
+    name: str = "paper",
+) -> Extractor:
+    """An extractor of the paper's features with other parameters, or of one group of them."""
+    return Extractor(
+        name,
+        PaperFeatures(parameters, groups),
+        tuple(feature_names(parameters, groups=groups)),
+        revision=f"{DEFINITIONS} {asdict(parameters)} {groups}",
+        rate=parameters.rate,
+        seconds=seconds,
+    )
+
+
+_registered: dict[str, Extractor] = {
+    "paper": paper_extractor(),
+    "timbre": paper_extractor(groups=("timbre",), name="timbre"),
+    "rhythm": paper_extractor(groups=("rhythm",), name="rhythm"),
+}
+
+
+def register(
+    name: str,
+    function: Function,
+    features: int | Sequence[str],
+    *,
+    revision: str = "1",
+    rate: int = 22_050,
+    seconds: float = 10.0,
+    replace: bool = False,
+) -> Extractor:
+    """Give a function from a clip to a vector a name, and get the extractor.
+
+    Parameters
+    ----------
+    name : what it is asked for by, in ``AudioFeatures`` and on the command line
+    function : (samples of shape (n,) float32, rate) → numbers. For other processes it must be
+        importable there: a function of a module, not one defined in another.
+    features : their names, or how many they are
+    revision : to be changed with the function; results kept from an older one are then not used
+    rate, seconds : of the clips that the function wants
+    replace : whether an extractor of that name may be there already
+
+    >>> def loudness(samples, rate):
+    ...     return [np.abs(samples).mean(), np.abs(samples).max()]
+    >>> extractor = register("loudness", loudness, ["mean", "peak"], replace=True)
+    >>> extractor(np.full(22_050, 0.5, np.float32), 22_050)
+    array([0.5, 0.5], dtype=float32)
+    """
+    names = (
+        tuple(f"{name} {k}" for k in range(features))
+        if isinstance(features, int)
+        else tuple(features)
+    )
+    _check_registration(name, function, names, replace)
+    extractor = Extractor(name, function, names, revision, rate, seconds)
+    _registered[name] = extractor
+    return extractor
+
+
+def _check_registration(
+    name: str, function: Function, names: tuple[str, ...], replace: bool
+) -> None:
+    if not callable(function):
+        raise DataError(f"'function' must be callable, got {function!r}.")
+    if not names or len(set(names)) != len(names):
+        raise DataError(f"'features' must be at least one, and their names distinct, got {names}.")
+    if not replace and name in available_extractors():
+        raise DataError(
+            f"There is an extractor '{name}' already. Choose another name, or pass replace=True."
+        )
+
+
+def get_extractor(extractor: str | Extractor) -> Extractor:
+    """The extractor of a name; an extractor is given back as it is."""
+    if isinstance(extractor, Extractor):
+        return extractor
+    if extractor in _registered:
+        return _registered[extractor]
+    if extractor in _installed():
+        return _load(extractor)
+    raise DataError(
+        f"There is no extractor {extractor!r}. Known are {', '.join(available_extractors())}; "
+        "harmonium.audio.register adds one."
+    )
+
+
+def available_extractors() -> tuple[str, ...]:
+    """The names that `get_extractor` knows: built in, registered, and those of other packages."""
+    return tuple(dict.fromkeys((*_registered, *sorted(_installed()))))
+
+
+@lru_cache(maxsize=1)
+def _installed() -> dict[str, EntryPoint]:
+    """Extractors of other packages, not loaded yet."""
+    return {entry.name: entry for entry in entry_points(group=ENTRY_POINTS)}
+
+
+def _load(name: str) -> Extractor:
+    """An installed extractor, registered from now on."""
+    entry = _installed()[name]
+    try:
+        extractor = entry.load()
+    except Exception as error:
+        raise DataError(
+            f"The extractor '{name}' of the installed package cannot be loaded from "
+            f"{entry.value}: {type(error).__name__}: {error}"
+        ) from error
+    if not isinstance(extractor, Extractor):
+        raise DataError(
+            f"The entry point '{name}' ({entry.value}) must be a harmonium.audio.Extractor, "
+            f"got {type(extractor).__name__}."
+        )
+    return _registered.setdefault(name, extractor)
