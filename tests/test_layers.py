@@ -10,16 +10,20 @@ PACKAGE = Path(__file__).parent.parent / "harmonium"
 # A layer may import itself, harmonium.errors, and these.
 ALLOWED = {
     "errors": set(),
+    "engine": set(),
     "data": set(),
-    "audio": set(),
+    "audio": {"engine"},
     "rbm": set(),
     "evaluation": set(),
     "estimators": {"data", "rbm", "evaluation"},
-    "experiments": {"data", "audio", "estimators", "evaluation"},
-    "collection": {"data", "audio", "estimators", "evaluation"},
-    "demo": {"data", "audio", "estimators", "evaluation"},
+    "experiments": {"engine", "data", "audio", "estimators", "evaluation"},
+    "collection": {"engine", "data", "audio", "estimators", "evaluation"},
+    "demo": {"engine", "data", "audio", "estimators", "evaluation"},
     "web": {"collection"},
-    "commands": {"data", "audio", "experiments", "collection", "web", "estimators", "demo"},
+    "commands": {
+        *("engine", "data", "audio", "estimators", "evaluation"),
+        *("experiments", "collection", "web", "demo"),
+    },
     "cli": {"commands", "data", "audio", "experiments", "collection", "web", "estimators", "demo"},
 }
 
@@ -29,6 +33,8 @@ RESERVED = {
     "optax": {"rbm", "estimators"},
     "fastapi": {"web"},
     "sqlalchemy": {"collection"},
+    "distributed": {"engine"},
+    "dask": {"engine"},
 }
 
 

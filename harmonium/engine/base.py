@@ -1,0 +1,101 @@
+"""What every engine is, what can go wrong with one, and the simplest of them."""
+
+import os
+import signal
+from abc import abstractmethod
+from collections.abc import Callable
+from concurrent.futures import Executor, Future
+from typing import Any, TypeVar
+
+from harmonium.errors import HarmoniumError
+
+T = TypeVar("T")
+
+
+class EngineError(HarmoniumError):
+    """An engine that cannot be had, or that no longer works."""
+
+
+class TaskLost(HarmoniumError):
+    """A task without a result, through no exception of its own."""
+
+
+class WorkerDied(TaskLost):
+    """The process that ran the task ended in the middle of it."""
+
+    def __init__(self, exit_code: int | None = None) -> None:
+        self.exit_code = exit_code
+        super().__init__(f"the process that worked on it died{_by(exit_code)}")
+
+    def __reduce__(self) -> tuple[type["WorkerDied"], tuple[int | None]]:
+        return WorkerDied, (self.exit_code,)
+
+
+class TimedOut(TaskLost):
+    """The task took longer than it may, and its process was ended."""
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        super().__init__(f"it took longer than {seconds:g} s and was stopped")
+
+    def __reduce__(self) -> tuple[type["TimedOut"], tuple[float]]:
+        return TimedOut, (self.seconds,)
+
+
+class Engine(Executor):
+    """A ``concurrent.futures.Executor`` that says how much work it can use, and stops at once."""
+
+    @property
+    @abstractmethod
+    def capacity(self) -> int:
+        """How many tasks to have under way so that no worker waits for the next one."""
+
+    def abandon(self) -> None:
+        """Stop without waiting for the tasks under way; their results are lost."""
+        self.shutdown(wait=False, cancel_futures=True)
+
+    def explain(self, error: BaseException) -> BaseException:
+        """A future's exception in the terms of this module, where it is about the engine."""
+        return error
+
+
+class Serial(Engine):
+    """Does each task in the caller, when it is submitted: for debugging and for small jobs.
+
+    >>> Serial().submit(pow, 2, 10).result()
+    1024
+    """
+
+    @property
+    def capacity(self) -> int:
+        """One task at a time."""
+        return 1
+
+    def submit(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
+        """Run ``fn(*args, **kwargs)`` now; the future is done."""
+        future: Future[T] = Future()
+        try:
+            future.set_result(fn(*args, **kwargs))
+        except Exception as error:
+            future.set_exception(error)
+        return future
+
+
+def available_cores() -> int:
+    """The cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _by(exit_code: int | None) -> str:
+    """What the exit code of a process says about its end."""
+    if exit_code is None:
+        return ""
+    if exit_code >= 0:
+        return f" (exit code {exit_code})"
+    try:
+        name = signal.Signals(-exit_code).name
+    except ValueError:
+        return f" (signal {-exit_code})"
+    return f" ({name}{'; out of memory?' if name == 'SIGKILL' else ''})"

@@ -1,0 +1,91 @@
+"""What runs inside a worker process."""
+
+import os
+import pickle
+import signal
+import sys
+import threading
+import traceback
+from multiprocessing import parent_process
+from multiprocessing.connection import Connection, wait
+from typing import Any
+
+READY = b""
+"""The first message of a worker."""
+
+# Matrix products here are too small to share between cores, and the cores are all at work.
+ONE_THREAD = dict.fromkeys(
+    (
+        "OMP_NUM_THREADS",
+        "OPENBLAS_NUM_THREADS",
+        "MKL_NUM_THREADS",
+        "VECLIB_MAXIMUM_THREADS",
+        "NUMBA_NUM_THREADS",
+        "POLARS_MAX_THREADS",
+    ),
+    "1",
+)
+XLA_ONE_THREAD = "--xla_cpu_multi_thread_eigen=false"
+
+
+def serve(pipe: Connection) -> None:
+    """Do the tasks that come through the pipe, one after the other, until it closes."""
+    _settle()
+    try:
+        pipe.send_bytes(READY)
+        while True:
+            pipe.send_bytes(_answer(pipe.recv_bytes()))
+    except (EOFError, OSError):
+        return  # the caller is gone, or has closed the pipe
+
+
+def block_interrupts() -> None:
+    """Hold Ctrl-C off this thread, and off the processes that it starts."""
+    if hasattr(signal, "pthread_sigmask"):
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+
+
+def _settle() -> None:
+    """Ignore Ctrl-C, compute with one thread, and do not outlive the caller."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    os.environ.update(ONE_THREAD)
+    flags = os.environ.get("XLA_FLAGS", "")
+    if XLA_ONE_THREAD not in flags:
+        os.environ["XLA_FLAGS"] = f"{flags} {XLA_ONE_THREAD}".strip()
+    if "numpy" in sys.modules:  # imported with the caller's script, before the lines above
+        from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+        threadpool_limits(1)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    """End this process in the middle of a task too, when the caller's process has ended."""
+    parent = parent_process()
+    if parent is not None:
+        wait([parent.sentinel])
+        os._exit(1)
+
+
+def _answer(message: bytes) -> bytes:
+    """The pickled pair (result, exception) of a task, one of them None."""
+    try:
+        function, args, kwargs = pickle.loads(message)
+        return pickle.dumps((function(*args, **kwargs), None), pickle.HIGHEST_PROTOCOL)
+    except Exception as error:
+        error.add_note(f"In a worker process:\n{traceback.format_exc()}")
+        return _pickled_error(error)
+
+
+def _pickled_error(error: Exception) -> bytes:
+    """The pair for an exception; by its text alone, where it cannot be pickled and read again."""
+    message = pickle.dumps((None, error)) if _survives(error) else b""
+    return message or pickle.dumps((None, RuntimeError(f"{type(error).__name__}: {error}")))
+
+
+def _survives(value: Any) -> bool:
+    try:
+        pickle.loads(pickle.dumps(value))
+    except Exception:
+        return False
+    return True

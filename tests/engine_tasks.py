@@ -1,0 +1,67 @@
+"""Functions that worker processes can import by name."""
+
+import ctypes
+import os
+import signal
+import time
+from pathlib import Path
+
+
+def double(x):
+    return 2 * x
+
+
+def fail(x):
+    raise ValueError(f"{x} is not wanted")
+
+
+class Unpicklable(Exception):
+    def __init__(self, one, two):
+        super().__init__(f"{one} and {two}")
+
+
+def fail_oddly(x):
+    raise Unpicklable(x, x)
+
+
+def give_a_function(x):
+    return lambda: x
+
+
+def die_at_negatives(x):
+    """As a decoder does that crashes on a file."""
+    if x < 0:
+        os.kill(os.getpid(), signal.SIGSEGV)
+    return 2 * x
+
+
+def die_once(marker):
+    """As a process does that was the wrong one to be ended when memory ran out."""
+    if not Path(marker).exists():
+        Path(marker).touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return "done"
+
+
+def hang_at_negatives(x):
+    if x < 0:
+        # A library that keeps Python's lock: no Python thread runs in this process any more.
+        ctypes.PyDLL(None).sleep(1000)
+    return 2 * x
+
+
+def threads_of_worker(x):
+    import numpy as np
+    from threadpoolctl import threadpool_info
+
+    np.ones((64, 64)) @ np.ones((64, 64))
+    return [pool["num_threads"] for pool in threadpool_info()], os.environ["XLA_FLAGS"]
+
+
+def say_and_sleep(folder):
+    """Leaves its process id in the folder, then takes very long."""
+    pid = os.getpid()
+    part = Path(folder) / f".{pid}"
+    part.touch()
+    part.rename(Path(folder) / str(pid))
+    time.sleep(1000)

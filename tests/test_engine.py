@@ -1,0 +1,266 @@
+"""The engines of this machine: results, bounds, deaths, time limits, Ctrl-C."""
+
+import multiprocessing
+import os
+import signal
+import threading
+
+import engine_tasks
+import pytest
+from processes_in_tests import PATIENCE, end, is_running, start, wait_until
+
+from harmonium.engine import (
+    EngineError,
+    Runner,
+    TimedOut,
+    WorkerDied,
+    available_cores,
+    completed,
+    make_executor,
+)
+
+ENGINES = ["processes", "serial"]
+
+
+def outcomes(function, tasks, **options):
+    """Outcomes by task."""
+    return {o.task: o for o in completed(function, tasks, **{"jobs": 2, **options})}
+
+
+def no_process_is_left():
+    return not multiprocessing.active_children()
+
+
+class TestResults:
+    @pytest.mark.parametrize("engine", ENGINES)
+    def test_every_task_has_its_result(self, engine):
+        found = outcomes(engine_tasks.double, range(50), engine=engine)
+        assert {task: o.result for task, o in found.items()} == {x: 2 * x for x in range(50)}
+        assert all(o.error is None for o in found.values())
+        assert no_process_is_left()
+
+    @pytest.mark.parametrize("engine", ENGINES)
+    def test_an_exception_is_an_outcome(self, engine):
+        error = outcomes(engine_tasks.fail, [3], engine=engine)[3].error
+        assert isinstance(error, ValueError)
+        assert str(error) == "3 is not wanted"
+
+    def test_the_traceback_of_the_worker_comes_along(self):
+        error = outcomes(engine_tasks.fail, [3])[3].error
+        assert "engine_tasks.py" in error.__notes__[0]
+
+    def test_what_cannot_be_sent_back_is_an_error_of_its_task(self):
+        assert "pickle" in str(outcomes(engine_tasks.give_a_function, [1])[1].error).lower()
+        error = outcomes(engine_tasks.fail_oddly, [1])[1].error
+        assert isinstance(error, RuntimeError)
+        assert str(error) == "Unpicklable: 1 and 1"
+
+    def test_no_task(self):
+        assert outcomes(engine_tasks.double, []) == {}
+
+    def test_a_large_task_and_a_large_result(self):
+        task = b"x" * 3_000_000
+        assert outcomes(engine_tasks.double, [task])[task].result == task + task
+
+    def test_workers_compute_with_one_thread(self):
+        threads, flags = outcomes(engine_tasks.threads_of_worker, [0])[0].result
+        assert threads
+        assert set(threads) == {1}
+        assert "--xla_cpu_multi_thread_eigen=false" in flags
+
+
+class TestBounds:
+    @pytest.mark.parametrize(("engine", "most"), [("processes", 4), ("serial", 1)])
+    def test_tasks_are_taken_only_as_they_can_be_worked_on(self, engine, most):
+        taken, ahead = 0, []
+
+        def tasks():
+            nonlocal taken
+            for x in range(300):
+                taken += 1
+                yield x
+
+        for n, _ in enumerate(completed(engine_tasks.double, tasks(), engine=engine, jobs=2)):
+            ahead.append(taken - n)
+        assert len(ahead) == 300
+        assert max(ahead) <= most + 1  # what is under way, and the one that waits its turn
+
+    def test_no_more_workers_than_jobs(self):
+        with make_executor(jobs=2) as executor:
+            pids = {executor.submit(os.getpid).result(PATIENCE) for _ in range(20)}
+            assert 1 <= len(pids) <= 2
+            assert len(multiprocessing.active_children()) <= 2
+
+    def test_a_runner_says_when_it_is_full(self):
+        with Runner(engine_tasks.double, jobs=1) as runner:
+            assert not runner.full
+            runner.submit(1)
+            assert not runner.full
+            runner.submit(2)
+            assert runner.full
+            assert runner.pending == 2
+            assert {runner.next().result, runner.next().result} == {2, 4}
+            assert not runner.pending
+            with pytest.raises(EngineError, match="There is no task under way"):
+                runner.next()
+
+
+class TestDeaths:
+    def test_a_crash_takes_only_its_task(self):
+        tasks = [0, 1, -1, 2, 3, 4, -2, 5, 6, 7]
+        found = outcomes(engine_tasks.die_at_negatives, tasks)
+        assert found.keys() == set(tasks)
+        for task, outcome in found.items():
+            if task < 0:
+                assert isinstance(outcome.error, WorkerDied)
+                assert outcome.error.exit_code == -signal.SIGSEGV
+                assert "SIGSEGV" in str(outcome.error)
+            else:
+                assert outcome.result == 2 * task
+        assert no_process_is_left()
+
+    def test_the_victim_of_a_stray_kill_is_tried_again(self, tmp_path):
+        marker = str(tmp_path / "died")
+        outcome = outcomes(engine_tasks.die_once, [marker])[marker]
+        assert outcome.result == "done"
+        assert (tmp_path / "died").exists()
+
+    def test_a_worker_that_dies_while_idle_is_replaced(self):
+        with make_executor(jobs=1) as executor:
+            pid = executor.submit(os.getpid).result(PATIENCE)
+            os.kill(pid, signal.SIGKILL)
+            wait_until(lambda: not is_running(pid), "the end of the worker")
+            with Runner(engine_tasks.double, engine=executor) as runner:
+                runner.submit(4)
+                assert runner.next().result == 8
+
+    def test_a_task_that_hangs_is_stopped(self):
+        found = outcomes(engine_tasks.hang_at_negatives, [1, -1, 2, 3], time_limit=3)
+        assert isinstance(found[-1].error, TimedOut)
+        assert str(found[-1].error) == "it took longer than 3 s and was stopped"
+        assert {task: o.result for task, o in found.items()} == {1: 2, -1: None, 2: 4, 3: 6}
+        assert no_process_is_left()
+
+    def test_workers_that_cannot_start(self, tmp_path):
+        script = tmp_path / "script.py"
+        script.write_text(
+            "from harmonium.engine import completed\nlist(completed(abs, [1], jobs=1))\n"
+        )
+        process = start(script)
+        _, errors = process.communicate(timeout=PATIENCE)
+        assert process.returncode == 1
+        assert "EngineError: The worker processes die before they are ready" in errors
+        assert 'must stand below if __name__ == "__main__":' in errors
+
+
+class TestStopping:
+    def test_leaving_early_ends_the_workers(self, tmp_path):
+        tasks = completed(engine_tasks.double, range(1000), jobs=2)
+        next(tasks)
+        tasks.close()
+        assert no_process_is_left()
+
+    def test_an_exception_of_the_caller_ends_the_workers(self, tmp_path):
+        def fail():
+            with Runner(engine_tasks.say_and_sleep, jobs=2) as runner:
+                for _ in range(5):
+                    runner.submit(str(tmp_path))
+                wait_until(lambda: _pids(tmp_path), "a task")
+                raise KeyError
+
+        with pytest.raises(KeyError):
+            fail()
+        assert no_process_is_left()
+        assert not [t for t in threading.enumerate() if "_dispatch" in t.name]
+
+    @pytest.mark.parametrize("moment", ["while the workers start", "in the middle of a task"])
+    def test_ctrl_c_ends_everything_quietly(self, tmp_path, moment):
+        process = _start_sleepers(tmp_path)
+        try:
+            assert process.stdout.readline() == "started\n"
+            if moment == "in the middle of a task":
+                wait_until(lambda: _pids(tmp_path), "a task")
+            os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to the workers too
+            output, errors = process.communicate(timeout=PATIENCE)
+            assert (process.returncode, output, errors) == (130, "stopped\n", "")
+            assert not [pid for pid in _pids(tmp_path) if is_running(pid)]
+        finally:
+            end(process)
+
+    def test_workers_do_not_outlive_a_killed_caller(self, tmp_path):
+        process = _start_sleepers(tmp_path)
+        try:
+            wait_until(lambda: len(_pids(tmp_path)) == 2, "two tasks")
+            process.kill()
+            process.wait(PATIENCE)
+            wait_until(
+                lambda: not [pid for pid in _pids(tmp_path) if is_running(pid)],
+                "the end of the workers",
+            )
+        finally:
+            end(process)
+
+    def test_after_the_shutdown(self):
+        executor = make_executor(jobs=1)
+        future = executor.submit(engine_tasks.double, 1)
+        executor.shutdown()
+        executor.shutdown()
+        assert future.result(0) == 2
+        with pytest.raises(RuntimeError, match="shut down"):
+            executor.submit(engine_tasks.double, 1)
+
+    def test_tasks_that_wait_can_be_cancelled(self, tmp_path):
+        executor = make_executor(jobs=1)
+        futures = [executor.submit(engine_tasks.say_and_sleep, str(tmp_path)) for _ in range(3)]
+        wait_until(lambda: _pids(tmp_path), "a task")
+        assert futures[2].cancel()
+        executor.abandon()
+        assert futures[1].cancelled()
+        assert isinstance(futures[0].exception(0), EngineError)
+
+
+class TestChoice:
+    def test_as_many_jobs_as_cores(self):
+        with make_executor() as executor:
+            assert executor.jobs == available_cores() >= 1
+
+    @pytest.mark.parametrize(
+        ("options", "message"),
+        [
+            ({"engine": "process"}, "got 'process'. Did you mean 'processes'?"),
+            ({"engine": "localhost:8786"}, "such as tcp://host:8786, got 'localhost:8786'"),
+            ({"jobs": 0}, "'jobs' must be a whole number of at least 1, got 0"),
+            ({"jobs": 1.5}, "'jobs' must be a whole number of at least 1, got 1.5"),
+            ({"time_limit": 0}, "'time_limit' must be positive seconds, or None, got 0"),
+        ],
+    )
+    def test_what_is_refused(self, options, message):
+        with pytest.raises(EngineError) as caught:
+            make_executor(**options)
+        assert message in str(caught.value)
+
+    def test_a_function_that_cannot_be_sent(self):
+        with pytest.raises(EngineError, match="Define functions and classes at the top"):
+            outcomes(lambda x: x, [1])
+
+
+def _start_sleepers(folder):
+    """A script whose two workers sleep."""
+    script = folder / "script.py"
+    script.write_text(
+        "import sys\n"
+        "from engine_tasks import say_and_sleep\n"
+        "from harmonium.engine import completed\n"
+        'if __name__ == "__main__":\n'
+        "    try:\n"
+        '        print("started", flush=True)\n'
+        "        list(completed(say_and_sleep, [sys.argv[1]] * 5, jobs=2))\n"
+        "    except KeyboardInterrupt:\n"
+        '        print("stopped")\n'
+        "        sys.exit(130)\n"
+    )
+    return start(script, folder)
+
+
+def _pids(folder):
+    return [int(path.name) for path in folder.iterdir() if path.name.isdigit()]
