@@ -21,7 +21,7 @@ from harmonium.rbm.gradients import Gradient
 from harmonium.rbm.training import Tree
 
 
-class _Feedforward(Tagger):
+class Feedforward(Tagger):
     """A network whose tags are independent given the features: p(y_j = 1 | x) = σ(o_j(x))."""
 
     _logits: ClassVar[Callable[..., Any]]
@@ -44,7 +44,7 @@ def _probabilities(logits: Callable[..., Any], params: Tree, X: Any) -> Any:
     return jax.nn.sigmoid(logits(params, X))
 
 
-class MLPTagger(_Feedforward):
+class MLPTagger(Feedforward):
     """A multi-layer perceptron with one hidden layer: p(y_j = 1 | x) = σ(d_j + U_jᵀ tanh(c + Wx)).
 
     Trained to minimise the cross-entropy over all known labels. Parameters and attributes are
@@ -112,7 +112,7 @@ class MLPTagger(_Feedforward):
         return ("U", "W")
 
 
-class LogisticTagger(_Feedforward):
+class LogisticTagger(Feedforward):
     """Logistic regression by gradient descent, as in the paper: p(y_j = 1 | x) = σ(d_j + W_j x).
 
     Parameters and attributes are those of :class:`DiscriminativeRBM` that do not concern the

@@ -69,8 +69,12 @@ class RBMTagger(Tagger):
 
     def _validation_scores(self, params: Tree, X: NDArray[np.float32]) -> NDArray[np.float32]:
         unknown = np.full((len(X), len(self.tags_)), np.nan, np.float32)
-        options = self._options(params)._replace(retry=False, tolerance=max(self.tolerance, 1e-2))
+        options = self._quick(self._options(params))
         return self._infer(params, X, unknown, options).y
+
+    def _quick(self, options: Options) -> Options:
+        """Inference for early stopping: only as exact as a ranking needs."""
+        return options._replace(retry=False, tolerance=max(self.tolerance, 1e-2))
 
     def _check_inference(self, params: Tree) -> None:
         self._options(params)

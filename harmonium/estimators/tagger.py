@@ -26,7 +26,7 @@ _HISTORY = ("log_likelihood", "auc", "seconds")
 
 # Few validation clips may be ranked perfectly long before their probabilities are right: among
 # epochs of equal AUC the likelihood decides. It is far below what one pair of clips changes.
-_TIE_BREAKER = 1e-9
+TIE_BREAKER = 1e-9
 
 
 class Clips(NamedTuple):
@@ -177,7 +177,7 @@ class Tagger(ProbabilisticTagClassifier):
             assert valid is not None
             P = self._validation_scores(params, valid.X)
             aucs.append(mean_auc(valid.Y, P))
-            return aucs[-1] + _TIE_BREAKER * log_likelihood(valid.Y, P)
+            return aucs[-1] + TIE_BREAKER * log_likelihood(valid.Y, P)
 
         with epoch_progress(
             max_epochs, shown=bool(self.verbose), name=type(self).__name__

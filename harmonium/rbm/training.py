@@ -119,7 +119,7 @@ class Pace(NamedTuple):
     shrinkage: Shrinkage | None = None
 
 
-class _Setup(NamedTuple):
+class Setup(NamedTuple):
     """What a compiled block is specialised to."""
 
     gradient: Any
@@ -140,9 +140,8 @@ def start(
     return State(jax.tree.map(jnp.array, params), memory, average, jnp.int32(0), table)
 
 
-@compiled(static_argnames=("setup",), donate_argnames=("state",))
-def _block(
-    setup: _Setup,
+def block(
+    setup: Setup,
     state: State,
     seed: Array,
     data: Batch,
@@ -174,6 +173,9 @@ def _block(
     state, logits = lax.scan(step, state, (batches, noise))
     # summed here, because small sums inside the scan are slow
     return state, jnp.sum(log_probabilities(logits, batches))
+
+
+_block = compiled(static_argnames=("setup",), donate_argnames=("state",))(block)
 
 
 def descend_rows(
@@ -241,7 +243,7 @@ def train(
     """
     known = ~np.isnan(data.y)
     n_known, unknown = float(np.sum(data.w @ known)), not known.all()
-    setup = _Setup(gradient, optimiser, gradient.noise(params, unknown))
+    setup = Setup(gradient, optimiser, gradient.noise(params, unknown))
     data = jax.tree.map(jnp.asarray, data)
     by_rows = row_rate is not None
     state = start(params, optimiser, averaged=averaging > 0, by_rows=by_rows)
@@ -284,7 +286,7 @@ def _pace(
 
 
 def _epoch(
-    setup: _Setup,
+    setup: Setup,
     state: State,
     data: Batch,
     batch_size: int,
@@ -293,14 +295,14 @@ def _epoch(
 ) -> tuple[State, float]:
     """Every clip once, in a random order. Gives the state and the log-likelihood proxy's sum."""
     total = 0.0
-    for i, rows in enumerate(_row_blocks(len(data.w), batch_size, seeds)):
+    for i, rows in enumerate(row_blocks(len(data.w), batch_size, seeds)):
         noise_seed = np.random.SeedSequence((*seeds, i)).generate_state(1)[0]
         state, proxy = _block(setup, state, noise_seed, data, rows, pace)
         total += float(proxy)
     return state, total
 
 
-def _row_blocks(n: int, batch_size: int, seeds: tuple[int, int]) -> Iterator[NDArray[np.int32]]:
+def row_blocks(n: int, batch_size: int, seeds: tuple[int, int]) -> Iterator[NDArray[np.int32]]:
     """A random order of n rows in blocks of minibatches, (<= BLOCK, B); -1 fills the last."""
     size = min(batch_size, n)
     order = np.random.default_rng(seeds).permutation(n).astype(np.int32)

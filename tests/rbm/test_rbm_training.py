@@ -202,12 +202,12 @@ def test_training_leaves_its_start_alone(params, data):
 
 def test_every_clip_is_seen_once_an_epoch():
     for n, size in ((50, 8), (7, 20), (2000, 10), (1, 1), (16, 16)):
-        blocks = list(training._row_blocks(n, size, (0, 3)))
+        blocks = list(training.row_blocks(n, size, (0, 3)))
         assert all(len(rows) <= BLOCK for rows in blocks)
         rows = np.concatenate([block.ravel() for block in blocks])
         np.testing.assert_array_equal(np.sort(rows[rows >= 0]), np.arange(n))
         assert np.sum(rows < 0) < min(size, n)
-    orders = [np.concatenate(list(training._row_blocks(50, 10, (0, t)))).ravel() for t in (0, 1)]
+    orders = [np.concatenate(list(training.row_blocks(50, 10, (0, t)))).ravel() for t in (0, 1)]
     assert (orders[0] != orders[1]).any()
 
 

@@ -1,0 +1,195 @@
+"""Fits many classifiers of one kind at once, for a GPU; see :mod:`harmonium.rbm.stacking`."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from numpy.typing import NDArray
+from sklearn.utils import check_random_state
+
+from harmonium.errors import DataError
+from harmonium.estimators.feedforward import Feedforward
+from harmonium.estimators.rbm_tagger import RBMTagger
+from harmonium.estimators.tagger import TIE_BREAKER, Clips, Tagger
+from harmonium.estimators.thresholds import best_thresholds
+from harmonium.rbm.belief import belief_propagation
+from harmonium.rbm.compilation import compiled
+from harmonium.rbm.gradients import Batch
+from harmonium.rbm.infer import Options
+from harmonium.rbm.model import Params, condition
+from harmonium.rbm.sampling import mean_field
+from harmonium.rbm.stacking import Scaled, Stack, stacked, train_stacked
+from harmonium.rbm.training import Optimiser, Schedule, Tree
+
+Rows = NDArray[np.int64]
+
+DIFFERENT = ("learning_rate", "l1", "l2", "random_state", "verbose", "n_jobs")
+"""Settings in which the models of a stack may differ."""
+
+
+def signature(model: Tagger) -> tuple[Any, ...]:
+    """What the models of one stack have in common."""
+    settings = model.get_params()
+    return type(model), *((k, v) for k, v in sorted(settings.items()) if k not in DIFFERENT)
+
+
+def fit_stacked(
+    models: Sequence[Tagger],
+    X: NDArray[np.float32],
+    Y: NDArray[np.float32],
+    train: Sequence[Rows],
+    valid: Sequence[Rows],
+    *,
+    on_epoch: Callable[[int, int], None] | None = None,
+) -> None:
+    """``model.fit(X[train], Y[train], (X[valid], Y[valid]))`` for every model, as one program.
+
+    Parameters
+    ----------
+    models : untrained, of one class, equal in all settings but `DIFFERENT`; changed in place.
+    X, Y : (n_clips, n_features) and (n_clips, n_tags) with 0, 1 and NaN.
+    train, valid : for each model, the rows to learn from and those to stop early on.
+    on_epoch : called with the epoch and the number of models still training.
+
+    The models are those of ``fit`` up to rounding and to how clips fall into minibatches.
+    """
+    if len({signature(model) for model in models}) != 1:
+        raise DataError("models must be alike but for " + ", ".join(DIFFERENT) + ".")
+    first = models[0]
+    starts, seeds = zip(
+        *(_prepared(model, X[rows], Y[rows]) for model, rows in zip(models, train, strict=True)),
+        strict=True,
+    )
+    scaling = stacked(
+        [Scaled(*(jnp.asarray(part, jnp.float32) for part in model._scaling)) for model in models]
+    )
+    n = len(X)
+    score = partial(_validation_scores, _predictor(first, starts[0]), X, Y, _padded(valid), scaling)
+    results = train_stacked(
+        Stack(
+            params=stacked(starts),
+            rows=train,
+            scaling=scaling,
+            schedules=[Schedule(m.schedule, m.learning_rate, m.max_epochs) for m in models],
+            penalties=[m._penalty(start) for m, start in zip(models, starts, strict=True)],
+            seeds=seeds,
+        ),
+        Batch(jnp.asarray(X), jnp.zeros((n, 0), jnp.int32), jnp.asarray(Y), jnp.ones(n)),
+        gradient=first._gradient(Y),
+        optimiser=Optimiser(first.optimizer, float(first.momentum)),
+        batch_size=first.batch_size,
+        max_epochs=first.max_epochs,
+        patience=first.patience,
+        averaging=first.averaging,
+        score=score,
+        on_epoch=on_epoch,
+    )
+    for model, result, rows in zip(models, results, valid, strict=True):
+        model._keep(result)
+        P = model._probabilities(model._scaling(X[rows]))
+        model.thresholds_ = best_thresholds(Y[rows], P)
+
+
+@dataclass(frozen=True)
+class _Marginals:
+    """p(y_j = 1 | x) of an RBM, as one traceable function."""
+
+    options: Options
+
+    def __call__(self, params: Tree, X: Array) -> Array:
+        field = condition(Params(*params[:5]), X, jnp.zeros((len(X), 0), jnp.int32))
+        unknown = jnp.full((len(X), len(params.d)), jnp.nan)
+        method, steps, damping, tolerance, *_ = self.options
+        if method == "mean_field":
+            return mean_field(field, unknown, steps=steps).y
+        return belief_propagation(
+            field, unknown, steps=steps, damping=damping, tolerance=tolerance
+        ).y
+
+
+@dataclass(frozen=True)
+class _Outputs:
+    """p(y_j = 1 | x) of a network."""
+
+    logits: Callable[[Tree, Array], Array]
+
+    def __call__(self, params: Tree, X: Array) -> Array:
+        return jax.nn.sigmoid(self.logits(params, X))
+
+
+def _predictor(model: Tagger, start: Tree) -> Callable[[Tree, Array], Array]:
+    """What early stopping judges. "gibbs" and "exact" are judged by belief propagation."""
+    if isinstance(model, RBMTagger):
+        return _Marginals(model._quick(model._options(start)))
+    assert isinstance(model, Feedforward)
+    return _Outputs(type(model)._logits)
+
+
+def _prepared(model: Tagger, X: NDArray[np.float32], Y: NDArray[np.float32]) -> tuple[Tree, int]:
+    """Where training starts, and its seed, as in ``fit``."""
+    model._validate_params()
+    X, targets = model._read(X, Y, like=None)
+    model._describe(X, targets)
+    rng = np.random.default_rng(check_random_state(model.random_state).randint(2**31 - 1))
+    start = model._start(rng, Clips(model._scaling(X), targets.Y))
+    model._check_inference(start)
+    return start, int(rng.integers(2**31))
+
+
+def _padded(valid: Sequence[Rows]) -> NDArray[np.int32]:
+    """(S, longest), filled up with -1."""
+    longest = max(map(len, valid))
+    return np.stack([np.pad(rows, (0, longest - len(rows)), constant_values=-1) for rows in valid])
+
+
+def _validation_scores(
+    scores: Callable[[Tree, Array], Array],
+    X: NDArray[np.float32],
+    Y: NDArray[np.float32],
+    rows: NDArray[np.int32],
+    scaling: Scaled,
+    params: Tree,
+) -> NDArray[np.float64]:
+    auc, likelihood = _stacked_auc(scores, X, Y, rows, scaling, params)
+    return np.asarray(auc, np.float64) + TIE_BREAKER * np.asarray(likelihood, np.float64)
+
+
+@compiled(static_argnames=("scores",))
+def _stacked_auc(
+    scores: Callable[[Tree, Array], Array],
+    X: Array,
+    Y: Array,
+    rows: Array,
+    scaling: Scaled,
+    params: Tree,
+) -> tuple[Array, Array]:
+    """Mean AUC and likelihood on the validation clips, for each model of a stack, (S,) each."""
+
+    def one(rows: Array, scaling: Scaled, params: Tree) -> tuple[Array, Array]:
+        P = scores(params, scaling(X[rows]))
+        y = jnp.where((rows >= 0)[:, None], Y[rows], jnp.nan)
+        return _mean_auc(y, P), _log_likelihood(y, P)
+
+    return jax.vmap(one)(rows, scaling, params)
+
+
+def _mean_auc(y: Array, P: Array) -> Array:
+    """Mean over tags of the share of (positive, negative) pairs in the right order."""
+    positive, negative = (y == 1)[:, None, :], (y == 0)[None, :, :]
+    a, b = P[:, None, :], P[None, :, :]
+    won = jnp.where(a > b, 1.0, jnp.where(a == b, 0.5, 0.0))
+    pairs = jnp.sum(positive, axis=(0, 1)) * jnp.sum(negative, axis=(0, 1))
+    total = jnp.sum(jnp.where(positive & negative, won, 0.0), axis=(0, 1))
+    return jnp.sum(jnp.where(pairs > 0, total / pairs, 0.0)) / jnp.sum(pairs > 0)
+
+
+def _log_likelihood(y: Array, P: Array) -> Array:
+    """Mean of log p(y_j) over the known labels."""
+    tiny = jnp.finfo(P.dtype).tiny
+    terms = jnp.where(y == 1, jnp.log(jnp.maximum(P, tiny)), jnp.log(jnp.maximum(1 - P, tiny)))
+    return jnp.sum(jnp.where(jnp.isnan(y), 0.0, terms)) / jnp.sum(~jnp.isnan(y))

@@ -1,0 +1,110 @@
+"""Models fitted as a stack are the models that `fit` gives."""
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+from harmonium.errors import DataError
+from harmonium.estimators import DiscriminativeRBM, GenerativeRBM, LogisticTagger, MLPTagger
+from harmonium.estimators.stacked import fit_stacked
+from harmonium.evaluation import auc_per_tag
+
+# Adam divides by the gradient's size, so that where it is nearly zero rounding decides part of a
+# step: a hundredth of the longest, 0.03.
+ROUNDING = 3e-4
+
+KINDS = {
+    "logistic": (LogisticTagger, {}),
+    "mlp": (MLPTagger, {"n_hidden": 5}),
+    "drbm": (DiscriminativeRBM, {"n_hidden": 5, "training": "mean_field"}),
+    "drbm by mean field": (
+        DiscriminativeRBM,
+        {"n_hidden": 5, "training": "pl", "inference": "mean_field"},
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def data():
+    rng = np.random.default_rng(0)
+    X = rng.normal(3, 2, size=(120, 6)).astype(np.float32)
+    Y = (X[:, :4] + rng.normal(0, 1, size=(120, 4)) > 3).astype(np.float32)
+    return X, Y
+
+
+def splits(n, n_models, n_train):
+    orders = [np.random.default_rng(i).permutation(n) for i in range(n_models)]
+    return [order[:n_train] for order in orders], [order[n_train:] for order in orders]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_stack_trains_each_model_as_fit_does(data, kind):
+    X, Y = data
+    make, settings = KINDS[kind]
+    # 80 clips in batches of 20: then the minibatches are those of fit
+    train, valid = splits(len(X), 3, 80)
+    rates = [0.01, 0.03, 0.003]
+
+    def model(i):
+        return make(random_state=i, learning_rate=rates[i], max_epochs=6, l2=0.01 * i, **settings)
+
+    together = [model(i) for i in range(3)]
+    fit_stacked(together, X, Y, train, valid)
+    for i, (stacked, t, v) in enumerate(zip(together, train, valid, strict=True)):
+        alone = model(i).fit(X[t], Y[t], (X[v], Y[v]))
+        for name, array in stacked._params._asdict().items():
+            np.testing.assert_allclose(array, getattr(alone._params, name), atol=ROUNDING)
+        np.testing.assert_allclose(stacked.history_["auc"], alone.history_["auc"], atol=1e-6)
+        np.testing.assert_allclose(
+            stacked.history_["log_likelihood"], alone.history_["log_likelihood"], atol=1e-5
+        )
+        assert stacked.best_epoch_ == alone.best_epoch_
+        np.testing.assert_allclose(stacked.thresholds_, alone.thresholds_, atol=1e-4)
+
+
+def test_sampling_models_learn_as_well_as_alone(data):
+    X, Y = data
+    train, valid = splits(len(X), 2, 80)
+    for make in (DiscriminativeRBM, GenerativeRBM):
+        models = [make(n_hidden=5, random_state=i, max_epochs=20) for i in range(2)]
+        fit_stacked(models, X, Y, train, valid)
+        for model, v in zip(models, valid, strict=True):
+            assert auc_per_tag(Y[v], model.predict_proba(X[v])).mean > 0.7
+
+
+def test_models_may_have_different_numbers_of_clips_and_unknown_tags(data):
+    X, Y = data
+    Y = Y.copy()
+    Y[::7, 1] = np.nan
+    train = [np.arange(0, 50), np.arange(10, 101)]
+    valid = [np.arange(60, 120), np.arange(101, 120)]
+    models = [LogisticTagger(random_state=i, max_epochs=30) for i in range(2)]
+    fit_stacked(models, X, Y, train, valid)
+    for model, v in zip(models, valid, strict=True):
+        best = max(model.history_["auc"])
+        assert auc_per_tag(Y[v], model.predict_proba(X[v])).mean == pytest.approx(best, abs=1e-6)
+        assert model.history_["auc"][model.best_epoch_ - 1] == pytest.approx(best, abs=1e-6)
+
+
+def test_a_model_that_stopped_early_is_not_changed_by_the_others(data):
+    X, Y = data
+    train, valid = splits(len(X), 2, 80)
+    models = [
+        LogisticTagger(random_state=i, learning_rate=rate, max_epochs=40, patience=3)
+        for i, rate in enumerate((0.3, 0.0003))
+    ]
+    fit_stacked(models, X, Y, train, valid)
+    epochs = [model.n_iter_ for model in models]
+    assert epochs[0] != epochs[1]
+    first = int(np.argmin(epochs))
+    alone = clone(models[first])
+    alone.fit(X[train[first]], Y[train[first]], (X[valid[first]], Y[valid[first]]))
+    assert alone.n_iter_ == epochs[first]
+    np.testing.assert_allclose(models[first]._params.W, alone._params.W, atol=ROUNDING)
+
+
+def test_models_that_differ_in_size_are_refused(data):
+    X, Y = data
+    train, valid = splits(len(X), 2, 80)
+    with pytest.raises(DataError, match="alike but for learning_rate"):
+        fit_stacked([MLPTagger(3), MLPTagger(4)], X, Y, train, valid)
