@@ -147,7 +147,7 @@ def _open(path: str | os.PathLike[str]) -> BinaryIO:
 
 
 def _clip(source: Source, rate: int, seconds: float, start: float | None) -> Clip:
-    """The window at frame `first`, read with a margin so that its ends are not cut into.
+    """The window from frame `first` on, read with a margin so that its ends are not cut into.
 
     The margin is a whole number of samples at both rates: the window begins on a sample.
     """
@@ -158,15 +158,13 @@ def _clip(source: Source, rate: int, seconds: float, start: float | None) -> Cli
     first = _first_frame(source, n_frames, start)
     common = gcd(source.rate, rate)
     unit, unit_out = source.rate // common, rate // common
-    margin = 0 if unit == unit_out else ceil(MARGIN * source.rate / unit)  # units
-    before = min(margin, first // unit)
-    frames = source.read(first - before * unit, n_frames + (before + margin) * unit)
-    _check_frames(frames, source, first, before * unit)
-    if margin:
+    units = 0 if unit == unit_out else ceil(MARGIN * source.rate / unit)
+    frames = _read(source, first, n_frames, units * unit)
+    if units:
         frames = soxr.resample(frames, source.rate, rate)
-    samples = frames[before * unit_out :][:n_samples]
+    samples = np.ascontiguousarray(frames[units * unit_out :][:n_samples])
     duration = None if source.n_frames is None else source.n_frames / source.rate
-    return Clip(np.ascontiguousarray(samples), rate, first / source.rate, duration, source.name)
+    return Clip(samples, rate, first / source.rate, duration, source.name)
 
 
 def _first_frame(source: Source, n_frames: int, start: float | None) -> int:
@@ -181,12 +179,18 @@ def _first_frame(source: Source, n_frames: int, start: float | None) -> int:
     return first
 
 
-def _check_frames(frames: NDArray[np.float32], source: Source, first: int, before: int) -> None:
-    """Refuse nothing, and what is not a number."""
-    if len(frames) <= before:
+def _read(source: Source, first: int, count: int, margin: int) -> NDArray[np.float32]:
+    """``count`` frames and a margin on either side, silent where it would lie before the file.
+
+    (margin + at most count + margin,)
+    """
+    begin = max(0, first - margin)
+    frames = source.read(begin, first + count + margin - begin)
+    if len(frames) <= first - begin:
         said = "" if source.n_frames is None else f" of {source.n_frames / source.rate:.1f} s"
         raise CannotDecode(f"there is no sound from {first / source.rate:.1f} s on{said}")
     wrong = np.flatnonzero(~np.isfinite(frames))
     if len(wrong):
-        at = (first - before + int(wrong[0])) / source.rate
+        at = (begin + int(wrong[0])) / source.rate
         raise CannotDecode(f"its sample at {at:.3f} s is {frames[wrong[0]]}")
+    return np.pad(frames, (margin - (first - begin), 0)) if begin == 0 else frames

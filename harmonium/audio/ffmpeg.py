@@ -37,21 +37,27 @@ class FFmpeg:
     name: ClassVar[str] = "ffmpeg"
 
     def __init__(self, file: BinaryIO) -> None:
-        file.seek(0)
+        self._file = file
+        self._open()
+        self.rate: int = self._stream.rate
+        self.n_frames = self._length()
+
+    def _open(self) -> None:
+        """Stand at the beginning of the sound."""
+        self._file.seek(0)
         options = {"format_whitelist": ",".join(CONTAINERS)}
         try:
             self._container: InputContainer = av.open(
-                file, mode="r", options=options, metadata_errors="replace"
+                self._file, mode="r", options=options, metadata_errors="replace"
             )
         except (av.FFmpegError, OSError, ValueError) as error:
             raise CannotDecode(_reason(error)) from None
+        self._at_beginning = True
         try:
             self._stream = self._main_stream()
         except CannotDecode:
             self.close()
             raise
-        self.rate: int = self._stream.rate
-        self.n_frames = self._length()
 
     def _main_stream(self) -> AudioStream:
         if not self._container.streams.audio:
@@ -97,6 +103,12 @@ class FFmpeg:
         return pieces
 
     def _seek(self, frame: int) -> None:
+        if frame == 0:
+            # Open again rather than seek: Matroska and bare AAC would skip the first packet.
+            if not self._at_beginning:
+                self.close()
+                self._open()
+            return
         stream = self._stream
         assert stream.time_base is not None
         offset = int(Fraction(frame, self.rate) / stream.time_base)
@@ -105,6 +117,7 @@ class FFmpeg:
     def _frames(self) -> Iterator[AudioFrame]:
         """Frames from here on; damaged packets are passed over, up to a number of them in a row."""
         damaged = 0
+        self._at_beginning = False
         for packet in self._container.demux(self._stream):
             try:
                 yield from packet.decode()

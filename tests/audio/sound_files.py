@@ -1,0 +1,88 @@
+"""Files of music in every format, written by libsndfile's and FFmpeg's encoders."""
+
+from fractions import Fraction
+from pathlib import Path
+
+import av
+import numpy as np
+import soundfile
+from scipy.signal import butter, sosfilt
+
+# Samples handed over at a time: libsndfile's Vorbis encoder crashes on long arrays.
+BLOCK = 4096
+
+LAYOUTS = {1: "mono", 2: "stereo", 6: "5.1"}
+
+
+def timed_noise(seconds: float, rate: int, channels: int = 1, *, seed: int = 0) -> np.ndarray:
+    """Noise below 3 kHz, no two moments of which are alike: any part of it tells its time.
+
+    (n, channels) float32, with a level that no encoder clips
+    """
+    noise = np.random.default_rng(seed).normal(size=(round(seconds * rate), channels))
+    band = butter(4, (200, 3000), "band", fs=rate, output="sos")
+    noise = sosfilt(band, noise, axis=0)
+    return (0.15 * noise / noise.std()).clip(-0.9, 0.9).astype(np.float32)
+
+
+def lag(window: np.ndarray, whole: np.ndarray, start: int, *, most: int = 3000) -> int:
+    """By how many samples the window lies later in the whole than at ``start``."""
+    before = min(most, start)
+    around = whole[start - before : start + len(window) + most]
+    spectrum = np.fft.rfft(around, 2 * len(around)) * np.fft.rfft(window, 2 * len(around)).conj()
+    match = np.fft.irfft(spectrum)[: before + most + 1]
+    peak = int(match.argmax())
+    return peak - before
+
+
+def write_sndfile(path: Path, sound: np.ndarray, rate: int, **options: object) -> Path:
+    """By libsndfile; ``options`` are soundfile's."""
+    with soundfile.SoundFile(path, "w", rate, sound.shape[1], **options) as file:
+        for start in range(0, len(sound), BLOCK):
+            file.write(sound[start : start + BLOCK])
+    return path
+
+
+def write_ffmpeg(
+    path: Path, sound: np.ndarray, rate: int, codec: str, *, container: str | None = None, **options
+) -> Path:
+    """By FFmpeg's encoder ``codec``; ``options`` are the encoder's."""
+    with av.open(str(path), "w", format=container) as output:
+        stream = _sound_stream(output, sound, rate, codec, options)
+        _encode(output, stream, sound)
+    return path
+
+
+def write_film(path: Path, sound: np.ndarray | None, rate: int) -> Path:
+    """Moving pictures, with sound or without."""
+    with av.open(str(path), "w") as output:
+        pictures = output.add_stream("mpeg4", rate=10)
+        pictures.width, pictures.height, pictures.pix_fmt = 64, 48, "yuv420p"
+        stream = None if sound is None else _sound_stream(output, sound, rate, "aac", {})
+        for frame in (*(av.VideoFrame(64, 48, "yuv420p") for _ in range(20)), None):
+            output.mux(pictures.encode(frame))
+        if stream is not None:
+            _encode(output, stream, sound)
+    return path
+
+
+def _sound_stream(output, sound: np.ndarray, rate: int, codec: str, options: dict[str, str]):
+    layout = LAYOUTS[sound.shape[1]]
+    stream = output.add_stream(codec, rate=rate, layout=layout, options=options)
+    stream.codec_context.format = av.Codec(codec, "w").audio_formats[0].name
+    stream.codec_context.open(strict=False)
+    return stream
+
+
+def _encode(output, stream, sound: np.ndarray) -> None:
+    context = stream.codec_context
+    resampler = av.AudioResampler(
+        context.format.name, context.layout, context.rate, frame_size=context.frame_size or 1024
+    )
+    whole = av.AudioFrame.from_ndarray(
+        np.ascontiguousarray(sound.T), "fltp", LAYOUTS[sound.shape[1]]
+    )
+    # Time stamps make the encoder note how many samples of its own come first.
+    whole.sample_rate, whole.pts, whole.time_base = context.rate, 0, Fraction(1, context.rate)
+    for frame in (*resampler.resample(whole), *resampler.resample(None), None):
+        output.mux(stream.encode(frame))
