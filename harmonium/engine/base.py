@@ -23,23 +23,24 @@ class TaskLost(HarmoniumError):
 class WorkerDied(TaskLost):
     """The process that ran the task ended in the middle of it."""
 
-    def __init__(self, exit_code: int | None = None) -> None:
-        self.exit_code = exit_code
-        super().__init__(f"the process that worked on it died{_by(exit_code)}")
+    exit_code: int | None = None
+    """Of the process, negative for a signal; None where it is not known."""
 
-    def __reduce__(self) -> tuple[type["WorkerDied"], tuple[int | None]]:
-        return WorkerDied, (self.exit_code,)
+    @classmethod
+    def of(cls, exit_code: int | None) -> "WorkerDied":
+        """The error for a process that ended so."""
+        error = cls(f"the process that worked on it died{_by(exit_code)}")
+        error.exit_code = exit_code
+        return error
 
 
 class TimedOut(TaskLost):
     """The task took longer than it may, and its process was ended."""
 
-    def __init__(self, seconds: float) -> None:
-        self.seconds = seconds
-        super().__init__(f"it took longer than {seconds:g} s and was stopped")
-
-    def __reduce__(self) -> tuple[type["TimedOut"], tuple[float]]:
-        return TimedOut, (self.seconds,)
+    @classmethod
+    def after(cls, seconds: float) -> "TimedOut":
+        """The error for a task with this limit."""
+        return cls(f"it took longer than {seconds:g} s and was stopped")
 
 
 class Engine(Executor):

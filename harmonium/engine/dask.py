@@ -49,10 +49,10 @@ class Cluster(Engine):
 
     @property
     def capacity(self) -> int:
-        """A task under way and one waiting for each thread of the cluster."""
+        """A task under way and some waiting for each thread: Dask takes its time with small ones."""
         if time.monotonic() - self._counted > COUNT_SECONDS:
             self._counted, self._threads = time.monotonic(), self._count_threads()
-        return 2 * max(1, self._threads)
+        return max(32, 4 * self._threads)
 
     def submit(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
         """Have ``fn(*args, **kwargs)`` done by a worker of the cluster."""
@@ -70,7 +70,7 @@ class Cluster(Engine):
         from distributed import KilledWorker
 
         if isinstance(error, KilledWorker):
-            return WorkerDied()
+            return WorkerDied("several workers died at it, or it took too long on each")
         if isinstance(error, CancelledError) or type(error).__name__ == "FutureCancelledError":
             return EngineError(
                 f"The Dask scheduler at {self.address} has dropped the work, or no longer answers. "

@@ -198,14 +198,14 @@ class Processes(Engine):
         for worker in list(self._workers):
             if worker.deadline is not None and worker.deadline <= now:
                 assert self.time_limit is not None
-                self._bury(worker, TimedOut(self.time_limit))
+                self._bury(worker, TimedOut.after(self.time_limit))
 
     def _bury(self, worker: Worker, reason: TimedOut | None = None) -> None:
         """Take leave of a worker that died or is too late; its task ends with the reason."""
         self._workers.remove(worker)
         exit_code = _kill(worker, first=reason is not None)
         if worker.call is not None:
-            worker.call.future.set_exception(reason or WorkerDied(exit_code))
+            worker.call.future.set_exception(reason or WorkerDied.of(exit_code))
         elif not worker.ready:
             self._failed_starts += 1
             if self._failed_starts >= START_ATTEMPTS:

@@ -1,0 +1,274 @@
+"""Features that were computed before, by the content of the file and by how they were computed.
+
+One SQLite database. Whatever is in it when a process is killed stays whole: each result is written
+in a transaction of its own, to a write-ahead log. Several processes may use it at once.
+
+A file is known by the SHA-256 digest of its content. Reading a whole file takes a while, so the
+cache also remembers which content a path had, with the file's `Stamp`: as long as that is the same,
+the file is taken to be unchanged.
+"""
+
+import hashlib
+import os
+import sqlite3
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from harmonium.errors import DataError
+
+ENVIRONMENT = "HARMONIUM_CACHE"
+"""The environment variable that names the default folder."""
+FILE_NAME = "features.sqlite"
+FORMAT = 1
+"""Version of the tables; a cache with a later one is refused."""
+
+BUSY_SECONDS = 60
+"""How long to wait for another process that is writing."""
+SETTLED_NS = 2_000_000_000
+"""How old a file's last change must be for its stamp to be trusted: some file systems count time in
+steps of 2 seconds, and a second change within a step would leave the stamp as it is."""
+
+_TABLES = """
+CREATE TABLE contents (id INTEGER PRIMARY KEY, digest BLOB NOT NULL UNIQUE, size INTEGER NOT NULL);
+CREATE INDEX contents_by_size ON contents (size);
+CREATE TABLE recipes (id INTEGER PRIMARY KEY, version TEXT NOT NULL UNIQUE);
+CREATE TABLE vectors (
+    recipe INTEGER NOT NULL REFERENCES recipes,
+    content INTEGER NOT NULL REFERENCES contents,
+    vector BLOB NOT NULL,
+    UNIQUE (content, recipe)
+);
+CREATE TABLE files (
+    path BLOB PRIMARY KEY,
+    size INTEGER NOT NULL, modified INTEGER NOT NULL, changed INTEGER NOT NULL,
+    inode INTEGER NOT NULL,
+    content INTEGER NOT NULL REFERENCES contents
+) WITHOUT ROWID;
+"""
+
+
+class Stamp(NamedTuple):
+    """What the file system says about a file, and changes with its content."""
+
+    size: int
+    modified: int  # nanoseconds
+    changed: int  # nanoseconds; programs cannot set it back
+    inode: int
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether a further change would show."""
+        return max(self.modified, self.changed) + SETTLED_NS < time.time_ns()
+
+
+class Known(NamedTuple):
+    """A file that the cache has features of."""
+
+    digest: bytes
+    vector: NDArray[np.float32]
+
+
+def stamp_of(path: str | os.PathLike[str]) -> Stamp:
+    """The stamp of a file, or an OSError."""
+    status = os.stat(path)  # noqa: PTH116
+    # SQLite's integers are signed, and some file systems use all 64 bits.
+    inode = status.st_ino - (1 << 64) if status.st_ino >= 1 << 63 else status.st_ino
+    return Stamp(status.st_size, status.st_mtime_ns, status.st_ctime_ns, inode)
+
+
+def digest_of(path: str | os.PathLike[str]) -> bytes:
+    """The SHA-256 digest of a file's content, or an OSError."""
+    with open(path, "rb") as file:  # noqa: PTH123
+        return hashlib.file_digest(file, "sha256").digest()
+
+
+def default_cache_folder() -> Path:
+    """$HARMONIUM_CACHE, or the folder that the system has for the caches of a user's programs."""
+    if named := os.environ.get(ENVIRONMENT):
+        return Path(named).expanduser()
+    if sys.platform == "win32":
+        base = os.environ.get("LOCALAPPDATA") or "~/AppData/Local"
+    elif sys.platform == "darwin":
+        base = "~/Library/Caches"
+    else:
+        base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+    return Path(base).expanduser() / "harmonium"
+
+
+class FeatureCache:
+    """Vectors by content and recipe, in a folder.
+
+    A recipe is a text of all that the numbers depend on besides the file.
+
+    Parameters
+    ----------
+    folder : where the database is or is to be
+
+    Raises
+    ------
+    DataError
+        where that folder cannot be used, or what is in it is not a cache
+    """
+
+    def __init__(self, folder: str | os.PathLike[str]) -> None:
+        self.file = Path(folder).expanduser() / FILE_NAME
+        self._recipes: dict[str, int] = {}
+        with self._explained():
+            self.file.parent.mkdir(parents=True, exist_ok=True)
+            self._database = sqlite3.connect(
+                self.file, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
+            )
+            self._prepare()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        at: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the database."""
+        self._database.close()
+
+    def of_file(self, path: str, stamp: Stamp, recipe: str) -> Known | None:
+        """The features of a file that is as it was when they were computed."""
+        row = self._one(
+            "SELECT digest, vector FROM files f "
+            "JOIN contents c ON c.id = f.content "
+            "JOIN vectors v ON v.content = c.id "
+            "WHERE path = ? AND (f.size, modified, changed, inode) = (?, ?, ?, ?) AND recipe = ?",
+            (os.fsencode(path), *stamp, self._recipe(recipe)),
+        )
+        return row and Known(row[0], _vector(row[1]))
+
+    def of_content(self, digest: bytes, recipe: str) -> Known | None:
+        """The features of a content, wherever the file is."""
+        row = self._one(
+            "SELECT vector FROM contents c JOIN vectors v ON v.content = c.id "
+            "WHERE digest = ? AND recipe = ?",
+            (digest, self._recipe(recipe)),
+        )
+        return row and Known(digest, _vector(row[0]))
+
+    def has_size(self, size: int, recipe: str) -> bool:
+        """Whether there are features of any content of this size: if not, none of it is known."""
+        row = self._one(
+            "SELECT 1 FROM contents c JOIN vectors v ON v.content = c.id "
+            "WHERE size = ? AND recipe = ? LIMIT 1",
+            (size, self._recipe(recipe)),
+        )
+        return row is not None
+
+    def put(
+        self, path: str, stamp: Stamp, digest: bytes, recipe: str, vector: NDArray[np.float32]
+    ) -> None:
+        """Keep the features of a file; when this returns, they survive the process."""
+        with self._transaction() as execute:
+            content = self._content(execute, digest, stamp.size)
+            data = np.ascontiguousarray(vector, "<f4").tobytes()
+            execute(
+                "INSERT OR REPLACE INTO vectors (recipe, content, vector) VALUES (?, ?, ?)",
+                (self._recipe(recipe), content, data),
+            )
+            self._remember(execute, path, stamp, content)
+
+    def remember(self, path: str, stamp: Stamp, digest: bytes) -> None:
+        """Keep which content a path has."""
+        with self._transaction() as execute:
+            self._remember(execute, path, stamp, self._content(execute, digest, stamp.size))
+
+    def _remember(self, execute: Any, path: str, stamp: Stamp, content: int) -> None:
+        if stamp.is_settled:
+            execute(
+                "INSERT OR REPLACE INTO files VALUES (?, ?, ?, ?, ?, ?)",
+                (os.fsencode(path), *stamp, content),
+            )
+
+    def _content(self, execute: Any, digest: bytes, size: int) -> int:
+        execute("INSERT OR IGNORE INTO contents (digest, size) VALUES (?, ?)", (digest, size))
+        row = execute("SELECT id FROM contents WHERE digest = ?", (digest,)).fetchone()
+        return int(row[0])
+
+    def _recipe(self, version: str) -> int:
+        if version not in self._recipes:
+            with self._explained():
+                execute = self._database.execute
+                execute("INSERT OR IGNORE INTO recipes (version) VALUES (?)", (version,))
+                row = execute("SELECT id FROM recipes WHERE version = ?", (version,)).fetchone()
+            self._recipes[version] = int(row[0])
+        return self._recipes[version]
+
+    def _one(self, query: str, values: tuple[Any, ...]) -> Any:
+        with self._explained():
+            return self._database.execute(query, values).fetchone()
+
+    def _prepare(self) -> None:
+        """Bring the database into shape, if no other process has done so."""
+        execute = self._database.execute
+        self._use_log()
+        execute("PRAGMA synchronous = NORMAL")  # whole whatever happens; a power cut may lose some
+        if execute("PRAGMA user_version").fetchone()[0] == FORMAT:
+            return
+        with self._transaction():
+            version = execute("PRAGMA user_version").fetchone()[0]
+            if version > FORMAT:
+                raise DataError(
+                    f"The cache {self.file} was written by a newer version of Harmonium. Upgrade "
+                    "Harmonium, or name another folder for the cache."
+                )
+            if version < FORMAT:
+                for statement in filter(str.strip, _TABLES.split(";")):
+                    execute(statement)
+                execute(f"PRAGMA user_version = {FORMAT}")
+
+    def _use_log(self) -> None:
+        """Switch to the write-ahead log, for which SQLite does not always wait by itself."""
+        end = time.monotonic() + BUSY_SECONDS
+        while True:
+            try:
+                self._database.execute("PRAGMA journal_mode = WAL")
+                return
+            except sqlite3.OperationalError as error:
+                if "locked" not in str(error) or time.monotonic() > end:
+                    raise
+                time.sleep(0.01)
+
+    @contextmanager
+    def _transaction(self) -> Iterator[Any]:
+        """All or nothing; and immediate, since one that turns from reading to writing may fail."""
+        with self._explained():
+            self._database.execute("BEGIN IMMEDIATE")
+            try:
+                yield self._database.execute
+            except BaseException:
+                if self._database.in_transaction:  # SQLite may have ended it, as on a full disk
+                    self._database.execute("ROLLBACK")
+                raise
+            self._database.execute("COMMIT")
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        try:
+            yield
+        except (sqlite3.Error, OSError) as error:
+            raise DataError(
+                f"The cache of features {self.file} cannot be used: {error}. Name another folder "
+                "for it, work without a cache, or delete it: it will be made again."
+            ) from error
+
+
+def _vector(data: bytes) -> NDArray[np.float32]:
+    return np.frombuffer(data, "<f4").astype(np.float32)
