@@ -4,7 +4,7 @@ import platform
 import resource
 import time
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,36 +22,63 @@ Rows = NDArray[np.intp]
 Matrix = NDArray[np.float32]
 
 
-def perform(run: Run) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The result of a run, which depends on nothing else, and what was measured on the way."""
+Given = tuple[dict[str, Any], dict[str, Any]]
+"""The result of a run, which depends on nothing else, and what was measured on the way."""
+
+
+class Split(NamedTuple):
+    """The rows of a run."""
+
+    train: Rows
+    valid: Rows
+    test: Rows
+
+
+def perform(run: Run) -> Given:
+    """Do a run."""
     data = material(run.dataset)
-    folds = grouped_folds(data.groups, data.Y, n_folds=run.n_folds, seed=run.seed)
-    train = _training_rows(run, folds)
-    valid, test = np.flatnonzero(folds == run.valid_fold), np.flatnonzero(folds == run.test_fold)
+    rows = split(run, data)
     X = data.features(run.features)
     began = time.perf_counter()
     which = (run.n_folds, run.test_fold, run.valid_fold, run.seed)
     targets = smoothed(run.dataset, *which) if run.smoothing else None
     smoothing = time.perf_counter() - began
     began = time.perf_counter()
-    model = _fitted(run, data, X, train, valid, targets)
-    training = time.perf_counter() - began
+    model = _fitted(run, data, X, rows, targets)
+    seconds = time.perf_counter() - began
+    return judged(run, model, X, data.Y, rows, seconds=seconds, smoothing=smoothing)
+
+
+def judged(
+    run: Run, model: Any, X: Matrix, Y: Matrix, rows: Split, *, seconds: float, smoothing: float
+) -> Given:
+    """What a trained model is worth, and what it took."""
     began = time.perf_counter()
     result = {
-        "valid_auc": _mean(auc_per_tag(data.Y[valid], scores(model, X[valid]))),
-        "tests": _tests(run, model, X[test], data.Y[test]),
+        "valid_auc": float(auc_per_tag(Y[rows.valid], scores(model, X[rows.valid])).mean),
+        "tests": _tests(run, model, X[rows.test], Y[rows.test]),
         "best_epoch": int(getattr(model, "best_epoch_", 0)),
     }
     measured = {
-        "seconds": training,
+        "seconds": seconds,
         "test_seconds": time.perf_counter() - began,
         "smoothing_seconds": smoothing,
         "seconds_to_best": _seconds_to_best(model),
-        "clips": len(train),
+        "clips": len(rows.train),
         "peak_memory_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
         "versions": versions(),
     }
     return result, measured
+
+
+def split(run: Run, data: Material) -> Split:
+    """The clips that a run trains on, stops early on and tests on."""
+    folds = grouped_folds(data.groups, data.Y, n_folds=run.n_folds, seed=run.seed)
+    return Split(
+        train=_training_rows(run, folds),
+        valid=np.flatnonzero(folds == run.valid_fold),
+        test=np.flatnonzero(folds == run.test_fold),
+    )
 
 
 def scores(model: Any, X: Matrix) -> Matrix:
@@ -118,11 +145,10 @@ def _training_rows(run: Run, folds: NDArray[np.int64]) -> Rows:
     return np.sort(order[: run.clips])
 
 
-def _fitted(
-    run: Run, data: Material, X: Matrix, train: Rows, valid: Rows, targets: Matrix | None
-) -> Any:
+def _fitted(run: Run, data: Material, X: Matrix, rows: Split, targets: Matrix | None) -> Any:
     """The model trained on raw or smoothed tags; early stopping is always on raw ones."""
-    model = build(run.estimator, run.settings, seed=_seed(run.seed, run.test_fold, run.valid_fold))
+    train, valid, _ = rows
+    model = build(run.estimator, run.settings, seed=run_seed(run))
     eval_set = (X[valid], data.Y[valid])
     if run.estimator == "SVMTagger":
         if targets is None:
@@ -131,9 +157,13 @@ def _fitted(
     return model.fit(X[train], (data.Y if targets is None else targets)[train], eval_set)
 
 
+def run_seed(run: Run) -> int:
+    """The seed of a run's model: the same for all settings, so that they are compared alike."""
+    return _seed(run.seed, run.test_fold, run.valid_fold)
+
+
 def _seed(*parts: int) -> int:
-    sequence = np.random.SeedSequence(parts)
-    return int(sequence.generate_state(1)[0] % 2**31)
+    return int(np.random.SeedSequence(parts).generate_state(1)[0] % 2**31)
 
 
 def _tests(run: Run, model: Any, X: Matrix, Y: Matrix) -> list[dict[str, Any]]:
@@ -159,10 +189,6 @@ def _completion_auc(
     given, asked = np.where(told, Y, np.nan), np.where(told, np.nan, Y)
     predicted = model.complete(X, given) if hasattr(model, "complete") else scores(model, X)
     return auc_per_tag(asked, predicted).values
-
-
-def _mean(metric: Any) -> float:
-    return float(metric.mean)
 
 
 def _seconds_to_best(model: Any) -> float | None:

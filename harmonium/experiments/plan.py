@@ -147,15 +147,12 @@ def missing(recipe: Recipe, results: Results) -> list[Run]:
     return list(found.values())
 
 
-def most_runs(recipe: Recipe) -> int:
-    """How many runs the whole experiment takes at most: stages may repeat one another's points."""
-    of_fold = 0
-    for arm in arms(recipe):
-        stages = [len(grid(stage)) for stage in arm.model.search]
-        searched = recipe.search_folds * sum(size for size in stages if size > 1)
-        again = recipe.search_folds if max(stages, default=1) > 1 else 0  # the winner's
-        of_fold += searched - again + recipe.n_folds - 1
-    return of_fold * recipe.n_folds
+def most_runs(recipe: Recipe, arm: Arm) -> int:
+    """How many runs an arm takes at most: stages may repeat one another's points."""
+    stages = [len(grid(stage)) for stage in arm.model.search]
+    searched = recipe.search_folds * sum(size for size in stages if size > 1)
+    again = recipe.search_folds if max(stages, default=1) > 1 else 0  # the winner's
+    return (searched - again + recipe.n_folds - 1) * recipe.n_folds
 
 
 def _run(

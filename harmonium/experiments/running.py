@@ -1,61 +1,101 @@
-"""Runs an experiment on an executor: what is missing, until nothing is."""
+"""Runs an experiment: what is missing, until nothing is."""
 
 from collections.abc import Callable
-from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
 from typing import Any
 
+from harmonium.engine import Outcome, Runner
 from harmonium.errors import HarmoniumError
 from harmonium.experiments.performing import perform
 from harmonium.experiments.plan import Run, missing
 from harmonium.experiments.results import Store
 from harmonium.experiments.specs import Recipe
 
+STACKED = "stacked"
+"""The engine that trains many models as one program, on the GPU that JAX finds."""
+
+Given = tuple[dict[str, Any], dict[str, Any]]
+"""The result of a run, and what was measured."""
+
 Watcher = Callable[[Run, dict[str, Any]], None]
 """Called with each run that ended and what was measured."""
 
 
-def run_experiment(
-    recipe: Recipe, store: Store, executor: Executor, *, jobs: int, watch: Watcher | None = None
-) -> None:
-    """Do every run that the store does not have yet.
+class RunError(HarmoniumError):
+    """A run that failed; the message says which, and why."""
 
-    At most two runs per worker wait at a time. An interrupt, or a run that fails, ends the
-    experiment; the runs that ended before are kept, and the next call goes on from there.
+
+def run_experiment(
+    recipe: Recipe,
+    store: Store,
+    *,
+    engine: str = "processes",
+    jobs: int | None = None,
+    watch: Watcher | None = None,
+) -> None:
+    """Do every run that the store does not have yet, and keep each as it ends.
+
+    An interrupt, or a run that fails, ends the experiment; the runs that ended before are kept, and
+    the next call goes on from there.
+
+    Parameters
+    ----------
+    recipe : what to run
+    store : where the results are, from `harmonium.experiments.results.opened`
+    engine, jobs : as for `harmonium.engine.make_executor`; or "stacked", which trains all models
+        that are alike as one program, and is for a GPU
+    watch : called with each run that ended
     """
-    pending: dict[Future[Any], Run] = {}
-    try:
-        while True:
-            _submit(recipe, store, executor, pending, room=2 * jobs)
-            if not pending:
-                break
-            done, _ = wait(pending, return_when=FIRST_COMPLETED)
-            for future in done:
-                run = pending.pop(future)
-                result, measured = _outcome(run, future)
-                store.add(run, result, measured)
-                if watch:
-                    watch(run, measured)
-    except BaseException:
-        for future in pending:
-            future.cancel()
-        raise
+
+    def keep(run: Run, given: Given) -> None:
+        store.add(run, *given)
+        if watch:
+            watch(run, given[1])
+
+    if engine == STACKED:
+        _run_stacked(recipe, store, keep)
+    else:
+        _run_on_engine(recipe, store, engine, jobs, keep)
     store.finish()
 
 
-def _submit(
-    recipe: Recipe, store: Store, executor: Executor, pending: dict[Future[Any], Run], *, room: int
+def _run_on_engine(
+    recipe: Recipe,
+    store: Store,
+    engine: str,
+    jobs: int | None,
+    keep: Callable[[Run, Given], None],
 ) -> None:
-    under_way = {run.key for run in pending.values()}
-    for run in missing(recipe, store.results):
-        if len(pending) >= room:
-            return
-        if run.key not in under_way:
-            pending[executor.submit(perform, run)] = run
+    under_way: set[str] = set()
+    with Runner[Run, Given](perform, engine=engine, jobs=jobs) as runner:
+        while True:
+            for run in missing(recipe, store.results):
+                if runner.full:
+                    break
+                if run.key not in under_way:
+                    under_way.add(run.key)
+                    runner.submit(run)
+            if not runner.pending:
+                return
+            outcome = runner.next()
+            keep(outcome.task, _given(outcome))
+            under_way.remove(outcome.task.key)
 
 
-def _outcome(run: Run, future: "Future[Any]") -> tuple[dict[str, Any], dict[str, Any]]:
-    try:
-        return future.result()
-    except HarmoniumError as error:
-        where = f"{run.dataset.label}, {run.model}, {run.settings}, test fold {run.test_fold}"
-        raise type(error)(f"{where}: {error}") from error
+def _run_stacked(recipe: Recipe, store: Store, keep: Callable[[Run, Given], None]) -> None:
+    from harmonium.experiments.stacking import perform_stacked
+
+    while runs := missing(recipe, store.results):
+        for run, given in perform_stacked(runs):
+            keep(run, given)
+
+
+def _given(outcome: Outcome[Run, Given]) -> Given:
+    if outcome.error is None:
+        assert outcome.result is not None
+        return outcome.result
+    run = outcome.task
+    settings = ", ".join(f"{name} {value}" for name, value in run.settings.items())
+    where = f"{run.dataset.label}, {run.model} ({settings}), test fold {run.test_fold}"
+    if isinstance(outcome.error, HarmoniumError):
+        raise RunError(f"{where}: {outcome.error}") from outcome.error
+    raise outcome.error
