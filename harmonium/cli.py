@@ -11,6 +11,7 @@ from rich.markup import escape
 from harmonium import __version__
 from harmonium.commands import data
 from harmonium.commands.demo import demo
+from harmonium.commands.features import features
 from harmonium.errors import HarmoniumError, HarmoniumWarning
 
 app = typer.Typer(
@@ -22,6 +23,7 @@ app = typer.Typer(
 )
 app.add_typer(data.app, name="data")
 app.command()(demo)
+app.command()(features)
 
 err = Console(stderr=True)
 

@@ -1,0 +1,72 @@
+"""The files of music in folders."""
+
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+EXTENSIONS = frozenset(
+    {
+        *(".wav", ".wave", ".bwf", ".w64", ".rf64", ".aif", ".aiff", ".aifc", ".au", ".snd"),
+        *(".flac", ".mp3", ".mp2", ".ogg", ".oga", ".opus", ".m4a", ".m4b", ".aac", ".caf"),
+        *(".alac", ".ape", ".wv", ".wma", ".mka", ".tta", ".ac3", ".dsf"),
+    }
+)
+"""Endings of the files that are taken from folders, in lower case."""
+
+
+@dataclass
+class Found:
+    """Files of music, and what could not be looked into."""
+
+    files: list[str] = field(default_factory=list)
+    unreadable: dict[str, str] = field(default_factory=dict)
+    """Folder → why it could not be listed."""
+
+
+def find_audio(paths: Iterable[str | os.PathLike[str]]) -> Found:
+    """The files that are named, whatever they are, and those of music in the folders that are.
+
+    Folders are searched to the bottom, in the order of the names, and links are followed; a folder
+    is searched once, wherever links lead. Hidden files and folders, whose names begin with a dot,
+    are left out: among them are the "._" files that macOS leaves on other systems' disks, which
+    have the endings of music and are none. A file found twice is taken once.
+    """
+    found = Found()
+    searched: set[tuple[int, int]] = set()
+    files: dict[str, None] = {}
+    for path in paths:
+        name = os.fspath(path)
+        inside = _search(name, searched, found) if os.path.isdir(name) else (name,)  # noqa: PTH112
+        files.update(dict.fromkeys(inside))
+    found.files.extend(files)
+    return found
+
+
+def _search(folder: str, searched: set[tuple[int, int]], found: Found) -> Iterator[str]:
+    """The files of a folder and of those in it, depth first."""
+    open_folders = [_entries(folder, searched, found)]
+    while open_folders:
+        entry = next(open_folders[-1], None)
+        if entry is None:
+            open_folders.pop()
+        elif entry.is_dir():
+            open_folders.append(_entries(entry.path, searched, found))
+        elif os.path.splitext(entry.name)[1].lower() in EXTENSIONS:  # noqa: PTH122
+            yield entry.path
+
+
+def _entries(
+    folder: str, searched: set[tuple[int, int]], found: Found
+) -> Iterator[os.DirEntry[str]]:
+    """What is in a folder, sorted; nothing if it was searched before or cannot be."""
+    try:
+        status = os.stat(folder)  # noqa: PTH116
+        if (status.st_dev, status.st_ino) in searched:
+            return iter(())
+        searched.add((status.st_dev, status.st_ino))
+        with os.scandir(folder) as listing:
+            shown = [entry for entry in listing if not entry.name.startswith(".")]
+    except OSError as error:
+        found.unreadable[folder] = f"cannot be listed: {error.strerror or error}."
+        return iter(())
+    return iter(sorted(shown, key=lambda entry: os.fsencode(entry.name)))

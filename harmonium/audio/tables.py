@@ -1,0 +1,138 @@
+"""Features of files as a file: Parquet, CSV or NumPy's .npz."""
+
+import os
+import secrets
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+import polars as pl
+
+from harmonium.audio.extraction import Extraction, Failure
+from harmonium.errors import DataError
+
+
+def write_features(path: str | os.PathLike[str], extraction: Extraction) -> None:
+    """Write the matrix with the path of each row; the format is that of the file's ending.
+
+    - .parquet, .csv: a column ``path``, then one for each feature. A byte of a path that is not
+      UTF-8 is written as ``\\xNN``; Parquet then has all paths as they are in ``path_bytes``.
+    - .npz: ``path`` (n,), ``X`` (n, n_features) and ``columns`` (n_features,)
+
+    The file is there whole or not at all.
+
+    Raises
+    ------
+    DataError
+        for another ending, or where the file cannot be written
+    """
+    check_output(path)
+    write = _WRITERS[Path(path).suffix.lower()]
+    _replace(Path(path), lambda file: write(file, extraction))
+
+
+def write_failures(path: str | os.PathLike[str], failures: Iterable[Failure]) -> None:
+    """Write a CSV file of the columns path and reason."""
+    rows = list(failures)
+    table = pl.DataFrame(
+        {"path": [readable(row.path) for row in rows], "reason": [row.reason for row in rows]},
+        schema={"path": pl.String, "reason": pl.String},
+    )
+    _replace(Path(path), table.write_csv)
+
+
+def check_output(path: str | os.PathLike[str]) -> None:
+    """Refuse a file that `write_features` could not write."""
+    file = Path(path)
+    if file.suffix.lower() not in _WRITERS:
+        raise DataError(
+            f"The name of the output must end in {', '.join(_WRITERS)}, got '{readable(file)}'."
+        )
+    check_place(file)
+
+
+def check_place(path: str | os.PathLike[str]) -> None:
+    """Refuse a file whose folder is not there or may not be written to."""
+    file = Path(path)
+    if file.is_dir():
+        raise DataError(f"'{readable(file)}' is a folder. Give the name of a file in it.")
+    if not file.parent.is_dir():
+        raise DataError(
+            f"'{readable(file)}' cannot be written: there is no folder '{readable(file.parent)}'. "
+            "Create it first."
+        )
+    if not os.access(file.parent, os.W_OK):
+        raise DataError(
+            f"'{readable(file)}' cannot be written: the folder '{readable(file.parent)}' may not "
+            "be written to. Choose another."
+        )
+
+
+def readable(path: str | os.PathLike[str]) -> str:
+    """A path as text in UTF-8, with bytes that are not as \\xNN.
+
+    >>> print(readable(os.fsdecode(b"caf\\xe9.mp3")))
+    caf\\xe9.mp3
+    """
+    return os.fsencode(path).decode(errors="backslashreplace")
+
+
+def _frame(extraction: Extraction) -> pl.DataFrame:
+    columns = {"path": [readable(path) for path in extraction.paths]}
+    frame = pl.DataFrame(columns, schema={"path": pl.String})
+    features = pl.DataFrame(extraction.features, schema=list(extraction.feature_names))
+    return frame.hstack(features)
+
+
+def _write_parquet(file: BinaryIO, extraction: Extraction) -> None:
+    frame = _frame(extraction)
+    names = [os.fsencode(path) for path in extraction.paths]
+    if any(_is_not_utf8(name) for name in names):
+        frame = frame.insert_column(1, pl.Series("path_bytes", names, pl.Binary))
+    frame.write_parquet(file)
+
+
+def _write_csv(file: BinaryIO, extraction: Extraction) -> None:
+    _frame(extraction).write_csv(file)
+
+
+def _write_npz(file: BinaryIO, extraction: Extraction) -> None:
+    np.savez(
+        file,
+        path=np.array(extraction.paths, str),
+        X=extraction.features,
+        columns=np.array(extraction.feature_names, str),
+    )
+
+
+_WRITERS: dict[str, Callable[[BinaryIO, Extraction], None]] = {
+    ".parquet": _write_parquet,
+    ".csv": _write_csv,
+    ".npz": _write_npz,
+}
+
+
+def _is_not_utf8(name: bytes) -> bool:
+    try:
+        name.decode()
+    except UnicodeDecodeError:
+        return True
+    return False
+
+
+def _replace(path: Path, write: Callable[[BinaryIO], object]) -> None:
+    """Write a file under another name, and give it its own when it is whole and on the disk."""
+    part = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    try:
+        with part.open("xb") as file:
+            write(file)
+            file.flush()
+            os.fsync(file.fileno())
+        part.replace(path)
+    except OSError as error:
+        raise DataError(
+            f"'{readable(path)}' cannot be written: {error.strerror or error}."
+        ) from error
+    finally:
+        part.unlink(missing_ok=True)
