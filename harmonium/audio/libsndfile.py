@@ -57,5 +57,7 @@ def _calling() -> Iterator[None]:
         with quiet_c_libraries():
             yield
     except (soundfile.SoundFileError, OSError, ValueError) as error:
-        reason = getattr(error, "error_string", None) or str(error)
-        raise CannotDecode(reason.strip().rstrip(".").lower()) from None
+        reason = (getattr(error, "error_string", None) or str(error)).strip().rstrip(".").lower()
+        if reason.startswith("file does not exist"):  # so it says of an MP3 file without a frame
+            reason = "no sound found"
+        raise CannotDecode(reason) from None

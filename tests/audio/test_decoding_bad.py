@@ -1,0 +1,249 @@
+"""Files that are no music, or damaged, or not there: a result or one clear reason, and no noise."""
+
+import os
+import re
+import shutil
+
+import numpy as np
+import pytest
+import soundfile
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from sound_files import timed_noise, write_ffmpeg, write_sndfile
+
+from harmonium.audio import decode, features_of_file
+from harmonium.audio.decoding import quoted
+from harmonium.errors import AudioError
+
+RATE = 8_000
+PNG = bytes.fromhex(
+    "89504e470d0a1a0a0000000d4948445200000001000000010802000000907753de0000000c49444154789c63606060"
+    "0000000400015a1d2d0f0000000049454e44ae426082"
+)
+
+
+@pytest.fixture(scope="module")
+def sound():
+    return timed_noise(3, RATE)
+
+
+@pytest.fixture(scope="module")
+def files(sound, tmp_path_factory):
+    """The sound in each kind of format."""
+    folder = tmp_path_factory.mktemp("sound")
+    return {
+        "wav": write_sndfile(folder / "a.wav", sound, RATE),
+        "flac": write_sndfile(folder / "a.flac", sound, RATE),
+        "mp3": write_sndfile(folder / "a.mp3", sound, RATE),
+        "ogg": write_sndfile(folder / "a.ogg", sound, RATE),
+        "opus": write_sndfile(folder / "a.opus", sound, RATE, format="OGG", subtype="OPUS"),
+        "m4a": write_ffmpeg(folder / "a.m4a", sound, RATE, "aac"),
+    }
+
+
+def refusal(path, **options) -> str:
+    with pytest.raises(AudioError) as error:
+        decode(path, **options)
+    message = str(error.value)
+    assert message.startswith(quoted(path))
+    assert message.endswith(".")
+    assert "\n" not in message
+    return message.removeprefix(quoted(path))
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "reason"),
+    [
+        ("empty.wav", b"", " is empty."),
+        ("text.mp3", b"These are words.\n" * 5000, " cannot be decoded: "),
+        ("picture.jpg", PNG, " cannot be decoded: "),
+        ("picture.mp3", PNG * 2000, " cannot be decoded: "),
+        ("zeros.mp3", bytes(200_000), " cannot be decoded: "),
+        ("noise.ogg", np.random.default_rng(0).bytes(200_000), " cannot be decoded: "),
+        ("header.wav", b"RIFF\x24\x00\x00\x00WAVEfmt ", " cannot be decoded: "),
+        ("list.m3u8", b"#EXTM3U\n#EXTINF:10,\na.wav\n#EXT-X-ENDLIST\n", " cannot be decoded: "),
+        ("list.ffconcat", b"ffconcat version 1.0\nfile a.wav\n", " cannot be decoded: "),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_what_is_no_sound_is_refused(name, content, reason, files, tmp_path, capfd):
+    shutil.copy(files["wav"], tmp_path / "a.wav")  # what the playlists name
+    path = tmp_path / name
+    path.write_bytes(content)
+    assert refusal(path).startswith(reason)
+    assert capfd.readouterr() == ("", "")
+
+
+def test_both_decoders_say_why(tmp_path):
+    (tmp_path / "a.mp3").write_text("words\n" * 1000)
+    assert refusal(tmp_path / "a.mp3") == (
+        " cannot be decoded: format not recognised (libsndfile); "
+        "invalid data found when processing input (ffmpeg)."
+    )
+
+
+def test_what_is_no_file_is_refused(tmp_path):
+    assert refusal(tmp_path / "none.wav") == " cannot be opened: No such file or directory."
+    assert refusal(tmp_path) == " is a folder, not a file of music."
+    assert refusal(str(tmp_path / "a\0.wav")) == " cannot be opened: embedded null byte."
+    assert refusal(tmp_path / ("a" * 300)) == " cannot be opened: File name too long."
+    assert refusal("/dev/null") == " is a device or a pipe, not a file of music."
+    assert refusal("") == " cannot be opened: No such file or directory."
+
+
+def test_a_pipe_is_refused_and_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "pipe.wav")
+    assert refusal(tmp_path / "pipe.wav") == " is a device or a pipe, not a file of music."
+
+
+def test_an_address_is_a_name_like_any_other():
+    for address in ("http://127.0.0.1:9/a.m4a", "concat:a.m4a|b.m4a", "pipe:0", "file:a.m4a"):
+        assert refusal(address) == " cannot be opened: No such file or directory."
+
+
+def test_a_file_that_may_not_be_read_is_refused(files, monkeypatch):
+    def forbidden(*_):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(os, "open", forbidden)  # root, who runs many a test, may read all files
+    assert refusal(files["wav"]) == " cannot be opened: Permission denied."
+
+
+@pytest.mark.parametrize("kind", ["wav", "m4a"])
+def test_a_disk_that_fails_while_it_is_read_is_a_reason(kind, files, monkeypatch):
+    """The decoder is handed a descriptor that is closed, as of a disk that was pulled out."""
+    import harmonium.audio.decoding as decoding
+
+    opened = decoding._open
+
+    def pulled_out(path):
+        file = opened(path)
+        os.close(file.fileno())
+        os.dup2(os.open(os.devnull, os.O_WRONLY), file.fileno())  # reading it is an error
+        return file
+
+    monkeypatch.setattr(decoding, "_open", pulled_out)
+    assert " cannot be " in refusal(files[kind])
+
+
+@pytest.mark.parametrize("kind", ["wav", "m4a"])
+def test_a_file_that_vanishes_meanwhile_is_still_read(kind, files, tmp_path, monkeypatch):
+    import harmonium.audio.decoding as decoding
+
+    path = shutil.copy(files[kind], tmp_path / "a")
+    expected = decode(path).samples
+    opened = decoding._open
+
+    def open_and_delete(path):
+        file = opened(path)
+        path.unlink()
+        return file
+
+    monkeypatch.setattr(decoding, "_open", open_and_delete)
+    assert (decode(path).samples == expected).all()
+    assert refusal(path) == " cannot be opened: No such file or directory."
+
+
+@pytest.mark.parametrize(
+    "name", ["a\nb.m4a", "🎵 ünïcode.mp3", "-o.wav", "a:b|c?.flac", b"\xff\xfe.m4a", "'\".wav"]
+)
+def test_any_name_will_do(name, files, tmp_path):
+    path = os.path.join(os.fsencode(tmp_path), os.fsencode(name))  # noqa: PTH118
+    kind = os.fsdecode(path).rpartition(".")[2]
+    shutil.copy(files[kind], path)
+    name = os.fsdecode(path)
+    assert len(decode(name).samples) >= 3 * 22_050
+    os.truncate(path, 10)
+    assert refusal(name).startswith(" cannot be decoded: ")
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_samples_that_are_no_numbers_are_refused_with_their_time(value, sound, tmp_path):
+    broken = sound.copy()
+    broken[2 * RATE + 80] = value
+    path = write_sndfile(tmp_path / "a.wav", broken, RATE, subtype="FLOAT")
+    assert refusal(path) == f" cannot be decoded: its sample at 2.010 s is {value}."
+    # outside the window they do not matter
+    assert len(decode(path, seconds=1.5, start=0.1).samples) == 33_075
+
+
+def test_infinities_that_cancel_between_the_channels_are_refused(tmp_path):
+    stereo = timed_noise(2, RATE, 2)
+    stereo[RATE] = np.inf, -np.inf
+    path = write_sndfile(tmp_path / "a.wav", stereo, RATE, subtype="FLOAT")
+    assert refusal(path) == " cannot be decoded: its sample at 1.000 s is nan."
+
+
+def test_a_rate_that_cannot_be_is_refused(sound, tmp_path):
+    path = tmp_path / "a.wav"
+    soundfile.write(path, sound, 3)
+    assert "its rate is 3 Hz" in refusal(path)
+
+
+@pytest.mark.parametrize("kind", ["mp3", "flac", "ogg", "opus", "wav"])
+def test_a_truncated_file_gives_what_is_left_of_it(kind, tmp_path, capfd):
+    sound = timed_noise(20, RATE)
+    options = {"format": "OGG", "subtype": "OPUS"} if kind == "opus" else {}
+    path = write_sndfile(tmp_path / f"a.{kind}", sound, RATE, **options)
+    whole = path.read_bytes()
+    for share in (0.9, 0.6, 0.3):
+        path.write_bytes(whole[: int(share * len(whole))])
+        # what came last is lost with its page, which holds up to two seconds
+        assert 20 * share - 2.5 < len(decode(path, seconds=30).samples) / 22_050 < 20 * share + 0.5
+    if kind != "wav":  # its header is shorter than this
+        path.write_bytes(whole[: len(whole) // 100])
+        assert refusal(path).startswith(" cannot be decoded: ")
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_truncated_m4a_file_has_lost_its_table_of_contents(files, tmp_path):
+    path = tmp_path / "a.m4a"
+    whole = files["m4a"].read_bytes()
+    path.write_bytes(whole[: len(whole) // 2])
+    assert "invalid data" in refusal(path)
+
+
+def test_a_window_beyond_what_is_left_has_a_reason(sound, tmp_path):
+    path = write_sndfile(tmp_path / "a.mp3", sound, RATE)
+    os.truncate(path, path.stat().st_size // 3)
+    assert "there is no sound from 2.0 s on of 3.0 s" in refusal(path, start=2)
+
+
+def test_silence_and_a_short_file(tmp_path):
+    silence = write_sndfile(tmp_path / "a.wav", np.zeros((2 * RATE, 1), np.float32), RATE)
+    assert np.isfinite(features_of_file(silence)).all()
+    short = write_sndfile(tmp_path / "b.wav", timed_noise(0.3, RATE), RATE)
+    assert len(decode(short).samples) == 6615
+    reason = re.escape("must last at least 1.00 s (22050 samples), got 0.30 s")
+    with pytest.raises(AudioError, match=rf"b\.wav' has no features: 'samples' {reason}"):
+        features_of_file(short)
+
+
+@pytest.mark.parametrize("kind", ["wav", "flac", "mp3", "ogg", "opus", "m4a"])
+@settings(
+    max_examples=25,
+    deadline=None,
+    derandomize=True,  # what a C library does with damage is not for this test to find out
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(
+    places=st.lists(st.floats(0, 1, exclude_max=True), max_size=30),
+    values=st.binary(min_size=30, max_size=30),
+    end=st.floats(0.05, 1),
+)
+def test_damage_of_any_kind_gives_a_clip_or_one_reason(
+    kind, places, values, end, files, tmp_path, capfd
+):
+    content = bytearray(files[kind].read_bytes())
+    for place, value in zip(places, values, strict=False):
+        content[int(place * len(content))] = value
+    path = tmp_path / "damaged"
+    path.write_bytes(content[: int(end * len(content))])
+    try:
+        samples, reason = decode(path).samples, ""
+    except AudioError as error:
+        samples, reason = np.zeros(1), str(error)
+    assert "\n" not in reason
+    assert np.isfinite(samples).all()
+    assert 0 < len(samples) <= 220_500
+    assert capfd.readouterr() == ("", "")
