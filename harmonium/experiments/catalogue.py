@@ -20,10 +20,17 @@ CATALOGUE = {
             label="generated",
             n_tags=40,
             groups="track",
-            options={"n_tracks": 60, "clips_per_track": 3, "n_users": 60},
+            options={"n_tracks": 48, "clips_per_track": 3, "n_users": 60},
         ),
     )
 }
+
+
+def n_items(spec: DatasetSpec) -> int | None:
+    """How many clips the dataset has at most, where that is known before it is read."""
+    if spec.name == GENERATED:
+        return int(spec.options["n_tracks"] * spec.options["clips_per_track"])
+    return info(spec.name).items
 
 
 def has_listeners(spec: DatasetSpec) -> bool:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from harmonium.experiments.catalogue import has_audio, has_listeners
+from harmonium.experiments.catalogue import has_audio, has_listeners, n_items
 from harmonium.experiments.specs import DatasetSpec, ModelSpec, Recipe, grid
 
 
@@ -86,7 +86,8 @@ class Outcome:
 def arms(recipe: Recipe) -> list[Arm]:
     """Every combination of dataset, model and what varies, but for those that cannot be.
 
-    Only tags whose givers are known can be smoothed, and only features of sound have groups.
+    Only tags whose givers are known can be smoothed, only features of sound have groups, and of a
+    small dataset no large part can be taken.
     """
     return [
         Arm(
@@ -103,9 +104,21 @@ def arms(recipe: Recipe) -> list[Arm]:
         for smoothing in recipe.vary.smoothing
         for clips in recipe.vary.clips
         for features in recipe.vary.features
-        if not (smoothing and not has_listeners(dataset))
-        and not (features != "all" and not has_audio(dataset))
+        if _possible(recipe, dataset, smoothing, clips, features)
     ]
+
+
+def _possible(
+    recipe: Recipe, dataset: DatasetSpec, smoothing: bool, clips: int, features: str
+) -> bool:
+    n = n_items(dataset)
+    # folds are not all of one size
+    enough = n is None or clips <= 0.9 * n * (recipe.n_folds - 2) / recipe.n_folds
+    return (
+        (has_listeners(dataset) or not smoothing)
+        and (has_audio(dataset) or features == "all")
+        and enough
+    )
 
 
 def outcome(recipe: Recipe, arm: Arm, test_fold: int, results: Results) -> Outcome:
