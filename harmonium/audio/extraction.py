@@ -16,6 +16,7 @@ from harmonium.audio.cache import FeatureCache
 from harmonium.audio.extractors import Extractor, get_extractor
 from harmonium.audio.jobs import FileFeatures, Heard, Job, Listener, Shelf, packed
 from harmonium.engine import Engine, EngineError, Outcome, Runner, TimedOut, WorkerDied
+from harmonium.errors import HarmoniumError
 
 PathLike = str | os.PathLike[str]
 Progress = Callable[[int, int], None]
@@ -171,6 +172,8 @@ def _answer(outcome: Outcome[Job, Heard]) -> Heard:
         return Heard(reason=f"makes the decoder crash: {error}.")
     if isinstance(error, TimedOut):
         return Heard(reason=f"makes the decoder hang: {error}.")
+    if isinstance(error, HarmoniumError):
+        raise error
     if error is not None:
         raise EngineError(f"A worker failed: {type(error).__name__}: {error}") from error
     assert outcome.result is not None

@@ -12,7 +12,7 @@ from harmonium.audio.cache import FeatureCache, Known, Stamp, digest_of, stamp_o
 from harmonium.audio.decoding import quoted
 from harmonium.audio.extractors import Extractor, features_of_file
 from harmonium.engine import EngineError
-from harmonium.errors import HarmoniumError
+from harmonium.errors import AudioError
 
 ATTEMPTS = 3
 """How often a file is read that changes while it is read."""
@@ -78,7 +78,7 @@ class Listener:
     start: float | None
 
     def __call__(self, job: Job) -> Heard:
-        """Read the file; what is wrong with it is a reason, not an exception."""
+        """Read the file; what is wrong with it is a reason, what is wrong otherwise raises."""
         extractor = unpacked(self.extractor)
         vector = digest = None
         try:
@@ -86,7 +86,7 @@ class Listener:
                 vector = features_of_file(job.full_path, extractor, start=self.start)
             if job.wants_digest:
                 digest = digest_of(job.full_path)
-        except (HarmoniumError, OSError) as error:
+        except (AudioError, OSError) as error:
             return Heard(reason=_reason(error, job.full_path))
         except MemoryError:
             return Heard(reason="needs more memory than there is.")

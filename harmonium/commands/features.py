@@ -30,7 +30,7 @@ def features(
     paths: Annotated[
         list[Path],
         typer.Argument(
-            metavar="PATH...",
+            metavar="PATH",
             show_default=False,
             help="Files of music, and folders that are searched for them to the bottom.",
         ),
@@ -198,7 +198,7 @@ class _Job:
             kept = "Nothing was kept, for lack of a cache."
         else:
             kept = f"They are kept in {_shown(self.cache)}; the same command goes on from there."
-        _errors().print(Text(f"Stopped after {done:,} of {total:,} files. {kept}"))
+        _say(_errors(), f"Stopped after {done:,} of {total:,} files. {kept}")
 
     def _conclude(self, extraction: Extraction, found: Found, seconds: float) -> int:
         """Write the files, say what was done, and give the exit code."""
@@ -209,12 +209,12 @@ class _Job:
         if self.failures is not None:
             write_failures(self.failures, failed)
         if failed:
-            _errors().print(_failure_table(failed))
+            _report(failed)
         if not extraction.paths:
             _complain("None of the files could be used; nothing was written.")
             return NOTHING_DONE
         write_features(self.output, extraction)
-        Console().print(Text(_summary(extraction, len(failed), self.output, seconds)))
+        _say(Console(), _summary(extraction, len(failed), self.output, seconds))
         return SOME_FAILED if failed else 0
 
 
@@ -289,6 +289,16 @@ def _summary(extraction: Extraction, n_failed: int, output: Path, seconds: float
     return f"{'; '.join(parts)}; {seconds:.1f} s"
 
 
+def _report(failed: list[Failure]) -> None:
+    """The files that could not be used: a table for people, a line each for programs."""
+    console = _errors()
+    if console.is_terminal:
+        console.print(_failure_table(failed))
+        return
+    for failure in failed:
+        _say(console, f"{_shown(failure.path)}: {_printable(failure.reason)}")
+
+
 def _failure_table(failed: list[Failure]) -> Table:
     table = Table(
         title=f"{len(failed):,} could not be used",
@@ -314,7 +324,12 @@ def _errors() -> Console:
 
 
 def _complain(message: str) -> None:
-    _errors().print(Text.assemble(("Error: ", "red"), _printable(message)))
+    _say(_errors(), Text.assemble(("Error: ", "red"), _printable(message)))
+
+
+def _say(console: Console, message: str | Text) -> None:
+    """A line for people and programs alike: broken by the terminal, if at all."""
+    console.print(message if isinstance(message, Text) else Text(message), soft_wrap=True)
 
 
 def _shown(path: str | Path) -> str:
