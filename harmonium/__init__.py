@@ -8,7 +8,8 @@ from typing import Any
 
 __version__ = "0.1.0"
 
-_PUBLIC = dict.fromkeys(
+_PUBLIC = dict.fromkeys(("AudioFeatures", "ClipNormaliser"), "harmonium.audio.transformers")
+_PUBLIC |= dict.fromkeys(
     (
         "ChainTagger",
         "DiscriminativeRBM",

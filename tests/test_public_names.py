@@ -20,6 +20,8 @@ def loaded_by(code: str) -> set[str]:
 def test_the_public_names_are_these():
     assert harmonium.__all__ == [
         "__version__",
+        "AudioFeatures",
+        "ClipNormaliser",
         "ChainTagger",
         "DiscriminativeRBM",
         "ExactLogisticTagger",
@@ -52,6 +54,13 @@ def test_help_loads_no_model_code():
         "except SystemExit as end:\n    assert not end.code"
     )
     assert {"jax", "sklearn"}.isdisjoint(loaded_by(code))
+
+
+def test_features_need_no_model_code():
+    code = "from harmonium import AudioFeatures"
+    assert "jax" not in loaded_by(code)
+    # and workers, which only extract them, need even less
+    assert {"jax", "sklearn", "matplotlib"}.isdisjoint(loaded_by("import harmonium.audio"))
 
 
 def test_a_model_loads_what_it_needs():

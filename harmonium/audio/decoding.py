@@ -16,7 +16,7 @@ import numpy as np
 import soxr
 from numpy.typing import NDArray
 
-from harmonium.audio.source import CannotDecode, Source
+from harmonium.audio.source import CannotDecode, Held, Source
 from harmonium.errors import AudioError, DataError
 
 VERSION = 1
@@ -42,7 +42,7 @@ class Clip:
     duration: float | None
     """Seconds that the whole file lasts; None where only decoding all of it would tell."""
     decoder: str
-    """``"libsndfile"`` or ``"ffmpeg"``."""
+    """``"libsndfile"`` or ``"ffmpeg"``; ``"none"`` where there was no file."""
 
 
 def decode(
@@ -84,6 +84,22 @@ def decode(
         else "; ".join(f"{reason} ({name})" for name, reason in refusals.items())
     )
     raise AudioError(f"{quoted(path)} cannot be decoded: {reasons}.")
+
+
+def clip_of_samples(
+    samples: NDArray[np.float32],
+    samples_rate: int,
+    *,
+    rate: int = 22_050,
+    seconds: float = 10.0,
+    start: float | None = None,
+) -> Clip:
+    """The window that `decode` would give of a file with these samples, (n,) of one channel."""
+    _check_arguments(rate, seconds, start)
+    try:
+        return _clip(Held(samples, samples_rate), rate, seconds, start)
+    except CannotDecode as refusal:
+        raise DataError(f"The samples have no such window: {refusal}.") from None
 
 
 def quoted(path: str | os.PathLike[str]) -> str:

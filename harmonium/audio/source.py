@@ -25,6 +25,24 @@ class Source(Protocol):
         """Free the decoder; the file stays open."""
 
 
+class Held:
+    """Samples that are at hand already, one channel: a source like a file."""
+
+    name: ClassVar[str] = "none"
+
+    def __init__(self, samples: NDArray[np.float32], rate: int) -> None:
+        self._samples = samples
+        self.rate = rate
+        self.n_frames: int | None = len(samples)
+
+    def read(self, start: int, count: int) -> NDArray[np.float32]:
+        """(≤ count,) from sample ``start`` on."""
+        return self._samples[start : start + count]
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
 class CannotDecode(Exception):
     """A decoder does not know the format, or meets damage that it cannot pass."""
 

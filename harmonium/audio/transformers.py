@@ -1,0 +1,246 @@
+"""scikit-learn transformers: files or samples → features → features of one scale."""
+
+import os
+import warnings
+from numbers import Integral, Real
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from harmonium.audio.decoding import clip_of_samples, quoted
+from harmonium.audio.extraction import extract_files
+from harmonium.audio.extractors import Extractor, get_extractor
+from harmonium.engine import Engine
+from harmonium.errors import AudioError, DataError, DataWarning
+
+Samples = NDArray[np.float32]
+Found = tuple[NDArray[np.float32], list[str]]  # features with rows of NaN, and the reasons for them
+
+FLOATS = [np.float64, np.float32]
+
+ROUNDING = 1e-9
+"""A deviation that is smaller than this share of the largest value is rounding."""
+
+
+class AudioFeatures(TransformerMixin, BaseEstimator):
+    """Files of music, or samples, → a matrix with a row per clip.
+
+    It learns nothing: ``fit`` only checks the parameters, and ``transform`` needs no ``fit``.
+
+    Parameters
+    ----------
+    extractor : "paper" (389 features), "timbre" (its first 189), "rhythm" (the other 200), a name
+        that was registered, or an `Extractor`.
+    start : where the window begins, in seconds; None for the middle one.
+    rate : samples per second of the arrays given instead of files; None for that of the extractor.
+    on_error : what becomes of files that cannot be used. "raise": one `AudioError` lists them all,
+        since few estimators take rows without values. "nan": their rows are NaN, and a
+        `DataWarning` lists them.
+    n_jobs : processes that read files; None means none besides this one, -1 one for each core.
+    engine : "processes", or the address of a Dask scheduler, whose workers then read the files.
+    cache : folder in which the features of files are kept and looked for; None for none. Worth
+        it where the same files are transformed again, as in cross-validation.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> clips = 0.1 * rng.normal(size=(3, 2 * 22_050))
+    >>> AudioFeatures(extractor="timbre").fit_transform(clips).shape
+    (3, 189)
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "extractor": [str, Extractor],
+        "start": [Interval(Real, 0, None, closed="left"), None],
+        "rate": [Interval(Integral, 1, None, closed="left"), None],
+        "on_error": [StrOptions({"raise", "nan"})],
+        "n_jobs": [Integral, None],
+        "engine": [str, Engine],
+        "cache": [str, os.PathLike, None],
+    }
+
+    def __init__(
+        self,
+        extractor: str | Extractor = "paper",
+        *,
+        start: float | None = None,
+        rate: int | None = None,
+        on_error: str = "raise",
+        n_jobs: int | None = None,
+        engine: str | Engine = "processes",
+        cache: str | os.PathLike[str] | None = None,
+    ) -> None:
+        self.extractor = extractor
+        self.start = start
+        self.rate = rate
+        self.on_error = on_error
+        self.n_jobs = n_jobs
+        self.engine = engine
+        self.cache = cache
+
+    def fit(self, X: Any = None, y: Any = None) -> Self:
+        """Check the parameters, and what X is; nothing is read or learnt."""
+        self._validate_params()
+        get_extractor(self.extractor)
+        if X is not None:
+            read_clips(X)
+        return self
+
+    def transform(self, X: Any) -> NDArray[np.float32]:
+        """The features of each clip.
+
+        Parameters
+        ----------
+        X : paths, or arrays of samples (floats with full scale 1, one channel): a list, an array,
+            a series, or a frame with one column. An array of numbers has a clip in each row.
+
+        Returns
+        -------
+        (n_clips, n_features) float32
+        """
+        self._validate_params()
+        extractor = get_extractor(self.extractor)
+        clips = read_clips(X)
+        if clips and isinstance(clips[0], str):
+            features, reasons = self._of_files(clips, extractor)
+        else:
+            features, reasons = self._of_samples(clips, extractor)
+        if reasons:
+            self._report(reasons, len(clips))
+        return features
+
+    def _of_files(self, paths: list[str], extractor: Extractor) -> Found:
+        here = self.n_jobs in (None, 1) and self.engine == "processes"
+        extraction = extract_files(
+            paths,
+            extractor=extractor,
+            jobs=None if self.n_jobs in (None, -1) else self.n_jobs,
+            engine="serial" if here else self.engine,
+            cache=self.cache,
+            start=self.start,
+        )
+        features = np.full((len(paths), len(extractor.feature_names)), np.nan, np.float32)
+        features[extraction.rows] = extraction.features
+        return features, [f"{quoted(f.path)} {f.reason}" for f in extraction.failures]
+
+    def _of_samples(self, clips: list[Samples], extractor: Extractor) -> Found:
+        features = np.full((len(clips), len(extractor.feature_names)), np.nan, np.float32)
+        reasons = []
+        for row, samples in enumerate(clips):
+            try:
+                clip = clip_of_samples(
+                    samples,
+                    self.rate or extractor.rate,
+                    rate=extractor.rate,
+                    seconds=extractor.seconds,
+                    start=self.start,
+                )
+                features[row] = extractor(clip.samples, clip.rate)
+            except DataError as error:
+                reasons.append(f"X[{row}]: {error}")
+        return features, reasons
+
+    def _report(self, reasons: list[str], n_clips: int) -> None:
+        """All that is wrong, at once."""
+        what = f"{len(reasons)} of {n_clips} clips cannot be used:\n" + "\n".join(reasons)
+        if self.on_error == "raise":
+            raise AudioError(f"{what}\nLeave them out, or pass on_error='nan'.")
+        warnings.warn(f"{what}\nTheir features are NaN.", DataWarning, stacklevel=4)
+
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
+        """What each feature is, (n_features,)."""
+        return np.array(get_extractor(self.extractor).feature_names, dtype=object)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array = False
+        tags.input_tags.one_d_array = True
+        tags.input_tags.string = True
+        tags.requires_fit = False
+        tags.no_validation = True  # a row may be of any length
+        tags.transformer_tags.preserves_dtype = []
+        return tags
+
+
+class ClipNormaliser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+    """x ← (x − mean) / deviation by dimension, then x ← x / ‖x‖ by clip, as the paper has it.
+
+    Mean and deviation are those of the clips given to ``fit``. A dimension that was constant there
+    tells nothing, and becomes 0; a clip that is the mean in all dimensions stays 0.
+
+    Attributes
+    ----------
+    mean_ : (n_features,)
+    scale_ : (n_features,), the standard deviation; infinite for a constant dimension
+
+    Examples
+    --------
+    >>> X = [[1.0, 7.0, 3.0], [3.0, 7.0, 0.0], [2.0, 7.0, 3.0]]
+    >>> ClipNormaliser().fit_transform(X).round(3)
+    array([[-0.866,  0.   ,  0.5  ],
+           [ 0.655,  0.   , -0.756],
+           [ 0.   ,  0.   ,  1.   ]])
+    """
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Learn mean and deviation of each dimension from training clips, (n_clips, n_features)."""
+        X = validate_data(self, X, dtype=FLOATS).astype(np.float64)
+        # In units of the largest value, whose squares neither overflow nor vanish.
+        peak = np.abs(X).max(axis=0)
+        peak[peak == 0] = 1.0
+        deviation = (X / peak).std(axis=0)
+        constant = deviation <= ROUNDING
+        self.mean_ = np.where(constant, X[0], (X / peak).mean(axis=0) * peak)
+        self.scale_ = np.where(constant, np.inf, deviation * peak)
+        return self
+
+    def transform(self, X: Any) -> NDArray[np.floating]:
+        """Clips of unit norm, (n_clips, n_features), in the precision of X."""
+        check_is_fitted(self)
+        X = validate_data(self, X, reset=False, dtype=FLOATS)
+        scaled = (X.astype(np.float64) - self.mean_) / self.scale_
+        largest = np.abs(scaled).max(axis=1, keepdims=True)
+        largest[largest == 0] = 1.0
+        scaled /= largest
+        norm = np.linalg.norm(scaled, axis=1, keepdims=True)
+        norm[norm == 0] = 1.0
+        return (scaled / norm).astype(X.dtype)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+def read_clips(X: Any) -> list[Any]:
+    """The clips of a list, array, series or one-column frame: all paths, or all samples."""
+    if isinstance(X, str | os.PathLike | None):
+        raise DataError(f"'X' must be a list of paths or of samples, got {X!r}. Put it in a list.")
+    if hasattr(X, "to_numpy"):  # a series or frame of pandas or polars
+        X = X.to_numpy()
+    if isinstance(X, np.ndarray) and X.ndim == 2 and X.shape[1] == 1 and X.dtype.kind in "OUT":
+        X = X[:, 0]
+    clips = list(X)
+    if all(isinstance(clip, str | os.PathLike) for clip in clips):
+        return [os.fspath(clip) for clip in clips]
+    return [_samples(clip, row) for row, clip in enumerate(clips)]
+
+
+def _samples(clip: Any, row: int) -> NDArray[np.float32]:
+    """One clip's samples, (n,) float32."""
+    try:
+        array = np.asarray(clip)
+    except ValueError:
+        array = np.asarray(clip, dtype=object)
+    if array.ndim != 1 or array.dtype.kind != "f":
+        raise DataError(
+            "'X' must hold paths only, or arrays of samples only: floats with full scale 1 in one "
+            f"channel, of shape (n,); got in X[{row}] {type(clip).__name__} of {array.dtype} with "
+            f"the shape {array.shape}."
+        )
+    with np.errstate(over="ignore"):  # what is too large becomes infinite, and is refused as that
+        return array.astype(np.float32, copy=False)

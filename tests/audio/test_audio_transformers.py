@@ -1,0 +1,315 @@
+"""AudioFeatures over files and samples, in pipelines; the paper's normalisation."""
+
+import pickle
+import warnings
+
+import loudness
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from signals import RATE, music
+from sklearn.base import clone
+from sklearn.exceptions import SkipTestWarning
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.utils import estimator_checks
+from sklearn.utils.estimator_checks import check_estimator
+from sound_files import write_sndfile
+
+from harmonium import AudioFeatures, ClipNormaliser
+from harmonium.audio import clip_features, extractors, feature_names, features_of_file, register
+from harmonium.errors import AudioError, DataError, DataWarning
+
+N_CLIPS = 12
+
+
+@pytest.fixture(scope="module")
+def clips():
+    """Noise whose level wanders, and in every second clip a loud tone."""
+    tone = np.sin(2 * np.pi * 600 * np.arange(2 * RATE) / RATE).astype(np.float32)
+    return [music(2, seed=seed) + 0.1 * (seed % 2) * tone for seed in range(N_CLIPS)]
+
+
+@pytest.fixture(scope="module")
+def paths(clips, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("clips")
+    return [
+        write_sndfile(folder / f"{number}.wav", samples[:, None], RATE, subtype="FLOAT")
+        for number, samples in enumerate(clips)
+    ]
+
+
+@pytest.fixture(scope="module")
+def expected(clips):
+    return np.stack([clip_features(samples, RATE) for samples in clips])
+
+
+KINDS = {
+    "paths": list,
+    "strings": lambda paths: [str(path) for path in paths],
+    "tuple": tuple,
+    "array of strings": lambda paths: np.array([str(path) for path in paths]),
+    "array of paths": lambda paths: np.array(paths, dtype=object),
+    "column": lambda paths: np.array([[str(path)] for path in paths]),
+    "pandas series": lambda paths: pd.Series([str(path) for path in paths]),
+    "pandas frame": lambda paths: pd.DataFrame({"path": [str(path) for path in paths]}),
+    "polars series": lambda paths: pl.Series([str(path) for path in paths]),
+    "polars frame": lambda paths: pl.DataFrame({"path": [str(path) for path in paths]}),
+    "samples": lambda paths: [read(path) for path in paths],
+    "matrix of samples": lambda paths: np.stack([read(path) for path in paths]),
+    "lists of samples": lambda paths: [read(path).tolist() for path in paths],
+}
+
+
+def read(path):
+    return music(2, seed=int(path.stem)) + 0.1 * (int(path.stem) % 2) * np.sin(
+        2 * np.pi * 600 * np.arange(2 * RATE) / RATE
+    ).astype(np.float32)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_files_and_samples_in_any_container(kind, paths, expected):
+    features = AudioFeatures().fit_transform(KINDS[kind](paths[:3]))
+    assert features.dtype == np.float32
+    np.testing.assert_allclose(features, expected[:3], rtol=1e-5, atol=1e-5)
+
+
+def test_it_needs_no_fit_and_learns_nothing(paths, expected):
+    assert (AudioFeatures().transform(paths) == expected).all()
+    assert AudioFeatures().fit(paths).transform([]).shape == (0, 389)
+
+
+def test_processes_give_the_same_bits(paths, expected):
+    assert AudioFeatures(n_jobs=2).transform(paths).tobytes() == expected.tobytes()
+
+
+def test_a_cache_remembers_files(paths, expected, tmp_path, monkeypatch):
+    features = AudioFeatures(cache=tmp_path / "cache")
+    assert (features.transform(paths) == expected).all()
+
+    def never(*_):
+        raise AssertionError("It was computed again.")
+
+    monkeypatch.setattr(extractors.PaperFeatures, "__call__", never)
+    assert (features.transform(paths) == expected).all()
+
+
+def test_samples_are_resampled_and_cut_like_files(tmp_path):
+    samples = music(14)
+    path = write_sndfile(tmp_path / "a.wav", samples[:, None], 16_000, subtype="FLOAT")
+    found = AudioFeatures(rate=16_000).transform([samples])
+    np.testing.assert_array_equal(found[0], features_of_file(path))
+    found = AudioFeatures(rate=16_000, start=1.5).transform([samples])
+    np.testing.assert_array_equal(found[0], features_of_file(path, start=1.5))
+    assert (AudioFeatures(start=1.5).transform([path]) == found).all()
+
+
+def test_columns_have_names_in_frames_too(paths):
+    features = AudioFeatures()
+    assert features.get_feature_names_out().tolist() == feature_names()
+    for kind, frame in (("pandas", pd.DataFrame), ("polars", pl.DataFrame)):
+        out = features.set_output(transform=kind).fit_transform(paths[:2])
+        assert isinstance(out, frame)
+        assert list(out.columns) == feature_names()
+
+
+def test_any_extractor_fits_in(paths, monkeypatch):
+    monkeypatch.setattr(extractors, "_registered", dict(extractors._registered))
+    own = register("loudness", loudness.mean_and_peak, ["mean", "peak"])
+    for extractor in ("loudness", own):
+        features = AudioFeatures(extractor)
+        assert features.fit_transform(paths).shape == (N_CLIPS, 2)
+        assert features.get_feature_names_out().tolist() == ["mean", "peak"]
+        assert (
+            clone(features).transform(paths[:1]).tobytes()
+            == features.transform(paths[:1]).tobytes()
+        )
+    assert pickle.loads(pickle.dumps(AudioFeatures(own))).transform(paths[:1]).shape == (1, 2)
+    # processes that never registered it
+    assert AudioFeatures(own, n_jobs=2).transform(paths[:4]).shape == (4, 2)
+
+
+def test_a_pipeline_in_front_of_a_classifier(paths):
+    y = np.arange(N_CLIPS) % 2
+    model = make_pipeline(AudioFeatures(), ClipNormaliser(), LogisticRegression())
+    assert cross_val_score(model, paths, y, cv=3).mean() == 1
+    search = GridSearchCV(model, {"audiofeatures__extractor": ["timbre", "rhythm"]}, cv=3)
+    assert search.fit(paths, y).best_params_ == {"audiofeatures__extractor": "timbre"}
+
+
+def test_all_bad_files_are_listed_in_one_error(paths, tmp_path):
+    (tmp_path / "text.mp3").write_text("words\n" * 500)
+    short = write_sndfile(tmp_path / "short.wav", music(1)[:5000, None], RATE)
+    given = [paths[0], tmp_path / "text.mp3", paths[1], tmp_path / "none.wav", short]
+    with pytest.raises(AudioError) as error:
+        AudioFeatures().transform(given)
+    first, *lines, last = str(error.value).splitlines()
+    assert first == "3 of 5 clips cannot be used:"
+    assert [next(p.name for p in given if p.name in line) for line in lines] == [
+        "text.mp3",
+        "none.wav",
+        "short.wav",
+    ]
+    assert "No such file" in lines[1]
+    assert "must last at least 1.00 s" in lines[2]
+    assert last == "Leave them out, or pass on_error='nan'."
+
+
+def test_bad_files_can_become_rows_of_nan(paths, tmp_path, expected):
+    given = [paths[0], tmp_path / "none.wav", paths[1]]
+    with pytest.warns(DataWarning, match=r"1 of 3 clips cannot be used:\n'.*none\.wav'"):
+        features = AudioFeatures(on_error="nan").transform(given)
+    assert (features[[0, 2]] == expected[:2]).all()
+    assert np.isnan(features[1]).all()
+
+
+@pytest.mark.parametrize(
+    ("bad", "message"),
+    [
+        (np.full(RATE, np.nan), r"X\[1\]: The samples have no such window: its sample at 0\.000 s"),
+        (np.full(RATE, 1e300), r"X\[1\]: The samples have no such window: .* is inf"),
+        (np.zeros(100), r"X\[1\]: 'samples' must last at least 1\.00 s"),
+        (np.zeros(0), r"X\[1\]: The samples have no such window: there is no sound"),
+    ],
+    ids=["nan", "huge", "short", "empty"],
+)
+def test_bad_samples_are_told_by_their_row(bad, message):
+    with pytest.raises(AudioError, match=rf"1 of 2 clips cannot be used:\n{message}"):
+        AudioFeatures().transform([music(1), bad])
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ("a.wav", r"'X' must be a list of paths or of samples, got 'a\.wav'\. Put it in a list"),
+        (["a.wav", np.zeros(RATE)], r"'X' must hold paths only, or arrays .* in X\[0\] str"),
+        ([np.zeros((RATE, 2))], r"in X\[0\] ndarray of float64 with the shape \(22050, 2\)"),
+        ([np.zeros(RATE, np.int16)], r"in X\[0\] ndarray of int16"),
+        ([[0.0, [1.0]]], r"in X\[0\] list of object"),
+        ([None], r"in X\[0\] NoneType"),
+        (np.zeros(RATE), r"in X\[0\] float64 of float64 with the shape \(\)"),
+    ],
+    ids=["one", "mixed", "stereo", "integers", "ragged", "none", "flat"],
+)
+def test_other_input_is_refused(given, message):
+    for method in (AudioFeatures().fit, AudioFeatures().transform):
+        with pytest.raises(DataError, match=message):
+            method(given)
+
+
+@pytest.mark.parametrize(
+    "options", [{"start": -1}, {"rate": 0}, {"on_error": "ignore"}, {"extractor": 3}]
+)
+def test_parameters_are_checked(options):
+    with pytest.raises(ValueError, match="parameter of AudioFeatures must be"):
+        AudioFeatures(**options).fit()
+
+
+def test_an_unknown_extractor_is_refused():
+    with pytest.raises(DataError, match="There is no extractor 'paprika'"):
+        AudioFeatures("paprika").fit()
+
+
+def test_scikit_learn_sees_that_audio_features_take_no_matrix_of_features():
+    """Its checks of data need a matrix of any width; files and sound are none."""
+    with pytest.warns(SkipTestWarning, match="Can't test estimator AudioFeatures"):
+        results = check_estimator(AudioFeatures(), on_skip=None)
+    assert [result["status"] for result in results] == ["passed"]
+
+
+@pytest.mark.parametrize(
+    "check",
+    [
+        "check_parameters_default_constructible",
+        "check_no_attributes_set_in_init",
+        "check_get_params_invariance",
+        "check_set_params",
+        "check_estimator_repr",
+        "check_estimator_tags_renamed",
+        "check_valid_tag_types",
+        "check_mixin_order",
+    ],
+)
+def test_scikit_learns_checks_that_need_no_data(check):
+    getattr(estimator_checks, check)("AudioFeatures", AudioFeatures())
+
+
+# The normaliser. ---------------------------------------------------------------------------------
+
+
+def test_scikit_learn_checks_the_normaliser():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        results = check_estimator(ClipNormaliser(), on_skip=None)
+    # Skipped is only what needs an environment variable: other array libraries as input.
+    skipped = [result["check_name"] for result in results if result["status"] == "skipped"]
+    assert skipped in ([], ["check_array_api_input"])
+
+
+def test_dimensions_are_standardised_then_clips_are_of_unit_norm():
+    X = np.random.default_rng(0).normal(5, [1, 10, 0.1], size=(50, 3))
+    normaliser = ClipNormaliser().fit(X)
+    scaled = (X - X.mean(axis=0)) / X.std(axis=0)
+    expected = scaled / np.sqrt((scaled**2).sum(axis=1, keepdims=True))
+    np.testing.assert_allclose(normaliser.transform(X), expected, rtol=1e-12)
+    np.testing.assert_allclose(normaliser.mean_, X.mean(axis=0))
+    np.testing.assert_allclose(normaliser.scale_, X.std(axis=0))
+
+
+def test_it_is_fitted_on_training_data_only():
+    rng = np.random.default_rng(0)
+    train, test = rng.normal(size=(20, 4)), rng.normal(3, 5, size=(6, 4))
+    normaliser = ClipNormaliser().fit(train)
+    together = normaliser.transform(test)
+    for row in range(6):  # whatever else is transformed with it
+        np.testing.assert_array_equal(normaliser.transform(test[[row]])[0], together[row])
+
+
+def test_a_constant_dimension_becomes_0_even_where_it_varies_later():
+    X = np.array([[1.0, 0.1, 2.0], [2.0, 0.1, 1.0], [4.0, 0.1, 3.0]])
+    normaliser = ClipNormaliser().fit(X)
+    assert normaliser.scale_[1] == np.inf
+    later = normaliser.transform([[1.0, 1e6, 2.0]])
+    np.testing.assert_allclose(later, normaliser.transform(X[:1]))
+    assert later[0, 1] == 0
+
+
+def test_a_clip_at_the_mean_stays_0():
+    X = np.array([[1.0, 5.0], [3.0, 7.0], [2.0, 6.0]])
+    assert (ClipNormaliser().fit(X).transform([[2.0, 6.0]]) == 0).all()
+    assert (ClipNormaliser().fit_transform(np.zeros((4, 3))) == 0).all()
+    assert (ClipNormaliser().fit_transform([[3.0, 1.0]]) == 0).all()
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    X=arrays(
+        np.float64,
+        st.tuples(st.integers(1, 8), st.integers(1, 6)),
+        elements=st.floats(-1e300, 1e300, allow_subnormal=False),
+    )
+)
+def test_every_clip_has_norm_1_or_is_0(X):
+    out = ClipNormaliser().fit_transform(X)
+    norms = np.linalg.norm(out, axis=1)
+    assert np.isfinite(out).all()
+    assert ((np.abs(norms - 1) < 1e-9) | (norms == 0)).all()
+
+
+def test_single_precision_stays_single_and_loses_nothing_to_it():
+    X = np.random.default_rng(0).normal(1e4, 1, size=(200, 5))
+    X32 = X.astype(np.float32)
+    out = ClipNormaliser().fit_transform(X32)
+    assert out.dtype == np.float32
+    np.testing.assert_allclose(out, ClipNormaliser().fit_transform(X32.astype(float)), atol=1e-6)
+
+
+def test_names_of_features_pass_through():
+    frame = pd.DataFrame({"a": [1.0, 2.0], "b": [3.0, 5.0]})
+    normaliser = ClipNormaliser().set_output(transform="pandas")
+    assert list(normaliser.fit_transform(frame).columns) == ["a", "b"]
