@@ -1,0 +1,82 @@
+import numpy as np
+from toy_data import RECIPE
+
+from harmonium.experiments.plan import arms, finished, missing, most_runs, outcome
+from harmonium.experiments.recipe import parse_recipe
+
+
+def result(valid_auc, test_auc=0.5):
+    return {"valid_auc": valid_auc, "tests": [{"auc": [test_auc]}]}
+
+
+def test_the_search_comes_first_and_the_final_runs_use_every_validation_fold():
+    recipe = parse_recipe(RECIPE)
+    arm = arms(recipe)[0]
+    results = {}
+    first = outcome(recipe, arm, 0, results)
+    assert [run.settings for run in first.missing] == [{"C": c} for c in (0.01, 0.1, 1.0, 10.0)]
+    assert {run.valid_fold for run in first.missing} == {1}
+    for run in first.missing:
+        results[run.key] = result({0.01: 0.5, 0.1: 0.6, 1.0: 0.8, 10.0: 0.7}[run.settings["C"]])
+    second = outcome(recipe, arm, 0, results)
+    assert [run.settings for run in second.missing] == [
+        {"C": 1.0, "fit_intercept": value} for value in (True, False)
+    ]
+    for run in second.missing:
+        results[run.key] = result(0.9 if run.settings["fit_intercept"] else 0.95)
+    final = outcome(recipe, arm, 0, results)
+    assert final.settings == {"C": 1.0, "fit_intercept": False}
+    assert [run.valid_fold for run in final.final] == [1, 2]
+    assert [run.valid_fold for run in final.missing] == [2]  # the other was part of the search
+    results[final.missing[0].key] = result(0.1)
+    assert outcome(recipe, arm, 0, results).missing == []
+
+
+def test_the_test_fold_has_no_part_in_the_choice():
+    recipe = parse_recipe(RECIPE)
+    arm = arms(recipe)[0]
+
+    def chosen(test_auc):
+        results = {}
+        while runs := outcome(recipe, arm, 0, results).missing:
+            for run in runs:
+                results[run.key] = result(-run.settings["C"], test_auc(run.settings["C"]))
+        return outcome(recipe, arm, 0, results).settings
+
+    assert chosen(lambda C: C) == chosen(lambda C: -C)
+
+
+def test_missing_gives_each_run_once_and_ends():
+    recipe = parse_recipe(RECIPE)
+    rng = np.random.default_rng(0)
+    results = {}
+    while runs := missing(recipe, results):
+        keys = [run.key for run in runs]
+        assert len(set(keys)) == len(keys)
+        # any order, any number at a time
+        for i in rng.permutation(len(runs))[: rng.integers(1, 5)]:
+            assert runs[i].key not in results
+            results[runs[i].key] = result(rng.random())
+    assert len(list(finished(recipe, results))) == 2 * 3
+    assert len(results) <= sum(most_runs(recipe, arm) for arm in arms(recipe))
+    # of each of three test folds: 4 + 2 in the search, 1 more validation fold; and 2 of "fixed"
+    assert len(results) == 3 * (4 + 2 + 1) + 3 * 2
+
+
+def test_the_key_is_of_what_the_result_depends_on():
+    recipe = parse_recipe(RECIPE)
+    other_names = parse_recipe(RECIPE.replace('"toy"', '"other"').replace('"LOG"', '"LR"'))
+    other_seed = parse_recipe(RECIPE.replace("n_folds = 3", "n_folds = 3\nseed = 1"))
+    keys = [run.key for run in missing(recipe, {})]
+    assert keys == [run.key for run in missing(other_names, {})]
+    assert not set(keys) & {run.key for run in missing(other_seed, {})}
+
+
+def test_an_interrupted_search_is_not_judged_by_half_of_it():
+    recipe = parse_recipe(RECIPE)
+    arm = arms(recipe)[0]
+    runs = outcome(recipe, arm, 0, {}).missing
+    state = outcome(recipe, arm, 0, {runs[0].key: result(0.9)})
+    assert state.settings is None
+    assert state.final == []
+    assert [run.key for run in state.missing] == [run.key for run in runs[1:]]

@@ -1,0 +1,170 @@
+"""Whole experiments on a small dataset: stopped, resumed, on any engine."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+
+import numpy as np
+import pytest
+from toy_data import RECIPE, write_toy
+
+from harmonium.data.datasets import load
+from harmonium.evaluation import auc_per_tag, grouped_folds
+from harmonium.experiments.materials import material
+from harmonium.experiments.plan import arms, finished, missing
+from harmonium.experiments.recipe import parse_recipe
+from harmonium.experiments.results import opened, read_results
+from harmonium.experiments.running import RunError, run_experiment
+
+OURS = """
+title = "Toy"
+form = "comparison"
+n_folds = 3
+
+[[dataset]]
+name = "mulan:toy"
+groups = "item"
+
+[[model]]
+name = "DRBM"
+estimator = "DiscriminativeRBM"
+settings = { n_hidden = 3, max_epochs = 3 }
+search = { learning_rate = [0.003, 0.03] }
+
+[[model]]
+name = "SVM"
+estimator = "SVMTagger"
+"""
+
+
+@pytest.fixture
+def toy(tmp_path, monkeypatch):
+    write_toy(tmp_path / "data")
+    monkeypatch.setenv("HARMONIUM_DATA", str(tmp_path / "data"))
+    material.cache_clear()
+    return tmp_path
+
+
+def run(folder, text=RECIPE, **options):
+    recipe = parse_recipe(text)
+    with opened(folder, text) as store:
+        run_experiment(recipe, store, **options)
+        assert missing(recipe, store.results) == []
+    return (folder / "results.jsonl").read_bytes()
+
+
+def test_a_run_is_the_protocol(toy):
+    run(toy / "out", engine="serial")
+    _, results, measurements = read_results(toy / "out")
+    data = load("mulan:toy")
+    Y = data.labels().values
+    folds = grouped_folds(data.groups("item"), Y, n_folds=3, seed=0)
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.multiclass import OneVsRestClassifier
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    recipe = parse_recipe(RECIPE)
+    arm = arms(recipe)[1]
+    seen = 0
+    for found, fold, outcome in finished(recipe, results):
+        if found != arm:
+            continue
+        assert [run.valid_fold for run in outcome.final] == [(fold + 1) % 3, (fold + 2) % 3]
+        for final in outcome.final:
+            train = (folds != fold) & (folds != final.valid_fold)
+            model = make_pipeline(
+                StandardScaler(), OneVsRestClassifier(LogisticRegression(C=0.5, random_state=0))
+            ).fit(data.features[train], Y[train])
+            test = auc_per_tag(Y[folds == fold], model.predict_proba(data.features[folds == fold]))
+            line = results[final.key]
+            np.testing.assert_allclose(line["tests"][0]["auc"], test.values, atol=1e-9)
+            valid = folds == final.valid_fold
+            expected = auc_per_tag(Y[valid], model.predict_proba(data.features[valid])).mean
+            assert line["valid_auc"] == pytest.approx(expected, abs=1e-9)
+            assert measurements[final.key]["seconds"] > 0
+            assert "jax" in measurements[final.key]["versions"]
+            seen += 1
+    assert seen == 6
+
+
+def test_the_engine_does_not_matter_and_nothing_is_repeated(toy):
+    alone = run(toy / "serial", engine="serial")
+    done = []
+    with opened(toy / "processes", RECIPE) as store:
+        recipe = parse_recipe(RECIPE)
+        run_experiment(
+            recipe, store, engine="processes", jobs=2, watch=lambda run, _: done.append(run.key)
+        )
+    assert (toy / "processes" / "results.jsonl").read_bytes() == alone
+    assert len(done) == len(set(done)) == len(alone.splitlines())
+    again = []
+    with opened(toy / "processes", RECIPE) as store:
+        run_experiment(recipe, store, engine="serial", watch=lambda run, _: again.append(run.key))
+    assert again == []
+
+
+def test_stacked_training_gives_the_same_experiment(toy):
+    run(toy / "serial", OURS, engine="serial")
+    run(toy / "stacked", OURS, engine="stacked")
+    _, one, _ = read_results(toy / "serial")
+    _, other, _ = read_results(toy / "stacked")
+    svm = [key for key in one if one[key]["run"]["estimator"] == "SVMTagger"]
+    assert len(svm) == 6
+    assert all(one[key] == other[key] for key in svm)
+    searched = [key for key in one if one[key]["run"]["estimator"] == "DiscriminativeRBM"]
+    shared = [key for key in searched if key in other]
+    assert len(shared) >= 6  # the search of each fold; what it chose may differ by rounding
+    aucs = [[lines[key]["valid_auc"] for key in shared] for lines in (one, other)]
+    assert abs(np.mean(aucs[0]) - np.mean(aucs[1])) < 0.1
+
+
+def test_a_run_that_fails_names_itself_and_keeps_the_others(toy):
+    text = OURS + "\n[vary]\nclips = [0, 36]\n"
+    with pytest.raises(RunError, match=r"toy, DRBM.*test fold .*clips = 36 is more than the"):
+        run(toy / "out", text, engine="serial")
+    assert len(read_results(toy / "out")[1]) > 0
+
+
+PROGRAM = textwrap.dedent(
+    """
+    import sys
+    from pathlib import Path
+
+    from harmonium.experiments.recipe import read_recipe
+    from harmonium.experiments.results import opened
+    from harmonium.experiments.running import run_experiment
+
+    recipe, folder = Path(sys.argv[1]), Path(sys.argv[2])
+    with opened(folder, recipe.read_text()) as store:
+        run_experiment(read_recipe(recipe), store, engine="serial")
+    """
+)
+
+
+def test_killed_twenty_times_the_results_are_those_of_an_undisturbed_run(toy):
+    recipe = toy / "recipe.toml"
+    text = RECIPE.replace("n_folds = 3", "n_folds = 5")
+    recipe.write_text(text)
+    undisturbed = run(toy / "undisturbed", text, engine="serial")
+    sizes = np.sort(np.random.default_rng(0).integers(0, len(undisturbed), 20))
+    path = toy / "killed" / "results.jsonl"
+    for size in sizes:
+        process = subprocess.Popen(
+            [sys.executable, "-c", PROGRAM, str(recipe), str(toy / "killed")],
+            env=os.environ | {"OMP_NUM_THREADS": "1"},
+        )
+        try:
+            while process.poll() is None and not (path.exists() and path.stat().st_size >= size):
+                time.sleep(0.001)
+        finally:
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+    run(toy / "killed", text, engine="serial")
+    assert path.read_bytes() == undisturbed
+    keys = [json.loads(line)["key"] for line in path.read_bytes().splitlines()]
+    assert len(keys) == len(set(keys))
