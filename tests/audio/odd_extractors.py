@@ -1,0 +1,94 @@
+"""Small files of sound, and extractors that do what decoders may do to their process."""
+
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+from scipy.io import wavfile
+
+from harmonium.audio import Extractor
+
+RATE = 8_000
+CRASHES, HANGS, WAITS = 0.75, 0.5, 0.25  # the level of a file says what becomes of it
+
+
+def write_level(path, level, seconds=0.25):
+    """A WAV file of one constant level, up to full scale 1."""
+    samples = np.full(int(seconds * RATE), round(level * 32768), np.int16)
+    wavfile.write(path, RATE, samples)
+    return path
+
+
+def write_levels(folder, levels):
+    folder.mkdir(exist_ok=True)
+    return [write_level(folder / f"{i:03d}.wav", x) for i, x in enumerate(levels)]
+
+
+def extractor(function, **options):
+    features = ("mean", "length")
+    return Extractor("odd", function, features, rate=RATE, seconds=0.2, **options)
+
+
+def mean_level(samples, rate):
+    return [samples.mean(), len(samples)]
+
+
+def crash_or_hang(samples, rate):
+    level = samples.mean()
+    if abs(level - CRASHES) < 0.01:
+        os.kill(os.getpid(), signal.SIGSEGV)
+    if abs(level - HANGS) < 0.01:
+        time.sleep(1000)
+    return mean_level(samples, rate)
+
+
+def wait_for_the_gate(samples, rate):
+    """Files of one level take as long as the file that ODD_GATE names is not there."""
+    if abs(samples.mean() - WAITS) < 0.01:
+        while not Path(os.environ["ODD_GATE"]).exists():
+            time.sleep(0.01)
+    return mean_level(samples, rate)
+
+
+class Counting:
+    """Counts how often it is called; for the engine "serial"."""
+
+    def __init__(self, then=None):
+        self.calls = 0
+        self.then = then
+
+    def __call__(self, samples, rate):
+        self.calls += 1
+        if self.then:
+            self.then(self.calls)
+        return mean_level(samples, rate)
+
+
+class OnlyHere:
+    """A function that cannot be loaded in another process."""
+
+    def __reduce__(self):
+        return _load_in, (os.getpid(),)
+
+    def __call__(self, samples, rate):
+        return mean_level(samples, rate)
+
+
+def _load_in(pid):
+    if pid != os.getpid():
+        raise ImportError("no module named 'only_here'")
+    return OnlyHere()
+
+
+if __name__ == "__main__":  # python odd_extractors.py CACHE FILE...: extract, and say how it went
+    from odd_extractors import extractor, wait_for_the_gate
+
+    from harmonium.audio.extraction import extract_files
+
+    done = extract_files(
+        sys.argv[2:], extractor=extractor(wait_for_the_gate), jobs=2, cache=sys.argv[1]
+    )
+    print(done.n_cached, done.features.tobytes().hex())

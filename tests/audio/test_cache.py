@@ -1,0 +1,218 @@
+"""The cache of features: what it finds, what it does not, and that it survives everything."""
+
+import os
+import signal
+import sqlite3
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from processes_in_tests import PATIENCE, end, start
+
+from harmonium.audio import cache as module
+from harmonium.audio.cache import (
+    FeatureCache,
+    Stamp,
+    default_cache_folder,
+    digest_of,
+    stamp_of,
+)
+from harmonium.errors import DataError
+
+OLD = Stamp(100, 1_600_000_000_123_456_789, 1_600_000_000_987_654_321, 42)
+DIGEST = bytes(range(32))
+VECTOR = np.array([1.5, -0.0, 3e-38, 7e37], np.float32)
+
+
+@pytest.fixture
+def cache(tmp_path):
+    with FeatureCache(tmp_path / "cache") as cache:
+        yield cache
+
+
+def is_whole(file):
+    with sqlite3.connect(file) as database:
+        answer = database.execute("PRAGMA integrity_check").fetchone()[0]
+    database.close()
+    return answer == "ok"
+
+
+class TestFinding:
+    def test_by_path_and_stamp(self, cache):
+        cache.put("/music/a.wav", OLD, DIGEST, "r", VECTOR)
+        known = cache.of_file("/music/a.wav", OLD, "r")
+        assert known.digest == DIGEST
+        assert known.vector.dtype == np.float32
+        assert known.vector.tobytes() == VECTOR.tobytes()
+
+    @pytest.mark.parametrize("field", Stamp._fields)
+    def test_another_stamp_is_another_file(self, cache, field):
+        cache.put("/music/a.wav", OLD, DIGEST, "r", VECTOR)
+        changed = OLD._replace(**{field: getattr(OLD, field) + 1})
+        assert cache.of_file("/music/a.wav", changed, "r") is None
+
+    def test_by_content_wherever_it_is(self, cache):
+        cache.put("/music/a.wav", OLD, DIGEST, "r", VECTOR)
+        assert cache.of_file("/music/b.wav", OLD, "r") is None
+        assert cache.of_content(DIGEST, "r").vector.tobytes() == VECTOR.tobytes()
+        assert cache.of_content(DIGEST[::-1], "r") is None
+
+    def test_another_recipe_is_another_matter(self, cache):
+        cache.put("/music/a.wav", OLD, DIGEST, "r", VECTOR)
+        cache.put("/music/a.wav", OLD, DIGEST, "s", 2 * VECTOR[:2])
+        assert cache.of_file("/music/a.wav", OLD, "q") is None
+        assert cache.of_content(DIGEST, "q") is None
+        assert not cache.has_size(100, "q")
+        assert len(cache.of_file("/music/a.wav", OLD, "r").vector) == 4
+        assert len(cache.of_file("/music/a.wav", OLD, "s").vector) == 2
+
+    def test_sizes(self, cache):
+        assert not cache.has_size(100, "r")
+        cache.put("/music/a.wav", OLD, DIGEST, "r", VECTOR)
+        assert cache.has_size(100, "r")
+        assert not cache.has_size(101, "r")
+
+    def test_a_path_that_got_another_content(self, cache):
+        cache.put("/music/a.wav", OLD, DIGEST, "r", VECTOR)
+        newer = OLD._replace(size=50, changed=OLD.changed + 5)
+        cache.put("/music/a.wav", newer, DIGEST[::-1], "r", 2 * VECTOR)
+        assert cache.of_file("/music/a.wav", OLD, "r") is None
+        assert cache.of_file("/music/a.wav", newer, "r").vector[0] == 3
+        assert cache.of_content(DIGEST, "r").vector[0] == 1.5
+
+    def test_a_change_that_the_stamp_may_not_show_is_not_trusted(self, cache, tmp_path):
+        (tmp_path / "new.wav").write_bytes(b"new")
+        stamp = stamp_of(tmp_path / "new.wav")
+        cache.put("/music/new.wav", stamp, DIGEST, "r", VECTOR)
+        cache.remember("/music/new.wav", stamp, DIGEST)
+        assert cache.of_file("/music/new.wav", stamp, "r") is None
+        assert cache.of_content(DIGEST, "r") is not None
+
+    @settings(max_examples=30, deadline=None)
+    @given(st.binary(min_size=1).filter(lambda name: b"\0" not in name and b"/" not in name))
+    def test_any_name(self, tmp_path_factory, name):
+        path = os.fsdecode(b"/" + name)
+        with FeatureCache(tmp_path_factory.mktemp("cache")) as cache:
+            cache.put(path, OLD, DIGEST, "r", VECTOR)
+            assert cache.of_file(path, OLD, "r") is not None
+
+    def test_inodes_of_64_bits(self, monkeypatch, tmp_path, cache):
+        values = list(tmp_path.stat())
+        values[1] = (1 << 64) - 7
+        monkeypatch.setattr(os, "stat", lambda path: os.stat_result(values))
+        cache.put("/a", OLD._replace(inode=stamp_of("/a").inode), DIGEST, "r", VECTOR)
+        assert cache.of_file("/a", OLD._replace(inode=-7), "r") is not None
+
+
+def test_the_digest_is_that_of_the_whole_content(tmp_path):
+    file = tmp_path / "file"
+    file.write_bytes(b"x" * 1_000_000 + b"y")
+    first = digest_of(file)
+    file.write_bytes(b"x" * 1_000_000 + b"z")
+    assert len(first) == 32
+    assert digest_of(file) != first
+
+
+class TestPlace:
+    def test_named_by_the_environment(self, monkeypatch, tmp_path):
+        monkeypatch.setenv("HARMONIUM_CACHE", str(tmp_path))
+        assert default_cache_folder() == tmp_path
+
+    @pytest.mark.parametrize(
+        ("platform", "variable", "place"),
+        [
+            ("linux", "XDG_CACHE_HOME", "chosen/harmonium"),
+            ("linux", None, "home/.cache/harmonium"),
+            ("darwin", None, "home/Library/Caches/harmonium"),
+            ("win32", "LOCALAPPDATA", "chosen/harmonium"),
+        ],
+    )
+    def test_the_place_of_the_system(self, monkeypatch, tmp_path, platform, variable, place):
+        for name in ("HARMONIUM_CACHE", "XDG_CACHE_HOME", "LOCALAPPDATA"):
+            monkeypatch.delenv(name, raising=False)
+        monkeypatch.setenv("HOME", str(tmp_path / "home"))
+        if variable:
+            monkeypatch.setenv(variable, str(tmp_path / "chosen"))
+        monkeypatch.setattr(sys, "platform", platform)
+        assert default_cache_folder() == tmp_path / place
+
+    def test_a_folder_that_cannot_be_made(self, tmp_path):
+        (tmp_path / "file").touch()
+        with pytest.raises(
+            DataError, match=r"file/features.sqlite cannot be used: .* Name another"
+        ):
+            FeatureCache(tmp_path / "file")
+
+    def test_a_file_that_is_no_cache(self, tmp_path):
+        (tmp_path / "features.sqlite").write_bytes(b"not a database, though long enough" * 100)
+        with pytest.raises(DataError, match=r"file is not a database\. .* or delete it"):
+            FeatureCache(tmp_path)
+
+    def test_a_cache_of_a_newer_version(self, tmp_path, monkeypatch):
+        FeatureCache(tmp_path).close()
+        monkeypatch.setattr(module, "FORMAT", 0)
+        with pytest.raises(DataError, match="written by a newer version of Harmonium"):
+            FeatureCache(tmp_path)
+
+
+class TestSurvival:
+    """Other processes run `_writer`, which puts vectors and says so after each."""
+
+    def test_nothing_put_is_lost_to_kill_9(self, tmp_path):
+        for moment in (1, 40, 200):
+            process = start(__file__, tmp_path, moment, 10_000)
+            try:
+                assert process.stdout.readline() == "open\n"
+                said = [process.stdout.readline() for _ in range(moment)]
+                os.kill(process.pid, signal.SIGKILL)
+                said += process.stdout.readlines()
+            finally:
+                end(process)
+            assert is_whole(tmp_path / "features.sqlite")
+            with FeatureCache(tmp_path) as cache:
+                for line in said:
+                    if line.endswith("\n"):
+                        number = int(line)
+                        assert cache.of_content(_digest(number), "r").vector[0] == number % 1000
+
+    def test_two_processes_at_once(self, tmp_path):
+        writers = [start(__file__, tmp_path, first, 150) for first in (0, 100)]
+        try:
+            for process in writers:
+                output, errors = process.communicate(timeout=PATIENCE)
+                assert (process.returncode, errors) == (0, "")
+                assert len(output.splitlines()) == 1 + 150
+        finally:
+            for process in writers:
+                end(process)
+        with FeatureCache(tmp_path) as cache:
+            for number in range(250):
+                assert cache.of_content(_digest(number), "r").vector[0] == number
+                assert cache.of_file(f"/{number}", OLD, "r").digest == _digest(number)
+        assert is_whole(tmp_path / "features.sqlite")
+
+    def test_a_writer_waits_for_another(self, tmp_path):
+        with FeatureCache(tmp_path) as cache, cache._transaction():
+            process = start(__file__, tmp_path, 0, 1)
+            assert process.stdout.readline() == "open\n"
+        output, errors = process.communicate(timeout=PATIENCE)
+        assert (process.returncode, output, errors) == (0, "0\n", "")
+
+
+def _digest(number):
+    return number.to_bytes(32, "big")
+
+
+def _writer(folder, first, count):
+    with FeatureCache(folder) as cache:
+        print("open", flush=True)
+        for number in range(first, first + count):
+            vector = np.full(389, number % 1000, np.float32)
+            cache.put(f"/{number}", OLD, _digest(number), "r", vector)
+            print(number, flush=True)
+
+
+if __name__ == "__main__":
+    _writer(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))

@@ -1,0 +1,370 @@
+"""Features of many files: right, in order, from the cache, and whatever the files do."""
+
+import os
+import shutil
+import sqlite3
+from dataclasses import replace
+from itertools import islice
+
+import numpy as np
+import odd_extractors as odd
+import pytest
+import soundfile
+from odd_extractors import CRASHES, HANGS, Counting, write_level, write_levels
+from processes_in_tests import PATIENCE, end, start, wait_until
+from signals import RATE, music
+
+from harmonium.audio import cache as cache_module
+from harmonium.audio import features_of_file, get_extractor, jobs
+from harmonium.audio.extraction import Failure, extract_files, iterate_files
+from harmonium.engine import EngineError
+from harmonium.errors import DataError
+
+ENGINES = ["processes", "serial"]
+LEVELS = odd.extractor(odd.mean_level)
+
+
+@pytest.fixture(autouse=True)
+def stamps_count_at_once(monkeypatch):
+    """Files made by tests are too new for their stamps to be trusted otherwise."""
+    monkeypatch.setattr(cache_module, "SETTLED_NS", 0)
+
+
+@pytest.fixture(scope="module")
+def songs(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("songs")
+    paths = [folder / f"{i}.flac" for i in range(6)]
+    for i, path in enumerate(paths):
+        soundfile.write(path, music(2.0, seed=i), RATE)
+    return paths
+
+
+def counting(**options):
+    """An extractor that counts its calls, and the settings to use it with."""
+    function = Counting(**options)
+    return function, {"extractor": odd.extractor(function), "engine": "serial"}
+
+
+class TestMatrix:
+    @pytest.mark.parametrize("engine", ENGINES)
+    def test_each_row_is_the_features_of_its_file(self, songs, engine):
+        done = extract_files(songs, engine=engine, jobs=2)
+        assert done.features.dtype == np.float32
+        expected = np.stack([features_of_file(path) for path in songs])
+        assert done.features.tobytes() == expected.tobytes()
+        assert done.paths == tuple(map(str, songs))
+        assert done.feature_names == get_extractor("paper").feature_names
+        assert (done.failures, done.n_cached) == ((), 0)
+
+    def test_another_extractor_and_another_window(self, songs):
+        done = extract_files(songs[:2], extractor="timbre", start=0.5, engine="serial")
+        assert done.features.shape == (2, 189)
+        assert np.array_equal(done.features[1], features_of_file(songs[1], "timbre", start=0.5))
+
+    def test_files_that_cannot_be_used(self, tmp_path):
+        good = write_levels(tmp_path / "good", [0.1, 0.2])
+        (tmp_path / "empty.wav").touch()
+        (tmp_path / "text.mp3").write_text("la la la\n" * 100)
+        (tmp_path / "folder.wav").mkdir()
+        bad = [tmp_path / name for name in ("empty.wav", "text.mp3", "folder.wav", "none.wav")]
+        paths = [bad[0], good[0], bad[1], bad[2], good[1], bad[3]]
+        done = extract_files(paths, extractor=LEVELS, jobs=2, cache=tmp_path / "cache")
+        assert done.rows.tolist() == [1, 4]
+        assert done.features.shape == (2, 2)
+        np.testing.assert_allclose(done.features[:, 0], [0.1, 0.2], atol=1e-4)
+        assert [failure.path for failure in done.failures] == [str(path) for path in bad]
+        reasons = [failure.reason for failure in done.failures]
+        assert reasons[0] == "is empty."
+        assert reasons[1].startswith("cannot be decoded: ")
+        assert reasons[2] == "is a folder, not a file of music."
+        assert reasons[3] == "cannot be opened: No such file or directory."
+
+    def test_nothing_usable_and_nothing_at_all(self, tmp_path):
+        done = extract_files([tmp_path / "none.wav"], engine="serial")
+        assert done.features.shape == (0, 389)
+        assert extract_files([]).features.shape == (0, 389)
+
+    def test_a_path_may_be_there_twice(self, tmp_path):
+        path = write_level(tmp_path / "a.wav", 0.3)
+        done = extract_files([path, path, path], extractor=LEVELS, jobs=2, cache=tmp_path)
+        assert done.paths == (str(path),) * 3
+        assert len(np.unique(done.features, axis=0)) == 1
+
+    @pytest.mark.parametrize("engine", ENGINES)
+    def test_names_of_any_kind(self, tmp_path, engine):
+        names = ["two\nlines.wav", "🎵 ünï.wav", os.fsdecode(b"\xff\xfe.wav"), "'\"[red].wav"]
+        paths = [str(tmp_path / name) for name in names]
+        for i, path in enumerate(paths):
+            write_level(path, 0.1 * i)
+        for n_cached in (0, 4):
+            options = {"engine": engine, "cache": tmp_path / "cache", "jobs": 1}
+            done = extract_files(paths, extractor=LEVELS, **options)
+            assert done.paths == tuple(paths)
+            assert done.n_cached == n_cached
+
+    def test_relative_paths(self, tmp_path, monkeypatch):
+        write_level(tmp_path / "a.wav", 0.1)
+        monkeypatch.chdir(tmp_path)
+        done = extract_files(["a.wav"], extractor=LEVELS, jobs=1, cache="cache")
+        assert done.paths == ("a.wav",)
+        assert (tmp_path / "cache" / "features.sqlite").exists()
+
+    def test_progress(self, tmp_path):
+        paths = write_levels(tmp_path, [0.1, 0.2, 0.3])
+        calls = []
+        extract_files(
+            paths, extractor=LEVELS, engine="serial", progress=lambda *call: calls.append(call)
+        )
+        assert calls == [(1, 3), (2, 3), (3, 3)]
+
+
+class TestCache:
+    def test_the_second_time_nothing_is_computed(self, tmp_path):
+        paths = write_levels(tmp_path, [0.1, 0.2, 0.3])
+        function, options = counting()
+        first = extract_files(paths, cache=tmp_path / "cache", **options)
+        second = extract_files(paths, cache=tmp_path / "cache", **options)
+        assert (function.calls, first.n_cached, second.n_cached) == (3, 0, 3)
+        assert first.features.tobytes() == second.features.tobytes()
+
+    def test_a_changed_file_is_done_again(self, tmp_path):
+        a, b = write_levels(tmp_path, [0.1, 0.2])
+        function, options = counting()
+        extract_files([a, b], cache=tmp_path / "cache", **options)
+        before = a.stat()
+        _wait_for_the_clock_after(before.st_ctime_ns, tmp_path)
+        write_level(a, 0.4)  # as long as before, and pretending to be as old
+        os.utime(a, ns=(before.st_atime_ns, before.st_mtime_ns))
+        assert (a.stat().st_size, a.stat().st_mtime_ns) == (before.st_size, before.st_mtime_ns)
+        done = extract_files([a, b], cache=tmp_path / "cache", **options)
+        assert (function.calls, done.n_cached) == (3, 1)
+        np.testing.assert_allclose(done.features[:, 0], [0.4, 0.2], atol=1e-4)
+
+    def test_renamed_copied_and_touched_files_are_known(self, tmp_path):
+        a, b, c = write_levels(tmp_path, [0.1, 0.2, 0.3])
+        function, options = counting()
+        first = extract_files([a, b, c], cache=tmp_path / "cache", **options)
+        renamed, copied = tmp_path / "renamed.wav", tmp_path / "copied.wav"
+        a.rename(renamed)
+        shutil.copyfile(b, copied)
+        os.utime(c)
+        done = extract_files([renamed, copied, c], cache=tmp_path / "cache", **options)
+        assert (function.calls, done.n_cached) == (3, 3)
+        assert done.features.tobytes() == first.features.tobytes()
+        # From now on, they are known by their new names, without reading them.
+        with cache_module.FeatureCache(tmp_path / "cache") as cache:
+            recipe = cache._database.execute("SELECT version FROM recipes").fetchone()[0]
+            for path in (renamed, copied, c):
+                assert cache.of_file(str(path), cache_module.stamp_of(path), recipe)
+
+    @pytest.mark.parametrize(
+        "change", [{"start": 0.01}, {"seconds": 0.1}, {"revision": "2"}, {"name": "even"}]
+    )
+    def test_other_settings_are_computed_anew(self, tmp_path, change):
+        paths = write_levels(tmp_path, [0.1, 0.2])
+        function, options = counting()
+        extract_files(paths, cache=tmp_path / "cache", **options)
+        if "start" in change:
+            options["start"] = change["start"]
+        else:
+            options["extractor"] = replace(options["extractor"], **change)
+        assert extract_files(paths, cache=tmp_path / "cache", **options).n_cached == 0
+        assert function.calls == 4
+
+    def test_a_vector_of_another_length_is_not_used(self, tmp_path):
+        paths = write_levels(tmp_path, [0.1])
+        function, options = counting()
+        extract_files(paths, cache=tmp_path / "cache", **options)
+        longer = replace(options["extractor"], feature_names=("a", "b", "c"))
+        done = extract_files(paths, extractor=longer, engine="serial", cache=tmp_path / "cache")
+        assert "must give a vector of 3 numbers" in done.failures[0].reason
+        assert function.calls == 2
+
+    def test_failures_are_not_kept(self, tmp_path):
+        path = tmp_path / "a.wav"
+        path.write_bytes(b"nothing yet")
+        _, options = counting()
+        assert extract_files([path], cache=tmp_path / "cache", **options).failures
+        write_level(path, 0.1)
+        assert not extract_files([path], cache=tmp_path / "cache", **options).failures
+
+    def test_digests_are_given(self, tmp_path):
+        paths = write_levels(tmp_path, [0.1, 0.2])
+        digests = [cache_module.digest_of(path) for path in paths]
+        options = {"extractor": LEVELS, "engine": "serial"}
+        for more in ({"digests": True}, {"cache": tmp_path}, {"cache": tmp_path}):
+            found = sorted(iterate_files(paths, **options, **more), key=lambda f: f.position)
+            assert [f.digest for f in found] == digests
+        assert [f.digest for f in iterate_files(paths, **options)] == [None, None]
+
+
+class TestTrouble:
+    def test_a_crash_and_a_hang_take_only_their_file(self, tmp_path):
+        levels = [0.1, CRASHES, 0.2, HANGS, 0.3, 0.4, CRASHES, 0.05]
+        paths = write_levels(tmp_path, levels)
+        extractor = odd.extractor(odd.crash_or_hang)
+        done = extract_files(
+            paths, extractor=extractor, jobs=2, time_limit=4, cache=tmp_path / "cache"
+        )
+        assert done.rows.tolist() == [0, 2, 4, 5, 7]
+        crash = "makes the decoder crash: the process that worked on it died (SIGSEGV)."
+        hang = "makes the decoder hang: it took longer than 4 s and was stopped."
+        assert done.failures == tuple(
+            Failure(str(paths[i]), reason) for i, reason in ((1, crash), (3, hang), (6, crash))
+        )
+
+    @pytest.mark.parametrize(
+        ("moment", "reason"),
+        [
+            ("as its features are computed", "cannot be read: No such file or directory."),
+            ("at the end", "vanished while it was read."),
+        ],
+    )
+    def test_a_file_that_vanishes_while_it_is_read(self, tmp_path, monkeypatch, moment, reason):
+        a, b = write_levels(tmp_path, [0.1, 0.2])
+
+        def vanish(calls):
+            a.unlink(missing_ok=True)
+
+        def digest_and_vanish(path):
+            digest = cache_module.digest_of(path)
+            vanish(0)
+            return digest
+
+        _, options = counting(then=None if moment == "at the end" else vanish)
+        if moment == "at the end":
+            monkeypatch.setattr(jobs, "digest_of", digest_and_vanish)
+        done = extract_files([a, b], cache=tmp_path / "cache", **options)
+        assert done.failures == (Failure(str(a), reason),)
+        assert done.paths == (str(b),)
+
+    def test_a_file_that_vanishes_before_it_is_read(self, tmp_path):
+        a, b = write_levels(tmp_path, [0.1, 0.2])
+        _, options = counting(then=lambda calls: b.unlink())
+        done = extract_files([a, b], cache=tmp_path / "cache", **options)
+        reason = "cannot be opened: No such file or directory."
+        assert done.failures == (Failure(str(b), reason),)
+        assert done.paths == (str(a),)
+
+    def test_a_file_that_changes_once_while_it_is_read(self, tmp_path):
+        path = write_level(tmp_path / "a.wav", 0.1)
+
+        def change(calls):
+            if calls == 1:
+                write_level(path, 0.3, seconds=0.4)
+
+        function, options = counting(then=change)
+        done = extract_files([path], cache=tmp_path / "cache", **options)
+        assert function.calls == 2
+        np.testing.assert_allclose(done.features[0, 0], 0.3, atol=1e-4)
+        again = extract_files([path], cache=tmp_path / "cache", **options)
+        assert (again.n_cached, function.calls) == (1, 2)
+
+    def test_a_file_that_keeps_changing(self, tmp_path):
+        path = write_level(tmp_path / "a.wav", 0.1)
+        function, options = counting(
+            then=lambda calls: write_level(path, 0.1, seconds=0.3 + calls / 100)
+        )
+        done = extract_files([path], cache=tmp_path / "cache", **options)
+        assert done.failures == (Failure(str(path), "changed while it was read, 3 times."),)
+        assert function.calls == 3
+
+    def test_an_extractor_that_cannot_be_sent(self, tmp_path):
+        path = write_level(tmp_path / "a.wav", 0.1)
+        local = odd.extractor(lambda samples, rate: odd.mean_level(samples, rate))
+        with pytest.raises(EngineError, match="'odd' cannot be sent to other processes"):
+            extract_files([path], extractor=local, jobs=1)
+        assert extract_files([path], extractor=local, engine="serial").paths
+
+    def test_an_extractor_that_cannot_be_loaded_by_the_workers(self, tmp_path):
+        path = write_level(tmp_path / "a.wav", 0.1)
+        with pytest.raises(EngineError, match="no module named 'only_here'"):
+            extract_files([path], extractor=odd.extractor(odd.OnlyHere()), jobs=1)
+
+    @pytest.mark.parametrize("engine", ENGINES)
+    def test_wrong_settings_are_not_the_files_fault(self, tmp_path, engine):
+        path = write_level(tmp_path / "a.wav", 0.1)
+        with pytest.raises(DataError, match="'start' must be a number of seconds"):
+            extract_files([path], extractor=LEVELS, start=-1, engine=engine, jobs=1)
+        with pytest.raises(DataError, match="There is no extractor 'papre'"):
+            extract_files([path], extractor="papre", engine=engine, jobs=1)
+
+
+class TestStreaming:
+    @pytest.mark.parametrize(("engine", "under_way"), [("processes", 4), ("serial", 1)])
+    def test_paths_without_end(self, tmp_path, engine, under_way):
+        path = write_level(tmp_path / "a.wav", 0.1)
+        taken = 0
+
+        def endless():
+            nonlocal taken
+            while True:
+                taken += 1
+                yield path
+
+        found = iterate_files(endless(), extractor=LEVELS, engine=engine, jobs=2)
+        assert sorted(f.position for f in islice(found, 100))[0] == 0
+        assert taken <= 100 + under_way + 1
+        found.close()
+
+    def test_those_in_the_cache_come_without_waiting_for_the_others(self, tmp_path):
+        path = write_level(tmp_path / "a.wav", 0.1)
+        options = {"extractor": LEVELS, "engine": "serial", "cache": tmp_path / "cache"}
+        list(iterate_files([path], **options))
+        taken = 0
+
+        def endless():
+            nonlocal taken
+            while True:
+                taken += 1
+                yield path
+
+        found = iterate_files(endless(), **options)
+        assert all(f.cached for f in islice(found, 50))
+        assert taken == 50
+        found.close()
+
+
+class TestKill9:
+    def test_what_was_done_is_not_done_again(self, tmp_path):
+        """The run is killed when all files are done but those that wait at the gate."""
+        levels = [0.1, 0.2, odd.WAITS, 0.3, 0.35, 0.4, odd.WAITS + 0.005, 0.45]
+        paths = write_levels(tmp_path / "files", levels)
+        gate, cache, script = tmp_path / "gate", tmp_path / "cache", odd.__file__
+        environment = {"env": {"ODD_GATE": str(gate)}}
+        process = start(script, cache, *paths[:7], **environment)
+        try:
+            wait_until(lambda: _n_kept(cache) == 5, "five files in the cache")
+        finally:
+            end(process)
+        gate.touch()
+        resumed, undisturbed = (
+            start(script, folder, *paths, **environment).communicate(timeout=PATIENCE)[0].split()
+            for folder in (cache, tmp_path / "another")
+        )
+        assert (resumed[0], undisturbed[0]) == ("5", "0")
+        assert resumed[1] == undisturbed[1]
+
+
+def _wait_for_the_clock_after(moment, folder):
+    """Until the file system's clock, which goes in steps, shows another time."""
+
+    def later():
+        probe = folder / "probe"
+        probe.touch()
+        return probe.stat().st_ctime_ns > moment
+
+    wait_until(later, "the clock of the file system")
+
+
+def _n_kept(folder):
+    file = folder / "features.sqlite"
+    if not file.exists():
+        return 0
+    database = sqlite3.connect(file, timeout=PATIENCE)
+    try:
+        return database.execute("SELECT count(*) FROM vectors").fetchone()[0]
+    except sqlite3.OperationalError:  # the tables are not there yet
+        return 0
+    finally:
+        database.close()
