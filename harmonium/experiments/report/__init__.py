@@ -1,0 +1,13 @@
+"""Tables and figures from results on disk. Nothing is trained, and JAX is not imported.
+
+- ``build_report(folder)`` makes a `Report` of a folder of results: tables and figures as data.
+- ``write_report(folder)`` writes it as Markdown, HTML and LaTeX with figures as PNG and SVG.
+- ``summarise(recipe, results, measurements)`` gives the numbers behind it as arrays.
+"""
+
+from harmonium.experiments.report.building import build_report
+from harmonium.experiments.report.summary import summarise
+from harmonium.experiments.report.tables import Report
+from harmonium.experiments.report.writing import write_report
+
+__all__ = ["Report", "build_report", "summarise", "write_report"]
