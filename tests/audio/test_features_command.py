@@ -1,0 +1,244 @@
+"""`harmonium features`: tables, messages, exit codes, interruptions."""
+
+import os
+import signal
+import sqlite3
+
+import numpy as np
+import polars as pl
+import pytest
+import soundfile
+from processes_in_tests import PATIENCE, end, start, wait_until
+from signals import RATE, music
+from typer.testing import CliRunner
+
+from harmonium import cli
+from harmonium.audio import features_of_file
+
+COMMAND = ("-c", "from harmonium.cli import main; main()", "features")
+
+
+@pytest.fixture(autouse=True)
+def surroundings(tmp_path, monkeypatch):
+    monkeypatch.setenv("HARMONIUM_CACHE", str(tmp_path / "default cache"))
+    monkeypatch.setenv("COLUMNS", "80")
+
+
+@pytest.fixture(scope="module")
+def songs(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("songs")
+    for i, name in enumerate(("a.wav", "b.flac", "deep/er/c.ogg")):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        soundfile.write(folder / name, music(1.5, seed=i), RATE)
+    (folder / "cover.jpg").touch()
+    return folder
+
+
+def run(*arguments, engine="serial"):
+    result = CliRunner().invoke(cli.app, ["features", *map(str, arguments), "--engine", engine])
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+    return result
+
+
+class TestTables:
+    def test_all_files_of_a_folder(self, songs, tmp_path):
+        result = run(songs, "-o", tmp_path / "f.parquet")
+        assert result.exit_code == 0
+        assert result.stderr == ""
+        line = f"3 files, 389 features each: {tmp_path / 'f.parquet'}; "
+        assert result.stdout.startswith(line)
+        assert result.stdout.count("\n") == 1
+        frame = pl.read_parquet(tmp_path / "f.parquet")
+        paths = [str(songs / name) for name in ("a.wav", "b.flac", "deep/er/c.ogg")]
+        assert frame["path"].to_list() == paths
+        X = np.stack([features_of_file(path) for path in paths])
+        assert frame.drop("path").to_numpy().tobytes("C") == X.tobytes()
+
+    def test_the_second_time_says_what_was_cached(self, songs, tmp_path):
+        run(songs, "-o", tmp_path / "f.csv")
+        first = (tmp_path / "f.csv").read_bytes()
+        result = run(songs, "-o", tmp_path / "f.csv")
+        assert "; 3 from the cache; " in result.stdout
+        assert (tmp_path / "f.csv").read_bytes() == first
+
+    def test_another_cache_and_none(self, songs, tmp_path):
+        run(songs, "-o", tmp_path / "f.csv", "--cache", tmp_path / "mine")
+        assert (tmp_path / "mine" / "features.sqlite").exists()
+        result = run(songs, "-o", tmp_path / "f.csv", "--no-cache")
+        assert "from the cache" not in result.stdout
+        assert not (tmp_path / "default cache").exists()
+
+    def test_extractor_and_window(self, songs, tmp_path):
+        options = ["-e", "timbre", "--seconds", "1.1", "--start", "0.2"]
+        run(songs / "a.wav", "-o", tmp_path / "f.npz", *options)
+        with np.load(tmp_path / "f.npz") as data:
+            assert data["X"].shape == (1, 189)
+            other = features_of_file(songs / "a.wav", "timbre")
+            assert not np.array_equal(data["X"][0], other)
+
+    def test_processes(self, songs, tmp_path):
+        assert run(songs, "-o", tmp_path / "p.csv", "-j", "2", engine="processes").exit_code == 0
+        run(songs, "-o", tmp_path / "s.csv", "--no-cache")
+        assert (tmp_path / "p.csv").read_bytes() == (tmp_path / "s.csv").read_bytes()
+
+
+class TestFailures:
+    def test_some_files(self, songs, tmp_path):
+        bad = tmp_path / "bad"
+        bad.mkdir()
+        (bad / "empty.wav").touch()
+        (bad / "two\nlines \x1b[31m.mp3").write_text("text")
+        result = run(songs, bad, "-o", tmp_path / "f.csv", "--failures", tmp_path / "bad.csv")
+        assert result.exit_code == 1
+        assert "3 files, " in result.stdout
+        assert "; 2 could not be used; " in result.stdout
+        lines = result.stderr.splitlines()
+        assert lines[0] == f"{bad / 'empty.wav'}: is empty."
+        assert lines[1].startswith(rf"{bad}/two\nlines \x1b[31m.mp3: cannot be decoded: ")
+        assert len(lines) == 2
+        assert len(pl.read_csv(tmp_path / "f.csv")) == 3
+        table = pl.read_csv(tmp_path / "bad.csv")
+        assert table.columns == ["path", "reason"]
+        assert table["path"].to_list()[1] == str(bad / "two\nlines \x1b[31m.mp3")
+
+    def test_on_a_terminal_it_is_a_table(self, tmp_path, monkeypatch):
+        monkeypatch.setenv("FORCE_COLOR", "1")
+        paths = [tmp_path / f"{i}.wav" for i in range(40)]
+        result = run(*paths, "-o", tmp_path / "f.csv")
+        assert "40 could not be used" in result.stderr
+        assert "and 10 more; --failures FILE writes all of them" in result.stderr
+        assert "No such file" in result.stderr
+
+    def test_no_usable_file(self, tmp_path):
+        result = run(tmp_path / "none.wav", "-o", tmp_path / "f.csv")
+        assert result.exit_code == 2
+        assert "Error: None of the files could be used; nothing was written." in result.stderr
+        assert not (tmp_path / "f.csv").exists()
+
+    def test_no_file(self, tmp_path):
+        result = run(tmp_path, "-o", tmp_path / "f.csv")
+        assert result.exit_code == 2
+        assert "Error: There is no file of music in the folders named." in result.stderr
+
+    @pytest.mark.parametrize(
+        ("arguments", "message"),
+        [
+            (["-o", "f.xls"], "must end in .parquet, .csv, .npz, got 'f.xls'"),
+            (["-o", "none/f.csv"], "there is no folder 'none'"),
+            (["-o", "f.csv", "-e", "papre"], "There is no extractor 'papre'"),
+            (["-o", "f.csv", "--seconds", "0"], "'seconds' must be a positive number, got 0.0"),
+            (["-o", "f.csv", "--start", "-1"], "'start' must be a number of seconds"),
+            (["-o", "f.csv", "--time-limit", "0"], "'time_limit' must be positive seconds"),
+            (["-o", "f.csv", "-j", "0"], "'jobs' must be a whole number of at least 1, got 0"),
+            (["-o", "f.csv", "--failures", "none/f.csv"], "there is no folder 'none'"),
+            ([], "Missing option '--output' / '-o'"),
+        ],
+    )
+    def test_wrong_settings(self, songs, tmp_path, monkeypatch, arguments, message):
+        monkeypatch.chdir(tmp_path)
+        result = run(songs, *arguments)
+        assert result.exit_code == 2
+        assert message in " ".join(result.stderr.split())
+        assert not list(tmp_path.glob("f.*"))
+
+    def test_another_engine(self, songs, tmp_path):
+        result = run(songs, "-o", tmp_path / "f.csv", engine="threads")
+        assert result.exit_code == 2
+        assert "'engine' must be 'processes', 'serial', or the address" in result.stderr
+
+
+@pytest.fixture(scope="module")
+def many(tmp_path_factory):
+    """Enough files that a run is under way for a while."""
+    folder = tmp_path_factory.mktemp("many")
+    for i in range(40):
+        soundfile.write(folder / f"{i:02d}.flac", music(1.2, seed=i), RATE)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def undisturbed(many, tmp_path_factory):
+    file = tmp_path_factory.mktemp("undisturbed") / "f.csv"
+    assert run(many, "-o", file, "--no-cache").exit_code == 0
+    return file.read_bytes()
+
+
+class TestInterruptions:
+    def test_kill_9_at_several_moments(self, many, undisturbed, tmp_path):
+        arguments = (*COMMAND, many, "-o", tmp_path / "f.csv", "-j", 2, "--cache", tmp_path)
+        for n_kept in (0, 5, 25):
+            process = start(*arguments)
+            try:
+                wait_until(
+                    lambda n=n_kept, p=process: _n_kept(tmp_path) >= n or p.poll() is not None,
+                    f"{n_kept} files in the cache",
+                )
+            finally:
+                end(process)
+            if (tmp_path / "features.sqlite").exists():
+                assert _is_whole(tmp_path / "features.sqlite")
+        process = start(*arguments)
+        output, errors = process.communicate(timeout=PATIENCE)
+        assert (process.returncode, errors) == (0, "")
+        assert int(output.split(" from the cache")[0].split()[-1]) >= 5
+        assert (tmp_path / "f.csv").read_bytes() == undisturbed
+        assert not list(tmp_path.glob(".f.csv*"))
+
+    def test_ctrl_c_says_how_to_go_on(self, many, undisturbed, tmp_path):
+        arguments = (*COMMAND, many, "-o", tmp_path / "f.csv", "-j", 2, "--cache", tmp_path)
+        process = start(*arguments)
+        try:
+            wait_until(lambda: _n_kept(tmp_path) >= 1 or process.poll() is not None, "a file")
+            os.killpg(process.pid, signal.SIGINT)
+            _, errors = process.communicate(timeout=PATIENCE)
+        finally:
+            end(process)
+        if process.returncode != 0:  # it was not quicker
+            assert process.returncode == 130
+            assert "Stopped after" in errors
+            assert f"They are kept in {tmp_path}; the same command goes on from there." in errors
+            assert "Traceback" not in errors
+        assert run(many, "-o", tmp_path / "f.csv", "--cache", tmp_path).exit_code == 0
+        assert (tmp_path / "f.csv").read_bytes() == undisturbed
+
+    def test_ctrl_c_in_this_process(self, songs, tmp_path, monkeypatch):
+        from harmonium.audio import extraction
+
+        def interrupted(*arguments, progress, **options):
+            progress(2, 3)
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(extraction, "extract_files", interrupted)
+        result = run(songs, "-o", tmp_path / "f.csv", "--cache", tmp_path)
+        assert result.exit_code == 130
+        assert f"Stopped after 2 of 3 files. They are kept in {tmp_path};" in result.stderr
+        result = run(songs, "-o", tmp_path / "f.csv", "--no-cache")
+        assert "Stopped after 2 of 3 files. Nothing was kept" in result.stderr
+
+
+def test_help_has_an_example_and_the_exit_codes():
+    result = CliRunner().invoke(cli.app, ["features", "--help"])
+    words = " ".join(result.stdout.split())
+    assert "Example: harmonium features ~/Music -o features.parquet" in words
+    assert "2 nothing was written; 130 interrupted" in words
+
+
+def _n_kept(folder):
+    file = folder / "features.sqlite"
+    if not file.exists():
+        return -1
+    database = sqlite3.connect(file, timeout=PATIENCE)
+    try:
+        return database.execute("SELECT count(*) FROM vectors").fetchone()[0]
+    except sqlite3.OperationalError:  # the tables are not there yet
+        return -1
+    finally:
+        database.close()
+
+
+def _is_whole(file):
+    database = sqlite3.connect(file, timeout=PATIENCE)
+    try:
+        return database.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+    finally:
+        database.close()
