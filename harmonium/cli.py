@@ -9,9 +9,10 @@ from rich.console import Console
 from rich.markup import escape
 
 from harmonium import __version__
-from harmonium.commands import data
+from harmonium.commands import data, experiment
 from harmonium.commands.demo import demo
 from harmonium.commands.features import features
+from harmonium.commands.inspect import inspect
 from harmonium.errors import HarmoniumError, HarmoniumWarning
 
 app = typer.Typer(
@@ -22,8 +23,10 @@ app = typer.Typer(
     help="Learns which tags people give to music, and tags the music nobody has tagged yet.",
 )
 app.add_typer(data.app, name="data")
+app.add_typer(experiment.app, name="experiment")
 app.command()(demo)
 app.command()(features)
+app.command()(inspect)
 
 err = Console(stderr=True)
 

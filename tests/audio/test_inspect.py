@@ -1,0 +1,172 @@
+"""The picture of a clip shows what it says, and the command draws it."""
+
+import re
+import sys
+
+import numpy as np
+import polars as pl
+import pytest
+from matplotlib.image import imread
+from signals import RATE, clicks, music
+from sound_files import write_sndfile
+
+from harmonium import ExactLogisticTagger
+from harmonium.audio import Clip, feature_names
+from harmonium.audio.features import DEFAULTS
+from harmonium.audio.picture import draw_clip, save_picture
+from harmonium.audio.spectrum import decibels, mel_spectrogram, raise_to_floor
+from harmonium.cli import main
+
+BANDS = ("high", "high-mid", "low-mid", "low")  # from the top
+
+
+def clip_of(samples, start=0.0):
+    return Clip(samples, RATE, start, len(samples) / RATE, "none")
+
+
+def axes_of(figure):
+    """The panels of the sound as rows of left and right, and the one of tags, if there is."""
+    panels = figure.get_axes()
+    rows = [panels[2 * row : 2 * row + 2] for row in range(5)]
+    return rows, panels[10:]
+
+
+def texts(axes):
+    return [text.get_text() for text in axes.texts]
+
+
+def test_the_spectrum_is_that_of_the_clip_at_its_time():
+    samples = music(3)
+    rows, _ = axes_of(draw_clip(clip_of(samples, start=7.5), title="song"))
+    (image,) = rows[0][0].get_images()
+    mel = raise_to_floor(mel_spectrogram(samples - samples.mean(), DEFAULTS), DEFAULTS)
+    levels = decibels(mel).T
+    np.testing.assert_allclose(image.get_array(), levels - levels.max(), atol=1e-3)
+    assert rows[0][0].get_xlim()[0] == 7.5
+    for left, _ in rows[1:]:
+        assert left.get_xlim() == rows[0][0].get_xlim()
+
+
+@pytest.mark.parametrize(
+    ("bpm", "hz", "band"), [(120, 100, "low"), (90, 1500, "high-mid"), (140, 6000, "high")]
+)
+def test_a_click_track_has_its_tempo_written_in_its_band(bpm, hz, band):
+    rows, _ = axes_of(draw_clip(clip_of(clicks(bpm, hz=hz))))
+    marked = {}
+    for name, (left, right) in zip(BANDS, rows[1:], strict=True):
+        assert texts(left)[0].startswith(f"{name}, ")
+        marked[name] = texts(right)
+    (text,) = marked[band]
+    assert float(text.split(" = ")[1].removesuffix(" per minute")) == pytest.approx(bpm, abs=1)
+
+
+def test_silence_is_dark_and_has_no_beat():
+    rows, _ = axes_of(draw_clip(clip_of(np.zeros(3 * RATE, np.float32))))
+    (image,) = rows[0][0].get_images()
+    np.testing.assert_allclose(image.get_array(), -80, rtol=1e-6)
+    assert [texts(right) for _, right in rows[1:]] == [[]] * 4
+
+
+def test_every_panel_says_what_it_shows():
+    figure = draw_clip(clip_of(music(3)), title="song.mp3", tags=[("calm", 0.9), ("loud", 0.1)])
+    assert figure.get_suptitle() == "song.mp3"
+    rows, (tags,) = axes_of(figure)
+    assert rows[0][0].get_ylabel() == "Hz"
+    assert rows[0][1].get_xlabel() == "dB, 0 is the strongest"
+    assert rows[-1][0].get_xlabel() == "seconds into the file"
+    assert rows[-1][1].get_xlabel() == "times per second (Hz)"
+    assert tags.get_xlabel() == "probability"
+    assert [label.get_text() for label in tags.get_yticklabels()] == ["calm", "loud"]
+    assert [bar.get_width() for bar in tags.patches] == [0.9, 0.1]
+    assert texts(tags) == ["90 %", "10 %"]
+
+
+@pytest.mark.parametrize("title", ["$x^2$ \\frac", "a\nb", "🎵 \udcff", "long " * 100, ""])
+def test_any_title_is_drawn_as_it_stands(title, tmp_path):
+    figure = draw_clip(clip_of(music(2)), title=title, tags=[(title or "tag", 0.5)])
+    save_picture(figure, tmp_path / "a.svg")
+    assert len(figure.get_suptitle()) <= 100
+    assert "\n" not in figure.get_suptitle()
+
+
+# The command. ------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def song(tmp_path_factory):
+    sound = music(4)[:, None]
+    return write_sndfile(tmp_path_factory.mktemp("song") / "a song.wav", sound, RATE)
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory):
+    """One that knows the names of its features, one that knows only their number."""
+    folder = tmp_path_factory.mktemp("models")
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(30, 389)).astype(np.float32)
+    Y = pl.DataFrame((X[:, :3] > 0).astype(float), schema=["calm", "loud", "odd"])
+    named = pl.DataFrame(X, schema=feature_names())
+    ExactLogisticTagger().fit(named, Y).save(folder / "named")
+    ExactLogisticTagger().fit(X, Y).save(folder / "numbered")
+    ExactLogisticTagger().fit(X[:, :7], Y).save(folder / "other")
+    return folder
+
+
+def run(monkeypatch, capsys, *arguments):
+    """Exit code, and what was written to the screen in one line each."""
+    monkeypatch.setattr(sys, "argv", ["harmonium", "inspect", *map(str, arguments)])
+    monkeypatch.setenv("COLUMNS", "500")
+    with pytest.raises(SystemExit) as end:
+        main()
+    out, err = capsys.readouterr()
+    return end.value.code or 0, out, err
+
+
+def test_the_command_draws_a_png(song, tmp_path, monkeypatch, capsys):
+    path = tmp_path / "clip.png"
+    assert run(monkeypatch, capsys, song, "-o", path, "--start", "0.5", "--seconds", "2") == (
+        0,
+        f"Drawn: {path}\n",
+        "",
+    )
+    picture = imread(path)
+    assert picture.shape == (1275, 1650, 4)
+    assert len(np.unique(picture[::3, ::3, 1])) > 100  # shades of green
+
+
+@pytest.mark.parametrize("model", ["named", "numbered"])
+def test_a_models_tags_are_drawn_too(model, song, models, tmp_path, monkeypatch, capsys):
+    path = tmp_path / "clip.svg"
+    code, _, err = run(
+        monkeypatch, capsys, song, "-o", path, "--model", models / model, "--tags", "2"
+    )
+    assert (code, err) == (0, "")
+    drawn = path.read_text(encoding="utf-8")
+    found = [tag for tag in ("calm", "loud", "odd") if f"<!-- {tag} -->" in drawn]
+    assert len(found) == 2
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("-o", "clip.xyz"), "cannot be written: Format 'xyz' is not supported"),
+        (("-o", "none/clip.png"), "cannot be written: .*No such file or directory"),
+        (("-o", "a.png", "--start", "9"), "it lasts 4.000 s, and the window should begin at 9 s"),
+        (("-o", "a.png", "--start", "3.5"), "'.*a song.wav' cannot be drawn: .* at least 1.00 s"),
+        (("-o", "a.png", "--model", "none"), "There is no model file at 'none'"),
+        (("-o", "a.png", "--model", "{other}"), "trained on 7 features that are not those of the"),
+        (("-o", "a.png", "--model", "{named}", "-e", "timbre"), "'timbre' .189.. Name the one"),
+        (("-o", "a.png", "--model", "{named}", "-e", "no"), "There is no extractor 'no'"),
+    ],
+)
+def test_what_cannot_be_drawn_is_one_message(
+    options, message, song, models, tmp_path, monkeypatch, capsys
+):
+    monkeypatch.chdir(tmp_path)
+    options = [option.format(named=models / "named", other=models / "other") for option in options]
+    code, out, err = run(monkeypatch, capsys, song, *options)
+    assert (code, out) == (1, "")
+    assert err.startswith("Error: ")
+    assert err.count("\n") == 1
+    assert re.search(message, err)
+    assert list(tmp_path.iterdir()) == []
