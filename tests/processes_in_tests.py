@@ -35,14 +35,14 @@ def start(*arguments, **options):
     """A Python process in a session of its own, as a terminal would start it."""
     paths = [str(TESTS), str(TESTS / "audio"), os.environ.get("PYTHONPATH", "")]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
+    environment |= options.pop("env", {})
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options}
     return subprocess.Popen(
         [sys.executable, *map(str, arguments)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
-        env={**environment, **options.pop("env", {})},
-        **options,
+        env=environment,
+        **pipes,
     )
 
 
