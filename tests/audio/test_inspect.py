@@ -81,9 +81,9 @@ def test_every_panel_says_what_it_shows():
     assert texts(tags) == ["90 %", "10 %"]
 
 
-@pytest.mark.parametrize("title", ["$x^2$ \\frac", "a\nb", "🎵 \udcff", "long " * 100, ""])
+@pytest.mark.parametrize("title", ["$x^2$ \\frac\nb 🎵 \udcff", "long " * 100], ids=["odd", "long"])
 def test_any_title_is_drawn_as_it_stands(title, tmp_path):
-    figure = draw_clip(clip_of(music(2)), title=title, tags=[(title or "tag", 0.5)])
+    figure = draw_clip(clip_of(music(2)), title=title, tags=[(title, 0.5)])
     save_picture(figure, tmp_path / "a.svg")
     assert len(figure.get_suptitle()) <= 100
     assert "\n" not in figure.get_suptitle()
