@@ -18,7 +18,7 @@ from harmonium.rbm.exact import MAX_UNITS
 from harmonium.rbm.gradients import Gradient
 from harmonium.rbm.infer import Inference, Options, infer
 from harmonium.rbm.model import Params
-from harmonium.rbm.soft import DrawnTags
+from harmonium.rbm.soft import for_soft_targets
 from harmonium.rbm.training import Tree
 
 
@@ -125,7 +125,7 @@ class RBMTagger(Tagger):
 
     def _gradient(self, Y: NDArray[np.float32]) -> Gradient:
         objective = self._objective()
-        return DrawnTags(objective) if is_soft(Y) else objective
+        return for_soft_targets(objective) if is_soft(Y) else objective
 
     def _penalised(self) -> tuple[str, ...]:
         return ("U", "W")

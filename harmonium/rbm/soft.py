@@ -4,8 +4,9 @@ With p_j the probability of tag j, independent of the other tags', the loss is
 
     E_{y ~ p}[-log p(y | u, a)],      p(y) = Π_j p_j^{y_j} (1 - p_j)^{1 - y_j}
 
-whose gradient is the expectation of the gradient at drawn tags. The cross-entropy of the networks
-is linear in y, so that it takes probabilities as they are and needs none of this.
+whose gradient is the expectation of the gradient at drawn tags. Mean field has expectations in
+place of samples everywhere: it takes p as it is. So does the cross-entropy of the networks, which
+is linear in y.
 """
 
 from dataclasses import dataclass
@@ -14,7 +15,12 @@ from typing import Any
 import jax.numpy as jnp
 from jax import Array
 
-from harmonium.rbm.gradients import Batch, Gradient
+from harmonium.rbm.gradients import Batch, Gradient, MeanField
+
+
+def for_soft_targets(gradient: Gradient) -> Gradient:
+    """The gradient of an RBM where some labels are probabilities."""
+    return gradient if isinstance(gradient, MeanField) else DrawnTags(gradient)
 
 
 def draw_tags(y: Array, noise: Array) -> Array:

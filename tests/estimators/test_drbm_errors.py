@@ -129,18 +129,39 @@ def test_features_of_another_number_than_the_models(train, fitted):
 @pytest.mark.parametrize(
     ("value", "message"),
     [
-        (0.5, r"y\[7, 2\] is 0\.5, one of 1 such values"),
+        (1.5, r"y\[7, 2\] is 1\.5, one of 1 such values"),
         (2, r"y\[7, 2\] is 2, one of 1 such values"),
         (-1, r"y\[7, 2\] is -1, one of 1 such values"),
         (np.inf, r"Input y contains infinity"),
         ("rock", r"could not convert string to float: 'rock'"),
     ],
 )
-def test_labels_other_than_0_1_and_unknown(train, fitted, value, message):
+def test_labels_below_0_or_above_1(train, fitted, value, message):
     Y = changed(train.Y, (7, 2), value)
     for use in (quick().fit, quick().partial_fit, fitted.score, fitted.complete):
         with pytest.raises(ValueError, match=message):
             use(train.X, Y)
+
+
+def test_the_message_says_what_labels_may_be(train, fitted):
+    Y = changed(train.Y, (7, 2), 2)
+    rule = r"y must hold 0 \(absent\), 1 \(present\), a probability between, or NaN \(unknown\)\."
+    for use in (quick().fit, quick().partial_fit):
+        with pytest.raises(DataError, match=rule):
+            use(train.X, Y)
+    for use in (fitted.score, fitted.complete):
+        with pytest.raises(DataError, match=r"y must hold 0 .* or NaN \(unknown\)\. .* values\.$"):
+            use(train.X, Y)
+
+
+def test_probabilities_are_for_learning_only(train, fitted):
+    Y = changed(train.Y, (7, 2), 0.5)
+    message = r"y\[7, 2\] is 0\.5, .* Probabilities can only be learnt from, as y of fit"
+    for use in (fitted.score, fitted.complete, fitted.infer):
+        with pytest.raises(DataError, match=message):
+            use(train.X, Y)
+    with pytest.raises(DataError, match=r"eval_set\[1\]\[7, 2\] is 0\.5.* Probabilities can only"):
+        quick().fit(*train, eval_set=(train.X, Y))
 
 
 def test_wrong_labels_of_the_validation_clips_are_said_to_be_those(train):

@@ -60,7 +60,7 @@ def test_save_and_load(model, train, tmp_path):
 @pytest.mark.parametrize("model", MODELS, ids=IDS)
 def test_bad_input_is_refused_as_by_the_drbm(model, train):
     X, Y = train
-    with pytest.raises(DataError, match=r"y must hold 0 \(absent\), 1 \(present\) or NaN"):
+    with pytest.raises(DataError, match=r"y must hold 0 \(absent\), 1 \(present\), a prob"):
         clone(model).fit(X, np.where(Y == 1, 2.0, Y))
     with pytest.raises(DataError, match="at least one known label"):
         clone(model).fit(X, np.where(np.arange(N_TAGS) == 1, np.nan, Y))

@@ -163,10 +163,13 @@ def algorithm_2(model, x, y, K):
     )
 
 
+@pytest.mark.parametrize("soft", [False, True], ids=["labels", "probabilities"])
 @pytest.mark.parametrize("steps", [1, 4])
-def test_mean_field_is_algorithm_2(steps):
+def test_mean_field_is_algorithm_2(steps, soft):
     model, batch = case(3, 4, 5)
     batch = batch._replace(a=np.full_like(batch.a, -1))  # the paper's algorithm has no V
+    if soft:
+        batch = batch._replace(y=np.random.default_rng(3).random(batch.y.shape))
     gradient = evaluate(MeanField(steps), model, batch, NOTHING)
     pairs = [algorithm_2(model, x, y, steps) for x, y in zip(batch.u, batch.y, strict=True)]
     for i, name in enumerate("UWcd"):

@@ -1,0 +1,203 @@
+"""Probabilities as training targets, for every classifier; labels to judge by stay 0, 1 and NaN."""
+
+import numpy as np
+import polars as pl
+import pytest
+from scipy.special import expit, logit
+from sklearn.base import clone
+from tagging_data import N_TAGS, easy_model, quick, tag_distribution
+
+from harmonium.errors import DataError
+from harmonium.estimators import (
+    ChainTagger,
+    ExactLogisticTagger,
+    GenerativeRBM,
+    LogisticTagger,
+    MLPTagger,
+    SVMTagger,
+)
+
+NETWORKS = [
+    LogisticTagger(learning_rate=0.1, max_epochs=30, random_state=0),
+    MLPTagger(8, learning_rate=0.03, l2=0.0, max_epochs=30, random_state=0),
+]
+RBMS = [
+    *(quick(training=training, max_epochs=30) for training in ("cd", "mean_field", "lbp", "pl")),
+    quick(training="cd", generative_weight=0.01, max_epochs=30),
+    GenerativeRBM(8, inference="mean_field", learning_rate=0.03, max_epochs=30, random_state=0),
+]
+SOLVED = [ExactLogisticTagger(), ChainTagger(3, random_state=0)]
+SVM = SVMTagger(max_examples=75, random_state=0)
+BY_GRADIENT = [*NETWORKS, *RBMS]
+EVERY = [*BY_GRADIENT, *SOLVED, SVM]
+
+
+def name_of(model):
+    more = model.get_params()
+    name = f"{type(model).__name__} {more.get('training', '')}".strip()
+    return name + (" hybrid" if more.get("generative_weight") else "")
+
+
+@pytest.fixture(scope="module")
+def soft(train):
+    """p(y_j = 1 | x) of each clip, under the model its tags were drawn from."""
+    states, p = tag_distribution(easy_model(), train.X)
+    return np.clip(p @ states, 0, 1)
+
+
+@pytest.mark.parametrize("model", EVERY, ids=name_of)
+def test_learns_from_probabilities_and_is_judged_on_labels(model, train, held_out, soft):
+    fitted = clone(model).fit(train.X, soft, eval_set=held_out)
+    assert fitted.score(*held_out) > 0.9
+
+
+@pytest.mark.parametrize("model", [NETWORKS[0], *RBMS[:2], *SOLVED, SVM], ids=name_of)
+def test_unknown_labels_may_stand_among_probabilities(model, train, held_out, soft):
+    Y = np.where(np.random.default_rng(0).random(soft.shape) < 0.3, np.nan, soft)
+    assert clone(model).fit(train.X, Y).score(*held_out) > 0.9
+
+
+@pytest.mark.parametrize("model", [*BY_GRADIENT, *SOLVED], ids=name_of)
+def test_a_probability_is_not_rounded(model, train):
+    """Tags that nothing tells of: what is predicted is the mean of the labels, not 0 or 1."""
+    given = np.tile([0.1, 0.35, 0.6, 0.9], (len(train.X), 1))
+    settings = {"validation_fraction": 0.0} if model in BY_GRADIENT else {}
+    fitted = clone(model).set_params(**settings).fit(train.X, given)
+    np.testing.assert_allclose(fitted.predict_proba(train.X).mean(axis=0), given[0], atol=0.1)
+
+
+@pytest.mark.parametrize("model", [SVM, *SOLVED, quick()], ids=name_of)
+def test_validation_labels_are_no_probabilities(model, train, soft):
+    with pytest.raises(DataError, match=r"eval_set\[1\] must hold 0 .* Probabilities can only be"):
+        clone(model).fit(train.X, soft, eval_set=(train.X, soft))
+    with pytest.raises(DataError, match=r"y must hold 0 .* Probabilities can only be learnt from"):
+        clone(model).fit(train.X, soft).score(train.X, soft)
+
+
+# Early stopping and thresholds. ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("model", [NETWORKS[0], RBMS[0]], ids=name_of)
+def test_held_out_probabilities_stop_training_though_none_reaches_a_half(model, train, soft):
+    fitted = clone(model).set_params(patience=3).fit(train.X, 0.4 * soft)
+    assert max(fitted.history_["auc"]) > 0.6
+    assert np.isfinite(fitted.history_["auc"]).all()
+    # half of what is predicted would never be a half
+    assert (fitted.thresholds_ < 0.4).all()
+    assert (fitted.predict(train.X).mean(axis=0) > 0.5 * train.Y.mean(axis=0)).all()
+
+
+def test_an_eval_set_of_raw_tags_decides_when_to_stop(train, held_out, soft):
+    model = quick().fit(train.X, soft, eval_set=held_out)
+    P = model.predict_proba(held_out.X)
+    assert max(model.history_["auc"]) == pytest.approx(model.score(*held_out), abs=0.01)
+    np.testing.assert_array_equal(model.predict(held_out.X), model.thresholds_ <= P)
+
+
+def test_training_goes_on_from_labels_to_probabilities(train, held_out, soft):
+    model = quick(training="cd", warm_start=True).fit(*train, eval_set=held_out)
+    epochs = model.n_iter_
+    model.fit(train.X, soft, eval_set=held_out)
+    assert model.n_iter_ > epochs
+    model.partial_fit(train.X, soft)
+    assert model.score(*held_out) > 0.9
+
+
+# What each makes of them. ---------------------------------------------------------------------
+
+
+def test_exact_logistic_regression_finds_the_weights_behind_the_probabilities():
+    rng = np.random.default_rng(0)
+    X, W, d = rng.normal(size=(60, 5)), rng.normal(size=(3, 5)), rng.normal(size=3)
+    model = ExactLogisticTagger(l2=1e-9, scale_features=False).fit(X, expit(X @ W.T + d))
+    np.testing.assert_allclose(model.coef_, W, atol=1e-4)
+    np.testing.assert_allclose(model.intercept_, d, atol=1e-4)
+
+
+def test_a_probability_is_worth_its_share_of_a_clip_with_and_one_without():
+    """Each clip 10 times, tagged as often as its probability says: the same minimum."""
+    rng = np.random.default_rng(1)
+    X, tenths = rng.normal(size=(40, 3)), rng.integers(0, 11, (40, 2))
+    soft = ExactLogisticTagger(scale_features=False).fit(X, tenths / 10)
+    hard = (np.arange(10)[:, None, None] < tenths).reshape(-1, 2).astype(float)
+    repeated = ExactLogisticTagger(scale_features=False).fit(np.tile(X, (10, 1)), hard)
+    np.testing.assert_allclose(soft.coef_, repeated.coef_, atol=1e-4)
+    np.testing.assert_allclose(soft.intercept_, repeated.intercept_, atol=1e-4)
+
+
+@pytest.mark.parametrize("p", [1e-30, 1e-6, 1 - 2**-24])
+def test_probabilities_next_to_0_and_1(p):
+    X = np.random.default_rng(2).normal(size=(30, 4))
+    Y = np.full((30, 1), p)
+    for model in (ExactLogisticTagger(), LogisticTagger(max_epochs=2, random_state=0)):
+        P = model.fit(X, Y).predict_proba(X)
+        assert np.isfinite(P).all()
+        assert np.abs(P - p).max() < 0.1
+
+
+def test_the_generative_rbm_of_tags_alone(train):
+    P = np.tile([0.2, 0.4, 0.6, 0.8], (300, 1))
+    model = GenerativeRBM(4, max_epochs=20, random_state=0).fit(None, P)
+    _, y = model.sample(2000, steps=50, random_state=0)
+    np.testing.assert_allclose(y.mean(axis=0), P[0], atol=0.1)
+    with pytest.raises(DataError, match="Probabilities can only be learnt from"):
+        model.score_samples(None, P)
+
+
+def test_drawn_tags_are_independent_given_the_clip():
+    """Two tags of probability a half on every clip do not come to depend on one another."""
+    X, P = np.zeros((300, 1)), np.full((300, 2), 0.5)
+    model = quick(training="cd", inference="exact", max_epochs=30, validation_fraction=0.0)
+    given = model.fit(X, P).complete(np.zeros((2, 1)), [[0.0, np.nan], [1.0, np.nan]])
+    np.testing.assert_allclose(given[:, 1], 0.5, atol=0.1)
+    assert abs(given[0, 1] - given[1, 1]) < 0.02
+
+
+def test_frames_of_probabilities_name_the_tags(train, soft):
+    tags = ["rock", "jazz", "piano", "slow"]
+    frame = pl.DataFrame(soft, schema=tags)
+    for model in (SVM, LogisticTagger(max_epochs=2, random_state=0)):
+        assert clone(model).fit(train.X, frame).tags_.tolist() == tags
+
+
+# Support vector machines. ---------------------------------------------------------------------
+
+
+def test_the_svm_learns_from_the_highest_and_the_lowest_probabilities(train, soft):
+    by_labels, by_counts = clone(SVM).fit(train.X, soft), clone(SVM).fit(train.X, counts=soft)
+    np.testing.assert_array_equal(by_labels.coef_, by_counts.coef_)
+    top = np.argsort(-soft[:, 0])
+    ternary = np.full((len(soft), 1), np.nan)
+    ternary[top[:75]], ternary[top[-75:]] = 1, 0
+    chosen = clone(SVM).fit(train.X, ternary)
+    np.testing.assert_allclose(by_labels.coef_[0], chosen.coef_[0], atol=1e-6)
+
+
+def test_the_svm_never_chooses_an_unknown_label():
+    """Clips of unknown label, far from all others, would turn the hyperplane round."""
+    x = np.linspace(-1, 1, 40)
+    X = np.append(x, np.full(40, -100.0))[:, None]
+    Y = np.append(expit(3 * x), np.full(40, np.nan))[:, None]
+    model = SVMTagger(scale_features=False, random_state=0).fit(X, Y)
+    assert (model.decision_function(X[:20]) < 0).all()
+    assert (model.decision_function(X[20:40]) > 0).all()
+
+
+def test_the_svm_takes_probabilities_once(train, soft):
+    with pytest.raises(
+        DataError, match=r"where counts are given\. Got probabilities; pass them as"
+    ):
+        SVMTagger().fit(train.X, soft, counts=soft)
+
+
+def test_one_probability_for_all_clips_gives_the_svm_nothing_to_choose(train):
+    Y = np.full((len(train.X), N_TAGS), 0.3)
+    with pytest.warns(UserWarning, match="4 of 4 tags have no positive, no negative"):
+        SVMTagger(random_state=0).fit(train.X, Y)
+
+
+def test_log_odds_of_the_mean_label_are_the_start():
+    Y = np.full((98, 1), 0.3)
+    model = LogisticTagger(max_epochs=1, learning_rate=1e-9, validation_fraction=0.0)
+    start = model.fit(np.zeros((98, 1)), Y).predict_proba(np.zeros((1, 1)))
+    assert logit(start[0, 0]) == pytest.approx(logit((0.3 * 98 + 1) / 100), abs=1e-5)
