@@ -52,7 +52,7 @@ def measured(run, key):
         "smoothing_seconds": 1.0 if run["smoothing"] else 0.0,
         "seconds_to_best": None if run["estimator"] == "SVMTagger" else 1.5,
         "peak_memory_mb": 300.0,
-        "clips": run["clips"] or 600,
+        "clips": run["clips"] or 1415,
         "versions": VERSIONS,
         "when": "2026-01-01T00:00:00+00:00",
     }

@@ -14,7 +14,7 @@ from harmonium.experiments.report.settings import settings_table
 from harmonium.experiments.report.summary import Summary, summarise
 from harmonium.experiments.report.tables import Figure, Report, Table
 from harmonium.experiments.report.times import times_table
-from harmonium.experiments.report.words import number
+from harmonium.experiments.report.words import number, one_line
 
 Items = list[Table | Figure]
 
@@ -68,4 +68,4 @@ def _paragraphs(summary: Summary) -> list[str]:
         protocol,
         f"{made}, made with {versions}." if versions else f"{made}.",
     ]
-    return [" ".join(text.split()) for text in paragraphs if text.strip()]
+    return [one_line(text) for text in paragraphs if text.strip()]

@@ -166,7 +166,7 @@ def _first_against_others(first: str, fights: list[tuple[Row, str, Duel]]) -> li
         down=f"{first} worse",
         panels=[(f"{first} against {name}", dataset, fight) for name, dataset, fight in raw],
         caption=(
-            f"A panel for each model that {first} is compared with, a bar for each dataset: up, "
+            f"For each model that {first} is compared with and each dataset: up, "
             f"the tags on which {first} is significantly better; down, those on which it is worse "
             "(the paper's Figure 4)."
         ),
@@ -205,7 +205,7 @@ def _smoothing_items(fights: list[tuple[str, str, Duel]]) -> list[Table | Figure
         down="smoothed worse",
         panels=fights,
         caption=(
-            "A panel for each model, a bar for each dataset: up, the tags on which training on "
+            "For each model and dataset: up, the tags on which training on "
             "smoothed tags is significantly better than on raw tags; down, those on which it is "
             "worse (the paper's Figure 5)."
         ),

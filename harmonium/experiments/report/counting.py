@@ -59,9 +59,6 @@ def count_figure(
     caption: str,
 ) -> Figure:
     """Bars up and down; ``panels`` are (panel, dataset, duel)."""
-    by_panel: dict[str, list[tuple[str, Duel]]] = {}
-    for panel, dataset, fight in panels:
-        by_panel.setdefault(panel, []).append((dataset, fight))
     datasets = list(dict.fromkeys(dataset for _, dataset, _ in panels))
     return Figure(
         name=name,
@@ -72,28 +69,43 @@ def count_figure(
             up_label=up,
             down_label=down,
             value_label="Number of tags",
-            panels=tuple(
-                _count_panel(panel, dict(fights), datasets) for panel, fights in by_panel.items()
-            ),
+            panels=_by_comparison(panels, datasets) if len(datasets) > 1 else _all_in_one(panels),
         ),
     )
 
 
-def _count_panel(title: str, fights: dict[str, Duel], datasets: list[str]) -> CountPanel:
-    """A bar for each dataset; None in the place of one that was not compared."""
-    there = [fights.get(dataset) for dataset in datasets]
-    return CountPanel(
-        title=title,
-        groups=tuple(
-            f"{dataset}\n{_size(fight)}" for dataset, fight in zip(datasets, there, strict=True)
+def _by_comparison(
+    panels: Sequence[tuple[str, str, Duel]], datasets: list[str]
+) -> tuple[CountPanel, ...]:
+    """As in the paper: a panel per comparison, a bar per dataset, some of which may be missing."""
+    by_panel: dict[str, dict[str, Duel]] = {}
+    for panel, dataset, fight in panels:
+        by_panel.setdefault(panel, {})[dataset] = fight
+    return tuple(
+        CountPanel(
+            title=panel,
+            groups=tuple(f"{dataset}\n{_size(fights.get(dataset))}" for dataset in datasets),
+            up=tuple(fights[d].better if d in fights else None for d in datasets),
+            down=tuple(fights[d].worse if d in fights else None for d in datasets),
+        )
+        for panel, fights in by_panel.items()
+    )
+
+
+def _all_in_one(panels: Sequence[tuple[str, str, Duel]]) -> tuple[CountPanel, ...]:
+    """For one dataset: a bar per comparison."""
+    return (
+        CountPanel(
+            title=panels[0][1],
+            groups=tuple(f"{name}\n{_size(fight)}" for name, _, fight in panels),
+            up=tuple(fight.better for _, _, fight in panels),
+            down=tuple(fight.worse for _, _, fight in panels),
         ),
-        up=tuple(fight.better if fight else None for fight in there),
-        down=tuple(fight.worse if fight else None for fight in there),
     )
 
 
 def _size(fight: Duel | None) -> str:
     if fight is None:
-        return ""
+        return "not there"
     partial = not (fight.first.complete and fight.second.complete)
-    return f"{fight.n_tested} tags" + (f", {fight.n_folds} folds" if partial else "")
+    return f"{fight.n_tested} tags" + (f"\n{fight.n_folds} folds" if partial else "")

@@ -58,7 +58,6 @@ def grouped(summary: Summary, grouping: Grouping) -> list[Table | Figure]:
             picture=Bars(
                 title=grouping.title,
                 group_label=heading(groups),
-                series_label=heading(grouping.axis),
                 value_label="Mean AUC (%)",
                 panels=tuple(
                     _panel(dataset, scores, groups, axes)
@@ -67,13 +66,6 @@ def grouped(summary: Summary, grouping: Grouping) -> list[Table | Figure]:
             ),
         ),
     ]
-
-
-def _name(score: Score, axes: tuple[str, ...]) -> str:
-    """In words, without the name of the axis where there is one axis alone."""
-    if len(axes) == 1:
-        return value_words(axes[0], score.value(axes[0]))
-    return score.words(axes)
 
 
 def _panel(dataset: str, scores: list[Score], groups: str, axes: tuple[str, ...]) -> BarPanel:
@@ -85,7 +77,7 @@ def _panel(dataset: str, scores: list[Score], groups: str, axes: tuple[str, ...]
         there = [found.get(group) for group in by_group]
         series.append(
             Heights(
-                name=_name(next(iter(found.values())), axes),
+                name=name,
                 values=tuple(100 * s.mean if s else float("nan") for s in there),
                 errors=tuple(100 * s.error if s else float("nan") for s in there),
             )
@@ -96,7 +88,7 @@ def _panel(dataset: str, scores: list[Score], groups: str, axes: tuple[str, ...]
 def _table(
     summary: Summary, grouping: Grouping, groups: str, axes: tuple[str, ...], caption: str
 ) -> Table:
-    columns = {words: _name(of[0], axes) for words, of in by_words(summary.scores, axes).items()}
+    columns = list(by_words(summary.scores, axes))
     rows = []
     for dataset, of_dataset in by_axis(summary.scores, "dataset").items():
         for group, of_group in by_axis(of_dataset, groups).items():
@@ -119,7 +111,7 @@ def _table(
         columns=(
             Column("Dataset", "left"),
             Column(heading(groups), "left"),
-            *(Column(name) for name in columns.values()),
+            *(Column(name) for name in columns),
         ),
         rows=tuple(rows),
         groups=first_cells(rows),

@@ -30,7 +30,8 @@ th, td { padding: .28rem .7rem; text-align: left; vertical-align: top; }
 thead th { border-bottom: 1px solid var(--ink); font-weight: 600; vertical-align: bottom; }
 tr.group td { border-top: 1px solid var(--line); }
 tbody tr:hover { background: var(--tint); }
-.right { text-align: right; white-space: nowrap; }
+.right { text-align: right; }
+.right, td:first-child { white-space: nowrap; }
 .centre { text-align: center; }
 .faint { color: var(--soft); font-style: italic; }
 figure { margin: 0; }

@@ -3,9 +3,10 @@
 import re
 
 from harmonium.experiments.report.tables import Align, Cell, Figure, Report, Table
+from harmonium.experiments.report.words import one_line
 
 LONG = 40
-"""Tables with more rows than this may break across pages."""
+"""Rows of a table on a page: a longer one is continued in the next."""
 
 _COLUMNS: dict[Align, str] = {"left": "l", "right": "r", "centre": "c"}
 _SPECIAL = {
@@ -22,6 +23,9 @@ _SPECIAL = {
     "<": r"\textless{}",
     ">": r"\textgreater{}",
     "|": r"\textbar{}",
+    "[": "{[}",
+    "]": "{]}",
+    "*": "{*}",
     "±": r"$\pm$",
     "−": "$-$",
     "×": r"$\times$",
@@ -42,7 +46,7 @@ _PREAMBLE = r"""\documentclass[11pt]{article}
 \usepackage[T1]{fontenc}
 \usepackage[utf8]{inputenc}
 \usepackage[a4paper,margin=2.2cm]{geometry}
-\usepackage{booktabs,graphicx,longtable}
+\usepackage{booktabs,caption,graphicx}
 """
 
 
@@ -63,23 +67,36 @@ def latex(report: Report) -> str:
 
 
 def table_latex(table: Table) -> str:
-    """One table; it needs the packages booktabs, graphicx and longtable."""
+    """One table, in parts if it is long. Needs the packages booktabs, caption and graphicx."""
+    first, *others = _pages(table)
     words = escape(f"{table.title}. {table.caption}")
-    caption = rf"\caption{{{words}}} \label{{tab:{table.name}}}"
-    columns = "".join(_COLUMNS[column.align] for column in table.columns)
-    head = _line([escape(column.header) for column in table.columns])
-    body = "\n".join(_row(table, i) for i in range(len(table.rows)))
-    return (_long if len(table.rows) > LONG else _short)(caption, columns, head, body)
+    parts = [_part(table, first, rf"\caption{{{words}}} \label{{tab:{table.name}}}")]
+    again = rf"\caption*{{Table~\ref{{tab:{table.name}}}, continued.}}"
+    return "\n".join([*parts, *(_part(table, rows, again) for rows in others)])
+
+
+def _pages(table: Table) -> list[range]:
+    """The rows in parts that fit on a page, which begin with a group where they can."""
+    pages, start = [], 0
+    while len(table.rows) - start > LONG:
+        breaks = [i for i in range(start + LONG // 2, start + LONG + 1) if table.begins_group(i)]
+        end = breaks[-1] if breaks else start + LONG
+        pages.append(range(start, end))
+        start = end
+    return [*pages, range(start, len(table.rows))]
 
 
 def escape(text: str) -> str:
     """Text without any meaning to TeX, on one line."""
     pattern = "|".join(re.escape(character) for character in _SPECIAL)
-    return re.sub(pattern, lambda found: _SPECIAL[found.group()], " ".join(text.split()))
+    return re.sub(pattern, lambda found: _SPECIAL[found.group()], one_line(text))
 
 
-def _short(caption: str, columns: str, head: str, body: str) -> str:
-    """On one page, and made narrower where it is wider than the text."""
+def _part(table: Table, rows: range, caption: str) -> str:
+    """Rows of a table, made narrower where they are wider than the text."""
+    columns = "".join(_COLUMNS[column.align] for column in table.columns)
+    head = _line([escape(column.header) for column in table.columns])
+    body = "\n".join(_row(table, i, rule=i > rows.start) for i in rows)
     return rf"""\begin{{table}}[htbp]
 \centering
 {caption}
@@ -96,27 +113,9 @@ def _short(caption: str, columns: str, head: str, body: str) -> str:
 """
 
 
-def _long(caption: str, columns: str, head: str, body: str) -> str:
-    return rf"""{{\small\setlength{{\tabcolsep}}{{4pt}}
-\begin{{longtable}}{{{columns}}}
-{caption} \\
-\toprule
-{head}
-\midrule
-\endfirsthead
-\toprule
-{head}
-\midrule
-\endhead
-{body}
-\bottomrule
-\end{{longtable}}}}
-"""
-
-
-def _row(table: Table, number: int) -> str:
-    rule = "\\midrule\n" if table.begins_group(number) else ""
-    return rule + _line([_cell(cell) for cell in table.rows[number]])
+def _row(table: Table, number: int, *, rule: bool) -> str:
+    above = "\\midrule\n" if rule and table.begins_group(number) else ""
+    return above + _line([_cell(cell) for cell in table.rows[number]])
 
 
 def _line(texts: list[str]) -> str:

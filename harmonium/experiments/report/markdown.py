@@ -3,6 +3,7 @@
 import re
 
 from harmonium.experiments.report.tables import Align, Cell, Figure, Report, Table
+from harmonium.experiments.report.words import one_line
 
 _RULES: dict[Align, str] = {"left": ":--", "right": "--:", "centre": ":-:"}
 
@@ -31,7 +32,7 @@ def table_markdown(table: Table) -> str:
 
 def escape(text: str) -> str:
     """Text without any meaning to Markdown, on one line."""
-    return re.sub(r"([\\`*_\[\]<>|~$])", r"\\\1", " ".join(text.split()))
+    return re.sub(r"([\\`*_\[\]<>|~$])", r"\\\1", one_line(text))
 
 
 def _line(texts: list[str]) -> str:

@@ -3,7 +3,7 @@
 A picture has panels, which share their axes' scale and one legend. All AUCs are in percent.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,6 @@ class Bars:
 
     title: str
     group_label: str
-    series_label: str
     value_label: str
     panels: tuple[BarPanel, ...]
 
@@ -94,7 +93,7 @@ class DotPanel:
     choices: tuple[str, ...]
     values: tuple[float, ...]
     errors: tuple[float, ...]
-    words: tuple[str, ...] = field(default=())
+    words: tuple[str, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,6 +102,8 @@ class Dots:
 
     title: str
     value_label: str
+    word_label: str
+    """What the words beside the dots are."""
     panels: tuple[DotPanel, ...]
 
 

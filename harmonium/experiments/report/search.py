@@ -41,6 +41,7 @@ def _figure(arm: ArmSummary, summary: Summary) -> Figure:
         picture=Dots(
             title=title,
             value_label="Mean validation AUC (%)",
+            word_label="chosen",
             panels=tuple(
                 _panel(f"Stage {i + 1}" if many else "", stage)
                 for i, stage in enumerate(arm.stages)

@@ -90,4 +90,4 @@ def chosen_words(key: str, chosen: Sequence[dict[str, Any]]) -> str:
         return NOTHING
     if len(counts) == 1 and counts.total() == len(chosen):
         return next(iter(counts))
-    return ", ".join(f"{value} ×{times}" for value, times in counts.most_common())
+    return ", ".join(f"{value}\u00a0×{times}" for value, times in counts.most_common())

@@ -1,6 +1,7 @@
 """Numbers and settings in the words that tables and figures use."""
 
 import math
+import re
 from typing import Any
 
 from harmonium.experiments.report.tables import NOTHING
@@ -26,7 +27,7 @@ _APPROXIMATIONS = {
     "gibbs": "Gibbs",
     "exact": "exact",
 }
-_FEATURES = {"all": "both", "timbre": "timbre", "rhythm": "rhythm"}
+_FEATURES = {"all": "timbre + rhythm"}
 
 
 def key_words(key: str) -> str:
@@ -62,7 +63,7 @@ def value_words(key: str, value: Any) -> str:
 def setting_words(key: str, value: Any) -> str:
     """The value of a setting with its name, unless the value speaks for itself."""
     text = value_words(key, value)
-    if key in ("dataset", "model", "smoothing"):
+    if key in ("dataset", "model", "smoothing", "features"):
         return text
     return f"{key_words(key)} {text}"
 
@@ -92,6 +93,11 @@ def duration(value: float) -> str:
         if value >= size:
             return f"{value / size:.1f} {unit}"
     return f"{value:.1f} s"
+
+
+def one_line(text: str) -> str:
+    """The text without line ends and double spaces; spaces that do not break stay."""
+    return re.sub(r"[ \t\r\n]+", " ", text).strip()
 
 
 def listed(names: list[str]) -> str:

@@ -1,80 +1,79 @@
 """Groups of bars with standard errors."""
 
 import math
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.patches import Patch
 
 from harmonium.experiments.report.drawing import style
 from harmonium.experiments.report.pictures import BarPanel, Bars
 
-CHANCE = 50.0
-"""The AUC of guessing, in percent: no axis needs to begin below it."""
+LEAST = 4.0
+"""Percent: differences smaller than a fraction of this are meant to look small."""
 
 
 def draw_bars(picture: Bars) -> Figure:
-    """A panel per dataset; the axis begins near the lowest bar and says so."""
-    most = max(len(p.groups) * len(p.series) for p in picture.panels)
-    columns = 2 if most <= 12 else 1
-    figure, axes = style.panel_grid(
-        picture.title, len(picture.panels), columns=columns, height=2.7, share_x=False
-    )
-    bottom, top = _limits(picture)
-    for axis, panel in zip(axes, picture.panels, strict=True):
-        _draw_panel(axis, panel)
+    """A panel per dataset; an axis begins below the lowest bar and says where."""
+    names = list(dict.fromkeys(series.name for panel in picture.panels for series in panel.series))
+    most = max(len(panel.groups) * len(panel.series) for panel in picture.panels)
+    figure, axes = style.panel_grid(len(picture.panels), columns=2 if most <= 8 else 1, height=2.3)
+    ends = [_ends(panel) for panel in picture.panels]
+    limits = style.same_span(ends, least=LEAST, margin=0.25)
+    for axis, panel, (low, high) in zip(axes, picture.panels, limits, strict=True):
+        _draw_panel(axis, panel, names)
+        bottom = math.floor(low)
+        axis.set_ylim(bottom, high)
         axis.set_title(style.wrapped(panel.title, 40), loc="left")
-        axis.set_ylim(bottom, top)
-        axis.tick_params(labelbottom=True)
-    figure.supxlabel(picture.group_label, fontsize=8.5)
-    figure.supylabel(f"{picture.value_label}, axis from {bottom:g}", fontsize=8.5)
-    style.legend(figure, axes[0], title=f"{picture.series_label}:")
+        axis.set_xlabel(picture.group_label)
+        axis.set_ylabel(f"{picture.value_label}\naxis from {bottom} %")
+    style.add_head(figure, picture.title, [_key(name, i) for i, name in enumerate(names)])
     return figure
 
 
-def _draw_panel(axis: Axes, panel: BarPanel) -> None:
+def _key(name: str, number: int) -> Patch:
+    return Patch(label=name, **_look(number))
+
+
+def _look(number: int) -> dict[str, Any]:
+    return {
+        "facecolor": style.of(style.COLOURS, number),
+        "hatch": style.of(style.HATCHES, number),
+        "edgecolor": "black",
+        "linewidth": 0.6,
+    }
+
+
+def _draw_panel(axis: Axes, panel: BarPanel, names: list[str]) -> None:
     places = np.arange(len(panel.groups))
     width = 0.84 / len(panel.series)
-    for number, series in enumerate(panel.series):
-        x = places + (number - (len(panel.series) - 1) / 2) * width
+    for i, series in enumerate(panel.series):
+        x = places + (i - (len(panel.series) - 1) / 2) * width
         values, errors = np.array(series.values), np.nan_to_num(np.array(series.errors))
-        axis.bar(
-            x,
-            np.nan_to_num(values),
-            width * 0.92,
-            label=series.name,
-            color=style.of(style.COLOURS, number),
-            hatch=style.of(style.HATCHES, number),
-            edgecolor="black",
-            linewidth=0.6,
-        )
+        axis.bar(x, np.nan_to_num(values), 0.92 * width, **_look(names.index(series.name)))
         axis.errorbar(x, values, errors, fmt="none", ecolor="black", elinewidth=0.9)
         for place, value, error in zip(x, values, errors, strict=True):
             if not math.isnan(value):
-                axis.annotate(
-                    f"{value:.1f}",
-                    (place, value + error),
-                    xytext=(0, 2.5),
-                    textcoords="offset points",
-                    ha="center",
-                    fontsize=6.5,
-                )
-    axis.set_xticks(places, [style.wrapped(group, 12) for group in panel.groups])
+                _write_value(axis, place, value, error)
+    axis.set_xticks(places, [style.wrapped(group, 14) for group in panel.groups])
     axis.grid(axis="y")
 
 
-def _limits(picture: Bars) -> tuple[float, float]:
-    """From chance, or from below the lowest bar by as much as the bars differ."""
-    ends = [
-        (value - error, value + error)
-        for panel in picture.panels
-        for series in panel.series
-        for value, error in zip(series.values, np.nan_to_num(series.errors), strict=True)
-        if not math.isnan(value)
-    ]
-    low, high = min(low for low, _ in ends), max(high for _, high in ends)
-    spread = max(high - low, 2.0)
-    bottom = math.floor(low - 0.5 * spread)
-    if low > CHANCE > bottom:
-        bottom = math.floor(CHANCE)
-    return float(bottom), high + 0.12 * (high - bottom)
+def _write_value(axis: Axes, place: float, value: float, error: float) -> None:
+    axis.annotate(
+        f"{value:.1f}",
+        (place, value + error),
+        xytext=(0, 2.5),
+        textcoords="offset points",
+        ha="center",
+        fontsize=6.5,
+    )
+
+
+def _ends(panel: BarPanel) -> tuple[float, float]:
+    """The lowest and the highest end of an error bar."""
+    values = np.array([series.values for series in panel.series])
+    errors = np.nan_to_num(np.array([series.errors for series in panel.series]))
+    return float(np.nanmin(values - errors)), float(np.nanmax(values + errors))

@@ -11,14 +11,14 @@ from harmonium.experiments.report.pictures import DotPanel, Dots
 def draw_dots(picture: Dots) -> Figure:
     """Panels one above the other, as high as they have choices."""
     sizes = [len(panel.choices) + 1.6 for panel in picture.panels]
-    figure = Figure(figsize=(style.WIDTH, 0.8 + 0.2 * sum(sizes)), layout="constrained")
-    words = style.wrapped(picture.title, 88)
-    figure.suptitle(words, x=0.01, ha="left", fontsize=10.5, fontweight="bold")
+    figure = Figure(figsize=(style.WIDTH, 0.4 + 0.2 * sum(sizes)), layout="constrained")
     axes = figure.subplots(len(sizes), 1, sharex=True, squeeze=False, height_ratios=sizes).ravel()
     for axis, panel in zip(axes, picture.panels, strict=True):
         _draw_panel(axis, panel)
         axis.set_title(panel.title, loc="left")
+        axis.set_title(picture.word_label, loc="right", fontsize=8, fontweight="normal")
     axes[-1].set_xlabel(picture.value_label)
+    style.add_head(figure, picture.title)
     return figure
 
 

@@ -4,13 +4,14 @@ Series differ in colour (the palette of Okabe and Ito) and in hatch, marker or d
 """
 
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#999999")
 HATCHES = ("", "///", "...", "\\\\\\", "xxx", "+++", "ooo", "---")
@@ -20,6 +21,8 @@ BETTER, WORSE = COLOURS[0], COLOURS[5]
 
 WIDTH = 7.0
 """Inches: the width of a page's text."""
+NARROW = 4.8
+"""Inches, for a figure of one panel."""
 DPI = 240
 
 _RULES: Any = {
@@ -60,44 +63,66 @@ def of(choices: tuple[Any, ...], number: int) -> Any:
     return choices[number % len(choices)]
 
 
-def panel_grid(
-    title: str, n_panels: int, *, columns: int, height: float, share_x: bool = True
-) -> tuple[Figure, list[Axes]]:
-    """A titled figure and its panels, row by row, on one scale.
-
-    ``height`` is that of a row of panels, in inches.
-    """
+def panel_grid(n_panels: int, *, columns: int, height: float) -> tuple[Figure, list[Axes]]:
+    """A figure and its panels, row by row; ``height`` is that of a row, in inches."""
     columns = min(columns, n_panels)
     rows = -(-n_panels // columns)
-    words = wrapped(title, 88)
-    top = 0.35 + 0.16 * words.count("\n")
-    figure = Figure(figsize=(WIDTH, rows * height + top), layout="constrained")
-    figure.suptitle(words, x=0.01, ha="left", fontsize=10.5, fontweight="bold")
-    axes = figure.subplots(rows, columns, sharey=True, sharex=share_x, squeeze=False).ravel()
+    figure = Figure(
+        figsize=(WIDTH if n_panels > 1 else NARROW, rows * height), layout="constrained"
+    )
+    axes = figure.subplots(rows, columns, squeeze=False).ravel()
     for axis in axes[n_panels:]:
         axis.remove()
-    for number, axis in enumerate(axes[:n_panels]):
-        axis.tick_params(labelleft=number % columns == 0)
-        axis.tick_params(labelbottom=number + columns >= n_panels)
     return figure, list(axes[:n_panels])
 
 
-def legend(figure: Figure, axis: Axes, *, title: str = "") -> None:
-    """One legend for all panels, under the title."""
-    handles, labels = axis.get_legend_handles_labels()
-    if not handles:
-        return
-    width = sum(len(label) + 6 for label in labels)
-    columns = len(labels) if width < 100 else max(1, len(labels) * 100 // width)
-    figure.legend(
-        handles,
-        labels,
-        loc="outside upper left",
-        ncols=columns,
-        title=title or None,
-        alignment="left",
-        handlelength=2.6,
-    )
+def add_head(figure: Figure, title: str, legend: Sequence[Any] = ()) -> None:
+    """Put the title and one legend for all panels above them; the figure grows by as much.
+
+    ``legend`` are artists with labels, one for each series.
+    """
+    width, height = figure.get_size_inches()
+    words = wrapped(title, int(12.5 * width))
+    title_height = 0.08 + 0.18 * (1 + words.count("\n"))
+    columns = _legend_columns([artist.get_label() for artist in legend], 13 * width)
+    rows = -(-len(legend) // columns)
+    head = title_height + (0.1 + 0.17 * rows if rows else 0.0)
+    total = height + head
+    figure.set_size_inches(width, total)
+    engine = figure.get_layout_engine()
+    if isinstance(engine, ConstrainedLayoutEngine):
+        engine.set(rect=(0, 0, 1, height / total))
+    left = 0.08 / width
+    figure.text(left, 1 - 0.06 / total, words, va="top", fontsize=10, fontweight="bold")
+    if legend:
+        drawn = figure.legend(
+            handles=list(legend),
+            loc="upper left",
+            bbox_to_anchor=(left, 1 - title_height / total),
+            ncols=columns,
+            borderaxespad=0,
+            borderpad=0.2,
+            handlelength=2.8,
+        )
+        drawn.set_in_layout(False)
+
+
+def _legend_columns(labels: list[str], room: float) -> int:
+    """How many entries fit side by side into a room of so many characters."""
+    longest = max((len(label) for label in labels), default=0) + 8
+    return max(1, min(len(labels), int(room / longest)))
+
+
+def same_span(
+    ends: Sequence[tuple[float, float]], *, least: float, margin: float = 0.06
+) -> list[tuple[float, float]]:
+    """Limits for panels with these lowest and highest values: each its own, all as far apart.
+
+    So differences look alike in every panel, and small ones are not made to look large: the limits
+    are at least ``least`` apart.
+    """
+    span = max(least, *((1 + 2 * margin) * (high - low) for low, high in ends))
+    return [((low + high - span) / 2, (low + high + span) / 2) for low, high in ends]
 
 
 def wrapped(text: str, width: int) -> str:
