@@ -21,7 +21,8 @@ class Cluster:
             **env,
         }
         self.scheduler = self._start(
-            "scheduler", "--scheduler-file", self.file, "--host", "127.0.0.1", "--port", 0
+            *("scheduler", "--scheduler-file", self.file, "--host", "127.0.0.1", "--port", 0),
+            *("--idle-timeout", "10 minutes"),  # should the tests be ended from outside
         )
         self.address = wait_until(self._read_address, "the address of the scheduler")
         self.workers = [

@@ -200,6 +200,15 @@ class TestStopping:
         finally:
             end(process)
 
+    def test_an_engine_that_was_given_goes_on(self, tmp_path):
+        with make_executor(jobs=1) as executor:
+            assert [o.result for o in completed(engine_tasks.double, [1], engine=executor)] == [2]
+            assert [o.result for o in completed(engine_tasks.double, [2], engine=executor)] == [4]
+            with Runner(engine_tasks.double, engine=executor) as runner:
+                for task in range(5):
+                    runner.submit(task)
+            assert executor.submit(engine_tasks.double, 3).result(PATIENCE) == 6
+
     def test_after_the_shutdown(self):
         executor = make_executor(jobs=1)
         future = executor.submit(engine_tasks.double, 1)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from harmonium.audio.cache import FeatureCache
 from harmonium.audio.extractors import Extractor, get_extractor
 from harmonium.audio.jobs import FileFeatures, Heard, Job, Listener, Shelf, packed
-from harmonium.engine import Engine, EngineError, Outcome, Runner, TimedOut, WorkerDied
+from harmonium.engine import Engine, EngineError, Outcome, Runner, Serial, TimedOut, WorkerDied
 from harmonium.errors import HarmoniumError
 
 PathLike = str | os.PathLike[str]
@@ -140,7 +140,8 @@ def iterate_files(
             cache = stack.enter_context(FeatureCache(cache))
         recipe = f"{extractor.version}; from {'the middle' if start is None else f'{start:g} s'}"
         shelf = Shelf(cache, recipe, len(extractor.feature_names), digests)
-        listen = Listener(extractor if engine == "serial" else packed(extractor), start)
+        here = engine == "serial" or isinstance(engine, Serial)
+        listen = Listener(extractor if here else packed(extractor), start)
         runner = Runner[Job, Heard](listen, engine=engine, jobs=jobs, time_limit=time_limit)
         stack.enter_context(runner)
         for position, path in enumerate(paths):

@@ -49,7 +49,7 @@ class Cluster(Engine):
 
     @property
     def capacity(self) -> int:
-        """A task under way and some waiting for each thread: Dask takes its time with small ones."""
+        """A task under way and some that wait for each thread: Dask is slow between tasks."""
         if time.monotonic() - self._counted > COUNT_SECONDS:
             self._counted, self._threads = time.monotonic(), self._count_threads()
         return max(32, 4 * self._threads)

@@ -32,6 +32,7 @@ class Runner(Generic[Task, Result]):
     is under way, and its outcome is a `WorkerDied` only if that takes its worker down too.
 
     Use it as a context: leaving it by an exception, Ctrl-C for instance, ends the workers at once.
+    An engine that is given and not named goes on; of its tasks, those that wait are cancelled.
 
     >>> with Runner(abs, engine="serial") as runner:
     ...     runner.submit(-3)
@@ -48,6 +49,7 @@ class Runner(Generic[Task, Result]):
         time_limit: float | None = None,
     ) -> None:
         self.function = function
+        self._is_mine = not isinstance(engine, Engine)
         if isinstance(engine, Engine):
             self._engine = engine
         else:
@@ -66,7 +68,10 @@ class Runner(Generic[Task, Result]):
         error: BaseException | None,
         at: TracebackType | None,
     ) -> None:
-        if kind is None and not self.pending:
+        if not self._is_mine:
+            for future in self._under_way:
+                future.cancel()
+        elif kind is None and not self.pending:
             self._engine.shutdown()
         else:
             self._engine.abandon()
@@ -143,8 +148,7 @@ def completed(
     ----------
     function : of one argument; with processes, one that can be imported by its name
     tasks : the arguments
-    engine, jobs, time_limit : as for `make_executor`; or an executor that it made, which is shut
-        down at the end
+    engine, jobs, time_limit : as for `make_executor`; or an executor that it made, which stays open
 
     >>> sorted(outcome.result for outcome in completed(abs, [-1, 2, -3], engine="serial"))
     [1, 2, 3]
