@@ -5,7 +5,7 @@
 Copies the Emotify clips (Ogg, 15 s; elsewhere clips of the generated collection, FLAC), each copy
 with a number at its end, until there are --files different ones (about 85 kB each). Extracts them
 with a cache, and notes the memory of this process and of its workers after each tenth. Then once
-more, and once more with every file renamed. The features of a run are not kept, as an index would not.
+more, and once more with every file renamed. As in an index, the features themselves are not kept.
 Last, how many tasks a second the engine could pass to its workers and back.
 """
 

@@ -227,6 +227,15 @@ class TestStopping:
         assert futures[1].cancelled()
         assert isinstance(futures[0].exception(0), EngineError)
 
+    def test_a_shutdown_may_drop_what_waits(self):
+        executor = make_executor(jobs=1)
+        futures = [executor.submit(engine_tasks.double, x) for x in range(200)]
+        assert futures[0].result(PATIENCE) == 0
+        executor.shutdown(cancel_futures=True)
+        done = [future for future in futures if not future.cancelled()]
+        assert [future.result(0) for future in done] == [2 * x for x in range(len(done))]
+        assert all(future.done() for future in futures)
+
 
 class TestChoice:
     def test_as_many_jobs_as_cores(self):

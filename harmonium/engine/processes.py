@@ -71,6 +71,7 @@ class Processes(Engine):
         self._failed_starts = 0
         self._broken: EngineError | None = None
         self._closing = False  # no more tasks; end when the last is done
+        self._dropping = False  # those that wait are not to be done
         self._abandoned = False  # end now
         self._wake_receiver, self._wake_sender = get_context("spawn").Pipe(duplex=False)
         self._wake_lock = threading.Lock()  # submit and shutdown may come from several threads
@@ -106,9 +107,7 @@ class Processes(Engine):
         """End the workers when all tasks are done; or those under way, and cancel the others."""
         with self._wake_lock:
             if not self._closing:
-                self._closing = True
-                if cancel_futures:
-                    _cancel(self._waiting)
+                self._closing, self._dropping = True, cancel_futures
                 self._wake_sender.send_bytes(b"!")
         if wait and self._dispatcher is not None:
             self._dispatcher.join()
@@ -135,6 +134,8 @@ class Processes(Engine):
 
     def _feed(self) -> None:
         """Give tasks to idle workers, and start as many workers as there is work for."""
+        if self._dropping:
+            _cancel(self._waiting)
         for worker in self._workers:
             while worker.idle and self._waiting:
                 call = self._waiting.popleft()
@@ -203,7 +204,7 @@ class Processes(Engine):
     def _bury(self, worker: Worker, reason: TimedOut | None = None) -> None:
         """Take leave of a worker that died or is too late; its task ends with the reason."""
         self._workers.remove(worker)
-        exit_code = _kill(worker, first=reason is not None)
+        exit_code = _kill(worker, at_once=reason is not None)
         if worker.call is not None:
             worker.call.future.set_exception(reason or WorkerDied.of(exit_code))
         elif not worker.ready:
@@ -225,7 +226,7 @@ class Processes(Engine):
         with self._wake_lock:
             self._closing = True
         for worker in self._workers:
-            _kill(worker, first=True)
+            _kill(worker, at_once=True)
             if worker.call is not None:
                 reason = self._broken or EngineError("The work was stopped.")
                 worker.call.future.set_exception(reason)
@@ -252,9 +253,9 @@ def _start_worker() -> Worker:
     return Worker(process, ours)
 
 
-def _kill(worker: Worker, *, first: bool) -> int | None:
+def _kill(worker: Worker, *, at_once: bool) -> int | None:
     """Make sure that the process is gone, and return its exit code."""
-    if not first:
+    if not at_once:
         worker.process.join(timeout=5)  # it is ending by itself, and the exit code says how
     worker.process.kill()
     worker.process.join()
