@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import jax
@@ -69,7 +68,15 @@ def fit_stacked(
         [Scaled(*(jnp.asarray(part, jnp.float32) for part in model._scaling)) for model in models]
     )
     n = len(X)
-    score = partial(_validation_scores, _predictor(first, starts[0]), X, Y, _padded(valid), scaling)
+    predictor, rows_on_device = _predictor(first, starts[0]), jnp.asarray(_padded(valid))
+    X_on_device, Y_on_device = jnp.asarray(X), jnp.asarray(Y)
+
+    def score(params: Tree) -> NDArray[np.float64]:
+        auc, likelihood = _stacked_auc(
+            predictor, X_on_device, Y_on_device, rows_on_device, scaling, params
+        )
+        return np.asarray(auc, np.float64) + TIE_BREAKER * np.asarray(likelihood, np.float64)
+
     results = train_stacked(
         Stack(
             params=stacked(starts),
@@ -79,7 +86,7 @@ def fit_stacked(
             penalties=[m._penalty(start) for m, start in zip(models, starts, strict=True)],
             seeds=seeds,
         ),
-        Batch(jnp.asarray(X), jnp.zeros((n, 0), jnp.int32), jnp.asarray(Y), jnp.ones(n)),
+        Batch(X_on_device, jnp.zeros((n, 0), jnp.int32), Y_on_device, jnp.ones(n)),
         gradient=first._gradient(Y),
         optimiser=Optimiser(first.optimizer, float(first.momentum)),
         batch_size=first.batch_size,
@@ -108,7 +115,7 @@ class _Marginals:
         if method == "mean_field":
             return mean_field(field, unknown, steps=steps).y
         return belief_propagation(
-            field, unknown, steps=steps, damping=damping, tolerance=tolerance
+            field, unknown, steps=steps, damping=damping, tolerance=tolerance, logs=True
         ).y
 
 
@@ -145,18 +152,6 @@ def _padded(valid: Sequence[Rows]) -> NDArray[np.int32]:
     """(S, longest), filled up with -1."""
     longest = max(map(len, valid))
     return np.stack([np.pad(rows, (0, longest - len(rows)), constant_values=-1) for rows in valid])
-
-
-def _validation_scores(
-    scores: Callable[[Tree, Array], Array],
-    X: NDArray[np.float32],
-    Y: NDArray[np.float32],
-    rows: NDArray[np.int32],
-    scaling: Scaled,
-    params: Tree,
-) -> NDArray[np.float64]:
-    auc, likelihood = _stacked_auc(scores, X, Y, rows, scaling, params)
-    return np.asarray(auc, np.float64) + TIE_BREAKER * np.asarray(likelihood, np.float64)
 
 
 @compiled(static_argnames=("scores",))

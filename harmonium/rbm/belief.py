@@ -61,16 +61,20 @@ def belief_propagation(
     damping: float | Array,
     tolerance: float | Array = 0.0,
     pairs: bool = False,
+    logs: bool = False,
 ) -> Beliefs:
     """p(y_j = 1), p(h_k = 1) and, if asked, p(h_k = 1, y_j = 1) given the known tags.
 
     NaN in ``y`` (B, C) is unknown. A clip stops changing once its residual is at most
-    ``tolerance``, whatever the other clips of the batch do.
+    ``tolerance``, whatever the other clips of the batch do. ``logs`` takes the log form whatever
+    the weights: for a stack of models, of which a choice would compute both forms.
     """
 
     def run(form: _Form) -> Beliefs:
         return _propagate(form, field, y, steps, damping, tolerance, pairs)
 
+    if logs:
+        return run(LOG)
     small = jnp.max(jnp.abs(field.U)) <= RATIO_LIMIT
     return lax.cond(small, lambda: run(RATIO), lambda: run(LOG))
 

@@ -158,7 +158,9 @@ def _lbp(
         )
         return beliefs.y, beliefs.h, beliefs.residual
 
-    tiles = (array.reshape(-1, TILE, array.shape[1]) for array in (field.c, field.d, y))
+    # a GPU takes all clips at once
+    size = TILE if jax.default_backend() == "cpu" else len(y)
+    tiles = (array.reshape(-1, size, array.shape[1]) for array in (field.c, field.d, y))
     tags, hidden, residual = lax.map(tile, tuple(tiles))
     return tags.reshape(y.shape), hidden.reshape(field.c.shape), residual.reshape(-1)
 

@@ -105,11 +105,11 @@ def train_stacked(
     best = jax.tree.map(jnp.array, stack.params)
     best_score, best_epoch = np.full(n, -np.inf), np.zeros(n, int)
     histories = [History() for _ in range(n)]
-    running = np.full(n, True)
+    running, penalties = np.full(n, True), stacked(stack.penalties)
     for epoch in range(max_epochs):
         began = time.perf_counter()
         rates = np.array([schedule(epoch) for schedule in stack.schedules], np.float32)
-        pace = Pace(rates, stacked(stack.penalties), decay)
+        pace = Pace(rates, penalties, decay)
         state, proxy = _epoch(setup, state, stack, data, batch_size, n_batches, epoch, pace)
         values = score(state.outcome)
         seconds = (time.perf_counter() - began) / n
@@ -165,9 +165,10 @@ def _spread(
     Models with fewer clips than others have smaller minibatches, filled up with -1.
     """
     order = rows[np.random.default_rng(seeds).permutation(len(rows))]
+    sizes = np.full(n_batches, len(rows) // n_batches)
+    sizes[: len(rows) % n_batches] += 1
     batches = np.full((n_batches, batch_size), -1, np.int32)
-    for batch, part in zip(batches, np.array_split(order, n_batches), strict=True):
-        batch[: len(part)] = part
+    batches[np.arange(batch_size) < sizes[:, None]] = order
     return batches
 
 

@@ -16,8 +16,12 @@ ROUNDING = 3e-4
 KINDS = {
     "logistic": (LogisticTagger, {}),
     "mlp": (MLPTagger, {"n_hidden": 5}),
-    "drbm": (DiscriminativeRBM, {"n_hidden": 5, "training": "mean_field"}),
-    "drbm by mean field": (
+    # belief propagation takes another form in a stack, and stops early on another path
+    "drbm": (
+        DiscriminativeRBM,
+        {"n_hidden": 5, "training": "mean_field", "inference": "mean_field"},
+    ),
+    "drbm by pl": (
         DiscriminativeRBM,
         {"n_hidden": 5, "training": "pl", "inference": "mean_field"},
     ),
