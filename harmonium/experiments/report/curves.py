@@ -57,7 +57,7 @@ LEARNING = Curve(
     x_label="Training clips (logarithmic scale)",
     caption=(
         "Mean AUC over tags and test folds when so many clips are trained on; “all” are the clips "
-        "of three fifths of the dataset with five folds."
+        "of all folds but two."
     ),
     log_x=True,
 )

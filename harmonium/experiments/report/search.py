@@ -21,21 +21,23 @@ def search(summary: Summary) -> list[Table | Figure]:
         raise DataError(
             "A recipe of the form 'search' needs a model with search = {...} of several values."
         )
-    searched = [arm for arm in summary.arms if arm.n_finished and arm.stages]
-    return [found, *(_figure(arm, summary) for arm in searched), _tried(summary, searched)]
+    searched: dict[str, list[ArmSummary]] = {}
+    for arm in summary.arms:
+        if arm.n_finished and arm.stages:
+            searched.setdefault(arm.arm.dataset.label, []).append(arm)
+    figures = [_figure(dataset, arms, summary) for dataset, arms in searched.items()]
+    return [found, *figures, _tried(summary, [arm for arms in searched.values() for arm in arms])]
 
 
-def _figure(arm: ArmSummary, summary: Summary) -> Figure:
-    model = arm_words(arm, summary)
-    title = f"{arm.arm.dataset.label}, {model}: validation AUC by setting"
-    many = len(arm.stages) > 1
+def _figure(dataset: str, arms: list[ArmSummary], summary: Summary) -> Figure:
+    title = f"{dataset}: validation AUC by setting"
+    many = any(len(arm.stages) > 1 for arm in arms)
     return Figure(
-        name=f"search-{_slug(arm.arm.dataset.label)}-{_slug(model)}",
+        name=f"search-{_slug(dataset)}",
         title=title,
         caption=(
-            "Mean AUC over tags on the validation folds of the search, and over "
-            f"{arm.n_finished} test folds, with its standard error; beside it, on how many test "
-            "folds the setting was chosen."
+            "Mean AUC over tags on the validation folds of the search, and over test folds, with "
+            "its standard error; beside it, on how many test folds the setting was chosen."
             + (" Each stage keeps what the one before has chosen." if many else "")
         ),
         picture=Dots(
@@ -43,11 +45,17 @@ def _figure(arm: ArmSummary, summary: Summary) -> Figure:
             value_label="Mean validation AUC (%)",
             word_label="chosen",
             panels=tuple(
-                _panel(f"Stage {i + 1}" if many else "", stage)
-                for i, stage in enumerate(arm.stages)
+                _panel(_stage_title(arm, number, summary), stage)
+                for arm in arms
+                for number, stage in enumerate(arm.stages, start=1)
             ),
         ),
     )
+
+
+def _stage_title(arm: ArmSummary, number: int, summary: Summary) -> str:
+    words = arm_words(arm, summary)
+    return f"{words}, stage {number}" if len(arm.stages) > 1 else words
 
 
 def _panel(title: str, stage: Stage) -> DotPanel:

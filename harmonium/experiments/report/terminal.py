@@ -49,7 +49,6 @@ def _drawn(table: Table) -> RichTable:
             Text(column.header),
             justify=_JUSTIFY[column.align],
             no_wrap=number == 0,
-            min_width=max(len(word) for word in column.header.split()),
             overflow="fold",
         )
     for number, row in enumerate(table.rows):

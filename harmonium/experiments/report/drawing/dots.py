@@ -10,7 +10,7 @@ from harmonium.experiments.report.pictures import DotPanel, Dots
 
 def draw_dots(picture: Dots) -> Figure:
     """Panels one above the other, as high as they have choices."""
-    sizes = [len(panel.choices) + 1.6 for panel in picture.panels]
+    sizes = [len(panel.choices) + 1.8 for panel in picture.panels]
     figure = Figure(figsize=(style.WIDTH, 0.4 + 0.2 * sum(sizes)), layout="constrained")
     axes = figure.subplots(len(sizes), 1, sharex=True, squeeze=False, height_ratios=sizes).ravel()
     for axis, panel in zip(axes, picture.panels, strict=True):
