@@ -3,7 +3,11 @@
 import json
 from contextlib import contextmanager
 
-from processes_in_tests import end, start, wait_until
+import pytest
+from distributed import Client
+from processes_in_tests import PATIENCE, end, start, wait_until
+
+from harmonium.engine import dask
 
 NO_DASHBOARD = ("--no-dashboard", "--dashboard-address", "127.0.0.1:0")
 
@@ -55,16 +59,17 @@ class Cluster:
 
 @contextmanager
 def cluster(folder, *, n_workers=2, nanny=False, env=()):
-    """A cluster that is gone at the end of the block."""
-    from distributed import Client
-
+    """A cluster that is gone at the end of the block; in it, an engine waits for it patiently."""
     running = None
-    try:
-        running = Cluster(folder, n_workers=n_workers, nanny=nanny, env=dict(env))
-        if n_workers:
-            with Client(running.address, timeout=60, set_as_default=False) as client:
-                client.wait_for_workers(n_workers, timeout=120)
-        yield running
-    finally:
-        for process in running.processes if running else ():
-            end(process)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(dask, "CONNECT_SECONDS", PATIENCE)
+        patch.setattr(dask, "WORKER_SECONDS", PATIENCE)
+        try:
+            running = Cluster(folder, n_workers=n_workers, nanny=nanny, env=dict(env))
+            if n_workers:
+                with Client(running.address, timeout=PATIENCE, set_as_default=False) as client:
+                    client.wait_for_workers(n_workers, timeout=PATIENCE)
+            yield running
+        finally:
+            for process in running.processes if running else ():
+                end(process)

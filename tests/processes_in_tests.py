@@ -31,10 +31,13 @@ def is_running(pid):
     return status.rpartition(")")[2].split()[0] not in "ZX"
 
 
-def start(*arguments, **options):
-    """A Python process in a session of its own, as a terminal would start it."""
-    paths = [str(TESTS), str(TESTS / "audio"), os.environ.get("PYTHONPATH", "")]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
+def start(*arguments, packages=(), **options):
+    """A Python process in a session of its own, as a terminal would start it.
+
+    It can import the tests' modules, and what is in the folders ``packages``.
+    """
+    paths = [TESTS, TESTS / "audio", *packages, os.environ.get("PYTHONPATH", "")]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, map(str, paths)))}
     environment |= options.pop("env", {})
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options}
     return subprocess.Popen(

@@ -21,13 +21,6 @@ def address(tmp_path_factory):
         yield running.address
 
 
-@pytest.fixture
-def patient(monkeypatch):
-    """Both workers may be starting again, after a test that ended them."""
-    monkeypatch.setattr(dask, "CONNECT_SECONDS", 100)
-
-
-@pytest.mark.usefixtures("patient")
 class TestCluster:
     def test_every_task_has_its_result(self, address):
         found = {
@@ -84,12 +77,10 @@ def test_a_scheduler_that_goes_away(tmp_path):
 
 
 def test_a_scheduler_without_workers(tmp_path, monkeypatch):
-    monkeypatch.setattr(dask, "CONNECT_SECONDS", 2)
-    with (
-        cluster(tmp_path, n_workers=0) as running,
-        pytest.raises(EngineError, match=f"at {running.address} has no worker. Start one"),
-    ):
-        make_executor(running.address)
+    with cluster(tmp_path, n_workers=0) as running:
+        monkeypatch.setattr(dask, "WORKER_SECONDS", 0.1)
+        with pytest.raises(EngineError, match=f"at {running.address} has no worker. Start one"):
+            make_executor(running.address)
 
 
 def test_no_scheduler(monkeypatch):

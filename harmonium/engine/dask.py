@@ -17,7 +17,9 @@ from harmonium.engine.base import Engine, EngineError, WorkerDied
 T = TypeVar("T")
 
 CONNECT_SECONDS = 5
-"""How long the scheduler has to answer, and its first worker to be there."""
+"""How long the scheduler has to answer."""
+WORKER_SECONDS = 10
+"""How long its first worker has to be there: the cluster may just be starting."""
 COUNT_SECONDS = 5
 """How old the number of the cluster's threads may be: workers come and go."""
 
@@ -152,5 +154,5 @@ def _connect(address: str) -> Any:
             "Check the address that 'dask scheduler' printed, and that this machine can reach it."
         ) from error
     with suppress(TimeoutError):  # the caller counts them
-        client.wait_for_workers(1, timeout=CONNECT_SECONDS)
+        client.wait_for_workers(1, timeout=WORKER_SECONDS)
     return client

@@ -19,7 +19,7 @@ from multiprocessing.context import SpawnProcess
 from typing import Any, NamedTuple, TypeVar
 
 from harmonium.engine.base import Engine, EngineError, TimedOut, WorkerDied
-from harmonium.engine.worker import READY, block_interrupts, serve
+from harmonium.engine.worker import READY, interrupts_held, serve
 
 T = TypeVar("T")
 
@@ -95,11 +95,7 @@ class Processes(Engine):
                 raise self._broken
             self._waiting.append(call)
             if self._dispatcher is None:
-                # Started here and not by the first worker: starting it lets interrupts through in
-                # the thread that does so, and in the dispatcher they are blocked.
-                resource_tracker.ensure_running()
-                self._dispatcher = threading.Thread(target=self._dispatch, daemon=True)
-                self._dispatcher.start()
+                self._start_dispatcher()
             self._wake_sender.send_bytes(b"!")
         return call.future
 
@@ -117,9 +113,17 @@ class Processes(Engine):
         self._abandoned = True
         self.shutdown(wait=True, cancel_futures=True)
 
+    def _start_dispatcher(self) -> None:
+        # Before, since it lets interrupts through in the thread that starts it.
+        resource_tracker.ensure_running()
+        # The dispatcher inherits that interrupts are blocked, and from it the workers do: Ctrl-C
+        # does not meet them while they start either.
+        with interrupts_held():
+            self._dispatcher = threading.Thread(target=self._dispatch, daemon=True)
+            self._dispatcher.start()
+
     def _dispatch(self) -> None:
         """The dispatcher thread: sends tasks, receives results, replaces the dead."""
-        block_interrupts()  # which the workers inherit: none is interrupted while it starts
         try:
             while not self._abandoned and not (self._closing and self._finished()):
                 self._feed()

@@ -6,6 +6,8 @@ import signal
 import sys
 import threading
 import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
 from multiprocessing import parent_process
 from multiprocessing.connection import Connection, wait
 from typing import Any
@@ -39,10 +41,17 @@ def serve(pipe: Connection) -> None:
         return  # the caller is gone, or has closed the pipe
 
 
-def block_interrupts() -> None:
-    """Hold Ctrl-C off this thread, and off the processes that it starts."""
-    if hasattr(signal, "pthread_sigmask"):
-        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+@contextmanager
+def interrupts_held() -> Iterator[None]:
+    """Hold Ctrl-C off until the end of the block; off what is started in it, for good."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _settle() -> None:
