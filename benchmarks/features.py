@@ -1,70 +1,25 @@
-"""The 389 features: milliseconds per clip, and how well tags follow from them.
+"""How well tags follow from the 389 features, on the generated collection.
 
     python benchmarks/features.py [--tracks 100] [--clips 1] [--seed 0]
 
-Renders a generated collection. Times `clip_features` and, turn by turn, librosa's mel spectrum and
-MFCCs followed by the same statistics (where librosa is installed), each on one thread: processor
-time, which other programs disturb less. Then logistic regression on the features, standardised and
-of unit norm as fitted on the training tracks, is tested on tracks it has not seen: AUC of the true
-tags that hold for 10 to 90 % of the clips.
+Logistic regression on the features, normalised as fitted on the training tracks, is tested on
+tracks it has not seen: AUC of the true tags that hold for 10 to 90 % of the clips.
+benchmarks/emotify.py does the like on music, benchmarks/audio.py has the times.
 """
 
 import argparse
-import time
-from collections.abc import Callable
 
 import numpy as np
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import Normalizer, StandardScaler
-from threadpoolctl import threadpool_limits
 
+from harmonium import ClipNormaliser
 from harmonium.audio import FeatureParameters, clip_features
-from harmonium.audio.rhythm import rhythm_features
 from harmonium.data.synthetic import make_collection
 from harmonium.evaluation import auc_per_tag, grouped_folds
 
 PARAMETERS = FeatureParameters()
 SHOWN = ("drums", "vocals", "distorted", "calm", "fast", "piano")
-
-
-def librosa_features(samples: np.ndarray) -> np.ndarray:
-    """librosa's mel spectrum and MFCCs, then the statistics of `clip_features`."""
-    import librosa
-
-    mel = librosa.feature.melspectrogram(
-        y=samples,
-        sr=PARAMETERS.rate,
-        n_fft=PARAMETERS.frame_length,
-        hop_length=PARAMETERS.hop_length,
-        n_mels=PARAMETERS.n_mels,
-        fmin=PARAMETERS.lowest_hz,
-        center=False,
-    )
-    mfcc = librosa.feature.mfcc(S=librosa.power_to_db(mel), n_mfcc=PARAMETERS.n_mfcc)
-    covariance = np.cov(mfcc)[np.triu_indices(len(mfcc))]
-    return np.concatenate([mfcc.mean(axis=1), covariance, rhythm_features(mel.T, PARAMETERS)])
-
-
-def print_times(clips: list[np.ndarray], rounds: int = 5) -> None:
-    chains: dict[str, Callable[[np.ndarray], np.ndarray]] = {
-        "harmonium": lambda samples: clip_features(samples, PARAMETERS.rate)
-    }
-    try:
-        librosa_features(clips[0])  # imports and compiles
-        chains["librosa"] = librosa_features
-    except ImportError:
-        print("librosa is not installed: no comparison")
-    times: dict[str, list[float]] = {name: [] for name in chains}
-    with threadpool_limits(1):
-        for samples in clips * rounds:
-            for name, chain in chains.items():
-                start = time.process_time()
-                chain(samples)
-                times[name].append(1000 * (time.process_time() - start))
-    for name, values in times.items():
-        low, median = np.percentile(values, (5, 50))
-        print(f"{name:9} {median:5.2f} ms per clip (median of {len(values)}; 5 % {low:.2f})")
 
 
 def unseen_scores(X: np.ndarray, Y: np.ndarray, folds: np.ndarray) -> np.ndarray:
@@ -75,9 +30,7 @@ def unseen_scores(X: np.ndarray, Y: np.ndarray, folds: np.ndarray) -> np.ndarray
         for tag in range(Y.shape[1]):
             if np.ptp(Y[~test, tag]) == 0:  # always or never there: no model, a constant score
                 continue
-            model = make_pipeline(
-                StandardScaler(), Normalizer(), LogisticRegression(C=10, max_iter=1000)
-            )
+            model = make_pipeline(ClipNormaliser(), LogisticRegression(C=10, max_iter=1000))
             model.fit(X[~test], Y[~test, tag])
             scores[test, tag] = model.decision_function(X[test])
     return scores
@@ -98,7 +51,6 @@ def main() -> None:
     options = parser.parse_args()
     collection = make_collection(options.tracks, options.clips, seed=options.seed)
     clips = [collection.samples(index) for index in range(len(collection))]
-    print_times(clips[:40])
 
     X = np.stack([clip_features(samples, collection.rate) for samples in clips])
     share = collection.truth.mean(axis=0)

@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from harmonium.audio.quiet import quiet_c_libraries
 from harmonium.audio.source import CannotDecode, mean_of_channels
 
-# Numbers decoded at a time: they stay in the cache, and many channels need no more memory.
-BLOCK = 2**17
+# Numbers decoded at a time, so that many channels need no more memory than one. After each block
+# soundfile seeks to where it is anyway, for which MP3 decodes some frames again: not too few.
+BLOCK = 2**18
 
 # libsndfile's word for a length that it does not know
 UNKNOWN_LENGTH = 2**63 - 1
@@ -35,15 +36,16 @@ class Sndfile:
 
     def read(self, start: int, count: int) -> NDArray[np.float32]:
         """The mean of the channels from frame ``start`` on, (≤ count,)."""
-        block = max(1, BLOCK // self._sound.channels)
-        parts = []
+        channels = self._sound.channels
+        block = np.empty((min(count, max(1, BLOCK // channels)), channels), np.float32)
+        parts = [np.zeros(0, np.float32)]
         with _calling():
             self._sound.seek(start)
             while count > 0:
-                frames = self._sound.read(min(block, count), dtype="float32", always_2d=True)
+                frames = self._sound.read(out=block[:count])
                 parts.append(mean_of_channels(frames))
                 count = count - len(frames) if len(frames) else 0
-        return np.concatenate(parts) if parts else np.zeros(0, np.float32)
+        return np.concatenate(parts)
 
     def close(self) -> None:
         """Free the decoder; the file stays open."""
