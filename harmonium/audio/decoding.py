@@ -171,11 +171,18 @@ def _clip(source: Source, rate: int, seconds: float, start: float | None) -> Cli
         raise CannotDecode(f"its rate is {source.rate} Hz")
     n_samples = round(seconds * rate)
     n_frames = ceil(n_samples * source.rate / rate)
-    first = _first_frame(source, n_frames, start)
     common = gcd(source.rate, rate)
     unit, unit_out = source.rate // common, rate // common
     units = 0 if unit == unit_out else ceil(MARGIN * source.rate / unit)
+    first = _first_frame(source, n_frames, start)
     frames = _read(source, first, n_frames, units * unit)
+    while frames is None and start is None and first > 0:
+        # The file is truncated, or its length an estimate: the middle of what there is, roughly.
+        first //= 2
+        frames = _read(source, first, n_frames, units * unit)
+    if frames is None:
+        said = "" if source.n_frames is None else f" of {source.n_frames / source.rate:.1f} s"
+        raise CannotDecode(f"there is no sound from {first / source.rate:.1f} s on{said}")
     if units:
         frames = soxr.resample(frames, source.rate, rate)
     samples = np.ascontiguousarray(frames[units * unit_out :][:n_samples])
@@ -195,18 +202,17 @@ def _first_frame(source: Source, n_frames: int, start: float | None) -> int:
     return first
 
 
-def _read(source: Source, first: int, count: int, margin: int) -> NDArray[np.float32]:
+def _read(source: Source, first: int, count: int, margin: int) -> NDArray[np.float32] | None:
     """``count`` frames and a margin on either side, silent where it would lie before the file.
 
-    (margin + at most count + margin,)
+    (margin + at most count + margin,), or None where the file has ended before.
     """
     begin = max(0, first - margin)
     frames = source.read(begin, first + count + margin - begin)
     if len(frames) <= first - begin:
-        said = "" if source.n_frames is None else f" of {source.n_frames / source.rate:.1f} s"
-        raise CannotDecode(f"there is no sound from {first / source.rate:.1f} s on{said}")
+        return None
     wrong = np.flatnonzero(~np.isfinite(frames))
     if len(wrong):
         at = (begin + int(wrong[0])) / source.rate
         raise CannotDecode(f"its sample at {at:.3f} s is {frames[wrong[0]]}")
-    return np.pad(frames, (margin - (first - begin), 0)) if begin == 0 else frames
+    return np.pad(frames, (margin - first, 0)) if begin == 0 and margin > first else frames

@@ -9,7 +9,7 @@ import pytest
 import soundfile
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from sound_files import timed_noise, write_ffmpeg, write_sndfile
+from sound_files import lag, timed_noise, write_ffmpeg, write_sndfile
 
 from harmonium.audio import decode, features_of_file
 from harmonium.audio.decoding import quoted
@@ -207,6 +207,44 @@ def test_a_window_beyond_what_is_left_has_a_reason(sound, tmp_path):
     path = write_sndfile(tmp_path / "a.mp3", sound, RATE)
     os.truncate(path, path.stat().st_size // 3)
     assert "there is no sound from 2.0 s on of 3.0 s" in refusal(path, start=2)
+
+
+@pytest.mark.parametrize("kind", ["mp3", "flac"])
+def test_the_middle_of_a_truncated_file_is_sought_where_there_is_sound(kind, tmp_path):
+    sound = timed_noise(20, RATE)
+    path = write_sndfile(tmp_path / f"a.{kind}", sound, RATE)
+    os.truncate(path, path.stat().st_size // 3)  # its header still tells of 20 s
+    clip = decode(path, rate=RATE, seconds=4)
+    assert clip.duration == 20
+    assert clip.start == 4  # 8 is beyond the end
+    assert lag(clip.samples, sound[:, 0], 4 * RATE) == 0
+
+
+def test_an_mp3_file_that_does_not_tell_its_length(tmp_path):
+    """The decoder guesses it from the first frame, which is short as it is silent: too long."""
+    sound = np.concatenate([np.zeros((RATE, 1), np.float32), timed_noise(19, RATE)])
+    options = {"bitrate_mode": "VARIABLE", "compression_level": 0.0}
+    path = write_sndfile(tmp_path / "a.mp3", sound, RATE, **options)
+    whole = path.read_bytes()
+    path.write_bytes(whole[whole.index(whole[:2], 2) :])  # without the frame that tells
+    clip = decode(path, seconds=4)
+    assert clip.duration > 30
+    assert 1 < clip.start < 20
+    assert clip.samples.std() > 0.1
+
+
+def test_a_big_picture_in_front_of_the_sound_and_tags_behind_it(files, tmp_path):
+    def id3(content):
+        size = bytes(len(content) >> shift & 127 for shift in (21, 14, 7, 0))
+        return b"ID3\x04\x00\x00" + size + content
+
+    picture = np.random.default_rng(0).bytes(1_000_000)
+    whole = files["mp3"].read_bytes()
+    path = tmp_path / "a.mp3"
+    path.write_bytes(id3(b"APIC" + picture) + whole + b"APETAGEX" + picture[:5000])
+    assert (decode(path).samples == decode(files["mp3"]).samples).all()
+    path.write_bytes(bytes(70_000) + whole)  # not tags, just rubbish: FFmpeg finds the way
+    assert decode(path, start=0).decoder == "ffmpeg"
 
 
 def test_silence_and_a_short_file(tmp_path):
