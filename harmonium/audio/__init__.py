@@ -5,11 +5,14 @@
 - ``decode`` reads a window of a file.
 - ``features_of_file`` does both, with the paper's extractor or any other: ``register`` gives a
   function a name, ``get_extractor`` and ``available_extractors`` find it.
+- ``extract_files`` does it for many files, in parallel and with a cache.
 
-docs/features.md has the definitions.
+The transformers for scikit-learn are ``harmonium.AudioFeatures`` and ``harmonium.ClipNormaliser``.
+docs/features.md has the definitions, docs/extraction.md is about many files.
 """
 
 from harmonium.audio.decoding import Clip, decode
+from harmonium.audio.extraction import Extraction, extract_files
 from harmonium.audio.extractors import (
     Extractor,
     available_extractors,
@@ -23,11 +26,13 @@ from harmonium.audio.parameters import FeatureParameters
 
 __all__ = [
     "Clip",
+    "Extraction",
     "Extractor",
     "FeatureParameters",
     "available_extractors",
     "clip_features",
     "decode",
+    "extract_files",
     "feature_names",
     "features_of_file",
     "get_extractor",
