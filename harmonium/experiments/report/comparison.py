@@ -86,7 +86,7 @@ def _table(summary: Summary, rows: list[Row], columns: list[str]) -> Table:
         caption += f" Rows marked “paper”: {paper.CITATION}, Table 2."
     return Table(
         name="auc",
-        title="Mean AUC by dataset and model (the paper's Table 2)",
+        title="Mean AUC by dataset and model (as in the paper's Table 2)",
         caption=caption,
         columns=(
             Column("Dataset", "left"),
@@ -168,7 +168,7 @@ def _first_against_others(first: str, fights: list[tuple[Row, str, Duel]]) -> li
         caption=(
             f"For each model that {first} is compared with and each dataset: up, "
             f"the tags on which {first} is significantly better; down, those on which it is worse "
-            "(the paper's Figure 4)."
+            "(as in the paper's Figure 4)."
         ),
     )
     table = count_table(
@@ -207,7 +207,7 @@ def _smoothing_items(fights: list[tuple[str, str, Duel]]) -> list[Table | Figure
         caption=(
             "For each model and dataset: up, the tags on which training on "
             "smoothed tags is significantly better than on raw tags; down, those on which it is "
-            "worse (the paper's Figure 5)."
+            "worse (as in the paper's Figure 5)."
         ),
     )
     table = count_table(

@@ -35,7 +35,7 @@ DAMPING = Curve(
     x_label="Damping factor β",
     caption=(
         "Mean AUC over tags and test folds of models trained with loopy belief propagation, "
-        "against the damping of its messages (the paper's Figure 2)."
+        "against the damping of its messages (as in the paper's Figure 2)."
     ),
     band=False,
 )

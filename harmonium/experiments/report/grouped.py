@@ -29,7 +29,7 @@ APPROXIMATIONS = Grouping(
     title="Mean AUC by the approximations used for training and for testing",
     caption=(
         "CD: contrastive divergence; PL: pseudo-likelihood; MF: mean field; LBP: loopy belief "
-        "propagation (the paper's Figure 3)."
+        "propagation (as in the paper's Figure 3)."
     ),
 )
 FEATURES = Grouping(

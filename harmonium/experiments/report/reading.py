@@ -25,7 +25,7 @@ def read_folder(folder: str | Path) -> tuple[Recipe, Lines, Lines]:
     except (OSError, UnicodeDecodeError) as error:
         raise DataError(f"{folder} cannot be read as results: {error}.") from None
     try:
-        recipe = _parsed(text)
+        recipe = stored_recipe(text)
     except DataError as error:
         raise DataError(f"{folder / RECIPE}: {error}") from None
     if not results:
@@ -38,7 +38,7 @@ def read_folder(folder: str | Path) -> tuple[Recipe, Lines, Lines]:
     return recipe, results, measurements
 
 
-def _parsed(text: str) -> Recipe:
+def stored_recipe(text: str) -> Recipe:
     """The recipe, its settings as they are: checking them would import every estimator, and JAX.
 
     They were checked before the first run.

@@ -28,7 +28,7 @@ def settings_table(summary: Summary) -> Table | None:
         seen.add(place)
     return Table(
         name="settings",
-        title="Settings found by the search (the paper's Table 1)",
+        title="Settings found by the search (as in the paper's Table 1)",
         caption=_caption(summary, any(cell.faint for row in rows for cell in row)),
         columns=(
             Column("Dataset", "left"),

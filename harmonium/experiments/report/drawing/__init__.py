@@ -8,21 +8,22 @@ from harmonium.experiments.report.drawing.bars import draw_bars
 from harmonium.experiments.report.drawing.counts import draw_counts
 from harmonium.experiments.report.drawing.dots import draw_dots
 from harmonium.experiments.report.drawing.lines import draw_lines
-from harmonium.experiments.report.drawing.style import style
+from harmonium.experiments.report.drawing.style import house_style
 from harmonium.experiments.report.pictures import Bars, Counts, Dots, Lines, Picture
 
 
 def drawn(picture: Picture) -> dict[str, bytes]:
     """The picture as "png" and as "svg", the same bytes for the same picture."""
-    with style():
-        figure = _draw(picture)
+    with house_style():
+        figure = draw(picture)
         return {
             "png": _saved(figure, "png", {"Software": None}),
             "svg": _saved(figure, "svg", {"Date": None, "Creator": None}),
         }
 
 
-def _draw(picture: Picture) -> Figure:
+def draw(picture: Picture) -> Figure:
+    """The picture as a figure of matplotlib, in the style that is set."""
     match picture:
         case Bars():
             return draw_bars(picture)

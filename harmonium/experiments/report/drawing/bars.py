@@ -19,7 +19,10 @@ def draw_bars(picture: Bars) -> Figure:
     """A panel per dataset; an axis begins below the lowest bar and says where."""
     names = list(dict.fromkeys(series.name for panel in picture.panels for series in panel.series))
     most = max(len(panel.groups) * len(panel.series) for panel in picture.panels)
-    figure, axes = style.panel_grid(len(picture.panels), columns=2 if most <= 8 else 1, height=2.3)
+    few = most <= 8
+    figure, axes = style.panel_grid(
+        len(picture.panels), columns=2 if few else 1, height=2.3, narrow=few
+    )
     ends = [_ends(panel) for panel in picture.panels]
     limits = style.same_span(ends, least=LEAST, margin=0.25)
     for axis, panel, (low, high) in zip(axes, picture.panels, limits, strict=True):

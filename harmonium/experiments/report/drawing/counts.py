@@ -19,7 +19,9 @@ def draw_counts(picture: Counts) -> Figure:
     """Panels on one scale; every bar has its number."""
     most = max(len(panel.groups) for panel in picture.panels)
     columns = 3 if most <= 2 else 2 if most <= 4 else 1
-    figure, axes = style.panel_grid(len(picture.panels), columns=columns, height=1.9)
+    figure, axes = style.panel_grid(
+        len(picture.panels), columns=columns, height=1.9, narrow=most <= 5
+    )
     highest = max((n or 0 for p in picture.panels for n in p.up), default=0)
     lowest = max((n or 0 for p in picture.panels for n in p.down), default=0)
     room = 0.18 * max(highest + lowest, 4)

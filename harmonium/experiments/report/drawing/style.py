@@ -50,7 +50,7 @@ _RULES: Any = {
 
 
 @contextmanager
-def style() -> Iterator[None]:
+def house_style() -> Iterator[None]:
     """The same look on every machine, whatever the user's own settings are."""
     with matplotlib.rc_context():
         matplotlib.rcdefaults()
@@ -63,13 +63,17 @@ def of(choices: tuple[Any, ...], number: int) -> Any:
     return choices[number % len(choices)]
 
 
-def panel_grid(n_panels: int, *, columns: int, height: float) -> tuple[Figure, list[Axes]]:
-    """A figure and its panels, row by row; ``height`` is that of a row, in inches."""
+def panel_grid(
+    n_panels: int, *, columns: int, height: float, narrow: bool = True
+) -> tuple[Figure, list[Axes]]:
+    """A figure and its panels, row by row; ``height`` is that of a row, in inches.
+
+    One panel alone is as wide as the page only where it must be (``narrow=False``).
+    """
     columns = min(columns, n_panels)
     rows = -(-n_panels // columns)
-    figure = Figure(
-        figsize=(WIDTH if n_panels > 1 else NARROW, rows * height), layout="constrained"
-    )
+    width = NARROW if narrow and n_panels == 1 else WIDTH
+    figure = Figure(figsize=(width, rows * height), layout="constrained")
     axes = figure.subplots(rows, columns, squeeze=False).ravel()
     for axis in axes[n_panels:]:
         axis.remove()
@@ -82,7 +86,7 @@ def add_head(figure: Figure, title: str, legend: Sequence[Any] = ()) -> None:
     ``legend`` are artists with labels, one for each series.
     """
     width, height = figure.get_size_inches()
-    words = wrapped(title, int(12.5 * width))
+    words = wrapped(title, int(11 * width))
     title_height = 0.08 + 0.18 * (1 + words.count("\n"))
     columns = _legend_columns([artist.get_label() for artist in legend], 13 * width)
     rows = -(-len(legend) // columns)

@@ -1,0 +1,350 @@
+"""Every form of report in every format: whole, escaped, the same to the byte, and legible."""
+
+import itertools
+import os
+import re
+import subprocess
+import sys
+import xml.etree.ElementTree as ET
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pytest
+from fabricated import RECIPES, fabricate, plausible, plausible_valid
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.text import Text
+
+from harmonium.errors import HarmoniumError
+from harmonium.experiments.report import write_report
+from harmonium.experiments.report.drawing import draw, style
+from harmonium.experiments.report.html import table_html
+from harmonium.experiments.report.latex import LONG, table_latex
+from harmonium.experiments.report.latex import escape as tex
+from harmonium.experiments.report.markdown import escape as md
+from harmonium.experiments.report.markdown import table_markdown
+from harmonium.experiments.report.pictures import CountPanel, Counts
+from harmonium.experiments.report.tables import Cell, Column, Table
+
+NASTY = r"a_b & 100% $x$ #1 {y} \z ~ ^ [k] <script>alert(1)</script> | *s* `c`"
+
+
+def files_of(folder):
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
+
+
+@pytest.fixture(scope="module")
+def reports(tmp_path_factory):
+    """Form -> the report, its files, and the folder of its results."""
+    made = {}
+    for form, text in RECIPES.items():
+        results = tmp_path_factory.mktemp(form)
+        fabricate(results, text, plausible, valid=plausible_valid)
+        report, folder = write_report(results)
+        made[form] = (report, files_of(folder), results)
+    return made
+
+
+class Page(HTMLParser):
+    """Counts tags and remembers text; fails on a tag that is closed in the wrong place."""
+
+    EMPTY = ("meta", "img", "!doctype")
+
+    def __init__(self, text):
+        super().__init__()
+        self.open, self.seen, self.words = [], [], []
+        self.feed(text)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag, attrs):
+        self.seen.append(tag)
+        if tag not in self.EMPTY:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.words.append(data)
+
+
+def check_latex(text):
+    """Environments and braces close, and the rows of each tabular have as many cells as columns."""
+    stack = []
+    for kind, name in re.findall(r"\\(begin|end)\{(\w+)\}", text):
+        if kind == "begin":
+            stack.append(name)
+        else:
+            assert stack.pop() == name
+    assert stack == []
+    bare = re.sub(r"\\[{}\\]", "", text)
+    assert bare.count("{") == bare.count("}")
+    for columns, body in re.findall(
+        r"\\begin\{tabular\}\{([lrc]+)\}(.*?)\\end\{tabular\}", text, flags=re.DOTALL
+    ):
+        lines = [line for line in body.splitlines() if line.endswith(r"\\")]
+        assert lines
+        assert {len(re.findall(r"(?<!\\)&", line)) for line in lines} == {len(columns) - 1}
+
+
+@pytest.mark.parametrize("form", RECIPES)
+class TestEveryForm:
+    def test_all_files_are_there(self, reports, form):
+        report, files, _ = reports[form]
+        assert {"report.md", "report.html", "report.tex"} <= files.keys()
+        assert report.tables
+        assert report.figures
+        for table in report.tables:
+            assert f"tables/{table.name}.tex" in files
+        for figure in report.figures:
+            assert files[f"figures/{figure.name}.png"].startswith(b"\x89PNG\r\n\x1a\n")
+            root = ET.fromstring(files[f"figures/{figure.name}.svg"])
+            assert root.tag == "{http://www.w3.org/2000/svg}svg"
+
+    def test_png_is_for_print(self, reports, form):
+        report, files, _ = reports[form]
+        for figure in report.figures:
+            png = files[f"figures/{figure.name}.png"]
+            at = png.index(b"pHYs") + 4
+            assert int.from_bytes(png[at : at + 4], "big") >= round(200 / 0.0254)
+
+    def test_html_is_one_whole_page(self, reports, form):
+        report, files, _ = reports[form]
+        text = files["report.html"].decode()
+        page = Page(text)
+        assert page.seen.count("table") == len(report.tables)
+        assert page.seen.count("img") == len(report.figures)
+        assert page.seen.count("td") == sum(len(t.rows) * len(t.columns) for t in report.tables)
+        assert not re.search(r'(?:src|href)="(?!#|data:)', text)
+
+    def test_markdown_has_every_table_and_figure(self, reports, form):
+        report, files, _ = reports[form]
+        text = files["report.md"].decode()
+        lines = [line for line in text.splitlines() if line.startswith("|")]
+        assert len(lines) == sum(2 + len(table.rows) for table in report.tables)
+        shown = re.findall(r"!\[[^\]]*\]\(([^)]*)\)", text)
+        assert shown == [f"figures/{figure.name}.png" for figure in report.figures]
+        assert files.keys() >= set(shown)
+
+    def test_latex_is_whole(self, reports, form):
+        report, files, _ = reports[form]
+        document = files["report.tex"].decode()
+        check_latex(document)
+        wanted = [f"tables/{table.name}.tex" for table in report.tables]
+        assert re.findall(r"\\input\{([^}]*)\}", document) == wanted
+        for name in wanted:
+            check_latex(files[name].decode())
+
+    def test_the_numbers_are_the_same_in_every_format(self, reports, form):
+        report, files, _ = reports[form]
+        cell = next(c for row in report.main.rows for c in row if "±" in c.text)
+        mean, error = cell.text.split(" ± ")
+        assert f"{mean} ± {error}" in files["report.md"].decode()
+        assert f"{mean} ± {error}" in files["report.html"].decode()
+        tables = files[f"tables/{report.main.name}.tex"].decode()
+        assert rf"{mean} $\pm$ {error}" in tables
+
+    def test_words_are_inside_the_figure_and_apart(self, reports, form):
+        for figure in reports[form][0].figures:
+            check_legible(figure.picture)
+
+
+def check_legible(picture):
+    """No text leaves the figure, and no tick's label touches the next."""
+    with style.house_style():
+        figure = draw(picture)
+        canvas = FigureCanvasAgg(figure)
+        canvas.draw()
+        renderer = canvas.get_renderer()
+        width, height = figure.bbox.width, figure.bbox.height
+        unseen = {id(label) for axis in figure.axes for label in labels_out_of_view(axis)}
+        for text in figure.findobj(Text):
+            if not text.get_text().strip() or id(text) in unseen:
+                continue
+            box = text.get_window_extent(renderer)
+            inside = box.x0 > -1 and box.y0 > -1 and box.x1 < width + 1 and box.y1 < height + 1
+            assert inside, text.get_text()
+        for axis in figure.axes:
+            labels = [label for label in axis.get_xticklabels() if id(label) not in unseen]
+            boxes = sorted((label.get_window_extent(renderer) for label in labels), key=left_end)
+            for first, second in itertools.pairwise(boxes):
+                assert first.x1 <= second.x0, [label.get_text() for label in labels]
+
+
+def left_end(box):
+    return box.x0
+
+
+def labels_out_of_view(axis):
+    """Ticks beyond the limits have labels too, which are not drawn."""
+    for one, (low, high) in ((axis.xaxis, axis.get_xlim()), (axis.yaxis, axis.get_ylim())):
+        for tick in one.get_major_ticks():
+            if not min(low, high) <= tick.get_loc() <= max(low, high):
+                yield from (tick.label1, tick.label2)
+
+
+def test_long_names_of_datasets_do_not_run_into_one_another():
+    groups = tuple(f"a-dataset-with-a-long-name-{i}\n100 tags" for i in range(9))
+    panel = CountPanel("DRBM against a model with quite a long name", groups, (1,) * 9, (0,) * 9)
+    title = "A long title that has to be broken into two lines, for it is wider than the figure is"
+    check_legible(
+        Counts(title=title, up_label="up", down_label="down", value_label="Tags", panels=(panel,))
+    )
+
+
+class TestTheSameBytes:
+    def test_in_another_process_that_never_imports_jax(self, reports, tmp_path):
+        _, files, results = reports["comparison"]
+        program = (
+            "import sys\n"
+            "from harmonium.experiments.report import write_report\n"
+            f"write_report({str(results)!r}, {str(tmp_path / 'again')!r})\n"
+            "assert not {'jax', 'optax', 'matplotlib.pyplot'} & sys.modules.keys()\n"
+        )
+        environment = {**os.environ, "PYTHONHASHSEED": "7", "MPLBACKEND": "svg", "LC_ALL": "C"}
+        subprocess.run([sys.executable, "-c", program], check=True, env=environment)
+        assert files_of(tmp_path / "again") == files
+
+    def test_settings_of_the_user_s_matplotlib_do_not_matter(self, reports, tmp_path):
+        import matplotlib
+
+        _, files, results = reports["damping"]
+        with matplotlib.rc_context({"font.size": 20, "axes.grid": True}):
+            write_report(results, tmp_path)
+        assert files_of(tmp_path) == files
+
+    def test_without_a_date_or_a_path(self, reports):
+        for _, files, results in reports.values():
+            for name, content in files.items():
+                assert b"<dc:date>" not in content, name
+                assert str(results).encode() not in content, name
+
+
+class TestEscaping:
+    @pytest.fixture(scope="class")
+    @classmethod
+    def nasty(cls, tmp_path_factory):
+        text = (
+            RECIPES["feature-groups"]
+            .replace('datasets = ["emotify"]', f"note = '''{NASTY}'''")
+            .replace("[vary]", f"[[dataset]]\nname = 'emotify'\nlabel = '''{NASTY}'''\n[vary]")
+        )
+        folder = tmp_path_factory.mktemp("nasty")
+        results = fabricate(folder, text, plausible)
+        return files_of(write_report(results)[1])
+
+    def test_html(self, nasty):
+        page = Page(nasty["report.html"].decode())
+        assert "script" not in page.seen
+        assert page.words.count(NASTY) >= 3
+
+    def test_latex(self, nasty):
+        text = nasty["tables/feature-groups-auc.tex"].decode()
+        check_latex(text)
+        assert (
+            r"a\_b \& 100\% \$x\$ \#1 \{y\} \textbackslash{}z \textasciitilde{} "
+            r"\textasciicircum{} {[}k{]} \textless{}script\textgreater{}" in text
+        )
+
+    def test_markdown(self, nasty):
+        text = nasty["report.md"].decode()
+        rows = [line for line in text.splitlines() if line.startswith("| a")]
+        assert rows
+        assert r"\<script\>" in text
+        bars = {len(re.findall(r"(?<!\\)\|", line)) for line in rows if "DRBM |" in line}
+        assert bars <= {6, 9}
+
+    def test_unusual_letters_in_latex(self):
+        assert tex("χ² ± 0.1 − 2 × 3 – β") == r"$\chi$$^2$ $\pm$ 0.1 $-$ 2 $\times$ 3 -- $\beta$"
+        assert tex("two\nlines  and 0.1\u00a0×2") == r"two lines and 0.1~$\times$2"
+
+
+texts = st.text(
+    st.characters(min_codepoint=32, max_codepoint=382, exclude_categories=["C"]), max_size=30
+)
+
+
+def small_table(texts):
+    return Table(
+        name="t",
+        title="T",
+        caption="C",
+        columns=(Column("A", "left"), Column("B")),
+        rows=tuple((Cell(text, strong=True), Cell(text, faint=True)) for text in texts),
+    )
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.lists(texts, min_size=1, max_size=3))
+def test_any_text_survives_in_a_table(texts):
+    table = small_table(texts)
+    words = [word for text in texts for word in (text, text) if text]
+    page = Page(table_html(table))
+    assert [w for w in page.words if w.strip("\n") and w not in ("A", "B", "C")] == [
+        word for word in words if word not in ("A", "B", "C")
+    ]
+    check_latex(table_latex(table))
+    for line in table_markdown(table).splitlines():
+        assert len(re.findall(r"(?<!\\)(?:\\\\)*\|", line)) == 3
+
+
+@settings(deadline=None, max_examples=60)
+@given(texts)
+def test_escaped_markdown_says_the_same(text):
+    unescaped = re.sub(r"\\([\\`*_\[\]<>|~$])", r"\1", md(text))
+    assert unescaped == re.sub(r"[ \t\r\n]+", " ", text).strip()
+
+
+def test_a_long_table_is_continued_where_a_group_begins():
+    rows = [(Cell(f"group {i // 30}"), Cell(str(i))) for i in range(3 * LONG)]
+    table = Table(
+        name="long",
+        title="T",
+        caption="C",
+        columns=(Column("A", "left"), Column("B")),
+        rows=tuple(rows),
+        groups=tuple(row[0].text for row in rows),
+    )
+    text = table_latex(table)
+    check_latex(text)
+    parts = text.split(r"\begin{tabular}")[1:]
+    assert [len(re.findall(r"^group", part, flags=re.MULTILINE)) for part in parts] == [30] * 4
+    assert text.count(r"\caption{") == 1
+    assert text.count("continued") == 3
+
+
+def test_figures_need_matplotlib(reports, tmp_path, monkeypatch):
+    results = reports["damping"][2]
+    for name in [
+        name for name in sys.modules if name.startswith("harmonium.experiments.report.dr")
+    ]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(HarmoniumError, match=r"pip install 'harmonium\[figures\]'"):
+        write_report(results, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_series_differ_in_more_than_colour():
+    assert len(set(style.HATCHES)) == len(style.HATCHES) == len(style.COLOURS)
+    assert len(set(style.MARKERS)) == len(style.MARKERS) == len(style.COLOURS)
+
+
+def test_differences_look_alike_in_every_panel():
+    limits = style.same_span([(60.0, 70.0), (80.0, 81.0)], least=3.0, margin=0.0)
+    np.testing.assert_allclose(limits, [(60.0, 70.0), (75.5, 85.5)])
+    np.testing.assert_allclose(style.same_span([(70.0, 70.1)], least=3.0), [(68.55, 71.55)])
+
+
+def test_docs_name_every_form_and_file():
+    text = (Path(__file__).parents[2] / "docs" / "experiments.md").read_text(encoding="utf-8")
+    section = text.split("## Reading the report")[1].split("\n## ")[0]
+    for name in (*RECIPES, "report.md", "report.html", "report.tex", "per-tag.csv", "figures/"):
+        assert f"`{name}`" in section, name

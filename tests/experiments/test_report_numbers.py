@@ -1,0 +1,409 @@
+"""The numbers of a report, on results small enough to do by hand."""
+
+import json
+
+import numpy as np
+import pytest
+from fabricated import RECIPES, fabricate, plausible, plausible_valid
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from harmonium.errors import DataError
+from harmonium.experiments.plan import arms, outcome
+from harmonium.experiments.report import build_report, summarise
+from harmonium.experiments.report.reading import read_folder
+from harmonium.experiments.report.scores import mean_known, standard_error
+from harmonium.experiments.specs import FORMS
+
+TWO_MODELS = """
+title = "By hand"
+form = "comparison"
+datasets = ["emotify"]
+n_folds = 3
+[vary]
+smoothing = [false, true]
+[[model]]
+name = "DRBM"
+estimator = "DiscriminativeRBM"
+[[model]]
+name = "LOG"
+estimator = "LogisticTagger"
+"""
+OF_FOLD = (0.625, 0.75, 0.875)  # mean 0.75; sd 0.125; standard error 0.125 / √3 = 7.2 %
+STEP = 1 / 64  # exact in binary, so that equal differences are equal
+
+
+def by_hand(run, way, known):
+    """Four tags: LOG is worse on the first, better on the second, even on the third; none the last.
+
+    The two runs of a test fold differ, and their mean is what OF_FOLD says. LOG's means of the
+    folds are 0.625, 0.75 - STEP * 2/3 and 0.875 - STEP / 3: their mean 0.745, standard error 0.071.
+    """
+    base = OF_FOLD[run.test_fold] + (STEP if run.valid_fold == (run.test_fold + 1) % 3 else -STEP)
+    if run.model == "DRBM" and run.smoothing:
+        return [base + STEP, base + STEP, base + STEP, None]
+    if run.model == "DRBM":
+        return [base, base, base, None]
+    wobble = (STEP, -STEP, 0.0)[run.test_fold]
+    return [base - 2 * STEP, base + STEP, base + wobble, None]
+
+
+def rows(table):
+    return [[cell.text for cell in row] for row in table.rows]
+
+
+def table_of(report, name):
+    return next(table for table in report.tables if table.name == name)
+
+
+@pytest.fixture(scope="module")
+def hand_made(tmp_path_factory):
+    return build_report(fabricate(tmp_path_factory.mktemp("hand"), TWO_MODELS, by_hand))
+
+
+class TestComparison:
+    def test_means_and_standard_errors_over_folds(self, hand_made):
+        assert rows(hand_made.main) == [
+            ["emotify", "4", "−", "75.0 ± 7.2", "74.5 ± 7.1"],
+            ["emotify", "4", "+", "76.6 ± 7.2", "74.5 ± 7.1"],
+        ]
+
+    def test_the_best_of_a_row_is_bold(self, hand_made):
+        assert [[cell.strong for cell in row[3:]] for row in hand_made.main.rows] == [
+            [True, False],
+            [True, False],
+        ]
+
+    def test_equal_to_the_digit_is_equally_good(self, tmp_path):
+        def even(run, way, known):
+            return [0.7 + (0.0001 if run.model == "LOG" else 0.0)]
+
+        main = build_report(fabricate(tmp_path, TWO_MODELS, even)).main
+        assert [cell.text for cell in main.rows[0][3:]] == ["70.0 ± 0.0", "70.0 ± 0.0"]
+        assert all(cell.strong for cell in main.rows[0][3:])
+
+    def test_tags_better_and_worse(self, hand_made):
+        table = table_of(hand_made, "tags-better-counts")
+        # three tags are tested; of the constant differences p = 0, which no correction changes
+        assert rows(table) == [
+            ["emotify", "LOG", "−", "3", "3", "1", "1", "1", "1", "1", "1"],
+            ["emotify", "LOG", "+", "3", "3", "1", "1", "1", "1", "1", "1"],
+        ]
+
+    def test_smoothed_against_raw(self, hand_made):
+        table = table_of(hand_made, "tags-smoothing-counts")
+        assert rows(table) == [
+            ["DRBM", "emotify", "3", "3", "3", "0", "3", "0", "3", "0"],
+            ["LOG", "emotify", "3", "3", "0", "0", "0", "0", "0", "0"],
+        ]
+
+    def test_the_figures_show_the_same_counts(self, hand_made):
+        better, smoothing = (figure.picture for figure in hand_made.figures)
+        assert [(p.title, p.groups, p.up, p.down) for p in better.panels] == [
+            ("emotify", ("DRBM against LOG\n3 tags",), (1,), (1,))
+        ]
+        assert [(p.groups, p.up, p.down) for p in smoothing.panels] == [
+            (("DRBM\n3 tags", "LOG\n3 tags"), (3, 0), (0, 0))
+        ]
+
+    def test_counts_after_correction(self, tmp_path):
+        """Five tags; t = 5 with 2 degrees of freedom: p = 0.0377, significant only alone."""
+
+        def aucs(run, way, known):
+            difference = (0.02 + 0.004 * np.sqrt(3) * np.array([-1, 0, 1]))[run.test_fold]
+            return [0.5 + difference if run.model == "DRBM" else 0.5] + [0.5] * 4
+
+        text = TWO_MODELS.replace("[false, true]", "[false]")
+        table = table_of(build_report(fabricate(tmp_path, text, aucs)), "tags-better-counts")
+        assert rows(table) == [["emotify", "LOG", "−", "5", "3", "1", "0", "0", "0", "0", "0"]]
+
+    def test_the_paper_s_numbers_stand_beside_the_same_dataset(self, tmp_path):
+        report = build_report(fabricate(tmp_path, RECIPES["comparison"], plausible))
+        found = rows(report.main)
+        assert found[-1] == ["mturk, paper", "77", "−", "65.9", "65.8", "59.2"]
+        assert all(cell.faint for cell in report.main.rows[-1])
+        assert sum("paper" in row[0] for row in found) == 1
+        assert "arXiv:1103.2832" in report.main.caption
+
+    def test_ranks_over_datasets(self, tmp_path):
+        order = {"DRBM": 0.8, "MLP": 0.7, "SVM": 0.6}
+        report = build_report(
+            fabricate(tmp_path, RECIPES["comparison"], lambda run, *_: [order[run.model]])
+        )
+        ranks = table_of(report, "ranks")
+        assert rows(ranks) == [["DRBM", "1.00"], ["MLP", "2.00"], ["SVM", "3.00"]]
+        # three blocks ranked alike: χ² = n (k - 1) = 6, p = exp(-3) with 2 degrees of freedom
+        assert "χ² = 6.00, p = 0.0498" in ranks.caption
+
+    def test_a_bar_per_dataset_and_none_where_nothing_was_compared(self, tmp_path):
+        folder = fabricate(
+            tmp_path,
+            RECIPES["comparison"],
+            plausible,
+            wanted=lambda run: not (run.model == "SVM" and run.dataset.label == "mturk"),
+        )
+        picture = build_report(folder).figures[0].picture
+        assert [panel.title for panel in picture.panels] == ["DRBM against MLP", "DRBM against SVM"]
+        assert picture.panels[1].up[2] is None
+        assert picture.panels[1].up[0] is not None
+
+
+class TestPerTag:
+    def test_means_and_p_values(self, hand_made):
+        lines = [line.split(",") for line in hand_made.files["per-tag.csv"].splitlines()]
+        assert lines[0] == ["dataset", "trained on", "tag", "DRBM", "LOG", "p DRBM against LOG"]
+        assert lines[1] == ["emotify", "raw", "1", "0.75", "0.71875", "0"]
+        assert lines[4] == ["emotify", "raw", "4", "", "", ""]
+        assert len(lines) == 1 + 2 * 4
+
+    def test_names_of_tags_where_the_results_have_them(self, tmp_path):
+        tags = ["rock", "jazz, cool", "pop", "folk"]
+        report = build_report(fabricate(tmp_path, TWO_MODELS, by_hand, tags=tags))
+        assert 'emotify,raw,"jazz, cool",' in report.files["per-tag.csv"]
+
+
+@pytest.fixture(scope="module")
+def searched(tmp_path_factory):
+    def valid(run):
+        wanted = {"DRBM": 0.1, "LOG": 2.0}.get(run.model)
+        found = run.settings.get("learning_rate")
+        return 0.6 + 0.1 * (found == wanted) + 0.2 * (run.test_fold == 2 and found == 0.01)
+
+    folder = tmp_path_factory.mktemp("search")
+    return build_report(fabricate(folder, RECIPES["search"], plausible, valid=valid))
+
+
+class TestSettings:
+    def test_what_was_chosen_how_often_and_the_paper_s(self, searched):
+        found = {(row[0], row[1]): row[2:6] for row in rows(searched.main)}
+        assert found["mturk", "DRBM"] == ["0.1\u00a0×2, 0.01\u00a0×1", "50", "CD", "1"]
+        assert found["mturk", "DRBM, paper"] == ["0.01", "50", "—", "—"]
+        assert found["mturk", "LOG"] == ["2", "—", "—", "—"]
+        assert found["mturk", "LOG, paper"] == ["2", "—", "—", "—"]
+        assert ("cal500", "DRBM, paper") not in found
+
+    def test_every_setting_tried(self, searched):
+        tried = [row for row in rows(table_of(searched, "search-tried")) if row[0] == "cal500"]
+        assert tried[:4] == [
+            ["cal500", "DRBM", "1", "learning rate 0.01, hidden units 50", "66.67 ± 6.67", "1"],
+            ["cal500", "DRBM", "1", "learning rate 0.01, hidden units 100", "66.67 ± 6.67", "0"],
+            ["cal500", "DRBM", "1", "learning rate 0.1, hidden units 50", "70.00 ± 0.00", "2"],
+            ["cal500", "DRBM", "1", "learning rate 0.1, hidden units 100", "70.00 ± 0.00", "0"],
+        ]
+        assert [row[2:4] for row in tried[4:6]] == [
+            ["2", "trained with CD, training steps 1"],
+            ["2", "trained with PL, training steps 1"],
+        ]
+
+    def test_the_stages_end_where_the_plan_does(self, tmp_path):
+        folder = fabricate(tmp_path, RECIPES["search"], plausible, valid=plausible_valid)
+        recipe, results, measurements = read_folder(folder)
+        summary = summarise(recipe, results, measurements)
+        for arm, found in zip(arms(recipe), summary.arms, strict=True):
+            for fold in range(recipe.n_folds):
+                state = outcome(recipe, arm, fold, results)
+                assert found.chosen[fold] == state.settings
+                for stage in found.stages:
+                    assert stage.points[stage.chosen[fold]].items() <= state.settings.items()
+                    assert stage.values[fold].argmax() == stage.chosen[fold]
+
+    def test_seconds(self, searched):
+        found = {(row[0], row[1]): row[2:] for row in rows(table_of(searched, "times"))}
+        # DRBM, each of 3 test folds: 4 and 2 points on 2 folds; the final runs are among them
+        assert found["cal500", "DRBM"] == ["2.00", "1.50", "0.50", "36", "1.5 min", "300"]
+        assert found["cal500", "SVM"] == ["2.00", "—", "0.50", "6", "15.0 s", "300"]
+
+
+class TestOtherForms:
+    def report(self, tmp_path, form):
+        return build_report(fabricate(tmp_path, RECIPES[form], plausible, valid=plausible_valid))
+
+    def test_every_form_has_a_recipe_here(self):
+        assert set(RECIPES) == set(FORMS)
+
+    def test_damping(self, tmp_path):
+        report = self.report(tmp_path, "damping")
+        assert [c.header for c in report.main.columns[2:]] == ["β = 0", "β = 0.5", "β = 0.9"]
+        (panel,) = report.figures[0].picture.panels
+        assert panel.lines[0].x == (0.0, 0.5, 0.9)
+
+    def test_approximations(self, tmp_path):
+        report = self.report(tmp_path, "approximations")
+        assert [c.header for c in report.main.columns[2:]] == ["tested with LBP", "tested with MF"]
+        panel = report.figures[0].picture.panels[1]
+        assert (panel.title, panel.groups) == ("mturk", ("CD", "PL", "MF", "LBP"))
+        shown = [f"{series.values[2]:.1f}" for series in panel.series]
+        assert [text.split()[0] for text in rows(report.main)[6][2:]] == shown
+
+    def test_completion(self, tmp_path):
+        report = self.report(tmp_path, "completion")
+        headers = [c.header for c in report.main.columns[2:]]
+        assert headers == ["0 % known", "25 % known", "50 % known"]
+        panel = report.figures[0].picture.panels[2]
+        assert [line.name for line in panel.lines] == ["DRBM", "MLP", "SVM"]
+        assert panel.lines[0].x == (0.0, 25.0, 50.0)
+
+    def test_learning_curves_end_with_all_clips(self, tmp_path):
+        report = self.report(tmp_path, "learning-curve")
+        headers = [c.header for c in report.main.columns[2:]]
+        assert headers == ["50 clips", "200 clips", "all clips"]
+        assert report.figures[0].picture.panels[0].lines[0].x == (50.0, 200.0, 1415.0)
+
+    def test_feature_groups(self, tmp_path):
+        report = self.report(tmp_path, "feature-groups")
+        (panel,) = report.figures[0].picture.panels
+        assert panel.groups == ("DRBM", "MLP", "SVM")
+        assert [s.name for s in panel.series] == ["timbre", "rhythm", "timbre + rhythm"]
+
+
+class TestUnfinished:
+    def test_finished_folds_are_shown_and_the_rest_is_named(self, tmp_path):
+        def wanted(run):
+            if run.model == "DRBM" and run.smoothing:
+                return False
+            return not (run.model == "LOG" and not run.smoothing and run.test_fold == 2)
+
+        report = build_report(fabricate(tmp_path, TWO_MODELS, by_hand, wanted=wanted))
+        assert rows(report.main) == [
+            ["emotify", "4", "−", "75.0 ± 7.2", "68.2 ± 5.7 (2/3)"],
+            ["emotify", "4", "+", "—", "74.5 ± 7.1"],
+        ]
+        assert not any(cell.strong for row in report.main.rows for cell in row)
+        assert report.unfinished.startswith(
+            "2 of 4 arms are not finished, 1 of which has some finished test folds"
+        )
+        assert rows(table_of(report, "unfinished")) == [
+            ["emotify", "LOG, raw", "2/3"],
+            ["emotify", "DRBM, smoothed", "0/3"],
+        ]
+        counts = rows(table_of(report, "tags-better-counts"))
+        assert counts[0][:5] == ["emotify", "LOG", "−", "3", "2"]
+
+    def test_a_dataset_without_any_run(self, tmp_path):
+        folder = fabricate(
+            tmp_path,
+            RECIPES["comparison"],
+            plausible,
+            wanted=lambda run: run.dataset.label == "emotify",
+        )
+        report = build_report(folder)
+        assert {row[0] for row in rows(report.main)} == {"emotify"}
+        assert rows(table_of(report, "unfinished")) == [
+            ["majorminer-1022", "all", "0/3"],
+            ["mturk", "all", "0/3"],
+        ]
+
+    def test_a_finished_experiment_says_nothing_of_it(self, hand_made):
+        assert hand_made.unfinished == ""
+        assert "unfinished" not in {table.name for table in hand_made.tables}
+
+
+class TestFaults:
+    @pytest.fixture
+    def folder(self, tmp_path):
+        return fabricate(tmp_path / "results", TWO_MODELS, by_hand)
+
+    def change(self, folder, edit):
+        path = folder / "results.jsonl"
+        lines = [json.loads(line) for line in path.read_text().splitlines()]
+        edit(lines)
+        path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+    def test_no_folder(self, tmp_path):
+        with pytest.raises(DataError, match=r"holds no results: it has no recipe\.toml"):
+            build_report(tmp_path / "nowhere")
+
+    def test_no_results_yet(self, folder):
+        (folder / "results.jsonl").unlink()
+        with pytest.raises(DataError, match="holds no results yet"):
+            build_report(folder)
+
+    def test_no_finished_fold_yet(self, folder):
+        self.change(folder, lambda lines: lines.__delitem__(slice(1, None)))
+        with pytest.raises(DataError, match="holds 1 run, but no test fold"):
+            build_report(folder)
+
+    def test_a_torn_last_line_is_a_run_that_is_missing(self, folder):
+        path = folder / "results.jsonl"
+        path.write_bytes(path.read_bytes()[:-40])
+        assert "1 of 4 arms" in build_report(folder).unfinished
+
+    def test_a_foreign_line(self, folder):
+        path = folder / "results.jsonl"
+        path.write_text("hello\n" + path.read_text())
+        with pytest.raises(DataError, match=r"results\.jsonl, line 1, is not a result"):
+            build_report(folder)
+
+    def test_foreign_lines_with_a_key(self, folder):
+        self.change(folder, lambda lines: lines[3].pop("valid_auc"))
+        with pytest.raises(DataError, match="is damaged: it needs a number 'valid_auc'"):
+            build_report(folder)
+
+    @pytest.mark.parametrize(
+        ("tests", "message"),
+        [
+            ([{"inference": None, "known": 0.0}], "is damaged"),
+            ([{"inference": None, "known": 0.0, "auc": ["high"]}], "is damaged"),
+            ([{"inference": "lbp", "known": 0.0, "auc": [0.5] * 4}], "has the tests"),
+            ([{"inference": None, "known": 0.0, "auc": [0.5] * 3}], "have 3 and 4 tags"),
+        ],
+        ids=["no-auc", "no-number", "another-test", "another-number-of-tags"],
+    )
+    def test_other_tests_than_the_recipe_s(self, folder, tests, message):
+        self.change(folder, lambda lines: lines[0].update(tests=tests))
+        with pytest.raises(DataError, match=message):
+            build_report(folder)
+
+    def test_a_recipe_that_is_none(self, folder):
+        (folder / "recipe.toml").write_text("title = 'x'\nform = 'comparisn'\n[[model]]\n")
+        with pytest.raises(DataError, match=r"recipe\.toml: 'comparisn' is not form"):
+            build_report(folder)
+
+    def test_a_recipe_that_is_no_text(self, folder):
+        (folder / "recipe.toml").write_bytes(b"\xff\xfe\x00")
+        with pytest.raises(DataError, match="cannot be read as results"):
+            build_report(folder)
+
+    def test_results_without_measurements(self, folder):
+        (folder / "measurements.jsonl").unlink()
+        report = build_report(folder)
+        assert "times" not in {table.name for table in report.tables}
+        assert rows(report.main)[0][3] == "75.0 ± 7.2"
+
+    def test_a_form_without_what_it_shows(self, tmp_path):
+        text = RECIPES["damping"].replace("damping = [0.0, 0.5, 0.9]", "training_steps = [1, 2]")
+        with pytest.raises(DataError, match=r"form 'damping' needs damping = \[\.\.\.\]"):
+            build_report(fabricate(tmp_path, text, plausible))
+
+    def test_a_search_without_choices(self, tmp_path):
+        text = TWO_MODELS.replace('"comparison"', '"search"')
+        with pytest.raises(DataError, match="needs a model with search"):
+            build_report(fabricate(tmp_path, text, by_hand))
+
+
+values = arrays(
+    np.float64,
+    st.tuples(st.integers(1, 5), st.integers(1, 6)),
+    elements=st.one_of(st.floats(0, 1), st.just(float("nan"))),
+)
+
+
+@settings(deadline=None, max_examples=50)
+@given(values)
+def test_means_leave_out_what_is_undefined(matrix):
+    for axis in (0, 1):
+        for found, line in zip(
+            mean_known(matrix, axis=axis), np.moveaxis(matrix, axis, -1), strict=True
+        ):
+            known = line[~np.isnan(line)]
+            np.testing.assert_allclose(found, known.mean() if len(known) else np.nan)
+
+
+@settings(deadline=None, max_examples=50)
+@given(values)
+def test_standard_error(matrix):
+    line = matrix[0]
+    known = line[~np.isnan(line)]
+    wanted = np.nan if len(known) < 2 else np.sqrt(known.var(ddof=1) / len(known))
+    np.testing.assert_allclose(standard_error(line), wanted)
