@@ -77,13 +77,14 @@ def decode(
                 refusals[name] = str(refusal)
             except OSError as error:
                 raise AudioError(f"{quoted(path)} cannot be read: {error.strerror}.") from None
-    words = dict.fromkeys(refusals.values())
-    reasons = (
-        next(iter(words))
-        if len(words) == 1
-        else "; ".join(f"{reason} ({name})" for name, reason in refusals.items())
-    )
-    raise AudioError(f"{quoted(path)} cannot be decoded: {reasons}.")
+    raise AudioError(f"{quoted(path)} cannot be decoded: {_joined(refusals)}.")
+
+
+def _joined(refusals: dict[str, str]) -> str:
+    """What the decoders say; once, if they agree."""
+    if len(set(refusals.values())) == 1:
+        return next(iter(refusals.values()))
+    return "; ".join(f"{reason} ({name})" for name, reason in refusals.items())
 
 
 def clip_of_samples(
@@ -146,20 +147,20 @@ def _open(path: str | os.PathLike[str]) -> BinaryIO:
     except (OSError, ValueError) as error:  # ValueError: a null character in the name
         reason = getattr(error, "strerror", None) or error
         raise AudioError(f"{quoted(path)} cannot be opened: {reason}.") from None
-    status = os.fstat(descriptor)
-    problem = (
-        "is a folder, not a file of music"
-        if stat.S_ISDIR(status.st_mode)
-        else "is a device or a pipe, not a file of music"
-        if not stat.S_ISREG(status.st_mode)
-        else "is empty"
-        if status.st_size == 0
-        else None
-    )
+    problem = _problem(os.fstat(descriptor))
     if problem:
         os.close(descriptor)
         raise AudioError(f"{quoted(path)} {problem}.")
     return os.fdopen(descriptor, "rb", buffering=0)
+
+
+def _problem(status: os.stat_result) -> str | None:
+    """Why that is no file of music, if the file system can tell."""
+    if stat.S_ISDIR(status.st_mode):
+        return "is a folder, not a file of music"
+    if not stat.S_ISREG(status.st_mode):
+        return "is a device or a pipe, not a file of music"
+    return "is empty" if status.st_size == 0 else None
 
 
 def _clip(source: Source, rate: int, seconds: float, start: float | None) -> Clip:

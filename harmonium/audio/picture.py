@@ -174,10 +174,12 @@ def _write(axes: Axes, text: str, side: str) -> None:
 
 def _mark_peak(axes: Axes, hertz: NDArray[np.float64], spectrum: NDArray[np.float64]) -> None:
     """Name the strongest swing that is a beat and no slow wandering, in beats per minute."""
-    quick = hertz >= SLOWEST_BEAT
-    peak = int(np.argmax(np.where(quick, spectrum, -1)))
-    if spectrum[peak] < WEAKEST_PEAK:
+    inner = spectrum[1:-1]
+    peaks = 1 + np.flatnonzero((inner >= spectrum[:-2]) & (inner > spectrum[2:]))
+    peaks = peaks[(hertz[peaks] >= SLOWEST_BEAT) & (spectrum[peaks] >= WEAKEST_PEAK)]
+    if not len(peaks):
         return
+    peak = int(peaks[np.argmax(spectrum[peaks])])
     beat = hertz[peak] + _offset_of_peak(spectrum, peak) * hertz[1]
     axes.plot(hertz[peak], spectrum[peak], "o", color="black", markersize=4)
     _write(axes, f"{beat:.2f} Hz = {60 * beat:.0f} per minute", "right")
@@ -185,11 +187,8 @@ def _mark_peak(axes: Axes, hertz: NDArray[np.float64], spectrum: NDArray[np.floa
 
 def _offset_of_peak(values: NDArray[np.float64], peak: int) -> float:
     """Where the parabola through a peak and its neighbours is highest, in steps from the peak."""
-    if not 0 < peak < len(values) - 1:
-        return 0.0
     before, here, after = values[peak - 1 : peak + 2]
-    bend = before - 2 * here + after
-    return float(np.clip((before - after) / (2 * bend), -0.5, 0.5)) if bend < 0 else 0.0
+    return float((before - after) / (2 * (before - 2 * here + after)))
 
 
 def _draw_tags(figure: SubFigure, tags: Sequence[tuple[str, float]]) -> None:

@@ -8,23 +8,49 @@ import re
 from pathlib import Path
 
 import pytest
+import typer
 
 import harmonium.audio as audio
+from harmonium import AudioFeatures
+from harmonium.audio import extractors
+from harmonium.cli import app
 
 PAGE = (Path(__file__).parents[2] / "docs" / "features.md").read_text(encoding="utf-8")
+USE, DEFINITIONS = PAGE.split("## Definitions")
 
 
-def test_the_example_of_the_page_prints_what_it_says(capsys):
-    (block,) = re.findall(r"^```python\n(.*?)^```", PAGE, re.M | re.S)
-    exec(compile(block, "docs/features.md", "exec"), {})
-    said = re.findall(r"^print\(.*\) +# (.*)$", block, re.M)
+def test_the_examples_of_the_page_print_what_they_say(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(extractors, "_registered", dict(extractors._registered))
+    blocks = re.findall(r"^```python\n(.*?)^```", PAGE, re.M | re.S)
+    assert len(blocks) == 4
+    code = "".join(blocks)
+    exec(compile(code, "docs/features.md", "exec"), {})
+    said = re.findall(r"^print\(.*\)(?:  |\n)# (.*)$", code, re.M)
     assert capsys.readouterr().out.splitlines() == said
+
+
+@pytest.mark.parametrize("parameter", AudioFeatures().get_params())
+def test_every_parameter_of_audio_features_is_described(parameter):
+    (row,) = re.findall(rf"^\| `{parameter}` \| (.*?) \|", USE, re.M)
+    assert row.strip('"') == str(AudioFeatures().get_params()[parameter])
+
+
+def test_every_option_of_inspect_is_described():
+    table = PAGE[PAGE.index("harmonium inspect") :]
+    command = typer.main.get_command(app).commands["inspect"]
+    options = [name for option in command.params for name in option.opts if name.startswith("-")]
+    assert len(options) >= 8
+    for name in options:
+        assert f"`{name}`" in table, name
 
 
 @pytest.mark.parametrize("field", dataclasses.fields(audio.FeatureParameters), ids=lambda f: f.name)
 def test_every_parameter_is_described(field):
     (row,) = [
-        line for line in PAGE.splitlines() if line.startswith("|") and f"`{field.name}`" in line
+        line
+        for line in DEFINITIONS.splitlines()
+        if line.startswith("|") and f"`{field.name}`" in line
     ]
     values = field.default if isinstance(field.default, tuple) else (field.default,)
     for value in values:
@@ -37,7 +63,8 @@ def test_the_examples_of_the_docstrings_run(name):
 
 
 def test_every_function_of_the_page_exists():
-    names = re.findall(r"`(features|spectrum|timbre|rhythm)\.(\w+)`", PAGE)
-    assert len(names) >= 11
+    modules = "|".join(module.name for module in pkgutil.iter_modules(audio.__path__))
+    names = re.findall(rf"`({modules})\.(\w+)`", PAGE)
+    assert len(names) >= 20
     for module, name in names:
         assert hasattr(importlib.import_module(f"harmonium.audio.{module}"), name)
