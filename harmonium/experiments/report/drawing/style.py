@@ -43,6 +43,7 @@ _RULES: Any = {
     "legend.frameon": False,
     "hatch.linewidth": 0.7,
     "errorbar.capsize": 2.5,
+    "text.parse_math": False,  # a $ in a name is a $
     "svg.hashsalt": "harmonium",
     "svg.fonttype": "path",
     "savefig.dpi": DPI,
