@@ -16,8 +16,10 @@ def drawn(picture: Picture) -> dict[str, bytes]:
     """The picture as "png" and as "svg", the same bytes for the same picture."""
     with house_style():
         figure = draw(picture)
+        png = _saved(figure, "png", {"Software": None})
+        figure.set_layout_engine("none")  # everything has found its place
         return {
-            "png": _saved(figure, "png", {"Software": None}),
+            "png": png,
             "svg": _saved(figure, "svg", {"Date": None, "Creator": None}),
         }
 
