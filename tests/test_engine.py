@@ -235,10 +235,21 @@ class TestStopping:
         assert futures[1].cancelled()
         assert isinstance(futures[0].exception(0), EngineError)
 
-    def test_a_shutdown_may_drop_what_waits(self):
+    def test_a_shutdown_with_only_cancelled_tasks_left(self):
         executor = make_executor(jobs=1)
         futures = [executor.submit(engine_tasks.double, x) for x in range(200)]
-        assert futures[0].result(PATIENCE) == 0
+        for future in futures[1:]:
+            future.cancel()
+        executor.shutdown()
+        assert futures[0].result(0) == 0
+        assert all(future.done() for future in futures)
+
+    @pytest.mark.parametrize("n_done", [0, 1, 5])
+    def test_a_shutdown_may_drop_what_waits(self, n_done):
+        executor = make_executor(jobs=1)
+        futures = [executor.submit(engine_tasks.double, x) for x in range(200)]
+        for future in futures[:n_done]:
+            future.result(PATIENCE)
         executor.shutdown(cancel_futures=True)
         done = [future for future in futures if not future.cancelled()]
         assert [future.result(0) for future in done] == [2 * x for x in range(len(done))]

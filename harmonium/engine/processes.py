@@ -125,8 +125,11 @@ class Processes(Engine):
     def _dispatch(self) -> None:
         """The dispatcher thread: sends tasks, receives results, replaces the dead."""
         try:
-            while not self._abandoned and not (self._closing and self._finished()):
+            while not self._abandoned:
                 self._feed()
+                # After feeding, which also drops what was cancelled: nothing else may come.
+                if self._closing and self._finished():
+                    break
                 self._receive()
         except Exception as error:
             self._break(EngineError(f"The worker processes cannot be run: {error!r}."))
