@@ -35,7 +35,9 @@ def long_files(minute, tmp_path_factory):
     )
     files["mp3"].write_bytes(_without_first_frame(short.read_bytes()) * (60 * HOURS))
     _repeat_packets(write_ffmpeg(folder / "a.m4a", minute, RATE, "aac", b="8000"), files["m4a"])
-    return files
+    yield files
+    for file in files.values():  # pytest would keep them for a while
+        file.unlink()
 
 
 def _write_sparse_wav(path):

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sound_files import lag, timed_noise, write_ffmpeg, write_sndfile
 
-from harmonium.audio import decode
+from harmonium.audio import decode, decoding
 from harmonium.errors import AudioError, DataError
 
 EVERY_RATE = (8_000, 44_100, 48_000, 192_000)
@@ -72,6 +72,29 @@ def test_a_lossy_window_lies_where_it_says_to_the_sample(case, tmp_path):
         assert len(clip.samples) == rate
         assert lag(clip.samples, sound.mean(axis=1), round(clip.start * rate)) == 0
         assert clip.start == pytest.approx(1.5 if start is None else start, abs=0.01)
+
+
+BOTH_READ = [
+    ("a.wav", 44_100, 2, WAV),
+    ("a.flac", 48_000, 1, {}),
+    ("a.ogg", 44_100, 2, {}),
+    ("constant.mp3", 44_100, 2, CONSTANT),
+    ("variable.mp3", 48_000, 1, VARIABLE),
+    ("a.opus", 48_000, 2, OPUS),
+    ("ffmpeg.opus", 48_000, 1, {"codec": "libopus"}),
+]
+
+
+@pytest.mark.parametrize("case", BOTH_READ, ids=case_name)
+def test_ffmpeg_finds_the_same_window_where_libsndfile_refuses(case, tmp_path, monkeypatch):
+    name, rate, channels, options = case
+    sound = timed_noise(4, rate, channels)
+    path = write(tmp_path / name, sound, rate, options)
+    monkeypatch.delitem(decoding.DECODERS, "libsndfile")
+    for start in (0.2, 1.7, 2.9):
+        clip = decode(path, rate=rate, seconds=1, start=start)
+        assert clip.decoder == "ffmpeg"
+        assert lag(clip.samples, sound.mean(axis=1), round(start * rate)) == 0
 
 
 @pytest.mark.parametrize("name", ["a.webm", "a.mkv"])
