@@ -76,10 +76,16 @@ class State(NamedTuple):
 
 
 class Penalty(NamedTuple):
-    """Strengths for each parameter array: trees of scalars with the parameters' structure."""
+    """Strengths for each parameter array: trees of scalars with the parameters' structure.
+
+    ``l1`` and ``l2`` are a proximal step after each step of the optimiser. ``ridge`` is ℓ2 as part
+    of the loss, ½ ridge θ², whose gradient goes through the optimiser: what is learnt is then the
+    minimum of the penalised loss whatever the optimiser, at which ℓ2 by steps of Adam does not aim.
+    """
 
     l1: Tree
     l2: Tree
+    ridge: Tree | None = None
 
 
 @dataclass
@@ -163,6 +169,10 @@ def block(
             gradient, logits = setup.gradient(state.params, *inputs)
         else:
             table, gradient, logits = descend_rows(setup.gradient, state, *inputs, pace)
+        if pace.penalty.ridge is not None:
+            gradient = jax.tree.map(
+                lambda g, r, p: g + r * p, gradient, pace.penalty.ridge, state.params
+            )
         updates, memory = transformation.update(gradient, state.optimiser, state.params)
         params = jax.tree.map(lambda p, g: p - pace.rate * g, state.params, updates)
         params = proximal(params, pace.rate, pace.penalty)
@@ -281,7 +291,7 @@ def _pace(
         return Pace(rate, penalty, decay)
     row_step = np.float32(row_rate * rate / schedule.learning_rate)
     shrinkage = Shrinkage(row_step * penalty.l1.V, row_step * penalty.l2.V)
-    others = Penalty(*(strengths._replace(V=np.float32(0)) for strengths in penalty))
+    others = Penalty(*(tree and tree._replace(V=np.float32(0)) for tree in penalty))
     return Pace(rate, others, decay, row_step, shrinkage)
 
 
