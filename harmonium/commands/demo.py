@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
+
+from harmonium.commands.bars import bar
 
 if TYPE_CHECKING:
     from harmonium.data.synthetic import SyntheticCollection
@@ -46,7 +45,7 @@ def demo(
         f"\n[bold]1. A collection of music[/bold]: {tracks} tracks by invented artists, "
         f"{collection.n_clips} clips of 10 seconds"
     )
-    with _bar(console, "rendering") as progress:
+    with bar(console, "rendering") as progress:
         collection.write(folder, jobs=jobs, progress=progress)
     _say_who_tagged(console, collection)
 
@@ -54,7 +53,7 @@ def demo(
         "\n[bold]2. What it sounds like[/bold]: 389 numbers for the timbre and rhythm of a clip"
     )
     paths = [folder / path for path in collection.clips["path"]]
-    with _bar(console, "listening") as progress:
+    with bar(console, "listening") as progress:
         features = job.extract(paths, jobs=jobs, progress=progress)
 
     console.print(
@@ -83,19 +82,6 @@ def demo(
         f"\nIn [bold]{folder}[/bold]: audio/ (listen to it), triples.csv (who tagged what), "
         "tags.csv (what the model says), model.safetensors"
     )
-
-
-@contextmanager
-def _bar(console: Console, name: str) -> Iterator[Callable[[int, int], None]]:
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=console, transient=True) as progress:
-        task = progress.add_task(name, total=None)
-        yield lambda done, total: progress.update(task, completed=done, total=total)
 
 
 def _say_who_tagged(console: Console, collection: SyntheticCollection) -> None:

@@ -8,11 +8,15 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from harmonium.commands.experiment_run import list_recipes, run
+
 app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode="rich",
     help="Run the paper's experiments, and make tables and figures of their results.",
 )
+app.command()(run)
+app.command("list")(list_recipes)
 
 
 @app.command()

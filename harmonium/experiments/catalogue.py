@@ -1,6 +1,9 @@
 """Datasets that recipes call by one name."""
 
+import inspect
+
 from harmonium.data.datasets import info
+from harmonium.data.synthetic import make_collection
 from harmonium.experiments.specs import GENERATED, DatasetSpec
 
 CATALOGUE = {
@@ -29,7 +32,11 @@ CATALOGUE = {
 def n_items(spec: DatasetSpec) -> int | None:
     """How many clips the dataset has at most, where that is known before it is read."""
     if spec.name == GENERATED:
-        return int(spec.options["n_tracks"] * spec.options["clips_per_track"])
+        usual = inspect.signature(make_collection).parameters
+        return int(
+            spec.options.get("n_tracks", usual["n_tracks"].default)
+            * spec.options.get("clips_per_track", usual["clips_per_track"].default)
+        )
     return info(spec.name).items
 
 

@@ -1,17 +1,28 @@
 """Datasets as experiments take them: features, ternary labels, groups, and what smoothing needs."""
 
+import hashlib
+import json
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from pathlib import Path
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from harmonium.audio import FeatureParameters, extract_files
+from harmonium.audio.cache import default_cache_folder
 from harmonium.data import Triples
 from harmonium.data.datasets import Dataset, load
-from harmonium.data.synthetic import make_collection
+from harmonium.data.synthetic import SyntheticCollection, make_collection
+from harmonium.engine import available_cores
 from harmonium.errors import DataError
+from harmonium.experiments.catalogue import has_audio
 from harmonium.experiments.specs import GENERATED, DatasetSpec
+
+Progress = Callable[[int, int], None]
+"""Called with (files done, files)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,13 +113,31 @@ def _features(data: Dataset) -> tuple[NDArray[np.float32], int]:
         return data.features, 0
     if data.audio is None:
         raise DataError(f"Dataset '{data.name}' has neither features nor audio to train on.")
-    from harmonium.audio import FeatureParameters, extract_files
+    return heard(data.audio, engine="serial"), FeatureParameters().n_timbre
 
-    extraction = extract_files(data.audio)
+
+def heard(
+    paths: Sequence[Path], *, engine: str = "processes", progress: Progress | None = None
+) -> NDArray[np.float32]:
+    """The features of sound files, (n_files, 389), from the user's cache where they are there."""
+    extraction = extract_files(
+        paths, engine=engine, cache=default_cache_folder(), progress=progress
+    )
     if extraction.failures:
-        path, reason = next(iter(extraction.failures.items()))
-        raise DataError(f"Dataset '{data.name}': {path} cannot be used: {reason}")
-    return extraction.features, FeatureParameters().n_timbre
+        failure = extraction.failures[0]
+        raise DataError(f"{failure.path} cannot be used: {failure.reason}")
+    return extraction.features
+
+
+def prepare(spec: DatasetSpec, *, progress: Progress | None = None) -> None:
+    """Hear a dataset's sound files with all cores, so that runs find the features ready."""
+    if spec.name == GENERATED:
+        collection, folder = _collection(spec)
+        collection.write(folder, jobs=available_cores())
+        heard(_paths(collection, folder), progress=progress)
+    elif has_audio(spec):
+        data = load(spec.name, **spec.options)
+        heard(data.audio or (), progress=progress)
 
 
 def _listening(data: Dataset, tags: pl.Series) -> Listening | None:
@@ -145,22 +174,17 @@ def _of_tags(triples: Triples, tags: pl.Series) -> Triples:
 
 
 def _generated(spec: DatasetSpec) -> Material:
-    """The generated collection, heard by the audio layer."""
-    from harmonium.audio import FeatureParameters, clip_features
-
-    collection = make_collection(**spec.options)
-    X = np.stack(
-        [clip_features(collection.samples(i), collection.rate) for i in range(collection.n_clips)]
-    )
+    """The generated collection, written to the user's cache and heard by the audio layer."""
+    collection, folder = _collection(spec)
+    collection.write(folder, jobs=1)
     counts = collection.triples.counts()
     counts = counts if spec.n_tags is None else counts.top(spec.n_tags)
     Y = counts.labels(min_count=1)
     kept = _kept(Y, spec)
     names = counts.tags.gather(kept)
-    triples = collection.triples
-    tracks = collection.clips["track"]
+    triples, tracks = collection.triples, collection.clips["track"]
     return Material(
-        X=X,
+        X=heard(_paths(collection, folder), engine="serial"),
         Y=Y[:, kept],
         tags=tuple(names),
         groups=np.unique(tracks.to_numpy(), return_inverse=True)[1].astype(np.int32),
@@ -173,3 +197,14 @@ def _generated(spec: DatasetSpec) -> Material:
             tracks=tracks,
         ),
     )
+
+
+def _collection(spec: DatasetSpec) -> tuple[SyntheticCollection, Path]:
+    """The collection, and where its sound is kept."""
+    options = json.dumps(spec.options, sort_keys=True)
+    name = hashlib.blake2b(options.encode(), digest_size=6).hexdigest()
+    return make_collection(**spec.options), default_cache_folder() / "generated" / name
+
+
+def _paths(collection: SyntheticCollection, folder: Path) -> list[Path]:
+    return [folder / path for path in collection.clips["path"]]

@@ -46,15 +46,23 @@ def perform(run: Run) -> Given:
     began = time.perf_counter()
     model = _fitted(run, data, X, rows, targets)
     seconds = time.perf_counter() - began
-    return judged(run, model, X, data.Y, rows, seconds=seconds, smoothing=smoothing)
+    return judged(run, model, X, data, rows, seconds=seconds, smoothing=smoothing)
 
 
 def judged(
-    run: Run, model: Any, X: Matrix, Y: Matrix, rows: Split, *, seconds: float, smoothing: float
+    run: Run,
+    model: Any,
+    X: Matrix,
+    data: Material,
+    rows: Split,
+    *,
+    seconds: float,
+    smoothing: float,
 ) -> Given:
     """What a trained model is worth, and what it took."""
-    began = time.perf_counter()
+    began, Y = time.perf_counter(), data.Y
     result = {
+        "tags": list(data.tags),
         "valid_auc": float(auc_per_tag(Y[rows.valid], scores(model, X[rows.valid])).mean),
         "tests": _tests(run, model, X[rows.test], Y[rows.test]),
         "best_epoch": int(getattr(model, "best_epoch_", 0)),

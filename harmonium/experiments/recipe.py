@@ -25,8 +25,8 @@ from harmonium.experiments.specs import (
 )
 
 
-def read_recipe(path: str | Path) -> Recipe:
-    """The recipe in a TOML file."""
+def read_recipe(path: str | Path, *, trusted: bool = False) -> Recipe:
+    """The recipe in a TOML file; ``trusted`` as for `parse_recipe`."""
     path = Path(path)
     try:
         text = path.read_text(encoding="utf-8")
@@ -37,13 +37,16 @@ def read_recipe(path: str | Path) -> Recipe:
     except (OSError, UnicodeDecodeError) as error:
         raise DataError(f"'{path}' cannot be read as a recipe: {error}.") from None
     try:
-        return parse_recipe(text)
+        return parse_recipe(text, trusted=trusted)
     except DataError as error:
         raise DataError(f"{path}: {error}") from None
 
 
-def parse_recipe(text: str) -> Recipe:
-    """A recipe from TOML, or a DataError that names the key and the nearest known one."""
+def parse_recipe(text: str, *, trusted: bool = False) -> Recipe:
+    """A recipe from TOML, or a DataError that names the key and the nearest known one.
+
+    A ``trusted`` recipe's settings were checked before: the check imports the estimators, and JAX.
+    """
     try:
         table = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -71,9 +74,19 @@ def parse_recipe(text: str) -> Recipe:
     )
     _check_distinct("dataset label", [spec.label for spec in recipe.datasets])
     _check_distinct("model name", [spec.name for spec in recipe.models])
-    for model in recipe.models:
-        check_settings(model.estimator, recipe.vary.settings, where="[vary]")
+    if not trusted:
+        _check_settings(recipe)
     return recipe
+
+
+def _check_settings(recipe: Recipe) -> None:
+    """Every setting that the recipe names is one of the estimator."""
+    for model in recipe.models:
+        where = f"of model '{model.name}'"
+        check_settings(model.estimator, model.settings, where=f"settings {where}")
+        for stage in model.search:
+            check_settings(model.estimator, stage, where=f"search {where}")
+        check_settings(model.estimator, recipe.vary.settings, where="[vary]")
 
 
 def _datasets(table: dict[str, Any]) -> tuple[DatasetSpec, ...]:
@@ -118,15 +131,11 @@ def _model(table: dict[str, Any]) -> ModelSpec:
     estimator = table["estimator"]
     _check_choice("estimator", estimator, MODELS)
     settings = dict(table.get("settings", {}))
-    check_settings(estimator, settings, where=f"settings of model '{table['name']}'")
     stages = table.get("search", [])
     stages = [stages] if isinstance(stages, dict) else stages
-    search = []
-    for stage in stages:
-        check_settings(estimator, stage, where=f"search of model '{table['name']}'")
-        search.append({key: _values(key, values) for key, values in stage.items()})
+    search = tuple({key: _values(key, values) for key, values in stage.items()} for stage in stages)
     return ModelSpec(
-        name=_text(table, "name"), estimator=estimator, settings=settings, search=tuple(search)
+        name=_text(table, "name"), estimator=estimator, settings=settings, search=search
     )
 
 

@@ -39,4 +39,4 @@ def _perform(members: list[tuple[Run, Tagger]]) -> Iterator[tuple[Run, Given]]:
     fit_stacked(models, X, data.Y, [r.train for r in rows], [r.valid for r in rows])
     seconds = (time.perf_counter() - began) / len(runs)
     for run, model, own in zip(runs, models, rows, strict=True):
-        yield run, judged(run, model, X, data.Y, own, seconds=seconds, smoothing=0.0)
+        yield run, judged(run, model, X, data, own, seconds=seconds, smoothing=0.0)

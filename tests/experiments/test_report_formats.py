@@ -17,7 +17,6 @@ from hypothesis import strategies as st
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.text import Text
 
-from harmonium.errors import HarmoniumError
 from harmonium.experiments.report import write_report
 from harmonium.experiments.report.drawing import draw, style
 from harmonium.experiments.report.html import table_html
@@ -324,18 +323,6 @@ def test_a_long_table_is_continued_where_a_group_begins():
     assert [len(re.findall(r"^group", part, flags=re.MULTILINE)) for part in parts] == [30] * 4
     assert text.count(r"\caption{") == 1
     assert text.count("continued") == 3
-
-
-def test_figures_need_matplotlib(reports, tmp_path, monkeypatch):
-    results = reports["damping"][2]
-    for name in [
-        name for name in sys.modules if name.startswith("harmonium.experiments.report.dr")
-    ]:
-        monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(HarmoniumError, match=r"pip install 'harmonium\[figures\]'"):
-        write_report(results, tmp_path / "out")
-    assert not (tmp_path / "out").exists()
 
 
 def test_series_differ_in_more_than_colour():

@@ -8,7 +8,7 @@ per-tag.csv                          for programs, where the form has it
 
 from pathlib import Path
 
-from harmonium.errors import DataError, HarmoniumError
+from harmonium.errors import DataError
 from harmonium.experiments.report.building import build_report
 from harmonium.experiments.report.html import page
 from harmonium.experiments.report.latex import latex, table_latex
@@ -57,13 +57,6 @@ def _pictures(report: Report) -> dict[str, dict[str, bytes]]:
     """Figure -> "png" and "svg" -> content."""
     if not report.figures:
         return {}
-    try:
-        from harmonium.experiments.report.drawing import drawn
-    except ModuleNotFoundError as error:
-        if error.name != "matplotlib":
-            raise
-        raise HarmoniumError(
-            "Figures need matplotlib, which is not installed. "
-            "Install it with: pip install 'harmonium[figures]'"
-        ) from None
+    from harmonium.experiments.report.drawing import drawn  # matplotlib, only where it draws
+
     return {figure.name: drawn(figure.picture) for figure in report.figures}
