@@ -11,9 +11,9 @@ from harmonium.rbm.training import History
 
 @contextmanager
 def epoch_progress(
-    max_epochs: int, *, shown: bool, name: str
+    max_epochs: int, *, shown: bool, name: str, measure: str = "AUC"
 ) -> Iterator[Callable[[History], None]]:
-    """A progress bar over epochs, with the best validation AUC so far; a no-op unless shown."""
+    """A progress bar over epochs, with the best validation score so far; a no-op unless shown."""
     if not shown:
         yield lambda history: None
         return
@@ -33,7 +33,7 @@ def epoch_progress(
         def update(history: History) -> None:
             best = np.nanmax(history.score) if np.isfinite(history.score).any() else None
             last = history.score[-1]
-            score = f"AUC {last:.3f}, best {best:.3f}" if best is not None else ""
+            score = f"{measure} {last:.3f}, best {best:.3f}" if best is not None else ""
             progress.update(task, completed=len(history), score=score)
 
         yield update

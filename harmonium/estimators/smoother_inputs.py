@@ -10,7 +10,9 @@ import polars as pl
 
 from harmonium.data import Triples, normalise_tag, read_triples
 from harmonium.data.conditioning import Pairs
+from harmonium.data.names import as_strings
 from harmonium.errors import DataError
+from harmonium.estimators.smoother_rows import PARTS, Codes
 
 _ROLES = ("user", "item", "tag")
 
@@ -61,7 +63,7 @@ def with_vocabulary(
     if isinstance(pairs, Triples):
         more = (pairs.users.gather(pairs.user), pairs.items.gather(pairs.item))
     else:
-        more = (pl.Series(pairs[0]).cast(pl.String), pl.Series(pairs[1]).cast(pl.String))
+        more = tuple(as_strings(column, name="pairs") for column in pairs)
     seen = (pl.concat([users, more[0]]), pl.concat([items, more[1]]))
     return triples.top_tags(n_tags), seen
 
@@ -90,9 +92,21 @@ def unknown_tag(name: str, vocabulary: Sequence[str]) -> str:
     return f"{name!r} is not among the {len(vocabulary):,} tags of the model.{guess}"
 
 
-def name_codes(wanted: Any, names: pl.Series) -> np.ndarray[Any, np.dtype[np.int32]]:
-    """The code of each name, -1 for one that is not there; one name counts as a list of one."""
-    values = [wanted] if isinstance(wanted, str | int) else list(wanted)
-    series = pl.Series([str(value) for value in values], dtype=pl.String)
+def name_codes(wanted: Any, names: pl.Series, *, name: str) -> Codes:
+    """The code of each name, (n,), -1 for one that is not there; a single name is a list of one."""
+    values = [wanted] if isinstance(wanted, str | int) else wanted
     codes = pl.Series(np.arange(len(names), dtype=np.int32))
-    return series.replace_strict(names, codes, default=-1, return_dtype=pl.Int32).to_numpy()
+    strings = as_strings(values, name=name)
+    return strings.replace_strict(names, codes, default=-1, return_dtype=pl.Int32).to_numpy()
+
+
+def auxiliary_parts(auxiliary: Any) -> tuple[str, ...]:
+    """The parts of a that are asked for."""
+    names = (auxiliary,) if isinstance(auxiliary, str) else tuple(auxiliary)
+    for name in names:
+        if name not in PARTS:
+            raise DataError(
+                f"'auxiliary' must be a selection of {', '.join(map(repr, PARTS))}. "
+                f"Got {name!r} among it."
+            )
+    return names

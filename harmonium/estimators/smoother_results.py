@@ -60,3 +60,45 @@ class Smoothed:
         return pl.DataFrame(
             {"tag": self.tags.gather(order), "probability": self.values[row][order]}
         )
+
+
+def suggestions(
+    tags: pl.Series,
+    given: NDArray[np.float32],
+    usual: NDArray[np.float32],
+    known: list[int],
+    n: int,
+) -> pl.DataFrame:
+    """The n most probable tags that are not among the known, from probabilities (C,)."""
+    order = np.argsort(-given, kind="stable")
+    order = order[~np.isin(order, known)][:n]
+    return pl.DataFrame(
+        {"tag": tags.gather(order), "probability": given[order], "usual": usual[order]}
+    )
+
+
+def relations(
+    tags: pl.Series, present: NDArray[np.float32], absent: NDArray[np.float32], tag: int, n: int
+) -> pl.DataFrame:
+    """The n largest and the n smallest log-odds ratios, from probabilities with a tag and without.
+
+    Only tags above 0 are among the former, only tags below 0 among the latter.
+    """
+    change = _log_odds(present) - _log_odds(absent)
+    change[tag] = 0
+    order = np.argsort(-change, kind="stable")
+    positive, negative = order[change[order] > 0][:n], order[change[order] < 0][-n:]
+    chosen = np.concatenate([positive, negative])
+    return pl.DataFrame(
+        {
+            "tag": tags.gather(chosen),
+            "log_odds": change[chosen],
+            "with": present[chosen],
+            "without": absent[chosen],
+        }
+    )
+
+
+def _log_odds(p: NDArray[np.float32]) -> NDArray[np.float64]:
+    limited = np.clip(p.astype(np.float64), 1e-7, 1 - 1e-7)
+    return np.log(limited) - np.log1p(-limited)
