@@ -375,7 +375,8 @@ class TagSmoother(StoredSmoother, BaseEstimator):
             warnings.warn(f"{message} It is left out.", DataWarning, stacklevel=2)
         given = np.full((2, len(vocabulary)), np.nan, np.float32)
         given[0, found] = 1
-        return suggestions(self._data.tags, *self._without_clip(given), found, n)
+        present, usual = self._without_clip(given)
+        return suggestions(self._data.tags, present, usual, found, n)
 
     def related(self, tag: str, n: int = 10) -> pl.DataFrame:
         """The n tags that the use of a tag makes most likely, and the n that it makes least likely.
@@ -391,7 +392,8 @@ class TagSmoother(StoredSmoother, BaseEstimator):
             raise DataError(unknown_tag(strange[0], vocabulary))
         given = np.full((2, len(vocabulary)), np.nan, np.float32)
         given[:, found[0]] = 1, 0
-        return relations(self._data.tags, *self._without_clip(given), found[0], n)
+        present, absent = self._without_clip(given)
+        return relations(self._data.tags, present, absent, found[0], n)
 
     def _predict(self, user: Codes, item: Codes) -> Floats:
         """p(y_j = 1), (N, C), of users for items by their codes; -1 is not known."""

@@ -63,7 +63,7 @@ def with_vocabulary(
     if isinstance(pairs, Triples):
         more = (pairs.users.gather(pairs.user), pairs.items.gather(pairs.item))
     else:
-        more = tuple(as_strings(column, name="pairs") for column in pairs)
+        more = (as_strings(pairs[0], name="pairs"), as_strings(pairs[1], name="pairs"))
     seen = (pl.concat([users, more[0]]), pl.concat([items, more[1]]))
     return triples.top_tags(n_tags), seen
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harmonium.data import Conditioning
-from harmonium.estimators.smoother_rows import Conditions, Floats, tag_rates
+from harmonium.estimators.smoother_rows import Conditions, tag_rates
 from harmonium.rbm.blinding import Blinded
 from harmonium.rbm.gradients import (
     Batch,
@@ -25,7 +25,7 @@ from harmonium.rbm.training import History, Optimiser, Penalty, Result, Schedule
 
 @dataclass(frozen=True)
 class Priors:
-    """How strongly each kind of weight is drawn to 0, against the sum of the pairs' log-likelihoods.
+    """How strongly weights are drawn to 0, against the sum of the pairs' log-likelihoods.
 
     ``l2`` has the names tags (U), others (W), user, track and clip (rows of V): ½ λ θ². ``rows_l1``
     is λ |θ| on V. ``others_l1`` is a threshold of each step of Adam on W.
@@ -47,7 +47,8 @@ class Priors:
 
 def _strengths(**values: Any) -> Params:
     """These, and 0 for the parameters not named."""
-    return Params(*(np.asarray(values.get(name, 0), np.float32) for name in Params._fields))  # type: ignore[arg-type]
+    found: list[Any] = [np.asarray(values.get(name, 0), np.float32) for name in Params._fields]
+    return Params(*found)
 
 
 @dataclass(frozen=True)
@@ -93,7 +94,7 @@ def start(
 def training_data(
     known: Conditioning, data: Conditioning, conditions: Conditions, held_out: NDArray[np.intp]
 ) -> Batch:
-    """All pairs of ``data``, those held out with a weight of 0: the same shapes with and without."""
+    """All pairs, those held out with a weight of 0, so that the shapes are always the same."""
     u, a = conditions(known, data.user, data.item)
     w = np.ones(len(data), np.float32)
     w[held_out] = 0
@@ -152,5 +153,5 @@ class Training:
 
 def arrays_of(params: Any) -> Params:
     """The parameters as NumPy arrays."""
-    found: list[Floats] = [np.array(array) for array in params]
-    return Params(*found)  # type: ignore[arg-type]
+    found: list[Any] = [np.array(array) for array in params]
+    return Params(*found)
