@@ -4,6 +4,7 @@ HarmoniumError
 ├── AudioError (ValueError)       a file whose sound cannot be used
 ├── DataError (ValueError)        input that cannot be used: a file, a column, a row, an array
 ├── DatasetNotFoundError          a public dataset whose files are not where they were looked for
+├── FileTagError (ValueError)     a music file whose tags cannot be read or written
 └── ModelFileError (ValueError)   not a model, a damaged one, or one from a newer version
 
 HarmoniumWarning (UserWarning)
@@ -29,6 +30,10 @@ class DataError(HarmoniumError, ValueError):
 
 class DatasetNotFoundError(HarmoniumError):
     """A public dataset whose files are not where they were looked for."""
+
+
+class FileTagError(HarmoniumError, ValueError):
+    """A music file whose tags cannot be read or written."""
 
 
 class ModelFileError(HarmoniumError, ValueError):

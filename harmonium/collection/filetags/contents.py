@@ -1,0 +1,80 @@
+"""What every format of music files offers: the outline that its module follows."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import BinaryIO, Protocol, TypeAlias
+
+FIELDS = ("genre", "mood", "grouping")
+"""The fields that tags are written to."""
+SCORE_FIELDS = tuple(f"harmonium_{name}" for name in FIELDS)
+"""The fields that hold the scores of the tags in each."""
+
+Values: TypeAlias = tuple[str, ...]
+
+
+class Damaged(Exception):
+    """Why a file cannot be read or written, in words that follow its name and a colon."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Id3Options:
+    """What ID3 leaves open; `Rules` says what each means."""
+
+    version: int = 4
+    grouping: str = "TIT1"
+    separator: str = "; "
+
+
+@dataclass(frozen=True, kw_only=True)
+class Contents:
+    """What the tag of a file says."""
+
+    version: str | None
+    """The kind of tag, such as "ID3v2.3"; None where there is none."""
+    values: Mapping[str, Values] = field(default_factory=dict)
+    """Place, such as "TCON", "GENRE" or "©gen" → its values."""
+    duration: float | None = None
+    """Seconds."""
+    notes: tuple[str, ...] = ()
+    """What is odd about the tag."""
+    obstacle: str | None = None
+    """Why the file cannot be written to, although it can be read."""
+
+    def at(self, places: tuple[str, ...]) -> Values:
+        """The values of all these places, each once."""
+        return tuple(dict.fromkeys(v for place in places for v in self.values.get(place, ())))
+
+
+class Format(Protocol):
+    """A format of music files. Its methods raise `Damaged`."""
+
+    @property
+    def name(self) -> str:
+        """What people call it."""
+
+    def read(self, file: BinaryIO, options: Id3Options) -> Contents:
+        """What the tag says."""
+
+    def places(self, version: str | None, options: Id3Options) -> dict[str, tuple[str, ...]]:
+        """Field → the places where it may be.
+
+        It is written to the first; what is in the others is then moved there.
+        """
+
+    def refusal(self, place: str, value: str, version: str | None, options: Id3Options) -> str:
+        """Why a value cannot be kept in a place, or ""."""
+
+    def write(
+        self,
+        source: BinaryIO,
+        target: BinaryIO,
+        edits: Mapping[str, Values],
+        options: Id3Options,
+    ) -> None:
+        """Write the file ``source`` to the empty file ``target``, with new values in some places.
+
+        A place without values is removed.
+        """
+
+    def sound(self, file: BinaryIO) -> Iterator[bytes]:
+        """The bytes that are the sound and not the tag."""

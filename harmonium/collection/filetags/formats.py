@@ -1,0 +1,43 @@
+"""Which format a file has, by its content."""
+
+from typing import BinaryIO
+
+from mutagen import MutagenError
+from mutagen.mp3 import MPEGInfo
+
+from harmonium.collection.filetags.contents import Damaged, Format
+from harmonium.collection.filetags.flac import Flac
+from harmonium.collection.filetags.iff import AIFF, WAV
+from harmonium.collection.filetags.mp3 import Mp3, leading_tags
+from harmonium.collection.filetags.mp4 import Mp4
+from harmonium.collection.filetags.ogg import codec_of
+from harmonium.collection.filetags.streams import read_at
+
+KNOWN = "MP3, FLAC, Ogg Vorbis, Opus, Speex, Ogg FLAC, MP4 (M4A), WAV and AIFF"
+
+
+def format_of(file: BinaryIO) -> Format:
+    """The format, or `Damaged`."""
+    head = read_at(file, 0, 12)
+    if head[:4] == b"RIFF" and head[8:] == b"WAVE":
+        return WAV
+    if head[:4] == b"FORM" and head[8:] in (b"AIFF", b"AIFC"):
+        return AIFF
+    if head[4:8] == b"ftyp":
+        return Mp4()
+    if head[:4] == b"OggS":
+        if codec := codec_of(file):
+            return codec
+    elif read_at(file, leading_tags(file), 4) == b"fLaC":
+        return Flac()
+    elif head[:3] == b"ID3" or _has_mpeg_frames(file):
+        return Mp3()
+    raise Damaged(f"its format is not one whose tags are known: {KNOWN}")
+
+
+def _has_mpeg_frames(file: BinaryIO) -> bool:
+    """Whether there are MPEG frames in a row: single ones can be found in anything."""
+    try:
+        return not MPEGInfo(file).sketchy
+    except (MutagenError, ArithmeticError, ValueError):
+        return False

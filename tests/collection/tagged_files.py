@@ -1,0 +1,176 @@
+"""Short files of music in every format, with tags as other programs write them."""
+
+import io
+import struct
+import tempfile
+from functools import cache
+from pathlib import Path
+
+import av
+import mutagen
+import numpy as np
+import soundfile
+from mutagen import id3
+from mutagen.flac import FLAC, Picture
+from mutagen.mp4 import MP4, MP4Cover
+
+RATE = 22_050
+FORMATS = ("mp3", "mp3v23", "flac", "ogg", "opus", "m4a", "m4a-faststart", "wav", "aiff")
+PEOPLES = {"genre": ["Rock", "Élan vital"], "title": ["A song"], "artist": ["Somebody"]}
+PICTURE = np.random.default_rng(1).bytes(60_000)
+"""Stands for a cover."""
+
+_SOUNDFILE = {
+    "mp3": ("MP3", "MPEG_LAYER_III"),
+    "flac": ("FLAC", "PCM_16"),
+    "ogg": ("OGG", "VORBIS"),
+    "opus": ("OGG", "OPUS"),
+    "wav": ("WAV", "PCM_16"),
+    "aiff": ("AIFF", "PCM_16"),
+}
+
+
+@cache
+def untagged(kind: str) -> bytes:
+    """Half a second of noise, with no tags but those that the encoder itself writes."""
+    if kind.startswith("m4a"):
+        return _m4a(faststart=kind == "m4a-faststart")
+    name, subtype = _SOUNDFILE[kind[:3] if kind.startswith("mp3") else kind]
+    rate = 24_000 if kind == "opus" else RATE
+    whole = io.BytesIO()
+    soundfile.write(whole, _noise(rate), rate, format=name, subtype=subtype)
+    return whole.getvalue()
+
+
+@cache
+def tagged(kind: str, *, picture: bool = False) -> bytes:
+    """The same with `PEOPLES` tags, and a cover on demand, written by Mutagen."""
+    whole = io.BytesIO(untagged(kind))
+    if kind.startswith("m4a"):
+        _tag_mp4(whole, picture)
+    elif kind in ("flac", "ogg", "opus"):
+        _tag_vorbis(whole, picture)
+    elif kind.startswith("mp3"):
+        _id3_tag(picture).save(whole, v2_version=3 if kind == "mp3v23" else 4, v23_sep="; ", v1=0)
+    else:
+        file = mutagen.File(whole)
+        file.add_tags()
+        file.tags.update(_id3_tag(picture))
+        whole.seek(0)
+        file.save(whole)
+    return whole.getvalue()
+
+
+def name_of(kind: str) -> str:
+    """A file name with the ending that players expect."""
+    return f"song.{kind.removesuffix('v23').removesuffix('-faststart')}"
+
+
+def id3_tag(version: int, frames: bytes, *, padding: int = 0, flags: int = 0) -> bytes:
+    """A tag, by hand."""
+    body = frames + bytes(padding)
+    size = bytes(len(body) >> shift & 0x7F for shift in (21, 14, 7, 0))
+    return b"ID3" + bytes((version, 0, flags)) + size + body
+
+
+def frame(name: str, data: bytes) -> bytes:
+    """A frame of version 2.3, or of 2.4 if it is short."""
+    return name.encode() + struct.pack(">IH", len(data), 0) + data
+
+
+def id3v1(title: str, artist: str, genre: int) -> bytes:
+    """128 bytes for the end of a file."""
+    texts = (text.encode("latin-1") for text in (title, artist, "An album"))
+    return struct.pack("3s30s30s30s4s30sB", b"TAG", *texts, b"1999", b"a comment", genre)
+
+
+def ape(key: str, value: str) -> bytes:
+    """An APEv2 tag without a header."""
+    item = struct.pack("<II", len(value), 0) + key.encode() + b"\0" + value.encode()
+    return item + b"APETAGEX" + struct.pack("<IIII8x", 2000, len(item) + 32, 1, 0)
+
+
+def riff_info(texts: dict[bytes, bytes]) -> bytes:
+    """A LIST chunk of texts."""
+    parts = (
+        name + struct.pack("<I", len(t)) + t + b"\0" * (len(t) % 2) for name, t in texts.items()
+    )
+    data = b"INFO" + b"".join(parts)
+    return b"LIST" + struct.pack("<I", len(data)) + data
+
+
+def with_chunk(wav: bytes, chunk: bytes) -> bytes:
+    """A WAV file with one more chunk at the end."""
+    return wav[:4] + struct.pack("<I", len(wav) - 8 + len(chunk)) + wav[8:] + chunk
+
+
+def decoded(data: bytes) -> np.ndarray:
+    """The samples as FFmpeg decodes them, (channels, n)."""
+    with av.open(io.BytesIO(data)) as container:
+        return np.concatenate([f.to_ndarray() for f in container.decode(audio=0)], axis=1)
+
+
+def metadata(data: bytes) -> dict[str, str]:
+    """All tags that FFmpeg finds, with keys in lower case."""
+    with av.open(io.BytesIO(data)) as container:
+        found = dict(container.metadata) | dict(container.streams.audio[0].metadata)
+    return {key.lower(): value for key, value in found.items()}
+
+
+def _noise(rate: int) -> np.ndarray:
+    return (0.1 * np.random.default_rng(0).normal(size=rate // 2)).clip(-0.9, 0.9)
+
+
+def _m4a(*, faststart: bool) -> bytes:
+    with tempfile.TemporaryDirectory() as folder:  # FFmpeg moves atoms in files with names only
+        path = Path(folder, "song.m4a")
+        _write_m4a(path, {"movflags": "faststart"} if faststart else {})
+        return path.read_bytes()
+
+
+def _write_m4a(path: Path, options: dict[str, str]) -> None:
+    with av.open(str(path), "w", format="ipod", options=options) as output:
+        stream = output.add_stream("aac", rate=RATE, layout="mono")
+        sound = _noise(RATE).astype(np.float32)[None]
+        for start in range(0, sound.shape[1] - 1024, 1024):
+            block = np.ascontiguousarray(sound[:, start : start + 1024])
+            samples = av.AudioFrame.from_ndarray(block, "fltp", "mono")
+            samples.sample_rate, samples.pts = RATE, start
+            output.mux(stream.encode(samples))
+        output.mux(stream.encode(None))
+
+
+def _tag_mp4(whole: io.BytesIO, picture: bool) -> None:
+    file = MP4(whole)
+    names = {"genre": "\xa9gen", "title": "\xa9nam", "artist": "\xa9ART"}
+    if file.tags is None:
+        file.add_tags()
+    file.tags.update({names[key]: values for key, values in PEOPLES.items()})
+    if picture:
+        file.tags["covr"] = [MP4Cover(PICTURE)]
+    whole.seek(0)
+    file.save(whole)
+
+
+def _tag_vorbis(whole: io.BytesIO, picture: bool) -> None:
+    file = mutagen.File(whole)
+    file.tags.update(PEOPLES) if file.tags is not None else file.add_tags()
+    file.tags.update(PEOPLES)
+    if picture and isinstance(file, FLAC):
+        cover = Picture()
+        cover.data, cover.type = PICTURE, 3
+        file.add_picture(cover)
+    elif picture:
+        file.tags["METADATA_BLOCK_PICTURE"] = [PICTURE.hex()]
+    whole.seek(0)
+    file.save(whole)
+
+
+def _id3_tag(picture: bool) -> id3.ID3:
+    tag = id3.ID3()
+    tag.add(id3.TCON(encoding=1, text=PEOPLES["genre"]))
+    tag.add(id3.TIT2(encoding=1, text=PEOPLES["title"]))
+    tag.add(id3.TPE1(encoding=0, text=PEOPLES["artist"]))
+    if picture:
+        tag.add(id3.APIC(encoding=0, mime="image/jpeg", type=3, desc="", data=PICTURE))
+    return tag
