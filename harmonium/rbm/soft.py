@@ -1,26 +1,31 @@
-"""Soft targets: labels that are probabilities, for gradients that need tags to be 0 or 1.
+"""Soft targets: labels p that are probabilities, of tags that are independent given the clip.
 
-With p_j the probability of tag j, independent of the other tags', the loss is
+The loss of hard labels is -log p(y | u, a) = F(y) + log Z. Of soft ones the RBMs descend
 
-    E_{y ~ p}[-log p(y | u, a)],      p(y) = Π_j p_j^{y_j} (1 - p_j)^{1 - y_j}
+    F(p) + log Z  ≥  E_{y ~ p}[F(y)] + log Z = E_{y ~ p}[-log p(y | u, a)]
 
-whose gradient is the expectation of the gradient at drawn tags. Mean field has expectations in
-place of samples everywhere: it takes p as it is. So does the cross-entropy of the networks, which
-is linear in y.
+a bound, for F(y) = -dᵀy - Σ_k softplus(c_k + U_k y) is concave. Nothing changes in the gradients: a
+soft label is clamped as it is, the hidden units see σ(c + Wu + Up), and a chain starts there. Only
+the pseudo-likelihood flips single tags, and so needs tags that are 0 or 1: there they are drawn,
+and the loss is the expectation itself. The cross-entropy of the networks is linear in y: for them
+p gives the expectation without any of this.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import jax.numpy as jnp
 from jax import Array
 
-from harmonium.rbm.gradients import Batch, Gradient, MeanField
+from harmonium.rbm.generative import Hybrid
+from harmonium.rbm.gradients import Batch, Gradient, PseudoLikelihood
 
 
 def for_soft_targets(gradient: Gradient) -> Gradient:
     """The gradient of an RBM where some labels are probabilities."""
-    return gradient if isinstance(gradient, MeanField) else DrawnTags(gradient)
+    if isinstance(gradient, Hybrid):
+        return replace(gradient, discriminative=for_soft_targets(gradient.discriminative))
+    return DrawnTags(gradient) if isinstance(gradient, PseudoLikelihood) else gradient
 
 
 def draw_tags(y: Array, noise: Array) -> Array:

@@ -144,10 +144,11 @@ def test_the_generative_rbm_of_tags_alone(train):
         model.score_samples(None, P)
 
 
-def test_drawn_tags_are_independent_given_the_clip():
+@pytest.mark.parametrize("training", ["cd", "pl"])
+def test_soft_tags_are_independent_given_the_clip(training):
     """Two tags of probability a half on every clip do not come to depend on one another."""
     X, P = np.zeros((300, 1)), np.full((300, 2), 0.5)
-    model = quick(training="cd", inference="exact", max_epochs=30, validation_fraction=0.0)
+    model = quick(training=training, inference="exact", max_epochs=30, validation_fraction=0.0)
     given = model.fit(X, P).complete(np.zeros((2, 1)), [[0.0, np.nan], [1.0, np.nan]])
     np.testing.assert_allclose(given[:, 1], 0.5, atol=0.1)
     assert abs(given[0, 1] - given[1, 1]) < 0.02

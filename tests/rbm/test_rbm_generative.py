@@ -81,10 +81,12 @@ def test_the_free_energy_sums_out_the_hidden_units(params):
     np.testing.assert_allclose(found, expected, rtol=1e-5)
 
 
-def test_contrastive_divergence_is_a_difference_of_free_energies(params):
+@pytest.mark.parametrize("soft", [False, True], ids=["labels", "probabilities"])
+def test_contrastive_divergence_is_a_difference_of_free_energies(params, soft):
     """The chain's end held constant, automatic differentiation gives the same gradient."""
     rng = np.random.default_rng(2)
-    batch = batch_of(rng.normal(size=(6, N_FEATURES)), rng.integers(0, 2, (6, N_TAGS)))
+    y = rng.random((6, N_TAGS)) if soft else rng.integers(0, 2, (6, N_TAGS))
+    batch = batch_of(rng.normal(size=(6, N_FEATURES)), y)
     noise = jnp.asarray(rng.random((2, 6, 8)), jnp.float32)
     gradient, _ = JointContrastiveDivergence(2, VARIANCE)(params, batch, noise)
     x, y = batch.u, batch.y

@@ -1,24 +1,23 @@
-"""Soft targets: gradients at drawn tags, against the expectation over all tags.
-
-A number of 0 or 1 as noise forces a tag on or off, and the weights of a batch are free to choose:
-one batch of all tag vectors gives the expectation over the draws without any sampling error.
-"""
+"""Soft targets: the bound that the RBMs descend, and the drawn tags of the pseudo-likelihood."""
 
 from functools import cache
+from itertools import pairwise
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from enumeration import (
+    Model,
     biases,
+    enumerate_clip,
     enumerated_log_likelihood,
     pseudo_likelihood_terms,
     random_model,
     states,
 )
 from finite_differences import gradient_by_differences
-from gibbs_paths import bernoulli, expected_slopes, paths
+from gibbs_paths import bernoulli, energy_slopes, paths, sigmoid, slopes_after, transitions
 
 from harmonium.rbm.generative import Hybrid, JointContrastiveDivergence, JointParams
 from harmonium.rbm.gradients import (
@@ -32,20 +31,10 @@ from harmonium.rbm.gradients import (
 from harmonium.rbm.model import Params
 from harmonium.rbm.soft import DrawnTags, draw_tags, for_soft_targets
 
-P = np.array([0.3, 0.85, 0.0])  # the probabilities of the clip's tags
-CONDITIONAL = [ContrastiveDivergence(2), BeliefPropagation(5, 0.5), PseudoLikelihood()]
-JOINT = [
-    JointContrastiveDivergence(2, 0.5),
-    Hybrid(0.25, ContrastiveDivergence(2), JointContrastiveDivergence(1, 0.5)),
-    Hybrid(0.25, MeanField(3), JointContrastiveDivergence(1, 0.5)),
-]
+P = np.array([0.3, 0.85, 0.0])  # the probabilities of a clip's tags
+UNKNOWN = np.full(3, np.nan)
 
 jitted = cache(jax.jit)
-
-
-def name_of(gradient):
-    inner = getattr(gradient, "discriminative", None)
-    return type(gradient).__name__ + (f" of {type(inner).__name__}" if inner else "")
 
 
 def clip(seed, n=2):
@@ -55,12 +44,8 @@ def clip(seed, n=2):
     return model, rng.normal(size=2), np.array([1, -1], np.int32)
 
 
-def every_draw(u, a, p):
-    """A batch of the clip for every tag vector that p allows, the noise that draws it, and it."""
-    tags = states(len(p))
-    tags = tags[bernoulli(p, tags) > 0]
-    copies = (np.tile(row, (len(tags), 1)) for row in (u, a, p))
-    return Batch(*copies, bernoulli(p, tags)), 1.0 - tags, tags
+def batch_of(u, a, y, w):
+    return Batch(*(np.tile(row, (len(w), 1)) for row in (u, a, y)), w)
 
 
 def evaluate(gradient, model, batch, noise):
@@ -75,7 +60,91 @@ def assert_close(gradient, expected, tolerance=1e-8):
         )
 
 
-# The draw. -----------------------------------------------------------------------------------
+def distance(one, other):
+    return np.sqrt(sum(np.sum((x - y) ** 2) for x, y in zip(one, other, strict=True)))
+
+
+# The bound. ----------------------------------------------------------------------------------
+
+
+def bound(model, u, a, p):
+    """F(p) + log Z, log Z by enumeration."""
+    c, d = biases(model, u, a)
+    free_energy = -d @ p - np.logaddexp(0, c + model.U @ p).sum()
+    return float(free_energy + enumerate_clip(model.U, c, d, UNKNOWN).log_z)
+
+
+def expected_loss(model, u, a, p):
+    """E_{y ~ p}[-log p(y | u, a)], by enumeration."""
+    c, d = biases(model, u, a)
+    terms = [bernoulli(p, y) * enumerated_log_likelihood(model.U, c, d, y) for y in states(3)]
+    return -sum(terms)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_loss_is_above_the_expected_one_and_equal_for_hard_labels(seed):
+    model, u, a = clip(seed)
+    for p in np.random.default_rng(seed).random((10, 3)):
+        assert bound(model, u, a, p) > expected_loss(model, u, a, p)
+    for y in states(3):
+        assert bound(model, u, a, y) == pytest.approx(expected_loss(model, u, a, y), abs=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_belief_propagation_has_the_gradient_of_the_bound_on_a_tree(seed):
+    model, u, a = clip(seed, n=1)
+    batch = batch_of(u, a, P, np.ones(1))
+    gradient = evaluate(BeliefPropagation(60, 0.5), model, batch, np.zeros((0, 1, 0)))
+    assert_close(gradient, gradient_by_differences(lambda m: bound(m, u, a, P), model))
+
+
+def expected_slopes(model, u, a, p, steps):
+    """What CD-``steps`` from p gives on average: a chain whose first hidden units see p."""
+    c, d = biases(model, u, a)
+    tags, hidden = states(3), states(len(c))
+    p_h = bernoulli(sigmoid(c + model.U @ p), hidden)
+    first = p_h @ bernoulli(sigmoid(d + hidden @ model.U)[:, None, :], tags[None])
+    end = first @ np.linalg.matrix_power(transitions(model.U, c, d, UNKNOWN), steps - 1)
+    phases = slopes_after(model, u, a, end), energy_slopes(model, u, a, p)
+    return Model(*(negative - positive for negative, positive in zip(*phases, strict=True)))
+
+
+@pytest.mark.parametrize("steps", [1, 2])
+def test_the_expected_cd_gradient_is_that_of_a_chain_from_the_probabilities(steps):
+    """Noise of 0 and 1 forces every path, and the weights of the batch are the probabilities."""
+    model, u, a = clip(3)
+    noise, w = paths(model, u, a, P, steps)
+    gradient = evaluate(ContrastiveDivergence(steps), model, batch_of(u, a, P, w), noise)
+    assert_close(gradient, expected_slopes(model, u, a, P, steps), 1e-12)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_expected_cd_gradient_tends_to_that_of_the_bound(seed):
+    model, u, a = clip(seed)
+    exact = gradient_by_differences(lambda m: bound(m, u, a, P), model)
+    errors = [distance(expected_slopes(model, u, a, P, 2**i), exact) for i in range(11)]
+    assert errors[0] > 1e-3
+    assert all(b < a or b < 1e-9 for a, b in pairwise(errors))
+    assert errors[-1] < 1e-9
+
+
+def test_unknown_tags_are_filled_given_the_probabilities_of_the_others():
+    """By one sweep whose hidden units see p; the proxy counts the known tags."""
+    model, u, a = clip(4)
+    c, d = biases(model, u, a)
+    p = np.array([0.3, np.nan, 0.8])
+    forced = np.array([[*h, 1, t, 1] for h in states(2) for t in (0.0, 1.0)])
+    p_h = bernoulli(sigmoid(c + model.U @ np.nan_to_num(p)), forced[:, :2])
+    p_on = sigmoid(d[1] + forced[:, :2] @ model.U[:, 1])
+    w = p_h * np.where(forced[:, 3] == 1, p_on, 1 - p_on)
+    expected = [weight * np.array([0.3, t, 0.8]) for weight, t in zip(w, forced[:, 3], strict=True)]
+    chain = np.zeros((1, len(w), 5))  # a chain that ends with every tag on
+    noise = np.concatenate([chain, (1.0 - forced)[None]])
+    gradient = evaluate(ContrastiveDivergence(1), model, batch_of(u, a, p, w), noise)
+    np.testing.assert_allclose(gradient.d, 1 - np.sum(expected, axis=0), atol=1e-12)
+
+
+# Drawn tags. ---------------------------------------------------------------------------------
 
 
 def test_tags_are_drawn_and_known_or_unknown_ones_stay():
@@ -95,70 +164,19 @@ def test_the_smallest_and_largest_random_numbers_change_no_label():
         np.testing.assert_array_equal(draw_tags(y, jnp.full((1, 2), noise)), y)
 
 
-# The expected gradient. ----------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_belief_propagation_has_the_gradient_of_the_expected_loss(seed):
-    """On a tree, where it is exact: E_{y ~ p}[-log p(y | u, a)] by enumeration."""
-    model, u, a = clip(seed, n=1)
-
-    def loss(m):
-        c, d = biases(m, u, a)
-        terms = [bernoulli(P, y) * enumerated_log_likelihood(m.U, c, d, y) for y in states(3)]
-        return -sum(terms)
-
-    batch, noise, _ = every_draw(u, a, P)
-    gradient = evaluate(DrawnTags(BeliefPropagation(60, 0.5)), model, batch, noise[None])
-    assert_close(gradient, gradient_by_differences(loss, model))
-
-
 @pytest.mark.parametrize("seed", range(3))
 def test_pseudo_likelihood_has_the_gradient_of_its_expectation(seed):
+    """One batch of all tag vectors, drawn by noise that forces them, weighted by probability."""
     model, u, a = clip(seed)
 
     def loss(m):
-        return -sum(bernoulli(P, y) * pseudo_likelihood_terms(m, u, a, y).sum() for y in states(3))
+        terms = (pseudo_likelihood_terms(m, u, a, y).sum() for y in states(3))
+        return -sum(bernoulli(P, y) * term for y, term in zip(states(3), terms, strict=True))
 
-    batch, noise, _ = every_draw(u, a, P)
-    gradient = evaluate(DrawnTags(PseudoLikelihood()), model, batch, noise[None])
+    tags = states(3)[bernoulli(P, states(3)) > 0]
+    batch = batch_of(u, a, P, bernoulli(P, tags))
+    gradient = evaluate(DrawnTags(PseudoLikelihood()), model, batch, (1.0 - tags)[None])
     assert_close(gradient, gradient_by_differences(loss, model))
-
-
-@pytest.mark.parametrize("steps", [1, 2])
-def test_the_chain_of_contrastive_divergence_starts_at_the_drawn_tags(steps):
-    """Every draw and every path from it, weighted by probability: transition matrices say what."""
-    model, u, a = clip(3)
-    batches, expected = [], []
-    for y in states(3):
-        if bernoulli(P, y) > 0:
-            noise, p = paths(model, u, a, y, steps)
-            draw = np.tile(np.append(1.0 - y, np.ones(2)), (1, len(p), 1))
-            batches.append((np.concatenate([noise, draw]), bernoulli(P, y) * p))
-            slopes = expected_slopes(model, u, a, y, steps)
-            expected.append([bernoulli(P, y) * array for array in slopes])
-    noise = np.concatenate([each for each, _ in batches], axis=1)
-    w = np.concatenate([each for _, each in batches])
-    batch = Batch(*(np.tile(row, (len(w), 1)) for row in (u, a, P)), w)
-    gradient = evaluate(DrawnTags(ContrastiveDivergence(steps)), model, batch, noise)
-    sums = (sum(arrays) for arrays in zip(*expected, strict=True))
-    assert_close(gradient, type(model)(*sums), 1e-12)
-
-
-def test_probabilities_in_place_of_draws_would_have_another_gradient():
-    """E[σ(c + Uy)] is not σ(c + Up): that is why tags are drawn, except for mean field."""
-    model, u, a = clip(4, n=1)
-    model = model._replace(U=3 * model.U)
-    batch, noise, _ = every_draw(u, a, P)
-    drawn = evaluate(DrawnTags(MeanField(3)), model, batch, noise[None])
-    one = Batch(u[None], a[None], P[None], np.ones(1))
-    instead = evaluate(MeanField(3), model, one, np.zeros((0, 1, 0)))
-    assert np.abs(drawn.c - instead.c).max() > 0.02
-    assert for_soft_targets(MeanField(3)) == MeanField(3)
-    assert for_soft_targets(PseudoLikelihood()) == DrawnTags(PseudoLikelihood())
-
-
-# Any gradient. -------------------------------------------------------------------------------
 
 
 def joint_params():
@@ -167,39 +185,37 @@ def joint_params():
     return JointParams(*(rng.normal(0, 0.7, shape) for shape in shapes))
 
 
-def params_and_parts(gradient):
-    """Parameters for the gradient, and how many one-hot parts its clips have."""
-    if gradient in JOINT:
-        return joint_params(), 0
-    return Params(*clip(5)[0]), 2
-
-
-@pytest.mark.parametrize("gradient", CONDITIONAL + JOINT, ids=name_of)
-def test_it_is_the_gradient_at_what_was_drawn(gradient):
-    """Labels, probabilities and unknown ones; the noise before the draw's is the gradient's."""
-    params, parts = params_and_parts(gradient)
-    rng = np.random.default_rng(6)
+def test_hybrid_of_pseudo_likelihood_draws_tags_for_that_part_alone():
+    """Labels, probabilities and unknown ones; the joint part takes them all as they are."""
+    params, rng = joint_params(), np.random.default_rng(6)
     y = np.where(rng.random((6, 3)) < 0.5, rng.random((6, 3)), rng.integers(0, 2, (6, 3)))
     y[0, 1] = y[4, 2] = np.nan
-    batch = Batch(rng.normal(size=(6, 2)), np.ones((6, parts), np.int32), y, rng.uniform(0.5, 2, 6))
-    sweeps, width = DrawnTags(gradient).noise(params, True)
+    batch = Batch(rng.normal(size=(6, 2)), np.ones((6, 0), np.int32), y, rng.uniform(0.5, 2, 6))
+    joint = JointContrastiveDivergence(1, 0.5)
+    hybrid = for_soft_targets(Hybrid(0.25, PseudoLikelihood(), joint))
+    sweeps, width = hybrid.noise(params, True)
+    own = joint.noise(params, True)[0]
     noise = rng.random((sweeps, 6, width))
     drawn = np.where(np.isnan(y), np.nan, noise[-1, :, :3] < y)
-    own = gradient.noise(params, True)
-    assert sweeps == own[0] + 1
     with jax.enable_x64(True):
-        found = jitted(DrawnTags(gradient))(params, batch, noise)
-        wanted = jitted(gradient)(params, batch._replace(y=drawn), noise[:-1, :, : own[1]])
-    for one, other in zip(jax.tree.leaves(found), jax.tree.leaves(wanted), strict=True):
-        np.testing.assert_allclose(one, other, rtol=0, atol=1e-12)
+        found, _ = jitted(hybrid)(params, batch, noise)
+        first, _ = jitted(joint)(params, batch, noise[:own])
+        second, _ = jitted(PseudoLikelihood())(
+            params.conditional(), batch._replace(y=drawn), noise[own:-1, :, :5]
+        )
+    for name in ("U", "W", "c", "d"):
+        expected = 0.25 * np.asarray(getattr(first, name)) + np.asarray(getattr(second, name))
+        np.testing.assert_allclose(getattr(found, name), expected, atol=1e-12)
 
 
-@pytest.mark.parametrize("gradient", CONDITIONAL + JOINT, ids=name_of)
-def test_there_is_a_random_number_for_each_tag(gradient):
-    params, _ = params_and_parts(gradient)
-    for unknown in (False, True):
-        sweeps, width = gradient.noise(params, unknown)
-        assert DrawnTags(gradient).noise(params, unknown) == (sweeps + 1, max(width, 3))
+def test_only_the_pseudo_likelihood_draws():
+    for gradient in (ContrastiveDivergence(2), MeanField(), BeliefPropagation()):
+        assert for_soft_targets(gradient) == gradient
+    drawn = for_soft_targets(PseudoLikelihood())
+    assert drawn == DrawnTags(PseudoLikelihood())
+    params = Params(*clip(0)[0])
+    assert drawn.noise(params, False) == (1, 5)
+    assert drawn.noise(params, True) == (6, 5)
 
 
 def test_the_proxy_is_the_expected_log_likelihood():
