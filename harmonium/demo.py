@@ -5,17 +5,14 @@ the others, which it has never heard of. The truth of the collection says how we
 """
 
 from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
-from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
-from scipy.io import wavfile
 
-from harmonium.audio import clip_features, feature_names
+from harmonium.audio import extract_files, feature_names
 from harmonium.data.synthetic import SyntheticCollection
 from harmonium.errors import DataError
 from harmonium.estimators import DiscriminativeRBM
@@ -44,18 +41,12 @@ class Tagged:
 
 
 def extract(paths: list[Path], *, jobs: int, progress: Progress) -> NDArray[np.float32]:
-    """The features of WAV files, (n_files, 389), in parallel processes."""
-    rows = []
-    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
-        for row in pool.map(_features_of, paths, chunksize=8):
-            rows.append(row)
-            progress(len(rows), len(paths))
-    return np.stack(rows)
-
-
-def _features_of(path: Path) -> NDArray[np.float32]:
-    rate, samples = wavfile.read(path)
-    return clip_features(samples.astype(np.float32) / 32768, rate)
+    """The features of sound files, (n_files, 389), in parallel processes."""
+    extraction = extract_files(paths, jobs=jobs, progress=progress)
+    if extraction.failures:
+        failure = extraction.failures[0]
+        raise DataError(f"{failure.path}: {failure.reason}")
+    return extraction.features
 
 
 def learn_and_tag(
