@@ -34,7 +34,7 @@ _SOUNDFILE = {
 def untagged(kind: str) -> bytes:
     """Half a second of noise, with no tags but those that the encoder itself writes."""
     if kind.startswith("m4a"):
-        return _m4a(faststart=kind == "m4a-faststart")
+        return by_ffmpeg("ipod", "aac", movflags="faststart" if kind != "m4a" else "")
     name, subtype = _SOUNDFILE[kind[:3] if kind.startswith("mp3") else kind]
     rate = 24_000 if kind == "opus" else RATE
     whole = io.BytesIO()
@@ -59,6 +59,15 @@ def tagged(kind: str, *, picture: bool = False) -> bytes:
         whole.seek(0)
         file.save(whole)
     return whole.getvalue()
+
+
+@cache
+def by_ffmpeg(container: str, codec: str, **options: str) -> bytes:
+    """The same noise in another format; the options are the container's."""
+    with tempfile.TemporaryDirectory() as folder:  # FFmpeg moves atoms in files with names only
+        path = Path(folder, "song")
+        _write(path, container, codec, {key: value for key, value in options.items() if value})
+        return path.read_bytes()
 
 
 def name_of(kind: str) -> str:
@@ -121,20 +130,15 @@ def _noise(rate: int) -> np.ndarray:
     return (0.1 * np.random.default_rng(0).normal(size=rate // 2)).clip(-0.9, 0.9)
 
 
-def _m4a(*, faststart: bool) -> bytes:
-    with tempfile.TemporaryDirectory() as folder:  # FFmpeg moves atoms in files with names only
-        path = Path(folder, "song.m4a")
-        _write_m4a(path, {"movflags": "faststart"} if faststart else {})
-        return path.read_bytes()
-
-
-def _write_m4a(path: Path, options: dict[str, str]) -> None:
-    with av.open(str(path), "w", format="ipod", options=options) as output:
-        stream = output.add_stream("aac", rate=RATE, layout="mono")
-        sound = _noise(RATE).astype(np.float32)[None]
+def _write(path: Path, container: str, codec: str, options: dict[str, str]) -> None:
+    with av.open(str(path), "w", format=container, options=options) as output:
+        stream = output.add_stream(codec, rate=RATE, layout="mono")
+        sound, kind = _noise(RATE).astype(np.float32)[None], "fltp"
+        if codec == "flac":
+            sound, kind = (sound * 32767).astype(np.int16), "s16"
         for start in range(0, sound.shape[1] - 1024, 1024):
             block = np.ascontiguousarray(sound[:, start : start + 1024])
-            samples = av.AudioFrame.from_ndarray(block, "fltp", "mono")
+            samples = av.AudioFrame.from_ndarray(block, kind, "mono")
             samples.sample_rate, samples.pts = RATE, start
             output.mux(stream.encode(samples))
         output.mux(stream.encode(None))
@@ -154,7 +158,8 @@ def _tag_mp4(whole: io.BytesIO, picture: bool) -> None:
 
 def _tag_vorbis(whole: io.BytesIO, picture: bool) -> None:
     file = mutagen.File(whole)
-    file.tags.update(PEOPLES) if file.tags is not None else file.add_tags()
+    if file.tags is None:
+        file.add_tags()
     file.tags.update(PEOPLES)
     if picture and isinstance(file, FLAC):
         cover = Picture()

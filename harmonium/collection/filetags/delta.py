@@ -113,7 +113,7 @@ class _Comparison:
         return len(ahead), there
 
     def _words_around(self, there: int) -> dict[bytes, int]:
-        """Where each word in the neighbourhood of a place is; it is read anew only far from there."""
+        """Where each word in the neighbourhood of a place is; read anew only far from there."""
         if self._centre is None or abs(there - self._centre) > WINDOW // 2:
             first = max(0, there - WINDOW)
             around = read_at(self.new, first, min(there + WINDOW, self.new_end) - first)
@@ -122,7 +122,7 @@ class _Comparison:
 
 
 def _words(data: bytes, first: int) -> dict[bytes, int]:
-    """Each word at a multiple of its length → where it is first, in a file where data begin there."""
+    """Each word at a multiple of its length → where it is in the file; data begin at first."""
     words: dict[bytes, int] = {}
     for start in range(0, len(data) - WORD + 1, WORD):
         word = data[start : start + WORD]

@@ -59,7 +59,7 @@ class Iff:
                 version = id3_values.version_name(tag)
                 values = id3_values.values_of(tag, options)
         except MutagenError as error:
-            obstacle = f"its ID3 tag is damaged ({error})"
+            obstacle = f"its ID3 tag is damaged ({str(error) or 'it ends too early'})"
             notes = (obstacle,)
         for place, value in self._texts(file, chunks).items():
             if not values.get(place):

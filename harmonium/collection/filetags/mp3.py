@@ -32,7 +32,7 @@ class Mp3:
         try:
             tag = _load(file)
         except MutagenError as error:
-            obstacle = f"its ID3 tag is damaged ({error})"
+            obstacle = f"its ID3 tag is damaged ({str(error) or 'it ends too early'})"
             return Contents(
                 version=None, duration=length, notes=(*notes, obstacle), obstacle=obstacle
             )

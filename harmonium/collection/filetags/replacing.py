@@ -153,7 +153,7 @@ def _copy_attributes(place: Path, part: Path, status: os.stat_result, *, keep_ti
     """Owner first, since changing it may take permissions away."""
     if hasattr(os, "chown"):
         for owner, group in ((status.st_uid, status.st_gid), (-1, status.st_gid)):
-            with suppress(PermissionError):
+            with suppress(OSError):
                 os.chown(part, owner, group)
                 break
     shutil.copystat(place, part)

@@ -90,8 +90,11 @@ class Rules:
         )
 
     def sort(self, tags: Tags) -> tuple[dict[str, dict[str, float]], list[LeftOut]]:
-        """({field: {name to write: score}}, what is left out); scores not given are NaN."""
-        wanted: dict[str, dict[str, float]] = {}
+        """({field: {name to write: score}}, what is left out); scores not given are NaN.
+
+        Of tags with one name the first spelling and the highest score count.
+        """
+        found: dict[str, dict[str, tuple[str, float]]] = {}  # by field and folded name
         left_out: list[LeftOut] = []
         for tag, score in _scored(tags, needed=self.scores):
             name = self._aliases.get(fold(tag), tag)
@@ -99,8 +102,10 @@ class Rules:
             if reason := self._reason_against(keys):
                 left_out.append(LeftOut(tag, reason))
             else:
-                _add(wanted.setdefault(str(self._field(keys)), {}), name, score)
-        return wanted, left_out
+                there = found.setdefault(str(self._field(keys)), {})
+                first, highest = there.get(keys[1], (name, score))
+                there[keys[1]] = (first, max(highest, score))
+        return {where: dict(there.values()) for where, there in found.items()}, left_out
 
     def _reason_against(self, keys: tuple[str, str]) -> str:
         if not self._ignored.isdisjoint(keys):
@@ -167,12 +172,6 @@ def _checked_name(tag: str, argument: str) -> str:
             f"{tag!r}. Rename it with an alias."
         )
     return tag.strip()
-
-
-def _add(names: dict[str, float], name: str, score: float) -> None:
-    """Each name once, in its first spelling, with its highest score."""
-    same = next((other for other in names if fold(other) == fold(name)), name)
-    names[same] = max(names.get(same, score), score)
 
 
 def _check(argument: str, value: object, allowed: Collection[object]) -> None:
