@@ -13,6 +13,7 @@ from harmonium.commands import data, experiment
 from harmonium.commands.demo import demo
 from harmonium.commands.features import features
 from harmonium.commands.inspect import inspect
+from harmonium.commands.smooth import smooth
 from harmonium.errors import HarmoniumError, HarmoniumWarning
 
 app = typer.Typer(
@@ -27,6 +28,7 @@ app.add_typer(experiment.app, name="experiment")
 app.command()(demo)
 app.command()(features)
 app.command()(inspect)
+app.command()(smooth)
 
 err = Console(stderr=True)
 

@@ -18,6 +18,7 @@ from harmonium.data import Conditioning
 from harmonium.errors import DataError, DataWarning, TrainingWarning
 from harmonium.estimators.base import COUNT, NOT_NEGATIVE, POSITIVE
 from harmonium.estimators.progress import epoch_progress
+from harmonium.estimators.smoother_changes import changes
 from harmonium.estimators.smoother_files import StoredSmoother
 from harmonium.estimators.smoother_inputs import (
     auxiliary_parts,
@@ -43,6 +44,7 @@ from harmonium.estimators.smoother_training import (
     arrays_of,
     hold_out,
     objective,
+    rates_log_likelihood,
     start,
     training_data,
 )
@@ -187,6 +189,7 @@ class TagSmoother(StoredSmoother, BaseEstimator):
         held_out = hold_out(rng, data, self.validation_fraction, _MOST_HELD_OUT)
         conditions, result = self._train(data, held_out, seeds[1:], self.max_epochs)
         self._keep(data, conditions, result)
+        self.baseline_ = rates_log_likelihood(data, held_out)
         if len(held_out) and self.refit and not result.interrupted:
             none = np.zeros(0, np.intp)
             conditions, again = self._train(data, none, seeds[1:], result.best_epoch)
@@ -338,6 +341,24 @@ class TagSmoother(StoredSmoother, BaseEstimator):
                 )
         new = np.full(len(codes), -1, np.int32)
         return Smoothed(names.gather(codes), self._data.tags, self._predict(new, codes))
+
+    def changes(self, smoothed: Smoothed | None = None) -> pl.DataFrame:
+        """Which tags smoothing fills in, and which it doubts.
+
+        Filled in: nobody gave the clip the tag, and yet it is as probable as for the median clip
+        that was given it. Doubted: somebody gave it, and yet it is less than half as probable as it
+        is of users and clips in general. The columns: item, tag, change ("filled in" or "doubted"), count
+        and users (how many gave it, of how many), and probability. ``smoothed`` saves the work if
+        it is at hand: what ``smooth()`` gave for all clips.
+        """
+        P = (self.smooth() if smoothed is None else smoothed).values
+        check_is_fitted(self)
+        if P.shape != self._data.counts.shape:
+            raise DataError(
+                f"'smoothed' must be of all {len(self._data.items):,} clips, as smooth() gives it. "
+                f"Got {len(P):,}."
+            )
+        return changes(self._data, P)
 
     def predict_user(self, user: Any, clip: Any) -> Smoothed:
         """p(y_j = 1) of a known user for a clip, given what the others gave it.

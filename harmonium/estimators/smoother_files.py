@@ -29,6 +29,7 @@ class StoredSmoother:
     history_: dict[str, list[float]]
     best_epoch_: int
     n_iter_: int
+    baseline_: float
 
     def save(self, path: Any) -> None:
         """Write the fitted smoother to one file, by convention with the ending ``.safetensors``.
@@ -42,6 +43,7 @@ class StoredSmoother:
         arrays = {
             **{f"params.{name}": array for name, array in self._params._asdict().items()},
             **{f"history.{name}": np.array(self.history_[name], np.float64) for name in _HISTORY},
+            "baseline": np.array([self.baseline_]),
             **_packed_pairs(self._data),
         }
         if others is not None:
@@ -95,6 +97,7 @@ class StoredSmoother:
         self._data, self._conditions, self._params = data, Conditions(others, parts), params
         self.history_ = {k: floats(arrays, f"history.{k}").tolist() for k in _HISTORY}
         self.n_iter_, self.best_epoch_ = len(self.history_["seconds"]), int(about["best_epoch"])
+        self.baseline_ = float(floats(arrays, "baseline")[0])
 
 
 def _check_shapes(

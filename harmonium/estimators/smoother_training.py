@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harmonium.data import Conditioning
-from harmonium.estimators.smoother_rows import Conditions, tag_rates
+from harmonium.estimators.smoother_rows import Conditions, tag_rates, without
 from harmonium.rbm.blinding import Blinded
 from harmonium.rbm.gradients import (
     Batch,
@@ -109,6 +109,15 @@ def hold_out(
     _, first = np.unique(data.item[order], return_index=True)
     wanted = min(int(fraction * len(data)), at_most)
     return np.sort(order[np.sort(first)[:wanted]])
+
+
+def rates_log_likelihood(data: Conditioning, held_out: NDArray[np.intp]) -> float:
+    """Mean log-likelihood per tag of pairs held out, if all that is known is the tags' rates."""
+    if not len(held_out):
+        return float("nan")
+    rates = tag_rates(without(data, held_out))
+    share = np.asarray(data.y[held_out].mean(axis=0)).ravel()
+    return float(np.mean(share * np.log(rates) + (1 - share) * np.log1p(-rates)))
 
 
 @dataclass(frozen=True)
