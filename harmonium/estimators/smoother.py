@@ -347,9 +347,9 @@ class TagSmoother(StoredSmoother, BaseEstimator):
 
         Filled in: nobody gave the clip the tag, and yet it is as probable as for the median clip
         that was given it. Doubted: somebody gave it, and yet it is less than half as probable as it
-        is of users and clips in general. The columns: item, tag, change ("filled in" or "doubted"), count
-        and users (how many gave it, of how many), and probability. ``smoothed`` saves the work if
-        it is at hand: what ``smooth()`` gave for all clips.
+        is of users and clips in general. The columns: item, tag, change ("filled in" or "doubted"),
+        count and users (how many gave it, of how many), and probability. ``smoothed``, what
+        ``smooth()`` gave for all clips, saves the work if it is at hand.
         """
         P = (self.smooth() if smoothed is None else smoothed).values
         check_is_fitted(self)

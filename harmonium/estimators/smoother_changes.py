@@ -14,10 +14,12 @@ def changes(data: Conditioning, P: Floats) -> pl.DataFrame:
     """The clips and tags of which smoothed probabilities (n_items, n_tags) say something else.
 
     A tag is filled in where nobody gave it to the clip, and yet it is as probable as for the median
-    clip that somebody gave it to. It is doubted where somebody gave it, and yet it is less than half
-    as probable as it is of a user and a clip in general. The columns: item, tag, change ("filled in" or
-    "doubted"), count (users who gave it), users (of the clip) and probability; those filled in
-    first, and in them the most probable first, then those doubted, the least probable first.
+    clip that somebody gave it to. It is doubted where somebody gave it, and yet it is less than
+    half as probable as it is of a user and a clip in general.
+
+    The columns: item, tag, change ("filled in" or "doubted"), count (users who gave it), users (of
+    the clip) and probability. Those filled in come first, the most probable at the top, then those
+    doubted, the least probable at the top.
     """
     counts = data.counts.toarray()
     given = counts > 0
