@@ -1,6 +1,6 @@
 """Writes tags again and again, each time in a process that kills itself one moment later.
 
-    python killed_writer.py FOLDER KIND
+    python killed_writer.py EMPTY_FOLDER MUSIC_FILE
 
 A moment is before or after a call that touches a file. Prints one line of JSON for each process:
 its number, whether it was killed, what the song is then, whether it can be undone, and what is in
@@ -13,8 +13,6 @@ import os
 import signal
 import sys
 from pathlib import Path
-
-from tagged_files import tagged
 
 from harmonium.collection.filetags import Undo, apply_change, plan_write, undo
 
@@ -53,9 +51,9 @@ def killed_at(number: int, work) -> bool:
     os._exit(0)
 
 
-def main(folder: Path, kind: str) -> None:
+def main(folder: Path, original: Path) -> None:
     song, kept = folder / "song", folder / "kept"
-    old = tagged(kind)
+    old = original.read_bytes()
 
     def keep(record: Undo) -> None:
         kept.with_suffix(".new").write_bytes(record.to_bytes())
@@ -93,4 +91,4 @@ def main(folder: Path, kind: str) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2])
+    main(Path(sys.argv[1]), Path(sys.argv[2]))

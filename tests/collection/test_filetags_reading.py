@@ -220,6 +220,17 @@ def test_what_is_no_music_is_refused(tmp_path, data, function):
         function(path)
 
 
+@pytest.mark.parametrize("before", [b"", b"\xaa" * 700, bytes(2000)])
+def test_an_mp3_file_may_begin_amid_a_frame(tmp_path, before):
+    assert tags_of(tmp_path, before + SOUND).format == "MP3"
+
+
+@pytest.mark.parametrize("before", [b"RIFF\0\0\0\0AVI ", b"PK\3\4" + bytes(30), b"?" * 5000])
+def test_what_has_mpeg_frames_inside_is_not_mp3(tmp_path, before):
+    with pytest.raises(FileTagError, match="its format is not one whose tags are known"):
+        tags_of(tmp_path, before + SOUND)
+
+
 def test_what_is_no_file_is_refused(tmp_path):
     with pytest.raises(FileTagError, match=r"There is no file .*nothing\.mp3"):
         read_tags(tmp_path / "nothing.mp3")

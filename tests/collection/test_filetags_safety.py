@@ -49,9 +49,12 @@ def write(song, **options) -> Undo:
 
 @pytest.mark.parametrize("kind", ["mp3", "ogg"])
 def test_a_process_that_is_killed_at_any_moment_leaves_the_old_file_or_the_new_one(tmp_path, kind):
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join((str(HERE), str(HERE.parents[1])))}
+    environment = os.environ | {"PYTHONPATH": str(HERE.parents[1])}
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    (tmp_path / "original").write_bytes(tagged(kind))
     said = subprocess.run(
-        [sys.executable, HERE / "killed_writer.py", tmp_path, kind],
+        [sys.executable, HERE / "killed_writer.py", folder, tmp_path / "original"],
         env=environment,
         capture_output=True,
         text=True,

@@ -1,6 +1,6 @@
 """Which format a file has, by its content."""
 
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from mutagen import MutagenError
 from mutagen.mp3 import MPEGInfo
@@ -12,6 +12,10 @@ from harmonium.collection.filetags.mp3 import Mp3, leading_tags
 from harmonium.collection.filetags.mp4 import Mp4
 from harmonium.collection.filetags.ogg import codec_of
 from harmonium.collection.filetags.streams import read_at
+
+LONGEST_FRAME = 2048
+"""Bytes that no MPEG frame exceeds."""
+_CONTAINERS = (b"RIFF", b"FORM", b"PK\3\4", b"\x1aE\xdf\xa3")  # AVI, IFF, ZIP, Matroska
 
 KNOWN = "MP3, FLAC, Ogg Vorbis, Opus, Speex, Ogg FLAC, MP4 (M4A), WAV and AIFF"
 
@@ -30,14 +34,21 @@ def format_of(file: BinaryIO) -> Format:
             return codec
     elif read_at(file, leading_tags(file), 4) == b"fLaC":
         return Flac()
-    elif head[:3] == b"ID3" or _has_mpeg_frames(file):
+    elif head[:3] == b"ID3" or _begins_with_mpeg_frames(file):
         return Mp3()
     raise Damaged(f"its format is not one whose tags are known: {KNOWN}")
 
 
-def _has_mpeg_frames(file: BinaryIO) -> bool:
-    """Whether there are MPEG frames in a row: single ones can be found in anything."""
+def _begins_with_mpeg_frames(file: BinaryIO) -> bool:
+    """Whether MPEG frames in a row begin at once, or after the end of a frame that was cut off.
+
+    Single ones can be found in anything, and rows of them in films, archives and disk images: an
+    ID3 tag before those would make them useless.
+    """
+    if read_at(file, 0, 4).startswith(_CONTAINERS):
+        return False
     try:
-        return not MPEGInfo(file).sketchy
+        info: Any = MPEGInfo(file)
+        return not info.sketchy and info.frame_offset <= LONGEST_FRAME
     except (MutagenError, ArithmeticError, ValueError):
         return False
