@@ -113,7 +113,7 @@ class TagSmoother(StoredSmoother, BaseEstimator):
         others_l2: float = 1.0,
         user_l2: float = 1.0,
         track_l2: float = 1.0,
-        clip_l2: float = 10.0,
+        clip_l2: float = 5.0,
         rows_l1: float = 0.0,
         others_l1: float = 0.0,
         hide_user: float = 0.5,
