@@ -58,7 +58,8 @@ def test_every_parameter_is_described(field):
 
 
 @pytest.mark.parametrize("name", [module.name for module in pkgutil.iter_modules(audio.__path__)])
-def test_the_examples_of_the_docstrings_run(name):
+def test_the_examples_of_the_docstrings_run(name, monkeypatch):
+    monkeypatch.setattr(extractors, "_registered", dict(extractors._registered))
     assert doctest.testmod(importlib.import_module(f"harmonium.audio.{name}")).failed == 0
 
 
