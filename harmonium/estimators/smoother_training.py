@@ -104,11 +104,11 @@ def training_data(
 def hold_out(
     rng: np.random.Generator, data: Conditioning, fraction: float, at_most: int
 ) -> NDArray[np.intp]:
-    """Pairs to stop early on, (n,): of clips that others have seen, too, at most one of each."""
-    order = rng.permutation(np.flatnonzero(data.n_others > 0))
-    _, first = np.unique(data.item[order], return_index=True)
+    """Pairs to stop early on, (n,): at random, but one of each clip is kept to learn from."""
+    order = rng.permutation(len(data))
+    _, kept = np.unique(data.item[order], return_index=True)
     wanted = min(int(fraction * len(data)), at_most)
-    return np.sort(order[np.sort(first)[:wanted]])
+    return np.sort(np.delete(order, kept)[:wanted])
 
 
 def rates_log_likelihood(data: Conditioning, held_out: NDArray[np.intp]) -> float:
