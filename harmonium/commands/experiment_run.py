@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from harmonium.experiments.progress import Progress
     from harmonium.experiments.specs import DatasetSpec, Recipe
 
+REFRESH = 1.0
+"""Seconds between two looks of the live table."""
 EVERY = 30.0
 """Seconds between lines of progress where the output is not a terminal."""
 
@@ -189,17 +191,22 @@ def _shown(
     console: Console, progress: Progress, jobs: int
 ) -> Iterator[Callable[[Run, dict[str, Any]], None]]:
     """A live table on a terminal; elsewhere a line from time to time."""
+    last = time.monotonic()
     if console.is_terminal:
         with Live(_view(progress, jobs), console=console, auto_refresh=False) as live:
 
             def watch(run: Run, measured: dict[str, Any]) -> None:
+                nonlocal last
                 progress.add(run, measured)
-                progress.refresh()
-                live.update(_view(progress, jobs), refresh=True)
+                if time.monotonic() - last >= REFRESH:
+                    last = time.monotonic()
+                    progress.refresh()
+                    live.update(_view(progress, jobs), refresh=True)
 
             yield watch
+            progress.refresh()
+            live.update(_view(progress, jobs), refresh=True)
         return
-    last = time.monotonic()
 
     def note(run: Run, measured: dict[str, Any]) -> None:
         nonlocal last

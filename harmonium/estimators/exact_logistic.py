@@ -102,7 +102,7 @@ def fit_linear(X: NDArray[np.float32], Y: NDArray[np.float32], l2: float) -> Lin
 
 def has_minimum(Y: NDArray[np.float32]) -> NDArray[np.bool_]:
     """Which tags have known labels that are neither all 0 nor all 1, (C,)."""
-    return (Y > 0).any(axis=0) & (Y < 1).any(axis=0)
+    return np.asarray((Y > 0).any(axis=0) & (Y < 1).any(axis=0))
 
 
 def warn_if_not_converged(solution: Solution) -> None:

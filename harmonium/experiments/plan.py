@@ -81,6 +81,8 @@ class Outcome:
     """The runs whose mean is the score of the test fold; empty while the search is not over."""
     missing: list[Run]
     """The runs to do next."""
+    done: list[Run]
+    """Those that are done, of the search and after it."""
 
 
 def arms(recipe: Recipe) -> list[Arm]:
@@ -129,6 +131,7 @@ def outcome(recipe: Recipe, arm: Arm, test_fold: int, results: Results) -> Outco
     """
     others = [(test_fold + i) % recipe.n_folds for i in range(1, recipe.n_folds)]
     settings = {**arm.model.settings, **arm.settings}
+    done: dict[str, Run] = {}
     for stage in arm.model.search:
         points = grid(stage)
         if len(points) == 1:
@@ -141,13 +144,16 @@ def outcome(recipe: Recipe, arm: Arm, test_fold: int, results: Results) -> Outco
             ]
             for point in points
         ]
+        done |= {run.key: run for runs in tried for run in runs if run.key in results}
         missing = [run for runs in tried for run in runs if run.key not in results]
         if missing:
-            return Outcome(None, [], missing)
+            return Outcome(None, [], missing, list(done.values()))
         best = max(range(len(points)), key=lambda i: _validation_auc(tried[i], results))
         settings = {**settings, **points[best]}
     final = [_run(recipe, arm, settings, test_fold, valid) for valid in others]
-    return Outcome(settings, final, [run for run in final if run.key not in results])
+    done |= {run.key: run for run in final if run.key in results}
+    missing = [run for run in final if run.key not in results]
+    return Outcome(settings, final, missing, list(done.values()))
 
 
 def missing(recipe: Recipe, results: Results) -> list[Run]:

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from harmonium.experiments.plan import Run, arms, finished, most_runs
+from harmonium.experiments.plan import Run, arms, finished, most_runs, outcome
 from harmonium.experiments.results import Store
 from harmonium.experiments.specs import Recipe
 
@@ -35,21 +35,23 @@ class Progress:
         for arm in arms(recipe):
             part = self.parts.setdefault((arm.dataset.label, arm.model.name), Part())
             part.total += most_runs(recipe, arm)
-        for key, line in store.results.items():
-            row = (line["run"]["dataset"]["label"], line["run"]["model"])
-            if row in self.parts:
-                self._count(row, store.measurements.get(key, {}))
         self.refresh()
+        for arm in arms(recipe):
+            for fold in range(recipe.n_folds):
+                for run in outcome(recipe, arm, fold, store.results).done:
+                    self._count(
+                        (arm.dataset.label, arm.model.name), store.measurements.get(run.key, {})
+                    )
 
     def add(self, run: Run, measured: dict[str, Any]) -> None:
         """A run ended."""
         self._count((run.dataset.label, run.model), measured)
 
     def refresh(self) -> None:
-        """Look up the scores of what is finished, and the number of runs that it really took."""
+        """Look up the scores of what is finished."""
         aucs: dict[Row, list[float]] = {row: [] for row in self.parts}
-        for arm, _, outcome in finished(self.recipe, self.store.results):
-            values = [self.store.results[run.key]["tests"][0]["auc"] for run in outcome.final]
+        for arm, _, state in finished(self.recipe, self.store.results):
+            values = [self.store.results[run.key]["tests"][0]["auc"] for run in state.final]
             row = (arm.dataset.label, arm.model.name)
             aucs[row].append(float(np.nanmean(np.array(values, dtype=float))))
         for row, part in self.parts.items():

@@ -1,5 +1,6 @@
 """Runs an experiment: what is missing, until nothing is."""
 
+from collections import deque
 from collections.abc import Callable
 from typing import Any
 
@@ -65,15 +66,17 @@ def _run_on_engine(
     jobs: int | None,
     keep: Callable[[Run, Given], None],
 ) -> None:
+    waiting: deque[Run] = deque()
     under_way: set[str] = set()
     with Runner[Run, Given](perform, engine=engine, jobs=jobs) as runner:
         while True:
-            for run in missing(recipe, store.results):
-                if runner.full:
-                    break
-                if run.key not in under_way:
-                    under_way.add(run.key)
-                    runner.submit(run)
+            if not waiting:  # what a search found may have made more runs possible
+                runs = missing(recipe, store.results)
+                waiting.extend(run for run in runs if run.key not in under_way)
+            while waiting and not runner.full:
+                run = waiting.popleft()
+                under_way.add(run.key)
+                runner.submit(run)
             if not runner.pending:
                 return
             outcome = runner.next()
