@@ -4,7 +4,7 @@
 
 Logistic regression on the features, normalised as fitted on the training tracks, is tested on
 tracks it has not seen: AUC of the true tags that hold for 10 to 90 % of the clips.
-benchmarks/emotify.py does the like on music, benchmarks/audio.py has the times.
+benchmarks/audio.py has the times.
 """
 
 import argparse
