@@ -1,7 +1,7 @@
 """Every model beside scikit-learn's: mean AUC from the experiment's results, seconds measured here.
 
     harmonium experiment run recipes/models.toml -o results/models      the AUCs, settings searched
-    python benchmarks/training_time.py results/models                        the seconds, and the table
+    python benchmarks/training_time.py results/models   the seconds, and the table
 
 The experiment may run anywhere, on a GPU for instance; seconds to train are to be compared only if
 all models were timed alike. So this trains each model once more on the clips of one split, in one
