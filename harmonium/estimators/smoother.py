@@ -59,7 +59,56 @@ _MOST_HELD_OUT = 5000  # pairs: more would tell little more, and take longer tha
 
 
 class TagSmoother(StoredSmoother, BaseEstimator):
-    """DOC"""
+    """Says which tags a new user would give a clip, from who gave which tag to what.
+
+    A conditional RBM p(y, h | u, a) ∝ exp(hᵀUy + hᵀWu + yᵀVa + dᵀy + cᵀh): y is one user's tags
+    for a clip; u what the *other* users of that clip said, if ``conditioning`` is "other_users"; a
+    who the user is, and which track and clip it is about. A new user has no row in V.
+
+    u_j = (count of tag j among the n others - n · rate_j) / (n + ``prior_users``), scaled: how much
+    more often the others gave the tag than users usually do. It is 0 for a clip without other
+    users, and grows with their number, since one voice says less than ten.
+
+    Parameters
+    ----------
+    conditioning : "other_users" for the doubly conditional model, "none" for the singly
+        conditional one.
+    auxiliary : which of "user", "track" and "clip" have rows in V; any of them, or none. Tracks are
+        left out where every track is one clip.
+    n_tags : learn the most used tags only; None for all.
+    n_hidden : hidden units.
+    training, training_steps, inference, inference_steps, damping, tolerance : as for
+        :class:`DiscriminativeRBM`.
+    prior_users : how many usual users are added to the others of a clip.
+    tags_l2, others_l2, user_l2, track_l2, clip_l2 : strengths of the ℓ2 penalties on U, on W, and
+        on the rows of V, against the sum of the pairs' log-likelihoods.
+    rows_l1, others_l1 : of ℓ1 on V and on W, by proximal steps: zeros are exact.
+    hide_user, hide_all : the chance that a training pair loses its user, or everything that it is
+        conditioned on, so that the model can do without.
+    learning_rate, schedule, batch_size, max_epochs : of the training; ``row_rate`` is the step
+        length of V's rows.
+    patience, validation_fraction : a share of the pairs is held out; training stops after so many
+        epochs in which their log-likelihood, as that of new users, has not risen.
+    refit : then train once more with all pairs, for as many epochs as were best.
+    n_jobs : threads that predict. random_state : seed. verbose : 1 shows a progress bar.
+
+    Attributes
+    ----------
+    tags_, items_, users_ : names. params_ : U, W, V, c, d.
+    zeros_ : share of exact zeros of W and V.
+    history_ : per epoch "log_likelihood" (a proxy), "validation" and "seconds".
+    best_epoch_, n_iter_ : the epoch that was best, and how many there were.
+    baseline_ : what "validation" would be if every tag had its usual rate.
+
+    Examples
+    --------
+    >>> from harmonium import TagSmoother
+    >>> from harmonium.data.synthetic import make_collection
+    >>> music = make_collection(n_tracks=20, clips_per_track=2)
+    >>> smoother = TagSmoother(n_tags=20, max_epochs=5, random_state=0).fit(music.triples)
+    >>> smoother.smooth().values.shape
+    (40, 20)
+    """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "conditioning": [StrOptions({"other_users", "none"})],
