@@ -1,0 +1,108 @@
+"""The command `harmonium smooth`."""
+
+import re
+
+import numpy as np
+import polars as pl
+import pytest
+from typer.testing import CliRunner
+
+from harmonium import TagSmoother, cli
+from harmonium.errors import DataError
+
+QUICK = ("--epochs", "2", "--hidden", "4")
+
+
+@pytest.fixture(scope="module")
+def triples():
+    """Rock and calm songs, of which users say some of what holds; two clips to a track."""
+    rng = np.random.default_rng(0)
+    words = (["rock", "loud", "guitar"], ["calm", "piano", "slow"])
+    rows = [
+        (f"user{user}", f"clip{clip:02d}", word, f"track{clip // 2:02d}")
+        for clip in range(40)
+        for user in rng.choice(10, 3, replace=False)
+        for word in words[clip // 2 % 2]
+        if rng.random() < 0.6
+    ]
+    return pl.DataFrame(rows, schema=["user", "item", "tag", "track"], orient="row")
+
+
+@pytest.fixture
+def file(triples, tmp_path, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "100")
+    triples.write_csv(tmp_path / "triples.csv")
+    return tmp_path / "triples.csv"
+
+
+def run(*arguments):
+    result = CliRunner().invoke(cli.app, ["smooth", *map(str, arguments)])
+    if result.exception and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+def test_a_table_a_model_and_a_summary(file, triples, tmp_path):
+    output = run(file, "-o", tmp_path / "out.parquet", "--model", tmp_path / "m", "--epochs", 30,
+                 "--hidden", 4, "--track", "track")  # fmt: skip
+    table = pl.read_parquet(tmp_path / "out.parquet")
+    assert table.columns == ["item", *triples["tag"].unique(maintain_order=True)]
+    assert len(table) == triples["item"].n_unique()
+    model = TagSmoother.load(tmp_path / "m")
+    assert model.smooth().frame().equals(table)
+    assert f"{len(triples):,} triples of 10 users and {len(table)} clips of 20 tracks" in output
+    assert re.search(r"Log-likelihood of a held-out user's tags, each: -0\.\d+", output)
+    assert f"{len(table)} clips × 6 tags in" in output
+
+
+def test_long_and_csv(file, tmp_path):
+    run(file, "-o", tmp_path / "out.csv", "--long", "--tags", 3, *QUICK)
+    table = pl.read_csv(tmp_path / "out.csv")
+    assert table.columns == ["item", "tag", "probability"]
+    assert table["tag"].n_unique() == 3
+    assert table["probability"].is_between(0, 1).all()
+
+
+def test_other_columns_and_no_header(triples, tmp_path):
+    triples.select("tag", "item", "user").write_csv(
+        tmp_path / "t.txt", include_header=False, separator=";"
+    )
+    run(tmp_path / "t.txt", "-o", tmp_path / "out.csv", "--no-header", "--delimiter", ";",
+        "--user", 2, "--item", 1, "--tag", 0, "--show", 0, *QUICK)  # fmt: skip
+    assert len(pl.read_csv(tmp_path / "out.csv")) == triples["item"].n_unique()
+
+
+def test_tracks_from_a_table_of_their_own(file, triples, tmp_path):
+    triples.select("item", "track").unique(maintain_order=True).write_csv(tmp_path / "tracks.csv")
+    output = run(file, "-o", tmp_path / "o.csv", "--tracks", tmp_path / "tracks.csv", *QUICK)
+    assert "of 20 tracks" in output
+
+
+def test_clips_that_few_have_tagged_may_be_left_out(file, triples, tmp_path):
+    users = triples.group_by("item").agg(pl.col("user").n_unique())
+    wanted = users.filter(pl.col("user") >= 3)["item"]
+    run(file, "-o", tmp_path / "o.csv", "--min-users", 3, *QUICK)
+    assert set(pl.read_csv(tmp_path / "o.csv")["item"]) == set(wanted)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("-o", "{}/out.xlsx"), "must end in .parquet or .csv"),
+        (("-o", "{}/nowhere/out.csv"), "There is no folder"),
+        (("-o", "{}/out.csv", "--model", "{}"), "is a folder"),
+        (("-o", "{}/out.csv", "--user", "listener"), "no column 'listener' for 'user'"),
+        (("-o", "{}/out.csv", "--min-users", "99"), "No clip has been tagged by 99 users"),
+        (("-o", "{}/out.csv", "--track", "user"), "has two tracks for"),
+    ],
+    ids=["format", "folder", "model", "column", "users", "tracks"],
+)
+def test_what_cannot_be_is_refused_before_any_work(file, tmp_path, arguments, message):
+    with pytest.raises(DataError, match=message):
+        run(file, *(argument.format(tmp_path) for argument in arguments))
+    assert not (tmp_path / "out.csv").exists()
+
+
+def test_the_help_has_an_example():
+    assert "harmonium smooth triples.csv -o smoothed.parquet" in run("--help")
