@@ -276,7 +276,7 @@ def test_a_random_generator_as_seed_goes_on_from_fit_to_fit(train):
 def interrupt_in_epoch(monkeypatch):
     """Sends this process the signal of Ctrl-C while the given epoch is being scored."""
     old = signal.signal(signal.SIGINT, signal.default_int_handler)
-    original, calls = tagger.auc_per_tag, []
+    original, calls = tagger.mean_auc, []
 
     def arrange(epoch):
         def score(*arrays):
@@ -285,7 +285,7 @@ def interrupt_in_epoch(monkeypatch):
                 signal.raise_signal(signal.SIGINT)
             return original(*arrays)
 
-        monkeypatch.setattr(tagger, "auc_per_tag", score)
+        monkeypatch.setattr(tagger, "mean_auc", score)
 
     yield arrange
     signal.signal(signal.SIGINT, old)
