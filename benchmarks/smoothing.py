@@ -134,6 +134,7 @@ def run_listeners(parts: int, names: str) -> None:
             for method, P in predictions(problem).items():
                 score = auc_per_tag(problem.y, P).mean, log_likelihood(problem.y, P)
                 results.setdefault(method, []).append(score)
+                print(f"{name}, {method:<26}{score[0]:.4f}  {score[1]:.5f}", flush=True)
         n = len(problem.y)
         print(f"\n{name}: {len(problems)} parts of about {n:,} pairs left out", flush=True)
         report(results, ("mean AUC", "log-likelihood per label"), began)
@@ -180,6 +181,7 @@ def run_truth(seeds: int) -> None:
         for method, S in smoothed(collection.triples, tracks).items():
             flat = auc_per_tag(truth.reshape(-1, 1), S.reshape(-1, 1)).mean
             results.setdefault(method, []).append((auc_per_tag(truth, S).mean, flat))
+            print(f"seed {seed}  {method:<34}{results[method][-1][0]:.4f}  {flat:.4f}", flush=True)
     print(f"\nThe generated collection, seeds 0 to {seeds - 1}", flush=True)
     report(results, ("mean AUC", "all pairs"), began)
 

@@ -82,7 +82,7 @@ def grid(**values: tuple[Any, ...]) -> Iterator[dict[str, Any]]:
 
 def methods(with_tracks: bool) -> dict[str, tuple[Callable[..., Scores], list[dict[str, Any]]]]:
     """Name -> the method and the settings to choose among."""
-    shares = (0.0, 0.5, 0.8) if with_tracks else (0.0,)
+    shares = (0.3, 0.7) if with_tracks else (0.0,)
     return {
         "mean of the others": (mean_of_others, [*grid(prior=(0.3, 1, 3, 10), of_track=shares)]),
         "co-occurrence": (
@@ -91,8 +91,7 @@ def methods(with_tracks: bool) -> dict[str, tuple[Callable[..., Scores], list[di
         ),
         "ALS": (
             factorisation,
-            [*grid(factors=(5, 10, 20, 40), regularization=(0.1, 1, 10), alpha=(1, 5),
-                   of_track=shares)],
+            [*grid(factors=(5, 10, 20, 40), regularization=(1, 10), alpha=(1, 5), of_track=shares)],
         ),
     }  # fmt: skip
 
