@@ -51,6 +51,7 @@ class DiscriminativeRBM(RBMTagger):
     averaging : the model is the mean of its parameters over about so many epochs; 0 turns it off.
     validation_fraction : share of the clips to stop early on when ``fit`` is given no
         ``eval_set``; 0 trains on all clips for ``max_epochs``.
+    init_scale : standard deviation of W at the start of training, for features of unit norm.
     l1, l2 : strengths of the penalties on U and W. With ℓ1, zeros are exact if ``averaging=0``.
     generative_weight : α of the hybrid, which maximises α log p(y, x) + log p(y | x), the joint
         distribution by CD-1 with Gaussian inputs; 0 is the discriminative RBM.
@@ -112,6 +113,7 @@ class DiscriminativeRBM(RBMTagger):
         patience: int = 20,
         averaging: float = 5.0,
         validation_fraction: float = 0.1,
+        init_scale: float = 1.0,
         l1: float = 0.0,
         l2: float = 0.1,
         generative_weight: float = 0.0,
@@ -137,6 +139,7 @@ class DiscriminativeRBM(RBMTagger):
         self.patience = patience
         self.averaging = averaging
         self.validation_fraction = validation_fraction
+        self.init_scale = init_scale
         self.l1 = l1
         self.l2 = l2
         self.generative_weight = generative_weight

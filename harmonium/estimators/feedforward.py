@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
+from harmonium.estimators.base import NOT_NEGATIVE
 from harmonium.estimators.tagger import COUNT, Clips, Tagger, base_log_odds
 from harmonium.rbm.compilation import compiled
 from harmonium.rbm.feedforward import (
@@ -55,6 +56,7 @@ class MLPTagger(Feedforward):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **Tagger._parameter_constraints,
         "n_hidden": [COUNT],
+        "init_scale": [NOT_NEGATIVE],
     }
     _param_type = MLPParams
     _logits = staticmethod(mlp_logits)
@@ -72,6 +74,7 @@ class MLPTagger(Feedforward):
         patience: int = 20,
         averaging: float = 5.0,
         validation_fraction: float = 0.1,
+        init_scale: float = 0.1,
         l1: float = 0.0,
         l2: float = 0.3,
         scale_features: bool = True,
@@ -89,6 +92,7 @@ class MLPTagger(Feedforward):
         self.patience = patience
         self.averaging = averaging
         self.validation_fraction = validation_fraction
+        self.init_scale = init_scale
         self.l1 = l1
         self.l2 = l2
         self.scale_features = scale_features
@@ -102,7 +106,7 @@ class MLPTagger(Feedforward):
         varies = np.ptp(clips.X, axis=0) > 0
         arrays = (
             rng.normal(0, 0.01, (n, n_tags)),
-            rng.normal(0, 0.1, (n, clips.X.shape[1])) * varies,
+            rng.normal(0, self.init_scale, (n, clips.X.shape[1])) * varies,
             np.zeros(n),
             base_log_odds(clips.Y),
         )

@@ -52,6 +52,7 @@ class GenerativeRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RBMTagger
         patience: int = 20,
         averaging: float = 5.0,
         validation_fraction: float = 0.1,
+        init_scale: float = 1.0,
         l1: float = 0.0,
         l2: float = 0.0,
         scale_features: bool = True,
@@ -75,6 +76,7 @@ class GenerativeRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RBMTagger
         self.patience = patience
         self.averaging = averaging
         self.validation_fraction = validation_fraction
+        self.init_scale = init_scale
         self.l1 = l1
         self.l2 = l2
         self.scale_features = scale_features

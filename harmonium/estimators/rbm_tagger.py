@@ -28,6 +28,7 @@ class RBMTagger(Tagger):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **Tagger._parameter_constraints,
         "n_hidden": [COUNT],
+        "init_scale": [NOT_NEGATIVE],
         "training_steps": [COUNT, None],
         "inference": [StrOptions({"lbp", "mean_field", "gibbs", "exact"})],
         "inference_steps": [COUNT],
@@ -116,7 +117,7 @@ class RBMTagger(Tagger):
         varies = np.ptp(clips.X, axis=0) > 0
         arrays = (
             rng.normal(0, 0.01, (n, n_tags)),
-            rng.normal(0, 1, (n, clips.X.shape[1])) * varies,
+            rng.normal(0, self.init_scale, (n, clips.X.shape[1])) * varies,
             np.zeros((0, n_tags)),
             np.zeros(n),
             base_log_odds(clips.Y),
