@@ -1,36 +1,67 @@
-"""The ``harmonium`` command: thin over the library. Heavy imports happen inside the commands."""
+"""The ``harmonium`` command: thin over the library. A command is imported when it is called."""
 
 import sys
 import warnings
 from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.markup import escape
 
 from harmonium import __version__
-from harmonium.commands import data, experiment
-from harmonium.commands.demo import demo
-from harmonium.commands.features import features
-from harmonium.commands.inspect import inspect
-from harmonium.commands.smooth import smooth
+from harmonium.commands.loading import LazyGroup, Listed
 from harmonium.errors import HarmoniumError, HarmoniumWarning
 
+NOTHING_DONE, INTERRUPTED = 2, 130
+"""Exit codes that every command has; 1 stands for done in part."""
+
+MUSIC, RESEARCH = "Your music", "Data and experiments"
+
+
+class Commands(LazyGroup):
+    """All commands, in the order in which they are listed."""
+
+    # A new command is a line here: where it is, and the first line of its docstring.
+    listed = {  # noqa: RUF012
+        "demo": Listed(
+            "harmonium.commands.demo:demo",
+            "Generate a music collection, learn its listeners' tags, and tag the rest of it.",
+            MUSIC,
+        ),
+        "features": Listed(
+            "harmonium.commands.features:features",
+            "Compute the features of files of music, and write them as a table.",
+            RESEARCH,
+        ),
+        "inspect": Listed(
+            "harmonium.commands.inspect:inspect",
+            "Draw what a clip sounds like: its spectrum, and how its bands swing.",
+            RESEARCH,
+        ),
+        "smooth": Listed(
+            "harmonium.commands.smooth:smooth",
+            "Learn from who tagged what which tags a new user would give each clip.",
+            RESEARCH,
+        ),
+        "data": Listed(
+            "harmonium.commands.data:app",
+            "List, describe and fetch the public datasets that Harmonium reads.",
+            RESEARCH,
+        ),
+        "experiment": Listed(
+            "harmonium.commands.experiment:app",
+            "Run the paper's experiments, and make tables and figures of their results.",
+            RESEARCH,
+        ),
+    }
+
+
 app = typer.Typer(
+    cls=Commands,
     no_args_is_help=True,
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
     help="Learns which tags people give to music, and tags the music nobody has tagged yet.",
 )
-app.add_typer(data.app, name="data")
-app.add_typer(experiment.app, name="experiment")
-app.command()(demo)
-app.command()(features)
-app.command()(inspect)
-app.command()(smooth)
-
-err = Console(stderr=True)
 
 
 def _print_version(wanted: bool) -> None:
@@ -51,23 +82,31 @@ def options(
     """Options before the command."""
 
 
+def _say(word: str, colour: str, message: str) -> None:
+    """A message on stderr, whose first word is coloured on a terminal."""
+    from rich.console import Console
+    from rich.text import Text
+
+    Console(stderr=True).print(Text.assemble((word, colour), " ", message))
+
+
 def _show_warning(
     message: Warning | str, category: type[Warning], filename: str, lineno: int, *_: object
 ) -> None:
     if issubclass(category, HarmoniumWarning):
-        err.print(f"[yellow]Warning:[/yellow] {escape(str(message))}", highlight=False)
+        _say("Warning:", "yellow", str(message))
     else:
         sys.stderr.write(warnings.formatwarning(message, category, filename, lineno))
 
 
 def main() -> None:
-    """Run the command line; an expected error is one message and exit code 1, not a traceback."""
+    """Run the command line; an expected error is one message and exit code 2, not a traceback."""
     warnings.showwarning = _show_warning  # type: ignore[assignment]
     try:
         app()
     except HarmoniumError as error:
-        err.print(f"[red]Error:[/red] {escape(str(error))}", highlight=False)
-        sys.exit(1)
+        _say("Error:", "red", str(error))
+        sys.exit(NOTHING_DONE)
     except KeyboardInterrupt:
-        err.print("Stopped.")
-        sys.exit(130)
+        sys.stderr.write("Stopped.\n")
+        sys.exit(INTERRUPTED)

@@ -58,14 +58,14 @@ def test_some_models_into_another_folder(place):
 )
 def test_what_is_wrong_is_said_in_one_message(place, arguments, message):
     done = call(place, "run", *arguments)
-    assert done.returncode == 1
+    assert done.returncode == 2
     assert message in " ".join(done.stderr.split())
     assert "Traceback" not in done.stderr
 
 
 def test_without_data_it_says_what_to_do(place):
     done = call(place, "run", "toy.toml", data="nowhere")
-    assert done.returncode == 1
+    assert done.returncode == 2
     said = " ".join(done.stderr.split())
     assert "None of the recipe's datasets is at hand: toy. Set HARMONIUM_DATA" in said
 

@@ -1,0 +1,95 @@
+"""Commands that are imported when they are called, so that `harmonium --help` need not wait."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from importlib import import_module
+from typing import Any, NamedTuple
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+INTERRUPTED = 130
+
+
+class Listed(NamedTuple):
+    """A command, as much of it as `harmonium --help` shows."""
+
+    place: str
+    """"module:name" of its function, or of the `typer.Typer` of a group of commands."""
+    summary: str
+    """The first line of its own help; a test compares them."""
+    panel: str
+    """The heading under which it is listed."""
+
+
+class LazyGroup(TyperGroup):
+    """A group whose commands are known by name and summary until one is called.
+
+    `listed` has them, in the order of the help; a subclass sets it.
+    """
+
+    listed: Mapping[str, Listed] = {}
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self.commands: Any = _Commands(self.listed, self.commands)
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Their names."""
+        return list(self.commands)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """What to show of a command; not itself, unless it is here already."""
+        return self.commands.shown(cmd_name)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """The command that the arguments call, and the arguments that are left for it."""
+        name, command, rest = super().resolve_command(ctx, args)
+        return name, command and self.commands[name], rest
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command; Ctrl-C is one line and exit code 130 for all."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            typer.echo("Stopped.", err=True)
+            raise typer.Exit(INTERRUPTED) from None
+
+
+class _Commands(Mapping[str, Any]):
+    """Name → command, imported when it is asked for."""
+
+    def __init__(self, listed: Mapping[str, Listed], loaded: Mapping[str, Any]) -> None:
+        self._listed = listed
+        self._loaded = dict(loaded)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter([*self._listed, *(n for n in self._loaded if n not in self._listed)])
+
+    def __len__(self) -> int:
+        return len(list(iter(self)))
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self._loaded:
+            self._loaded[name] = _load(name, self._listed[name])
+        return self._loaded[name]
+
+    def shown(self, name: str) -> Any:
+        if name in self._loaded or name not in self._listed:
+            return self._loaded.get(name)
+        _, summary, panel = self._listed[name]
+        return TyperCommand(name=name, help=summary, rich_help_panel=panel)
+
+
+def _load(name: str, listed: Listed) -> Any:
+    module, _, attribute = listed.place.partition(":")
+    found = getattr(import_module(module), attribute)
+    if isinstance(found, typer.Typer):
+        command: Any = typer.main.get_group(found)
+    else:
+        alone = typer.Typer(add_completion=False, rich_markup_mode="rich")
+        alone.command(name)(found)
+        command = typer.main.get_command(alone)
+    command.name, command.rich_help_panel = name, listed.panel
+    return command
