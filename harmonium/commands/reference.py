@@ -1,0 +1,138 @@
+"""The page of all commands, docs/cli.md, from their own help.
+
+    python -m harmonium.commands.reference > docs/cli.md
+
+A test compares the two.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import typer
+
+INTRODUCTION = """\
+# The command line
+
+This page is made from the commands' own help by `python -m harmonium.commands.reference`.
+`harmonium COMMAND --help` shows the same, and `harmonium --help` lists the commands.
+
+**Output.** On a terminal, tables and colours for people. In a pipe or a file, plain lines, with
+tabs between columns, and no colours. Progress and complaints go to the standard error, so that
+they never get into a pipe. Where a command has `--json`, it prints JSON on the standard output
+and nothing else.
+
+**Exit codes.**
+
+| code | |
+|---|---|
+| 0 | done |
+| 1 | done in part: some files or rows could not be used, and were listed; or the reader of a \
+pipe, such as `head`, went away |
+| 2 | nothing done: wrong usage or input that cannot be used, with a message that says what to do |
+| 130 | interrupted (Ctrl-C): what was finished stays, and the same command goes on from there |
+
+**Completion.** `harmonium --install-completion` sets up your shell (Bash, Zsh, Fish or
+PowerShell) to complete commands and options with the tabulator key; `--show-completion` prints
+the script instead. To get the script of a certain shell, whichever runs:
+`_HARMONIUM_COMPLETE=source_zsh harmonium` (or `source_bash`, `source_fish`).
+
+**Environment.**
+
+| variable | |
+|---|---|
+| `HARMONIUM_LIBRARY` | the library of music, where `--library` does not name one: a path or a URL |
+| `HARMONIUM_CACHE` | the folder for features that are kept for the next time |
+| `HARMONIUM_DATA` | the folder of the public datasets |
+| `NO_COLOR` | if set, no colours |
+"""
+
+EXAMPLE = re.compile(r"\[dim\](Examples?|Then):\[/dim\]\s*")
+LABEL = re.compile(r"\[dim\]([^\[\]]+):\[/dim\]\s*")
+
+
+def page() -> str:
+    """The whole page, as Markdown."""
+    from harmonium.cli import app
+
+    root = typer.main.get_command(app)
+    return "\n".join([INTRODUCTION, *_sections(root, "harmonium")])
+
+
+def commands(root: Any, name: str) -> Iterator[tuple[str, Any]]:
+    """(full name, command) of every command below a group, groups left out."""
+    for word, command in getattr(root, "commands", {}).items():
+        if hasattr(command, "commands"):
+            yield from commands(command, f"{name} {word}")
+        elif not command.hidden:
+            yield f"{name} {word}", command
+
+
+def _sections(root: Any, name: str) -> Iterator[str]:
+    for full_name, command in commands(root, name):
+        yield f"## {full_name}\n"
+        yield from _description(command.help or "")
+        yield from _parameters(command)
+
+
+def _description(text: str) -> Iterator[str]:
+    """The docstring: examples as code, other labels bold, each paragraph in one line."""
+    for paragraph in text.strip().split("\n\n"):
+        if EXAMPLE.match(paragraph):
+            lines = [EXAMPLE.sub("", line).strip() for line in paragraph.splitlines()]
+            yield "".join(f"    {line}\n" for line in lines)
+        else:
+            line = " ".join(part.strip() for part in paragraph.splitlines())
+            yield _plain(LABEL.sub(r"**\1:** ", line)) + "\n"
+
+
+def _parameters(command: Any) -> Iterator[str]:
+    context = typer.Context(command)
+    rows = [
+        f"| {_name(parameter)} | {_help(parameter, context)} |"
+        for parameter in command.get_params(context)
+        if not getattr(parameter, "hidden", False) and parameter.name != "help"
+    ]
+    if rows:
+        yield "| | |\n|---|---|\n" + "\n".join(rows) + "\n"
+
+
+def _name(parameter: Any) -> str:
+    """`PATH…`, or `--output`, `-o` FILE."""
+    if parameter.param_type_name == "argument":
+        name = parameter.metavar or parameter.name.upper()
+        return f"`{name}{'…' if parameter.nargs == -1 else ''}`"
+    flags = [*parameter.opts, *parameter.secondary_opts]
+    value = "" if parameter.is_flag else " " + (parameter.metavar or parameter.name.upper())
+    return ", ".join(f"`{flag}`" for flag in flags) + value
+
+
+def _help(parameter: Any, context: Any) -> str:
+    text = " ".join((parameter.help or "").split())
+    if parameter.required:
+        text += " Required."
+    elif default := _default(parameter, context):
+        text += f" Default: {default}."
+    return _plain(text).replace("|", r"\|")
+
+
+def _default(parameter: Any, context: Any) -> str:
+    """The default that the help shows, or ""."""
+    value = parameter.get_default(context, call=False)
+    if not parameter.show_default or isinstance(value, bool) or callable(value):
+        return ""
+    if value is None or value == "" or value == [] or value == ():
+        return ""
+    shown = parameter.show_default if isinstance(parameter.show_default, str) else value
+    return f"`{getattr(shown, 'value', shown)}`"
+
+
+def _plain(text: str) -> str:
+    """Without what is meant for the terminal."""
+    return re.sub(r"\[/?(dim|bold|italic|green|red|yellow|cyan)\]", "", text).replace(r"\[", "[")
+
+
+if __name__ == "__main__":
+    print(page(), end="")
