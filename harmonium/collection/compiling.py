@@ -1,0 +1,11 @@
+"""Compiled programs of JAX are kept in the user's cache folder, so that each is made once."""
+
+import os
+
+from harmonium.audio.cache import default_cache_folder
+
+
+def keep_compiled() -> None:
+    """To be called before JAX is imported; settings of the environment come first."""
+    os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(default_cache_folder() / "compiled"))
+    os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.1")

@@ -1,0 +1,96 @@
+"""Belief propagation for a few tracks, in NumPy: what `harmonium tag FILE` needs starts at once.
+
+The same messages in the same order, with the same damping and the same end, as
+``harmonium.rbm.belief`` has them in ratio form, one track at a time; a test compares the two.
+Starting JAX takes longer than all of this. What does not converge, or has weights too large for
+ratios, is left to the estimators.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Doubles = NDArray[np.float64]
+
+RATIO_LIMIT = 10.0
+"""Largest weight for which products of ratios are safe."""
+
+
+class Machine(NamedTuple):
+    """An RBM over tags: p(y, h) ∝ exp(hᵀUy + dᵀy + cᵀh)."""
+
+    U: Doubles  # (n, C)
+    c: Doubles  # (n,)
+    d: Doubles  # (C,)
+
+    def given(self, y: Doubles) -> "Machine":
+        """The machine over the unknown tags of y (C,), NaN; the known ones are part of c."""
+        unknown = np.isnan(y)
+        c = self.c + self.U[:, ~unknown] @ y[~unknown]
+        return Machine(self.U[:, unknown], c, self.d[unknown])
+
+
+class Settings(NamedTuple):
+    """As the estimators have them."""
+
+    steps: int = 20
+    damping: float = 0.5
+    tolerance: float = 1e-3
+
+
+USUAL = Settings()
+
+
+def tag_probabilities(machine: Machine, y: Doubles, settings: Settings = USUAL) -> Doubles | None:
+    """p(y_j = 1 | the known tags), (C,), or None where belief propagation does not converge.
+
+    ``y`` is (C,) with NaN for unknown tags; known ones come back as given.
+    """
+    if np.abs(machine.U).max(initial=0) > RATIO_LIMIT:
+        return None
+    result, unknown = y.copy(), np.isnan(y)
+    patient = Settings(10 * settings.steps, (1 + settings.damping) / 2, settings.tolerance)
+    for attempt in (settings, patient):
+        found = beliefs(machine.given(y), attempt)
+        if found is not None:
+            result[unknown] = found
+            return result
+    return None
+
+
+def beliefs(machine: Machine, settings: Settings) -> Doubles | None:
+    """p(y_j = 1) by loopy belief propagation, (C,), or None if it has not converged."""
+    U, c, d = machine
+    damping = settings.damping
+    A = np.exp(U)
+    down, up = np.ones_like(U), np.ones_like(U)  # ratios r = e^m
+    total_h, total_y = c, d
+    for _ in range(settings.steps):
+        down = damping * down + (1 - damping) * _message(total_h[:, None], up, A)
+        new_y = d + np.log(down).sum(axis=0)
+        up = damping * up + (1 - damping) * _message(new_y[None, :], down, A)
+        new_h = c + np.log(up).sum(axis=1)
+        change = max(_change(total_y, new_y), _change(total_h, new_h)) / (1 - damping)
+        total_h, total_y = new_h, new_y
+        if change <= settings.tolerance:
+            return sigmoid(total_y)
+    return None
+
+
+def sigmoid(x: Doubles) -> Doubles:
+    """1 / (1 + e^-x), without overflow."""
+    return 0.5 * (1 + np.tanh(0.5 * x))
+
+
+def _message(total: Doubles, r: Doubles, A: Doubles) -> Doubles:
+    """(1 + A q) / (1 + q) with q = e^total / r."""
+    t, s = np.exp(np.minimum(total, 0)), np.exp(-np.maximum(total, 0))
+    x = s * r
+    return (x + A * t) / (x + t)
+
+
+def _change(old: Doubles, new: Doubles) -> float:
+    """The largest change of a probability, but at least a hundredth of that of a total."""
+    probability = np.abs(sigmoid(new) - sigmoid(old))
+    return float(np.maximum(probability, 0.01 * np.abs(new - old)).max(initial=0))

@@ -1,0 +1,75 @@
+"""Playlists: extended M3U in UTF-8, which players take under the ending .m3u8."""
+
+import os
+import secrets
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Protocol
+
+from harmonium.errors import DataError
+
+ENDINGS = (".m3u8", ".m3u")
+
+
+class Entry(Protocol):
+    """What a playlist says of a track."""
+
+    @property
+    def path(self) -> str:
+        """The file."""
+
+    @property
+    def title(self) -> str | None:
+        """Its title, if known."""
+
+    @property
+    def artist(self) -> str | None:
+        """Its artist, if known."""
+
+    @property
+    def duration(self) -> float | None:
+        """Its length in seconds, if known."""
+
+
+def playlist(tracks: Iterable[Entry]) -> str:
+    """The text of a playlist: a line about each track, and its path."""
+    lines = ["#EXTM3U"]
+    for track in tracks:
+        if "\n" in track.path or "\r" in track.path:
+            raise DataError(
+                f"A playlist has a line for each file, and the name {track.path!r} has a line "
+                "break in it. Rename the file."
+            )
+        seconds = -1 if track.duration is None else round(track.duration)
+        lines += [f"#EXTINF:{seconds},{_name(track)}", track.path]
+    return "\n".join(lines) + "\n"
+
+
+def check_playlist(path: Path) -> None:
+    """Refuse, before any work, a playlist that could not be written."""
+    if path.suffix.lower() not in ENDINGS:
+        raise DataError(f"A playlist must end in {' or '.join(ENDINGS)}. Got {path.name!r}.")
+    if not path.parent.is_dir():
+        raise DataError(f"There is no folder {path.parent} to write {path.name} to.")
+    if path.is_dir():
+        raise DataError(f"{path} is a folder. Give the name of a file in it.")
+
+
+def write_playlist(path: Path, tracks: Iterable[Entry]) -> None:
+    """Write a playlist; an interrupted write leaves the old file or none."""
+    check_playlist(path)
+    text = playlist(tracks)
+    part = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    try:
+        # a path may hold bytes that are no UTF-8: they go out as they came in
+        part.write_bytes(os.fsencode(text))
+        part.replace(path)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise
+
+
+def _name(track: Entry) -> str:
+    title = track.title or Path(track.path).stem
+    name = f"{track.artist} - {title}" if track.artist else title
+    return " ".join(name.split())

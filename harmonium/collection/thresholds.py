@@ -1,0 +1,89 @@
+"""How well each tag is learnt, and from which probability on a track is said to have it.
+
+Both come from held-out probabilities: those of models that had not seen the track.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+NEVER = 2.0
+"""The threshold of a tag that is not learnt: no probability reaches it."""
+CLEARLY = 2.0
+"""An AUC is clearly above 0.5 if it is by so many of the standard errors that chance has."""
+ENOUGH = 20
+"""Tracks with a tag from which the best threshold is more than luck."""
+
+Floats = NDArray[np.float32]
+Doubles = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class TagScores:
+    """What held-out probabilities say of each tag; all (n_tags,)."""
+
+    positives: NDArray[np.int64]
+    negatives: NDArray[np.int64]
+    auc: Doubles
+    error: Doubles
+    """Standard error of the AUC."""
+    learnt: NDArray[np.bool_]
+    """Whether the AUC is clearly above chance."""
+
+
+def score_tags(Y: Floats, P: Floats) -> TagScores:
+    """AUC by tag, with its error, from labels (n, C), NaN unknown, and probabilities (n, C)."""
+    from harmonium.evaluation import auc_per_tag
+
+    positives = (Y == 1).sum(axis=0).astype(np.int64)
+    negatives = (Y == 0).sum(axis=0).astype(np.int64)
+    auc = auc_per_tag(Y, P).values
+    with np.errstate(invalid="ignore"):
+        learnt = auc - 0.5 > CLEARLY * chance_error(positives, negatives)
+    return TagScores(positives, negatives, auc, auc_error(auc, positives, negatives), learnt)
+
+
+def auc_error(auc: Doubles, positives: NDArray[np.int64], negatives: NDArray[np.int64]) -> Doubles:
+    """√([A(1 - A) + (P - 1)(Q₁ - A²) + (N - 1)(Q₂ - A²)] / PN): Hanley and McNeil (1982).
+
+    Q₁ = A / (2 - A) and Q₂ = 2A² / (1 + A) are the chances that two positives outrank a negative,
+    and that a positive outranks two negatives. A is kept half a pair away from 0 and 1: that some
+    twenty tracks are in perfect order does not prove that all are.
+    """
+    pairs = np.maximum(positives * negatives, 1)
+    a = np.clip(auc, 0.5 / pairs, 1 - 0.5 / pairs)
+    first, second = a / (2 - a), 2 * a**2 / (1 + a)
+    variance = a * (1 - a) + (positives - 1) * (first - a**2) + (negatives - 1) * (second - a**2)
+    return np.sqrt(np.maximum(variance, 0) / pairs)
+
+
+def chance_error(positives: NDArray[np.int64], negatives: NDArray[np.int64]) -> Doubles:
+    """√((P + N + 1) / 12PN): the standard error of the AUC of scores that say nothing."""
+    return np.sqrt((positives + negatives + 1) / (12 * np.maximum(positives * negatives, 1)))
+
+
+def choose_thresholds(Y: Floats, P: Floats, scores: TagScores) -> Floats:
+    """The probability from which a track is said to have a tag, (n_tags,).
+
+    The one with the best F1, where there are ``ENOUGH`` tracks with the tag; for rarer tags the
+    one that finds as many tracks as have it. ``NEVER`` for tags that are not learnt.
+    """
+    from harmonium.estimators.thresholds import best_thresholds
+
+    best = best_thresholds(Y, P)
+    level = np.array([as_many(y, p) for y, p in zip(Y.T, P.T, strict=True)])
+    chosen = np.where(scores.positives >= ENOUGH, best, level)
+    # of a tag that can hardly be told, F1 is best where every track has it
+    usual = np.array([np.mean(y[~np.isnan(y)]) for y in Y.T])
+    chosen = np.clip(np.maximum(chosen, usual), 0.01, 0.99)
+    return np.where(scores.learnt, chosen, NEVER).astype(np.float32)
+
+
+def as_many(y: Floats, p: Floats) -> float:
+    """The threshold above which there are as many probabilities as positive labels; y, p (n,)."""
+    known = ~np.isnan(y)
+    ordered, n = np.sort(p[known].astype(np.float64))[::-1], int((y == 1).sum())
+    if not 0 < n < len(ordered):
+        return 0.5
+    return float((ordered[n - 1] + ordered[n]) / 2)

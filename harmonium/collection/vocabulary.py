@@ -1,0 +1,109 @@
+"""Which tags there is enough to learn from, and what the others lack."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from harmonium.errors import DataError
+
+USUAL_EXAMPLES = 10
+"""Tracks that a tag needs, where there are enough tagged tracks."""
+FEWEST_EXAMPLES = 5
+"""Tracks that a tag needs where few are tagged: with fewer, a score would be chance."""
+FEW_TRACKS = 100
+FEWEST_TRACKS = 20
+"""With fewer tagged tracks nothing is learnt."""
+
+
+class LeftOut(NamedTuple):
+    """A tag that is not learnt."""
+
+    tag: str
+    examples: int
+    missing: int
+    """How many more tracks it needs: that have it, or, if it is on most tracks, that do not."""
+    reason: str
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """The tags to learn, most used first."""
+
+    tags: tuple[str, ...]
+    examples: NDArray[np.int64]
+    """(n_tags,) tracks that have the tag."""
+    left_out: tuple[LeftOut, ...]
+    """The other tags, most used first."""
+
+
+def usual_examples(n_tracks: int) -> int:
+    """How many tracks a tag needs, unless asked otherwise."""
+    return USUAL_EXAMPLES if n_tracks >= FEW_TRACKS else FEWEST_EXAMPLES
+
+
+def choose_vocabulary(
+    judged: pl.DataFrame, n_tracks: int, *, min_examples: int | None = None, max_tags: int = 200
+) -> Vocabulary:
+    """The tags of judged votes that have enough tracks with them, and enough without.
+
+    Parameters
+    ----------
+    judged : of ``labels.judge``, about the tracks that can be learnt from
+    n_tracks : how many those are
+    min_examples : tracks that a tag needs; by default ``usual_examples``
+    max_tags : take the most used ones
+
+    Raises
+    ------
+    DataError
+        where the tracks or the tags are too few, with how many more it takes
+    """
+    if n_tracks < FEWEST_TRACKS:
+        raise DataError(
+            f"{n_tracks:,} tracks have both features and tags; training needs at least "
+            f"{FEWEST_TRACKS}. Tag {FEWEST_TRACKS - n_tracks:,} more, or import more tags."
+        )
+    needed = usual_examples(n_tracks) if min_examples is None else min_examples
+    if needed < 2:
+        raise DataError(f"'min_examples' must be at least 2, got {needed}.")
+    table = (
+        judged.group_by("tag")
+        .agg(examples=(pl.col("label") == 1).sum(), unknown=pl.col("label").is_nan().sum())
+        .filter(pl.col("examples") > 0)
+        .sort("examples", "tag", descending=[True, False])
+    )
+    tags: list[str] = []
+    examples: list[int] = []
+    left_out = []
+    for tag, n, unknown in table.iter_rows():
+        lack = _lack(n, n_tracks - n - unknown, needed)
+        if lack is None and len(tags) == max_tags:
+            lack = (0, f"only the {max_tags:,} most used tags are learnt")
+        if lack is None:
+            tags.append(tag)
+            examples.append(n)
+        else:
+            left_out.append(LeftOut(tag, n, *lack))
+    if not tags:
+        raise DataError(_nothing(left_out, needed))
+    return Vocabulary(tuple(tags), np.array(examples, np.int64), tuple(left_out))
+
+
+def _lack(n_with: int, n_without: int, needed: int) -> tuple[int, str] | None:
+    """How many tracks a tag lacks, and which; None if it has enough."""
+    if n_with < needed:
+        return needed - n_with, f"{needed - n_with:,} more tracks with it"
+    if n_without < needed:
+        return needed - n_without, f"{needed - n_without:,} more tracks without it"
+    return None
+
+
+def _nothing(left_out: list[LeftOut], needed: int) -> str:
+    message = f"No tag has {needed:,} tracks with it and {needed:,} without it to learn from."
+    if left_out:
+        near = min(left_out, key=lambda tag: (tag.missing, tag.tag))
+        message += f" The nearest is {near.tag!r}, which needs {near.reason}."
+    return f"{message} Tag more tracks, or ask for less with --min-examples."
