@@ -5,6 +5,7 @@ HarmoniumError
 ├── DataError (ValueError)        input that cannot be used: a file, a column, a row, an array
 ├── DatasetNotFoundError          a public dataset whose files are not where they were looked for
 ├── FileTagError (ValueError)     a music file whose tags cannot be read or written
+├── LibraryError                  a library of music that cannot be used, or what is not in it
 └── ModelFileError (ValueError)   not a model, a damaged one, or one from a newer version
 
 HarmoniumWarning (UserWarning)
@@ -34,6 +35,10 @@ class DatasetNotFoundError(HarmoniumError):
 
 class FileTagError(HarmoniumError, ValueError):
     """A music file whose tags cannot be read or written."""
+
+
+class LibraryError(HarmoniumError):
+    """A library of music that cannot be used, or something that is not in it."""
 
 
 class ModelFileError(HarmoniumError, ValueError):

@@ -1,0 +1,159 @@
+"""Engines for the two databases that a library can be in, set up alike.
+
+One transaction writes at a time: SQLite has it so, and on PostgreSQL an advisory lock does the
+same, so that what reads before it writes need not fear another writer in between.
+"""
+
+import os
+import sqlite3
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.exc import DBAPIError
+
+from harmonium.errors import LibraryError
+
+ENVIRONMENT = "HARMONIUM_LIBRARY"
+"""The environment variable that names the default library."""
+BUSY_SECONDS = 120
+"""How long to wait for another process that is writing."""
+_WRITES = "harmonium_writes"
+_LOCK = 0x4861726D  # the number of the advisory lock; locks are per database
+_CACHE_KIB = 65_536
+
+
+def default_place() -> str:
+    """$HARMONIUM_LIBRARY, or library.db in the folder that the system has for users' data."""
+    if named := os.environ.get(ENVIRONMENT):
+        return named
+    if sys.platform == "win32":
+        base = os.environ.get("LOCALAPPDATA") or "~/AppData/Local"
+    elif sys.platform == "darwin":
+        base = "~/Library/Application Support"
+    else:
+        base = os.environ.get("XDG_DATA_HOME") or "~/.local/share"
+    return str(Path(base).expanduser() / "harmonium" / "library.db")
+
+
+def is_url(place: str) -> bool:
+    """Whether a place is a server's and not a file's."""
+    return "://" in place
+
+
+def sqlite_engine(file: Path) -> sa.Engine:
+    """An engine for a file, which is made if it is not there."""
+    engine = sa.create_engine(
+        sa.URL.create("sqlite", database=str(file)), connect_args={"timeout": BUSY_SECONDS}
+    )
+
+    @sa.event.listens_for(engine, "connect")
+    def prepare(connection: Any, _: Any) -> None:
+        connection.isolation_level = None  # transactions begin where `begin` says, not by guess
+        for pragma in (
+            "foreign_keys = ON",
+            "synchronous = FULL",  # a commit outlives a power cut: people's tags are in it
+            f"cache_size = -{_CACHE_KIB}",
+        ):
+            connection.execute(f"PRAGMA {pragma}")
+
+    @sa.event.listens_for(engine, "begin")
+    def begin(connection: sa.Connection) -> None:
+        # A transaction that turns from reading to writing may fail, so it writes from the start.
+        writes = connection.get_execution_options().get(_WRITES)
+        connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+    return engine
+
+
+def use_write_ahead_log(engine: sa.Engine) -> None:
+    """Let readers and a writer work at once, which SQLite does only if it is told to.
+
+    A file stays so. SQLite does not always wait by itself until it can be done.
+    """
+    if engine.dialect.name != "sqlite":
+        return
+    end = time.monotonic() + BUSY_SECONDS
+    raw = engine.raw_connection()
+    try:
+        while True:
+            try:
+                raw.driver_connection.execute("PRAGMA journal_mode = WAL")  # type: ignore[union-attr]
+                return
+            except sqlite3.OperationalError as error:
+                if "locked" not in str(error) or time.monotonic() > end:
+                    raise
+                time.sleep(0.01)
+    finally:
+        raw.close()
+
+
+def postgresql_engine(place: str) -> sa.Engine:
+    """An engine for a PostgreSQL database."""
+    try:
+        url = sa.make_url(place)
+    except sa.exc.ArgumentError:
+        raise LibraryError(
+            f"{place.partition('://')[0]}://… is not an address of a database that can be read. "
+            "Write postgresql://USER@HOST/DATABASE."
+        ) from None
+    if url.drivername not in ("postgresql", "postgres", "postgresql+psycopg"):
+        raise LibraryError(
+            f"A library is a file or a PostgreSQL database (postgresql://…), got "
+            f"'{url.drivername}://'."
+        )
+    try:
+        engine = sa.create_engine(url.set(drivername="postgresql+psycopg"), pool_pre_ping=True)
+    except ModuleNotFoundError as error:
+        raise LibraryError(
+            "Libraries in PostgreSQL need the package psycopg: pip install 'harmonium[postgres]'."
+        ) from error
+
+    @sa.event.listens_for(engine, "begin")
+    def begin(connection: sa.Connection) -> None:
+        if connection.get_execution_options().get(_WRITES):
+            connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_LOCK})")
+
+    return engine
+
+
+@contextmanager
+def reading(engine: sa.Engine, place: str) -> Iterator[sa.Connection]:
+    """A connection whose queries see one state of the library."""
+    with explained(place), engine.connect() as connection:
+        yield connection
+
+
+@contextmanager
+def writing(engine: sa.Engine, place: str) -> Iterator[sa.Connection]:
+    """A connection in a transaction that is committed as a whole, or not at all."""
+    with explained(place), engine.connect() as connection:
+        connection = connection.execution_options(**{_WRITES: True})
+        with connection.begin():
+            yield connection
+
+
+@contextmanager
+def explained(place: str) -> Iterator[None]:
+    """What the database complains of, as one error of ours."""
+    try:
+        yield
+    except (DBAPIError, sqlite3.Error, OSError) as error:
+        cause = error.orig if isinstance(error, DBAPIError) and error.orig else error
+        lines = [line.strip() for line in str(cause).splitlines() if line.strip()]
+        raise LibraryError(
+            f"The library {place} cannot be used: {lines[0] if lines else type(cause).__name__}."
+            f"{_way_out(str(cause))}"
+        ) from error
+
+
+def _way_out(reason: str) -> str:
+    if "locked" in reason:
+        return " Another program has been writing to it all the while; try again when it is done."
+    if "not a database" in reason:
+        return " Name another file with --library."
+    return ""

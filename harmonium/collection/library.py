@@ -1,0 +1,224 @@
+"""A library: the tracks of a collection, what people say of them, and what models predict.
+
+with Library.open() as library:
+    for track in library.tracks.all():
+        print(track.path)
+"""
+
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cached_property
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import sqlalchemy as sa
+
+from harmonium.collection import database
+from harmonium.collection.changes import Changes
+from harmonium.collection.models import Models
+from harmonium.collection.opinions import Opinions
+from harmonium.collection.predictions import Predictions
+from harmonium.collection.schema import VERSION, VERSION_TABLE, setting
+from harmonium.collection.tracks import Tracks
+from harmonium.errors import LibraryError
+
+
+class Library:
+    """An open library; `Library.open` opens one.
+
+    Its parts are `tracks`, `opinions` (people's tags), `changes`, `models`, `predictions` and
+    `settings`. Threads may share a library, and processes may open the same one.
+    """
+
+    def __init__(self, engine: sa.Engine, place: str) -> None:
+        self.engine = engine
+        self.place = place
+        """Where it is, without a password."""
+        self._writer = _Writer()
+
+    @classmethod
+    def open(cls, place: str | Path | None = None, *, create: bool = True) -> Self:
+        """Open a library, and bring it up to date if an older version made it.
+
+        Parameters
+        ----------
+        place : a file (SQLite), or postgresql://USER@HOST/DATABASE; by default what
+            HARMONIUM_LIBRARY names, then library.db in the system's folder for users' data
+        create : whether to make a library where there is none
+
+        Raises
+        ------
+        LibraryError
+            where there is none or it cannot be used, or a newer version of Harmonium made it
+        """
+        named = database.default_place() if place is None else str(place)
+        if database.is_url(named):
+            engine = database.postgresql_engine(named)
+            library = cls(engine, engine.url.set(drivername="postgresql").render_as_string())
+        else:
+            library = cls(*_opened_file(Path(named).expanduser(), create=create))
+        try:
+            library._bring_up_to_date(create)
+        except BaseException:
+            library.close()
+            raise
+        return library
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        at: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Give back the connections; the library can be opened again."""
+        self.engine.dispose()
+
+    @contextmanager
+    def connect(self) -> Iterator[sa.Connection]:
+        """A connection for reading: all its queries see the library as it was at the first.
+
+        Inside `begin`, of the same thread, it is that one's.
+        """
+        if self._writer.connection is not None:
+            yield self._writer.connection
+            return
+        with database.reading(self.engine, self.place) as connection:
+            yield connection
+
+    @contextmanager
+    def begin(self) -> Iterator[sa.Connection]:
+        """A connection for writing, in one transaction: all of it is kept, or nothing.
+
+        Inside another, of the same thread, it is part of that one.
+        """
+        if self._writer.connection is not None:
+            yield self._writer.connection
+            return
+        with database.writing(self.engine, self.place) as connection:
+            self._writer.connection = connection
+            try:
+                yield connection
+            finally:
+                self._writer.connection = None
+
+    @cached_property
+    def tracks(self) -> Tracks:
+        """The pieces of music."""
+        return Tracks(self)
+
+    @cached_property
+    def opinions(self) -> Opinions:
+        """What people say of them."""
+        return Opinions(self)
+
+    @cached_property
+    def changes(self) -> Changes:
+        """What was done, and how it is undone."""
+        return Changes(self)
+
+    @cached_property
+    def models(self) -> Models:
+        """The models that were trained."""
+        return Models(self)
+
+    @cached_property
+    def predictions(self) -> Predictions:
+        """What the models say of the tracks."""
+        return Predictions(self)
+
+    @cached_property
+    def settings(self) -> "Settings":
+        """Small things to remember."""
+        return Settings(self)
+
+    def _bring_up_to_date(self, create: bool) -> None:
+        with self.connect() as connection:
+            version, is_empty = _version(connection)
+        if version == VERSION:
+            return
+        if version is None:
+            _check_new(self.place, is_empty, create)
+            with database.explained(self.place):
+                database.use_write_ahead_log(self.engine)
+        with self.begin() as connection:
+            version, _ = _version(connection)  # another process may have been faster
+            if version is not None and version > VERSION:
+                raise LibraryError(
+                    f"The library {self.place} was written by a newer version of Harmonium (its "
+                    f"tables are version {version}, known here up to {VERSION}). Upgrade "
+                    "Harmonium, or name another library with --library."
+                )
+            if version != VERSION:
+                from harmonium.collection.migrations import upgrade
+
+                upgrade(connection)
+
+
+class _Writer(threading.local):
+    """The transaction that a thread is in."""
+
+    connection: sa.Connection | None = None
+
+
+class Settings:
+    """Names with values that JSON can hold."""
+
+    def __init__(self, library: Library) -> None:
+        self._library = library
+
+    def get(self, key: str, default: Any = None) -> Any:
+        """The value of a name, or the default."""
+        with self._library.connect() as connection:
+            text = connection.scalar(sa.select(setting.c.value).where(setting.c.key == key))
+        return default if text is None else json.loads(text)
+
+    def set(self, key: str, value: Any) -> None:
+        """Give a name a value."""
+        with self._library.begin() as connection:
+            connection.execute(sa.delete(setting).where(setting.c.key == key))
+            connection.execute(sa.insert(setting).values(key=key, value=json.dumps(value)))
+
+
+def _opened_file(file: Path, *, create: bool) -> tuple[sa.Engine, str]:
+    if not file.exists() and not create:
+        raise LibraryError(_nothing_there(str(file)))
+    if file.is_dir():
+        raise LibraryError(
+            f"{file} is a folder. Name a file for the library, such as {file / 'library.db'}."
+        )
+    with database.explained(str(file)):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        return database.sqlite_engine(file), str(file)
+
+
+def _version(connection: sa.Connection) -> tuple[str | None, bool]:
+    """The version of the tables, None where there are none of ours; and whether there are none."""
+    names = sa.inspect(connection).get_table_names()
+    if VERSION_TABLE not in names:
+        return None, not names
+    return connection.scalar(sa.text(f"SELECT version_num FROM {VERSION_TABLE}")), False
+
+
+def _check_new(place: str, is_empty: bool, create: bool) -> None:
+    if not is_empty:
+        raise LibraryError(
+            f"{place} is a database of another program. Name another place with --library."
+        )
+    if not create:
+        raise LibraryError(_nothing_there(place))
+
+
+def _nothing_there(place: str) -> str:
+    return (
+        f"There is no library at {place} yet. `harmonium index FOLDER` makes one of the music in "
+        "a folder; --library names one that is elsewhere."
+    )

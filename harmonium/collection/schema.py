@@ -1,0 +1,217 @@
+"""The tables of a library. `migrations/` makes them, in an old library out of the old ones.
+
+Times are whole microseconds since 1970, UTC. Text holds neither NUL nor lone surrogates, which
+PostgreSQL does not take: `storable` sees to that, and `stored_path` keeps paths that are not UTF-8.
+"""
+
+import os
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import sqlalchemy as sa
+
+VERSION = "0001"
+"""The newest migration: what this version of Harmonium reads and writes."""
+VERSION_TABLE = "harmonium_version"
+BLOCK = 8192
+"""Track ids whose predictions are stored together."""
+
+_Id = sa.BigInteger().with_variant(sa.Integer, "sqlite")
+metadata = sa.MetaData()
+
+setting = sa.Table(
+    "setting",
+    metadata,
+    sa.Column("key", sa.Text, primary_key=True),
+    sa.Column("value", sa.Text, nullable=False),  # JSON
+)
+
+track = sa.Table(
+    "track",
+    metadata,
+    sa.Column("id", _Id, primary_key=True),
+    sa.Column("path", sa.Text, nullable=False),
+    sa.Column("path_bytes", sa.LargeBinary),  # where the path is not UTF-8
+    sa.Column("sound", sa.Text, nullable=False),
+    sa.Column("state", sa.Text, nullable=False),  # present, missing or unreadable
+    sa.Column("reason", sa.Text),
+    sa.Column("title", sa.Text),
+    sa.Column("artist", sa.Text),
+    sa.Column("album", sa.Text),
+    sa.Column("duration", sa.Float),  # seconds
+    sa.Column("file_tags", sa.Text, nullable=False),  # JSON
+    sa.Column("size", sa.BigInteger, nullable=False),  # the file's, when it was last read
+    sa.Column("modified", sa.BigInteger, nullable=False),  # the same in nanoseconds
+    sa.Column("added_at", sa.BigInteger, nullable=False),
+    sa.Index("track_sound", "sound", unique=True),
+    sa.Index("track_path", "path"),
+)
+
+# Another file with the sound of a track.
+track_copy = sa.Table(
+    "track_copy",
+    metadata,
+    sa.Column("id", _Id, primary_key=True),
+    sa.Column("track_id", _Id, sa.ForeignKey("track.id"), nullable=False),
+    sa.Column("path", sa.Text, nullable=False),
+    sa.Column("path_bytes", sa.LargeBinary),
+    sa.Column("size", sa.BigInteger, nullable=False),
+    sa.Column("modified", sa.BigInteger, nullable=False),
+    sa.Index("track_copy_path", "path"),
+)
+
+extractor = sa.Table(
+    "extractor",
+    metadata,
+    sa.Column("id", _Id, primary_key=True),
+    sa.Column("key", sa.Text, nullable=False, unique=True),  # name and fingerprint
+    sa.Column("name", sa.Text, nullable=False),
+    sa.Column("n_features", sa.Integer, nullable=False),
+)
+
+feature = sa.Table(
+    "feature",
+    metadata,
+    sa.Column("extractor_id", _Id, sa.ForeignKey("extractor.id"), primary_key=True),
+    sa.Column("track_id", _Id, sa.ForeignKey("track.id"), primary_key=True),
+    sa.Column("vector", sa.LargeBinary, nullable=False),  # little-endian float32
+)
+
+change = sa.Table(
+    "change",
+    metadata,
+    sa.Column("id", _Id, primary_key=True),
+    sa.Column("at", sa.BigInteger, nullable=False),
+    sa.Column("command", sa.Text, nullable=False),
+    sa.Column("summary", sa.Text, nullable=False),
+    sa.Column("undoes", _Id, sa.ForeignKey("change.id")),
+    sa.Column("undone_by", _Id, sa.ForeignKey("change.id")),
+)
+
+# A file that a change wrote to, and what makes it what it was.
+written_file = sa.Table(
+    "written_file",
+    metadata,
+    sa.Column("id", _Id, primary_key=True),
+    sa.Column("change_id", _Id, sa.ForeignKey("change.id"), nullable=False),
+    sa.Column("track_id", _Id, sa.ForeignKey("track.id")),
+    sa.Column("path", sa.Text, nullable=False),
+    sa.Column("path_bytes", sa.LargeBinary),
+    sa.Column("record", sa.LargeBinary, nullable=False),  # filetags.Undo.to_bytes()
+    sa.Index("written_file_change", "change_id"),
+)
+
+person = sa.Table(
+    "person",
+    metadata,
+    sa.Column("id", _Id, primary_key=True),
+    sa.Column("name", sa.Text, nullable=False, unique=True),
+    sa.Column("kind", sa.Text, nullable=False),  # person, file or import
+)
+
+tag = sa.Table(
+    "tag",
+    metadata,
+    sa.Column("id", _Id, primary_key=True),
+    sa.Column("name", sa.Text, nullable=False, unique=True),
+)
+
+opinion = sa.Table(
+    "opinion",
+    metadata,
+    sa.Column("id", _Id, primary_key=True),
+    sa.Column("track_id", _Id, sa.ForeignKey("track.id"), nullable=False),
+    sa.Column("tag_id", _Id, sa.ForeignKey("tag.id"), nullable=False),
+    sa.Column("person_id", _Id, sa.ForeignKey("person.id"), nullable=False),
+    sa.Column("value", sa.SmallInteger, nullable=False),  # 1 it is so, -1 it is not
+    sa.Column("at", sa.BigInteger, nullable=False),
+    sa.Column("begun_by", _Id, sa.ForeignKey("change.id"), nullable=False),
+    sa.Column("ended_by", _Id, sa.ForeignKey("change.id")),  # NULL: in force
+)
+sa.Index(
+    "opinion_in_force",
+    opinion.c.track_id,
+    opinion.c.tag_id,
+    opinion.c.person_id,
+    unique=True,
+    sqlite_where=opinion.c.ended_by.is_(None),
+    postgresql_where=opinion.c.ended_by.is_(None),
+)
+sa.Index(
+    "opinion_of_tag",
+    opinion.c.tag_id,
+    opinion.c.track_id,
+    sqlite_where=opinion.c.ended_by.is_(None),
+    postgresql_where=opinion.c.ended_by.is_(None),
+)
+sa.Index("opinion_begun_by", opinion.c.begun_by)
+sa.Index(
+    "opinion_ended_by",
+    opinion.c.ended_by,
+    sqlite_where=opinion.c.ended_by.is_not(None),
+    postgresql_where=opinion.c.ended_by.is_not(None),
+)
+
+model = sa.Table(
+    "model",
+    metadata,
+    sa.Column("id", _Id, primary_key=True),
+    sa.Column("made_at", sa.BigInteger, nullable=False),
+    sa.Column("name", sa.Text, nullable=False),
+    sa.Column("vocabulary", sa.Text, nullable=False),  # JSON
+    sa.Column("thresholds", sa.LargeBinary, nullable=False),  # little-endian float32
+    sa.Column("extractor", sa.Text, nullable=False),  # key
+    sa.Column("bytes", sa.LargeBinary, nullable=False),
+    sa.Column("report", sa.Text, nullable=False),  # JSON
+)
+
+prediction = sa.Table(
+    "prediction",
+    metadata,
+    sa.Column("model_id", _Id, sa.ForeignKey("model.id"), primary_key=True),
+    sa.Column("tag", sa.Integer, primary_key=True),  # place in the model's vocabulary
+    sa.Column("block", sa.Integer, primary_key=True),  # track ids from BLOCK * block on
+    sa.Column("probabilities", sa.LargeBinary, nullable=False),  # BLOCK float32, NaN: none
+)
+
+
+def now() -> int:
+    """The present, in microseconds since 1970."""
+    return (datetime.now(UTC) - _EPOCH) // timedelta(microseconds=1)
+
+
+def to_datetime(microseconds: int) -> datetime:
+    """A stored time."""
+    return _EPOCH + timedelta(microseconds=microseconds)
+
+
+def to_microseconds(time: datetime) -> int:
+    """A time as it is stored; one without a zone is taken for UTC."""
+    aware = time if time.tzinfo else time.replace(tzinfo=UTC)
+    return (aware - _EPOCH) // timedelta(microseconds=1)
+
+
+def key_of(result: sa.CursorResult[Any]) -> int:
+    """The number that a new row got."""
+    assert result.inserted_primary_key is not None
+    return int(result.inserted_primary_key[0])
+
+
+def storable(text: str) -> str:
+    """Text as both databases take it: NUL becomes a space, what is not Unicode a mark for that."""
+    return text.replace("\0", " ").encode(errors="replace").decode()
+
+
+def stored_path(path: str) -> dict[str, Any]:
+    """The columns of a path: readable text, and the bytes where that does not tell all."""
+    raw = os.fsencode(path)
+    text = raw.decode(errors="backslashreplace")
+    return {"path": text, "path_bytes": None if text == path else raw}
+
+
+def loaded_path(row: Any) -> str:
+    """The path that `stored_path` was given, of a row with its columns."""
+    return str(row.path) if row.path_bytes is None else os.fsdecode(bytes(row.path_bytes))
+
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

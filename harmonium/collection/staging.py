@@ -1,0 +1,56 @@
+"""Many rows at once: brought into a temporary table by the driver's fastest way, used by SQL."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import polars as pl
+import sqlalchemy as sa
+
+CHUNK = 100_000
+"""Rows that are under way at a time."""
+
+_KEY = "o.track_id = i.track_id AND o.tag_id = i.tag_id AND o.person_id = i.person_id"
+_END = f"""
+UPDATE opinion SET ended_by = :change WHERE id IN (
+    SELECT o.id FROM incoming i JOIN opinion o ON {_KEY} AND o.ended_by IS NULL
+    WHERE o.value <> i.value
+)"""
+_BEGIN = f"""
+INSERT INTO opinion (track_id, tag_id, person_id, value, at, begun_by)
+SELECT i.track_id, i.tag_id, i.person_id, i.value, :at, :change
+FROM incoming i LEFT JOIN opinion o ON {_KEY} AND o.ended_by IS NULL
+WHERE o.id IS NULL
+ORDER BY i.track_id, i.tag_id, i.person_id"""
+
+
+def add(connection: sa.Connection, rows: pl.DataFrame, change: int, at: int) -> int:
+    """Let opinions begin, and those end that say otherwise; how many began.
+
+    rows : distinct track_id, tag_id, person_id, with value
+    """
+    began = 0
+    for start in range(0, len(rows), CHUNK):
+        stage(connection, rows.slice(start, CHUNK))
+        connection.execute(sa.text(_END), {"change": change})
+        began += connection.execute(sa.text(_BEGIN), {"change": change, "at": at}).rowcount
+        connection.exec_driver_sql("DROP TABLE incoming")
+    return began
+
+
+def stage(connection: sa.Connection, rows: pl.DataFrame) -> None:
+    """Make the temporary table `incoming` of a frame of whole numbers."""
+    columns = ", ".join(f"{name} bigint NOT NULL" for name in rows.columns)
+    connection.exec_driver_sql(f"CREATE TEMPORARY TABLE incoming ({columns})")
+    if connection.dialect.name == "postgresql":
+        cursor: Any = connection.connection.cursor()
+        with cursor, cursor.copy("COPY incoming FROM STDIN") as copy:
+            copy.write(rows.write_csv(include_header=False, separator="\t"))
+        connection.exec_driver_sql("ANALYZE incoming")
+    elif len(rows):
+        marks = ", ".join("?" * rows.width)
+        connection.exec_driver_sql(f"INSERT INTO incoming VALUES ({marks})", rows.rows())
+
+
+def fetch(connection: sa.Connection, query: sa.Select[Any]) -> Sequence[Any]:
+    """All rows of a query, as the driver gives them: SQLAlchemy's own are slower."""
+    return [tuple(row) for row in connection.execute(query)]

@@ -1,0 +1,93 @@
+"""A PostgreSQL server for tests: started from the system's package, on a socket in a folder."""
+
+import os
+import pwd
+import shutil
+import subprocess
+import tempfile
+import uuid
+from contextlib import contextmanager
+from pathlib import Path
+
+import psycopg
+
+
+def binaries() -> Path | None:
+    """The folder of initdb and pg_ctl, or None."""
+    if found := shutil.which("pg_ctl"):
+        return Path(found).resolve().parent
+    folders = sorted(Path("/usr/lib/postgresql").glob("*/bin/pg_ctl"))
+    return folders[-1].parent if folders else None
+
+
+def why_not() -> str | None:
+    """Why no server can be started here; None where one can."""
+    if binaries() is None:
+        return "there is no PostgreSQL on this machine (Debian's package is postgresql)"
+    if os.geteuid() == 0:
+        try:
+            pwd.getpwnam("postgres")
+        except KeyError:
+            return "PostgreSQL does not run as root, and there is no user postgres"
+    return None
+
+
+@contextmanager
+def server():
+    """A running server; gives the URL of its socket, without a database."""
+    # A socket's path may have about 100 characters, so the folder is not pytest's.
+    folder = Path(tempfile.mkdtemp(prefix="pg", dir="/tmp"))
+    run = _Runner(folder)
+    try:
+        run("initdb", "-D", "data", "-A", "trust", "-U", "harmonium", "-E", "UTF8", "--no-sync")
+        options = f"-c listen_addresses= -k {folder} -F -c full_page_writes=off"
+        run("pg_ctl", "-D", "data", "-w", "-t", "120", "-l", "log", "-o", options, "start")
+        try:
+            yield f"postgresql://harmonium@/%s?host={folder}"
+        finally:
+            run("pg_ctl", "-D", "data", "-m", "immediate", "stop")
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def database(url: str):
+    """A new, empty database; gives its URL."""
+    name = f"t{uuid.uuid4().hex}"
+    with psycopg.connect(url % "postgres", autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name} TEMPLATE template0")
+        try:
+            yield url % name
+        finally:
+            connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+class _Runner:
+    """Runs PostgreSQL's programs in a folder, as a user that may."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.user: dict[str, int] = {}
+        if os.geteuid() == 0:
+            entry = pwd.getpwnam("postgres")
+            os.chown(folder, entry.pw_uid, entry.pw_gid)
+            self.user = {"user": entry.pw_uid, "group": entry.pw_gid}
+
+    def __call__(self, program: str, *arguments: str) -> None:
+        folder = binaries()
+        assert folder is not None
+        with (self.folder / "output").open("a") as output:  # the server would hold a pipe open
+            done = subprocess.run(
+                [folder / program, *arguments],
+                cwd=self.folder,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                check=False,
+                **self.user,
+            )
+        if done.returncode:
+            texts = [
+                p.read_text() for name in ("output", "log") if (p := self.folder / name).is_file()
+            ]
+            raise RuntimeError(f"{program} failed:\n" + "\n".join(texts))
