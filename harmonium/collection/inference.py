@@ -2,8 +2,7 @@
 
 The same messages in the same order, with the same damping and the same end, as
 ``harmonium.rbm.belief`` has them in ratio form, one track at a time; a test compares the two.
-Starting JAX takes longer than all of this. What does not converge, or has weights too large for
-ratios, is left to the estimators.
+Starting JAX takes longer than all of this. In double precision, ratios serve weights of any size.
 """
 
 from typing import NamedTuple
@@ -12,9 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 Doubles = NDArray[np.float64]
-
-RATIO_LIMIT = 10.0
-"""Largest weight for which products of ratios are safe."""
 
 
 class Machine(NamedTuple):
@@ -42,21 +38,26 @@ class Settings(NamedTuple):
 USUAL = Settings()
 
 
-def tag_probabilities(machine: Machine, y: Doubles, settings: Settings = USUAL) -> Doubles | None:
-    """p(y_j = 1 | the known tags), (C,), or None where belief propagation does not converge.
+def tag_probabilities(machine: Machine, y: Doubles, settings: Settings = USUAL) -> Doubles:
+    """p(y_j = 1 | the known tags), (C,).
 
-    ``y`` is (C,) with NaN for unknown tags; known ones come back as given.
+    ``y`` is (C,) with NaN for unknown tags; known ones come back as given. Where belief propagation
+    does not converge, also not with more patience, mean field has to do.
     """
-    if np.abs(machine.U).max(initial=0) > RATIO_LIMIT:
-        return None
-    result, unknown = y.copy(), np.isnan(y)
+    result, unknown, free = y.copy(), np.isnan(y), machine.given(y)
     patient = Settings(10 * settings.steps, (1 + settings.damping) / 2, settings.tolerance)
-    for attempt in (settings, patient):
-        found = beliefs(machine.given(y), attempt)
-        if found is not None:
-            result[unknown] = found
-            return result
-    return None
+    found = beliefs(free, settings)
+    found = beliefs(free, patient) if found is None else found
+    result[unknown] = mean_field(free, patient.steps) if found is None else found
+    return result
+
+
+def mean_field(machine: Machine, steps: int) -> Doubles:
+    """h ← σ(c + U y), y ← σ(d + Uᵀh), from y = 0 on; (C,)."""
+    y = np.zeros_like(machine.d)
+    for _ in range(steps):
+        y = sigmoid(machine.d + machine.U.T @ sigmoid(machine.c + machine.U @ y))
+    return y
 
 
 def beliefs(machine: Machine, settings: Settings) -> Doubles | None:

@@ -69,9 +69,9 @@ def smooth_labels(
     soft[rows] = smoothed.values[:, columns]
     params = smoother.params_
     machine = Machine(
-        params.U[:, columns].astype(np.float64),
-        params.c.astype(np.float64),
-        params.d[columns].astype(np.float64),
+        np.asarray(params.U, np.float64)[:, columns],
+        np.asarray(params.c, np.float64),
+        np.asarray(params.d, np.float64)[columns],
     )
     return Smoothed(np.where(_rejected(said, ids, tags), 0, soft), machine)
 

@@ -82,9 +82,7 @@ class Tagger:
             )
         if known is None:
             known = np.full((len(X), len(self.tags)), np.nan, np.float32)
-        if len(X) > FEW:
-            return self._by_estimator(X, known)
-        return self._one_by_one(X, known)
+        return self._one_by_one(X, known) if len(X) <= FEW else self.estimator.complete(X, known)
 
     def known(self, present: Sequence[str], absent: Sequence[str] = ()) -> Floats:
         """A row of known tags, (n_tags,); those that are not in the vocabulary are left out."""
@@ -100,17 +98,9 @@ class Tagger:
         scaled = (X - self._arrays["scaling.mean"]) / self._arrays["scaling.scale"]
         P = np.empty(known.shape, np.float32)
         for row, (x, y) in enumerate(zip(scaled, known, strict=True)):
-            found = tag_probabilities(
-                Machine(U, c + W @ x, d), y.astype(np.float64), self._settings
-            )
-            if found is None:  # rare: does not converge
-                P[row] = self._by_estimator(X[row : row + 1], known[row : row + 1])[0]
-            else:
-                P[row] = found
+            machine = Machine(U, c + W @ x, d)
+            P[row] = tag_probabilities(machine, y.astype(np.float64), self._settings)
         return P
-
-    def _by_estimator(self, X: Floats, known: Floats) -> Floats:
-        return self.estimator.complete(X, known)
 
     @property
     def _settings(self) -> Settings:
