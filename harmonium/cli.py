@@ -21,6 +21,51 @@ class Commands(LazyGroup):
 
     # A new command is a line here: where it is, and the first line of its docstring.
     listed = {  # noqa: RUF012
+        "index": Listed(
+            "harmonium.commands.index:index",
+            "Bring the library up to date with the music in folders.",
+            MUSIC,
+        ),
+        "train": Listed(
+            "harmonium.commands.train:train",
+            "Learn from the tags that people gave to tracks how such tracks sound.",
+            MUSIC,
+        ),
+        "tag": Listed(
+            "harmonium.commands.tag:tag",
+            "Say which tags tracks have, with the probability of each.",
+            MUSIC,
+        ),
+        "search": Listed(
+            "harmonium.commands.search:search",
+            "Find tracks by their tags, the surest first.",
+            MUSIC,
+        ),
+        "suggest": Listed(
+            "harmonium.commands.suggest:suggest",
+            "Suggest further tags for a track that has these, whatever it sounds like.",
+            MUSIC,
+        ),
+        "related": Listed(
+            "harmonium.commands.related:related",
+            "List the tags that a tag makes more likely, and those that it makes less likely.",
+            MUSIC,
+        ),
+        "doctor": Listed(
+            "harmonium.commands.doctor:doctor",
+            "Examine a library: its files, its tags, and what people may have got wrong.",
+            MUSIC,
+        ),
+        "write": Listed(
+            "harmonium.commands.write:write",
+            "Write tags into the files of tracks, where players look for them.",
+            MUSIC,
+        ),
+        "undo": Listed(
+            "harmonium.commands.undo:undo",
+            "Take back a change: people's tags, and files to the byte.",
+            MUSIC,
+        ),
         "demo": Listed(
             "harmonium.commands.demo:demo",
             "Generate a music collection, learn its listeners' tags, and tag the rest of it.",
