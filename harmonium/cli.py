@@ -26,6 +26,11 @@ class Commands(LazyGroup):
             "Bring the library up to date with the music in folders.",
             MUSIC,
         ),
+        "import": Listed(
+            "harmonium.commands.import_:import_",
+            "Import people's tags, from a table or from the files themselves.",
+            MUSIC,
+        ),
         "train": Listed(
             "harmonium.commands.train:train",
             "Learn from the tags that people gave to tracks how such tracks sound.",

@@ -1,0 +1,230 @@
+"""`harmonium import`: people's tags, from tables and from the files themselves."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+
+from harmonium.commands.library_option import LibraryOption
+from harmonium.commands.listing import say, show_rows
+
+if TYPE_CHECKING:
+    from harmonium.collection.importing import ImportReport
+
+SOME_FAILED, NOTHING_DONE = 1, 2
+MOST_SHOWN = 10
+"""Items without a track that are shown."""
+
+
+def import_(
+    table: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="[TABLE]",
+            show_default=False,
+            help="A table of who gave which tag to what: .csv, .tsv or .parquet, also gzipped.",
+        ),
+    ] = None,
+    library: LibraryOption = None,
+    from_files: Annotated[
+        bool,
+        typer.Option("--from-files", help="Import the tags in the files that are indexed."),
+    ] = False,
+    fields: Annotated[
+        str,
+        typer.Option(
+            metavar="FIELDS", help="With --from-files: of genre, mood, grouping and comment."
+        ),
+    ] = "genre",
+    person: Annotated[
+        str | None,
+        typer.Option(
+            "--person",
+            "-p",
+            metavar="NAME",
+            show_default=False,
+            help="Whose tags they are, if no column says so; with --from-files 'files' by default.",
+        ),
+    ] = None,
+    item: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN",
+            show_default=False,
+            help="The column that says which track: a path or its end, the file's name without "
+            "its ending, or a number such as #12. Columns are named, or counted from 0.",
+        ),
+    ] = None,
+    artist: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMN", show_default=False, help="The column of artists."),
+    ] = None,
+    title: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMN", show_default=False, help="The column of titles."),
+    ] = None,
+    tag: Annotated[
+        str | None, typer.Option(metavar="COLUMN", show_default=False, help="The column of tags.")
+    ] = None,
+    user: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMN", show_default=False, help="The column of people."),
+    ] = None,
+    value: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN",
+            show_default=False,
+            help="A column of numbers: positive where the tag fits, 0 or less where it does not.",
+        ),
+    ] = None,
+    aliases: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            show_default=False,
+            help="Spellings that mean the same: a table with the columns alias and tag.",
+        ),
+    ] = None,
+    delimiter: Annotated[
+        str | None,
+        typer.Option(metavar="CHAR", show_default=False, help="What separates the columns."),
+    ] = None,
+    no_header: Annotated[
+        bool, typer.Option("--no-header", help="The first line is a row, not names of columns.")
+    ] = False,
+    encoding: Annotated[str, typer.Option(metavar="NAME", help="Of a text file.")] = "utf-8",
+    unmatched: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            show_default=False,
+            help="A CSV file to write to what was not found in the library.",
+        ),
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", "-n", help="Only say what would be imported.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
+) -> None:
+    """Import people's tags, from a table or from the files themselves.
+
+    The columns are told from their names where they are not given.
+    What was not found is reported. An import is there as a whole or
+    not at all; the same one again adds nothing; and `harmonium undo`
+    takes it back.
+
+    [dim]Example:[/dim]  harmonium import tags.csv
+
+    [dim]Example:[/dim]  harmonium import --from-files --fields genre,mood
+
+    [dim]Exit codes:[/dim]  0 all rows were used; 1 some were not and are reported;
+    2 nothing was done, or no row could be used.
+    """
+    from harmonium.collection import Library
+    from harmonium.collection.importing import import_file_tags, import_table
+    from harmonium.data.reading import read_aliases
+
+    if (table is None) != from_files:
+        raise typer.BadParameter("Name a table, or pass --from-files, but not both.")
+    columns = {"item": item, "artist": artist, "title": title}
+    columns |= {"tag": tag, "user": user, "value": value}
+    with Library.open(library, create=False) as opened:
+        if table is None:
+            wanted = [name.strip() for name in fields.split(",") if name.strip()]
+            report = import_file_tags(
+                opened, fields=wanted, person=person or "files", dry_run=dry_run
+            )
+        else:
+            report = import_table(
+                opened,
+                table,
+                **{role: _column(name) for role, name in columns.items()},
+                person=person,
+                aliases=None if aliases is None else read_aliases(aliases),
+                header=not no_header,
+                delimiter=delimiter,
+                encoding=encoding,
+                dry_run=dry_run,
+            )
+    if unmatched is not None:
+        _write_unmatched(unmatched, report)
+    _show(report, as_json=as_json, dry_run=dry_run)
+    if not report.n_matched:
+        raise typer.Exit(NOTHING_DONE)
+    raise typer.Exit(0 if report.complete else SOME_FAILED)
+
+
+def _column(name: str | None) -> str | int | None:
+    """A column by name, or by position if it is a number."""
+    return int(name) if name is not None and name.isdecimal() else name
+
+
+def _write_unmatched(path: Path, report: ImportReport) -> None:
+    from harmonium.errors import DataError
+
+    try:
+        report.unmatched.write_csv(path)
+    except OSError as error:
+        raise DataError(f"{path} cannot be written: {error.strerror or error}.") from error
+
+
+def _show(report: ImportReport, *, as_json: bool, dry_run: bool) -> None:
+    """What was done, on the standard output; what was not, on that of errors."""
+    console, errors = Console(), Console(file=sys.stderr)
+    if as_json:
+        print(json.dumps(_as_dict(report), indent=2))
+        return
+    if console.is_terminal:
+        for line in _sentences(report, dry_run):
+            say(console, line)
+    else:
+        names = ("n_rows", "n_matched", "n_added", "n_tracks", "n_tags", "change")
+        rows = [(name.removeprefix("n_"), str(getattr(report, name) or 0)) for name in names]
+        show_rows(console, ("", ""), rows)
+    for reason, count in report.left_out.items():
+        say(errors, f"{count:,} left out: {reason}")
+    _show_unmatched(errors, report)
+
+
+def _sentences(report: ImportReport, dry_run: bool) -> Iterator[str]:
+    people = ", ".join(report.people[:5]) + (" and others" if len(report.people) > 5 else "")
+    found = (
+        f"{report.n_matched:,} of {report.n_rows:,} tags, of {report.n_tracks:,} tracks, "
+        f"{report.n_tags:,} different ones"
+    )
+    yield f"{found}, by {people}" if people else found
+    if dry_run:
+        yield "Nothing was imported: this was a trial."
+    elif report.change is None:
+        yield "Nothing was imported: the library has all of them already."
+    else:
+        yield f"{report.n_added:,} are new. To take them back: harmonium undo {report.change}"
+    if report.n_own:
+        yield f"{report.n_own:,} were left out, as Harmonium wrote them into the files."
+
+
+def _show_unmatched(errors: Console, report: ImportReport) -> None:
+    lost = report.unmatched
+    if not len(lost):
+        return
+    say(errors, f"{lost['rows'].sum():,} rows of {len(lost):,} items have no track:")
+    for row in lost.head(MOST_SHOWN).iter_rows(named=True):
+        what = row["item"] or " - ".join(filter(None, (row["artist"], row["title"])))
+        say(errors, f"  {what}: {row['reason']}")
+    if len(lost) > MOST_SHOWN:
+        say(errors, f"  and {len(lost) - MOST_SHOWN:,} more; --unmatched FILE writes all of them")
+
+
+def _as_dict(report: ImportReport) -> dict[str, Any]:
+    names = ("change", "n_rows", "n_matched", "n_added", "n_tracks", "n_tags", "n_own", "people")
+    return {name: getattr(report, name) for name in names} | {
+        "left_out": report.left_out,
+        "unmatched": report.unmatched.to_dicts(),
+    }
