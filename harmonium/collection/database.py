@@ -22,6 +22,8 @@ ENVIRONMENT = "HARMONIUM_LIBRARY"
 """The environment variable that names the default library."""
 BUSY_SECONDS = 120
 """How long to wait for another process that is writing."""
+SYNCHRONOUS = "FULL"
+"""SQLite's: a commit outlives a power cut, since people's tags are in it."""
 _WRITES = "harmonium_writes"
 _LOCK = 0x4861726D  # the number of the advisory lock; locks are per database
 _CACHE_KIB = 65_536
@@ -56,7 +58,7 @@ def sqlite_engine(file: Path) -> sa.Engine:
         connection.isolation_level = None  # transactions begin where `begin` says, not by guess
         for pragma in (
             "foreign_keys = ON",
-            "synchronous = FULL",  # a commit outlives a power cut: people's tags are in it
+            f"synchronous = {SYNCHRONOUS}",
             f"cache_size = -{_CACHE_KIB}",
         ):
             connection.execute(f"PRAGMA {pragma}")
@@ -125,6 +127,8 @@ def postgresql_engine(place: str) -> sa.Engine:
 def reading(engine: sa.Engine, place: str) -> Iterator[sa.Connection]:
     """A connection whose queries see one state of the library."""
     with explained(place), engine.connect() as connection:
+        if engine.dialect.name == "postgresql":
+            connection = connection.execution_options(isolation_level="REPEATABLE READ")
         yield connection
 
 

@@ -190,7 +190,7 @@ class Opinions:
         with self._library.connect() as connection:
             rows = staging.fetch(connection, query)
             names = {
-                column: dict(connection.execute(sa.select(table.c.id, table.c.name)).tuples().all())
+                column: staging.pairs(connection, table.c.id, table.c.name)
                 for column, table in (("person_id", person), ("tag_id", tag))
             }
         schema = {name: pl.Int8 if name == "value" else pl.Int64 for name in columns}
@@ -216,11 +216,11 @@ def _ids(
     distinct = pl.Series("name", names.unique(maintain_order=True), dtype=pl.String)
     spelt = spell(distinct)
     wanted = [name for name in spelt.unique(maintain_order=True) if name]
-    known = dict(connection.execute(sa.select(table.c.name, table.c.id)).tuples().all())
+    known = staging.pairs(connection, table.c.name, table.c.id)
     new = [{"name": name, **values} for name in wanted if name not in known]
     if new:
         connection.execute(sa.insert(table), new)
-        known = dict(connection.execute(sa.select(table.c.name, table.c.id)).tuples().all())
+        known = staging.pairs(connection, table.c.name, table.c.id)
     numbers = pl.Series([known.get(name) for name in spelt], dtype=pl.Int64)
     return names.replace_strict(distinct, numbers, return_dtype=pl.Int64).alias(f"{table.name}_id")
 

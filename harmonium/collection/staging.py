@@ -54,3 +54,8 @@ def stage(connection: sa.Connection, rows: pl.DataFrame) -> None:
 def fetch(connection: sa.Connection, query: sa.Select[Any]) -> Sequence[Any]:
     """All rows of a query, as the driver gives them: SQLAlchemy's own are slower."""
     return [tuple(row) for row in connection.execute(query)]
+
+
+def pairs(connection: sa.Connection, key: sa.Column[Any], value: sa.Column[Any]) -> dict[Any, Any]:
+    """One column of a table by another."""
+    return {row[0]: row[1] for row in connection.execute(sa.select(key, value))}

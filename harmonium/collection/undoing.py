@@ -118,4 +118,4 @@ def _touching(rows: Sequence[sa.Row[tuple[int, ...]]], number: int) -> pl.DataFr
 def _undoes(connection: sa.Connection) -> dict[int, int]:
     """Change → the one that it undid."""
     query = sa.select(change.c.id, change.c.undoes).where(change.c.undoes.is_not(None))
-    return dict(connection.execute(query).tuples().all())
+    return {row[0]: row[1] for row in connection.execute(query)}

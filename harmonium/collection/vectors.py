@@ -85,7 +85,7 @@ def _pairs(connection: sa.Connection, number: int, which: Any) -> Sequence[tuple
         .where(feature.c.extractor_id == number, which)
         .order_by(feature.c.track_id)
     )
-    return connection.execute(query).tuples().all()
+    return [(number, data) for number, data in connection.execute(query)]
 
 
 def _extractor(connection: sa.Connection, key: str) -> tuple[int, int] | None:

@@ -3,7 +3,7 @@
 import postgres_server
 import pytest
 
-from harmonium.collection import Library
+from harmonium.collection import Library, database
 
 
 @pytest.fixture(scope="session")
@@ -26,7 +26,8 @@ def place(request, tmp_path):
 
 
 @pytest.fixture
-def library(place):
-    """A new library, in SQLite and in PostgreSQL."""
+def library(place, monkeypatch):
+    """A new library, in SQLite and in PostgreSQL; neither waits for the disk."""
+    monkeypatch.setattr(database, "SYNCHRONOUS", "OFF")
     with Library.open(place) as library:
         yield library
