@@ -55,7 +55,8 @@ def alike(P: Floats, own: Floats) -> Floats:
     L -= mean
     centre = log_odds(own) - mean
     norms = np.sqrt(np.einsum("ij,ij->i", L, L)) * np.linalg.norm(centre)
-    cosine = np.divide(L @ centre, norms, out=np.zeros(len(L), np.float32), where=norms > 0)
+    apart = norms > 1e-6  # less is rounding: such tracks are as all others
+    cosine = np.divide(L @ centre, norms, out=np.zeros(len(L), np.float32), where=apart)
     return np.clip((1 + cosine) / 2, 0, 1)
 
 

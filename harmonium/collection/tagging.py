@@ -4,7 +4,7 @@ What is stored for the library is what the model hears: the probabilities from s
 person's tag changes. Tags of single files are completed from what people say of them.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -231,10 +231,18 @@ def _features(
 
 
 def extractor_named(key: str) -> "Extractor":
-    """The extractor of a key: its name, or its name and something after the last "@"."""
+    """The extractor of a key, if it still gives the same numbers."""
     from harmonium.audio.extractors import get_extractor
+    from harmonium.collection.indexing import extractor_key
 
-    return get_extractor(key.rpartition("@")[0] or key)
+    name = key.rpartition("@")[0] or key
+    extractor = get_extractor(name)
+    if extractor_key(extractor) != key:
+        raise LibraryError(
+            f"The model was trained with other features than {name!r} gives now. `harmonium "
+            "index` computes those of the library anew, and `harmonium train` learns from them."
+        )
+    return extractor
 
 
 def _said(library: "Library", ids: Iterable[int]) -> dict[int, dict[str, bool]]:
@@ -259,3 +267,15 @@ def _known_row(tagger: Tagger, known: Known, said: dict[str, bool]) -> NDArray[n
         [*known.present, *(tag for tag, holds in own.items() if holds)],
         [*known.absent, *(tag for tag, holds in own.items() if not holds)],
     )
+
+
+def stored_tags(library: "Library", tagger: Tagger, page: int = 1000) -> Iterator[Tagged]:
+    """All present tracks that the model has heard, with what is stored of them."""
+    assert tagger.id is not None
+    heard, _ = library.predictions.columns(tagger.id, [0])
+    ids = np.intersect1d(heard, library.tracks.ids())
+    for start in range(0, len(ids), page):
+        some = ids[start : start + page]
+        P, said = library.predictions.of(tagger.id, some), _said(library, some)
+        for track, p in zip(library.tracks.many(some), P, strict=True):
+            yield Tagged(track.path, track, said.get(track.id, {}), p, NOTHING)

@@ -95,10 +95,14 @@ def choose_vocabulary(
 def _lack(n_with: int, n_without: int, needed: int) -> tuple[int, str] | None:
     """How many tracks a tag lacks, and which; None if it has enough."""
     if n_with < needed:
-        return needed - n_with, f"{needed - n_with:,} more tracks with it"
+        return needed - n_with, f"{_more(needed - n_with)} with it"
     if n_without < needed:
-        return needed - n_without, f"{needed - n_without:,} more tracks without it"
+        return needed - n_without, f"{_more(needed - n_without)} without it"
     return None
+
+
+def _more(n: int) -> str:
+    return "1 more track" if n == 1 else f"{n:,} more tracks"
 
 
 def _nothing(left_out: list[LeftOut], needed: int) -> str:

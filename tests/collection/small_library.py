@@ -1,8 +1,15 @@
 """A small world of tracks whose features are made up, and people who tag them."""
 
+import functools
+
 import numpy as np
 import polars as pl
 
+from harmonium import DiscriminativeRBM
+from harmonium.collection.models import StoredModel
+from harmonium.collection.tagger import pack
+from harmonium.collection.tagging import tag_library
+from harmonium.collection.thresholds import NEVER
 from harmonium.collection.tracks import TrackFile
 
 EXTRACTOR = "made up"
@@ -12,7 +19,7 @@ NOISE = "random"
 
 
 def world(n_tracks=60, n_features=6, seed=0):
-    """Features (n, D), and whether each of TAGS fits, (n, 5): told by the features, "live" aside."""
+    """Features (n, D), and whether each of TAGS fits, (n, 5), which the features tell."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n_tracks, n_features)).astype(np.float32)
     scores = np.stack([X[:, 0], -X[:, 0], X[:, 1], X[:, 2], X[:, 3]], axis=1)
@@ -61,3 +68,41 @@ def new_change(library, command="say"):
     """A change for the tests to begin."""
     with library.begin() as connection:
         return library.changes.begin(command, "tests", connection=connection)
+
+
+@functools.cache
+def quick_model():
+    """A model of `world`, trained at once: no settings are tried, and nothing is held out.
+
+    It has learnt TAGS, and not NOISE.
+    """
+    X, truth = world()
+    chance = np.random.default_rng(3).random(len(X)) < 0.5
+    Y = np.column_stack([truth, chance]).astype(np.float32)
+    tags = [*TAGS, NOISE]
+    model = DiscriminativeRBM(
+        n_hidden=10, max_epochs=150, batch_size=10, validation_fraction=0.0, random_state=0
+    )
+    model.fit(X, pl.DataFrame(Y, schema=tags))
+    P = model.predict_proba(X)
+    more = {
+        "held_out.ids": np.arange(1, len(X) + 1),
+        "held_out.probabilities": P.astype(np.float16),
+        "rates": Y.mean(axis=0).astype(np.float64),
+    }
+    return StoredModel(
+        name="DiscriminativeRBM",
+        vocabulary=tags,
+        thresholds=np.array([0.4] * len(TAGS) + [NEVER], np.float32),
+        extractor=EXTRACTOR,
+        bytes=pack(model, more),
+        report={"min_count": 1, "min_share": 0.2, "tags": [], "left_out": []},
+    )
+
+
+def trained(library, **options):
+    """`fill`, with the quick model stored and what it says of all tracks; the model, and truth."""
+    ids, _, truth = fill(library, **options)
+    library.models.add(quick_model())
+    tag_library(library)
+    return library.models.current(), ids, truth

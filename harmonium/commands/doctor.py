@@ -1,0 +1,156 @@
+"""`harmonium doctor`: the health of a library."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.text import Text
+
+from harmonium.commands.library_option import LibraryOption
+from harmonium.commands.listing import percent, say, show_rows
+
+if TYPE_CHECKING:
+    from harmonium.collection.doctor import Doubt, Health
+
+ILL = 1
+"""The exit code where files are unreadable or missing."""
+
+
+def doctor(
+    library: LibraryOption = None,
+    doubts: Annotated[
+        int,
+        typer.Option(metavar="N", min=0, help="How many probable mistakes in people's tags."),
+    ] = 20,
+    limit: Annotated[
+        int, typer.Option(metavar="N", min=1, help="Lines of each other list on a terminal.")
+    ] = 10,
+    as_json: Annotated[bool, typer.Option("--json", help="Print all as JSON.")] = False,
+) -> None:
+    """Examine a library: its files, its tags, and what people may have got wrong.
+
+    Lists files that cannot be read or are gone, files with the same sound,
+    tags that are not used or used once, tags that may be one in two
+    spellings; and people's tags that surprise the model most. Those it
+    judges as it was when it had not learnt from the track.
+
+    [dim]Example:[/dim]  harmonium doctor --doubts 50
+
+    [dim]Exit codes:[/dim]  0 all files are there and readable; 1 some are not;
+    2 there is no library.
+    """
+    from harmonium.collection import Library
+    from harmonium.collection.doctor import examine
+
+    with Library.open(library, create=False) as opened:
+        health = examine(opened, doubts=doubts)
+    console = Console()
+    if as_json:
+        print(json.dumps(_record(health), indent=1))
+    elif console.is_terminal:
+        _show(console, health, limit)
+    else:
+        _lines(console, health)
+    raise typer.Exit(0 if health.is_well else ILL)
+
+
+def _sections(health: Health) -> dict[str, tuple[str, tuple[str, ...], list[tuple[str, ...]]]]:
+    """Kind → title, columns and rows, of all but the doubts."""
+    return {
+        "unreadable": (
+            "Files that cannot be read",
+            ("File", "Reason"),
+            [(track.path, track.reason or "") for track in health.unreadable],
+        ),
+        "missing": (
+            "Files that are gone",
+            ("File",),
+            [(track.path,) for track in health.missing],
+        ),
+        "copy": (
+            "Files with the same sound as another",
+            ("File", "The same as"),
+            [(copy.path, copy.track.path) for copy in health.copies],
+        ),
+        "recording": (
+            "Tracks of one artist and title, with different sound",
+            ("Track", "Files"),
+            [(tracks[0].name, *(track.path for track in tracks)) for tracks in health.recordings],
+        ),
+        "spelling": (
+            "Tags that may be one in two spellings",
+            ("Tag", "Tracks", "Perhaps", "Tracks"),
+            [(s.tag, str(s.n_tracks), s.other, str(s.n_other)) for s in health.spellings],
+        ),
+        "once": ("Tags of a single track", ("Tag",), [(tag,) for tag in health.once]),
+        "unused": ("Tags that nobody uses any more", ("Tag",), [(tag,) for tag in health.unused]),
+    }
+
+
+def _lines(console: Console, health: Health) -> None:
+    """For programs: the kind of finding, and what it is about."""
+    for kind, (_, _, rows) in _sections(health).items():
+        show_rows(console, (), ((kind, *row) for row in rows))
+    for doubt in health.doubts or []:
+        said = "given" if doubt.said else "not given"
+        cells = (doubt.track.path, doubt.tag, said, f"{doubt.probability:.4f}")
+        show_rows(console, (), [("doubt", *cells)])
+
+
+def _show(console: Console, health: Health, limit: int) -> None:
+    anything = False
+    for title, columns, rows in _sections(health).values():
+        if rows:
+            _table(console, title, columns, rows, limit)
+            anything = True
+    if health.doubts:
+        rows = [_doubt(doubt) for doubt in health.doubts]
+        title = "Probable mistakes in people's tags, the most surprising first"
+        _table(console, title, ("Track", "Tag", "", "Model", "Usual"), rows, len(rows))
+    elif health.doubts is None:
+        say(
+            console, "Without a model, people's tags cannot be judged: 'harmonium train' makes one."
+        )
+    elif not anything:
+        say(console, "Nothing is amiss.")
+
+
+def _table(
+    console: Console,
+    title: str,
+    columns: Sequence[str],
+    rows: Sequence[Sequence[str | Text]],
+    limit: int,
+) -> None:
+    wide = max(len(row) for row in rows)
+    padded = [[*row, *[""] * (wide - len(row))] for row in rows[:limit]]
+    headers = [*columns, *[""] * (wide - len(columns))]
+    right = ("Tracks", "Model", "Usual")
+    show_rows(console, headers, padded, title=f"{title}: {len(rows):,}", right=right)
+    if len(rows) > limit:
+        say(console, f"and {len(rows) - limit:,} more; --json lists all")
+    say(console, "")
+
+
+def _doubt(doubt: Doubt) -> tuple[str, ...]:
+    said = "given" if doubt.said else "not given"
+    return doubt.track.name, doubt.tag, said, percent(doubt.probability), percent(doubt.usual)
+
+
+def _record(health: Health) -> dict[str, Any]:
+    return {
+        "unreadable": [{"path": t.path, "reason": t.reason} for t in health.unreadable],
+        "missing": [t.path for t in health.missing],
+        "copies": [{"path": c.path, "track": c.track.path} for c in health.copies],
+        "recordings": [[t.path for t in tracks] for tracks in health.recordings],
+        "unused": health.unused,
+        "once": health.once,
+        "spellings": [s._asdict() for s in health.spellings],
+        "doubts": None
+        if health.doubts is None
+        else [{**d._asdict(), "track": d.track.path} for d in health.doubts],
+    }

@@ -1,0 +1,142 @@
+"""`harmonium search`: tracks by their tags."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.text import Text
+
+from harmonium.commands.library_option import LibraryOption
+from harmonium.commands.listing import percent, say, show_rows
+
+if TYPE_CHECKING:
+    from harmonium.collection.searching import Found, Hit
+
+
+def search(
+    query: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[QUERY]",
+            show_default=False,
+            help="Tags with AND, OR, NOT (or -) and brackets; tags side by side must all hold. "
+            "Tags of several words may be in quotes.",
+        ),
+    ] = None,
+    library: LibraryOption = None,
+    like: Annotated[
+        str | None,
+        typer.Option(
+            "--like",
+            metavar="TRACK",
+            show_default=False,
+            help="Tracks whose tags are like those of this one: a file, the end of its path, "
+            "#NUMBER, or artist - title.",
+        ),
+    ] = None,
+    limit: Annotated[
+        int, typer.Option("--limit", "-n", metavar="N", min=1, help="How many tracks, at most.")
+    ] = 20,
+    min_probability: Annotated[
+        float,
+        typer.Option(
+            "--min-probability",
+            "-p",
+            metavar="P",
+            min=0,
+            max=1,
+            help="Leave out less probable ones.",
+        ),
+    ] = 0.0,
+    playlist: Annotated[
+        Path | None,
+        typer.Option(
+            "--playlist",
+            "-o",
+            metavar="FILE",
+            show_default=False,
+            help="Write the tracks as a playlist, too: .m3u8.",
+        ),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")] = False,
+) -> None:
+    """Find tracks by their tags, the surest first.
+
+    People's own tags are certain and come first. After them come tracks
+    of which the model says so, by probability: that of several tags is
+    the product of theirs, that of -tag is one minus the tag's. With
+    --like, tracks are ordered by how alike their tags are.
+
+    [dim]Example:[/dim]  harmonium search "mellow piano -rock" --playlist evening.m3u8
+
+    [dim]Exit codes:[/dim]  0 something was found; 1 nothing was; 2 the question
+    cannot be answered, with the reason.
+    """
+    from harmonium.collection import Library
+    from harmonium.collection.playlist import check_playlist, write_playlist
+    from harmonium.collection.searching import search as search_library
+
+    if playlist is not None:
+        check_playlist(playlist)
+    with Library.open(library, create=False) as opened:
+        track = None if like is None else opened.tracks.resolve(like).id
+        found = search_library(
+            opened, query, like=track, limit=limit, min_probability=min_probability
+        )
+    if playlist is not None and found.hits:
+        write_playlist(playlist, [hit.track for hit in found.hits])
+    _show(found, as_json)
+    if playlist is not None and found.hits:
+        say(Console(stderr=True), f"{len(found.hits):,} tracks: {playlist}")
+    raise typer.Exit(0 if found.hits else 1)
+
+
+def _show(found: Found, as_json: bool) -> None:
+    errors = Console(stderr=True)
+    for name in found.people_only:
+        say(errors, f"The model cannot tell {name!r}: only what people say of it counts.")
+    if as_json:
+        print(json.dumps([_record(hit) for hit in found.hits], indent=1))
+        return
+    if not found.hits:
+        say(errors, "Nothing was found.")
+        return
+    console = Console()
+    if console.is_terminal:
+        columns = ("", "Track", "File")
+        show_rows(console, columns, [_cells(hit) for hit in found.hits])
+        return
+    rows = ((f"{_score(hit):.4f}", _source(hit), hit.track.path) for hit in found.hits)
+    show_rows(console, (), rows)
+
+
+def _cells(hit: Hit) -> tuple[str | Text, ...]:
+    certain = hit.certain and hit.similarity is None
+    score = Text("tagged", style="green") if certain else Text(percent(_score(hit)))
+    return score, hit.track.name, Text(hit.track.path, style="dim")
+
+
+def _score(hit: Hit) -> float:
+    return hit.probability if hit.similarity is None else hit.probability * hit.similarity
+
+
+def _source(hit: Hit) -> str:
+    return "people" if hit.certain else "model"
+
+
+def _record(hit: Hit) -> dict[str, Any]:
+    track = hit.track
+    return {
+        "id": track.id,
+        "path": track.path,
+        "artist": track.artist,
+        "title": track.title,
+        "probability": hit.probability,
+        "source": _source(hit),
+        "tags": hit.tags,
+        "similarity": hit.similarity,
+    }

@@ -1,0 +1,236 @@
+"""`harmonium tag`: what the model says of files, or of a whole library."""
+
+from __future__ import annotations
+
+import csv
+import json
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.text import Text
+
+from harmonium.commands.bars import bar
+from harmonium.commands.library_option import LibraryOption
+from harmonium.commands.listing import percent, say, show_rows
+
+if TYPE_CHECKING:
+    from harmonium.audio.extraction import Failure
+    from harmonium.collection import Library
+    from harmonium.collection.tagging import Choice, Row
+
+IN_PART, NOTHING_DONE = 1, 2
+
+
+def tag(
+    paths: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[PATH]...",
+            show_default=False,
+            help="Files and folders of music, in the library or not; or #NUMBER, or artist - "
+            "title. Without any, all tracks of the library.",
+        ),
+    ] = None,
+    library: LibraryOption = None,
+    known: Annotated[
+        str | None,
+        typer.Option(
+            "--known",
+            "-k",
+            metavar="TAGS",
+            show_default=False,
+            help="What you know already, as 'rock, guitar, -live' (-: does not hold); the rest "
+            "is inferred from that, too.",
+        ),
+    ] = None,
+    sound_only: Annotated[
+        bool,
+        typer.Option("--sound-only", help="Do not infer tags from what people say of a track."),
+    ] = False,
+    top: Annotated[
+        int | None,
+        typer.Option(
+            "--top",
+            "-n",
+            metavar="N",
+            min=1,
+            show_default=False,
+            help="The N most probable tags of each, whatever their probability.",
+        ),
+    ] = None,
+    min_probability: Annotated[
+        float | None,
+        typer.Option(
+            "--min-probability",
+            "-p",
+            metavar="P",
+            min=0,
+            max=1,
+            show_default=False,
+            help="Tags from this probability on, instead of from the threshold of each.",
+        ),
+    ] = None,
+    again: Annotated[
+        bool, typer.Option("--again", help="Also tracks that the model has heard already.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")] = False,
+    as_csv: Annotated[
+        bool, typer.Option("--csv", help="Print CSV: path, tag, probability, source.")
+    ] = False,
+) -> None:
+    """Say which tags tracks have, with the probability of each.
+
+    Of files, people's tags come first, and help to infer the others. For
+    the whole library, what the model hears in each track is stored, so
+    that 'search' and 'write' can use it; a second run takes up only what
+    is new. People's own tags are never changed.
+
+    [dim]Example:[/dim]  harmonium tag song.mp3 --known "rock, -live"
+
+    [dim]Exit codes:[/dim]  0 done; 1 some files could not be used, they are
+    listed; 2 nothing was done; 130 interrupted, the same command goes on.
+    """
+    from harmonium.collection import Library
+    from harmonium.collection.tagging import Choice
+    from harmonium.errors import DataError
+
+    if as_json and as_csv:
+        raise DataError("Ask for --json or for --csv, not for both.")
+    show = _shower(as_json, as_csv)
+    choice = Choice(top, min_probability)
+    with Library.open(library, create=False) as opened:
+        if paths:
+            code = _tag_paths(opened, paths, known, not sound_only, choice, show)
+        elif known is not None:
+            raise DataError("--known is about some tracks: name their files.")
+        else:
+            _tag_all(opened, again, choice, show if as_json or as_csv else None)
+            code = 0
+    raise typer.Exit(code)
+
+
+def _tag_paths(
+    library: Library,
+    named: list[str],
+    known: str | None,
+    use_people: bool,
+    choice: Choice,
+    show: Any,
+) -> int:
+    from harmonium.collection.tagger import Tagger
+    from harmonium.collection.tagging import NOTHING, current_model, read_known, tag_files
+
+    tagger = Tagger(current_model(library))
+    given = NOTHING if known is None else read_known(known, tagger)
+    files = _files(library, named)
+    with bar(Console(stderr=True), "listening") as progress:
+        tagged, failures = tag_files(
+            library, tagger, files, known=given, use_people=use_people, progress=progress
+        )
+    show((one.path, one.rows(tagger, choice)) for one in tagged)
+    _complain(failures)
+    if failures:
+        return IN_PART if tagged else NOTHING_DONE
+    return 0
+
+
+def _files(library: Library, named: list[str]) -> list[str]:
+    """The files that are named, in folders too, or by what the library knows of them."""
+    from harmonium.audio.finding import find_audio
+    from harmonium.errors import DataError
+
+    paths = []
+    for text in named:
+        path = Path(text).expanduser()
+        paths.append(path if path.exists() else Path(library.tracks.resolve(text).path))
+    found = find_audio(paths)
+    if not found.files:
+        raise DataError("There is no file of music in the folders named.")
+    return [str(file) for file in found.files]
+
+
+def _tag_all(library: Library, again: bool, choice: Choice, show: Any) -> None:
+    from harmonium.collection.tagging import current_model, tag_library
+
+    model = current_model(library)
+    with bar(Console(stderr=True), "tagging") as progress:
+        n_new = tag_library(library, model, again=again, progress=progress)
+    if show is not None:
+        show(_stored(library, choice))
+        return
+    n_heard, n_present = library.predictions.count(model.id or 0), library.tracks.count("present")
+    console = Console()
+    say(console, f"{n_new:,} tracks tagged by model {model.id}; it has heard {n_heard:,} in all.")
+    if n_heard < n_present:
+        missing = n_present - n_heard
+        say(console, f"{missing:,} have no features: 'harmonium index' computes them.")
+
+
+def _stored(library: Library, choice: Choice) -> Iterator[tuple[str, list[Row]]]:
+    """The tags of all present tracks by what is stored, block by block."""
+    from harmonium.collection.tagger import Tagger
+    from harmonium.collection.tagging import current_model, stored_tags
+
+    tagger = Tagger(current_model(library))
+    for one in stored_tags(library, tagger):
+        yield one.path, one.rows(tagger, choice)
+
+
+# Showing. ------------------------------------------------------------------------------------
+
+
+def _shower(as_json: bool, as_csv: bool) -> Any:
+    return _print_json if as_json else _print_csv if as_csv else _show
+
+
+def _show(files: Iterable[tuple[str, list[Row]]]) -> None:
+    console = Console()
+    for number, (path, rows) in enumerate(files):
+        if not console.is_terminal:
+            cells = ((path, row.tag, f"{row.probability:.4f}", row.source) for row in rows)
+            show_rows(console, (), cells)
+            continue
+        if number:
+            say(console, "")
+        say(console, Text(path, style="bold"))
+        show_rows(
+            console,
+            ("Tag", "Probability", ""),
+            [_cells(row) for row in rows],
+            right=("Probability",),
+        )
+        if not rows:
+            say(console, "no tag is probable enough; --top 5 shows the most probable ones")
+
+
+def _cells(row: Row) -> tuple[str | Text, ...]:
+    if row.source == "model":
+        return row.tag, percent(row.probability), ""
+    return row.tag, "", Text({"people": "tagged", "given": "as you say"}[row.source], style="green")
+
+
+def _print_json(files: Iterable[tuple[str, list[Row]]]) -> None:
+    """One array, written as it comes."""
+    print("[", end="")
+    for number, (path, rows) in enumerate(files):
+        record = {"path": path, "tags": [row._asdict() for row in rows]}
+        print("," if number else "", json.dumps(record, ensure_ascii=True), sep="\n", end="")
+    print("\n]")
+
+
+def _print_csv(files: Iterable[tuple[str, list[Row]]]) -> None:
+    writer = csv.writer(sys.stdout, lineterminator="\n")
+    writer.writerow(("path", "tag", "probability", "source"))
+    for path, rows in files:
+        name = path.encode(errors="backslashreplace").decode()
+        writer.writerows((name, row.tag, f"{row.probability:.6g}", row.source) for row in rows)
+
+
+def _complain(failures: list[Failure]) -> None:
+    console = Console(stderr=True)
+    for failure in failures:
+        say(console, f"{failure.path}: {failure.reason}")

@@ -1,0 +1,160 @@
+"""`harmonium train`: a model of the tags that people gave to the tracks of a library."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.text import Text
+
+from harmonium.commands.bars import bar
+from harmonium.commands.library_option import LibraryOption
+from harmonium.commands.listing import say, show_rows
+
+if TYPE_CHECKING:
+    from harmonium.collection.models import StoredModel
+
+MOST_LEFT_OUT = 10
+"""Tags that are listed as left out."""
+
+
+def train(
+    library: LibraryOption = None,
+    min_examples: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            min=2,
+            show_default=False,
+            help="Tracks that a tag needs; by default 10, or 5 where fewer than 100 tracks are "
+            "tagged.",
+        ),
+    ] = None,
+    max_tags: Annotated[
+        int, typer.Option(metavar="N", min=1, help="Learn at most so many tags, the most used.")
+    ] = 200,
+    min_count: Annotated[
+        int,
+        typer.Option(
+            metavar="N", min=1, help="How many people must give a track a tag for it to count."
+        ),
+    ] = 1,
+    min_share: Annotated[
+        float,
+        typer.Option(
+            metavar="P", min=0, max=1, help="And which share of all who tagged the track."
+        ),
+    ] = 0.2,
+    smooth: Annotated[
+        bool,
+        typer.Option(
+            "--smooth/--no-smooth",
+            help="Where several people have tagged the same tracks: whether to try to learn what "
+            "a new person would say instead of what was said.",
+        ),
+    ] = True,
+    seed: Annotated[int, typer.Option(metavar="N", min=0, help="Another seed, other chances.")] = 0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
+) -> None:
+    """Learn from the tags that people gave to tracks how such tracks sound.
+
+    Takes the tags with enough tracks, tries a few settings by
+    cross-validation, and says how well each tag can be told of tracks
+    that the model has not heard: the AUC, where 0.5 is chance and 1 is
+    perfect, with its standard error. A tag that is not clearly above
+    chance is not predicted. The model is stored in the library when it
+    is complete, and used from then on.
+
+    [dim]Example:[/dim]  harmonium train --min-examples 20
+
+    [dim]Exit codes:[/dim]  0 there is a new model; 2 there is not, with the
+    reason; 130 interrupted, nothing was stored.
+    """
+    from harmonium.collection import Library
+    from harmonium.collection.training import Options
+    from harmonium.collection.training import train as train_library
+
+    options = Options(min_examples, max_tags, min_count, min_share, smooth, seed)
+    errors = Console(stderr=True)
+    with (
+        Library.open(library, create=False) as opened,
+        bar(errors, "Training") as progress,
+    ):
+        model = train_library(
+            opened, options, progress=lambda _, done, total: progress(done, total)
+        )
+    if as_json:
+        print(json.dumps({"model": model.id, **model.report}, indent=1))
+        return
+    _report(Console(), model)
+
+
+def _report(console: Console, model: StoredModel) -> None:
+    report = model.report
+    show_rows(
+        console,
+        ("Tag", "Tracks", "AUC", "±", "From", ""),
+        [_row(console, tag) for tag in report["tags"]],
+        right=("Tracks", "AUC", "±", "From"),
+    )
+    if not console.is_terminal:
+        return
+    say(console, "")
+    for line in _summary(model):
+        say(console, line)
+
+
+def _row(console: Console, tag: dict[str, Any]) -> tuple[str | Text, ...]:
+    def number(value: float | None) -> str:
+        return "" if value is None else f"{value:.2f}"
+
+    note: str | Text = "" if tag["learnt"] else "not learnt"
+    if console.is_terminal and note:
+        note = Text(str(note), style="yellow")
+    threshold = number(tag["threshold"])
+    return (
+        tag["tag"],
+        str(tag["examples"]),
+        number(tag["auc"]),
+        number(tag["error"]),
+        threshold,
+        note,
+    )
+
+
+def _summary(model: StoredModel) -> list[str]:
+    report = model.report
+    tags = report["tags"]
+    n_learnt = sum(tag["learnt"] for tag in tags)
+    people = "1 person" if report["people"] == 1 else f"{report['people']:,} people"
+    lines = [
+        f"Model {model.id}: {n_learnt:,} of {len(tags):,} tags learnt from {report['tracks']:,} "
+        f"tracks that {people} tagged, in {report['seconds']:.0f} s.",
+        f"Mean AUC {report['mean_auc']:.3f}, of tracks held out by {report['grouped_by']} in "
+        f"{report['folds']} folds." + _learnt_from(report),
+    ]
+    if n_learnt < len(tags):
+        lines.append(
+            "Tags that are not learnt cannot be told from chance: their tracks are too few, or do "
+            "not sound alike. They are not predicted."
+        )
+    lines += _left_out(report["left_out"])
+    lines.append("Next: harmonium tag")
+    return lines
+
+
+def _learnt_from(report: dict[str, Any]) -> str:
+    if not report["smoothing_tried"]:
+        return ""
+    better = "smoothed tags" if report["smoothed"] else "tags as they were given"
+    return f" It did better with {better}."
+
+
+def _left_out(left_out: list[dict[str, Any]]) -> list[str]:
+    if not left_out:
+        return []
+    lines = [f"{len(left_out):,} tags were left out. The most used of them, and what they lack:"]
+    lines += [f"  {one['tag']}: {one['reason']}" for one in left_out[:MOST_LEFT_OUT]]
+    return lines

@@ -1,0 +1,24 @@
+"""Trains the library that is named, and says each step; or dies while it stores the model."""
+
+import functools
+import os
+import signal
+import sys
+
+import small_library
+
+from harmonium.collection import Library, training
+from harmonium.collection.fitting import Setting, fit
+
+
+def main(place, mode):
+    training.fit = functools.partial(fit, settings=(Setting(0.01, 0.1),), n_hidden=5)
+    with Library.open(place, create=False) as library:
+        if mode == "store":  # dies when the model is written, and not yet said to be in use
+            library.settings.set = lambda *_, **__: os.kill(os.getpid(), signal.SIGKILL)
+            library.models.add(small_library.quick_model())
+        training.train(library, progress=lambda *step: print(*step, flush=True))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

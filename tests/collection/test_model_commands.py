@@ -1,0 +1,218 @@
+"""The commands that train, tag, search, suggest and examine, as people and programs call them."""
+
+import csv
+import dataclasses
+import io
+import json
+
+import pytest
+import small_library
+from small_library import TAGS, new_change
+from typer.testing import CliRunner
+
+from harmonium.cli import app
+from harmonium.collection import Library, training
+from harmonium.collection.indexing import extractor_key
+from harmonium.errors import DataError, LibraryError
+
+RUNNER = CliRunner()
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch):
+    """A library with a model; commands find it by the environment."""
+    file = tmp_path / "library.db"
+    with Library.open(file) as library:
+        small_library.trained(library, tagged=20)
+    monkeypatch.setenv("HARMONIUM_LIBRARY", str(file))
+    monkeypatch.setenv("COLUMNS", "200")
+    return file
+
+
+def call(*arguments, code=0):
+    done = RUNNER.invoke(app, arguments, catch_exceptions=False)
+    assert done.exit_code == code, done.output
+    return done
+
+
+def rows(done):
+    return [line.split("\t") for line in done.stdout.splitlines()]
+
+
+def test_search_prints_a_line_for_each_track(place):
+    found = rows(call("search", "rock", "-n", "30"))
+    assert len(found) == 30
+    assert found[0][:2] == ["1.0000", "people"]
+    assert found[-1][1] == "model"
+    assert all(path.startswith("/music/") for *_, path in found)
+
+
+def test_search_as_json_has_the_tags_asked_for(place):
+    found = json.loads(call("search", "rock -jazz", "--json", "-n", "30").stdout)
+    assert set(found[0]["tags"]) == {"rock", "jazz"}
+    hit = next(hit for hit in found if hit["source"] == "model")
+    expected = hit["tags"]["rock"] * (1 - hit["tags"]["jazz"])
+    assert hit["probability"] == pytest.approx(expected, abs=1e-5)
+
+
+def test_search_writes_a_playlist(place, tmp_path):
+    file = tmp_path / "evening.m3u8"
+    done = call("search", "mellow", "--like", "#30", "-n", "4", "-o", str(file))
+    paths = [line for line in file.read_text().splitlines() if not line.startswith("#")]
+    assert paths == [path for *_, path in rows(done)]
+    with pytest.raises(DataError, match="must end in"):
+        call("search", "mellow", "-o", str(tmp_path / "evening.txt"))
+
+
+def test_a_search_that_finds_nothing_says_so(place):
+    with Library.open(place) as library:
+        library.opinions.say("bob", 1, ["birds"], change=new_change(library))
+        library.tracks.set_state([1], "missing")
+    done = call("search", "birds", code=1)
+    assert done.stdout == ""
+    assert "Nothing was found" in done.stderr
+
+
+def test_a_question_with_an_unknown_tag_names_near_ones(place):
+    with pytest.raises(DataError, match="Did you mean rock"):
+        call("search", "rokc")
+
+
+def test_tag_shows_what_people_say_and_what_the_model_says(place):
+    found = rows(call("tag", "#1", "--top", "5"))
+    assert {source for *_, source in found} == {"people", "model"}
+    probabilities = [float(p) for _, _, p, source in found if source == "model"]
+    assert probabilities == sorted(probabilities, reverse=True)
+
+
+def test_tag_with_what_is_known(place):
+    (record,) = json.loads(call("tag", "#50", "--known", "rock, -mellow", "--json").stdout)
+    assert record["tags"][0] == {"tag": "rock", "probability": 1.0, "source": "given"}
+    assert "mellow" not in {tag["tag"] for tag in record["tags"]}
+    with pytest.raises(DataError, match="name their files"):
+        call("tag", "--known", "rock")
+
+
+def test_tag_chooses_by_probability(place):
+    chosen = rows(call("tag", "#50", "--min-probability", "0"))
+    assert {tag for _, tag, *_ in chosen} == set(TAGS)  # what is not learnt is not predicted
+    assert rows(call("tag", "#50", "--min-probability", "1")) == []
+
+
+def test_the_whole_library_as_csv_and_as_json(place):
+    table = list(csv.DictReader(io.StringIO(call("tag", "--csv").stdout)))
+    records = json.loads(call("tag", "--json").stdout)
+    assert len(records) == 60
+    assert len(table) == sum(len(record["tags"]) for record in records)
+    assert table[0]["path"] == records[0]["path"]
+    with pytest.raises(DataError, match="not for both"):
+        call("tag", "--json", "--csv")
+
+
+def test_tagging_the_library_says_how_much_is_new(place):
+    assert "0 tracks tagged by model 1; it has heard 60 in all" in call("tag").stdout
+    assert "60 tracks tagged" in call("tag", "--again").stdout
+
+
+def test_a_file_that_cannot_be_heard_is_listed(place, tmp_path):
+    with Library.open(place) as library:
+        library.models.add(_with_paper_features(library.models.current()))
+    bad = tmp_path / "bad.wav"
+    bad.write_bytes(b"no music")
+    done = call("tag", str(bad), code=2)
+    assert "bad.wav" in done.stderr
+
+
+def _with_paper_features(model):
+    return dataclasses.replace(model, extractor=extractor_key("paper"))
+
+
+def test_features_that_are_not_what_they_were_are_refused(place, tmp_path):
+    with Library.open(place) as library:
+        current = library.models.current()
+        library.models.add(dataclasses.replace(current, extractor="paper@older"))
+    file = tmp_path / "song.wav"
+    file.write_bytes(b"no music")
+    with pytest.raises(LibraryError, match="other features than 'paper' gives now"):
+        call("tag", str(file))
+
+
+def test_suggest_and_related(place):
+    suggested = rows(call("suggest", "rock, mellow", "-n", "2"))
+    assert len(suggested) == 2
+    assert call("suggest", "rock", "mellow", "-n", "2").stdout.splitlines() == [
+        "\t".join(row) for row in suggested
+    ]
+    related = json.loads(call("related", "rock", "--json").stdout)
+    assert related[-1]["tag"] == "jazz"
+    assert related[-1]["log_odds"] < 0
+    assert rows(call("related", "rock"))[-1][0] == "jazz"
+
+
+def test_doctor_has_an_exit_code_for_missing_files(place):
+    call("doctor")
+    with Library.open(place) as library:
+        library.tracks.set_state([4], "missing")
+    assert rows(call("doctor", code=1))[0] == ["missing", "/music/003.ogg"]
+    health = json.loads(call("doctor", "--json", code=1).stdout)
+    assert health["missing"] == ["/music/003.ogg"]
+    assert isinstance(health["doubts"], list)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("search", "rock"), ("tag", "#1"), ("tag",), ("suggest", "rock"), ("doctor",), ("train",)],
+)
+def test_without_a_library_the_way_to_one_is_said(tmp_path, arguments):
+    with pytest.raises(LibraryError, match="`harmonium index FOLDER` makes one"):
+        call(*arguments, "-L", str(tmp_path / "none.db"))
+
+
+@pytest.mark.parametrize("arguments", [("tag", "#1"), ("suggest", "rock"), ("related", "rock")])
+def test_without_a_model_the_way_to_one_is_said(tmp_path, arguments):
+    file = tmp_path / "library.db"
+    with Library.open(file) as library:
+        small_library.fill(library, 20)
+    with pytest.raises(LibraryError, match="`harmonium train` makes one"):
+        call(*arguments, "-L", str(file))
+
+
+def test_train_reports_the_tags_by_line_or_as_json(tmp_path, monkeypatch):
+    model = small_library.quick_model()
+    report = {
+        "tags": [
+            {
+                "tag": "rock",
+                "examples": 20,
+                "auc": 0.9,
+                "error": 0.05,
+                "learnt": True,
+                "threshold": 0.4,
+            },
+            {
+                "tag": "odd",
+                "examples": 5,
+                "auc": None,
+                "error": None,
+                "learnt": False,
+                "threshold": None,
+            },
+        ],
+    }
+    seen = []
+
+    def train(library, options, progress):
+        seen.append(options)
+        return dataclasses.replace(model, id=1, report=report)
+
+    monkeypatch.setattr(training, "train", train)
+    file = tmp_path / "library.db"
+    Library.open(file).close()
+    done = call("train", "-L", str(file), "--min-examples", "7", "--no-smooth")
+    assert rows(done) == [
+        ["rock", "20", "0.90", "0.05", "0.40", ""],
+        ["odd", "5", "", "", "", "not learnt"],
+    ]
+    assert seen[0].min_examples == 7
+    assert not seen[0].smooth
+    assert json.loads(call("train", "-L", str(file), "--json").stdout)["tags"] == report["tags"]
