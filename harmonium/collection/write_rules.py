@@ -1,0 +1,106 @@
+"""The rules by which tags are written to files, from a file, from the library, from options.
+
+A file of rules is TOML with the names of `filetags.Rules`::
+
+    mode = "merge"
+    default_field = "grouping"      # or "none": tags without a field are left out
+    ignore = ["seen live"]
+
+    [fields]
+    mellow = "mood"
+
+    [aliases]
+    "hip hop" = "Hip-Hop"
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+from harmonium.collection.filetags import Rules
+from harmonium.errors import DataError
+
+SETTING = "write_rules"
+"""Where a library remembers them."""
+NOT_WRITTEN = "none"
+"""The default field of rules that leave out tags without a field."""
+NAMES = tuple(one.name for one in fields(Rules))
+_MAPPINGS, _LISTS = ("fields", "aliases"), ("ignore", "whitelist")
+
+
+def read_rules(path: Path) -> dict[str, Any]:
+    """What a TOML file says, checked; a part of the rules."""
+    try:
+        said = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise DataError(f"The rules '{path}' cannot be read: {error.strerror}.") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise DataError(f"The rules '{path}' are not TOML: {error}.") from None
+    make_rules([said], source=f"the rules '{path}'")
+    return said
+
+
+def make_rules(layers: Sequence[Mapping[str, Any]], *, source: str = "the rules") -> Rules:
+    """Rules of several layers, of which later ones win.
+
+    Their maps are united; a list of tags to ignore adds to those before it.
+    """
+    whole = join(layers)
+    _check(whole, source)
+    if whole.get("default_field") == NOT_WRITTEN:
+        whole["default_field"] = None
+    return Rules(**whole)
+
+
+def join(layers: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """One layer of several; what is None in a layer is not said in it."""
+    whole: dict[str, Any] = {}
+    for layer in layers:
+        for name, value in layer.items():
+            if value is None:
+                continue
+            if name in _MAPPINGS and isinstance(value, Mapping):
+                whole[name] = {**whole.get(name, {}), **value}
+            elif name == "ignore" and isinstance(value, list | tuple):
+                whole[name] = list(dict.fromkeys([*whole.get(name, []), *value]))
+            else:
+                whole[name] = value
+    return whole
+
+
+def parse_pairs(pairs: Sequence[str], option: str) -> dict[str, str]:
+    """TAG=VALUE, each once."""
+    found = {}
+    for pair in pairs:
+        tag, equals, value = pair.rpartition("=")
+        if not equals or not tag.strip() or not value.strip():
+            raise DataError(f"{option} takes TAG=VALUE, got '{pair}'.")
+        found[tag.strip()] = value.strip()
+    return found
+
+
+def _check(said: Mapping[str, Any], source: str) -> None:
+    """That the values are of the kinds that `Rules` takes; it checks the rest itself."""
+    for name, value in said.items():
+        if name not in NAMES:
+            raise DataError(
+                f"There is no rule '{name}', which {source} name. There are {', '.join(NAMES)}."
+            )
+        if name in _MAPPINGS:
+            right = isinstance(value, Mapping) and all(isinstance(v, str) for v in value.values())
+            wanted = "a table of tags and texts"
+        elif name in _LISTS:
+            right = isinstance(value, list | tuple) and all(isinstance(v, str) for v in value)
+            wanted = "a list of tags"
+        elif name == "scores":
+            right, wanted = isinstance(value, bool), "true or false"
+        elif name == "id3_version":
+            right, wanted = type(value) is int, "3 or 4"
+        else:
+            right, wanted = isinstance(value, str), "a text"
+        if not right:
+            raise DataError(f"'{name}' must be {wanted} in {source}, got {value!r}.")

@@ -1,0 +1,159 @@
+"""`harmonium undo`: take back what a command did to people's tags and to files."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from harmonium.commands.bars import bar
+from harmonium.commands.library_option import LibraryOption
+
+if TYPE_CHECKING:
+    from harmonium.collection.changes import Change, UndoReport
+
+IN_PART, NOTHING_DONE = 1, 2
+
+
+def undo(
+    change: Annotated[
+        int | None,
+        typer.Argument(
+            metavar="[CHANGE]",
+            show_default=False,
+            help="The number of the change; by default the last one that is not undone.",
+        ),
+    ] = None,
+    library: LibraryOption = None,
+    list_changes: Annotated[
+        bool, typer.Option("--list", "-l", help="List the last changes, and undo nothing.")
+    ] = False,
+    limit: Annotated[
+        int, typer.Option(metavar="N", min=1, help="How many changes --list shows.")
+    ] = 20,
+    fields_only: Annotated[
+        bool,
+        typer.Option(
+            "--fields-only",
+            help="In files that were changed since, give the fields that still have what was "
+            "written their former values, and leave the rest.",
+        ),
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")] = False,
+) -> None:
+    """Take back a change: people's tags, and files to the byte.
+
+    Imports, tags that people gave, and writes to files can be undone, and
+    so can undoing: name its number. What later changes touched stays as
+    they left it, and so do files that another program changed since;
+    both are listed.
+
+    [dim]Example:[/dim]  harmonium undo --list
+
+    [dim]Exit codes:[/dim]  0 all of it is undone; 1 a part is, the rest was
+    listed; 2 nothing was done; 130 interrupted, the same command goes on.
+    """
+    from harmonium.collection import Library
+    from harmonium.collection.file_restoring import last_change, undo_change
+
+    with Library.open(library, create=False) as opened:
+        if list_changes:
+            _list(opened.changes.list(limit), as_json)
+            return
+        wanted = last_change(opened) if change is None else opened.changes.get(change)
+        with bar(Console(stderr=True), "restoring") as progress:
+            report = undo_change(opened, wanted.id, exact=not fields_only, progress=progress)
+    _report(wanted, report, as_json)
+    raise typer.Exit(_code(report))
+
+
+def _code(report: UndoReport) -> int:
+    if report.complete:
+        return 0
+    return IN_PART if report.ended + report.revived + report.files_restored else NOTHING_DONE
+
+
+def _list(changes: list[Change], as_json: bool) -> None:
+    """The latest first: a table for people, lines for programs."""
+    if as_json:
+        print(json.dumps([_as_dict(change) for change in changes], ensure_ascii=False, indent=2))
+        return
+    console = Console()
+    if not console.is_terminal:
+        for one in changes:
+            print(one.id, one.at.isoformat(), one.command, one.summary, _state(one), sep="\t")
+        return
+    if not changes:
+        console.print("Nothing was changed yet.")
+        return
+    table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 2, 0, 0))
+    table.add_column("Change", justify="right", style="cyan", no_wrap=True)
+    for heading in ("When", "Command"):
+        table.add_column(heading, no_wrap=True)
+    table.add_column("What", overflow="fold")
+    table.add_column("", style="dim", no_wrap=True)
+    for one in changes:
+        when = one.at.astimezone().strftime("%Y-%m-%d %H:%M")
+        table.add_row(str(one.id), when, one.command, one.summary, _state(one))
+    console.print(table)
+
+
+def _state(change: Change) -> str:
+    return "" if change.undone_by is None else f"undone by {change.undone_by}"
+
+
+def _as_dict(change: Change) -> dict[str, object]:
+    return {
+        "id": change.id,
+        "at": change.at.isoformat(),
+        "command": change.command,
+        "summary": change.summary,
+        "undoes": change.undoes,
+        "undone_by": change.undone_by,
+    }
+
+
+def _report(change: Change, report: UndoReport, as_json: bool) -> None:
+    from harmonium.collection.recording import Failure
+    from harmonium.commands.write_report import show_failures
+
+    errors = Console(stderr=True)
+    show_failures(errors, [Failure(path, why) for path, why in report.files_left.items()])
+    for later, n in sorted(report.conflicts.items()):
+        errors.print(f"{n:,} tags stay as they are: change {later} touched them later.")
+    if as_json:
+        print(
+            json.dumps(
+                {
+                    "undone": change.id,
+                    "change": report.change,
+                    "tags": report.ended + report.revived,
+                    "files": report.files_restored,
+                    "complete": report.complete,
+                }
+            )
+        )
+        return
+    print(f"{_undone(change, report)} To have it back: harmonium undo {report.change}")
+
+
+def _undone(change: Change, report: UndoReport) -> str:
+    did = f"Change {change.id} ({change.command}: {change.summary})"
+    if not report.complete:
+        return f"{did} is undone in part: {_amount(report)}."
+    return f"{did} is undone: {_amount(report)}."
+
+
+def _amount(report: UndoReport) -> str:
+    parts = []
+    if report.ended:
+        parts.append(f"{report.ended:,} tags taken back")
+    if report.revived:
+        parts.append(f"{report.revived:,} tags there again")
+    if report.files_restored or not parts:
+        n = report.files_restored
+        parts.append(f"{n:,} {'file' if n == 1 else 'files'} restored")
+    return ", ".join(parts)

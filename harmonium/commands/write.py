@@ -1,0 +1,276 @@
+"""`harmonium write`: the library's tags into the files, where players look."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+
+from harmonium.commands.bars import bar
+from harmonium.commands.library_option import LibraryOption
+
+if TYPE_CHECKING:
+    from harmonium.collection import Library
+    from harmonium.collection.file_writing import Plan
+    from harmonium.collection.filetags import Rules
+
+IN_PART, NOTHING_DONE = 1, 2
+FEW = 10
+"""Files whose changes are shown before asking."""
+
+
+def write(
+    paths: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[TRACK]...",
+            show_default=False,
+            help="Tracks: files, folders, #NUMBER, or artist - title. Without any, and without "
+            "--query, all tracks of the library.",
+        ),
+    ] = None,
+    library: LibraryOption = None,
+    query: Annotated[
+        str | None,
+        typer.Option(
+            "--query",
+            "-q",
+            metavar="QUERY",
+            show_default=False,
+            help="The tracks of which this is more likely than not, as 'harmonium search' says.",
+        ),
+    ] = None,
+    people: Annotated[
+        bool, typer.Option("--people", help="Only what people say, no predictions.")
+    ] = False,
+    predicted: Annotated[
+        bool,
+        typer.Option("--predicted", help="Only what the model predicts and nobody denies."),
+    ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", "-n", help="Show what would change, and write nothing.")
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before writing.")] = False,
+    mode: Annotated[
+        str | None,
+        typer.Option(
+            metavar="MODE",
+            show_default=False,
+            help="What becomes of a field that has values: merge adds what it lacks in any "
+            "spelling (the default), append what it lacks letter for letter, overwrite replaces "
+            "it, only-if-empty leaves it.",
+        ),
+    ] = None,
+    field: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--field",
+            "-f",
+            metavar="TAG=FIELD",
+            show_default=False,
+            help="The field of a tag: genre, mood or grouping; as often as you like.",
+        ),
+    ] = None,
+    default_field: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FIELD",
+            show_default=False,
+            help="The field of all other tags (genre by default); none leaves them out.",
+        ),
+    ] = None,
+    only: Annotated[
+        list[str] | None,
+        typer.Option("--only", metavar="TAG", show_default=False, help="Write no tags but these."),
+    ] = None,
+    ignore: Annotated[
+        list[str] | None,
+        typer.Option("--ignore", metavar="TAG", show_default=False, help="Do not write this tag."),
+    ] = None,
+    alias: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--alias",
+            metavar="TAG=NAME",
+            show_default=False,
+            help="Write a tag under another name.",
+        ),
+    ] = None,
+    scores: Annotated[
+        bool, typer.Option("--scores", help="Write the probabilities, too, for Harmonium.")
+    ] = False,
+    id3_version: Annotated[
+        int | None,
+        typer.Option(
+            "--id3",
+            metavar="3|4",
+            show_default=False,
+            help="The version of ID3 for files that have no such tag, 2.4 by default.",
+        ),
+    ] = None,
+    grouping_frame: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TIT1|GRP1",
+            show_default=False,
+            help="The ID3 frame for grouping; newer versions of iTunes look for GRP1.",
+        ),
+    ] = None,
+    rules: Annotated[
+        Path | None,
+        typer.Option(
+            "--rules",
+            metavar="FILE",
+            show_default=False,
+            help="A TOML file with the rules above; options add to it.",
+        ),
+    ] = None,
+    remember: Annotated[
+        bool, typer.Option("--remember", help="Keep these rules in the library for next time.")
+    ] = False,
+    forget: Annotated[
+        bool, typer.Option("--forget", help="Leave out and drop the rules of last time.")
+    ] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the changes as JSON, for programs.")
+    ] = False,
+) -> None:
+    """Write tags into the files of tracks, where players look for them.
+
+    What people say, and what the model predicts above each tag's
+    threshold, goes into genre, mood and grouping by the rules. The sound
+    is not touched, and 'harmonium undo' restores the files to the byte.
+    An interrupted write goes on when it is started again.
+
+    [dim]Example:[/dim]  harmonium write ~/Music/Jazz --field mellow=mood --dry-run
+
+    [dim]Exit codes:[/dim]  0 all files have their tags; 1 some could not be
+    written, the others are; 2 nothing was done; 130 interrupted.
+    """
+    from harmonium.collection import Library
+    from harmonium.collection.file_writing import plan_writes
+    from harmonium.collection.wanted_tags import Source
+    from harmonium.commands.chosen_tracks import chosen_tracks
+
+    said = _said(mode, field, default_field, only, ignore, alias, scores, id3_version)
+    said["grouping_frame"] = grouping_frame
+    with Library.open(library, create=False) as opened:
+        final = _rules(opened, rules, said, remember=remember, forget=forget)
+        source = Source(people=people or not predicted, predicted=predicted or not people)
+        ids = chosen_tracks(opened, paths or [], query)
+        with bar(Console(stderr=True), "reading") as progress:
+            plan = plan_writes(opened, ids, final, source=source, progress=progress)
+        code = _carry_out(opened, plan, dry_run=dry_run, yes=yes, as_json=as_json)
+    raise typer.Exit(code)
+
+
+def _said(
+    mode: str | None,
+    field: list[str] | None,
+    default_field: str | None,
+    only: list[str] | None,
+    ignore: list[str] | None,
+    alias: list[str] | None,
+    scores: bool,
+    id3_version: int | None,
+) -> dict[str, Any]:
+    """The rules that the options tell; None where they tell nothing."""
+    from harmonium.collection.write_rules import parse_pairs
+
+    return {
+        "mode": mode,
+        "fields": parse_pairs(field or [], "--field"),
+        "default_field": default_field,
+        "whitelist": only or None,
+        "ignore": ignore or None,
+        "aliases": parse_pairs(alias or [], "--alias"),
+        "scores": scores or None,
+        "id3_version": id3_version,
+    }
+
+
+def _rules(
+    library: Library, file: Path | None, said: dict[str, Any], *, remember: bool, forget: bool
+) -> Rules:
+    """What the library remembers, then the file, then the options."""
+    from harmonium.collection.write_rules import SETTING, join, make_rules, read_rules
+
+    layers = [
+        {} if forget else library.settings.get(SETTING, {}),
+        {} if file is None else read_rules(file),
+        said,
+    ]
+    rules = make_rules(layers)
+    if remember or forget:
+        library.settings.set(SETTING, join(layers) if remember else {})
+    return rules
+
+
+def _carry_out(library: Library, plan: Plan, *, dry_run: bool, yes: bool, as_json: bool) -> int:
+    """Show the plan, ask, write, report; the exit code."""
+    from harmonium.commands import write_report as report
+
+    console, errors = Console(), Console(stderr=True)
+    report.show_failures(errors, plan.failures)
+    if dry_run:
+        if as_json:
+            print(json.dumps([one.change.to_dict() for one in plan.files], ensure_ascii=False))
+        else:
+            report.show_plan(console, plan)
+        return IN_PART if plan.failures else 0
+    if not plan.files:
+        report.say_nothing_to_write(console, plan)
+        return _code(0, len(plan.failures)) if plan.failures else 0
+    if not yes and len(plan.files) > 1 and not _agreed(errors, plan):
+        errors.print("Nothing was written.")
+        return NOTHING_DONE
+    return _write(library, plan, console, errors, as_json=as_json)
+
+
+def _write(
+    library: Library, plan: Plan, console: Console, errors: Console, *, as_json: bool
+) -> int:
+    from harmonium.collection.file_writing import write_planned
+    from harmonium.commands import write_report as report
+
+    with bar(errors, "writing") as progress:
+        written = write_planned(library, plan.files, progress=progress)
+    report.show_failures(errors, written.failures)
+    if as_json:
+        print(json.dumps({"change": written.change, "written": written.paths}, ensure_ascii=False))
+    else:
+        report.say_written(console, written, plan)
+    return _code(len(written.paths), len(plan.failures) + len(written.failures))
+
+
+def _agreed(errors: Console, plan: Plan) -> bool:
+    """Whether the person says yes to what is shown; a program has to with --yes."""
+    from harmonium.collection.file_writing import count_files
+    from harmonium.commands.write_report import show_changes
+    from harmonium.errors import DataError
+
+    count = count_files(len(plan.files))
+    if not is_terminal():
+        raise DataError(
+            f"Tags would be written to {count}, and there is nobody to ask. Say --yes, or look "
+            "first with --dry-run."
+        )
+    show_changes(errors, plan.files[:FEW])
+    if len(plan.files) > FEW:
+        errors.print(f"and {len(plan.files) - FEW:,} more (--dry-run shows all)", style="dim")
+    return typer.confirm(f"Write to {count}?", err=True)
+
+
+def is_terminal() -> bool:
+    """Whether there is somebody to ask."""
+    return sys.stdin.isatty()
+
+
+def _code(n_written: int, n_failed: int) -> int:
+    if not n_failed:
+        return 0
+    return IN_PART if n_written else NOTHING_DONE
