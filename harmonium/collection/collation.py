@@ -30,8 +30,8 @@ class Collation:
     by_id: dict[int, Known] = field(default_factory=dict)
     copies: dict[str, tuple[int, Stamp]] = field(default_factory=dict)
     """Path → the track whose sound is there too, and the file's stamp."""
-    altered: set[str] = field(default_factory=set)
-    """Paths of tracks at which there is another sound now."""
+    displaced: set[int] = field(default_factory=set)
+    """Tracks at whose path there is another sound now."""
 
     @classmethod
     def load(cls, connection: sa.Connection) -> "Collation":
@@ -60,11 +60,11 @@ class Collation:
             del self.by_path[one.path]
         one.path, one.state = path, "present"
         self.by_path[path] = one
-        self.altered.discard(path)
+        self.displaced.discard(one.id)
 
     def has_its_file(self, one: Known) -> bool:
         """Whether the file of a track is where it was and has its sound, as far as one can tell."""
-        if one.path in self.altered or one.state == "missing" or one.sound.startswith(UNREAD):
+        if one.id in self.displaced or one.state == "missing" or one.sound.startswith(UNREAD):
             return False
         return os.path.exists(one.path)  # noqa: PTH110
 
@@ -110,7 +110,7 @@ class Collation:
             expected = is_below(one.path, searched) or one.path in searched
             if one.state == "missing" or not expected or is_below(one.path, unlisted):
                 continue
-            if one.path in self.altered or not os.path.lexists(one.path):
+            if one.id in self.displaced or not os.path.lexists(one.path):
                 yield one
 
 

@@ -39,7 +39,7 @@ class Filing:
             self.unreadable(known, one.reason)
             return None
         if known.sound != one.file.sound:
-            self.known.altered.add(one.file.path)
+            self.known.displaced.add(known.id)
             self.altered.append(one)
             return None
         if known.state == "missing":
@@ -102,7 +102,6 @@ class Filing:
         stamp = Stamp(one.file.size, one.file.modified)
         added = Known(number, one.file.path, one.file.sound, stamp, state)
         self.known.add(added)
-        self.known.altered.discard(one.file.path)
         if one.reason is None:
             self.report.new.append(one.file.path)
             self.lacking.add(number)
@@ -126,7 +125,7 @@ class Filing:
             vectors.forget(connection, known.id)
             self.library.predictions.forget_tracks([known.id])
         del self.known.by_sound[known.sound]
-        self.known.altered.discard(file.path)
+        self.known.displaced.discard(known.id)
         known.sound = file.sound
         self.known.by_sound[file.sound] = known
         self._replace(known, file)

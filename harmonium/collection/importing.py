@@ -107,9 +107,8 @@ def import_table(
     frame, report = _matched(library, rows, speller(normalise=True, aliases=aliases))
     if has_person:
         frame = frame.with_columns(person=pl.lit(person))
-    summary = f"{file.name}: {report.n_matched:,} tags of {report.n_tracks:,} tracks"
     kind = "person" if has_person else "import"
-    return _store(library, frame, report, summary, kind=kind, dry_run=dry_run)
+    return _store(library, frame, report, file.name, kind=kind, dry_run=dry_run)
 
 
 def import_file_tags(
@@ -152,8 +151,8 @@ def import_file_tags(
     schema = {"track_id": pl.Int64, "tag": pl.String}
     frame = pl.DataFrame(triples, schema=schema, orient="row").with_columns(person=pl.lit(person))
     report.n_matched = len(frame)
-    summary = f"{', '.join(wanted)} of {frame['track_id'].n_unique():,} files"
-    return _store(library, frame, report, summary, kind="file", dry_run=dry_run)
+    source = f"{', '.join(wanted)} of the files"
+    return _store(library, frame, report, source, kind="file", dry_run=dry_run)
 
 
 def _matched(library: Library, rows: Rows, spell: Spell) -> tuple[pl.DataFrame, ImportReport]:
@@ -229,7 +228,7 @@ def _store(
     library: Library,
     frame: pl.DataFrame,
     report: ImportReport,
-    summary: str,
+    source: str,
     *,
     kind: str,
     dry_run: bool,
@@ -240,6 +239,7 @@ def _store(
     if dry_run:
         report.n_added = len(frame.unique(["person", "track_id", "tag"]))
         return report
+    summary = f"{source}: {report.n_matched:,} tags of {report.n_tracks:,} tracks"
     with library.begin() as connection:
         number = library.changes.begin("import", summary, connection=connection)
         report.n_added = library.opinions.add_triples(frame, change=number, kind=kind)

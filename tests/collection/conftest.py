@@ -21,7 +21,7 @@ def place(request, tmp_path):
     if request.param == "sqlite":
         yield str(tmp_path / "library.db")
         return
-    with postgres_server.database(request.getfixturevalue("postgres")) as url:
+    with postgres_server.schema(request.getfixturevalue("postgres")) as url:
         yield url
 
 
