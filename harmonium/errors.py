@@ -16,6 +16,8 @@ Each message names what was wrong, the value received, and a way out. The comman
 message alone, without a traceback.
 """
 
+from collections.abc import Collection
+
 
 class HarmoniumError(Exception):
     """Base of every error that Harmonium raises on purpose."""
@@ -55,3 +57,11 @@ class DataWarning(HarmoniumWarning):
 
 class TrainingWarning(HarmoniumWarning):
     """Training that ended otherwise than it was meant to."""
+
+
+def did_you_mean(name: object, known: Collection[str]) -> str:
+    """ " Did you mean 'x'?" with the nearest known name, to end a sentence with; or nothing."""
+    from difflib import get_close_matches  # only when something went wrong
+
+    near = get_close_matches(str(name), list(known), n=1)
+    return f" Did you mean {near[0]!r}?" if near else ""

@@ -1,8 +1,7 @@
 """An engine by its name."""
 
-from difflib import get_close_matches
-
 from harmonium.engine.base import Engine, EngineError, Serial, available_cores
+from harmonium.errors import did_you_mean
 
 ENGINES = ("processes", "serial")
 
@@ -44,9 +43,7 @@ def make_executor(
         from harmonium.engine.dask import Cluster
 
         return Cluster(engine, time_limit=time_limit)
-    near = get_close_matches(str(engine), ENGINES, n=1)
-    meant = f" Did you mean {near[0]!r}?" if near else ""
     raise EngineError(
         "'engine' must be 'processes', 'serial', or the address of a Dask scheduler such as "
-        f"tcp://host:8786, got {engine!r}.{meant}"
+        f"tcp://host:8786, got {engine!r}.{did_you_mean(engine, ENGINES)}"
     )

@@ -1,6 +1,5 @@
 """The models that a recipe may name, made from their settings."""
 
-import difflib
 import inspect
 import warnings
 from collections.abc import Callable, Iterable
@@ -10,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from harmonium.errors import DataError
+from harmonium.errors import DataError, did_you_mean
 
 Matrix = NDArray[np.float32]
 
@@ -51,10 +50,9 @@ def check_settings(estimator: str, settings: Iterable[str], *, where: str) -> No
     known = sorted(inspect.signature(MODELS[estimator].load()).parameters)
     for key in settings:
         if key not in known:
-            near = difflib.get_close_matches(key, known, n=1)
-            hint = f" Did you mean '{near[0]}'?" if near else ""
             raise DataError(
-                f"{where}: {estimator} has no setting '{key}'.{hint} It has {', '.join(known)}."
+                f"{where}: {estimator} has no setting '{key}'.{did_you_mean(key, known)} "
+                f"It has {', '.join(known)}."
             )
 
 

@@ -4,13 +4,12 @@ A recipe names datasets and models; ``vary`` makes an arm of each combination of
 model's ``search`` lists grids that are searched one after the other. See docs/experiments.md.
 """
 
-import difflib
 import tomllib
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
-from harmonium.errors import DataError
+from harmonium.errors import DataError, did_you_mean
 from harmonium.experiments.catalogue import CATALOGUE
 from harmonium.experiments.models import MODELS, check_settings
 from harmonium.experiments.specs import (
@@ -177,8 +176,7 @@ def _check_keys(
 def _check_choice(what: str, value: Any, known: Collection[str]) -> None:
     if value in known:
         return
-    near = difflib.get_close_matches(str(value), list(known), n=1)
-    hint = f" Did you mean '{near[0]}'?" if near else ""
+    hint = did_you_mean(value, known)
     raise DataError(f"{value!r} is not {what}.{hint} Known are {', '.join(sorted(known))}.")
 
 

@@ -5,7 +5,6 @@ See docs/datasets.md for what each holds, where its files come from, and the opt
 
 from __future__ import annotations
 
-import difflib
 import inspect
 from collections.abc import Callable
 from functools import partial
@@ -15,7 +14,7 @@ from typing import Any
 from harmonium.data.datasets import emotify, hetrec, majorminer, msd, mulan, paper
 from harmonium.data.datasets.base import Dataset, DatasetInfo, Labels
 from harmonium.data.datasets.locate import data_folders, is_found, locate, user_folder
-from harmonium.errors import DataError
+from harmonium.errors import DataError, did_you_mean
 
 __all__ = [
     "Dataset",
@@ -103,8 +102,7 @@ def _find(name: str) -> tuple[DatasetInfo, Callable[..., Dataset]]:
         if Path(which).name == which:
             return mulan.info(which), partial(mulan.load, which)
     known = names()
-    near = difflib.get_close_matches(name, known, n=1)
-    hint = f" Did you mean '{near[0]}'?" if near else ""
+    hint = did_you_mean(name, known)
     raise DataError(
         f"There is no dataset '{name}'.{hint} Known are {', '.join(known)}, and mulan:NAME for any "
         "other set in Mulan's form."
