@@ -1,23 +1,27 @@
 """Tracks that are alike in their tags.
 
-A track is what sets it apart: the log-odds of each tag that the model has learnt, less their mean
-over the library. Two tracks are alike as far as these point the same way: their cosine, brought to
-0 … 1.
+A track is what sets it apart: the probability of each tag that the model has learnt, less its mean
+over the library, in units of its deviation. Two tracks are alike as far as these point the same
+way: their cosine, brought to 0 … 1.
 """
 
+from collections.abc import Iterable, Iterator
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 import numpy as np
+import sqlalchemy as sa
 from numpy.typing import NDArray
 
 from harmonium.collection.models import StoredModel
+from harmonium.collection.schema import BLOCK, prediction
 from harmonium.errors import LibraryError
 
 if TYPE_CHECKING:
     from harmonium.collection.library import Library
 
-SURE = 0.98
-"""What people say of the track counts as so probable."""
+ROUNDING = 1e-6
+"""Deviations that are not larger than this are none."""
 
 Floats = NDArray[np.float32]
 
@@ -25,7 +29,10 @@ Floats = NDArray[np.float32]
 def similarities(
     library: "Library", model: StoredModel | None, track_id: int
 ) -> tuple[NDArray[np.int64], Floats]:
-    """The other tracks with predictions, (n,) ascending, and how alike they are, (n,) in [0, 1]."""
+    """The other tracks with predictions, (n,) ascending, and how alike they are, (n,) in [0, 1].
+
+    What people say of the track counts, for it, as certain.
+    """
     if model is None or model.id is None:
         raise LibraryError(
             "Without a model no track is like another. `harmonium train` makes one, and "
@@ -34,42 +41,64 @@ def similarities(
     learnt = np.flatnonzero(model.thresholds <= 1)
     if not len(learnt):
         raise LibraryError("The model has not learnt any tag by which tracks could be alike.")
-    ids, P = library.predictions.columns(model.id, learnt.tolist())
-    row = np.searchsorted(ids, track_id)
+    ids, _ = library.predictions.columns(model.id, learnt[:1].tolist())
+    row = int(np.searchsorted(ids, track_id))
     if row == len(ids) or ids[row] != track_id:
         raise LibraryError(
             f"The model has not heard track #{track_id} yet. `harmonium tag` lets it hear all."
         )
-    own = _with_said(library, P[row], [model.vocabulary[j] for j in learnt], track_id)
+    said = _said(library, track_id)
+    own = np.array([said.get(model.vocabulary[j], np.nan) for j in learnt], np.float32)
+    found = alike(_columns(library, model.id, learnt, ids), row, own)
     others = np.arange(len(ids)) != row
-    return ids[others], alike(P, own)[others]
+    return ids[others], found[others]
 
 
-def alike(P: Floats, own: Floats) -> Floats:
-    """(1 + cos(l_i - m, l - m)) / 2 with l the log-odds, and m the mean of those of P (n, C).
+def alike(columns: Iterable[Floats], row: int, own: Floats) -> Floats:
+    """(1 + cos(z_i, z_row)) / 2 with z_ij = (p_ij - mean_j) / deviation_j, for all tracks i, (n,).
 
-    ``own`` (C,) are the probabilities of the track that the others are compared with.
+    ``columns`` are the probabilities (n,) of each tag; ``own`` (n_tags,) replaces those of the row
+    where it is not NaN. Column by column, since all of them together would not fit the cache.
     """
-    L = log_odds(P)
-    mean = L.mean(axis=0)
-    L -= mean
-    centre = log_odds(own) - mean
-    norms = np.sqrt(np.einsum("ij,ij->i", L, L)) * np.linalg.norm(centre)
-    apart = norms > 1e-6  # less is rounding: such tracks are as all others
-    cosine = np.divide(L @ centre, norms, out=np.zeros(len(L), np.float32), where=apart)
+    dot: Floats | float = 0.0
+    squares: Floats | float = 0.0
+    own_square = 0.0
+    n = 0
+    for column, known in zip(columns, own, strict=True):
+        n = len(column)
+        value = column[row] if np.isnan(known) else known
+        mean = column.mean()
+        apart = column - mean
+        deviation = float(np.sqrt(apart @ apart / n))
+        if deviation > ROUNDING:
+            apart /= deviation
+            z = float(value - mean) / deviation
+            dot, squares, own_square = dot + z * apart, squares + apart * apart, own_square + z * z
+    norm = np.sqrt(squares * own_square) * np.ones(n, np.float32)
+    cosine = np.divide(dot, norm, out=np.zeros(n, np.float32), where=norm > ROUNDING)
     return np.clip((1 + cosine) / 2, 0, 1)
 
 
-def log_odds(p: Floats) -> Floats:
-    """log(p / (1 - p)), with p kept within 0.001 … 0.999: beyond, differences say little."""
-    limited = np.clip(p, np.float32(1e-3), np.float32(1 - 1e-3))
-    return np.log(limited / (1 - limited))
+def _columns(
+    library: "Library", model_id: int, tags: NDArray[np.intp], ids: NDArray[np.int64]
+) -> Iterator[Floats]:
+    """The probabilities of tags, one after the other, of the tracks ``ids``, (n,)."""
+    query = (
+        sa.select(prediction.c.tag, prediction.c.probabilities)
+        .where(prediction.c.model_id == model_id, prediction.c.tag.in_(tags.tolist()))
+        .order_by(prediction.c.tag, prediction.c.block)
+    )
+    blocks = np.unique(ids // BLOCK)
+    places = np.searchsorted(blocks, ids // BLOCK) * BLOCK + ids % BLOCK
+    with library.connect() as connection:
+        for _, rows in groupby(connection.execute(query), key=lambda row: row[0]):
+            whole = np.concatenate([np.frombuffer(data, "<f4") for _, data in rows])
+            yield whole[places].astype(np.float32, copy=False)
 
 
-def _with_said(library: "Library", p: Floats, tags: list[str], track_id: int) -> Floats:
-    p, place = p.copy(), {tag: i for i, tag in enumerate(tags)}
+def _said(library: "Library", track_id: int) -> dict[str, float]:
     said = library.opinions.of([track_id])
-    for tag, value in zip(said["tag"], said["value"], strict=True):
-        if tag in place:
-            p[place[tag]] = SURE if value > 0 else 1 - SURE
-    return p
+    return {
+        tag: 1.0 if value > 0 else 0.0
+        for tag, value in zip(said["tag"], said["value"], strict=True)
+    }

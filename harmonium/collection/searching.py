@@ -89,7 +89,8 @@ class _Ranking:
     ids: Ids
     probability: Floats
     certain: NDArray[np.bool_]
-    order: NDArray[np.intp]
+    score: Floats
+    """By which they are ordered."""
     tags: dict[str, Floats]
     people_only: list[str]
     similarity: Floats | None
@@ -104,8 +105,7 @@ def _rank(
     similarity = None
     if like is not None:
         like_ids, near = similarities(library, model, like)
-    voters = [votes for pair in said.values() for votes in pair]
-    everyone = np.unique(np.concatenate([ids, *voters])) if voters else ids
+    everyone = _joined(ids, [votes for pair in said.values() for votes in pair])
     if like is not None:
         everyone = like_ids if query is None else np.intersect1d(everyone, like_ids)
         similarity = near[np.searchsorted(like_ids, everyone)]
@@ -117,12 +117,20 @@ def _rank(
     else:
         p, certain_p = probability(query, mixed.__getitem__), probability(query, own.__getitem__)
         certain, _ = answered(query, _masks(everyone, said))
-    score = np.where(certain, certain_p, p)
-    if similarity is not None:
-        score = score * similarity
-    order = np.lexsort((everyone, -score, ~certain if similarity is None else 0 * everyone))
+    if similarity is None:
+        score = np.where(certain, 2 + certain_p, p)  # before all that are not certain
+    else:
+        score = p * similarity
     people_only = [name for name in names if name not in modelled]
-    return _Ranking(everyone, p, certain, order, mixed, people_only, similarity)
+    return _Ranking(everyone, p, certain, score, mixed, people_only, similarity)
+
+
+def _joined(ids: Ids, more: list[Ids]) -> Ids:
+    """All of the numbers, ascending; mostly the others are among the first."""
+    strangers = [some[~_mask(some, ids)] for some in more]
+    if not any(map(len, strangers)):
+        return ids
+    return np.unique(np.concatenate([ids, *strangers]))
 
 
 def _modelled(
@@ -163,6 +171,7 @@ def _with_people(values: Floats, everyone: Ids, said: Said) -> Floats:
 
 
 def _mask(everyone: Ids, some: Ids) -> NDArray[np.bool_]:
+    """Which of everyone are among some, (n,); both ascending."""
     mask = np.zeros(len(everyone), bool)
     if len(everyone) and len(some):
         at = np.minimum(np.searchsorted(everyone, some), len(everyone) - 1)
@@ -204,16 +213,27 @@ def answered(query: Query, masks: Masks) -> tuple[NDArray[np.bool_], NDArray[np.
 def _hits(library: "Library", ranking: _Ranking, limit: int, min_probability: float) -> list[Hit]:
     """The first tracks in order that are there and probable enough."""
     enough = (ranking.probability > 0) & (ranking.probability >= min_probability)
-    order = ranking.order[enough[ranking.order]]
-    hits: list[Hit] = []
-    for start in range(0, len(order), 2 * limit):
-        some = order[start : start + 2 * limit]
-        for row, track in zip(some, library.tracks.many(ranking.ids[some]), strict=True):
-            if track.state == "present" and len(hits) < limit:
-                hits.append(_hit(ranking, row, track))
-        if len(hits) == limit:
-            break
-    return hits
+    rows = np.flatnonzero(enough)
+    n_wanted = 2 * limit  # some may be missing: the files, not the tracks
+    while True:
+        best = rows[_first(ranking.score[rows], n_wanted)]
+        tracks = library.tracks.many(ranking.ids[best])
+        hits = [
+            _hit(ranking, row, track)
+            for row, track in zip(best, tracks, strict=True)
+            if track.state == "present"
+        ]
+        if len(hits) >= limit or len(best) == len(rows):
+            return hits[:limit]
+        n_wanted *= 4
+
+
+def _first(score: Floats, n: int) -> NDArray[np.intp]:
+    """Places of the n largest scores, largest first; equal ones in their order."""
+    candidates = np.arange(len(score))
+    if n < len(score):
+        candidates = np.flatnonzero(score >= np.partition(score, -n)[-n])
+    return candidates[np.argsort(-score[candidates], kind="stable")][:n]
 
 
 def _hit(ranking: _Ranking, row: np.intp, track: Track) -> Hit:

@@ -5,7 +5,7 @@ import pytest
 import small_library
 from small_library import NOISE, TAGS, new_change
 
-from harmonium.collection.likeness import alike, log_odds
+from harmonium.collection.likeness import alike
 from harmonium.collection.query import parse, probability, tags_of
 from harmonium.collection.searching import answered, search
 from harmonium.errors import DataError, LibraryError
@@ -124,11 +124,14 @@ def test_a_question_and_a_likeness_multiply(world):
 
 def test_what_is_particular_about_tracks_makes_them_alike():
     P = np.array([[0.9, 0.5, 0.9], [0.9, 0.5, 0.1], [0.8, 0.4, 0.8], [0.9, 0.6, 0.2]], np.float32)
-    found = alike(P, P[0])
+    unknown = np.full(3, np.nan, np.float32)
+    found = alike(P.T, 0, unknown)
     assert found[0] == pytest.approx(1, abs=1e-5)
-    assert found[0] > found[2] > max(found[1], found[3])
-    assert np.isfinite(log_odds(np.array([0, 1], np.float32))).all()
-    assert np.all(alike(np.full((3, 2), 0.4, np.float32), np.full(2, 0.4, np.float32)) == 0.5)
+    Z = (P - P.mean(axis=0)) / P.std(axis=0)
+    cosine = Z @ Z[0] / np.linalg.norm(Z, axis=1) / np.linalg.norm(Z[0])
+    np.testing.assert_allclose(found, (1 + cosine) / 2, atol=1e-5)
+    assert alike(P.T, 0, np.array([np.nan, np.nan, 0], np.float32))[1] > found[1]
+    assert np.all(alike(np.full((2, 3), 0.4, np.float32), 0, unknown[:2]) == 0.5)
 
 
 def test_without_a_model_people_still_find_their_tags(library):
