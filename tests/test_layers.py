@@ -18,7 +18,7 @@ ALLOWED = {
     "estimators": {"data", "rbm", "evaluation"},
     "experiments": {"engine", "data", "audio", "estimators", "evaluation"},
     "collection": {"engine", "data", "audio", "estimators", "evaluation"},
-    "demo": {"engine", "data", "audio", "estimators", "evaluation"},
+    "demo": {"engine", "data", "audio", "estimators", "evaluation", "collection"},
     "web": {"collection"},
     "commands": {
         *("engine", "data", "audio", "estimators", "evaluation"),

@@ -1,6 +1,6 @@
 """The page of all commands, docs/cli.md, from their own help.
 
-    python -m harmonium.commands.reference > docs/cli.md
+    python docs/cli.py > docs/cli.md
 
 A test compares the two.
 """
@@ -13,10 +13,12 @@ from typing import Any
 
 import typer
 
+from harmonium.cli import app
+
 INTRODUCTION = """\
 # The command line
 
-This page is made from the commands' own help by `python -m harmonium.commands.reference`.
+This page is made from the commands' own help by `python docs/cli.py > docs/cli.md`.
 `harmonium COMMAND --help` shows the same, and `harmonium --help` lists the commands.
 
 **Output.** On a terminal, tables and colours for people. In a pipe or a file, plain lines, with
@@ -55,8 +57,6 @@ LABEL = re.compile(r"\[dim\]([^\[\]]+):\[/dim\]\s*")
 
 def page() -> str:
     """The whole page, as Markdown."""
-    from harmonium.cli import app
-
     root = typer.main.get_command(app)
     return "\n".join([INTRODUCTION, *_sections(root, "harmonium")])
 
