@@ -116,7 +116,7 @@ class TestShow:
         monkeypatch.setattr(sys, "argv", ["harmonium", "data", "show", "msd", "-f", "/nowhere"])
         with pytest.raises(SystemExit) as caught:
             cli.main()
-        assert caught.value.code == 1
+        assert caught.value.code == 2
         output = capsys.readouterr().err
         assert "Error: Dataset 'msd' was not found" in output
         assert "/nowhere/msd-subset" in output
