@@ -9,6 +9,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,7 +19,6 @@ from numpy.typing import ArrayLike, NDArray
 from harmonium.collection import vectors
 from harmonium.collection.resolving import resolve
 from harmonium.collection.schema import (
-    key_of,
     loaded_path,
     now,
     storable,
@@ -200,8 +200,13 @@ class Tracks:
         reason: str | None = None,
     ) -> list[int]:
         """Add tracks for new sounds, bring those of known ones up to date; their numbers."""
+        common = {"state": _checked(state), "reason": reason}
+        numbers: list[int] = []
+        remaining = iter(files)
         with self._library.begin() as connection:
-            return [_put(connection, file, _checked(state), reason) for file in files]
+            while some := list(islice(remaining, _PAGE)):
+                numbers += _put(connection, some, common)
+        return numbers
 
     def replace(
         self,
@@ -226,14 +231,23 @@ class Tracks:
                 connection.execute(sa.update(track).where(some).values(values))
 
 
-def _put(connection: sa.Connection, file: TrackFile, state: str, reason: str | None) -> int:
-    values = _columns(file) | {"state": state, "reason": reason}
-    known = connection.scalar(sa.select(track.c.id).where(track.c.sound == file.sound))
-    if known is None:
-        values["added_at"] = now()
-        return key_of(connection.execute(sa.insert(track).values(values)))
-    connection.execute(sa.update(track).where(track.c.id == known).values(values))
-    return int(known)
+def _put(
+    connection: sa.Connection, files: Sequence[TrackFile], common: dict[str, Any]
+) -> list[int]:
+    """Store files, at most a page of them; the numbers of their tracks."""
+    wanted = track.c.sound.in_([file.sound for file in files])
+    query = sa.select(track.c.sound, track.c.id).where(wanted)
+    known = {row[0]: row[1] for row in connection.execute(query)}
+    rows = {file.sound: _columns(file) | common for file in files}  # of a sound, the last
+    new = [row | {"added_at": now()} for sound, row in rows.items() if sound not in known]
+    for sound, number in known.items():
+        connection.execute(sa.update(track).where(track.c.id == number).values(rows[sound]))
+    if new:
+        # In the order of the rows, so that the numbers are, too.
+        adding = sa.insert(track).returning(track.c.id, sort_by_parameter_order=True)
+        added = connection.execute(adding, new).scalars()
+        known |= zip((row["sound"] for row in new), added, strict=True)
+    return [int(known[file.sound]) for file in files]
 
 
 def _columns(file: TrackFile) -> dict[str, Any]:

@@ -11,6 +11,9 @@ from pathlib import Path
 
 import psycopg
 
+QUICK = "-F -c full_page_writes=off"
+"""Options of a server that need not outlive a power cut."""
+
 
 def binaries() -> Path | None:
     """The folder of initdb and pg_ctl, or None."""
@@ -33,14 +36,14 @@ def why_not() -> str | None:
 
 
 @contextmanager
-def server():
+def server(options: str = QUICK):
     """A running server; gives the URL of its database."""
     # A socket's path may have about 100 characters, so the folder is not pytest's.
     folder = Path(tempfile.mkdtemp(prefix="pg", dir="/tmp"))
     run = _Runner(folder)
     try:
         run("initdb", "-D", "data", "-A", "trust", "-U", "harmonium", "-E", "UTF8", "--no-sync")
-        options = f"-c listen_addresses= -k {folder} -F -c full_page_writes=off"
+        options = f"-c listen_addresses= -k {folder} {options}"
         run("pg_ctl", "-D", "data", "-w", "-t", "120", "-l", "log", "-o", options, "start")
         try:
             yield f"postgresql://harmonium@/postgres?host={folder}"
