@@ -26,18 +26,19 @@ class Said(NamedTuple):
 
 def said_of(library: "Library", name: str) -> Said:
     """What people say of a tag, by its normalised name."""
+    signed = sa.cast(opinion.c.track_id * opinion.c.value, sa.String)  # -12: not of track 12
     query = (
-        sa.select(opinion.c.track_id, sa.func.min(opinion.c.value), sa.func.max(opinion.c.value))
+        # as one text: thousands of rows would each become an object first
+        sa.select(sa.func.aggregate_strings(signed, ","))
         .join_from(opinion, tag)
         .where(opinion.c.ended_by.is_(None), tag.c.name == name)
-        .group_by(opinion.c.track_id)
-        .order_by(opinion.c.track_id)
     )
     with library.connect() as connection:
-        rows = connection.execute(query).all()
-    table = np.array([tuple(row) for row in rows], np.int64).reshape(-1, 3)
-    ids, least, most = table.T
-    return Said(ids[least > 0], ids[most < 0])
+        text = connection.scalar(query)
+    numbers = np.fromstring(text or "", np.int64, sep=",")
+    yes, no = np.unique(numbers[numbers > 0]), np.unique(-numbers[numbers < 0])
+    both = np.intersect1d(yes, no, assume_unique=True)
+    return Said(np.setdiff1d(yes, both, assume_unique=True), np.setdiff1d(no, both, True))
 
 
 def tag_names(library: "Library") -> set[str]:

@@ -22,15 +22,9 @@ def show_rows(
         for row in rows:
             print(*(printable(str(cell)) for cell in row), sep="\t")
         return
-    table = Table(
-        title=title,
-        title_justify="left",
-        title_style="bold",
-        box=None,
-        header_style="bold",
-        pad_edge=False,
-        padding=(0, 2, 0, 0),
-    )
+    if title is not None:
+        say(console, Text(printable(title), style="bold"))
+    table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 2, 0, 0))
     for column in columns:
         table.add_column(column, justify="right" if column in right else "left", overflow="fold")
     for row in rows:

@@ -216,3 +216,60 @@ def test_train_reports_the_tags_by_line_or_as_json(tmp_path, monkeypatch):
     assert seen[0].min_examples == 7
     assert not seen[0].smooth
     assert json.loads(call("train", "-L", str(file), "--json").stdout)["tags"] == report["tags"]
+
+
+class TestOnATerminal:
+    """What people see; Rich takes FORCE_COLOR for a terminal."""
+
+    @pytest.fixture(autouse=True)
+    def terminal(self, monkeypatch):
+        monkeypatch.setenv("FORCE_COLOR", "1")
+        monkeypatch.setenv("TERM", "dumb")
+
+    def test_search_shows_names_and_files(self, place):
+        shown = call("search", "rock", "-n", "30").stdout
+        assert "tagged" in shown
+        assert "Song" in shown
+        assert " %" in shown
+
+    def test_tags_of_a_file(self, place):
+        shown = call("tag", "#1", "--top", "5").stdout
+        assert "tagged" in shown
+        assert "Probability" in shown
+        nothing = call("tag", "#50", "--min-probability", "1").stdout
+        assert "--top 5 shows" in nothing
+
+    def test_suggestions_and_relations(self, place):
+        assert "Usual" in call("suggest", "rock").stdout
+        assert "Without" in call("related", "rock").stdout
+
+    def test_the_doctor_shows_a_few_of_each_kind(self, place):
+        with Library.open(place) as library:
+            library.tracks.set_state(range(1, 6), "missing")
+        shown = call("doctor", "--limit", "2", code=1).stdout
+        assert "Files that are gone: 5" in shown
+        assert "and 3 more" in shown
+
+    def test_the_report_of_training_says_what_was_left_out(self, place, monkeypatch):
+        report = {
+            "tags": [
+                {"tag": "rock", "examples": 20, "auc": 0.9, "error": 0.05, "learnt": True}
+                | {"threshold": 0.4},
+                {"tag": "odd", "examples": 5, "auc": 0.5, "error": 0.1, "learnt": False}
+                | {"threshold": None},
+            ],
+            "left_out": [{"tag": "seldom", "examples": 1, "missing": 4}]
+            + [{"tag": f"tag {i}", "examples": 1, "missing": 4} for i in range(20)],
+            **{"people": 2, "tracks": 40, "seconds": 3.0, "mean_auc": 0.7, "folds": 5},
+            **{"grouped_by": "artist", "smoothing_tried": True, "smoothed": False},
+        }
+        for one in report["left_out"]:
+            one["reason"] = "4 more tracks with it"
+        trained = dataclasses.replace(small_library.quick_model(), id=1, report=report)
+        monkeypatch.setattr(training, "train", lambda *_, **__: trained)
+        shown = call("train").stdout
+        assert "1 of 2 tags learnt from 40 tracks that 2 people tagged" in shown
+        assert "not learnt" in shown
+        assert "21 tags were left out" in shown
+        assert "seldom: 4 more tracks with it" in shown
+        assert "tags as they were given" in shown
