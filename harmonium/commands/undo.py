@@ -137,7 +137,8 @@ def _report(change: Change, report: UndoReport, as_json: bool) -> None:
             )
         )
         return
-    print(f"{_undone(change, report)} To have it back: harmonium undo {report.change}")
+    print(_undone(change, report))
+    print(f"To have it back: harmonium undo {report.change}")
 
 
 def _undone(change: Change, report: UndoReport) -> str:

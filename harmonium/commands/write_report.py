@@ -6,7 +6,10 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from rich.console import Console
+from rich.table import Table
 from rich.text import Text
+
+from harmonium.commands.listing import printable, say
 
 if TYPE_CHECKING:
     from harmonium.collection.file_writing import Plan, Planned, Written
@@ -27,24 +30,29 @@ def show_plan(console: Console, plan: Plan) -> None:
                 print(printable(planned.track.path), one.field, *values, sep="\t")
         return
     show_changes(console, plan.files)
-    _say(console, f"{_count(len(plan.files))} would change, {plan.n_unchanged:,} would not.")
+    say(console, f"{_count(len(plan.files))} would change, {plan.n_unchanged:,} would not.")
     _show_left_out(console, plan)
 
 
 def show_changes(console: Console, files: Sequence[Planned]) -> None:
     """The fields of each file before and after."""
     for planned in files:
-        _say(console, Text(printable(planned.track.path), style="bold"))
+        say(console, Text(printable(planned.track.path), style="bold"))
+        table = Table.grid(padding=(0, 1))
+        for style in ("", "dim"):
+            table.add_column(style=style, no_wrap=True)
+        table.add_column(overflow="fold")
         for one in planned.change.fields:
-            _say(console, _difference(one))
+            table.add_row(f"  {one.field}", one.places[0], _difference(one))
+        console.print(table)
 
 
 def say_nothing_to_write(console: Console, plan: Plan) -> None:
     """Why no file would change."""
     if plan.n_unchanged:
-        _say(console, f"Nothing to write: {_count(plan.n_unchanged)} have their tags already.")
+        say(console, f"Nothing to write: {_count(plan.n_unchanged)} have their tags already.")
     elif not plan.failures:
-        _say(console, "Nothing to write: there are no such tracks.")
+        say(console, "Nothing to write: there are no such tracks.")
 
 
 def say_written(console: Console, written: Written, plan: Plan) -> None:
@@ -55,9 +63,9 @@ def say_written(console: Console, written: Written, plan: Plan) -> None:
     failed = len(written.failures) + len(plan.failures)
     if failed:
         parts.append(f"{failed:,} could not be written")
-    _say(console, "; ".join(parts) + ".")
+    say(console, "; ".join(parts) + ".")
     if written.change is not None:
-        _say(console, f"To take it back: harmonium undo {written.change}")
+        say(console, f"To take it back: harmonium undo {written.change}")
 
 
 def show_failures(errors: Console, failures: Iterable[Failure]) -> None:
@@ -66,29 +74,23 @@ def show_failures(errors: Console, failures: Iterable[Failure]) -> None:
     for failure in shown[:MOST_FAILURES]:
         reason = printable(failure.reason)
         told = reason if failure.path in failure.reason else f"{printable(failure.path)}: {reason}"
-        _say(errors, told)
+        say(errors, told)
     if len(shown) > MOST_FAILURES:
-        _say(errors, f"and {len(shown) - MOST_FAILURES:,} more")
-
-
-def printable(text: str) -> str:
-    """Text that does nothing to the terminal, in one line."""
-    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+        say(errors, f"and {len(shown) - MOST_FAILURES:,} more")
 
 
 def _difference(one: FieldChange) -> Text:
     """Values that go are struck through, values that come are green."""
-    line = Text(f"  {one.field:<9} ")
     gone = [value for value in one.before if value not in one.after]
-    pieces = [Text(printable(value), style="red strike") for value in gone]
+    pieces = [_value(value, "-", "red strike") for value in gone]
     for value in one.after:
-        style = "" if value in one.before else "green"
-        sign = "" if value in one.before else "+"
-        pieces.append(Text(sign + printable(value), style=style))
-    line.append_text(Text(", ").join(pieces))
-    if one.places:
-        line.append(f"  ({one.places[0]})", style="dim")
-    return line
+        pieces.append(_value(value, *(("", "") if value in one.before else ("+", "green"))))
+    return Text(", ").join(pieces)
+
+
+def _value(value: str, sign: str, style: str) -> Text:
+    """A value that stays on one line, since commas are between them."""
+    return Text(sign + printable(value).replace(" ", "\u00a0"), style=style)
 
 
 def _show_left_out(console: Console, plan: Plan) -> None:
@@ -97,12 +99,7 @@ def _show_left_out(console: Console, plan: Plan) -> None:
         for tag, reason in planned.change.left_out:
             reasons.setdefault(reason, set()).add(tag)
     for reason, tags in reasons.items():
-        _say(console, Text(f"Left out ({reason}): {', '.join(sorted(tags))}", style="dim"))
-
-
-def _say(console: Console, message: str | Text) -> None:
-    text = message if isinstance(message, Text) else Text(message)
-    console.print(text, soft_wrap=True)
+        say(console, Text(f"Left out ({reason}): {', '.join(sorted(tags))}", style="dim"))
 
 
 def _count(n: int) -> str:

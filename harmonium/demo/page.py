@@ -148,7 +148,8 @@ def _scores(scores: Sequence[TagScore]) -> str:
     lists = [_score_list(part) for part in (scores[:FIRST_TAGS], scores[FIRST_TAGS:]) if part]
     if len(lists) < 2:
         return "".join(lists)
-    return f"{lists[0]}<details><summary>All {len(scores)} tags</summary>{lists[1]}</details>"
+    others = f"The other {len(scores) - FIRST_TAGS} tags"
+    return f"{lists[0]}<details><summary>{others}</summary>{lists[1]}</details>"
 
 
 def _score_list(scores: Sequence[TagScore]) -> str:
@@ -206,7 +207,7 @@ def _card(card: Card) -> str:
 <h3>{escape(card.title)}</h3>
 <p class="soft">{escape(card.artist)}</p>
 <div class="sound"><img alt="Spectrogram" src="data:image/png;base64,{picture}"><i></i></div>
-<audio controls preload="none" src="{quote(card.audio)}"></audio>
+<audio controls preload="metadata" src="{quote(card.audio)}"></audio>
 {rows}
 </article>
 """
