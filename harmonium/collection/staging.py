@@ -51,6 +51,24 @@ def stage(connection: sa.Connection, rows: pl.DataFrame) -> None:
         connection.exec_driver_sql(f"INSERT INTO incoming VALUES ({marks})", rows.rows())
 
 
+def insert_rows(
+    connection: sa.Connection,
+    table: sa.Table,
+    types: Sequence[str],
+    rows: Sequence[tuple[Any, ...]],
+) -> None:
+    """Insert rows of all columns of a table; `types` are PostgreSQL's names of theirs."""
+    if connection.dialect.name == "postgresql":
+        cursor: Any = connection.connection.cursor()
+        with cursor, cursor.copy(f"COPY {table.name} FROM STDIN (FORMAT BINARY)") as copy:
+            copy.set_types(types)
+            for row in rows:
+                copy.write_row(row)
+    elif rows:
+        marks = ", ".join("?" * len(types))
+        connection.exec_driver_sql(f"INSERT INTO {table.name} VALUES ({marks})", list(rows))
+
+
 def fetch(connection: sa.Connection, query: sa.Select[Any]) -> Sequence[Any]:
     """All rows of a query, as the driver gives them: SQLAlchemy's own are slower."""
     return [tuple(row) for row in connection.execute(query)]

@@ -8,6 +8,7 @@ import sqlalchemy as sa
 from numpy.typing import NDArray
 
 from harmonium.collection.schema import extractor, feature, key_of, track
+from harmonium.collection.staging import insert_rows
 from harmonium.errors import LibraryError
 
 Found = tuple[NDArray[np.int64], NDArray[np.float32]]
@@ -63,15 +64,13 @@ def write(
         )
     number = _registered(connection, key, matrix.shape[1])
     rows = np.ascontiguousarray(matrix, "<f4")
-    values = [
-        {"extractor_id": number, "track_id": i, "vector": row.tobytes()}
-        for i, row in zip(ids.tolist(), rows, strict=True)
-    ]
-    for start in range(0, len(values), _PAGE):
-        some = values[start : start + _PAGE]
-        old = feature.c.track_id.in_([value["track_id"] for value in some])
+    for start in range(0, len(ids), _PAGE):
+        some = ids[start : start + _PAGE].tolist()
+        old = feature.c.track_id.in_(some)
         connection.execute(sa.delete(feature).where(feature.c.extractor_id == number, old))
-        connection.execute(sa.insert(feature), some)
+        data = (row.tobytes() for row in rows[start : start + _PAGE])
+        values = [(number, i, vector) for i, vector in zip(some, data, strict=True)]
+        insert_rows(connection, feature, ("bigint", "bigint", "bytea"), values)
 
 
 def forget(connection: sa.Connection, track_id: int) -> None:
