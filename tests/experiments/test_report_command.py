@@ -59,7 +59,7 @@ def test_a_folder_without_results_is_an_error_in_one_message(tmp_path, monkeypat
     monkeypatch.setattr(sys, "argv", ["harmonium", "experiment", "report", str(tmp_path)])
     with pytest.raises(SystemExit) as caught:
         cli.main()
-    assert caught.value.code == 1
+    assert caught.value.code == 2
     message = capsys.readouterr().err
     assert "holds no results: it has no recipe.toml" in " ".join(message.split())
     assert "Traceback" not in message
@@ -71,7 +71,7 @@ def test_a_folder_that_cannot_be_written(results, tmp_path, monkeypatch, capsys)
     monkeypatch.setattr(sys, "argv", arguments)
     with pytest.raises(SystemExit) as caught:
         cli.main()
-    assert caught.value.code == 1
+    assert caught.value.code == 2
     assert "could not be written" in " ".join(capsys.readouterr().err.split())
 
 
