@@ -196,8 +196,8 @@ def _show(report: ImportReport, *, as_json: bool, dry_run: bool) -> None:
 def _sentences(report: ImportReport, dry_run: bool) -> Iterator[str]:
     people = ", ".join(report.people[:5]) + (" and others" if len(report.people) > 5 else "")
     found = (
-        f"{report.n_matched:,} of {report.n_rows:,} tags, of {report.n_tracks:,} tracks, "
-        f"{report.n_tags:,} different ones"
+        f"{report.n_matched:,} of {_count(report.n_rows, 'row')} are tags of "
+        f"{_count(report.n_tracks, 'track')}, {_count(report.n_tags, 'different tag')}"
     )
     yield f"{found}, by {people}" if people else found
     if dry_run:
@@ -214,12 +214,18 @@ def _show_unmatched(errors: Console, report: ImportReport) -> None:
     lost = report.unmatched
     if not len(lost):
         return
-    say(errors, f"{lost['rows'].sum():,} rows of {len(lost):,} items have no track:")
+    n_rows = int(lost["rows"].sum())
+    verb = "has" if n_rows == 1 else "have"
+    say(errors, f"{_count(n_rows, 'row')} of {_count(len(lost), 'item')} {verb} no track:")
     for row in lost.head(MOST_SHOWN).iter_rows(named=True):
         what = row["item"] or " - ".join(filter(None, (row["artist"], row["title"])))
         say(errors, f"  {what}: {row['reason']}")
     if len(lost) > MOST_SHOWN:
         say(errors, f"  and {len(lost) - MOST_SHOWN:,} more; --unmatched FILE writes all of them")
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
 def _as_dict(report: ImportReport) -> dict[str, Any]:

@@ -151,7 +151,8 @@ def _summarise(console: Console, report: IndexReport, n_tracks: int, seconds: fl
         show_rows(console, ("", ""), [(name, str(n)) for name, n in rows])
         return
     shown = ", ".join(f"{n:,} {name}" for name, n in rows[:-1] if n) or "nothing there"
-    say(console, f"{shown}; {n_tracks:,} tracks in the library; {seconds:.1f} s")
+    tracks = f"{n_tracks:,} {'track' if n_tracks == 1 else 'tracks'}"
+    say(console, f"{shown}; {tracks} in the library; {seconds:.1f} s")
     _list(console, "Moved", [f"{old} → {new}" for old, new in report.moved])
     _list(console, "Another sound than before; people's tags stayed with them", report.changed)
     _list(console, "Missing; people's tags are kept", report.missing)
