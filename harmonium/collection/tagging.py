@@ -4,9 +4,9 @@ What is stored for the library is what the model hears: the probabilities from s
 person's tag changes. Tags of single files are completed from what people say of them.
 """
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -180,7 +180,7 @@ def tag_files(
     known : what you know of all of them
     use_people : whether what people say of a track helps to infer its other tags
     """
-    tracks = [library.tracks.find(str(Path(path).absolute())) for path in paths]
+    tracks = [library.tracks.find(os.path.abspath(path)) for path in paths]  # noqa: PTH100
     vectors, failures = _features(library, tagger, paths, tracks, progress)
     said = _said(library, [track.id for track in tracks if track is not None])
     found = [

@@ -5,10 +5,11 @@ import os
 import signal
 import sys
 
-import small_library
+import numpy as np
 
 from harmonium.collection import Library, training
 from harmonium.collection.fitting import Setting, fit
+from harmonium.collection.models import StoredModel
 
 
 def main(place, mode):
@@ -16,7 +17,16 @@ def main(place, mode):
     with Library.open(place, create=False) as library:
         if mode == "store":  # dies when the model is written, and not yet said to be in use
             library.settings.set = lambda *_, **__: os.kill(os.getpid(), signal.SIGKILL)
-            library.models.add(small_library.quick_model())
+            library.models.add(
+                StoredModel(
+                    name="nothing",
+                    vocabulary=["rock"],
+                    thresholds=np.ones(1, np.float32),
+                    extractor="none",
+                    bytes=bytes(1_000_000),
+                    report={},
+                )
+            )
         training.train(library, progress=lambda *step: print(*step, flush=True))
 
 

@@ -38,7 +38,7 @@ def test_killed_training_stores_nothing_by_half_and_the_next_run_finishes(tmp_pa
         small_library.fill(library, 40)
         before = library.opinions.triples()
     for seed in range(2):
-        steps = random.Random(seed).randint(1, 11)  # of 12
+        steps = random.Random(seed).randint(1, 6)  # of 12
         with start(place, "train", tmp_path / "cache") as child:
             for _ in range(steps):
                 child.stdout.readline()
