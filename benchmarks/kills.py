@@ -7,7 +7,9 @@ share of the time that it takes, and what is found then is compared with what wa
 
 - the library opens, and SQLite's own check of the whole file finds nothing wrong;
 - nothing that was committed before the kill is lost, people's tags above all;
-- the same command, run again, finishes, and gives what an undisturbed run gives.
+- the same command, run again, finishes, and gives what an undisturbed run gives;
+- a file that was written to is the old one or the new one, with the same sound, and undoing what
+  both runs did restores every file to the byte.
 
 A command is an entry of `CASES`: how its material is made, its arguments, and what of the result
 can be compared. PLACE is an empty PostgreSQL database; by default the library is an SQLite file.
@@ -32,6 +34,8 @@ import soundfile
 import sqlalchemy as sa
 
 from harmonium.collection import Library
+from harmonium.collection.file_restoring import last_change, undo_change
+from harmonium.collection.filetags import audio_digest, read_tags
 from harmonium.collection.schema import metadata
 from harmonium.errors import LibraryError
 
@@ -73,6 +77,10 @@ class Case:
     """What is in the library or in the files, in words that are the same in every run."""
     exact: bool = True
     """Whether two runs give the same; if not, only what is kept is compared."""
+    reset: Callable[[World], None] = lambda world: None
+    """Makes the files what they were."""
+    undo: Callable[[Library, World], None] = lambda library, world: None
+    """Takes back what the command did, and raises where that is not what was there."""
 
 
 @dataclass
@@ -137,6 +145,45 @@ def said(library: Library, world: World) -> Facts:
     return heard(library, world) | {" ".join(map(str, row)) for row in rows}
 
 
+def original(world: World, path: Path) -> Path:
+    """Where the copy of a file is, as it was before anything was written to it."""
+    return world.folder / "originals" / path.relative_to(world.music)
+
+
+def ready_to_write(world: World) -> None:
+    indexed(world)
+    shutil.copytree(world.music, world.folder / "originals", dirs_exist_ok=True)
+
+
+def restore_music(world: World) -> None:
+    for path in world.music.rglob("*.flac"):
+        shutil.copy2(original(world, path), path)
+
+
+def written(library: Library, world: World) -> Facts:
+    """The files that have their tags; each of the others must be what it was, to the byte."""
+    facts = set()
+    for track in library.tracks.all():
+        path = Path(track.path)
+        if read_tags(path).genre == ("mine", f"only {track.id}"):
+            if audio_digest(path) != track.sound:
+                raise AssertionError(f"{path.name} has another sound")
+            facts.add(path.name)
+        elif path.read_bytes() != original(world, path).read_bytes():
+            raise AssertionError(f"{path.name} is neither the old nor the new file")
+    return facts
+
+
+def undo_writes(library: Library, world: World) -> None:
+    """Also of the run that was killed."""
+    while (change := last_change(library)).command == "write":
+        if not undo_change(library, change.id).complete:
+            raise AssertionError(f"change {change.id} cannot be undone")
+    for path in world.music.rglob("*.flac"):
+        if path.read_bytes() != original(world, path).read_bytes():
+            raise AssertionError(f"undoing did not restore {path.name}")
+
+
 CASES = {
     "index": Case(
         lambda world: ["index", str(world.music), "--jobs", "1", "--no-cache"],
@@ -147,6 +194,13 @@ CASES = {
         lambda world: ["import", str(world.folder / "tags.csv")],
         lambda world: (indexed(world), make_table(world))[0],
         said,
+    ),
+    "write": Case(
+        lambda world: ["write", "--people", "--yes"],
+        ready_to_write,
+        written,
+        reset=restore_music,
+        undo=undo_writes,
     ),
 }
 
@@ -175,6 +229,7 @@ class Snapshot:
                 connection.exec_driver_sql(f"VACUUM INTO '{self.copy}'")
 
     def restore(self) -> None:
+        self.case.reset(self.world)
         if "://" in self.world.place:
             empty(self.world)
             self.case.prepare(self.world)
@@ -228,6 +283,8 @@ def kill_once(case: Case, world: World, seconds: float, whole: Facts, tally: Tal
     after = facts_of(case, world)
     if case.exact and after != whole:
         raise AssertionError(f"the result differs in {len(after ^ whole)} facts")
+    with Library.open(world.place) as library:
+        case.undo(library, world)
 
 
 def torment(name: str, world: World, times: int, chance: random.Random) -> Tally:
