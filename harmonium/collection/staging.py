@@ -51,22 +51,36 @@ def stage(connection: sa.Connection, rows: pl.DataFrame) -> None:
         connection.exec_driver_sql(f"INSERT INTO incoming VALUES ({marks})", rows.rows())
 
 
+def new_numbers(connection: sa.Connection, table: sa.Table, count: int) -> list[int]:
+    """Numbers for rows of a table that are about to be inserted, ascending; for one writer."""
+    if connection.dialect.name == "postgresql":
+        query = sa.text(
+            "SELECT nextval(pg_get_serial_sequence(:t, 'id')) FROM generate_series(1, :n)"
+        )
+        return sorted(connection.execute(query, {"t": table.name, "n": count}).scalars())
+    last = connection.scalar(sa.select(sa.func.max(table.c.id))) or 0
+    return list(range(last + 1, last + 1 + count))
+
+
 def insert_rows(
-    connection: sa.Connection,
-    table: sa.Table,
-    types: Sequence[str],
-    rows: Sequence[tuple[Any, ...]],
+    connection: sa.Connection, table: sa.Table, rows: Sequence[tuple[Any, ...]]
 ) -> None:
-    """Insert rows of all columns of a table; `types` are PostgreSQL's names of theirs."""
+    """Insert rows with values for all columns of a table, in their order."""
     if connection.dialect.name == "postgresql":
         cursor: Any = connection.connection.cursor()
         with cursor, cursor.copy(f"COPY {table.name} FROM STDIN (FORMAT BINARY)") as copy:
-            copy.set_types(types)
+            copy.set_types([_postgres_type(column, connection) for column in table.c])
             for row in rows:
                 copy.write_row(row)
     elif rows:
-        marks = ", ".join("?" * len(types))
+        marks = ", ".join("?" * len(table.c))
         connection.exec_driver_sql(f"INSERT INTO {table.name} VALUES ({marks})", list(rows))
+
+
+def _postgres_type(column: sa.Column[Any], connection: sa.Connection) -> str:
+    """The name by which psycopg knows a column's type."""
+    name = str(column.type.compile(connection.dialect)).lower()
+    return "float8" if name == "float" else name
 
 
 def fetch(connection: sa.Connection, query: sa.Select[Any]) -> Sequence[Any]:

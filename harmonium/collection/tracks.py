@@ -16,7 +16,7 @@ import numpy as np
 import sqlalchemy as sa
 from numpy.typing import ArrayLike, NDArray
 
-from harmonium.collection import vectors
+from harmonium.collection import staging, vectors
 from harmonium.collection.resolving import resolve
 from harmonium.collection.schema import (
     loaded_path,
@@ -242,11 +242,10 @@ def _put(
     new = [row | {"added_at": now()} for sound, row in rows.items() if sound not in known]
     for sound, number in known.items():
         connection.execute(sa.update(track).where(track.c.id == number).values(rows[sound]))
-    if new:
-        # In the order of the rows, so that the numbers are, too.
-        adding = sa.insert(track).returning(track.c.id, sort_by_parameter_order=True)
-        added = connection.execute(adding, new).scalars()
-        known |= zip((row["sound"] for row in new), added, strict=True)
+    for row, number in zip(new, staging.new_numbers(connection, track, len(new)), strict=True):
+        row["id"] = known[row["sound"]] = number
+    values = [tuple(row[column.name] for column in track.c) for row in new]
+    staging.insert_rows(connection, track, values)
     return [int(known[file.sound]) for file in files]
 
 

@@ -70,7 +70,7 @@ def write(
         connection.execute(sa.delete(feature).where(feature.c.extractor_id == number, old))
         data = (row.tobytes() for row in rows[start : start + _PAGE])
         values = [(number, i, vector) for i, vector in zip(some, data, strict=True)]
-        insert_rows(connection, feature, ("bigint", "bigint", "bytea"), values)
+        insert_rows(connection, feature, values)
 
 
 def forget(connection: sa.Connection, track_id: int) -> None:
