@@ -2,8 +2,10 @@
 
 import dataclasses
 import functools
+import re
 import warnings
 from datetime import UTC, datetime
+from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -167,3 +169,16 @@ def test_tracks_that_sound_alike_stay_together():
     same, by = group_tracks(tracks(60, artist=lambda i: "Ann", title=lambda i: "Song"))
     assert by == "track"
     assert len(set(same)) == 60
+
+
+def test_the_example_of_the_page_runs(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(training, "fit", QUICK)
+    with Library.open("library.db") as library:
+        small_library.fill(library, 90, tagged=60)
+    page = (Path(__file__).parents[2] / "docs" / "collection.md").read_text(encoding="utf-8")
+    (code,) = (c for c in re.findall(r"^```python\n(.*?)^```", page, re.M | re.S) if "train(" in c)
+    exec(compile(code, "docs/collection.md", "exec"), {})
+    shown = capsys.readouterr().out.splitlines()
+    assert len(shown) == len(TAGS) + 1 + 3
+    assert all(line.startswith("/music/") for line in shown[-3:])
