@@ -171,10 +171,11 @@ def _matched(library: Library, rows: Rows, spell: Spell) -> tuple[pl.DataFrame, 
     words = words.with_columns(
         pl.Series("track_id", numbers, pl.Int64), pl.Series("reason", reasons, pl.String)
     )
-    coded = coded.join(words, on=keys, how="left", maintain_order="left")
+    found = words.select(*keys, "track_id")
+    coded = coded.join(found, on=keys, how="left", maintain_order="left")
     report = ImportReport(n_rows=len(coded) + sum(map(len, rows.left_out.values())))
     report.left_out = {reason: len(where) for reason, where in rows.left_out.items()}
-    report.unmatched = _unmatched(coded, keys)
+    report.unmatched = _unmatched(coded, words, keys)
     frame = _named(coded.drop_nulls("track_id"), rows, spell, report)
     report.n_matched = len(frame)
     return frame, report
@@ -207,13 +208,16 @@ def _signs(values: pl.Series) -> pl.Series:
     return signs.cast(pl.Int8)
 
 
-def _unmatched(coded: pl.DataFrame, keys: list[str]) -> pl.DataFrame:
-    lost = coded.filter(pl.col("reason").is_not_null())
-    named = {role: pl.col(f"{role}_") for role in keys}
-    absent = {role: pl.lit("") for role in ("item", "artist", "title") if role not in keys}
-    counted = lost.group_by([*named.values(), "reason"], maintain_order=True).len("rows")
+def _unmatched(coded: pl.DataFrame, words: pl.DataFrame, keys: list[str]) -> pl.DataFrame:
+    lost = coded.filter(pl.col("track_id").is_null())
+    counted = lost.group_by(keys, maintain_order=True).len("rows")
+    counted = counted.join(words, on=keys, how="left", maintain_order="left")
+    names = {
+        role: pl.col(f"{role}_") if role in keys else pl.lit("")
+        for role in ("item", "artist", "title")
+    }
     return counted.select(
-        *(({**named, **absent}[role]).alias(role) for role in ("item", "artist", "title")),
+        *(name.alias(role) for role, name in names.items()),
         "reason",
         pl.col("rows").cast(pl.Int64),
     ).sort("rows", descending=True, maintain_order=True)

@@ -384,6 +384,21 @@ def test_a_run_that_is_interrupted_goes_on(library, run, music, monkeypatch):
     assert run(music).heard == 1
 
 
+def test_two_runs_at_once_make_each_track_once(library, run, music, monkeypatch):
+    real = indexing._Run.begin
+
+    def begin(self, *arguments):  # the first knows of no track yet when the second is done
+        monkeypatch.setattr(indexing._Run, "begin", real)
+        assert len(run(music).new) == 3
+        return real(self, *arguments)
+
+    monkeypatch.setattr(indexing._Run, "begin", begin)
+    assert run(music).complete
+    assert library.tracks.count() == 3
+    ids = library.tracks.ids()
+    assert len(library.tracks.features(ids, extractor=extractor_key(LEVEL))[0]) == 3
+
+
 def test_names_that_are_not_utf8(library, run, tmp_path):
     plain = write(tmp_path / "music" / "x.flac", 1)
     odd = os.path.join(os.fsencode(plain.parent), b"caf\xe9.flac")  # noqa: PTH118
