@@ -26,7 +26,7 @@ def import_(
     table: Annotated[
         Path | None,
         typer.Argument(
-            metavar="[TABLE]",
+            metavar="TABLE",
             show_default=False,
             help="A table of who gave which tag to what: .csv, .tsv or .parquet, also gzipped.",
         ),

@@ -27,7 +27,7 @@ def index(
     paths: Annotated[
         list[Path] | None,
         typer.Argument(
-            metavar="[PATH]...",
+            metavar="PATH",
             show_default=False,
             help="Folders of music, searched to the bottom, and files; by default all folders "
             "that were indexed before.",
