@@ -55,10 +55,17 @@ def fit_stacked(
     train, valid : for each model, the rows to learn from and those to stop early on.
     on_epoch : called with the epoch and the number of models still training.
 
-    The models are those of ``fit`` up to rounding and to how clips fall into minibatches.
+    The models are those of ``fit`` up to rounding and to how clips fall into minibatches, which
+    are as many for all of them.
     """
     if len({signature(model) for model in models}) != 1:
         raise DataError("models must be alike but for " + ", ".join(DIFFERENT) + ".")
+    sizes = [len(rows) for rows in train]
+    if min(sizes) < max(sizes) / 2:
+        raise DataError(
+            "The models of a stack take the same number of steps, so all must have about as many "
+            f"clips to learn from; got {min(sizes):,} to {max(sizes):,}. Stack those of like size."
+        )
     first = models[0]
     starts, seeds = zip(
         *(_prepared(model, X[rows], Y[rows]) for model, rows in zip(models, train, strict=True)),

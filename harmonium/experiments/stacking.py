@@ -22,7 +22,8 @@ def perform_stacked(runs: list[Run]) -> Iterator[tuple[Run, Given]]:
     for run in runs:
         model = build(run.estimator, run.settings, seed=run_seed(run))
         if isinstance(model, Tagger) and not run.smoothing:
-            stacks[run.dataset, run.features, signature(model)].append((run, model))
+            alike = (run.dataset, run.features, run.clips, signature(model))
+            stacks[alike].append((run, model))
         else:
             yield run, perform(run)
     for members in stacks.values():

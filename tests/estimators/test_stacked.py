@@ -112,3 +112,10 @@ def test_models_that_differ_in_size_are_refused(data):
     train, valid = splits(len(X), 2, 80)
     with pytest.raises(DataError, match="alike but for learning_rate"):
         fit_stacked([MLPTagger(3), MLPTagger(4)], X, Y, train, valid)
+
+
+def test_models_with_far_fewer_clips_than_others_are_refused(data):
+    X, Y = data
+    train, valid = [np.arange(4), np.arange(90)], [np.arange(90, 120)] * 2
+    with pytest.raises(DataError, match="about as many clips to learn from; got 4 to 90"):
+        fit_stacked([LogisticTagger(), LogisticTagger()], X, Y, train, valid)

@@ -123,6 +123,14 @@ def test_stacked_training_gives_the_same_experiment(toy):
     assert abs(np.mean(aucs[0]) - np.mean(aucs[1])) < 0.1
 
 
+def test_runs_with_fewer_clips_are_stacked_apart(toy):
+    run(toy / "out", OURS + "\n[vary]\nclips = [0, 6]\n", engine="stacked")
+    _, lines, _ = read_results(toy / "out")
+    few = [line for line in lines.values() if line["run"]["clips"] == 6]
+    assert few
+    assert all(np.isfinite(line["valid_auc"]) for line in few)
+
+
 def test_a_run_that_fails_names_itself_and_keeps_the_others(toy):
     text = OURS + "\n[vary]\nclips = [0, 36]\n"
     with pytest.raises(RunError, match=r"toy, DRBM.*test fold .*clips = 36 is more than the"):
