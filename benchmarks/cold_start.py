@@ -19,6 +19,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import NamedTuple
 
 HARMONIUM = "import sys; sys.argv[0] = 'harmonium'; from harmonium.cli import main; main()"
 
@@ -27,13 +28,21 @@ def command(*arguments: str) -> list[str]:
     return [sys.executable, "-c", HARMONIUM, *arguments]
 
 
-def seconds(call: list[str]) -> float:
-    began = time.perf_counter()
+class Took(NamedTuple):
+    """Seconds of a call: on the clock, and of processors, which a busy machine changes less."""
+
+    clock: float
+    processors: float
+
+
+def seconds(call: list[str]) -> Took:
+    began, before = time.perf_counter(), os.times()
     done = subprocess.run(call, capture_output=True, text=True, check=False)
-    took = time.perf_counter() - began
+    took, after = time.perf_counter() - began, os.times()
     if done.returncode:
         raise SystemExit(f"{' '.join(call[3:])} failed:\n{done.stderr}")
-    return took
+    used = after.children_user + after.children_system
+    return Took(took, used - before.children_user - before.children_system)
 
 
 def modules_after(call: list[str]) -> int:
@@ -59,19 +68,23 @@ def main() -> None:
     }
     if options.library and options.file:
         tag = command("tag", str(options.file), "--library", str(options.library))
-        print(f"harmonium tag FILE, first call: {seconds(tag):.2f} s")
+        print(f"harmonium tag FILE, first call: {seconds(tag).clock:.2f} s")
         calls["harmonium tag FILE"] = tag
-    found: dict[str, list[float]] = {name: [] for name in calls}
+    found: dict[str, list[Took]] = {name: [] for name in calls}
     for _ in range(options.runs):
         for name, call in calls.items():
             found[name].append(seconds(call))
     print(f"Python {platform.python_version()}, {os.cpu_count()} cores, {options.runs} runs each\n")
-    print("| command | median s | 10 % | 90 % | modules |\n|---|---|---|---|---|")
+    print(
+        "| command | median s | 10 % | 90 % | of processors | modules |\n|---|---|---|---|---|---|"
+    )
     for name, times in found.items():
-        tenths = statistics.quantiles(times, n=10)
+        tenths = statistics.quantiles([took.clock for took in times], n=10)
+        median = statistics.median(took.clock for took in times)
+        used = statistics.median(took.processors for took in times)
         modules = f"{modules_after(calls[name]):,}" if name.startswith("harmonium") else ""
         print(
-            f"| `{name}` | {statistics.median(times):.3f} | {tenths[0]:.3f} | {tenths[-1]:.3f} "
+            f"| `{name}` | {median:.3f} | {tenths[0]:.3f} | {tenths[-1]:.3f} | {used:.3f} "
             f"| {modules} |"
         )
 

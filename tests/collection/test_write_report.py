@@ -2,6 +2,8 @@
 
 import io
 import re
+import tomllib
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -11,6 +13,7 @@ from rich.console import Console
 from harmonium.collection.file_writing import Plan, Planned, Written
 from harmonium.collection.filetags import Change, FieldChange, LeftOut
 from harmonium.collection.recording import Failure
+from harmonium.collection.write_rules import NAMES as NAMES_OF_RULES
 from harmonium.collection.write_rules import join, make_rules, parse_pairs
 from harmonium.commands import write_report
 from harmonium.errors import DataError
@@ -122,3 +125,18 @@ def test_pairs(tag, value):
 def test_what_is_no_pair(pair):
     with pytest.raises(DataError, match="takes TAG=VALUE"):
         parse_pairs([pair], "--alias")
+
+
+def test_the_rules_of_the_docs_are_rules():
+    page = (Path(__file__).parents[2] / "docs" / "collection.md").read_text(encoding="utf-8")
+    (text,) = re.findall(r"^```toml\n(.*?)^```", page, re.M | re.S)
+    rules = make_rules([tomllib.loads(text)])
+    assert rules.fields == {"mellow": "mood"}
+    assert rules.aliases == {"hip hop": "Hip-Hop"}
+
+
+def test_the_docs_name_every_rule():
+    page = (Path(__file__).parents[2] / "docs" / "collection.md").read_text(encoding="utf-8")
+    table = page.partition("## Write")[2].partition("```toml")[0]
+    named = set(re.findall(r"\| `\[?(\w+)\]?` \|", table))
+    assert named == {*NAMES_OF_RULES} - {"separator"}
