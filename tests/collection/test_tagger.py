@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import small_library
 
+from harmonium.collection import inference
 from harmonium.collection import tagger as module
 from harmonium.collection.inference import Machine, Settings, mean_field, tag_probabilities
 from harmonium.collection.tagger import Tagger, unpack
@@ -40,19 +41,27 @@ def test_numpy_and_jax_agree(seed):
     np.testing.assert_allclose(tag_probabilities(m, y), by_jax(m, y).y[0], atol=2e-5)
 
 
-def test_numpy_and_jax_agree_where_belief_propagation_does_not_converge():
-    # strong ferromagnetic and antiferromagnetic ties at once: messages oscillate
+def test_numpy_and_jax_agree_where_more_damping_is_needed():
     rng = np.random.default_rng(5)
     unknown = np.full(8, np.nan)
-    seen = set()
-    for _ in range(60):
-        m = machine(rng, 8, 8, 4.0)
+    methods = set()
+    for _ in range(30):
+        m = machine(rng, 8, 8, 2.0)
         expected = by_jax(m, unknown)
-        method = str(expected.diagnostics.method[0])
-        if method not in seen:
-            seen.add(method)
-            np.testing.assert_allclose(tag_probabilities(m, unknown), expected.y[0], atol=2e-3)
-    assert "mean_field" in seen or "lbp, damping 0.75" in seen
+        methods.add(str(expected.diagnostics.method[0]))
+        np.testing.assert_allclose(tag_probabilities(m, unknown), expected.y[0], atol=1e-4)
+    assert methods == {"lbp", "lbp, damping 0.75"}
+
+
+def test_what_never_converges_is_left_to_mean_field(monkeypatch):
+    m = machine(np.random.default_rng(7), 5, 4, 1.0)
+    tried = []
+    monkeypatch.setattr(inference, "beliefs", lambda _, settings: tried.append(settings))
+    y = np.array([1.0, np.nan, np.nan, 0.0])
+    found = tag_probabilities(m, y)
+    assert [settings.damping for settings in tried] == [0.5, 0.75]
+    np.testing.assert_array_equal(found[[0, 3]], [1, 0])
+    np.testing.assert_allclose(found[1:3], mean_field(m.given(y), 1000), atol=1e-9)
 
 
 def test_weights_of_any_size_give_probabilities():
