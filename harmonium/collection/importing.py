@@ -44,7 +44,7 @@ class ImportReport:
     n_matched: int = 0
     """Rows whose track was found."""
     n_added: int = 0
-    """Opinions that are new; on a trial, how many there could be at most."""
+    """Opinions that are new, or were taken back; on a trial, how many could be new at most."""
     people: list[str] = field(default_factory=list)
     n_tracks: int = 0
     n_tags: int = 0
@@ -76,6 +76,7 @@ def import_table(
     header: bool = True,
     delimiter: str | None = None,
     encoding: str = "utf-8",
+    replace: bool = False,
     dry_run: bool = False,
 ) -> ImportReport:
     """Import the tags that a table says people gave to tracks.
@@ -89,6 +90,7 @@ def import_table(
     person : whose tags they are, if there is no column of users
     aliases : spelling → tag, see `harmonium.data.read_aliases`
     header, delimiter, encoding : how a text file is written, as in `harmonium.data.read_triples`
+    replace : whether all that the same people said before and is not in the table is taken back
     dry_run : whether only to find out what would be imported
 
     Raises
@@ -108,7 +110,7 @@ def import_table(
     if has_person:
         frame = frame.with_columns(person=pl.lit(person))
     kind = "person" if has_person else "import"
-    return _store(library, frame, report, file.name, kind=kind, dry_run=dry_run)
+    return _store(library, frame, report, file.name, kind=kind, replace=replace, dry_run=dry_run)
 
 
 def import_file_tags(
@@ -116,6 +118,7 @@ def import_file_tags(
     *,
     fields: Iterable[str] = ("genre",),
     person: str = "files",
+    replace: bool = False,
     dry_run: bool = False,
 ) -> ImportReport:
     """Import the tags that the files had when they were last indexed.
@@ -128,6 +131,7 @@ def import_file_tags(
     library : whose files
     fields : some of "genre", "mood", "grouping" and "comment"
     person : the name under which these tags are kept
+    replace : whether tags under that name that are no longer in the files are taken back
     dry_run : whether only to find out what would be imported
     """
     wanted = list(fields)
@@ -152,7 +156,7 @@ def import_file_tags(
     frame = pl.DataFrame(triples, schema=schema, orient="row").with_columns(person=pl.lit(person))
     report.n_matched = len(frame)
     source = f"{', '.join(wanted)} of the files"
-    return _store(library, frame, report, source, kind="file", dry_run=dry_run)
+    return _store(library, frame, report, source, kind="file", replace=replace, dry_run=dry_run)
 
 
 def _matched(library: Library, rows: Rows, spell: Spell) -> tuple[pl.DataFrame, ImportReport]:
@@ -235,6 +239,7 @@ def _store(
     source: str,
     *,
     kind: str,
+    replace: bool,
     dry_run: bool,
 ) -> ImportReport:
     """Add the rows as one change, unless it is a trial or there is nothing new."""
@@ -246,7 +251,9 @@ def _store(
     summary = f"{source}: {report.n_matched:,} tags of {report.n_tracks:,} tracks"
     with library.begin() as connection:
         number = library.changes.begin("import", summary, connection=connection)
-        report.n_added = library.opinions.add_triples(frame, change=number, kind=kind)
+        report.n_added = library.opinions.add_triples(
+            frame, change=number, kind=kind, replace=replace
+        )
         if report.n_added:
             report.change = number
         else:  # nothing to undo, so nothing to tell of

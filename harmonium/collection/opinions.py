@@ -111,7 +111,9 @@ class Opinions:
             self.add_triples(frame, change=change, kind="person")
             _retract(connection, person, int(track_id), values[0], change)
 
-    def add_triples(self, frame: pl.DataFrame, *, change: int, kind: str = "import") -> int:
+    def add_triples(
+        self, frame: pl.DataFrame, *, change: int, kind: str = "import", replace: bool = False
+    ) -> int:
         """Let many people say many things at once.
 
         What is in force already is not added again; what a person said otherwise of the same tag
@@ -123,10 +125,11 @@ class Opinions:
             (1 it is so, -1 it is not so)
         change : the number of the change that this is part of
         kind : what the people are who are new, see `Person.kind`
+        replace : whether all else that these people say ends
 
         Returns
         -------
-        how many opinions began
+        how many opinions began, and with `replace` also how many of the others ended
         """
         if kind not in KINDS:
             raise LibraryError(f"'kind' must be one of {', '.join(KINDS)}, got {kind!r}.")
@@ -141,7 +144,9 @@ class Opinions:
             _check_values(coded["value"])
             key = ["track_id", "tag_id", "person_id"]
             coded = coded.drop_nulls().unique(key, keep="last", maintain_order=True).sort(key)
-            return staging.add(connection, coded, change, _time_of(connection, change))
+            at = _time_of(connection, change)
+            ended = staging.end_others(connection, coded, change) if replace else 0
+            return ended + staging.add(connection, coded, change, at)
 
     def triples(self) -> pl.DataFrame:
         """All that is in force: person, track_id, tag, value (1 or -1) and at (UTC)."""

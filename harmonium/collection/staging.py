@@ -22,6 +22,11 @@ FROM incoming i LEFT JOIN opinion o ON {_KEY} AND o.ended_by IS NULL
 WHERE o.id IS NULL
 ORDER BY i.track_id, i.tag_id, i.person_id"""
 
+_END_OTHERS = f"""
+UPDATE opinion SET ended_by = :change
+WHERE ended_by IS NULL AND person_id IN (SELECT DISTINCT person_id FROM kept)
+AND NOT EXISTS (SELECT 1 FROM kept i WHERE {_KEY.replace("o.", "opinion.")})"""
+
 
 def add(connection: sa.Connection, rows: pl.DataFrame, change: int, at: int) -> int:
     """Let opinions begin, and those end that say otherwise; how many began.
@@ -37,18 +42,37 @@ def add(connection: sa.Connection, rows: pl.DataFrame, change: int, at: int) -> 
     return began
 
 
-def stage(connection: sa.Connection, rows: pl.DataFrame) -> None:
-    """Make the temporary table `incoming` of a frame of whole numbers."""
-    columns = ", ".join(f"{name} bigint NOT NULL" for name in rows.columns)
-    connection.exec_driver_sql(f"CREATE TEMPORARY TABLE incoming ({columns})")
+def end_others(connection: sa.Connection, rows: pl.DataFrame, change: int) -> int:
+    """End what the same people say of other tracks or with other tags; how many ended."""
+    rows = rows.select("track_id", "tag_id", "person_id")
+    stage(connection, rows.clear(), "kept")
+    for start in range(0, len(rows), CHUNK):
+        fill(connection, rows.slice(start, CHUNK), "kept")
+    connection.exec_driver_sql("CREATE INDEX kept_key ON kept (track_id, tag_id, person_id)")
+    ended = connection.execute(sa.text(_END_OTHERS), {"change": change}).rowcount
+    connection.exec_driver_sql("DROP TABLE kept")
+    return ended
+
+
+def stage(connection: sa.Connection, rows: pl.DataFrame, name: str = "incoming") -> None:
+    """Make a temporary table of a frame of whole numbers."""
+    columns = ", ".join(f"{column} bigint NOT NULL" for column in rows.columns)
+    connection.exec_driver_sql(f"CREATE TEMPORARY TABLE {name} ({columns})")
+    fill(connection, rows, name)
+
+
+def fill(connection: sa.Connection, rows: pl.DataFrame, name: str) -> None:
+    """Add the rows of a frame to a temporary table."""
+    if not len(rows):
+        return
     if connection.dialect.name == "postgresql":
         cursor: Any = connection.connection.cursor()
-        with cursor, cursor.copy("COPY incoming FROM STDIN") as copy:
+        with cursor, cursor.copy(f"COPY {name} FROM STDIN") as copy:
             copy.write(rows.write_csv(include_header=False, separator="\t"))
-        connection.exec_driver_sql("ANALYZE incoming")
-    elif len(rows):
+        connection.exec_driver_sql(f"ANALYZE {name}")
+    else:
         marks = ", ".join("?" * rows.width)
-        connection.exec_driver_sql(f"INSERT INTO incoming VALUES ({marks})", rows.rows())
+        connection.exec_driver_sql(f"INSERT INTO {name} VALUES ({marks})", rows.rows())
 
 
 def new_numbers(connection: sa.Connection, table: sa.Table, count: int) -> list[int]:

@@ -100,6 +100,13 @@ def import_(
         bool, typer.Option("--no-header", help="The first line is a row, not names of columns.")
     ] = False,
     encoding: Annotated[str, typer.Option(metavar="NAME", help="Of a text file.")] = "utf-8",
+    replace: Annotated[
+        bool,
+        typer.Option(
+            "--replace",
+            help="Take back what the same people said before and is not imported now.",
+        ),
+    ] = False,
     unmatched: Annotated[
         Path | None,
         typer.Option(
@@ -139,7 +146,11 @@ def import_(
         if table is None:
             wanted = [name.strip() for name in fields.split(",") if name.strip()]
             report = import_file_tags(
-                opened, fields=wanted, person=person or "files", dry_run=dry_run
+                opened,
+                fields=wanted,
+                person=person or "files",
+                replace=replace,
+                dry_run=dry_run,
             )
         else:
             report = import_table(
@@ -151,11 +162,12 @@ def import_(
                 header=not no_header,
                 delimiter=delimiter,
                 encoding=encoding,
+                replace=replace,
                 dry_run=dry_run,
             )
     if unmatched is not None:
         _write_unmatched(unmatched, report)
-    _show(report, as_json=as_json, dry_run=dry_run)
+    _show(report, as_json=as_json, dry_run=dry_run, replaced=replace)
     if not report.n_matched:
         raise typer.Exit(NOTHING_DONE)
     raise typer.Exit(0 if report.complete else SOME_FAILED)
@@ -175,14 +187,14 @@ def _write_unmatched(path: Path, report: ImportReport) -> None:
         raise DataError(f"{path} cannot be written: {error.strerror or error}.") from error
 
 
-def _show(report: ImportReport, *, as_json: bool, dry_run: bool) -> None:
+def _show(report: ImportReport, *, as_json: bool, dry_run: bool, replaced: bool) -> None:
     """What was done, on the standard output; what was not, on that of errors."""
     console, errors = Console(), Console(file=sys.stderr)
     if as_json:
         print(json.dumps(_as_dict(report), indent=2))
         return
     if console.is_terminal:
-        for line in _sentences(report, dry_run):
+        for line in _sentences(report, dry_run, replaced):
             say(console, line)
     else:
         names = ("n_rows", "n_matched", "n_added", "n_tracks", "n_tags", "change")
@@ -193,7 +205,7 @@ def _show(report: ImportReport, *, as_json: bool, dry_run: bool) -> None:
     _show_unmatched(errors, report)
 
 
-def _sentences(report: ImportReport, dry_run: bool) -> Iterator[str]:
+def _sentences(report: ImportReport, dry_run: bool, replaced: bool) -> Iterator[str]:
     people = ", ".join(report.people[:5]) + (" and others" if len(report.people) > 5 else "")
     found = (
         f"{report.n_matched:,} of {_count(report.n_rows, 'row')} are tags of "
@@ -205,7 +217,8 @@ def _sentences(report: ImportReport, dry_run: bool) -> Iterator[str]:
     elif report.change is None:
         yield "Nothing was imported: the library has all of them already."
     else:
-        yield f"{report.n_added:,} are new. To take them back: harmonium undo {report.change}"
+        new = f"{report.n_added:,} are new" if not replaced else f"{report.n_added:,} changed"
+        yield f"{new}. To take it back: harmonium undo {report.change}"
     if report.n_own:
         yield f"{report.n_own:,} were left out, as Harmonium wrote them into the files."
 

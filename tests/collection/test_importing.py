@@ -172,6 +172,28 @@ def test_an_import_can_be_undone(library, tmp_path):
     assert in_force(library) == before
 
 
+def test_an_import_may_replace_what_the_same_people_said(library, tmp_path, monkeypatch):
+    monkeypatch.setattr("harmonium.collection.staging.CHUNK", 2)
+    add_tracks(library, 3)
+    say(library, "ann", 1, ["old", "both"], ["no"])
+    say(library, "ann", 3, ["far"])
+    say(library, "bob", 1, ["old"])
+    before = in_force(library)
+    rows = "ann,000,both\nann,000,new\nann,001,new\n"
+    path = table(tmp_path, "user,item,tag\n" + rows)
+    report = import_table(library, path, replace=True)
+    assert in_force(library) == {
+        ("ann", 1, "both"): 1,
+        ("ann", 1, "new"): 1,
+        ("ann", 2, "new"): 1,
+        ("bob", 1, "old"): 1,
+    }
+    assert report.n_added == 5  # two are new, three were taken back
+    assert import_table(library, path, replace=True).change is None
+    library.changes.undo(report.change)
+    assert in_force(library) == before
+
+
 def test_a_trial_changes_nothing(library, tmp_path):
     add_tracks(library, 2)
     path = table(tmp_path, "user,item,tag\nann,000,rock\nann,zzz,rock\n")

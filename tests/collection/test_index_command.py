@@ -126,6 +126,6 @@ def test_people_are_told_how_to_take_an_import_back(call, index, music, tmp_path
     table.write_text("path,tag\n0.flac,jazz\n1.flac,jazz\n")
     shown = call("import", table, "--person", "me").stdout
     assert "2 of 2 rows are tags of 2 tracks, 1 different tag, by me" in shown
-    assert "2 are new. To take them back: harmonium undo 1" in shown
+    assert "2 are new. To take it back: harmonium undo 1" in shown
     again = call("import", table, "--person", "me").stdout
     assert "Nothing was imported: the library has all of them already." in again
