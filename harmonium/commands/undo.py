@@ -11,11 +11,12 @@ from rich.table import Table
 
 from harmonium.commands.bars import bar
 from harmonium.commands.library_option import LibraryOption
+from harmonium.commands.listing import say
 
 if TYPE_CHECKING:
     from harmonium.collection.changes import Change, UndoReport
 
-IN_PART, NOTHING_DONE = 1, 2
+IN_PART, NOTHING_DONE, INTERRUPTED = 1, 2, 130
 
 
 def undo(
@@ -64,8 +65,13 @@ def undo(
             _list(opened.changes.list(limit), as_json)
             return
         wanted = last_change(opened) if change is None else opened.changes.get(change)
-        with bar(Console(stderr=True), "restoring") as progress:
-            report = undo_change(opened, wanted.id, exact=not fields_only, progress=progress)
+        errors = Console(stderr=True)
+        with bar(errors, "restoring") as progress:
+            try:
+                report = undo_change(opened, wanted.id, exact=not fields_only, progress=progress)
+            except KeyboardInterrupt:
+                say(errors, f"Stopped. To go on: harmonium undo {wanted.id}")
+                raise typer.Exit(INTERRUPTED) from None
     _report(wanted, report, as_json)
     raise typer.Exit(_code(report))
 
@@ -123,7 +129,8 @@ def _report(change: Change, report: UndoReport, as_json: bool) -> None:
     errors = Console(stderr=True)
     show_failures(errors, [Failure(path, why) for path, why in report.files_left.items()])
     for later, n in sorted(report.conflicts.items()):
-        errors.print(f"{n:,} tags stay as they are: change {later} touched them later.")
+        stay = "stays as it is" if n == 1 else "stay as they are"
+        say(errors, f"{_count(n, 'tag')} {stay}: change {later} came later. Undo that one first.")
     if as_json:
         print(
             json.dumps(
@@ -151,10 +158,13 @@ def _undone(change: Change, report: UndoReport) -> str:
 def _amount(report: UndoReport) -> str:
     parts = []
     if report.ended:
-        parts.append(f"{report.ended:,} tags taken back")
+        parts.append(f"{_count(report.ended, 'tag')} taken back")
     if report.revived:
-        parts.append(f"{report.revived:,} tags there again")
+        parts.append(f"{_count(report.revived, 'tag')} there again")
     if report.files_restored or not parts:
-        n = report.files_restored
-        parts.append(f"{n:,} {'file' if n == 1 else 'files'} restored")
+        parts.append(f"{_count(report.files_restored, 'file')} restored")
     return ", ".join(parts)
+
+
+def _count(n: int, what: str) -> str:
+    return f"{n:,} {what}{'' if n == 1 else 's'}"

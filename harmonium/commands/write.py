@@ -12,13 +12,14 @@ from rich.console import Console
 
 from harmonium.commands.bars import bar
 from harmonium.commands.library_option import LibraryOption
+from harmonium.commands.listing import say
 
 if TYPE_CHECKING:
     from harmonium.collection import Library
     from harmonium.collection.file_writing import Plan
     from harmonium.collection.filetags import Rules
 
-IN_PART, NOTHING_DONE = 1, 2
+IN_PART, NOTHING_DONE, INTERRUPTED = 1, 2, 130
 FEW = 10
 """Files whose changes are shown before asking."""
 
@@ -238,7 +239,15 @@ def _write(
     from harmonium.commands import write_report as report
 
     with bar(errors, "writing") as progress:
-        written = write_planned(library, plan.files, progress=progress)
+        try:
+            written = write_planned(library, plan.files, progress=progress)
+        except KeyboardInterrupt:
+            say(
+                errors,
+                "Stopped. Each file is the old one or the new one. The same command goes on; "
+                "'harmonium undo' takes back what was written.",
+            )
+            raise typer.Exit(INTERRUPTED) from None
     report.show_failures(errors, written.failures)
     if as_json:
         print(json.dumps({"change": written.change, "written": written.paths}, ensure_ascii=False))

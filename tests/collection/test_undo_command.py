@@ -153,6 +153,49 @@ def test_an_interrupted_write_can_be_undone_and_goes_on(songs, library, place):
     assert all(is_old(songs).values())
 
 
+def test_ctrl_c_while_writing_and_undoing(songs, place, monkeypatch):
+    """The second file is never written."""
+    from harmonium.collection import file_restoring, file_writing
+
+    class Second:
+        """Does what it stands for once, and is interrupted then."""
+
+        def __init__(self, work):
+            self.work, self.calls = work, 0
+
+        def __call__(self, *arguments, **options):
+            self.calls += 1
+            if self.calls == 2:
+                raise KeyboardInterrupt
+            return self.work(*arguments, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(file_writing, "apply_change", Second(file_writing.apply_change))
+        done = run("write", "--yes", "-L", place)
+    assert (done.exit_code, done.stdout) == (130, "")
+    assert done.stderr.startswith("Stopped. Each file is the old one or the new one.")
+    assert is_old(songs) == {"mp3": False, "flac": True, "wav": True}
+    assert run("write", "--yes", "-L", place).exit_code == 0
+    with monkeypatch.context() as patch:
+        patch.setattr(file_restoring, "undo", Second(file_restoring.undo))
+        done = run("undo", "-L", place)
+    assert (done.exit_code, done.stderr) == (130, "Stopped. To go on: harmonium undo 3\n")
+    assert sum(is_old(songs).values()) == 1
+    for _ in range(2):
+        assert run("undo", "-L", place).exit_code == 0
+    assert all(is_old(songs).values())
+
+
+def test_tags_that_a_later_change_touched_stay(songs, library, place):
+    with library.begin():
+        change = library.changes.begin("say", "ann changes her mind")
+        library.opinions.say("ann", 1, absent=["dreamy"], change=change)
+    done = run("undo", "1", "-L", place)
+    assert done.exit_code == 1
+    assert f"1 tag stays as it is: change {change} came later. Undo that one first." in done.stderr
+    assert "is undone in part: 2 tags taken back" in done.stdout
+
+
 def test_an_interrupted_undo_goes_on(written, library):
     number = last_change(library).id
 
