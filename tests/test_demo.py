@@ -1,6 +1,8 @@
 """The README's first command, small: every step of it, and the files it leaves."""
 
 import re
+import subprocess
+import sys
 from html.parser import HTMLParser
 from urllib.parse import unquote
 
@@ -60,6 +62,25 @@ def test_the_library_is_as_the_commands_make_it(demo):
         assert library.opinions.triples()["track_id"].n_unique() == N_TRACKS // 2
         model = library.models.current()
         assert library.predictions.count(model.id) == N_TRACKS
+
+
+def test_tagging_a_file_of_it_does_not_wait_for_jax(demo):
+    """The cold start of `harmonium tag FILE` is short, since a few tracks need no compiler."""
+    folder, _ = demo
+    code = (
+        "import sys, harmonium.cli\n"
+        "try: harmonium.cli.main()\n"
+        "finally: sys.stderr.write(' '.join(sys.modules))"
+    )
+    song = next(iter(sorted(folder.rglob("*.wav"))))
+    arguments = ["tag", str(song), "--library", str(folder / "library.db"), "--json"]
+    done = subprocess.run(
+        [sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert str(song) in done.stdout
+    loaded = {name.partition(".")[0] for name in done.stderr.split()}
+    assert {"jax", "sklearn", "alembic", "matplotlib"}.isdisjoint(loaded)
 
 
 def test_people_tag_only_their_half(demo):
