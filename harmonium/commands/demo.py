@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from harmonium.commands.bars import bar
+from harmonium.commands.flowing import Flow
 from harmonium.commands.listing import percent, say
 
 if TYPE_CHECKING:
@@ -221,13 +222,11 @@ def _guesses(music: Music, scored: Scored) -> Table:
     step = max(1, len(scored.rows) // TRACKS_SHOWN)
     for i in range(0, len(scored.rows), step)[:TRACKS_SHOWN]:
         clip = music.collection.clips.row(int(scored.rows[i]), named=True)
-        words = Text()
-        for guess in best_guesses(scored, i)[:GUESSES_SHOWN]:
-            words.append(", " if words else "")
-            # What belongs together stays on one line.
-            words.append(f"{guess.tag} {percent(guess.probability)}".replace(" ", "\u00a0"))
-            words.append("\u00a0✓" if guess.true else "", style="green")
-        table.add_row(Text(f"{clip['artist']} - {clip['title']}"), words)
+        guesses = [
+            Text.assemble(f"{guess.tag} {percent(guess.probability)}", (" ✓" * guess.true, "green"))
+            for guess in best_guesses(scored, i)[:GUESSES_SHOWN]
+        ]
+        table.add_row(Text(f"{clip['artist']} - {clip['title']}"), Flow(guesses))
     return table
 
 

@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from harmonium.commands.flowing import Flow
 from harmonium.commands.listing import printable, say
 
 if TYPE_CHECKING:
@@ -79,18 +80,17 @@ def show_failures(errors: Console, failures: Iterable[Failure]) -> None:
         say(errors, f"and {len(shown) - MOST_FAILURES:,} more")
 
 
-def _difference(one: FieldChange) -> Text:
+def _difference(one: FieldChange) -> Flow:
     """Values that go are struck through, values that come are green."""
     gone = [value for value in one.before if value not in one.after]
     pieces = [_value(value, "-", "red strike") for value in gone]
     for value in one.after:
         pieces.append(_value(value, *(("", "") if value in one.before else ("+", "green"))))
-    return Text(", ").join(pieces)
+    return Flow(pieces)
 
 
 def _value(value: str, sign: str, style: str) -> Text:
-    """A value that stays on one line, since commas are between them."""
-    return Text(sign + printable(value).replace(" ", "\u00a0"), style=style)
+    return Text(sign + printable(value), style=style)
 
 
 def _show_left_out(console: Console, plan: Plan) -> None:

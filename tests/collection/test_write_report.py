@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
+from rich.text import Text
 
 from harmonium.collection.file_writing import Plan, Planned, Written
 from harmonium.collection.filetags import Change, FieldChange, LeftOut
@@ -16,6 +17,7 @@ from harmonium.collection.recording import Failure
 from harmonium.collection.write_rules import NAMES as NAMES_OF_RULES
 from harmonium.collection.write_rules import join, make_rules, parse_pairs
 from harmonium.commands import write_report
+from harmonium.commands.flowing import Flow
 from harmonium.errors import DataError
 
 
@@ -53,7 +55,7 @@ def plain(text):
 def test_the_difference_on_a_terminal(plan):
     assert plain(shown(write_report.show_plan, plan)) == [
         "/music/a song.mp3",
-        "  genre TCON -Old, Rock, +late\u00a0night",
+        "  genre TCON -Old, Rock, +late night",
         "1 file would change, 2 would not.",
         "Left out (on the ignore list): loud",
     ]
@@ -71,6 +73,13 @@ def test_long_values_stay_in_their_column(plan):
     lines = plain(shown(write_report.show_changes, [Planned(FakeTrack, change)], width=40))
     assert len(lines) > 3
     assert all(line.startswith(" " * 13) for line in lines[2:])
+
+
+@given(st.lists(st.text("ab ", min_size=1, max_size=9), max_size=12), st.integers(10, 40))
+def test_texts_that_flow_are_whole_and_fit(words, width):
+    lines = [line.plain for line in Flow([Text(word) for word in words]).lines(width)]
+    assert " ".join(lines) == ", ".join(words)
+    assert all(len(line) <= width for line in lines)
 
 
 def test_the_last_words():
