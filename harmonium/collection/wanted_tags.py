@@ -59,15 +59,13 @@ def wanted_tags(
             yield number, _combined(said.get(number, {}), guessed.get(number, {}), source)
 
 
-def without_predictions(library: Library, ids: Sequence[int]) -> int:
-    """How many of the tracks the current model has not heard yet."""
+def count_unheard(library: Library, ids: Sequence[int]) -> int:
+    """How many of the tracks the current model has not heard yet; 0 where there is no model."""
     model = library.models.current()
-    if model is None or model.id is None or not len(ids):
-        return len(ids)
-    probabilities = library.predictions.of(model.id, list(ids))
-    if not probabilities.shape[1]:
-        return len(ids)
-    return int(np.isnan(probabilities[:, 0]).sum())
+    if model is None or model.id is None:
+        return 0
+    heard, _ = library.predictions.columns(model.id, [0])
+    return int((~np.isin(np.asarray(ids, np.int64), heard)).sum())
 
 
 def _said(library: Library, ids: list[int], from_files: set[str]) -> dict[int, dict[str, int]]:

@@ -154,7 +154,7 @@ def write(
     """
     from harmonium.collection import Library
     from harmonium.collection.file_writing import plan_writes
-    from harmonium.collection.wanted_tags import Source
+    from harmonium.collection.wanted_tags import Source, count_unheard
     from harmonium.commands.chosen_tracks import chosen_tracks
 
     said = _said(mode, field, default_field, only, ignore, alias, scores, id3_version)
@@ -163,7 +163,11 @@ def write(
         final = _rules(opened, rules, said, remember=remember, forget=forget)
         source = Source(people=people or not predicted, predicted=predicted or not people)
         ids = chosen_tracks(opened, paths or [], query)
-        with bar(Console(stderr=True), "reading") as progress:
+        errors = Console(stderr=True)
+        if source.predicted and (n := count_unheard(opened, ids)):
+            tracks = "1 track has" if n == 1 else f"{n:,} tracks have"
+            say(errors, f"{tracks} no predictions yet; 'harmonium tag' makes them.")
+        with bar(errors, "reading") as progress:
             plan = plan_writes(opened, ids, final, source=source, progress=progress)
         code = _carry_out(opened, plan, dry_run=dry_run, yes=yes, as_json=as_json)
     raise typer.Exit(code)

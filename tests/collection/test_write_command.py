@@ -131,6 +131,12 @@ class TestWhat:
         with pytest.raises(LibraryError, match="no model whose predictions"):
             run("write", "--predicted", "-L", place)
 
+    def test_tracks_that_the_model_has_not_heard(self, songs, library, place, tmp_path):
+        make_songs(library, tmp_path / "more", ["ogg"])
+        done = run("write", "--yes", "-L", place)
+        assert done.stderr == "1 track has no predictions yet; 'harmonium tag' makes them.\n"
+        assert run("write", "--yes", "--people", "-L", place).stderr == ""
+
     def test_a_folder_without_tracks(self, songs, place, tmp_path):
         (tmp_path / "empty").mkdir()
         with pytest.raises(LibraryError, match="no track in the folder"):
