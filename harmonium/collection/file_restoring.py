@@ -84,8 +84,8 @@ class _Restoring:
         path = file.path if track is None else track.path
         if not Path(path).exists():
             return "the file is gone"
-        record = Undo.from_bytes(file.record)
         try:
+            record = Undo.from_bytes(file.record)
             self.recorder.write(
                 track, path, lambda keep: undo(path, record, exact=self._exact, keep=keep)
             )
