@@ -184,6 +184,27 @@ def undo_writes(library: Library, world: World) -> None:
             raise AssertionError(f"undoing did not restore {path.name}")
 
 
+def ready_to_train(world: World) -> None:
+    """Three people tag every track, each with some of four tags."""
+    indexed(world)
+    rng = np.random.default_rng(1)
+    with Library.open(world.place) as library, library.begin():
+        change = library.changes.begin("say", "by three people")
+        for track in library.tracks.all():
+            for person in ("Ann", "Ben", "Cleo"):
+                tags = [f"tag {t}" for t in np.flatnonzero(rng.random(4) < 0.4)]
+                library.opinions.say(person, track.id, tags, change=change)
+
+
+def trained(library: Library, world: World) -> Facts:
+    """What people say, and what each model is; training twice gives the same one twice."""
+    models = [library.models.get(model.id) for model in library.models.list()]
+    return said(library, world) | {
+        f"model of {', '.join(model.vocabulary)}, thresholds {model.thresholds.tolist()}"
+        for model in models
+    }
+
+
 CASES = {
     "index": Case(
         lambda world: ["index", str(world.music), "--jobs", "1", "--no-cache"],
@@ -195,6 +216,7 @@ CASES = {
         lambda world: (indexed(world), make_table(world))[0],
         said,
     ),
+    "train": Case(lambda world: ["train"], ready_to_train, trained),
     "write": Case(
         lambda world: ["write", "--people", "--yes"],
         ready_to_write,
