@@ -127,6 +127,19 @@ class TestExitCodes:
         done = call(code=code)
         assert (done.returncode, done.stdout, done.stderr) == (130, "", "Stopped.\n")
 
+    def test_ctrl_c_while_jax_computes_does_not_wait_for_python_to_be_taken_down(self):
+        code = (
+            "import atexit, sys, types\n"
+            "import harmonium.commands.doctor as module\n"
+            "def doctor():\n    print('before', end='')\n    raise KeyboardInterrupt\n"
+            "module.doctor = doctor\n"
+            "sys.modules['jax'] = types.ModuleType('jax')\n"
+            "sys.argv[1:] = ['doctor']\n"
+            f"atexit.register(print, 'taken down')\n{MAIN}"
+        )
+        done = call(code=code)
+        assert (done.returncode, done.stdout, done.stderr) == (130, "before", "Stopped.\n")
+
     def test_a_reader_that_stops_early_gets_no_complaint(self):
         """A pipe whose other end is closed before the first line comes."""
         reader, writer = os.pipe()

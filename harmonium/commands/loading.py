@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from importlib import import_module
 from typing import Any, NamedTuple
 
@@ -55,6 +58,25 @@ class LazyGroup(TyperGroup):
         except KeyboardInterrupt:
             typer.echo("Stopped.", err=True)
             raise typer.Exit(INTERRUPTED) from None
+
+    def main(self, args: Any = None, *others: Any, **options: Any) -> Any:
+        """Run the command that the arguments call, by default those of the process."""
+        try:
+            return super().main(args, *others, **options)
+        except SystemExit as end:
+            if args is None and end.code == INTERRUPTED and "jax" in sys.modules:
+                _leave(INTERRUPTED)
+            raise
+
+
+def _leave(code: int) -> None:
+    """End the process without taking Python down: a computation that JAX has under way outlives
+    Ctrl-C, and would crash when the interpreter is gone.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError):
+            stream.flush()
+    os._exit(code)
 
 
 class _Commands(Mapping[str, Any]):

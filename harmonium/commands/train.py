@@ -16,6 +16,7 @@ from harmonium.commands.listing import say, show_rows
 if TYPE_CHECKING:
     from harmonium.collection.models import StoredModel
 
+INTERRUPTED = 130
 MOST_LEFT_OUT = 10
 """Tags that are listed as left out."""
 
@@ -82,9 +83,13 @@ def train(
         Library.open(library, create=False) as opened,
         bar(errors, "Training") as progress,
     ):
-        model = train_library(
-            opened, options, progress=lambda _, done, total: progress(done, total)
-        )
+        try:
+            model = train_library(
+                opened, options, progress=lambda _, done, total: progress(done, total)
+            )
+        except KeyboardInterrupt:
+            say(errors, "Stopped. No model was stored; the former one, if any, stays in use.")
+            raise typer.Exit(INTERRUPTED) from None
     if as_json:
         print(json.dumps({"model": model.id, **model.report}, indent=1))
         return
