@@ -16,7 +16,7 @@ import sqlalchemy as sa
 
 from harmonium.collection.examining import FIELDS
 from harmonium.collection.filetags import Undo
-from harmonium.collection.import_columns import choose_columns, column_names
+from harmonium.collection.import_columns import choose_columns, first_line
 from harmonium.collection.indexing import FOLDERS
 from harmonium.collection.library import Library
 from harmonium.collection.matching import Matcher, match_all
@@ -89,7 +89,8 @@ def import_table(
         from their names. `value` is positive where the tag fits and not where it does not.
     person : whose tags they are, if there is no column of users
     aliases : spelling → tag, see `harmonium.data.read_aliases`
-    header, delimiter, encoding : how a text file is written, as in `harmonium.data.read_triples`
+    header, encoding : how a text file is written, as in `harmonium.data.read_triples`
+    delimiter : what parts its columns; by default told from its first line
     replace : whether all that the same people said before and is not in the table is taken back
     dry_run : whether only to find out what would be imported
 
@@ -102,10 +103,18 @@ def import_table(
     """
     file = Path(path).expanduser()
     named = {"item": item, "artist": artist, "title": title, "tag": tag, "user": user}
-    names = column_names(file, delimiter=delimiter, encoding=encoding) if header else []
+    first = first_line(file, delimiter=delimiter, encoding=encoding)
     has_person = person is not None and user is None
-    roles = choose_columns(named | {"value": value}, names, source=file.name, has_person=has_person)
-    rows = read_rows(file, roles, header=header, delimiter=delimiter, quote='"', encoding=encoding)
+    roles = choose_columns(
+        named | {"value": value},
+        first.cells if header else [],
+        source=file.name,
+        has_person=has_person,
+        n_columns=len(first.cells),
+    )
+    rows = read_rows(
+        file, roles, header=header, delimiter=first.delimiter, quote='"', encoding=encoding
+    )
     frame, report = _matched(library, rows, speller(normalise=True, aliases=aliases))
     if has_person:
         frame = frame.with_columns(person=pl.lit(person))
@@ -248,7 +257,8 @@ def _store(
     if dry_run:
         report.n_added = len(frame.unique(["person", "track_id", "tag"]))
         return report
-    summary = f"{source}: {report.n_matched:,} tags of {report.n_tracks:,} tracks"
+    tags, tracks = _counted(report.n_matched, "tag"), _counted(report.n_tracks, "track")
+    summary = f"{source}: {tags} of {tracks}"
     with library.begin() as connection:
         number = library.changes.begin("import", summary, connection=connection)
         report.n_added = library.opinions.add_triples(
@@ -259,6 +269,10 @@ def _store(
         else:  # nothing to undo, so nothing to tell of
             connection.execute(sa.delete(change).where(change.c.id == number))
     return report
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
 def _check_not_empty(library: Library) -> None:

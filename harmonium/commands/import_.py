@@ -142,6 +142,8 @@ def import_(
         raise typer.BadParameter("Name a table, or pass --from-files, but not both.")
     columns = {"item": item, "artist": artist, "title": title}
     columns |= {"tag": tag, "user": user, "value": value}
+    if unmatched is not None:
+        _check_folder(unmatched)
     with Library.open(library, create=False) as opened:
         if table is None:
             wanted = [name.strip() for name in fields.split(",") if name.strip()]
@@ -168,7 +170,7 @@ def import_(
     if unmatched is not None:
         _write_unmatched(unmatched, report)
     _show(report, as_json=as_json, dry_run=dry_run, replaced=replace)
-    if not report.n_matched:
+    if not report.n_matched and not report.n_own:
         raise typer.Exit(NOTHING_DONE)
     raise typer.Exit(0 if report.complete else SOME_FAILED)
 
@@ -176,6 +178,16 @@ def import_(
 def _column(name: str | None) -> str | int | None:
     """A column by name, or by position if it is a number."""
     return int(name) if name is not None and name.isdecimal() else name
+
+
+def _check_folder(path: Path) -> None:
+    """Before anything is imported: whether there is a place for the rest."""
+    from harmonium.errors import DataError
+
+    if not path.parent.is_dir():
+        raise DataError(f"{path} cannot be written: there is no folder {path.parent}.")
+    if path.is_dir():
+        raise DataError(f"{path} cannot be written: it is a folder. Name a file in it.")
 
 
 def _write_unmatched(path: Path, report: ImportReport) -> None:
@@ -201,11 +213,18 @@ def _show(report: ImportReport, *, as_json: bool, dry_run: bool, replaced: bool)
         rows = [(name.removeprefix("n_"), str(getattr(report, name) or 0)) for name in names]
         show_rows(console, ("", ""), rows)
     for reason, count in report.left_out.items():
-        say(errors, f"{count:,} left out: {reason}")
+        hint = ". --encoding names another, as cp1252" if "UTF-8" in reason else ""
+        say(errors, f"{count:,} left out: {reason}{hint}")
     _show_unmatched(errors, report)
+    if report.n_own:
+        say(errors, f"{_count(report.n_own, 'tag')} left out, as Harmonium wrote them itself.")
+    if not report.n_rows:
+        say(errors, "Nothing to import: the files had no such tags when they were last indexed.")
 
 
 def _sentences(report: ImportReport, dry_run: bool, replaced: bool) -> Iterator[str]:
+    if not report.n_rows:
+        return
     people = ", ".join(report.people[:5]) + (" and others" if len(report.people) > 5 else "")
     found = (
         f"{report.n_matched:,} of {_count(report.n_rows, 'row')} are tags of "
@@ -214,13 +233,15 @@ def _sentences(report: ImportReport, dry_run: bool, replaced: bool) -> Iterator[
     yield f"{found}, by {people}" if people else found
     if dry_run:
         yield "Nothing was imported: this was a trial."
-    elif report.change is None:
-        yield "Nothing was imported: the library has all of them already."
-    else:
+    elif report.change is not None:
         new = f"{report.n_added:,} are new" if not replaced else f"{report.n_added:,} changed"
         yield f"{new}. To take it back: harmonium undo {report.change}"
-    if report.n_own:
-        yield f"{report.n_own:,} were left out, as Harmonium wrote them into the files."
+    elif report.n_matched:
+        yield "Nothing was imported: the library has all of them already."
+    elif report.n_own == report.n_rows:
+        yield "Nothing was imported: all of them are tags that Harmonium wrote into the files."
+    else:
+        yield "Nothing was imported: no row could be used."
 
 
 def _show_unmatched(errors: Console, report: ImportReport) -> None:

@@ -5,7 +5,7 @@ import pytest
 from some_tracks import add_tracks, in_force, say
 
 from harmonium.collection import Library
-from harmonium.collection.import_columns import choose_columns
+from harmonium.collection.import_columns import choose_columns, first_line
 from harmonium.collection.importing import import_file_tags, import_table
 from harmonium.collection.matching import EMPTY, NONE, SEVERAL, Matcher
 from harmonium.collection.tracks import TrackFile
@@ -128,7 +128,61 @@ def test_what_is_not_clear_is_asked_for(names, message):
         choose_columns({}, names.split(), source="t.csv", has_person=False)
 
 
+def test_a_column_that_is_not_there_and_columns_that_are_too_few():
+    with pytest.raises(DataError, match="no column 'x', which --tag names"):
+        choose_columns({"tag": "x"}, ["file", "tag"], source="t.csv", has_person=True)
+    with pytest.raises(DataError, match=r"2 columns.*must be user, item, tag"):
+        choose_columns({}, [], source="t.csv", has_person=False, n_columns=2)
+
+
+# The first line
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "delimiter"),
+    [
+        ("t.csv", "file,tag", ","),
+        ("t.csv", "file;tag", ";"),
+        ("t.csv", "file\ttag", "\t"),
+        ("t.csv", '"a;b",tag', ","),
+        ("t.tsv", "file,x\ttag", "\t"),
+        ("t.tsv", "file,tag", ","),
+        ("t.txt", "file|tag", "|"),
+        ("t.csv", "file", ","),
+        ("t.txt", "file", None),
+        ("t.csv", "", ","),
+    ],
+)
+def test_what_parts_the_columns_is_told_from_the_first_line(tmp_path, name, text, delimiter):
+    path = table(tmp_path, text, name)
+    assert first_line(path, delimiter=None, encoding="utf-8").delimiter == delimiter
+    assert first_line(path, delimiter="x", encoding="utf-8").delimiter == "x"
+
+
+@pytest.mark.parametrize(
+    ("content", "encoding", "message"),
+    [
+        ("file,tag".encode("utf-16"), "utf-8", "in UTF-16.*--encoding utf-16"),
+        (b"OggS\0\2\0", "utf-8", "not a table"),
+        (b"file,tag", "klingon", "'encoding'.*'klingon'"),
+    ],
+)
+def test_what_is_no_table_of_text(tmp_path, content, encoding, message):
+    path = tmp_path / "t.csv"
+    path.write_bytes(content)
+    with pytest.raises(DataError, match=message):
+        first_line(path, delimiter=None, encoding=encoding)
+
+
 # Tables
+
+
+def test_a_table_as_a_spreadsheet_writes_it(library, tmp_path):
+    add_tracks(library, 2)
+    path = table(tmp_path, "\ufeffListener;File;Tag\nann;001.mp3;a\nann;000.mp3;b, c\n")
+    report = import_table(library, path)
+    assert (report.n_rows, report.n_tags) == (2, 2)
+    assert not report.left_out
 
 
 def test_a_table_of_triples(library, tmp_path):
@@ -246,7 +300,7 @@ def test_tables_that_cannot_be_used(library, tmp_path):
     add_tracks(library, 1)
     with pytest.raises(DataError, match=r"There is no file .*none.csv"):
         import_table(library, tmp_path / "none.csv")
-    with pytest.raises(DataError, match="has no column 'who' for 'user'"):
+    with pytest.raises(DataError, match="has no column 'who', which --user names"):
         import_table(library, path, user="who")
 
 

@@ -108,7 +108,36 @@ def test_importing_what_the_files_say(call, index, music, tmp_path):
     with Library.open(tmp_path / "library.db") as library:
         assert [person.name for person in library.opinions.people()] == ["my files"]
         assert library.opinions.tags().rows() == [("rock", 2, 1)]
-    assert call("import", "--from-files", "--fields", "mood").exit_code == 2
+    none = call("import", "--from-files", "--fields", "mood")
+    assert none.exit_code == 2
+    assert "Nothing to import: the files had no such tags" in none.stderr
+
+
+def test_tags_that_harmonium_wrote_are_no_failure(call, index, music, tmp_path):
+    for path in music.iterdir():
+        path.unlink()
+    write(music / "0.flac", 0, seconds=1)
+    index(music)
+    table = tmp_path / "tags.csv"
+    table.write_text("user,path,tag\nann,0.flac,jazz\n")
+    call("import", table)
+    assert call("write", "--people", "--yes").exit_code == 0
+    index(music)
+    done = call("import", "--from-files")
+    assert done.exit_code == 0, done.output
+    assert counts(done.stdout)["matched"] == 0
+    assert "1 tag left out, as Harmonium wrote them itself." in done.stderr
+
+
+def test_an_import_is_not_done_where_the_rest_cannot_be_written(call, index, music, tmp_path):
+    index(music)
+    table = tmp_path / "tags.csv"
+    table.write_text("user,path,tag\nann,0.flac,jazz\n")
+    for place, reason in ((tmp_path / "no" / "x.csv", "there is no folder"), (music, "a folder")):
+        done = call("import", table, "--unmatched", place)
+        assert reason in str(done.exception)
+    with Library.open(tmp_path / "library.db") as library:
+        assert not len(library.opinions.tags())
 
 
 def test_importing_both_or_nothing_is_wrong_usage(call, tmp_path):
