@@ -49,6 +49,8 @@ class Found:
     query: Query | None
     people_only: list[str]
     """Tags of the question that the model cannot tell: only what people say of them counts."""
+    n_below: int = 0
+    """Tracks that are less probable than was asked for, if they would have been among the hits."""
 
 
 def search(
@@ -79,7 +81,8 @@ def search(
         query = parse(text, tag_names(library).union(vocabulary))
     ranking = _rank(library, model, query, like)
     hits = _hits(library, ranking, limit, min_probability)
-    return Found(hits, query, ranking.people_only)
+    n_below = 0 if len(hits) >= limit else _count_below(library, ranking, min_probability)
+    return Found(hits, query, ranking.people_only, n_below)
 
 
 @dataclass
@@ -226,6 +229,12 @@ def _hits(library: "Library", ranking: _Ranking, limit: int, min_probability: fl
         if len(hits) >= limit or len(best) == len(rows):
             return hits[:limit]
         n_wanted *= 4
+
+
+def _count_below(library: "Library", ranking: _Ranking, min_probability: float) -> int:
+    """How many of the tracks that are there are possible, but not probable enough."""
+    low = (ranking.probability > 0) & (ranking.probability < min_probability)
+    return int(np.isin(ranking.ids[low], library.tracks.ids()).sum()) if low.any() else 0
 
 
 def _first(score: Floats, n: int) -> NDArray[np.intp]:

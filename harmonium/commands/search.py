@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.text import Text
 
 from harmonium.commands.library_option import LibraryOption
-from harmonium.commands.listing import percent, say, show_rows
+from harmonium.commands.listing import percent, printable, say, show_rows
 
 if TYPE_CHECKING:
     from harmonium.collection.searching import Found, Hit
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 def search(
     query: Annotated[
-        str | None,
+        list[str] | None,
         typer.Argument(
-            metavar="[QUERY]",
+            metavar="QUERY",
             show_default=False,
             help="Tags with AND, OR, NOT (or -) and brackets; tags side by side must all hold. "
-            "Tags of several words may be in quotes.",
+            "Tags of several words may be in quotes, and the whole in quotes for the shell.",
         ),
     ] = None,
     library: LibraryOption = None,
@@ -49,9 +49,9 @@ def search(
             metavar="P",
             min=0,
             max=1,
-            help="Leave out less probable ones.",
+            help="Leave out less probable ones; 0 shows all that are possible.",
         ),
-    ] = 0.0,
+    ] = 0.05,
     playlist: Annotated[
         Path | None,
         typer.Option(
@@ -69,7 +69,8 @@ def search(
     People's own tags are certain and come first. After them come tracks
     of which the model says so, by probability: that of several tags is
     the product of theirs, that of -tag is one minus the tag's. With
-    --like, tracks are ordered by how alike their tags are.
+    --like, tracks are ordered by how alike their tags are. A question
+    that begins with a minus follows two of them: search -- -rock
 
     [dim]Example:[/dim]  harmonium search "mellow piano -rock" --playlist evening.m3u8
 
@@ -85,11 +86,17 @@ def search(
     with Library.open(library, create=False) as opened:
         track = None if like is None else opened.tracks.resolve(like).id
         found = search_library(
-            opened, query, like=track, limit=limit, min_probability=min_probability
+            opened,
+            " ".join(query) if query else None,
+            like=track,
+            limit=limit,
+            min_probability=min_probability,
         )
     if playlist is not None and found.hits:
         write_playlist(playlist, [hit.track for hit in found.hits])
     _show(found, as_json)
+    if found.n_below and not as_json:
+        say(Console(stderr=True), _left_out(found.n_below, min_probability))
     if playlist is not None and found.hits:
         say(Console(stderr=True), f"{len(found.hits):,} tracks: {playlist}")
     raise typer.Exit(0 if found.hits else 1)
@@ -107,17 +114,24 @@ def _show(found: Found, as_json: bool) -> None:
         return
     console = Console()
     if console.is_terminal:
-        columns = ("", "Track", "File")
-        show_rows(console, columns, [_cells(hit) for hit in found.hits])
+        score = "Likely" if found.hits[0].similarity is None else "Alike"
+        rows = [_cells(hit) for hit in found.hits]
+        show_rows(console, (score, "Track", "File"), rows, right=(score,))
         return
-    rows = ((f"{_score(hit):.4f}", _source(hit), hit.track.path) for hit in found.hits)
-    show_rows(console, (), rows)
+    lines = ((f"{_score(hit):.4f}", _source(hit), hit.track.path) for hit in found.hits)
+    show_rows(console, (), lines)
+
+
+def _left_out(number: int, probability: float) -> str:
+    tracks = "1 track is" if number == 1 else f"{number:,} tracks are"
+    floor = f"{100 * probability:g} %"
+    return f"{tracks} left out, with less than {floor}; --min-probability 0 shows all."
 
 
 def _cells(hit: Hit) -> tuple[str | Text, ...]:
     certain = hit.certain and hit.similarity is None
     score = Text("tagged", style="green") if certain else Text(percent(_score(hit)))
-    return score, hit.track.name, Text(hit.track.path, style="dim")
+    return score, hit.track.name, Text(printable(hit.track.path), style="dim")
 
 
 def _score(hit: Hit) -> float:

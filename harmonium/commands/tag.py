@@ -15,7 +15,7 @@ from rich.text import Text
 
 from harmonium.commands.bars import bar
 from harmonium.commands.library_option import LibraryOption
-from harmonium.commands.listing import percent, say, show_rows
+from harmonium.commands.listing import percent, printable, say, show_rows
 
 if TYPE_CHECKING:
     from harmonium.audio.extraction import Failure
@@ -29,7 +29,7 @@ def tag(
     paths: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[PATH]...",
+            metavar="PATH",
             show_default=False,
             help="Files and folders of music, in the library or not; or #NUMBER, or artist - "
             "title. Without any, all tracks of the library.",
@@ -164,7 +164,8 @@ def _tag_all(library: Library, again: bool, choice: Choice, show: Any) -> None:
         return
     n_heard, n_present = library.predictions.count(model.id or 0), library.tracks.count("present")
     console = Console()
-    say(console, f"{n_new:,} tracks tagged by model {model.id}; it has heard {n_heard:,} in all.")
+    new = "1 track" if n_new == 1 else f"{n_new:,} tracks" if n_new else "No further tracks"
+    say(console, f"{new} tagged by model {model.id}; it has heard {n_heard:,} in all.")
     if n_heard < n_present:
         missing = n_present - n_heard
         say(console, f"{missing:,} have no features: 'harmonium index' computes them.")
@@ -196,15 +197,16 @@ def _show(files: Iterable[tuple[str, list[Row]]]) -> None:
             continue
         if number:
             say(console, "")
-        say(console, Text(path, style="bold"))
+        say(console, Text(printable(path), style="bold"))
+        if not rows:
+            say(console, "No tag is probable enough; --top 5 shows the most probable ones.")
+            continue
         show_rows(
             console,
             ("Tag", "Probability", ""),
             [_cells(row) for row in rows],
             right=("Probability",),
         )
-        if not rows:
-            say(console, "no tag is probable enough; --top 5 shows the most probable ones")
 
 
 def _cells(row: Row) -> tuple[str | Text, ...]:

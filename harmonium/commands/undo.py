@@ -23,7 +23,7 @@ def undo(
     change: Annotated[
         int | None,
         typer.Argument(
-            metavar="[CHANGE]",
+            metavar="CHANGE",
             show_default=False,
             help="The number of the change; by default the last one that is not undone.",
         ),

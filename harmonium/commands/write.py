@@ -28,7 +28,7 @@ def write(
     paths: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[TRACK]...",
+            metavar="TRACK",
             show_default=False,
             help="Tracks: files, folders, #NUMBER, or artist - title. Without any, and without "
             "--query, all tracks of the library.",

@@ -73,6 +73,22 @@ def test_a_search_that_finds_nothing_says_so(place):
     assert "Nothing was found" in done.stderr
 
 
+def test_what_is_hardly_probable_is_left_out_and_counted(place):
+    everything = rows(call("search", "rock", "-n", "1000", "-p", "0"))
+    low = sum(float(p) < 0.5 for p, *_ in everything)
+    assert low
+    done = call("search", "rock", "-n", "1000", "-p", "0.5")
+    assert rows(done) == everything[:-low]
+    assert (
+        f"{low} track{'s are' if low > 1 else ' is'} left out, with less than 50 %" in done.stderr
+    )
+    assert "left out" not in call("search", "rock", "-n", "1", "-p", "0.5").stderr
+
+
+def test_the_words_of_a_question_need_no_quotes(place):
+    assert rows(call("search", "rock", "NOT", "jazz")) == rows(call("search", "rock -jazz"))
+
+
 def test_a_question_with_an_unknown_tag_names_near_ones(place):
     with pytest.raises(DataError, match="Did you mean rock"):
         call("search", "rokc")
@@ -110,7 +126,7 @@ def test_the_whole_library_as_csv_and_as_json(place):
 
 
 def test_tagging_the_library_says_how_much_is_new(place):
-    assert "0 tracks tagged by model 1; it has heard 60 in all" in call("tag").stdout
+    assert "No further tracks tagged by model 1; it has heard 60 in all" in call("tag").stdout
     assert "60 tracks tagged" in call("tag", "--again").stdout
 
 
