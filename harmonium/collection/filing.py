@@ -46,6 +46,8 @@ class Filing:
             self.report.back.append(known.path)
         elif self._says_otherwise(known, one.file):
             self.report.retagged.append(known.path)
+        else:
+            self.report.unchanged += 1
         self._replace(known, one.file)
         return known
 
@@ -55,6 +57,7 @@ class Filing:
         if owner is None:
             return self._add(one)
         if owner.path == one.file.path:  # found twice, by different ways to it
+            self.report.unchanged += 1
             return owner
         if self.known.has_its_file(owner):
             self._note_copy(one.file, owner)

@@ -6,7 +6,11 @@ from typing import Any
 
 @dataclass
 class IndexReport:
-    """What became of the files of one run; paths are absolute."""
+    """What became of the files of one run; paths are absolute.
+
+    Each file that was found is in one of the lists, or counted as unchanged; what is missing was
+    not found, and `unlisted` has folders.
+    """
 
     new: list[str] = field(default_factory=list)
     """Files with a sound that was not known."""
@@ -27,7 +31,7 @@ class IndexReport:
     unlisted: dict[str, str] = field(default_factory=dict)
     """Folder → why it could not be searched."""
     unchanged: int = 0
-    """Files that were not read, as they are what they were."""
+    """Files that are what they were: most were not read, and some read and found to be the same."""
     heard: int = 0
     """Tracks that got features."""
     cached: int = 0
@@ -37,6 +41,24 @@ class IndexReport:
     def complete(self) -> bool:
         """Whether every file could be used."""
         return not self.unreadable and not self.unlisted
+
+    @property
+    def n_files(self) -> int:
+        """How many files were found."""
+        lists = (self.new, self.moved, self.changed, self.retagged, self.back, self.copies)
+        return sum(map(len, lists)) + len(self.unreadable) + self.unchanged
+
+    def give_up(self, path: str, reason: str) -> None:
+        """A file that was counted otherwise turns out not to be of use."""
+        for names in (self.new, self.changed, self.retagged, self.back):
+            if path in names:
+                names.remove(path)
+                break
+        else:
+            moved = [pair for pair in self.moved if pair[1] != path]
+            self.unchanged -= len(moved) == len(self.moved)
+            self.moved = moved
+        self.unreadable[path] = reason
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""

@@ -12,7 +12,6 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
@@ -127,7 +126,7 @@ class _Run:
         self.report.unlisted.update(search.found.unreadable)
         self._remember(search)
         todo = filing.known.sort(search.found.files, retry=retry)
-        self.report.unchanged = len(todo.unchanged)
+        self.report.unchanged = sum(one.state != "missing" for one in todo.unchanged)
         self.report.copies += [(path, one.path) for path, one in todo.copies]
         reasons = self.library.tracks.many([one.id for one in todo.unreadable])
         self.report.unreadable |= {one.path: one.reason or "" for one in reasons}
@@ -201,9 +200,8 @@ class _Run:
 
     def _heard(self, one: Known, found: FileFeatures) -> None:
         if found.vector is None:
+            self.report.give_up(one.path, found.reason or "")
             self.filing.unreadable(one, found.reason or "")
-            with suppress(ValueError):
-                self.report.new.remove(one.path)
         else:
             self.waiting.append((one.id, found.vector))
             self.report.cached += found.cached

@@ -9,6 +9,7 @@ import soundfile
 from some_tracks import in_force, say
 
 from harmonium.audio.extractors import Extractor, features_of_file
+from harmonium.audio.finding import find_audio
 from harmonium.collection import examining, indexing
 from harmonium.collection.filetags import apply_change, plan_write
 from harmonium.collection.indexing import EXTRACTOR, FOLDERS, extractor_key, index
@@ -55,7 +56,11 @@ def run(library):
     """Indexes into the library with a quick extractor, in this process."""
 
     def run(*paths, **options):
-        return index(library, paths, **{"extractor": LEVEL, "engine": "serial", **options})
+        report = index(library, paths, **{"extractor": LEVEL, "engine": "serial", **options})
+        places = paths or library.settings.get(FOLDERS)
+        there = find_audio(place for place in places if os.path.lexists(place))
+        assert report.n_files == len(there.files)  # each is counted once
+        return report
 
     return run
 
@@ -422,3 +427,25 @@ def test_processes_and_the_cache(library, tmp_path):
         connection.exec_driver_sql("DELETE FROM feature")
     second = index(library, [music], **options)
     assert (second.heard, second.cached) == (3, 3)
+
+
+def test_a_file_that_was_touched_is_unchanged(run, music):
+    run(music)
+    long_ago(music / "album" / "1.flac", 500)
+    report = run(music)
+    assert (report.unchanged, report.retagged, report.heard) == (3, [], 0)
+
+
+def test_a_file_that_is_back_and_one_that_cannot_be_heard_are_counted_once(run, music, tmp_path):
+    run(music)
+    (music / "album" / "1.flac").rename(tmp_path / "kept.flac")
+    run(music)
+    (tmp_path / "kept.flac").rename(music / "album" / "1.flac")
+    report = run(music)
+    assert (report.unchanged, len(report.back)) == (2, 1)
+
+    def deaf(samples, rate):
+        raise ValueError("no")
+
+    report = run(music, extractor=Extractor("deaf", deaf, ("x",), rate=RATE, seconds=1))
+    assert (report.unchanged, len(report.unreadable)) == (0, 3)
