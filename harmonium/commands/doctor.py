@@ -109,7 +109,7 @@ def _show(console: Console, health: Health, limit: int) -> None:
             anything = True
     if health.doubts:
         rows = [_doubt(doubt) for doubt in health.doubts]
-        title = "Probable mistakes in people's tags, the most surprising first"
+        title = "Possible mistakes in people's tags, the most surprising first"
         _table(console, title, ("Track", "Tag", "", "Model", "Usual"), rows, len(rows))
     elif health.doubts is None:
         say(

@@ -216,15 +216,18 @@ def _show(report: ImportReport, *, as_json: bool, dry_run: bool, replaced: bool)
         hint = ". --encoding names another, as cp1252" if "UTF-8" in reason else ""
         say(errors, f"{count:,} left out: {reason}{hint}")
     _show_unmatched(errors, report)
-    if report.n_own:
-        say(errors, f"{_count(report.n_own, 'tag')} left out, as Harmonium wrote them itself.")
     if not report.n_rows:
         say(errors, "Nothing to import: the files had no such tags when they were last indexed.")
+    elif report.n_own == report.n_rows:
+        n_own = _count(report.n_own, "tag")
+        say(errors, f"Nothing to import: the files have {n_own}, all written by Harmonium itself.")
+    elif report.n_own:
+        say(errors, f"{_count(report.n_own, 'tag')} left out, as Harmonium wrote them itself.")
 
 
 def _sentences(report: ImportReport, dry_run: bool, replaced: bool) -> Iterator[str]:
-    if not report.n_rows:
-        return
+    if report.n_own == report.n_rows:
+        return  # there is nothing to say but that
     people = ", ".join(report.people[:5]) + (" and others" if len(report.people) > 5 else "")
     found = (
         f"{report.n_matched:,} of {_count(report.n_rows, 'row')} are tags of "
@@ -238,8 +241,6 @@ def _sentences(report: ImportReport, dry_run: bool, replaced: bool) -> Iterator[
         yield f"{new}. To take it back: harmonium undo {report.change}"
     elif report.n_matched:
         yield "Nothing was imported: the library has all of them already."
-    elif report.n_own == report.n_rows:
-        yield "Nothing was imported: all of them are tags that Harmonium wrote into the files."
     else:
         yield "Nothing was imported: no row could be used."
 

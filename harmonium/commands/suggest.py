@@ -16,7 +16,7 @@ def suggest(
     tags: Annotated[
         list[str],
         typer.Argument(
-            metavar="TAG...", show_default=False, help="Tags that a track has; with commas or not."
+            metavar="TAG", show_default=False, help="Tags that a track has; with commas or not."
         ),
     ],
     library: LibraryOption = None,

@@ -51,7 +51,7 @@ def show_changes(console: Console, files: Sequence[Planned]) -> None:
 def say_nothing_to_write(console: Console, plan: Plan) -> None:
     """Why no file would change."""
     if plan.n_unchanged:
-        say(console, f"Nothing to write: {_count(plan.n_unchanged)} have their tags already.")
+        say(console, f"Nothing to write: {_count(plan.n_unchanged)} need no change.")
     elif not plan.failures:
         say(console, "Nothing to write: there are no such tracks.")
 
@@ -60,7 +60,7 @@ def say_written(console: Console, written: Written, plan: Plan) -> None:
     """How many files were written, and how it is undone."""
     parts = [f"Tags written to {_count(len(written.paths))}"]
     if plan.n_unchanged:
-        parts.append(f"{plan.n_unchanged:,} had them already")
+        parts.append(f"{plan.n_unchanged:,} needed no change")
     failed = len(written.failures) + len(plan.failures)
     if failed:
         parts.append(f"{failed:,} could not be written")

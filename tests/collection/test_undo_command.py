@@ -146,7 +146,7 @@ def test_an_interrupted_write_can_be_undone_and_goes_on(songs, library, place):
     assert last_change(library).summary == "tags written to 2 files"
     assert is_old(songs) == {"mp3": False, "flac": False, "wav": True}
     done = run("write", "--yes", "-L", place)
-    assert "Tags written to 1 file; 2 had them already." in done.stdout
+    assert "Tags written to 1 file; 2 needed no change." in done.stdout
     run("undo", "-L", place)
     assert is_old(songs) == {"mp3": False, "flac": False, "wav": True}
     run("undo", "-L", place)

@@ -245,7 +245,7 @@ class TestResults:
         run("write", "--yes", "-L", place)
         done = run("write", "--yes", "-L", place)
         assert done.exit_code == 0
-        assert done.stdout == "Nothing to write: 3 files have their tags already.\n"
+        assert done.stdout == "Nothing to write: 3 files need no change.\n"
 
     def test_some_files_fail(self, songs, place):
         songs["flac"].chmod(0o444)

@@ -86,7 +86,7 @@ def test_the_last_words():
     written = Written(change=7, paths=["a", "b"], failures=[Failure("c", "it is read-only")])
     said = plain(shown(write_report.say_written, written, Plan(n_unchanged=3)))
     assert said == [
-        "Tags written to 2 files; 3 had them already; 1 could not be written.",
+        "Tags written to 2 files; 3 needed no change; 1 could not be written.",
         "To take it back: harmonium undo 7",
     ]
 
