@@ -16,13 +16,13 @@ _COLUMNS = (track.c.id, track.c.path, track.c.path_bytes, track.c.artist, track.
 
 
 def resolve(connection: sa.Connection, text: str) -> int:
-    """The number of the track: "#12", a path, the end of one, or "artist - title"."""
+    """The number of the track: "#12", a path, its end with or without .mp3, "artist - title"."""
     if text.startswith("#") and text[1:].isdecimal():
         number = int(text[1:])
         if connection.scalar(sa.select(track.c.id).where(track.c.id == number)) is None:
             raise LibraryError(f"There is no track {text} in the library.")
         return number
-    for found in (_by_path, _by_end, _by_name):
+    for found in (_by_path, _by_end, _by_stem, _by_name):
         rows = list(found(connection, text))
         if len(rows) == 1:
             return int(rows[0].id)
@@ -50,6 +50,14 @@ def _by_end(connection: sa.Connection, text: str) -> Iterable[Any]:
     end = stored_path(text)["path"].removeprefix("./")
     query = sa.select(*_COLUMNS).where(track.c.path.endswith(end, autoescape=True))
     return (row for row in connection.execute(query) if ends_with(row.path, end))
+
+
+def _by_stem(connection: sa.Connection, text: str) -> Iterable[Any]:
+    """By the end of the path without the ending of the file's name."""
+    end = stored_path(text)["path"].removeprefix("./")
+    query = sa.select(*_COLUMNS).where(track.c.path.contains(f"{end}.", autoescape=True))
+    rows = connection.execute(query)
+    return (row for row in rows if ends_with(os.path.splitext(row.path)[0], end))  # noqa: PTH122
 
 
 def _by_name(connection: sa.Connection, text: str) -> Iterable[Any]:

@@ -230,15 +230,16 @@ def _sentences(report: ImportReport, dry_run: bool, replaced: bool) -> Iterator[
         return  # there is nothing to say but that
     people = ", ".join(report.people[:5]) + (" and others" if len(report.people) > 5 else "")
     found = (
-        f"{report.n_matched:,} of {_count(report.n_rows, 'row')} are tags of "
+        f"{report.n_matched:,} of {_count(report.n_rows, 'row')} "
+        f"{'is a tag' if report.n_matched == 1 else 'are tags'} of "
         f"{_count(report.n_tracks, 'track')}, {_count(report.n_tags, 'different tag')}"
     )
     yield f"{found}, by {people}" if people else found
     if dry_run:
         yield "Nothing was imported: this was a trial."
     elif report.change is not None:
-        new = f"{report.n_added:,} are new" if not replaced else f"{report.n_added:,} changed"
-        yield f"{new}. To take it back: harmonium undo {report.change}"
+        new = "changed" if replaced else "is new" if report.n_added == 1 else "are new"
+        yield f"{report.n_added:,} {new}. To take it back: harmonium undo {report.change}"
     elif report.n_matched:
         yield "Nothing was imported: the library has all of them already."
     else:

@@ -141,12 +141,15 @@ def _tag_paths(
 def _files(library: Library, named: list[str]) -> list[str]:
     """The files that are named, in folders too, or by what the library knows of them."""
     from harmonium.audio.finding import find_audio
-    from harmonium.errors import DataError
+    from harmonium.errors import DataError, LibraryError
 
     paths = []
     for text in named:
         path = Path(text).expanduser()
-        paths.append(path if path.exists() else Path(library.tracks.resolve(text).path))
+        try:
+            paths.append(path if path.exists() else Path(library.tracks.resolve(text).path))
+        except LibraryError as error:
+            raise LibraryError(f"There is no file {text!r}. {error}") from None
     found = find_audio(paths)
     if not found.files:
         raise DataError("There is no file of music in the folders named.")
@@ -203,7 +206,7 @@ def _show(files: Iterable[tuple[str, list[Row]]]) -> None:
             continue
         show_rows(
             console,
-            ("Tag", "Probability", ""),
+            ("Tag", "Probability"),
             [_cells(row) for row in rows],
             right=("Probability",),
         )
@@ -211,8 +214,8 @@ def _show(files: Iterable[tuple[str, list[Row]]]) -> None:
 
 def _cells(row: Row) -> tuple[str | Text, ...]:
     if row.source == "model":
-        return row.tag, percent(row.probability), ""
-    return row.tag, "", Text({"people": "tagged", "given": "as you say"}[row.source], style="green")
+        return row.tag, percent(row.probability)
+    return row.tag, Text({"people": "tagged", "given": "as you say"}[row.source], style="green")
 
 
 def _print_json(files: Iterable[tuple[str, list[Row]]]) -> None:

@@ -125,6 +125,11 @@ def test_the_whole_library_as_csv_and_as_json(place):
         call("tag", "--json", "--csv")
 
 
+def test_a_file_that_is_not_there_is_neither_file_nor_track(place):
+    with pytest.raises(LibraryError, match=r"no file 'nosuch.mp3'. There is no track"):
+        call("tag", "nosuch.mp3")
+
+
 def test_tagging_the_library_says_how_much_is_new(place):
     assert "No further tracks tagged by model 1; it has heard 60 in all" in call("tag").stdout
     assert "60 tracks tagged" in call("tag", "--again").stdout

@@ -96,6 +96,8 @@ def test_many_tracks_are_read_page_by_page_in_order(library, monkeypatch):
         ("004.mp3", 5),
         ("music/004.mp3", 5),
         ("./004.mp3", 5),
+        ("004", 5),
+        ("music/004", 5),
         ("artist 1 - song 4", 5),
         ("ARTIST 1 – Song_4", 5),
         ("song 4", 5),
@@ -117,6 +119,8 @@ def test_what_is_not_found_is_told_with_what_comes_near(library):
         library.tracks.resolve("#17")
     with pytest.raises(LibraryError, match=r"no track '01.mp3'"):
         library.tracks.resolve("01.mp3")  # the end of a name is not the end of a path
+    with pytest.raises(LibraryError, match="no track '02'"):
+        library.tracks.resolve("02")
 
 
 # Features
