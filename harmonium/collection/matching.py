@@ -4,6 +4,7 @@ import os
 import unicodedata
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
+from functools import cached_property
 
 import sqlalchemy as sa
 
@@ -46,7 +47,7 @@ class Matcher:
         Parameters
         ----------
         item : "#12", a path, absolute or relative to a folder of the library, the end of a path, or
-            the file's name without its ending
+            the file's name without its ending; as it is, or else in capitals or not
         artist, title : in any spelling; the title alone, if no other track has it
         """
         answers = []
@@ -78,7 +79,27 @@ class Matcher:
                 return number
         candidates = self._files.get(path.rpartition("/")[2], [])
         by_end = [number for full, number in candidates if ends_with(full, path)]
-        return _single(by_end or self._stems.get(path, []))
+        return _single(by_end or self._stems.get(path, []) or self._in_any_case(path))
+
+    def _in_any_case(self, path: str) -> list[int]:
+        """Tracks whose paths, with or without ending, end so, in capitals or not."""
+        end = path.casefold()
+        return [
+            number
+            for full, number in self._folded.get(end.rpartition("/")[2], [])
+            if ends_with(full, end) or ends_with(os.path.splitext(full)[0], end)  # noqa: PTH122
+        ]
+
+    @cached_property
+    def _folded(self) -> dict[str, list[tuple[str, int]]]:
+        """Name of a file, with and without ending, in small letters → paths likewise, numbers."""
+        found: dict[str, list[tuple[str, int]]] = defaultdict(list)
+        for path, number in self._paths.items():
+            full = path.casefold()
+            file = full.rpartition("/")[2]
+            for name in {file, os.path.splitext(file)[0]}:  # noqa: PTH122
+                found[name].append((full, number))
+        return found
 
     def _by_names(self, artist: str, title: str) -> int | str:
         who, what = normalise_tag(artist), normalise_tag(title)
