@@ -157,6 +157,8 @@ def _files(library: Library, named: list[str]) -> list[str]:
 
 
 def _tag_all(library: Library, again: bool, choice: Choice, show: Any) -> None:
+    import numpy as np
+
     from harmonium.collection.tagging import current_model, tag_library
 
     model = current_model(library)
@@ -165,13 +167,15 @@ def _tag_all(library: Library, again: bool, choice: Choice, show: Any) -> None:
     if show is not None:
         show(_stored(library, choice))
         return
-    n_heard, n_present = library.predictions.count(model.id or 0), library.tracks.count("present")
+    present, (heard, _) = library.tracks.ids(), library.predictions.columns(model.id or 0, [0])
+    n_heard = int(np.isin(present, heard).sum())  # not those whose files are gone
     console = Console()
     new = "1 track" if n_new == 1 else f"{n_new:,} tracks" if n_new else "No further tracks"
     say(console, f"{new} tagged by model {model.id}; it has heard {n_heard:,} in all.")
-    if n_heard < n_present:
-        missing = n_present - n_heard
-        say(console, f"{missing:,} have no features: 'harmonium index' computes them.")
+    if n_heard < len(present):
+        deaf = len(present) - n_heard
+        have = "1 has" if deaf == 1 else f"{deaf:,} have"
+        say(console, f"{have} no features: 'harmonium index' computes them.")
 
 
 def _stored(library: Library, choice: Choice) -> Iterator[tuple[str, list[Row]]]:

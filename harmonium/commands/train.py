@@ -139,6 +139,8 @@ def _summary(model: StoredModel) -> list[str]:
         f"tracks that {people} tagged, in {report['seconds']:.0f} s.",
         f"Mean AUC {report['mean_auc']:.3f}, of tracks held out by {report['grouped_by']} in "
         f"{report['folds']} folds." + _learnt_from(report),
+        "An AUC of 0.5 is chance, 1 is perfect. A track is said to have a tag from the probability "
+        "under From on.",
     ]
     if n_learnt < len(tags):
         lines.append(
