@@ -45,8 +45,10 @@ class IndexReport:
     @property
     def n_files(self) -> int:
         """How many files were found."""
-        lists = (self.new, self.moved, self.changed, self.retagged, self.back, self.copies)
-        return sum(map(len, lists)) + len(self.unreadable) + self.unchanged
+        singles = (self.new, self.changed, self.retagged, self.back)
+        pairs = (self.moved, self.copies)
+        listed = sum(map(len, singles)) + sum(map(len, pairs)) + len(self.unreadable)
+        return listed + self.unchanged
 
     def give_up(self, path: str, reason: str) -> None:
         """A file that was counted otherwise turns out not to be of use."""
