@@ -50,6 +50,27 @@ def judge(
     return counted.with_columns(label=label.cast(pl.Float32))
 
 
+def agreed(opinions: pl.DataFrame) -> dict[int, dict[str, bool]]:
+    """Track → tag → whether it holds, where people settle that; the tags most said first.
+
+    It holds if more say so than not, and these are at least the share `MIN_SHARE` of the people who
+    have said anything of the track; it does not if more say that it does not. What is neither, one
+    voice among very many or as many on either side, is left to the model.
+    """
+    present, absent = pl.col("present"), pl.col("absent")
+    enough = present >= MIN_SHARE * pl.col("people")
+    table = (
+        votes(opinions)
+        .with_columns(holds=present > absent, said=pl.max_horizontal(present, absent))
+        .filter((absent > present) | ((present > absent) & enough))
+        .sort("said", "tag", descending=[True, False])
+    )
+    found: dict[int, dict[str, bool]] = {}
+    for track, tag, holds in table.select("track_id", "tag", "holds").iter_rows():
+        found.setdefault(track, {})[tag] = holds
+    return found
+
+
 def label_matrix(
     judged: pl.DataFrame, ids: NDArray[np.int64], tags: Sequence[str]
 ) -> NDArray[np.float32]:

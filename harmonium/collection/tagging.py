@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
 
 from harmonium.collection.advising import unknown_to_model
+from harmonium.collection.labels import agreed
 from harmonium.collection.models import StoredModel
 from harmonium.collection.tagger import Tagger
 from harmonium.collection.tracks import Track
@@ -246,18 +246,8 @@ def extractor_named(key: str) -> "Extractor":
 
 
 def _said(library: "Library", ids: Iterable[int]) -> dict[int, dict[str, bool]]:
-    """Track → tag → whether people say that it holds; not where they disagree."""
-    found: dict[int, dict[str, bool]] = {}
-    table = (
-        library.opinions.of(list(ids))
-        .group_by("track_id", "tag")
-        .agg(n=pl.len(), least=pl.col("value").min(), most=pl.col("value").max())
-        .filter(pl.col("least") == pl.col("most"))
-        .sort("n", "tag", descending=[True, False])
-    )
-    for track_id, tag, _, least, _ in table.iter_rows():
-        found.setdefault(track_id, {})[tag] = least > 0
-    return found
+    """Track → tag → whether people say that it holds; not where they leave it open."""
+    return agreed(library.opinions.of(list(ids)))
 
 
 def _known_row(tagger: Tagger, known: Known, said: dict[str, bool]) -> NDArray[np.float32]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import polars as pl
 
+from harmonium.collection.labels import agreed
 from harmonium.errors import LibraryError
 
 if TYPE_CHECKING:
@@ -35,9 +36,9 @@ def wanted_tags(
 ) -> Iterator[tuple[int, Tags]]:
     """(track, its tags) of each track, in this order.
 
-    A tag is wanted where somebody says that it is so and nobody that it is not; where nobody says
-    anything of it, if the current model's probability reaches the tag's threshold. Tags that were
-    found in files are in them already, and do not count.
+    A tag is wanted where people agree that it holds (`labels.agreed`); where they leave it open, if
+    the current model's probability reaches the tag's threshold. Tags that were found in files are
+    in them already, and do not count.
 
     Raises
     ------
@@ -53,7 +54,8 @@ def wanted_tags(
     from_files = {one.name for one in library.opinions.people() if one.kind == "file"}
     for start in range(0, len(ids), _BATCH):
         some = [int(number) for number in ids[start : start + _BATCH]]
-        said = _said(library, some, from_files)
+        opinions = library.opinions.of(some)
+        said = agreed(opinions.filter(~pl.col("person").is_in(list(from_files))))
         guessed = {} if model is None else _guessed(library, model, some)
         for number in some:
             yield number, _combined(said.get(number, {}), guessed.get(number, {}), source)
@@ -66,24 +68,6 @@ def count_unheard(library: Library, ids: Sequence[int]) -> int:
         return 0
     heard, _ = library.predictions.columns(model.id, [0])
     return int((~np.isin(np.asarray(ids, np.int64), heard)).sum())
-
-
-def _said(library: Library, ids: list[int], from_files: set[str]) -> dict[int, dict[str, int]]:
-    """Track → tag → how many people say so, -1 where somebody says that it is not so.
-
-    The most said first.
-    """
-    opinions = library.opinions.of(ids)
-    table = (
-        opinions.filter(~pl.col("person").is_in(list(from_files)))
-        .group_by("track_id", "tag")
-        .agg(n=pl.len(), least=pl.col("value").min())
-        .sort(["n", "tag"], descending=[True, False])
-    )
-    found: dict[int, dict[str, int]] = {}
-    for number, tag, n, least in table.iter_rows():
-        found.setdefault(number, {})[tag] = n if least > 0 else -1
-    return found
 
 
 def _guessed(library: Library, model: StoredModel, ids: list[int]) -> dict[int, Tags]:
@@ -102,9 +86,9 @@ def _guessed(library: Library, model: StoredModel, ids: list[int]) -> dict[int, 
     return found
 
 
-def _combined(said: dict[str, int], guessed: Tags, source: Source) -> Tags:
-    """People's tags, then those guessed that nobody spoke of."""
-    own = {tag: 1.0 for tag, n in said.items() if n > 0} if source.people else {}
+def _combined(said: dict[str, bool], guessed: Tags, source: Source) -> Tags:
+    """People's tags, then those guessed that they leave open."""
     if source.people:
+        own = {tag: 1.0 for tag, holds in said.items() if holds}
         return own | {tag: p for tag, p in guessed.items() if tag not in said}
-    return {tag: p for tag, p in guessed.items() if said.get(tag, 0) >= 0}
+    return {tag: p for tag, p in guessed.items() if said.get(tag, True)}

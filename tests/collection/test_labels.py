@@ -4,7 +4,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from harmonium.collection.labels import judge, label_matrix, votes
+from harmonium.collection.labels import agreed, judge, label_matrix, votes
 from harmonium.collection.vocabulary import choose_vocabulary
 from harmonium.errors import DataError
 
@@ -83,3 +83,13 @@ def test_too_few_tracks_and_too_few_tags_say_what_is_needed():
         choose_vocabulary(judged(a=7, b=8), 100)
     with pytest.raises(DataError, match="'min_examples' must be at least 2"):
         choose_vocabulary(judged(a=7), 100, min_examples=1)
+
+
+def test_what_people_agree_on():
+    crowd = [(f"p{i}", 3, "jazz", 1) for i in range(9)]
+    rows = [*crowd, ("ann", 3, "rock", 1), ("ann", 3, "loud", -1)]  # one of ten is too few for rock
+    rows += [("ann", 5, "rock", 1), ("bob", 5, "rock", -1), ("bob", 5, "soft", 1)]  # undecided
+    rows += [("ann", 9, "rock", 1), ("bob", 9, "rock", 1), ("cy", 9, "rock", -1)]
+    found = agreed(opinions(*rows))
+    assert found == {3: {"jazz": True, "loud": False}, 5: {"soft": True}, 9: {"rock": True}}
+    assert list(found[3]) == ["jazz", "loud"]
