@@ -52,14 +52,14 @@ def _crowds(connection: sa.Connection, name: str) -> dict[int, int]:
         .join_from(opinion, tag)
         .where(opinion.c.ended_by.is_(None), tag.c.name == name, opinion.c.value > 0)
     )
-    people = sa.func.count(sa.distinct(opinion.c.person_id))
+    people = sa.func.count(sa.distinct(opinion.c.person_id)).label("people")
     query = (
         sa.select(opinion.c.track_id, people)
         .where(opinion.c.ended_by.is_(None), opinion.c.track_id.in_(of_tag))
         .group_by(opinion.c.track_id)
-        .having(people > few)
+        .having(sa.func.count(sa.distinct(opinion.c.person_id)) > few)
     )
-    return {track: n for track, n in connection.execute(query)}
+    return {row.track_id: row.people for row in connection.execute(query)}
 
 
 def tag_names(library: "Library") -> set[str]:
