@@ -45,7 +45,7 @@ def said_of(library: "Library", name: str) -> Said:
 def _crowds(connection: sa.Connection, name: str) -> dict[int, int]:
     """How many people have spoken of the tracks of a tag, where one voice may be too few."""
     few = 1 / MIN_SHARE
-    if connection.scalar(sa.select(sa.func.count()).select_from(person)) <= few:
+    if connection.execute(sa.select(sa.func.count(person.c.id))).scalar_one() <= few:
         return {}
     of_tag = (
         sa.select(opinion.c.track_id)
