@@ -7,11 +7,10 @@ import numpy as np
 import polars as pl
 import pytest
 from matplotlib.image import imread
-from rich.console import Console
 from signals import RATE, clicks, music
 from sound_files import write_sndfile
 
-from harmonium import ExactLogisticTagger, cli
+from harmonium import ExactLogisticTagger
 from harmonium.audio import Clip, feature_names
 from harmonium.audio.features import DEFAULTS
 from harmonium.audio.picture import draw_clip, save_picture
@@ -117,7 +116,6 @@ def run(monkeypatch, capsys, *arguments):
     """Exit code, and what was written to the screen in one line each."""
     monkeypatch.setattr(sys, "argv", ["harmonium", "inspect", *map(str, arguments)])
     monkeypatch.setenv("COLUMNS", "500")
-    monkeypatch.setattr(cli, "err", Console(stderr=True))  # which reads it when it is made
     with pytest.raises(SystemExit) as end:
         main()
     out, err = capsys.readouterr()
@@ -167,7 +165,7 @@ def test_what_cannot_be_drawn_is_one_message(
     monkeypatch.chdir(tmp_path)
     options = [option.format(named=models / "named", other=models / "other") for option in options]
     code, out, err = run(monkeypatch, capsys, song, *options)
-    assert (code, out) == (1, "")
+    assert (code, out) == (2, "")
     assert err.startswith("Error: ")
     assert err.count("\n") == 1
     assert re.search(message, err)
