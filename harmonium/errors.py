@@ -60,7 +60,7 @@ class TrainingWarning(HarmoniumWarning):
 
 
 def did_you_mean(name: object, known: Collection[str]) -> str:
-    """ " Did you mean 'x'?" with the nearest known name, to end a sentence with; or nothing."""
+    """What follows a sentence about an unknown name: the nearest known one, or nothing."""
     from difflib import get_close_matches  # only when something went wrong
 
     near = get_close_matches(str(name), list(known), n=1)

@@ -15,6 +15,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from harmonium.commands.listing import printable, say
+
 if TYPE_CHECKING:
     from harmonium.audio.extraction import Extraction, Failure
     from harmonium.audio.extractors import Extractor
@@ -198,7 +200,7 @@ class _Job:
             kept = "Nothing was kept, for lack of a cache."
         else:
             kept = f"They are kept in {_shown(self.cache)}; the same command goes on from there."
-        _say(_errors(), f"Stopped after {done:,} of {total:,} files. {kept}")
+        say(_errors(), f"Stopped after {done:,} of {total:,} files. {kept}")
 
     def _conclude(self, extraction: Extraction, found: Found, seconds: float) -> int:
         """Write the files, say what was done, and give the exit code."""
@@ -214,7 +216,7 @@ class _Job:
             _complain("None of the files could be used; nothing was written.")
             return NOTHING_DONE
         write_features(self.output, extraction)
-        _say(Console(), _summary(extraction, len(failed), self.output, seconds))
+        say(Console(), _summary(extraction, len(failed), self.output, seconds))
         return SOME_FAILED if failed else 0
 
 
@@ -296,7 +298,7 @@ def _report(failed: list[Failure]) -> None:
         console.print(_failure_table(failed))
         return
     for failure in failed:
-        _say(console, f"{_shown(failure.path)}: {_printable(failure.reason)}")
+        say(console, f"{_shown(failure.path)}: {printable(failure.reason)}")
 
 
 def _failure_table(failed: list[Failure]) -> Table:
@@ -312,7 +314,7 @@ def _failure_table(failed: list[Failure]) -> Table:
     table.add_column("File", overflow="fold")
     table.add_column("Reason", overflow="fold")
     for failure in failed[:MOST_SHOWN]:
-        table.add_row(Text(_shown(failure.path)), Text(_printable(failure.reason)))
+        table.add_row(Text(_shown(failure.path)), Text(printable(failure.reason)))
     if len(failed) > MOST_SHOWN:
         rest = f"and {len(failed) - MOST_SHOWN:,} more; --failures FILE writes all of them"
         table.caption, table.caption_justify = Text(rest), "left"
@@ -324,20 +326,11 @@ def _errors() -> Console:
 
 
 def _complain(message: str) -> None:
-    _say(_errors(), Text.assemble(("Error: ", "red"), _printable(message)))
-
-
-def _say(console: Console, message: str | Text) -> None:
-    """A line for people and programs alike: broken by the terminal, if at all."""
-    console.print(message if isinstance(message, Text) else Text(message), soft_wrap=True)
+    say(_errors(), Text.assemble(("Error: ", "red"), printable(message)))
 
 
 def _shown(path: str | Path) -> str:
     """A path as it can be printed: nothing in it acts on the terminal."""
     from harmonium.audio.tables import readable
 
-    return _printable(readable(path))
-
-
-def _printable(text: str) -> str:
-    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+    return printable(readable(path))
