@@ -7,11 +7,9 @@ from typing import Annotated
 import typer
 
 from harmonium import __version__
+from harmonium.commands.exit_codes import INTERRUPTED, NOTHING_DONE
 from harmonium.commands.loading import LazyGroup, Listed
 from harmonium.errors import HarmoniumError, HarmoniumWarning
-
-NOTHING_DONE, INTERRUPTED = 2, 130
-"""Exit codes that every command has; 1 stands for done in part."""
 
 MUSIC, RESEARCH = "Your music", "Data and experiments"
 

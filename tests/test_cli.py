@@ -87,7 +87,8 @@ class TestHelp:
         own = {name for name in loaded if name.startswith("harmonium.")}
         assert own == {
             *("harmonium.cli", "harmonium.errors"),
-            *("harmonium.commands", "harmonium.commands.loading"),
+            *("harmonium.commands", "harmonium.commands.exit_codes"),
+            "harmonium.commands.loading",
         }
 
     def test_lists_every_command(self):

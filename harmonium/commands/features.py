@@ -15,6 +15,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from harmonium.commands.exit_codes import IN_PART, INTERRUPTED, NOTHING_DONE
 from harmonium.commands.listing import printable, say
 
 if TYPE_CHECKING:
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
     from harmonium.audio.extractors import Extractor
     from harmonium.audio.finding import Found
 
-SOME_FAILED, NOTHING_DONE, INTERRUPTED = 1, 2, 130
-"""Exit codes besides 0."""
 MOST_SHOWN = 30
 """Files that the table of failures shows."""
 
@@ -217,7 +216,7 @@ class _Job:
             return NOTHING_DONE
         write_features(self.output, extraction)
         say(Console(), _summary(extraction, len(failed), self.output, seconds))
-        return SOME_FAILED if failed else 0
+        return IN_PART if failed else 0
 
 
 def _extractor(name: str, seconds: float | None) -> Extractor:

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
+from harmonium.commands.exit_codes import IN_PART, NOTHING_DONE
 from harmonium.commands.library_option import LibraryOption
 from harmonium.commands.listing import say, show_rows
 
 if TYPE_CHECKING:
     from harmonium.collection.importing import ImportReport
 
-SOME_FAILED, NOTHING_DONE = 1, 2
 MOST_SHOWN = 10
 """Items without a track that are shown."""
 
@@ -172,7 +172,7 @@ def import_(
     _show(report, as_json=as_json, dry_run=dry_run, replaced=replace)
     if not report.n_matched and not report.n_own:
         raise typer.Exit(NOTHING_DONE)
-    raise typer.Exit(0 if report.complete else SOME_FAILED)
+    raise typer.Exit(0 if report.complete else IN_PART)
 
 
 def _column(name: str | None) -> str | int | None:

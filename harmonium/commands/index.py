@@ -12,13 +12,13 @@ import typer
 from rich.console import Console
 
 from harmonium.commands.bars import bar
+from harmonium.commands.exit_codes import IN_PART, INTERRUPTED
 from harmonium.commands.library_option import LibraryOption
 from harmonium.commands.listing import say, show_rows
 
 if TYPE_CHECKING:
     from harmonium.collection.index_report import IndexReport
 
-SOME_FAILED, INTERRUPTED = 1, 130
 MOST_SHOWN = 20
 """Files of each kind that are shown."""
 
@@ -130,7 +130,7 @@ def index(
     else:
         _summarise(Console(), report, n_tracks, time.monotonic() - began)
     _complain(errors, report)
-    raise typer.Exit(0 if report.complete else SOME_FAILED)
+    raise typer.Exit(0 if report.complete else IN_PART)
 
 
 def _summarise(console: Console, report: IndexReport, n_tracks: int, seconds: float) -> None:

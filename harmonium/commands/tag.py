@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.text import Text
 
 from harmonium.commands.bars import bar
+from harmonium.commands.exit_codes import IN_PART, NOTHING_DONE
 from harmonium.commands.library_option import LibraryOption
 from harmonium.commands.listing import percent, printable, say, show_rows
 
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
     from harmonium.audio.extraction import Failure
     from harmonium.collection import Library
     from harmonium.collection.tagging import Choice, Row
-
-IN_PART, NOTHING_DONE = 1, 2
 
 
 def tag(

@@ -10,13 +10,13 @@ from rich.console import Console
 from rich.text import Text
 
 from harmonium.commands.bars import bar
+from harmonium.commands.exit_codes import INTERRUPTED
 from harmonium.commands.library_option import LibraryOption
 from harmonium.commands.listing import say, show_rows
 
 if TYPE_CHECKING:
     from harmonium.collection.models import StoredModel
 
-INTERRUPTED = 130
 MOST_LEFT_OUT = 10
 """Tags that are listed as left out."""
 

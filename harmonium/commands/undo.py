@@ -10,13 +10,12 @@ from rich.console import Console
 from rich.table import Table
 
 from harmonium.commands.bars import bar
+from harmonium.commands.exit_codes import IN_PART, INTERRUPTED, NOTHING_DONE
 from harmonium.commands.library_option import LibraryOption
 from harmonium.commands.listing import say
 
 if TYPE_CHECKING:
     from harmonium.collection.changes import Change, UndoReport
-
-IN_PART, NOTHING_DONE, INTERRUPTED = 1, 2, 130
 
 
 def undo(

@@ -11,6 +11,7 @@ import typer
 from rich.console import Console
 
 from harmonium.commands.bars import bar
+from harmonium.commands.exit_codes import IN_PART, INTERRUPTED, NOTHING_DONE
 from harmonium.commands.library_option import LibraryOption
 from harmonium.commands.listing import say
 
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from harmonium.collection.file_writing import Plan
     from harmonium.collection.filetags import Rules
 
-IN_PART, NOTHING_DONE, INTERRUPTED = 1, 2, 130
 FEW = 10
 """Files whose changes are shown before asking."""
 

@@ -1,0 +1,8 @@
+"""What a command ends with, besides 0; docs/cli.md explains them."""
+
+IN_PART = 1
+"""Some files or rows could not be used, and are listed; the others are done."""
+NOTHING_DONE = 2
+"""Wrong usage or bad input."""
+INTERRUPTED = 130
+"""By Ctrl-C: what was committed stays, and the same command goes on."""
