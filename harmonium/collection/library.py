@@ -37,7 +37,7 @@ class Library:
         self.engine = engine
         self.place = place
         """Where it is, without a password."""
-        self._writer = _Writer()
+        self._here = _Here()
 
     @classmethod
     def open(cls, place: str | Path | None = None, *, create: bool = True) -> Self:
@@ -86,13 +86,23 @@ class Library:
     def connect(self) -> Iterator[sa.Connection]:
         """A connection for reading: all its queries see the library as it was at the first.
 
-        Inside `begin`, of the same thread, it is that one's.
+        Inside `begin` or `snapshot`, of the same thread, it is that one's.
         """
-        if self._writer.connection is not None:
-            yield self._writer.connection
+        if (here := self._here.writer or self._here.reader) is not None:
+            yield here
             return
         with database.reading(self.engine, self.place) as connection:
             yield connection
+
+    @contextmanager
+    def snapshot(self) -> Iterator[None]:
+        """All that this thread reads inside sees one state of the library."""
+        with self.connect() as connection:
+            before, self._here.reader = self._here.reader, connection
+            try:
+                yield
+            finally:
+                self._here.reader = before
 
     @contextmanager
     def begin(self) -> Iterator[sa.Connection]:
@@ -100,15 +110,15 @@ class Library:
 
         Inside another, of the same thread, it is part of that one.
         """
-        if self._writer.connection is not None:
-            yield self._writer.connection
+        if self._here.writer is not None:
+            yield self._here.writer
             return
         with database.writing(self.engine, self.place) as connection:
-            self._writer.connection = connection
+            self._here.writer = connection
             try:
                 yield connection
             finally:
-                self._writer.connection = None
+                self._here.writer = None
 
     @cached_property
     def tracks(self) -> Tracks:
@@ -163,10 +173,13 @@ class Library:
                 upgrade(connection)
 
 
-class _Writer(threading.local):
-    """The transaction that a thread is in."""
+class _Here(threading.local):
+    """The connections that a thread has open."""
 
-    connection: sa.Connection | None = None
+    writer: sa.Connection | None = None
+    """In the transaction of `begin`."""
+    reader: sa.Connection | None = None
+    """Of `snapshot`."""
 
 
 class Settings:

@@ -7,6 +7,7 @@ way: their cosine, brought to 0 … 1.
 
 from collections.abc import Iterable, Iterator
 from itertools import groupby
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,6 +15,7 @@ import sqlalchemy as sa
 from numpy.typing import NDArray
 
 from harmonium.collection.models import StoredModel
+from harmonium.collection.predictions import steps_of, unpacked
 from harmonium.collection.schema import BLOCK, prediction
 from harmonium.errors import LibraryError
 
@@ -90,10 +92,12 @@ def _columns(
     )
     blocks = np.unique(ids // BLOCK)
     places = np.searchsorted(blocks, ids // BLOCK) * BLOCK + ids % BLOCK
+    first, last = places[0], places[-1] + 1
+    without_gaps = last - first == len(ids)
     with library.connect() as connection:
-        for _, rows in groupby(connection.execute(query), key=lambda row: row[0]):
-            whole = np.concatenate([np.frombuffer(data, "<f4") for _, data in rows])
-            yield whole[places].astype(np.float32, copy=False)
+        for _, rows in groupby(connection.execute(query), key=itemgetter(0)):
+            steps = steps_of(b"".join(data for _, data in rows))
+            yield unpacked(steps[first:last] if without_gaps else steps[places])
 
 
 def _said(library: "Library", track_id: int) -> dict[str, float]:

@@ -6,7 +6,7 @@ every change can be undone.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +15,7 @@ import polars as pl
 import sqlalchemy as sa
 from numpy.typing import ArrayLike, NDArray
 
-from harmonium.collection import staging
+from harmonium.collection import crowds, staging
 from harmonium.collection.schema import change as change_table
 from harmonium.collection.schema import opinion, person, storable, tag
 from harmonium.data.normalise import normalise_names, normalise_tag
@@ -146,7 +146,11 @@ class Opinions:
             coded = coded.drop_nulls().unique(key, keep="last", maintain_order=True).sort(key)
             at = _time_of(connection, change)
             ended = staging.end_others(connection, coded, change) if replace else 0
-            return ended + staging.add(connection, coded, change, at)
+            began = staging.add(connection, coded, change, at)
+            crowds.recount(connection, coded["track_id"])
+            if ended:
+                crowds.recount(connection, _tracks_ended_by(connection, change))
+            return ended + began
 
     def triples(self) -> pl.DataFrame:
         """All that is in force: person, track_id, tag, value (1 or -1) and at (UTC)."""
@@ -268,6 +272,12 @@ def _retract(
     )
     if tags:
         connection.execute(ending.values(ended_by=change))
+        crowds.recount(connection, [track_id])
+
+
+def _tracks_ended_by(connection: sa.Connection, change: int) -> Sequence[int]:
+    query = sa.select(opinion.c.track_id).where(opinion.c.ended_by == change).distinct()
+    return connection.execute(query).scalars().all()
 
 
 def _time_of(connection: sa.Connection, change: int) -> int:

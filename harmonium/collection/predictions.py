@@ -1,7 +1,8 @@
 """What models say of tracks: a probability for each tag of a model's vocabulary.
 
-Stored for each tag in blocks of `BLOCK` numbers of tracks, NaN where a track has none: searching
-reads few tags of all tracks, tagging writes all tags of one block after the other.
+Stored for each tag in blocks of `BLOCK` numbers of tracks: searching reads few tags of all tracks,
+tagging writes all tags of one block after the other. A probability takes two bytes and is kept to
+within `STEP` / 2, far closer than any model knows it: half the bytes are half the time of a search.
 """
 
 from __future__ import annotations
@@ -19,7 +20,31 @@ from harmonium.errors import LibraryError
 if TYPE_CHECKING:
     from harmonium.collection.library import Library
 
-Block = NDArray[np.float32]
+STEP = 1 / 65534
+"""Between two probabilities that can be told apart in the library."""
+_NONE = 65535
+"""In place of the probability of a track that has none."""
+
+Steps = NDArray[np.uint16]
+"""Stored probabilities, in units of `STEP`."""
+
+
+def packed(probabilities: NDArray[np.float32]) -> Steps:
+    """Probabilities as they are stored; NaN is none."""
+    steps = np.rint(probabilities.astype(np.float64) / STEP)
+    return np.where(np.isnan(steps), _NONE, steps).astype("<u2")
+
+
+def unpacked(steps: Steps) -> NDArray[np.float32]:
+    """Stored probabilities, NaN where there are none."""
+    result = steps * np.float32(STEP)
+    result[steps == _NONE] = np.nan
+    return result
+
+
+def steps_of(data: bytes) -> Steps:
+    """The blocks of a tag, one after the other, as the database has them."""
+    return np.frombuffer(data, "<u2")
 
 
 class Predictions:
@@ -54,17 +79,17 @@ class Predictions:
             prediction.c.model_id == model_id, prediction.c.tag.in_(set(wanted))
         )
         with self._library.connect() as connection:
-            found = {(row.tag, row.block): _block(row[2]) for row in connection.execute(query)}
+            found = {(row.tag, row.block): row[2] for row in connection.execute(query)}
         blocks = sorted({block for _, block in found})
         if not blocks or not wanted:
             return np.empty(0, np.int64), np.empty((0, len(wanted)), np.float32)
-        empty = np.full(BLOCK, np.nan, np.float32)
+        empty = np.full(BLOCK, _NONE, "<u2").tobytes()
         columns = [
-            np.concatenate([found.get((tag, block), empty) for block in blocks]) for tag in wanted
+            steps_of(b"".join(found.get((tag, block), empty) for block in blocks)) for tag in wanted
         ]
         numbers = (np.array(blocks, np.int64)[:, None] * BLOCK + np.arange(BLOCK)).ravel()
-        have = ~np.isnan(columns[0])
-        return numbers[have], np.stack([column[have] for column in columns], axis=1)
+        have = columns[0] != _NONE
+        return numbers[have], np.stack([unpacked(column[have]) for column in columns], axis=1)
 
     def of(self, model_id: int, ids: ArrayLike) -> NDArray[np.float32]:
         """The probabilities of tracks (n,), (n, n_tags); NaN where there are none."""
@@ -74,8 +99,8 @@ class Predictions:
             result = np.full((len(numbers), _n_tags(connection, model_id)), np.nan, np.float32)
             for block in np.unique(blocks).tolist():
                 rows = np.flatnonzero(blocks == block)
-                for tag, values in _read_block(connection, model_id, block).items():
-                    result[rows, tag] = values[numbers[rows] % BLOCK]
+                for tag, steps in _read_block(connection, model_id, block).items():
+                    result[rows, tag] = unpacked(steps[numbers[rows] % BLOCK])
         return result
 
     def count(self, model_id: int) -> int:
@@ -85,7 +110,7 @@ class Predictions:
         )
         with self._library.connect() as connection:
             blocks = connection.execute(query).scalars()
-            return sum(int((~np.isnan(_block(data))).sum()) for data in blocks)
+            return sum(int((steps_of(data) != _NONE).sum()) for data in blocks)
 
     def forget(self, model_id: int) -> None:
         """Drop all predictions of a model."""
@@ -120,22 +145,18 @@ def _put_block(
     old = _read_block(connection, model_id, block)
     rows = []
     for tag, column in enumerate(values.T):
-        whole = old[tag] if tag in old else np.full(BLOCK, np.nan, np.float32)
-        whole[places] = column
-        data = np.ascontiguousarray(whole, "<f4").tobytes()
+        whole = old[tag].copy() if tag in old else np.full(BLOCK, _NONE, "<u2")
+        whole[places] = packed(column)
+        data = whole.tobytes()
         rows.append({"model_id": model_id, "tag": tag, "block": block, "probabilities": data})
     here = (prediction.c.model_id == model_id, prediction.c.block == block)
     connection.execute(sa.delete(prediction).where(*here))
     connection.execute(sa.insert(prediction), rows)
 
 
-def _read_block(connection: sa.Connection, model_id: int, block: int) -> dict[int, Block]:
-    """Tag → the probabilities of a block, (BLOCK,)."""
+def _read_block(connection: sa.Connection, model_id: int, block: int) -> dict[int, Steps]:
+    """Tag → the stored probabilities of a block, (BLOCK,)."""
     query = sa.select(prediction.c.tag, prediction.c.probabilities).where(
         prediction.c.model_id == model_id, prediction.c.block == block
     )
-    return {tag: _block(data) for tag, data in connection.execute(query)}
-
-
-def _block(data: bytes) -> Block:
-    return np.frombuffer(data, "<f4").astype(np.float32)
+    return {tag: steps_of(data) for tag, data in connection.execute(query)}

@@ -10,11 +10,11 @@ from typing import Any
 
 import sqlalchemy as sa
 
-VERSION = "0001"
+VERSION = "0003"
 """The newest migration: what this version of Harmonium reads and writes."""
 VERSION_TABLE = "harmonium_version"
 BLOCK = 8192
-"""Track ids whose predictions are stored together."""
+"""Track ids whose predictions, and numbers of people, are stored together."""
 
 _Id = sa.BigInteger().with_variant(sa.Integer, "sqlite")
 metadata = sa.MetaData()
@@ -152,6 +152,14 @@ sa.Index(
     postgresql_where=opinion.c.ended_by.is_not(None),
 )
 
+# Follows from the opinions in force; `crowds` keeps it so.
+crowd = sa.Table(
+    "crowd",
+    metadata,
+    sa.Column("block", sa.Integer, primary_key=True, autoincrement=False),  # as of predictions
+    sa.Column("people", sa.LargeBinary, nullable=False),  # BLOCK int32: have an opinion of it
+)
+
 model = sa.Table(
     "model",
     metadata,
@@ -171,7 +179,7 @@ prediction = sa.Table(
     sa.Column("model_id", _Id, sa.ForeignKey("model.id"), primary_key=True),
     sa.Column("tag", sa.Integer, primary_key=True),  # place in the model's vocabulary
     sa.Column("block", sa.Integer, primary_key=True),  # track ids from BLOCK * block on
-    sa.Column("probabilities", sa.LargeBinary, nullable=False),  # BLOCK float32, NaN: none
+    sa.Column("probabilities", sa.LargeBinary, nullable=False),  # BLOCK uint16, see predictions
 )
 
 

@@ -74,15 +74,16 @@ def search(
         raise DataError("Ask for tags, for tracks like another (--like), or for both.")
     if limit < 1:
         raise DataError(f"'limit' must be at least 1, got {limit}.")
-    model = library.models.current()
-    query = None
-    if text is not None:
-        vocabulary = [] if model is None else model.vocabulary
-        query = parse(text, tag_names(library).union(vocabulary))
-    ranking = _rank(library, model, query, like)
-    hits = _hits(library, ranking, limit, min_probability)
-    n_below = 0 if len(hits) >= limit else _count_below(library, ranking, min_probability)
-    return Found(hits, query, ranking.people_only, n_below)
+    with library.snapshot():
+        model = library.models.current()
+        query = None
+        if text is not None:
+            vocabulary = [] if model is None else model.vocabulary
+            query = parse(text, tag_names(library).union(vocabulary))
+        ranking = _rank(library, model, query, like)
+        hits = _hits(library, ranking, limit, min_probability)
+        n_below = 0 if len(hits) >= limit else _count_below(library, ranking, min_probability)
+        return Found(hits, query, ranking.people_only, n_below)
 
 
 @dataclass
@@ -103,7 +104,7 @@ def _rank(
     library: "Library", model: StoredModel | None, query: Query | None, like: int | None
 ) -> _Ranking:
     names = [] if query is None else tags_of(query)
-    said = {name: said_of(library, name) for name in names}
+    said = said_of(library, names)
     ids, modelled = _modelled(library, model, names)
     similarity = None
     if like is not None:

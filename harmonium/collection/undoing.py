@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import polars as pl
 import sqlalchemy as sa
 
-from harmonium.collection import staging
+from harmonium.collection import crowds, staging
 from harmonium.collection.schema import change
 
 _KEY = ["track_id", "tag_id", "person_id"]
@@ -60,6 +60,8 @@ def carry_out(connection: sa.Connection, undo: Plan, by: int) -> tuple[int, int]
     """Undo what is planned, as part of the change `by`; how many opinions ended and began."""
     ended = connection.execute(sa.text(_END), {"by": by}).rowcount
     revived = connection.execute(sa.text(_REVIVE), {"by": by, "change": undo.change}).rowcount
+    tracks = connection.execute(sa.text("SELECT DISTINCT track_id FROM undo_key")).scalars().all()
+    crowds.recount(connection, tracks)
     connection.exec_driver_sql("DROP TABLE undo_key")
     return ended, revived
 

@@ -5,15 +5,17 @@ import sqlite3
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 import sqlalchemy as sa
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from some_tracks import add_tracks, in_force, say
 
-from harmonium.collection import Library, database, migrations
+from harmonium.collection import Library, crowds, database, migrations
 from harmonium.collection import library as library_module
-from harmonium.collection.schema import VERSION, VERSION_TABLE, metadata
+from harmonium.collection.predictions import STEP
+from harmonium.collection.schema import BLOCK, VERSION, VERSION_TABLE, metadata
 from harmonium.errors import LibraryError
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
@@ -32,6 +34,25 @@ with Library.open(sys.argv[1]) as library:
             seen = library.settings.get("count", 0)
             library.settings.set("count", seen + 1)
 """
+
+
+FIRST_VERSION = [
+    *(
+        f"INSERT INTO track (id, path, sound, state, file_tags, size, modified, added_at) "
+        f"VALUES ({i}, '/{i}', 's{i}', 'present', '{{}}', 0, 0, 0)"
+        for i in (1, 2, 3, BLOCK + 1)
+    ),
+    "INSERT INTO person (id, name, kind) VALUES (1, 'ann', 'person'), (2, 'bob', 'person')",
+    "INSERT INTO tag (id, name) VALUES (1, 'rock'), (2, 'jazz')",
+    "INSERT INTO change (id, at, command, summary) VALUES (1, 0, 'say', '')",
+    "INSERT INTO opinion (track_id, tag_id, person_id, value, at, begun_by, ended_by) VALUES "
+    "(1, 1, 1, 1, 0, 1, NULL), (1, 2, 1, 1, 0, 1, NULL), (1, 1, 2, -1, 0, 1, NULL), "
+    f"(2, 1, 2, 1, 0, 1, 1), ({BLOCK + 1}, 1, 2, 1, 0, 1, NULL)",
+    "INSERT INTO model (id, made_at, name, vocabulary, thresholds, extractor, bytes, report) "
+    "VALUES (1, 0, 'm', '[]', :block, 'x', :block, '{}')",
+    "INSERT INTO prediction (model_id, tag, block, probabilities) VALUES (1, 0, 0, :block)",
+]
+"""What a library of the first version held."""
 
 
 def engine_of(place):
@@ -82,9 +103,9 @@ def test_an_older_library_is_migrated_and_keeps_what_it_has(place, tmp_path, mon
         say(library, "ann", 1, ["rock"])
     folder = tmp_path / "migrations"
     shutil.copytree(migrations.FOLDER, folder, ignore=shutil.ignore_patterns("__pycache__"))
-    (folder / "versions" / "0002_colours.py").write_text(
+    (folder / "versions" / "9999_colours.py").write_text(
         "import sqlalchemy as sa\nfrom alembic import op\n"
-        "revision, down_revision = '0002', '0001'\n"
+        f"revision, down_revision = '9999', '{VERSION}'\n"
         "def upgrade():\n"
         "    with op.batch_alter_table('track') as table:\n"
         "        table.add_column(sa.Column('colour', sa.Text))\n"
@@ -92,27 +113,45 @@ def test_an_older_library_is_migrated_and_keeps_what_it_has(place, tmp_path, mon
     )
     real = migrations.upgrade
     monkeypatch.setattr(migrations, "upgrade", lambda connection: real(connection, folder=folder))
-    monkeypatch.setattr(library_module, "VERSION", "0002")
+    monkeypatch.setattr(library_module, "VERSION", "9999")
     with Library.open(place, create=False) as library:
         with library.connect() as connection:
             assert connection.execute(sa.text("SELECT colour FROM track")).all() == [("red",)] * 2
         assert in_force(library) == {("ann", 1, "rock"): 1}
     monkeypatch.undo()
-    with pytest.raises(LibraryError, match=r"newer version of Harmonium .*version 0002.*Upgrade"):
+    with pytest.raises(LibraryError, match=r"newer version of Harmonium .*version 9999.*Upgrade"):
         Library.open(place)
+
+
+def test_a_library_of_the_first_version_finds_what_it_found(place):
+    engine = engine_of(place)
+    probabilities = np.full(BLOCK, np.nan, "<f4")
+    probabilities[1:4] = [0.25, 0.0, 1.0]
+    with engine.connect() as connection, connection.begin():
+        migrations.upgrade(connection, to="0001")
+        for statement in FIRST_VERSION:
+            connection.execute(sa.text(statement), {"block": probabilities.tobytes()})
+    engine.dispose()
+    with Library.open(place) as library:
+        ids, columns = library.predictions.columns(1, [0])
+        assert ids.tolist() == [1, 2, 3]
+        np.testing.assert_allclose(columns[:, 0], probabilities[1:4], atol=STEP / 2)
+        with library.connect() as connection:
+            people = crowds.people_of(connection, np.array([1, 2, BLOCK + 1, 9 * BLOCK]))
+        assert people.tolist() == [2, 0, 1, 0]
 
 
 def test_a_migration_that_fails_changes_nothing(place, tmp_path, monkeypatch):
     Library.open(place).close()
     folder = tmp_path / "migrations"
     shutil.copytree(migrations.FOLDER, folder, ignore=shutil.ignore_patterns("__pycache__"))
-    (folder / "versions" / "0002_broken.py").write_text(
-        "from alembic import op\nrevision, down_revision = '0002', '0001'\n"
+    (folder / "versions" / "9999_broken.py").write_text(
+        f"from alembic import op\nrevision, down_revision = '9999', '{VERSION}'\n"
         "def upgrade():\n    op.drop_table('prediction')\n    raise RuntimeError('no further')\n"
     )
     real = migrations.upgrade
     monkeypatch.setattr(migrations, "upgrade", lambda connection: real(connection, folder=folder))
-    monkeypatch.setattr(library_module, "VERSION", "0002")
+    monkeypatch.setattr(library_module, "VERSION", "9999")
     with pytest.raises(RuntimeError, match=r"no further"):
         Library.open(place)
     monkeypatch.undo()
