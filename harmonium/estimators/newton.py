@@ -18,11 +18,13 @@ from scipy.linalg import eigh, qr
 from scipy.special import expit
 
 Matrix = NDArray[np.float64]
+Single = NDArray[np.float32]
 
 MAX_NEWTON, MAX_CG, MAX_HALVINGS = 100, 200, 40
 ACCURACY = 0.1  # of the solution of Newton's equations: the error falls so much with each step
 BLOCK = 2**22  # entries of a (clips, tags) array that are solved at a time: 32 MiB
 TINY = 1e-300
+SMALL = np.float32(1e-30)
 
 
 class Solution(NamedTuple):
@@ -42,9 +44,15 @@ class Axes(NamedTuple):
     mean: Matrix  # (D,)
     variance: Matrix  # (R,)
 
+    @property
+    def size(self) -> float:
+        """The largest deviation: in units of it, single precision holds features of any scale."""
+        return float(np.sqrt(self.variance.max(initial=0.0))) or 1.0
+
 
 class _Problem(NamedTuple):
     G: Matrix  # (N, P): coordinates, further columns, ones
+    single: Single  # G in single precision
     y: Matrix  # (N, C), 0 where unknown
     weight: Matrix  # (N, C): 1 / N where known, else 0
     penalty: Matrix  # (P, 1)
@@ -70,8 +78,9 @@ def logistic_regressions(
 
     The known labels of a column are neither all 0 nor all 1.
     ``more`` is (N, M), further columns; regression j uses those with ``allowed[j]``, (C, M), and
-    their weights have the same penalty. A regression is done when a step changes its weights by
-    less than ``tolerance`` of their length, and the log-odds of every clip by less than it.
+    their weights have the same penalty. A regression is done when the next step would change its
+    weights by less than ``tolerance`` of their length, and the log-odds of every clip by less than
+    it; what that step would be is told from the last one, of which it is the share `ACCURACY`.
     """
     axes = principal_axes(X)
     more = np.zeros((len(X), 0)) if more is None else more
@@ -83,7 +92,7 @@ def logistic_regressions(
         parts.append(_minimise(_problem(axes, Y[:, tags], l2, more, allowed[tags]), tolerance))
     theta = np.hstack([part for part, _ in parts])
     n_axes = len(axes.variance)
-    W = (axes.B @ theta[:n_axes]).T
+    W = (axes.B @ theta[:n_axes] / axes.size).T
     return Solution(
         W, theta[n_axes:-1].T, theta[-1] - W @ axes.mean, np.hstack([done for _, done in parts])
     )
@@ -100,7 +109,7 @@ def principal_axes(X: Matrix) -> Axes:
     if len(X) < X.shape[1]:
         B, R = qr(Z.T, mode="economic")
         Z = R.T
-    variance, rotation = eigh(Z.T @ Z / len(X))
+    variance, rotation = eigh(Z.T @ Z / len(X), driver="evd", overwrite_a=True, check_finite=False)
     return Axes(
         Z @ rotation, rotation if B is None else B @ rotation, mean, np.maximum(variance, 0)
     )
@@ -113,12 +122,17 @@ def _problem(
     n_axes = len(axes.variance)
     known = ~np.isnan(Y)
     every = np.ones((n_axes, n_tags))
+    G = np.hstack([axes.Z / axes.size, more, np.ones((n, 1))])
+    penalty = np.full(n_axes + more.shape[1] + 1, float(l2))
+    penalty[:n_axes] /= axes.size**2
+    penalty[-1] = 0.0
     return _Problem(
-        G=np.hstack([axes.Z, more, np.ones((n, 1))]),
+        G=G,
+        single=_single(G),
         y=np.where(known, Y, 0.0),
         weight=known / n,
-        penalty=np.append(np.full(n_axes + more.shape[1], float(l2)), 0.0)[:, None],
-        variance=np.concatenate([axes.variance, more.var(axis=0), [1.0]])[:, None],
+        penalty=penalty[:, None],
+        variance=np.concatenate([axes.variance / axes.size**2, more.var(axis=0), [1.0]])[:, None],
         allowed=np.vstack([every, allowed.T, np.ones((1, n_tags))]),
     )
 
@@ -130,19 +144,19 @@ def _minimise(problem: _Problem, tolerance: float) -> tuple[Matrix, NDArray[np.b
     theta[-1] = np.log(rate / (1 - rate))
     open_ = np.arange(theta.shape[1])
     for _ in range(MAX_NEWTON):
-        theta[:, open_], change = _newton_step(problem.take(open_), theta[:, open_])
-        open_ = open_[change > tolerance]
+        theta[:, open_], left = _newton_step(problem.take(open_), theta[:, open_])
+        open_ = open_[left > tolerance]
         if not len(open_):
             break
     return theta, ~np.isin(np.arange(theta.shape[1]), open_)
 
 
 def _newton_step(problem: _Problem, theta: Matrix) -> tuple[Matrix, Matrix]:
-    """θ - t H⁻¹g for each regression, with the t of a line search; and how much that changed.
+    """θ - t H⁻¹g for each regression, with the t of a line search; and how far it is from the end.
 
-    The change is the length of the step, before it is shortened, relative to the weights', or the
-    largest change of a clip's log-odds if that is more. It counts as 0 where log-odds change by
-    rounding only.
+    That is the length of the step, before it is shortened, relative to the weights', or the largest
+    change of a clip's log-odds if that is more; of a whole step, the part that its solution leaves
+    open. It counts as 0 where log-odds change by rounding only.
     """
     o = problem.G @ theta
     p = expit(o)
@@ -152,7 +166,8 @@ def _newton_step(problem: _Problem, theta: Matrix) -> tuple[Matrix, Matrix]:
     # the last weight is the offset, which may be large beside the others
     change = np.sqrt(_squares(step[:-1]) / np.maximum(_squares(theta[:-1] + t * step[:-1]), TINY))
     moved = np.abs(along).max(axis=0)
-    return theta + t * step, np.where(moved < 1e-9, 0.0, np.maximum(change, moved))
+    left = np.where(t < 1, 1.0, ACCURACY) * np.maximum(change, moved)
+    return theta + t * step, np.where(moved < 1e-9, 0.0, left)
 
 
 def _squares(columns: Matrix) -> Matrix:
@@ -165,27 +180,39 @@ def _solve(problem: _Problem, s: Matrix, gradient: Matrix) -> tuple[Matrix, Matr
     The preconditioner is the diagonal that H has if s does not depend on the clip. Where a
     regression may not use a column it is 0, and so stays δ.
     """
+    G = problem.single
+    unit = np.sqrt(_squares(gradient)) + TINY  # so that single precision has no small numbers
     inverse = problem.allowed / (s.sum(axis=0) * problem.variance + problem.penalty + TINY)
-    step, along = np.zeros_like(gradient), np.zeros_like(s)
-    residual = -gradient
+    inverse, s, penalty = _single(inverse), _single(s), _single(problem.penalty)
+    residual = _single(-gradient / unit)
+    step, along = np.zeros_like(residual), np.zeros_like(s)
     z = inverse * residual
     direction = z
     size = (residual * z).sum(axis=0)
     enough = ACCURACY**2 * size
+    open_ = np.arange(len(size))  # the regressions that the arrays in the loop are of
     for _ in range(MAX_CG):
-        G_direction = problem.G @ direction
-        H_direction = problem.G.T @ (s * G_direction) + problem.penalty * direction
-        curvature = np.maximum((direction * H_direction).sum(axis=0), TINY)
-        alpha = np.where(size > enough, size / curvature, 0.0)
-        step += alpha * direction
-        along += alpha * G_direction
+        G_direction = G @ direction
+        H_direction = G.T @ (s * G_direction) + penalty * direction
+        alpha = size / np.maximum((direction * H_direction).sum(axis=0), SMALL)
+        step[:, open_] += alpha * direction
+        along[:, open_] += alpha * G_direction
         residual -= alpha * H_direction
         z = inverse * residual
         old, size = size, (residual * z).sum(axis=0)
-        if (size <= enough).all():
+        more = size > enough
+        if not more.any():
             break
-        direction = z + size / np.maximum(old, TINY) * direction
-    return step, along
+        direction = z + size / np.maximum(old, SMALL) * direction
+        if not more.all():
+            open_, size, enough = open_[more], size[more], enough[more]
+            direction, residual = direction[:, more], residual[:, more]
+            inverse, s = inverse[:, more], s[:, more]
+    return unit * step, unit * along
+
+
+def _single(values: Matrix) -> Single:
+    return values.astype(np.float32)
 
 
 def _line_search(

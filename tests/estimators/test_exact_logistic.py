@@ -152,6 +152,17 @@ def test_further_columns_are_used_only_where_allowed():
     assert (solution.V[~allowed] == 0).all()
 
 
+@pytest.mark.parametrize("scale", [1e-20, 1e20])
+def test_features_of_any_scale_have_the_solution_of_that_scale(scale):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(100, 6))
+    Y = (X @ rng.normal(size=(6, 3)) + rng.normal(size=(100, 3)) > 0).astype(float)
+    expected = logistic_regressions(X, Y, 1e-3)
+    found = logistic_regressions(scale * X, Y, 1e-3 * scale**2)
+    np.testing.assert_allclose(scale * found.W, expected.W, rtol=1e-5)
+    np.testing.assert_allclose(found.d, expected.d, rtol=1e-5)
+
+
 @pytest.mark.parametrize("shape", [(20, 5), (5, 20), (6, 6)])
 def test_principal_axes_give_the_features_back(shape):
     X = np.random.default_rng(0).normal(size=shape) + 5
