@@ -37,6 +37,7 @@ from harmonium.collection import Library
 from harmonium.collection.file_restoring import last_change, undo_change
 from harmonium.collection.filetags import audio_digest, read_tags
 from harmonium.collection.schema import metadata
+from harmonium.collection.tracks import Track
 from harmonium.errors import LibraryError
 
 RATE = 22_050
@@ -128,7 +129,12 @@ def indexed(world: World) -> None:
     with Library.open(world.place) as library, library.begin():
         change = library.changes.begin("say", "by hand")
         for track in library.tracks.all():
-            library.opinions.say("me", track.id, ["mine", f"only {track.id}"], change=change)
+            library.opinions.say("me", track.id, own_tags(track), change=change)
+
+
+def own_tags(track: Track) -> tuple[str, str]:
+    """What is said by hand of a track; its number is not the same in every run."""
+    return "mine", f"only {Path(track.path).stem}"
 
 
 def heard(library: Library, world: World) -> Facts:
@@ -141,8 +147,11 @@ def heard(library: Library, world: World) -> Facts:
 
 def said(library: Library, world: World) -> Facts:
     """What people say."""
+    names = {track.id: Path(track.path).name for track in library.tracks.all()}
     rows = library.opinions.triples().select("person", "track_id", "tag", "value").rows()
-    return heard(library, world) | {" ".join(map(str, row)) for row in rows}
+    return heard(library, world) | {
+        f"{person} of {names[track]}: {tag} {value}" for person, track, tag, value in rows
+    }
 
 
 def original(world: World, path: Path) -> Path:
@@ -165,7 +174,7 @@ def written(library: Library, world: World) -> Facts:
     facts = set()
     for track in library.tracks.all():
         path = Path(track.path)
-        if read_tags(path).genre == ("mine", f"only {track.id}"):
+        if read_tags(path).genre == own_tags(track):
             if audio_digest(path) != track.sound:
                 raise AssertionError(f"{path.name} has another sound")
             facts.add(path.name)
