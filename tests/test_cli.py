@@ -229,3 +229,17 @@ def _group(kind):
 def interrupted():
     """As if Ctrl-C were pressed."""
     raise KeyboardInterrupt
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
+def test_a_full_disk_is_one_line_and_no_traceback():
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-c", MAIN, "--version"],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert done.stderr == "Error: No space left on device.\n"
+    assert done.returncode == 2

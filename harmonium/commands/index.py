@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 import time
 from pathlib import Path
@@ -17,6 +18,7 @@ from harmonium.commands.library_option import LibraryOption
 from harmonium.commands.listing import say, show_rows
 
 if TYPE_CHECKING:
+    from harmonium.collection import Library
     from harmonium.collection.index_report import IndexReport
 
 MOST_SHOWN = 20
@@ -103,12 +105,11 @@ def index(
     interrupted: the same command goes on.
     """
     from harmonium.audio.cache import default_cache_folder
-    from harmonium.collection import Library
     from harmonium.collection.indexing import index as bring_up_to_date
 
     errors = Console(file=sys.stderr)
     began = time.monotonic()
-    with Library.open(library) as opened, bar(errors, "listening") as progress:
+    with _opened(library, paths or []) as opened, bar(errors, "listening") as progress:
         try:
             report = bring_up_to_date(
                 opened,
@@ -131,6 +132,20 @@ def index(
         _summarise(Console(), report, n_tracks, time.monotonic() - began)
     _complain(errors, report)
     raise typer.Exit(0 if report.complete else IN_PART)
+
+
+def _opened(place: str | None, paths: list[Path]) -> Library:
+    """The library, which is made if there is none; but not for a folder that is not there."""
+    from harmonium.collection import Library
+    from harmonium.errors import LibraryError
+
+    missing = [path for path in paths if not os.path.lexists(path)]
+    if not missing:
+        return Library.open(place)
+    try:
+        return Library.open(place, create=False)
+    except LibraryError:
+        raise LibraryError(f"There is no file or folder {missing[0]}.") from None
 
 
 def _summarise(console: Console, report: IndexReport, n_tracks: int, seconds: float) -> None:

@@ -69,10 +69,11 @@ def _missing(role: str, wanted: str, names: Sequence[str], *, source: str) -> st
     near = get_close_matches(wanted.casefold(), folded, n=1, cutoff=0.5)
     guess = f" The nearest is {folded[near[0]]!r}." if near else ""
     if len(names) == 1:
-        guess += " If that is not one column, name the delimiter with delimiter=."
+        guess += " If that is not one column, name the delimiter (--delimiter; delimiter=)."
     return (
         f"{source} has no column {wanted!r} for '{role}'. Its columns: {_listed(names)}.{guess} "
-        f"Name the right one with {role}=, or pass header=False if the file has no header."
+        f"Name the right one (--{role}; in Python, {role}=), or say that the file has no header "
+        "(--no-header; header=False)."
     )
 
 

@@ -97,7 +97,8 @@ def _delimiter(suffix: str, delimiter: str | None, *, source: str) -> str:
             known = ", ".join([*DELIMITERS, *PARQUET])
             raise DataError(
                 f"The extension of {source} does not tell its format; known are {known}, each also "
-                "with .gz. If it is a text file, name its delimiter with delimiter=."
+                "with .gz. If it is a text file, name its delimiter (--delimiter; in Python, "
+                "delimiter=)."
             )
         return DELIMITERS[suffix]
     if len(delimiter) != 1 or not delimiter.isascii() or delimiter in "\r\n":

@@ -25,11 +25,12 @@ def write_page(
     music: Music, model: StoredModel, scored: Scored, query: str, found: Found, *, n_said: int
 ) -> str:
     """Write the page of results beside the music; its path."""
+    n_learnt = sum(tag["learnt"] for tag in model.report["tags"])
     results = Results(
         facts={
             "tracks": f"{music.collection.n_tracks:,}",
             f"tags that {PEOPLE} people gave to {music.n_tagged:,} of them": f"{n_said:,}",
-            "different tags learnt": f"{len(model.vocabulary):,}",
+            "different tags that it can tell by ear": f"{n_learnt} of {len(model.vocabulary)}",
             "mean AUC of the other half": f"{scored.auc.mean:.3f}",
         },
         scores=tag_scores(model, scored),

@@ -9,6 +9,7 @@ from typer.testing import CliRunner
 
 from harmonium.cli import app
 from harmonium.collection import Library
+from harmonium.errors import LibraryError
 
 
 @pytest.fixture
@@ -158,3 +159,18 @@ def test_people_are_told_how_to_take_an_import_back(call, index, music, tmp_path
     assert "2 are new. To take it back: harmonium undo 1" in shown
     again = call("import", table, "--person", "me").stdout
     assert "Nothing was imported: the library has all of them already." in again
+
+
+def test_a_misspelt_folder_makes_no_library(index, tmp_path):
+    done = index(tmp_path / "Musik")
+    assert isinstance(done.exception, LibraryError)
+    assert str(done.exception) == f"There is no file or folder {tmp_path / 'Musik'}."
+    assert not (tmp_path / "library.db").exists()
+
+
+def test_of_a_library_that_there_is_a_folder_may_have_gone(index, music):
+    index(music)
+    music.rename(music.with_name("elsewhere"))
+    done = index(music)
+    assert done.exit_code == 0, done.output
+    assert counts(done.stdout)["missing"] == 2

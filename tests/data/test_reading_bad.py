@@ -160,12 +160,12 @@ def test_a_missing_column_lists_those_there_are_and_the_nearest(write):
     path = write("user,artist,Tags\na,b,c\n")
     assert error_of(read_triples, path, item="artist") == (
         "tags.csv has no column 'tag' for 'tag'. Its columns: 'user', 'artist', 'Tags'. The "
-        "nearest is 'Tags'. Name the right one with tag=, or pass header=False if the file "
-        "has no header."
+        "nearest is 'Tags'. Name the right one (--tag; in Python, tag=), or say that the file has "
+        "no header (--no-header; header=False)."
     )
     assert "no column 'item'" in error_of(read_triples, path)
     message = error_of(read_triples, write("user;item;tag\na;b;c\n"))
-    assert "If that is not one column, name the delimiter with delimiter=." in message
+    assert "If that is not one column, name the delimiter (--delimiter; delimiter=)." in message
     wide = ",".join(f"c{i}" for i in range(30))
     assert "'c19' and 10 more" in error_of(read_triples, write(wide + "\n"))
 
