@@ -147,22 +147,30 @@ def _show_warning(
         sys.stderr.write(warnings.formatwarning(message, category, filename, lineno))
 
 
-def _forget_output() -> None:
-    """Do not try again, at the end, to write what could not be written."""
-    import os
+def _flush() -> None:
+    """Write what is still to be written; where that fails, not again at the end of the program."""
+    if sys.stdout is None:
+        return
+    try:
+        sys.stdout.flush()
+    except OSError:
+        import os
 
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise
 
 
 def main() -> None:
     """Run the command line; an expected error is one message and exit code 2, not a traceback."""
     warnings.showwarning = _show_warning  # type: ignore[assignment]
     try:
-        app()
+        try:
+            app()
+        finally:
+            _flush()
     except OSError as error:  # a full disk, say: not a mistake in the program
         where = f": {error.filename}" if error.filename else ""
         _say("Error:", "red", f"{error.strerror or error}{where}.")
-        _forget_output()
         sys.exit(NOTHING_DONE)
     except HarmoniumError as error:
         _say("Error:", "red", str(error))

@@ -239,7 +239,23 @@ def test_a_full_disk_is_one_line_and_no_traceback():
             stdout=full,
             stderr=subprocess.PIPE,
             text=True,
+            env={key: value for key, value in os.environ.items() if key != "PYTHONUNBUFFERED"},
             check=False,
         )
     assert done.stderr == "Error: No space left on device.\n"
+    assert done.returncode == 2
+
+
+def test_what_was_printed_before_a_failure_is_there():
+    code = """
+import harmonium.cli
+def fails():
+    print("before")
+    raise PermissionError(13, "Permission denied", "/a/file")
+harmonium.cli.app = fails
+harmonium.cli.main()
+"""
+    done = call(code=code)
+    assert done.stdout == "before\n"
+    assert done.stderr == "Error: Permission denied: /a/file.\n"
     assert done.returncode == 2

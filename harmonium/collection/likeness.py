@@ -15,7 +15,7 @@ import sqlalchemy as sa
 from numpy.typing import NDArray
 
 from harmonium.collection.models import StoredModel
-from harmonium.collection.predictions import steps_of, unpacked
+from harmonium.collection.predictions import STEP, steps_of, unpacked
 from harmonium.collection.schema import BLOCK, prediction
 from harmonium.errors import LibraryError
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from harmonium.collection.library import Library
 
 ROUNDING = 1e-6
-"""Deviations that are not larger than this are none."""
+"""Lengths that are not larger than this are none."""
 
 Floats = NDArray[np.float32]
 
@@ -72,7 +72,7 @@ def alike(columns: Iterable[Floats], row: int, own: Floats) -> Floats:
         mean = column.mean()
         apart = column - mean
         deviation = float(np.sqrt(apart @ apart / n))
-        if deviation > ROUNDING:
+        if deviation > STEP:  # what is less may be the rounding of what is stored
             apart /= deviation
             z = float(value - mean) / deviation
             dot, squares, own_square = dot + z * apart, squares + apart * apart, own_square + z * z
@@ -85,12 +85,16 @@ def _columns(
     library: "Library", model_id: int, tags: NDArray[np.intp], ids: NDArray[np.int64]
 ) -> Iterator[Floats]:
     """The probabilities of tags, one after the other, of the tracks ``ids``, (n,)."""
+    blocks = np.unique(ids // BLOCK)
     query = (
         sa.select(prediction.c.tag, prediction.c.probabilities)
-        .where(prediction.c.model_id == model_id, prediction.c.tag.in_(tags.tolist()))
+        .where(
+            prediction.c.model_id == model_id,
+            prediction.c.tag.in_(tags.tolist()),
+            prediction.c.block.in_(blocks.tolist()),
+        )
         .order_by(prediction.c.tag, prediction.c.block)
     )
-    blocks = np.unique(ids // BLOCK)
     places = np.searchsorted(blocks, ids // BLOCK) * BLOCK + ids % BLOCK
     first, last = places[0], places[-1] + 1
     without_gaps = last - first == len(ids)

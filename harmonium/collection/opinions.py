@@ -271,8 +271,9 @@ def _retract(
         opinion.c.tag_id.in_(what),
     )
     if tags:
-        connection.execute(ending.values(ended_by=change))
-        crowds.recount(connection, [track_id])
+        ended = connection.execute(ending.values(ended_by=change)).rowcount
+        if ended:
+            crowds.recount(connection, [track_id])
 
 
 def _tracks_ended_by(connection: sa.Connection, change: int) -> Sequence[int]:

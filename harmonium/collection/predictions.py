@@ -2,7 +2,7 @@
 
 Stored for each tag in blocks of `BLOCK` numbers of tracks: searching reads few tags of all tracks,
 tagging writes all tags of one block after the other. A probability takes two bytes and is kept to
-within `STEP` / 2, far closer than any model knows it: half the bytes are half the time of a search.
+within `STEP`, far closer than any model knows it: half the bytes are half the time of a search.
 """
 
 from __future__ import annotations
@@ -30,9 +30,10 @@ Steps = NDArray[np.uint16]
 
 
 def packed(probabilities: NDArray[np.float32]) -> Steps:
-    """Probabilities as they are stored; NaN is none."""
-    steps = np.rint(probabilities.astype(np.float64) / STEP)
-    return np.where(np.isnan(steps), _NONE, steps).astype("<u2")
+    """Probabilities as they are stored; NaN is none. What is possible stays so, if only just."""
+    p = np.clip(probabilities, 0, 1).astype(np.float64)
+    steps = np.clip(np.rint(p / STEP), np.ceil(p), 65533 + np.floor(p))
+    return np.where(np.isnan(p), _NONE, steps).astype("<u2")
 
 
 def unpacked(steps: Steps) -> NDArray[np.float32]:

@@ -139,7 +139,7 @@ def _opened(place: str | None, paths: list[Path]) -> Library:
     from harmonium.collection import Library
     from harmonium.errors import LibraryError
 
-    missing = [path for path in paths if not os.path.lexists(path)]
+    missing = [path for path in paths if not os.path.lexists(path.expanduser())]
     if not missing:
         return Library.open(place)
     try:

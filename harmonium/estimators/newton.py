@@ -22,9 +22,11 @@ Single = NDArray[np.float32]
 
 MAX_NEWTON, MAX_CG, MAX_HALVINGS = 100, 200, 40
 ACCURACY = 0.1  # of the solution of Newton's equations: the error falls so much with each step
+LEFT = 3 * ACCURACY  # of a step, for the next one: the accuracy above is in another norm
 BLOCK = 2**22  # entries of a (clips, tags) array that are solved at a time: 32 MiB
 TINY = 1e-300
-SMALL = np.float32(1e-30)
+LEAST = 1e-12  # of the largest variance: what is less is rounding, in single precision
+SMALL, LARGE = np.float32(1e-30), 1e15  # in single precision, whose squares it holds, too
 
 
 class Solution(NamedTuple):
@@ -80,7 +82,7 @@ def logistic_regressions(
     ``more`` is (N, M), further columns; regression j uses those with ``allowed[j]``, (C, M), and
     their weights have the same penalty. A regression is done when the next step would change its
     weights by less than ``tolerance`` of their length, and the log-odds of every clip by less than
-    it; what that step would be is told from the last one, of which it is the share `ACCURACY`.
+    it; what that step would be is told from the last one, of which it is at most the share `LEFT`.
     """
     axes = principal_axes(X)
     more = np.zeros((len(X), 0)) if more is None else more
@@ -145,7 +147,7 @@ def _minimise(problem: _Problem, tolerance: float) -> tuple[Matrix, NDArray[np.b
     open_ = np.arange(theta.shape[1])
     for _ in range(MAX_NEWTON):
         theta[:, open_], left = _newton_step(problem.take(open_), theta[:, open_])
-        open_ = open_[left > tolerance]
+        open_ = open_[~(left <= tolerance)]  # not a number is not the end
         if not len(open_):
             break
     return theta, ~np.isin(np.arange(theta.shape[1]), open_)
@@ -161,12 +163,13 @@ def _newton_step(problem: _Problem, theta: Matrix) -> tuple[Matrix, Matrix]:
     o = problem.G @ theta
     p = expit(o)
     gradient = problem.G.T @ (problem.weight * (p - problem.y)) + problem.penalty * theta
-    step, along = _solve(problem, problem.weight * p * (1 - p), gradient)
+    gradient *= problem.allowed
+    step, along, solved = _solve(problem, problem.weight * p * (1 - p), gradient)
     t = _line_search(problem, theta, step, o, along, (gradient * step).sum(axis=0))
     # the last weight is the offset, which may be large beside the others
     change = np.sqrt(_squares(step[:-1]) / np.maximum(_squares(theta[:-1] + t * step[:-1]), TINY))
     moved = np.abs(along).max(axis=0)
-    left = np.where(t < 1, 1.0, ACCURACY) * np.maximum(change, moved)
+    left = np.where((t == 1) & solved, LEFT, 1.0) * np.maximum(change, moved)
     return theta + t * step, np.where(moved < 1e-9, 0.0, left)
 
 
@@ -174,45 +177,52 @@ def _squares(columns: Matrix) -> Matrix:
     return (columns**2).sum(axis=0)
 
 
-def _solve(problem: _Problem, s: Matrix, gradient: Matrix) -> tuple[Matrix, Matrix]:
-    """Conjugate gradients for H δ = -g, H = Gᵀ diag(s) G + λ, for every regression; δ and Gδ.
+def _solve(
+    problem: _Problem, s: Matrix, gradient: Matrix
+) -> tuple[Matrix, Matrix, NDArray[np.bool_]]:
+    """Conjugate gradients for H δ = -g, H = Gᵀ diag(s) G + λ, for every regression.
 
+    Returns δ and Gδ, and of which regressions δ is as accurate as it should be.
     The preconditioner is the diagonal that H has if s does not depend on the clip. Where a
     regression may not use a column it is 0, and so stays δ.
     """
     G = problem.single
     unit = np.sqrt(_squares(gradient)) + TINY  # so that single precision has no small numbers
-    inverse = problem.allowed / (s.sum(axis=0) * problem.variance + problem.penalty + TINY)
-    inverse, s, penalty = _single(inverse), _single(s), _single(problem.penalty)
+    variance = np.maximum(problem.variance, LEAST)
+    inverse = problem.allowed / (s.sum(axis=0) * variance + problem.penalty + TINY)
+    scale, share, penalty = _single(inverse), _single(s), _single(problem.penalty)
     residual = _single(-gradient / unit)
-    step, along = np.zeros_like(residual), np.zeros_like(s)
-    z = inverse * residual
+    step, along = np.zeros_like(residual), np.zeros_like(share)
+    z = scale * residual
     direction = z
     size = (residual * z).sum(axis=0)
     enough = ACCURACY**2 * size
+    solved = np.zeros(len(size), bool)
     open_ = np.arange(len(size))  # the regressions that the arrays in the loop are of
     for _ in range(MAX_CG):
         G_direction = G @ direction
-        H_direction = G.T @ (s * G_direction) + penalty * direction
-        alpha = size / np.maximum((direction * H_direction).sum(axis=0), SMALL)
+        H_direction = G.T @ (share * G_direction) + penalty * direction
+        curvature = (direction * H_direction).sum(axis=0)
+        alpha = np.where(curvature > SMALL, size / np.maximum(curvature, SMALL), np.float32(0))
         step[:, open_] += alpha * direction
         along[:, open_] += alpha * G_direction
         residual -= alpha * H_direction
-        z = inverse * residual
+        z = scale * residual
         old, size = size, (residual * z).sum(axis=0)
         more = size > enough
+        solved[open_[~more]] = True
         if not more.any():
             break
         direction = z + size / np.maximum(old, SMALL) * direction
         if not more.all():
             open_, size, enough = open_[more], size[more], enough[more]
             direction, residual = direction[:, more], residual[:, more]
-            inverse, s = inverse[:, more], s[:, more]
-    return unit * step, unit * along
+            scale, share = scale[:, more], share[:, more]
+    return unit * step, unit * along, solved
 
 
 def _single(values: Matrix) -> Single:
-    return values.astype(np.float32)
+    return np.minimum(values, LARGE).astype(np.float32)
 
 
 def _line_search(

@@ -174,3 +174,10 @@ def test_of_a_library_that_there_is_a_folder_may_have_gone(index, music):
     done = index(music)
     assert done.exit_code == 0, done.output
     assert counts(done.stdout)["missing"] == 2
+
+
+def test_a_home_folder_may_be_written_with_a_tilde(index, music, monkeypatch):
+    monkeypatch.setenv("HOME", str(music.parent))
+    done = index("~/music")
+    assert done.exit_code == 0, done.output
+    assert counts(done.stdout)["new"] == 2

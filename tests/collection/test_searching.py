@@ -5,8 +5,10 @@ import pytest
 import small_library
 from small_library import NOISE, TAGS, new_change
 
-from harmonium.collection.likeness import alike
+from harmonium.collection.likeness import alike, similarities
+from harmonium.collection.models import StoredModel
 from harmonium.collection.query import parse, probability, tags_of
+from harmonium.collection.schema import BLOCK
 from harmonium.collection.searching import answered, search
 from harmonium.errors import DataError, LibraryError
 
@@ -132,6 +134,32 @@ def test_what_is_particular_about_tracks_makes_them_alike():
     np.testing.assert_allclose(found, (1 + cosine) / 2, atol=1e-5)
     assert alike(P.T, 0, np.array([np.nan, np.nan, 0], np.float32))[1] > found[1]
     assert np.all(alike(np.full((2, 3), 0.4, np.float32), 0, unknown[:2]) == 0.5)
+
+
+@pytest.mark.parametrize("forgotten", [(), (BLOCK + 1, BLOCK + 2), (2,)])
+def test_likeness_is_of_the_tracks_that_have_predictions_wherever_they_are_stored(
+    library, forgotten
+):
+    rng = np.random.default_rng(0)
+    ids = np.array([1, 2, 3, BLOCK + 1, BLOCK + 2, 3 * BLOCK, 3 * BLOCK + 1])
+    stored = StoredModel(
+        name="m",
+        vocabulary=["a", "b", "c"],
+        thresholds=np.full(3, 0.5),
+        extractor="x",
+        bytes=b"",
+        report={},
+    )
+    number = library.models.add(stored)
+    library.predictions.put(number, ids, rng.random((len(ids), 3)))
+    library.predictions.forget_tracks(forgotten)
+    left = np.setdiff1d(ids, forgotten)
+    P = library.predictions.of(number, left)
+    row = int(np.flatnonzero(left == 3)[0])
+    expected = np.delete(alike(P.T, row, np.full(3, np.nan, np.float32)), row)
+    others, found = similarities(library, library.models.current(), 3)
+    np.testing.assert_array_equal(others, np.delete(left, row))
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
 
 
 def test_without_a_model_people_still_find_their_tags(library):

@@ -323,6 +323,18 @@ def test_predictions_of_different_models_are_kept_apart(library):
     assert library.predictions.columns(one, [0, 1])[1].shape == (0, 2)
 
 
+def test_what_is_possible_is_stored_as_possible(library):
+    model = library.models.add(a_model())
+    given = np.array([[0.0, 1e-30, STEP / 3], [1.0, 1 - 1e-7, 1 - STEP / 3], [1.1, -0.1, np.nan]])
+    library.predictions.put(model, [1, 2, 3], given)
+    found = library.predictions.of(model, [1, 2, 3])
+    assert found[0, 0] == 0
+    assert (found[0, 1:] > 0).all()
+    assert found[1, 0] == 1
+    assert (found[1, 1:] < 1).all()
+    np.testing.assert_allclose(found, np.clip(given, 0, 1), rtol=0, atol=STEP)
+
+
 def test_predictions_replace_those_before_and_no_opinion(library):
     (one,) = add_tracks(library, 1)
     say(library, "ann", one, ["tag 0"])

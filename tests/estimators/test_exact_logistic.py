@@ -163,6 +163,22 @@ def test_features_of_any_scale_have_the_solution_of_that_scale(scale):
     np.testing.assert_allclose(found.d, expected.d, rtol=1e-5)
 
 
+@pytest.mark.parametrize("scale", [1e-21, 1e21])
+def test_repeated_features_of_any_scale_have_finite_weights(scale):
+    X, Y = problem(100, 4, 3)
+    solution = logistic_regressions(scale * np.hstack([X, X]), Y, 1e-3)
+    assert np.isfinite(solution.W).all()
+
+
+def test_labels_that_are_hardly_ever_there_have_a_minimum():
+    X, _ = problem(50, 4, 1)
+    Y = np.zeros((50, 1))
+    Y[0] = 1e-38
+    solution = logistic_regressions(X, Y, 1e-3)
+    assert np.isfinite(solution.W).all()
+    assert np.isfinite(solution.d).all()
+
+
 @pytest.mark.parametrize("shape", [(20, 5), (5, 20), (6, 6)])
 def test_principal_axes_give_the_features_back(shape):
     X = np.random.default_rng(0).normal(size=shape) + 5
