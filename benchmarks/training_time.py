@@ -5,14 +5,16 @@
 
 The experiment may run anywhere, on a GPU for instance; seconds to train are to be compared only if
 all models were timed alike. So this trains each model once more on the clips of one split, in one
-process and one thread, with the settings that the search chose most often: twice, of which the
-second counts, so that compilation is not in it. (Add about a second for it, once per process.)
+process and one thread, with the settings that the search chose most often: four times, of which the
+first does not count, so that compilation is not in it (add about a second for it, once per
+process), and of the others the median.
 """
 
 import argparse
 import collections
 import json
 import os
+import statistics
 import time
 import warnings
 from pathlib import Path
@@ -31,7 +33,7 @@ def usual_settings(chosen: tuple[dict[str, Any], ...]) -> dict[str, Any]:
 
 
 def seconds_to_train(arm: Any, settings: dict[str, Any], n_folds: int, seed: int) -> float:
-    """The second of two trainings on the first split of the protocol."""
+    """The median of three trainings, after a first, on the first split of the protocol."""
     from harmonium.evaluation import grouped_folds, nested_folds
     from harmonium.experiments.materials import material
     from harmonium.experiments.models import build
@@ -40,13 +42,13 @@ def seconds_to_train(arm: Any, settings: dict[str, Any], n_folds: int, seed: int
     folds = grouped_folds(data.groups, data.Y, n_folds=n_folds, seed=seed)
     split = next(nested_folds(folds))
     X, Y = data.features(arm.features), data.Y
-    took = 0.0
-    for _ in range(2):
+    took = []
+    for _ in range(4):
         model = build(arm.model.estimator, settings, seed=0)
         began = time.perf_counter()
         model.fit(X[split.train], Y[split.train], (X[split.valid], Y[split.valid]))
-        took = time.perf_counter() - began
-    return took
+        took.append(time.perf_counter() - began)
+    return statistics.median(took[1:])
 
 
 def main(arguments: list[str] | None = None) -> None:
