@@ -35,6 +35,7 @@ and nothing else.
 pipe, such as `head`, went away |
 | 2 | nothing done: wrong usage or input that cannot be used, with a message that says what to do |
 | 130 | interrupted (Ctrl-C): what was finished stays, and the same command goes on from there |
+| 141 | the program that was to read the output has ended, as after <code>&#124; head</code> |
 
 **Completion.** `harmonium --install-completion` sets up your shell (Bash, Zsh, Fish or
 PowerShell) to complete commands and options with the tabulator key; `--show-completion` prints

@@ -1,5 +1,6 @@
 """The ``harmonium`` command: thin over the library. A command is imported when it is called."""
 
+import io
 import sys
 import warnings
 from typing import Annotated
@@ -7,7 +8,7 @@ from typing import Annotated
 import typer
 
 from harmonium import __version__
-from harmonium.commands.exit_codes import INTERRUPTED, NOTHING_DONE
+from harmonium.commands.exit_codes import INTERRUPTED, NOBODY_READS, NOTHING_DONE
 from harmonium.commands.loading import LazyGroup, Listed
 from harmonium.errors import HarmoniumError, HarmoniumWarning
 
@@ -163,11 +164,19 @@ def _flush() -> None:
 def main() -> None:
     """Run the command line; an expected error is one message and exit code 2, not a traceback."""
     warnings.showwarning = _show_warning  # type: ignore[assignment]
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # names of files may have any letters
+            stream.reconfigure(errors="backslashreplace")
+    output = sys.stdout
     try:
         try:
             app()
         finally:
             _flush()
+    except SystemExit:
+        if sys.stdout is not output:  # Typer's sign that nobody reads on, as after `| head`
+            sys.exit(NOBODY_READS)
+        raise
     except OSError as error:  # a full disk, say: not a mistake in the program
         where = f": {error.filename}" if error.filename else ""
         _say("Error:", "red", f"{error.strerror or error}{where}.")

@@ -259,3 +259,35 @@ harmonium.cli.main()
     assert done.stdout == "before\n"
     assert done.stderr == "Error: Permission denied: /a/file.\n"
     assert done.returncode == 2
+
+
+def test_letters_that_the_terminal_does_not_have_are_escaped():
+    code = """
+import harmonium.cli
+harmonium.cli.app = lambda: print("Björk")
+harmonium.cli.main()
+"""
+    done = call(code=code, PYTHONIOENCODING="ascii")
+    assert (done.stdout, done.returncode) == ("Bj\\xf6rk\n", 0)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="has no pipes of this kind")
+def test_output_that_nobody_reads_is_not_an_answer():
+    code = """
+import sys
+import typer
+import harmonium.cli
+app = typer.Typer()
+@app.command()
+def much():
+    for _ in range(100_000):
+        print("line")
+harmonium.cli.app = app
+harmonium.cli.main()
+"""
+    program = [sys.executable, "-c", code]
+    with subprocess.Popen(program, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        process.stdout.readline()
+        process.stdout.close()
+        assert process.stderr.read() == b""
+    assert process.returncode == 141

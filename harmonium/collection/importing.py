@@ -198,12 +198,18 @@ def _named(coded: pl.DataFrame, rows: Rows, spell: Spell, report: ImportReport) 
     """Codes to names, without rows that lack one."""
     columns = {"track_id": coded["track_id"]}
     columns["tag"] = spell(rows.columns["tag"].names).gather(coded["tag"])
+    denied = rows.columns["tag"].names.str.contains(r"^\s*[-−]\s*\w").gather(coded["tag"])
     if "user" in rows.columns:
         users = rows.columns["user"].names.str.strip_chars()
         columns["person"] = users.gather(coded["user"])
     if "value" in rows.columns:
         columns["value"] = _signs(rows.columns["value"].names).gather(coded["value"])
     frame = pl.DataFrame(columns)
+    if n_denied := int(denied.sum()):  # which would be read as the tag itself
+        report.left_out["a minus before the tag (a column --value says that it does not fit)"] = (
+            n_denied
+        )
+        frame = frame.filter(~denied)
     for role, column in (("tag", "tag"), ("user", "person"), ("value", "value")):
         if column in frame.columns:
             empty = frame[column].is_null() if column == "value" else frame[column] == ""

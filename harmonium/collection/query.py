@@ -119,6 +119,8 @@ def unknown_tag(name: str, known: Collection[str]) -> str:
     """The message about a tag that is not known, with the nearest ones that are."""
     near = difflib.get_close_matches(name, known, n=3, cutoff=0.6)
     hint = f" Did you mean {' or '.join(_quoted(tag) for tag in near)}?" if near else ""
+    if name.upper() in ("AND", "OR", "NOT"):
+        hint = f" If it is not to be a tag, write {name.upper()}."
     return f"No track has the tag {_quoted(name)}, and the model does not know it.{hint}"
 
 

@@ -21,7 +21,7 @@ def chosen_tracks(library: Library, named: list[str], query: str | None) -> list
     Raises
     ------
     LibraryError
-        where a name fits no track
+        where a name fits no track, or one whose file cannot be used
     """
     chosen: set[int] | None = None
     if named:
@@ -38,7 +38,11 @@ def _named(library: Library, text: str) -> list[int]:
 
     folder = Path(text).expanduser()
     if not folder.is_dir():
-        return [library.tracks.resolve(text).id]
+        track = library.tracks.resolve(text)
+        if track.state != "present":
+            why = f": {track.reason}" if track.reason else ""
+            raise LibraryError(f"{text} cannot be used; its file is {track.state}{why}.")
+        return [track.id]
     top = str(folder.absolute()).rstrip("/") + "/"
     inside = [track.id for track in library.tracks.all() if track.path.startswith(top)]
     if not inside:

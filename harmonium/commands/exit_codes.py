@@ -6,3 +6,5 @@ NOTHING_DONE = 2
 """Wrong usage or bad input."""
 INTERRUPTED = 130
 """By Ctrl-C: what was committed stays, and the same command goes on."""
+NOBODY_READS = 141
+"""What the output goes to was closed, as by `| head`; the shell's number for that."""

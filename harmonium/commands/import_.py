@@ -139,10 +139,14 @@ def import_(
     from harmonium.data.reading import read_aliases
 
     if (table is None) != from_files:
-        raise typer.BadParameter("Name a table, or pass --from-files, but not both.")
+        raise typer.BadParameter(
+            "Name a table, or pass --from-files"
+            + (", but not both." if from_files else ": whose tags are to be imported?")
+        )
     columns = {"item": item, "artist": artist, "title": title}
     columns |= {"tag": tag, "user": user, "value": value}
     if unmatched is not None:
+        unmatched = unmatched.expanduser()
         _check_folder(unmatched)
     with Library.open(library, create=False) as opened:
         if table is None:

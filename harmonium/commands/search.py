@@ -82,6 +82,7 @@ def search(
     from harmonium.collection.searching import search as search_library
 
     if playlist is not None:
+        playlist = playlist.expanduser()
         check_playlist(playlist)
     with Library.open(library, create=False) as opened:
         track = None if like is None else opened.tracks.resolve(like).id

@@ -58,7 +58,8 @@ def tag(
             metavar="N",
             min=1,
             show_default=False,
-            help="The N most probable tags of each, whatever their probability.",
+            help="The N most probable tags of each, whatever their probability; what people "
+            "say comes first, however much it is.",
         ),
     ] = None,
     min_probability: Annotated[

@@ -160,6 +160,7 @@ def write(
     said = _said(mode, field, default_field, only, ignore, alias, scores, id3_version)
     said["grouping_frame"] = grouping_frame
     with Library.open(library, create=False) as opened:
+        _check_known(opened, only or [])
         final = _rules(opened, rules, said, remember=remember, forget=forget)
         source = Source(people=people or not predicted, predicted=predicted or not people)
         ids = chosen_tracks(opened, paths or [], query)
@@ -171,6 +172,22 @@ def write(
             plan = plan_writes(opened, ids, final, source=source, progress=progress)
         code = _carry_out(opened, plan, dry_run=dry_run, yes=yes, as_json=as_json)
     raise typer.Exit(code)
+
+
+def _check_known(library: Library, tags: list[str]) -> None:
+    """Refuse tags that no track can have: they are misspelt."""
+    from harmonium.collection.query import unknown_tag
+    from harmonium.collection.voting import tag_names
+    from harmonium.data.normalise import normalise_tag
+    from harmonium.errors import DataError
+
+    if not tags:
+        return
+    model = library.models.current()
+    known = tag_names(library).union([] if model is None else model.vocabulary)
+    for tag in tags:
+        if normalise_tag(tag) not in known:
+            raise DataError(unknown_tag(tag, known))
 
 
 def _said(
@@ -280,7 +297,7 @@ def _agreed(errors: Console, plan: Plan) -> bool:
 
 def is_terminal() -> bool:
     """Whether there is somebody to ask."""
-    return sys.stdin.isatty()
+    return sys.stdin is not None and sys.stdin.isatty()
 
 
 def _code(n_written: int, n_failed: int) -> int:

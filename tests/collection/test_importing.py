@@ -278,6 +278,19 @@ def test_values_say_what_fits_and_what_does_not(library, tmp_path):
     assert report.left_out == {"a value that is no number": 1}
 
 
+def test_a_minus_before_a_tag_does_not_make_it_fit(library, tmp_path):
+    add_tracks(library, 2)
+    path = table(
+        tmp_path, "user,path,tag\nann,000.mp3,-jazz\nann,000.mp3,lo-fi\nann,001.mp3,jazz\n"
+    )
+    report = import_table(library, path)
+    assert in_force(library) == {("ann", 1, "lo fi"): 1, ("ann", 2, "jazz"): 1}
+    ((reason, number),) = report.left_out.items()
+    assert reason.startswith("a minus before the tag")
+    assert number == 1
+    assert not report.complete
+
+
 def test_parquet_positions_and_aliases(library, tmp_path):
     add_tracks(library, 2)
     path = tmp_path / "t.parquet"

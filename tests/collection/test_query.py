@@ -121,6 +121,7 @@ def test_questions_as_people_write_them(text, meant):
     [
         ("", "is empty"),
         ("rok", r"No track has the tag rok.*Did you mean rock"),
+        ("rock or jazz", r"No track has the tag or.*write OR\."),
         ("rock hip", "No track has the tag hip"),
         ('"hip hp"', r'the tag "hip hp".*"hip hop"'),
         ("rock AND", "its end where a tag was expected"),

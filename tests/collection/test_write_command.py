@@ -152,6 +152,16 @@ class TestRules:
         assert tags.grouping == ("dreamy", "Gitarre", "mellow")
         assert tags.genre == ("Rock", "Élan vital")
 
+    def test_a_file_that_is_gone(self, songs, library, place):
+        (track,) = [one for one in library.tracks.all() if one.path.endswith(".flac")]
+        library.tracks.set_state([track.id], "missing")
+        with pytest.raises(LibraryError, match=r"cannot be used; its file is missing\."):
+            run("write", songs["flac"], "-L", place, "--yes")
+
+    def test_only_a_tag_that_no_track_has(self, songs, place):
+        with pytest.raises(DataError, match=r"No track has the tag guitr.*Did you mean guitar"):
+            run("write", "-L", place, "--only", "guitr", "-n")
+
     def test_only(self, songs, place):
         run("write", "--yes", "--only", "guitar", "-L", place)
         assert read_tags(songs["flac"]).genre == ("Rock", "Élan vital", "guitar")
