@@ -40,7 +40,7 @@ def _named(library: Library, text: str) -> list[int]:
     if not folder.is_dir():
         track = library.tracks.resolve(text)
         if track.state != "present":
-            why = f": {track.reason}" if track.reason else ""
+            why = f": {track.reason.rstrip('.')}" if track.reason else ""
             raise LibraryError(f"{text} cannot be used; its file is {track.state}{why}.")
         return [track.id]
     top = str(folder.absolute()).rstrip("/") + "/"
