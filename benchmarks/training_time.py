@@ -51,6 +51,27 @@ def seconds_to_train(arm: Any, settings: dict[str, Any], n_folds: int, seed: int
     return statistics.median(took[1:])
 
 
+BESIDE = {"MLP": "MLP", "LOG": "LOG", "LOG exact": "LOG"}
+"""Model → scikit-learn's that it is compared with."""
+
+
+def differences(summary: Any) -> list[str]:
+    """AUC less that of scikit-learn's model, in points, with the error of the paired difference."""
+    aucs = {
+        (found.arm.dataset.label, found.arm.model.name): np.nanmean(found.scores[0].aucs, axis=1)
+        for found in summary.arms
+        if found.scores
+    }
+    lines = []
+    for (dataset, model), own in aucs.items():
+        other = aucs.get((dataset, f"scikit-learn {BESIDE.get(model)}"))
+        if other is not None and len(other) == len(own):
+            apart = 100 * (own - other)
+            error = apart.std(ddof=1) / np.sqrt(len(apart))
+            lines.append(f"{dataset}, {model}: {apart.mean():+.2f} ± {error:.2f} points")
+    return lines
+
+
 def main(arguments: list[str] | None = None) -> None:
     from harmonium.experiments.report import summarise
     from harmonium.experiments.report.reading import read_folder
@@ -74,6 +95,7 @@ def main(arguments: list[str] | None = None) -> None:
             f"| {by_fold.mean():.4f} ± {error:.4f} | {seconds:.2f} |",
             flush=True,
         )
+    print("\nLess scikit-learn's, paired over folds:", *differences(summary), sep="\n")
 
 
 if __name__ == "__main__":

@@ -31,11 +31,10 @@ and nothing else.
 | code | |
 |---|---|
 | 0 | done |
-| 1 | done in part: some files or rows could not be used, and were listed; or the reader of a \
-pipe, such as `head`, went away |
+| 1 | done in part: some files or rows could not be used, and were listed |
 | 2 | nothing done: wrong usage or input that cannot be used, with a message that says what to do |
 | 130 | interrupted (Ctrl-C): what was finished stays, and the same command goes on from there |
-| 141 | the program that was to read the output has ended, as after <code>&#124; head</code> |
+| 141 | the reader of a pipe, such as `head`, went away |
 
 **Completion.** `harmonium --install-completion` sets up your shell (Bash, Zsh, Fish or
 PowerShell) to complete commands and options with the tabulator key; `--show-completion` prints

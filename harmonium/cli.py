@@ -167,14 +167,13 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # names of files may have any letters
             stream.reconfigure(errors="backslashreplace")
-    output = sys.stdout
     try:
         try:
             app()
         finally:
             _flush()
-    except SystemExit:
-        if sys.stdout is not output:  # Typer's sign that nobody reads on, as after `| head`
+    except SystemExit as end:
+        if isinstance(end.__context__, BrokenPipeError):  # to Typer and Rich, a plain 1
             sys.exit(NOBODY_READS)
         raise
     except OSError as error:  # a full disk, say: not a mistake in the program

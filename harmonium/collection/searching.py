@@ -16,7 +16,7 @@ from harmonium.collection.likeness import similarities
 from harmonium.collection.models import StoredModel
 from harmonium.collection.query import And, Not, Or, Query, Tag, parse, probability, tags_of
 from harmonium.collection.tracks import Track
-from harmonium.collection.voting import Said, said_of, tag_names
+from harmonium.collection.voting import Said, known_tags, said_of
 from harmonium.errors import DataError
 
 if TYPE_CHECKING:
@@ -78,8 +78,7 @@ def search(
         model = library.models.current()
         query = None
         if text is not None:
-            vocabulary = [] if model is None else model.vocabulary
-            query = parse(text, tag_names(library).union(vocabulary))
+            query = parse(text, known_tags(library, model))
         ranking = _rank(library, model, query, like)
         hits = _hits(library, ranking, limit, min_probability)
         n_below = 0 if len(hits) >= limit else _count_below(library, ranking, min_probability)

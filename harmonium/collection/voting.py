@@ -13,6 +13,7 @@ from harmonium.collection.schema import opinion, tag
 
 if TYPE_CHECKING:
     from harmonium.collection.library import Library
+    from harmonium.collection.models import StoredModel
 
 Ids = NDArray[np.int64]
 
@@ -44,6 +45,11 @@ def _said(connection: sa.Connection, name: str) -> Said:
     absent = np.bincount(places, votes < 0, len(tracks))
     enough = present >= MIN_SHARE * people_of(connection, tracks)
     return Said(tracks[(present > absent) & enough], tracks[absent > present])
+
+
+def known_tags(library: "Library", model: "StoredModel | None") -> set[str]:
+    """Every tag that a track may have: that anybody ever used, or the model knows."""
+    return tag_names(library).union([] if model is None else model.vocabulary)
 
 
 def tag_names(library: "Library") -> set[str]:

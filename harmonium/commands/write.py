@@ -177,14 +177,13 @@ def write(
 def _check_known(library: Library, tags: list[str]) -> None:
     """Refuse tags that no track can have: they are misspelt."""
     from harmonium.collection.query import unknown_tag
-    from harmonium.collection.voting import tag_names
+    from harmonium.collection.voting import known_tags
     from harmonium.data.normalise import normalise_tag
     from harmonium.errors import DataError
 
     if not tags:
         return
-    model = library.models.current()
-    known = tag_names(library).union([] if model is None else model.vocabulary)
+    known = known_tags(library, library.models.current())
     for tag in tags:
         if normalise_tag(tag) not in known:
             raise DataError(unknown_tag(tag, known))

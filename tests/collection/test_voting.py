@@ -26,7 +26,9 @@ def test_one_tag_of_all_tracks_is_settled_as_all_tags_of_one_are(library, n_peop
     held = [tags[name] for tags in expected.values() for name in tags]
     assert True in held
     assert False in held
-    found = said_of(library, ["tag 0", "tag 1", "tag 2", "tag 3", "never said"])
-    for name, said in found.items():
+    names = ["tag 0", "tag 1", "tag 2", "tag 3", "never said"]
+    found = said_of(library, names)
+    for name in names:
+        said = found[name]
         assert said.yes.tolist() == [i for i in ids if expected.get(i, {}).get(name) is True]
         assert said.no.tolist() == [i for i in ids if expected.get(i, {}).get(name) is False]

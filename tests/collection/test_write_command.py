@@ -142,6 +142,12 @@ class TestWhat:
         with pytest.raises(LibraryError, match="no track in the folder"):
             run("write", tmp_path / "empty", "-L", place)
 
+    def test_a_file_that_is_gone(self, songs, library, place):
+        (track,) = [one for one in library.tracks.all() if one.path.endswith(".flac")]
+        library.tracks.set_state([track.id], "missing")
+        with pytest.raises(LibraryError, match=r"cannot be used; its file is missing\."):
+            run("write", songs["flac"], "-L", place, "--yes")
+
 
 class TestRules:
     def test_options(self, songs, place):
@@ -151,12 +157,6 @@ class TestRules:
         tags = read_tags(songs["m4a"])
         assert tags.grouping == ("dreamy", "Gitarre", "mellow")
         assert tags.genre == ("Rock", "Élan vital")
-
-    def test_a_file_that_is_gone(self, songs, library, place):
-        (track,) = [one for one in library.tracks.all() if one.path.endswith(".flac")]
-        library.tracks.set_state([track.id], "missing")
-        with pytest.raises(LibraryError, match=r"cannot be used; its file is missing\."):
-            run("write", songs["flac"], "-L", place, "--yes")
 
     def test_only_a_tag_that_no_track_has(self, songs, place):
         with pytest.raises(DataError, match=r"No track has the tag guitr.*Did you mean guitar"):
