@@ -153,7 +153,7 @@ class TestExitCodes:
                 text=True,
                 check=False,
             )
-        assert (done.returncode, done.stderr) == (1, "")
+        assert (done.returncode, done.stderr) == (141, "")
 
 
 class TestLazyGroup:
