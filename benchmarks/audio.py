@@ -51,7 +51,7 @@ def sounds() -> Iterator[np.ndarray]:
     while names:
         for name in names:
             yield soundfile.read(name, dtype="float32")[0]
-    from harmonium.data.synthetic import make_collection
+    from harmonium.synthetic import make_collection
 
     collection = make_collection(400, 1, clip_seconds=15)
     while True:

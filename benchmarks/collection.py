@@ -40,7 +40,7 @@ def make_tracks(place: str, table: Path, n_tracks: int) -> str:
 
 def import_triples(place: str, table: Path, n_tracks: int) -> str:
     from harmonium.collection import Library
-    from harmonium.collection.importing import import_table
+    from harmonium.collection.importing.tables import import_table
 
     with Library.open(place) as library:
         report = import_table(library, table)
@@ -66,7 +66,7 @@ def tag_all(place: str, table: Path, n_tracks: int) -> str:
     from collection_search import add_model
 
     from harmonium.collection import Library
-    from harmonium.collection.tagging import tag_library
+    from harmonium.collection.answering.tag import tag_library
 
     with Library.open(place) as library:
         add_model(library)

@@ -21,11 +21,11 @@ import polars as pl
 
 from harmonium import DiscriminativeRBM
 from harmonium.collection import Library
-from harmonium.collection.models import StoredModel
-from harmonium.collection.searching import search
-from harmonium.collection.tagger import pack
-from harmonium.collection.tagging import tag_library
-from harmonium.collection.tracks import TrackFile
+from harmonium.collection.answering.search import search
+from harmonium.collection.answering.stored_tagger import pack
+from harmonium.collection.answering.tag import tag_library
+from harmonium.collection.store.models import StoredModel
+from harmonium.collection.store.tracks import TrackFile
 
 N_FEATURES, N_TAGS, N_PEOPLE = 389, 100, 50
 EXTRACTOR = "made up"

@@ -15,8 +15,8 @@ from sklearn.pipeline import make_pipeline
 
 from harmonium import ClipNormaliser
 from harmonium.audio import FeatureParameters, clip_features
-from harmonium.data.synthetic import make_collection
 from harmonium.evaluation import auc_per_tag, grouped_folds
+from harmonium.synthetic import make_collection
 
 PARAMETERS = FeatureParameters()
 SHOWN = ("drums", "vocals", "distorted", "calm", "fast", "piano")

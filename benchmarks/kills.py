@@ -34,10 +34,10 @@ import soundfile
 import sqlalchemy as sa
 
 from harmonium.collection import Library
-from harmonium.collection.file_restoring import last_change, undo_change
 from harmonium.collection.filetags import audio_digest, read_tags
-from harmonium.collection.schema import metadata
-from harmonium.collection.tracks import Track
+from harmonium.collection.store.schema import metadata
+from harmonium.collection.store.tracks import Track
+from harmonium.collection.writing.restore import last_change, undo_change
 from harmonium.errors import LibraryError
 
 RATE = 22_050

@@ -19,9 +19,9 @@ from threadpoolctl import threadpool_limits
 
 from harmonium.data.datasets import majorminer
 from harmonium.estimators import ChainTagger, ExactLogisticTagger, SVMTagger
-from harmonium.estimators.newton import logistic_regressions
+from harmonium.estimators.linear.newton import logistic_regressions
+from harmonium.estimators.linear.svm import choose_examples
 from harmonium.estimators.scaling import standardising
-from harmonium.estimators.svm import choose_examples
 from harmonium.evaluation import auc_per_tag, grouped_folds
 
 L2 = 1e-3

@@ -30,7 +30,7 @@ def sources(folder: Path) -> list[Path]:
     clips = Path(os.environ.get("HARMONIUM_DATA", "")) / "emotify" / "clips"
     if clips.is_dir():
         return sorted(clips.glob("*.ogg"))
-    from harmonium.data.synthetic import make_collection
+    from harmonium.synthetic import make_collection
 
     collection = make_collection(100, 1)
     paths = [folder / f"source-{i}.flac" for i in range(collection.n_clips)]

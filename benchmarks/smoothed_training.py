@@ -131,7 +131,7 @@ def hetrec_msd() -> Problem:
 
 def generated(seed: int) -> Problem:
     """The items are the clips themselves."""
-    from harmonium.data.synthetic import make_collection
+    from harmonium.synthetic import make_collection
 
     collection = make_collection(seed=seed)
     triples = collection.triples.top_tags(N_TAGS["generated"])

@@ -33,11 +33,11 @@ from smoothing_baselines import chosen, methods
 from harmonium import TagSmoother
 from harmonium.data import Conditioning, Triples
 from harmonium.data.datasets import load
-from harmonium.data.synthetic import make_collection
-from harmonium.estimators.smoother_rows import without
-from harmonium.estimators.smoother_training import hold_out
+from harmonium.estimators.smoother.rows import without
+from harmonium.estimators.smoother.training import hold_out
 from harmonium.estimators.validation import log_likelihood
 from harmonium.evaluation import auc_per_tag
+from harmonium.synthetic import make_collection
 
 CLIP_L2 = (1.0, 5.0)
 SMOOTHERS = {"singly conditional": "none", "smoother": "other_users"}

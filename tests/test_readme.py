@@ -5,8 +5,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from places import PROJECT
 
-README = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8")
+README = (PROJECT / "README.md").read_text(encoding="utf-8")
 FIRST, SECOND = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
 
 
@@ -33,4 +34,4 @@ def test_a_table_of_tags(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("link", sorted(set(re.findall(r"\]\(((?!http)[^)]+)\)", README))))
 def test_links_lead_somewhere(link):
-    assert (Path(__file__).parent.parent / link).exists()
+    assert (PROJECT / link).exists()

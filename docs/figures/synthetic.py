@@ -11,10 +11,9 @@ import matplotlib
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
+from harmonium.data.synthetic import SyntheticCollection, make_collection
 from PIL import Image
 from scipy.signal import stft
-
-from harmonium.data.synthetic import SyntheticCollection, make_collection
 
 GENRES = ("rock", "jazz", "house", "classical")
 SEEDS = range(5)

@@ -8,13 +8,13 @@ import numpy as np
 import sqlalchemy as sa
 from numpy.typing import NDArray
 
-from harmonium.collection.labels import judge, label_matrix, votes
-from harmonium.collection.models import StoredModel
-from harmonium.collection.schema import loaded_path, track_copy
+from harmonium.collection.answering.stored_tagger import Tagger
+from harmonium.collection.learning.agreement import tag_names
+from harmonium.collection.learning.verdicts import judge, label_matrix, votes
 from harmonium.collection.spelling import Spellings, near_spellings
-from harmonium.collection.tagger import Tagger
-from harmonium.collection.tracks import Track
-from harmonium.collection.voting import tag_names
+from harmonium.collection.store.models import StoredModel
+from harmonium.collection.store.schema import loaded_path, track_copy
+from harmonium.collection.store.tracks import Track
 
 if TYPE_CHECKING:
     from harmonium.collection.library import Library

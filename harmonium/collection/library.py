@@ -16,13 +16,13 @@ from typing import Any, Self
 
 import sqlalchemy as sa
 
-from harmonium.collection import database
-from harmonium.collection.changes import Changes
-from harmonium.collection.models import Models
-from harmonium.collection.opinions import Opinions
-from harmonium.collection.predictions import Predictions
-from harmonium.collection.schema import VERSION, VERSION_TABLE, setting
-from harmonium.collection.tracks import Tracks
+from harmonium.collection.store import database
+from harmonium.collection.store.changes import Changes
+from harmonium.collection.store.models import Models
+from harmonium.collection.store.opinions import Opinions
+from harmonium.collection.store.predictions import Predictions
+from harmonium.collection.store.schema import VERSION, VERSION_TABLE, setting
+from harmonium.collection.store.tracks import Tracks
 from harmonium.errors import LibraryError
 
 
@@ -168,7 +168,7 @@ class Library:
                     "Harmonium, or name another library with --library."
                 )
             if version != VERSION:
-                from harmonium.collection.migrations import upgrade
+                from harmonium.collection.store.migrations import upgrade
 
                 upgrade(connection)
 

@@ -54,7 +54,7 @@ def _named(library: Library, text: str) -> list[int]:
 
 
 def _found(library: Library, query: str) -> set[int]:
-    from harmonium.collection.searching import search
+    from harmonium.collection.answering.search import search
 
     limit = max(1, library.tracks.count())
     return {

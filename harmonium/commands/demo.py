@@ -17,8 +17,8 @@ from harmonium.commands.listing import percent, say
 
 if TYPE_CHECKING:
     from harmonium.collection import Library
-    from harmonium.collection.models import StoredModel
-    from harmonium.collection.searching import Found
+    from harmonium.collection.answering.search import Found
+    from harmonium.collection.store.models import StoredModel
     from harmonium.demo.story import Music, Scored
 
 TAGS_SHOWN, TRACKS_SHOWN, GUESSES_SHOWN = 12, 6, 5

@@ -16,7 +16,7 @@ from harmonium.commands.library_option import LibraryOption
 from harmonium.commands.listing import say, show_rows
 
 if TYPE_CHECKING:
-    from harmonium.collection.importing import ImportReport
+    from harmonium.collection.importing.tables import ImportReport
 
 MOST_SHOWN = 10
 """Items without a track that are shown."""
@@ -135,7 +135,7 @@ def import_(
     2 nothing was done, or no row could be used.
     """
     from harmonium.collection import Library
-    from harmonium.collection.importing import import_file_tags, import_table
+    from harmonium.collection.importing.tables import import_file_tags, import_table
     from harmonium.data.reading import read_aliases
 
     if (table is None) != from_files:

@@ -19,7 +19,7 @@ from harmonium.commands.listing import say, show_rows
 
 if TYPE_CHECKING:
     from harmonium.collection import Library
-    from harmonium.collection.index_report import IndexReport
+    from harmonium.collection.indexing.report import IndexReport
 
 MOST_SHOWN = 20
 """Files of each kind that are shown."""
@@ -105,7 +105,7 @@ def index(
     interrupted: the same command goes on.
     """
     from harmonium.audio.cache import default_cache_folder
-    from harmonium.collection.indexing import index as bring_up_to_date
+    from harmonium.collection.indexing.run import index as bring_up_to_date
 
     errors = Console(file=sys.stderr)
     began = time.monotonic()

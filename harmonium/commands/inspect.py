@@ -92,7 +92,7 @@ def _load(path: Path) -> Any:
     """The model of a file, whichever class it is of."""
     from harmonium import estimators
     from harmonium.errors import ModelFileError
-    from harmonium.estimators.persistence import read_model
+    from harmonium.estimators.model_files import read_model
 
     _, about = read_model(path)
     kind: Any = getattr(estimators, str(about.get("class")), None)

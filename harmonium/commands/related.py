@@ -31,9 +31,9 @@ def related(
     [dim]Exit codes:[/dim]  0 done; 2 the tag is not known, or there is no model.
     """
     from harmonium.collection import Library
-    from harmonium.collection.advising import related as find
-    from harmonium.collection.tagger import Tagger
-    from harmonium.collection.tagging import current_model
+    from harmonium.collection.answering.stored_tagger import Tagger
+    from harmonium.collection.answering.suggest import related as find
+    from harmonium.collection.answering.tag import current_model
 
     with Library.open(library, create=False) as opened:
         tagger = Tagger(current_model(opened))

@@ -14,7 +14,7 @@ from harmonium.commands.library_option import LibraryOption
 from harmonium.commands.listing import percent, printable, say, show_rows
 
 if TYPE_CHECKING:
-    from harmonium.collection.searching import Found, Hit
+    from harmonium.collection.answering.search import Found, Hit
 
 
 def search(
@@ -78,8 +78,8 @@ def search(
     cannot be answered, with the reason.
     """
     from harmonium.collection import Library
+    from harmonium.collection.answering.search import search as search_library
     from harmonium.collection.playlist import check_playlist, write_playlist
-    from harmonium.collection.searching import search as search_library
 
     if playlist is not None:
         playlist = playlist.expanduser()

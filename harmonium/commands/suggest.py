@@ -35,9 +35,9 @@ def suggest(
     [dim]Exit codes:[/dim]  0 done; 2 a tag is not known, or there is no model.
     """
     from harmonium.collection import Library
-    from harmonium.collection.advising import suggest as find
-    from harmonium.collection.tagger import Tagger
-    from harmonium.collection.tagging import current_model
+    from harmonium.collection.answering.stored_tagger import Tagger
+    from harmonium.collection.answering.suggest import suggest as find
+    from harmonium.collection.answering.tag import current_model
 
     given = [part.strip() for tag in tags for part in tag.split(",") if part.strip()]
     with Library.open(library, create=False) as opened:

@@ -21,7 +21,7 @@ from harmonium.commands.listing import percent, printable, say, show_rows
 if TYPE_CHECKING:
     from harmonium.audio.extraction import Failure
     from harmonium.collection import Library
-    from harmonium.collection.tagging import Choice, Row
+    from harmonium.collection.answering.tag import Choice, Row
 
 
 def tag(
@@ -95,7 +95,7 @@ def tag(
     listed; 2 nothing was done; 130 interrupted, the same command goes on.
     """
     from harmonium.collection import Library
-    from harmonium.collection.tagging import Choice
+    from harmonium.collection.answering.tag import Choice
     from harmonium.errors import DataError
 
     if as_json and as_csv:
@@ -121,8 +121,8 @@ def _tag_paths(
     choice: Choice,
     show: Any,
 ) -> int:
-    from harmonium.collection.tagger import Tagger
-    from harmonium.collection.tagging import NOTHING, current_model, read_known, tag_files
+    from harmonium.collection.answering.stored_tagger import Tagger
+    from harmonium.collection.answering.tag import NOTHING, current_model, read_known, tag_files
 
     tagger = Tagger(current_model(library))
     given = NOTHING if known is None else read_known(known, tagger)
@@ -159,7 +159,7 @@ def _files(library: Library, named: list[str]) -> list[str]:
 def _tag_all(library: Library, again: bool, choice: Choice, show: Any) -> None:
     import numpy as np
 
-    from harmonium.collection.tagging import current_model, tag_library
+    from harmonium.collection.answering.tag import current_model, tag_library
 
     model = current_model(library)
     with bar(Console(stderr=True), "tagging") as progress:
@@ -180,8 +180,8 @@ def _tag_all(library: Library, again: bool, choice: Choice, show: Any) -> None:
 
 def _stored(library: Library, choice: Choice) -> Iterator[tuple[str, list[Row]]]:
     """The tags of all present tracks by what is stored, block by block."""
-    from harmonium.collection.tagger import Tagger
-    from harmonium.collection.tagging import current_model, stored_tags
+    from harmonium.collection.answering.stored_tagger import Tagger
+    from harmonium.collection.answering.tag import current_model, stored_tags
 
     tagger = Tagger(current_model(library))
     for one in stored_tags(library, tagger):

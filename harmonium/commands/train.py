@@ -15,7 +15,7 @@ from harmonium.commands.library_option import LibraryOption
 from harmonium.commands.listing import say, show_rows
 
 if TYPE_CHECKING:
-    from harmonium.collection.models import StoredModel
+    from harmonium.collection.store.models import StoredModel
 
 MOST_LEFT_OUT = 10
 """Tags that are listed as left out."""
@@ -74,8 +74,8 @@ def train(
     reason; 130 interrupted, nothing was stored.
     """
     from harmonium.collection import Library
-    from harmonium.collection.training import Options
-    from harmonium.collection.training import train as train_library
+    from harmonium.collection.learning.train import Options
+    from harmonium.collection.learning.train import train as train_library
 
     options = Options(min_examples, max_tags, min_count, min_share, smooth, seed)
     errors = Console(stderr=True)

@@ -15,7 +15,7 @@ from harmonium.commands.library_option import LibraryOption
 from harmonium.commands.listing import say
 
 if TYPE_CHECKING:
-    from harmonium.collection.changes import Change, UndoReport
+    from harmonium.collection.store.changes import Change, UndoReport
 
 
 def undo(
@@ -57,7 +57,7 @@ def undo(
     listed; 2 nothing was done; 130 interrupted, the same command goes on.
     """
     from harmonium.collection import Library
-    from harmonium.collection.file_restoring import last_change, undo_change
+    from harmonium.collection.writing.restore import last_change, undo_change
 
     with Library.open(library, create=False) as opened:
         if list_changes:
@@ -122,7 +122,7 @@ def _as_dict(change: Change) -> dict[str, object]:
 
 
 def _report(change: Change, report: UndoReport, as_json: bool) -> None:
-    from harmonium.collection.recording import Failure
+    from harmonium.collection.writing.recorded_files import Failure
     from harmonium.commands.write_report import show_failures
 
     errors = Console(stderr=True)

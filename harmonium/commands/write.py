@@ -17,8 +17,8 @@ from harmonium.commands.listing import say
 
 if TYPE_CHECKING:
     from harmonium.collection import Library
-    from harmonium.collection.file_writing import Plan
     from harmonium.collection.filetags import Rules
+    from harmonium.collection.writing.write import Plan
 
 FEW = 10
 """Files whose changes are shown before asking."""
@@ -153,8 +153,8 @@ def write(
     written, the others are; 2 nothing was done; 130 interrupted.
     """
     from harmonium.collection import Library
-    from harmonium.collection.file_writing import plan_writes
-    from harmonium.collection.wanted_tags import Source, count_unheard
+    from harmonium.collection.writing.wanted_tags import Source, count_unheard
+    from harmonium.collection.writing.write import plan_writes
     from harmonium.commands.chosen_tracks import chosen_tracks
 
     said = _said(mode, field, default_field, only, ignore, alias, scores, id3_version)
@@ -176,8 +176,8 @@ def write(
 
 def _check_known(library: Library, tags: list[str]) -> None:
     """Refuse tags that no track can have: they are misspelt."""
-    from harmonium.collection.query import unknown_tag
-    from harmonium.collection.voting import known_tags
+    from harmonium.collection.answering.query import unknown_tag
+    from harmonium.collection.learning.agreement import known_tags
     from harmonium.data.normalise import normalise_tag
     from harmonium.errors import DataError
 
@@ -200,7 +200,7 @@ def _said(
     id3_version: int | None,
 ) -> dict[str, Any]:
     """The rules that the options tell; None where they tell nothing."""
-    from harmonium.collection.write_rules import parse_pairs
+    from harmonium.collection.writing.rules import parse_pairs
 
     return {
         "mode": mode,
@@ -218,7 +218,7 @@ def _rules(
     library: Library, file: Path | None, said: dict[str, Any], *, remember: bool, forget: bool
 ) -> Rules:
     """What the library remembers, then the file, then the options."""
-    from harmonium.collection.write_rules import SETTING, join, make_rules, read_rules
+    from harmonium.collection.writing.rules import SETTING, join, make_rules, read_rules
 
     layers = [
         {} if forget else library.settings.get(SETTING, {}),
@@ -255,7 +255,7 @@ def _carry_out(library: Library, plan: Plan, *, dry_run: bool, yes: bool, as_jso
 def _write(
     library: Library, plan: Plan, console: Console, errors: Console, *, as_json: bool
 ) -> int:
-    from harmonium.collection.file_writing import write_planned
+    from harmonium.collection.writing.write import write_planned
     from harmonium.commands import write_report as report
 
     with bar(errors, "writing") as progress:
@@ -278,7 +278,7 @@ def _write(
 
 def _agreed(errors: Console, plan: Plan) -> bool:
     """Whether the person says yes to what is shown; a program has to with --yes."""
-    from harmonium.collection.file_writing import count_files
+    from harmonium.collection.writing.write import count_files
     from harmonium.commands.write_report import show_changes
     from harmonium.errors import DataError
 

@@ -13,9 +13,9 @@ from harmonium.commands.flowing import Flow
 from harmonium.commands.listing import printable, say
 
 if TYPE_CHECKING:
-    from harmonium.collection.file_writing import Plan, Planned, Written
     from harmonium.collection.filetags import FieldChange
-    from harmonium.collection.recording import Failure
+    from harmonium.collection.writing.recorded_files import Failure
+    from harmonium.collection.writing.write import Plan, Planned, Written
 
 JOINED = "; "
 """Between the values of a field in lines for programs."""

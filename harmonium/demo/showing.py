@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from harmonium.audio import decode
-from harmonium.collection.models import StoredModel
-from harmonium.collection.searching import Found
+from harmonium.collection.answering.search import Found
+from harmonium.collection.store.models import StoredModel
 from harmonium.demo.page import Card, Guess, Results, TagScore, render_page, spectrogram_png
 from harmonium.demo.story import PAGE, PEOPLE, Music, Scored
 

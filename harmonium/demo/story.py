@@ -11,16 +11,16 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from harmonium.collection.tracks import Track
-from harmonium.data.synthetic import SyntheticCollection, make_collection
+from harmonium.collection.store.tracks import Track
 from harmonium.evaluation import MetricResult, auc_per_tag
+from harmonium.synthetic import SyntheticCollection, make_collection
 
 if TYPE_CHECKING:
     from harmonium.collection import Library
-    from harmonium.collection.importing import ImportReport
-    from harmonium.collection.index_report import IndexReport
-    from harmonium.collection.models import StoredModel
-    from harmonium.collection.searching import Found
+    from harmonium.collection.answering.search import Found
+    from harmonium.collection.importing.tables import ImportReport
+    from harmonium.collection.indexing.report import IndexReport
+    from harmonium.collection.store.models import StoredModel
 
 PEOPLE = 3
 LIBRARY, TAGS, PAGE = "library.db", "tags.csv", "results.html"
@@ -97,14 +97,14 @@ def _give_name(path: Path, clip: dict[str, Any]) -> None:
 
 def index_music(library: Library, music: Music, *, jobs: int, progress: Progress) -> IndexReport:
     """`harmonium index`."""
-    from harmonium.collection.indexing import index
+    from harmonium.collection.indexing.run import index
 
     return index(library, [music.path("audio")], jobs=jobs, progress=progress)
 
 
 def import_tags(library: Library, music: Music) -> ImportReport:
     """Write what the three say of their half to a table, and `harmonium import` it."""
-    from harmonium.collection.importing import import_table
+    from harmonium.collection.importing.tables import import_table
 
     paths = music.collection.clips.select("item", "path")
     tagged = music.collection.clips.filter(pl.Series(music.is_tagged)).select("item")
@@ -116,14 +116,14 @@ def import_tags(library: Library, music: Music) -> ImportReport:
 
 def train_model(library: Library, *, seed: int, progress: Progress) -> StoredModel:
     """`harmonium train`, which smooths the tags, as three people gave them."""
-    from harmonium.collection.training import Options, train
+    from harmonium.collection.learning.train import Options, train
 
     return train(library, Options(seed=seed), progress=lambda _, *done: progress(*done))
 
 
 def tag_rest(library: Library, model: StoredModel, *, progress: Progress) -> int:
     """`harmonium tag`; how many tracks the model heard."""
-    from harmonium.collection.tagging import tag_library
+    from harmonium.collection.answering.tag import tag_library
 
     return tag_library(library, model, progress=progress)
 
@@ -171,6 +171,6 @@ def choose_query(scored: Scored, model: StoredModel) -> str:
 
 def search_music(library: Library, query: str, *, limit: int = 8) -> Found:
     """`harmonium search`."""
-    from harmonium.collection.searching import search
+    from harmonium.collection.answering.search import search
 
     return search(library, query, limit=limit)

@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 from sklearn.utils._param_validation import StrOptions
 
-from harmonium.estimators.base import NOT_NEGATIVE
+from harmonium.estimators.classifier import NOT_NEGATIVE
 from harmonium.estimators.rbm_tagger import RBMTagger
 from harmonium.estimators.tagger import Clips
 from harmonium.rbm.generative import Hybrid, JointContrastiveDivergence, JointParams

@@ -11,9 +11,9 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from harmonium.errors import DataError
+from harmonium.estimators.labels import Targets, read_more_targets, read_targets
 from harmonium.estimators.rbm_tagger import RBMTagger
 from harmonium.estimators.tagger import Clips
-from harmonium.estimators.targets import Targets, read_more_targets, read_targets
 from harmonium.rbm.compilation import compiled
 from harmonium.rbm.generative import JointContrastiveDivergence, JointParams, joint_sweep
 from harmonium.rbm.gradients import Gradient

@@ -11,9 +11,9 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_consistent_length
 
 from harmonium.errors import DataError
-from harmonium.estimators.base import COUNT, NOT_NEGATIVE
+from harmonium.estimators.classifier import COUNT, NOT_NEGATIVE
+from harmonium.estimators.labels import is_soft, read_more_targets
 from harmonium.estimators.tagger import Clips, Tagger, base_log_odds
-from harmonium.estimators.targets import is_soft, read_more_targets
 from harmonium.rbm.exact import MAX_UNITS
 from harmonium.rbm.gradients import Gradient
 from harmonium.rbm.infer import Inference, Options, infer

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
 from harmonium.errors import DataError
-from harmonium.estimators.feedforward import Feedforward
+from harmonium.estimators.networks import Feedforward
 from harmonium.estimators.rbm_tagger import RBMTagger
 from harmonium.estimators.tagger import TIE_BREAKER, Clips, Tagger
 from harmonium.estimators.thresholds import best_thresholds

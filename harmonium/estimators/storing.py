@@ -10,9 +10,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from harmonium import __version__
 from harmonium.errors import ModelFileError
-from harmonium.estimators.persistence import Arrays, read_model, write_model
+from harmonium.estimators.labels import Targets, classes_of
+from harmonium.estimators.model_files import Arrays, read_model, write_model
 from harmonium.estimators.scaling import Scaling
-from harmonium.estimators.targets import Targets, classes_of
 
 
 class Storable(BaseEstimator, ABC):

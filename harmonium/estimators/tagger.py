@@ -12,11 +12,16 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from harmonium.errors import DataError, TrainingWarning
-from harmonium.estimators.base import COUNT, NOT_NEGATIVE, POSITIVE, ProbabilisticTagClassifier
-from harmonium.estimators.persistence import Arrays
+from harmonium.estimators.classifier import (
+    COUNT,
+    NOT_NEGATIVE,
+    POSITIVE,
+    ProbabilisticTagClassifier,
+)
+from harmonium.estimators.labels import Targets
+from harmonium.estimators.model_files import Arrays
 from harmonium.estimators.progress import epoch_progress
 from harmonium.estimators.storing import floats
-from harmonium.estimators.targets import Targets
 from harmonium.estimators.thresholds import best_thresholds
 from harmonium.estimators.validation import is_rankable, log_likelihood, mean_auc
 from harmonium.rbm.gradients import Batch, Gradient

@@ -7,7 +7,7 @@ and 1 that is the usual AUC and the usual likelihood.
 import numpy as np
 from numpy.typing import NDArray
 
-from harmonium.estimators.targets import is_soft
+from harmonium.estimators.labels import is_soft
 from harmonium.evaluation import auc_per_tag
 
 Floats = NDArray[np.float32]

@@ -3,8 +3,8 @@
 import inspect
 
 from harmonium.data.datasets import info
-from harmonium.data.synthetic import make_collection
 from harmonium.experiments.specs import GENERATED, DatasetSpec
+from harmonium.synthetic import make_collection
 
 CATALOGUE = {
     spec.label: spec

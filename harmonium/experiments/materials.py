@@ -15,11 +15,11 @@ from harmonium.audio import FeatureParameters, extract_files
 from harmonium.audio.cache import default_cache_folder
 from harmonium.data import Triples
 from harmonium.data.datasets import Dataset, load
-from harmonium.data.synthetic import SyntheticCollection, make_collection
 from harmonium.engine import available_cores
 from harmonium.errors import DataError
 from harmonium.experiments.catalogue import has_audio
 from harmonium.experiments.specs import GENERATED, DatasetSpec
+from harmonium.synthetic import SyntheticCollection, make_collection
 
 Progress = Callable[[int, int], None]
 """Called with (files done, files)."""

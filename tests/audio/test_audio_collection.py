@@ -9,7 +9,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer, StandardScaler
 
 from harmonium.audio import clip_features
-from harmonium.data.synthetic import make_collection
+from harmonium.synthetic import make_collection
 
 
 @pytest.fixture(scope="module")

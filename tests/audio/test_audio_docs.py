@@ -5,17 +5,17 @@ import doctest
 import importlib
 import pkgutil
 import re
-from pathlib import Path
 
 import pytest
 import typer
+from places import DOCS
 
 import harmonium.audio as audio
 from harmonium import AudioFeatures
 from harmonium.audio import extractors
 from harmonium.cli import app
 
-PAGE = (Path(__file__).parents[2] / "docs" / "features.md").read_text(encoding="utf-8")
+PAGE = (DOCS / "features.md").read_text(encoding="utf-8")
 USE, DEFINITIONS = PAGE.split("## Definitions")
 
 

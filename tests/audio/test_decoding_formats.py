@@ -6,8 +6,8 @@ import soxr
 from sound_files import write_ffmpeg, write_film, write_sndfile
 
 from harmonium.audio import clip_features, decode, features_of_file
-from harmonium.data.synthetic import make_collection
 from harmonium.errors import AudioError
+from harmonium.synthetic import make_collection
 
 RATE = 48_000  # all of the formats have it
 SECONDS = 6.0

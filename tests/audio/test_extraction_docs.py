@@ -2,11 +2,11 @@
 
 import doctest
 import re
-from pathlib import Path
 
 import pytest
 import soundfile
 import typer
+from places import DOCS
 from signals import RATE, music
 
 from harmonium import cli
@@ -14,7 +14,7 @@ from harmonium.audio import cache, extraction, finding, jobs, tables
 from harmonium.commands import features
 from harmonium.engine import base, choice, processes, runner
 
-PAGE = (Path(__file__).parents[2] / "docs" / "extraction.md").read_text(encoding="utf-8")
+PAGE = (DOCS / "extraction.md").read_text(encoding="utf-8")
 EXAMPLES = re.findall(r"^```python\n(.*?)^```", PAGE, re.M | re.S)
 COMMAND = typer.main.get_command(cli.app).commands["features"]
 

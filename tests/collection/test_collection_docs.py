@@ -2,17 +2,17 @@
 
 import inspect
 import re
-from pathlib import Path
 
 import pytest
-from test_indexing import write
+from noise_files import write
+from places import DOCS
 from typer.models import OptionInfo
 
-from harmonium.collection.import_columns import USUAL
+from harmonium.collection.importing.columns import USUAL
 from harmonium.commands.import_ import import_
 from harmonium.commands.index import index
 
-PAGE = (Path(__file__).parents[2] / "docs" / "collection.md").read_text(encoding="utf-8")
+PAGE = (DOCS / "collection.md").read_text(encoding="utf-8")
 
 
 def test_the_example_prints_what_it_says(tmp_path, monkeypatch, capsys):

@@ -9,7 +9,7 @@ from small_library import new_change
 
 from harmonium.collection.doctor import examine, surprises
 from harmonium.collection.spelling import near_spellings
-from harmonium.collection.tracks import TrackFile
+from harmonium.collection.store.tracks import TrackFile
 
 
 def test_files_and_tags_that_are_amiss(library):

@@ -10,16 +10,15 @@ import pytest
 import sqlalchemy as sa
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
+from processes_in_tests import end, start
 from some_tracks import add_tracks, in_force, say
 
-from harmonium.collection import Library, crowds, database, migrations
+from harmonium.collection import Library
 from harmonium.collection import library as library_module
-from harmonium.collection.predictions import STEP
-from harmonium.collection.schema import BLOCK, VERSION, VERSION_TABLE, metadata
+from harmonium.collection.store import database, migrations, people_counts
+from harmonium.collection.store.predictions import STEP
+from harmonium.collection.store.schema import BLOCK, VERSION, VERSION_TABLE, metadata
 from harmonium.errors import LibraryError
-
-sys.path.insert(0, str(Path(__file__).parent.parent))
-from processes_in_tests import end, start
 
 WRITER = """
 import sys
@@ -137,7 +136,7 @@ def test_a_library_of_the_first_version_finds_what_it_found(place):
         assert ids.tolist() == [1, 2, 3]
         np.testing.assert_allclose(columns[:, 0], probabilities[1:4], atol=STEP / 2)
         with library.connect() as connection:
-            people = crowds.people_of(connection, np.array([1, 2, BLOCK + 1, 9 * BLOCK]))
+            people = people_counts.people_of(connection, np.array([1, 2, BLOCK + 1, 9 * BLOCK]))
         assert people.tolist() == [2, 0, 1, 0]
 
 

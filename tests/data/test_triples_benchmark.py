@@ -1,14 +1,14 @@
 """The benchmark runs, and its file is what it claims to be."""
 
 import importlib.util
-from pathlib import Path
 
 import polars as pl
 import pytest
+from places import PROJECT
 
 from harmonium.data import read_triples
 
-SCRIPT = Path(__file__).parents[2] / "benchmarks" / "triples.py"
+SCRIPT = PROJECT / "benchmarks" / "triples.py"
 
 
 @pytest.fixture(scope="module")

@@ -5,10 +5,10 @@ import os
 import signal
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
+from places import HELPERS, PROJECT
 from tagging_data import draw, easy_model, quick
 
 from harmonium.errors import TrainingWarning
@@ -242,11 +242,11 @@ def test_the_same_seed_gives_the_same_bits_in_this_process_and_another(train):
         quick(training="cd", max_epochs=3, validation_fraction=0).fit(*train) for _ in range(2)
     )
     assert fingerprint(first, train.X) == fingerprint(second, train.X)
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent)}
+    environment = {**os.environ, "PYTHONPATH": str(HELPERS)}
     other = subprocess.run(
         [sys.executable, "-c", SCRIPT],
         env=environment,
-        cwd=Path(__file__).parents[2],
+        cwd=PROJECT,
         capture_output=True,
         text=True,
         check=True,

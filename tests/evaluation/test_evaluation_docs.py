@@ -4,13 +4,13 @@ import doctest
 import importlib
 import pkgutil
 import re
-from pathlib import Path
 
 import pytest
+from places import DOCS
 
 import harmonium.evaluation as evaluation
 
-PAGE = Path(__file__).parents[2] / "docs" / "evaluation.md"
+PAGE = DOCS / "evaluation.md"
 
 
 def test_the_examples_of_the_page_run(capsys):

@@ -1,7 +1,7 @@
 import re
-from pathlib import Path
 
 import pytest
+from places import PROJECT
 from toy_data import RECIPE
 
 from harmonium.errors import DataError
@@ -9,7 +9,7 @@ from harmonium.experiments.catalogue import CATALOGUE
 from harmonium.experiments.plan import arms
 from harmonium.experiments.recipe import parse_recipe, read_recipe
 
-RECIPES = Path(__file__).parent.parent.parent / "recipes"
+RECIPES = PROJECT / "recipes"
 
 
 def test_a_recipe_says_what_it_says():

@@ -7,7 +7,6 @@ import subprocess
 import sys
 import xml.etree.ElementTree as ET
 from html.parser import HTMLParser
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.text import Text
+from places import DOCS
 
 from harmonium.experiments.report import write_report
 from harmonium.experiments.report.drawing import draw, style
@@ -337,7 +337,7 @@ def test_differences_look_alike_in_every_panel():
 
 
 def test_docs_name_every_form_and_file():
-    text = (Path(__file__).parents[2] / "docs" / "experiments.md").read_text(encoding="utf-8")
+    text = (DOCS / "experiments.md").read_text(encoding="utf-8")
     section = text.split("## Reading the report")[1].split("\n## ")[0]
     for name in (*RECIPES, "report.md", "report.html", "report.tex", "per-tag.csv", "figures/"):
         assert f"`{name}`" in section, name

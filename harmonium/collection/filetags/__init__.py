@@ -7,13 +7,13 @@
 `docs/filetags.md` says what is written where.
 """
 
-from harmonium.collection.filetags.contents import FIELDS
-from harmonium.collection.filetags.planning import plan_write
-from harmonium.collection.filetags.reading import audio_digest, read_tags
+from harmonium.collection.filetags.formats.base import FIELDS
+from harmonium.collection.filetags.plan import plan_write
+from harmonium.collection.filetags.read import audio_digest, read_tags
 from harmonium.collection.filetags.records import Change, FieldChange, FileTags
 from harmonium.collection.filetags.rules import MODES, LeftOut, Rules
 from harmonium.collection.filetags.undo import Undo
-from harmonium.collection.filetags.writing import apply_change, undo
+from harmonium.collection.filetags.write import apply_change, undo
 
 __all__ = [
     "FIELDS",

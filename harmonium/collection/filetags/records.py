@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Self
 
-from harmonium.collection.filetags.contents import Id3Options, Values
+from harmonium.collection.filetags.formats.base import Id3Options, Values
 from harmonium.collection.filetags.rules import LeftOut
 
 

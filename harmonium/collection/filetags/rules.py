@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal, NamedTuple, TypeAlias, get_args
 
-from harmonium.collection.filetags.contents import FIELDS, Id3Options, Values
+from harmonium.collection.filetags.formats.base import FIELDS, Id3Options, Values
 from harmonium.collection.filetags.text import fold
 from harmonium.errors import DataError
 

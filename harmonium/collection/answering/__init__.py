@@ -1,0 +1,1 @@
+"""What a library and its model answer: tags for files, searches, suggestions."""

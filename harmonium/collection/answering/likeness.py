@@ -1,0 +1,112 @@
+"""Tracks that are alike in their tags.
+
+A track is what sets it apart: the probability of each tag that the model has learnt, less its mean
+over the library, in units of its deviation. Two tracks are alike as far as these point the same
+way: their cosine, brought to 0 … 1.
+"""
+
+from collections.abc import Iterable, Iterator
+from itertools import groupby
+from operator import itemgetter
+from typing import TYPE_CHECKING
+
+import numpy as np
+import sqlalchemy as sa
+from numpy.typing import NDArray
+
+from harmonium.collection.store.models import StoredModel
+from harmonium.collection.store.predictions import STEP, steps_of, unpacked
+from harmonium.collection.store.schema import BLOCK, prediction
+from harmonium.errors import LibraryError
+
+if TYPE_CHECKING:
+    from harmonium.collection.library import Library
+
+ROUNDING = 1e-6
+"""Lengths that are not larger than this are none."""
+
+Floats = NDArray[np.float32]
+
+
+def similarities(
+    library: "Library", model: StoredModel | None, track_id: int
+) -> tuple[NDArray[np.int64], Floats]:
+    """The other tracks with predictions, (n,) ascending, and how alike they are, (n,) in [0, 1].
+
+    What people say of the track counts, for it, as certain.
+    """
+    if model is None or model.id is None:
+        raise LibraryError(
+            "Without a model no track is like another. `harmonium train` makes one, and "
+            "`harmonium tag` applies it to all tracks."
+        )
+    learnt = np.flatnonzero(model.thresholds <= 1)
+    if not len(learnt):
+        raise LibraryError("The model has not learnt any tag by which tracks could be alike.")
+    ids, _ = library.predictions.columns(model.id, learnt[:1].tolist())
+    row = int(np.searchsorted(ids, track_id))
+    if row == len(ids) or ids[row] != track_id:
+        raise LibraryError(
+            f"The model has not heard track #{track_id} yet. `harmonium tag` lets it hear all."
+        )
+    said = _said(library, track_id)
+    own = np.array([said.get(model.vocabulary[j], np.nan) for j in learnt], np.float32)
+    found = alike(_columns(library, model.id, learnt, ids), row, own)
+    others = np.arange(len(ids)) != row
+    return ids[others], found[others]
+
+
+def alike(columns: Iterable[Floats], row: int, own: Floats) -> Floats:
+    """(1 + cos(z_i, z_row)) / 2 with z_ij = (p_ij - mean_j) / deviation_j, for all tracks i, (n,).
+
+    ``columns`` are the probabilities (n,) of each tag; ``own`` (n_tags,) replaces those of the row
+    where it is not NaN. Column by column, since all of them together would not fit the cache.
+    """
+    dot: Floats | float = 0.0
+    squares: Floats | float = 0.0
+    own_square = 0.0
+    n = 0
+    for column, known in zip(columns, own, strict=True):
+        n = len(column)
+        value = column[row] if np.isnan(known) else known
+        mean = column.mean()
+        apart = column - mean
+        deviation = float(np.sqrt(apart @ apart / n))
+        if deviation > STEP:  # what is less may be the rounding of what is stored
+            apart /= deviation
+            z = float(value - mean) / deviation
+            dot, squares, own_square = dot + z * apart, squares + apart * apart, own_square + z * z
+    norm = np.sqrt(squares * own_square) * np.ones(n, np.float32)
+    cosine = np.divide(dot, norm, out=np.zeros(n, np.float32), where=norm > ROUNDING)
+    return np.clip((1 + cosine) / 2, 0, 1)
+
+
+def _columns(
+    library: "Library", model_id: int, tags: NDArray[np.intp], ids: NDArray[np.int64]
+) -> Iterator[Floats]:
+    """The probabilities of tags, one after the other, of the tracks ``ids``, (n,)."""
+    blocks = np.unique(ids // BLOCK)
+    query = (
+        sa.select(prediction.c.tag, prediction.c.probabilities)
+        .where(
+            prediction.c.model_id == model_id,
+            prediction.c.tag.in_(tags.tolist()),
+            prediction.c.block.in_(blocks.tolist()),
+        )
+        .order_by(prediction.c.tag, prediction.c.block)
+    )
+    places = np.searchsorted(blocks, ids // BLOCK) * BLOCK + ids % BLOCK
+    first, last = places[0], places[-1] + 1
+    without_gaps = last - first == len(ids)
+    with library.connect() as connection:
+        for _, rows in groupby(connection.execute(query), key=itemgetter(0)):
+            steps = steps_of(b"".join(data for _, data in rows))
+            yield unpacked(steps[first:last] if without_gaps else steps[places])
+
+
+def _said(library: "Library", track_id: int) -> dict[str, float]:
+    said = library.opinions.of([track_id])
+    return {
+        tag: 1.0 if value > 0 else 0.0
+        for tag, value in zip(said["tag"], said["value"], strict=True)
+    }

@@ -1,0 +1,265 @@
+"""Tracks by a question in tags, the surest first; see ``query`` for what can be asked.
+
+What people say of a tag is certain: its probability is 1 or 0. Where nobody says anything it is the
+model's; where the model has none (it has not learnt the tag, or not heard the track) it is 0. Of
+these the probability of the question is made. First come the tracks for which people's tags alone
+answer it, ordered by what the model would have said; then the others, by their probability.
+"""
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from harmonium.collection.answering.likeness import similarities
+from harmonium.collection.answering.query import (
+    And,
+    Not,
+    Or,
+    Query,
+    Tag,
+    parse,
+    probability,
+    tags_of,
+)
+from harmonium.collection.learning.agreement import Said, known_tags, said_of
+from harmonium.collection.store.models import StoredModel
+from harmonium.collection.store.tracks import Track
+from harmonium.errors import DataError
+
+if TYPE_CHECKING:
+    from harmonium.collection.library import Library
+
+Ids = NDArray[np.int64]
+Floats = NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class Hit:
+    """A track that was found."""
+
+    track: Track
+    probability: float
+    """Of the question; 1 if people's tags answer it."""
+    certain: bool
+    """Whether people's tags alone answer the question."""
+    tags: dict[str, float] = field(default_factory=dict)
+    """Tag of the question → its probability."""
+    similarity: float | None = None
+    """To the track that was to be like, from 0 to 1."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a search found."""
+
+    hits: list[Hit]
+    query: Query | None
+    people_only: list[str]
+    """Tags of the question that the model cannot tell: only what people say of them counts."""
+    n_below: int = 0
+    """Tracks that are less probable than was asked for, if they would have been among the hits."""
+
+
+def search(
+    library: "Library",
+    text: str | None = None,
+    *,
+    like: int | None = None,
+    limit: int = 20,
+    min_probability: float = 0.0,
+) -> Found:
+    """The tracks that answer a question, or are like a track, or both; the best first.
+
+    Parameters
+    ----------
+    text : the question, as ``mellow piano -rock``; None for any track
+    like : the number of a track; the others are ordered by probability times similarity to it
+    limit : how many, at most
+    min_probability : leave out less probable ones
+    """
+    if text is None and like is None:
+        raise DataError("Ask for tags, for tracks like another (--like), or for both.")
+    if limit < 1:
+        raise DataError(f"'limit' must be at least 1, got {limit}.")
+    with library.snapshot():
+        model = library.models.current()
+        query = None
+        if text is not None:
+            query = parse(text, known_tags(library, model))
+        ranking = _rank(library, model, query, like)
+        hits = _hits(library, ranking, limit, min_probability)
+        n_below = 0 if len(hits) >= limit else _count_below(library, ranking, min_probability)
+        return Found(hits, query, ranking.people_only, n_below)
+
+
+@dataclass
+class _Ranking:
+    """Tracks and what is known of them; rows are tracks."""
+
+    ids: Ids
+    probability: Floats
+    certain: NDArray[np.bool_]
+    score: Floats
+    """By which they are ordered."""
+    tags: dict[str, Floats]
+    people_only: list[str]
+    similarity: Floats | None
+
+
+def _rank(
+    library: "Library", model: StoredModel | None, query: Query | None, like: int | None
+) -> _Ranking:
+    names = [] if query is None else tags_of(query)
+    said = said_of(library, names)
+    ids, modelled = _modelled(library, model, names)
+    similarity = None
+    if like is not None:
+        like_ids, near = similarities(library, model, like)
+    everyone = _joined(ids, [votes for pair in said.values() for votes in pair])
+    if like is not None:
+        everyone = like_ids if query is None else np.intersect1d(everyone, like_ids)
+        similarity = near[np.searchsorted(like_ids, everyone)]
+    own = {name: _spread(ids, modelled.get(name), everyone) for name in names}
+    mixed = {name: _with_people(own[name], everyone, said[name]) for name in names}
+    if query is None:
+        p = certain_p = np.ones(len(everyone), np.float32)
+        certain = np.zeros(len(everyone), bool)
+    else:
+        p, certain_p = probability(query, mixed.__getitem__), probability(query, own.__getitem__)
+        certain, _ = answered(query, _masks(everyone, said))
+    if similarity is None:
+        score = np.where(certain, 2 + certain_p, p)  # before all that are not certain
+    else:
+        score = p * similarity
+    people_only = [name for name in names if name not in modelled]
+    return _Ranking(everyone, p, certain, score, mixed, people_only, similarity)
+
+
+def _joined(ids: Ids, more: list[Ids]) -> Ids:
+    """All of the numbers, ascending; mostly the others are among the first."""
+    strangers = [some[~_mask(some, ids)] for some in more]
+    if not any(map(len, strangers)):
+        return ids
+    return np.unique(np.concatenate([ids, *strangers]))
+
+
+def _modelled(
+    library: "Library", model: StoredModel | None, names: list[str]
+) -> tuple[Ids, dict[str, Floats]]:
+    """Tracks with predictions, (n,), and those of the tags that the model has learnt, (n,) each.
+
+    For a question without any such tag, the tracks are there all the same: some may lack a tag.
+    """
+    if model is None or model.id is None:
+        return np.empty(0, np.int64), {}
+    places = {
+        name: model.vocabulary.index(name)
+        for name in names
+        if name in model.vocabulary and model.thresholds[model.vocabulary.index(name)] <= 1
+    }
+    ids, columns = library.predictions.columns(model.id, list(places.values()) or [0])
+    return ids, {name: columns[:, i] for i, name in enumerate(places)}
+
+
+def _spread(ids: Ids, values: Floats | None, everyone: Ids) -> Floats:
+    """The values of some tracks as a column of all, 0 for the others."""
+    if values is not None and len(ids) == len(everyone):
+        return values
+    column = np.zeros(len(everyone), np.float32)
+    if values is not None:
+        here = np.isin(ids, everyone, assume_unique=True)
+        column[np.searchsorted(everyone, ids[here])] = values[here]
+    return column
+
+
+def _with_people(values: Floats, everyone: Ids, said: Said) -> Floats:
+    """Probabilities with 1 and 0 where people have spoken."""
+    result = values.copy()
+    result[_mask(everyone, said.yes)] = 1
+    result[_mask(everyone, said.no)] = 0
+    return result
+
+
+def _mask(everyone: Ids, some: Ids) -> NDArray[np.bool_]:
+    """Which of everyone are among some, (n,); both ascending."""
+    mask = np.zeros(len(everyone), bool)
+    if len(everyone) and len(some):
+        at = np.minimum(np.searchsorted(everyone, some), len(everyone) - 1)
+        mask[at[everyone[at] == some]] = True
+    return mask
+
+
+Masks = dict[str, tuple[NDArray[np.bool_], NDArray[np.bool_]]]
+"""Tag → whether it surely holds, and whether it may hold, for each track."""
+
+
+def _masks(everyone: Ids, said: dict[str, Said]) -> Masks:
+    return {
+        name: (_mask(everyone, votes.yes), ~_mask(everyone, votes.no))
+        for name, votes in said.items()
+    }
+
+
+def answered(query: Query, masks: Masks) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Whether the question surely holds by what people say, and whether it may hold, (n,) each."""
+    match query:
+        case Tag(name):
+            return masks[name]
+        case Not(part):
+            surely, maybe = answered(part, masks)
+            return ~maybe, ~surely
+        case And(parts):
+            pairs = [answered(part, masks) for part in parts]
+            return np.logical_and.reduce([s for s, _ in pairs]), np.logical_and.reduce(
+                [m for _, m in pairs]
+            )
+        case Or(parts):
+            pairs = [answered(part, masks) for part in parts]
+            return np.logical_or.reduce([s for s, _ in pairs]), np.logical_or.reduce(
+                [m for _, m in pairs]
+            )
+
+
+def _hits(library: "Library", ranking: _Ranking, limit: int, min_probability: float) -> list[Hit]:
+    """The first tracks in order that are there and probable enough."""
+    enough = (ranking.probability > 0) & (ranking.probability >= min_probability)
+    rows = np.flatnonzero(enough)
+    n_wanted = 2 * limit  # some may be missing: the files, not the tracks
+    while True:
+        best = rows[_first(ranking.score[rows], n_wanted)]
+        tracks = library.tracks.many(ranking.ids[best])
+        hits = [
+            _hit(ranking, row, track)
+            for row, track in zip(best, tracks, strict=True)
+            if track.state == "present"
+        ]
+        if len(hits) >= limit or len(best) == len(rows):
+            return hits[:limit]
+        n_wanted *= 4
+
+
+def _count_below(library: "Library", ranking: _Ranking, min_probability: float) -> int:
+    """How many of the tracks that are there are possible, but not probable enough."""
+    low = (ranking.probability > 0) & (ranking.probability < min_probability)
+    return int(np.isin(ranking.ids[low], library.tracks.ids()).sum()) if low.any() else 0
+
+
+def _first(score: Floats, n: int) -> NDArray[np.intp]:
+    """Places of the n largest scores, largest first; equal ones in their order."""
+    candidates = np.arange(len(score))
+    if n < len(score):
+        candidates = np.flatnonzero(score >= np.partition(score, -n)[-n])
+    return candidates[np.argsort(-score[candidates], kind="stable")][:n]
+
+
+def _hit(ranking: _Ranking, row: np.intp, track: Track) -> Hit:
+    near = ranking.similarity
+    return Hit(
+        track,
+        float(ranking.probability[row]),
+        bool(ranking.certain[row]),
+        {name: float(column[row]) for name, column in ranking.tags.items()},
+        None if near is None else float(near[row]),
+    )

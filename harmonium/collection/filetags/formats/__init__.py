@@ -1,0 +1,1 @@
+"""The formats of music files, one module each."""

@@ -1,0 +1,163 @@
+"""WAV and AIFF: chunks in a container, one of which may be an ID3 tag."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from io import BytesIO
+from typing import BinaryIO, Literal, NamedTuple
+
+from mutagen import MutagenError
+from mutagen.aiff import AIFFInfo
+from mutagen.id3 import ID3
+from mutagen.wave import WaveStreamInfo
+
+from harmonium.collection.filetags.formats import id3_values
+from harmonium.collection.filetags.formats.base import Contents, Damaged, Id3Options, Values
+from harmonium.collection.filetags.formats.id3_tag import HEADER, RawTag, tag_length, take_apart
+from harmonium.collection.filetags.streams import blocks, copy, read_at, size_of
+from harmonium.collection.filetags.text import decoded
+
+_TAGS = (b"ID3 ", b"id3 ")
+_INFO = {b"IGNR": "TCON", b"INAM": "TIT2", b"IART": "TPE1", b"IPRD": "TALB", b"ICMT": "COMM"}
+_LARGEST = 1 << 32
+
+
+class _Chunk(NamedTuple):
+    name: bytes
+    start: int
+    """Of its header, 8 bytes before its data."""
+    size: int
+    end: int
+    """Where the next begins."""
+
+
+@dataclass(frozen=True)
+class Iff:
+    """A container of chunks."""
+
+    name: str
+    order: Literal["little", "big"]
+    tag: bytes
+    """What a new chunk with a tag is called."""
+    audio: tuple[bytes, ...]
+    """The chunks that make the sound."""
+    info: type
+    """Mutagen's class for the sound's parameters."""
+    places = staticmethod(id3_values.places)
+    refusal = staticmethod(id3_values.refusal)
+
+    def read(self, file: BinaryIO, options: Id3Options) -> Contents:
+        """What the ID3 chunk says, and RIFF's own list of texts where that is silent."""
+        chunks = self._chunks(file)
+        obstacle = _obstacle(chunks, size_of(file))
+        version: str | None = None
+        values: dict[str, Values] = {}
+        notes: tuple[str, ...] = ()
+        try:
+            if (chunk := self._tag_chunk(chunks)) and chunk.size:
+                data = read_at(file, chunk.start + 8, chunk.size)
+                tag = ID3(BytesIO(data), translate=False, load_v1=False)
+                version = id3_values.version_name(tag)
+                values = id3_values.values_of(tag, options)
+        except MutagenError as error:
+            obstacle = f"its ID3 tag is damaged ({str(error) or 'it ends too early'})"
+            notes = (obstacle,)
+        for place, value in self._texts(file, chunks).items():
+            if not values.get(place):
+                values[place] = value
+                version = version or "RIFF INFO"
+        return Contents(
+            version=version,
+            values=values,
+            duration=self._duration(file),
+            notes=notes,
+            obstacle=obstacle,
+        )
+
+    def write(
+        self, source: BinaryIO, target: BinaryIO, edits: Mapping[str, Values], options: Id3Options
+    ) -> None:
+        """Replace the ID3 chunk in its place, or add one at the end."""
+        chunks = self._chunks(source)
+        end = chunks[-1].end if chunks else 12
+        old = self._tag_chunk(chunks)
+        start, after = (old.start, old.end) if old else (end, end)
+        chunk = self._new_chunk(source, old, edits, options)
+        fill = b"\0" * (start - min(start, size_of(source)))  # padding that the last one lacks
+        total = 4 + start - 12 + len(chunk) + end - after
+        if total >= _LARGEST:
+            raise Damaged(f"it would have {total} bytes, more than its format allows (4 GiB)")
+        form = read_at(source, 0, 12)
+        target.write(form[:4] + total.to_bytes(4, self.order) + form[8:])
+        copy(source, target, 12, start)
+        target.write(fill + chunk)
+        copy(source, target, after, size_of(source))
+
+    def sound(self, file: BinaryIO) -> Iterator[bytes]:
+        """The chunks with the sound and its parameters."""
+        for chunk in self._chunks(file):
+            if chunk.name in self.audio:
+                yield chunk.name
+                yield from blocks(file, chunk.start + 8, chunk.start + 8 + chunk.size)
+
+    def _chunks(self, file: BinaryIO) -> list[_Chunk]:
+        declared = int.from_bytes(read_at(file, 4, 4), self.order)
+        end = min(8 + declared, size_of(file))
+        chunks: list[_Chunk] = []
+        start = 12
+        while start + 8 <= end:
+            header = read_at(file, start, 8)
+            size = int.from_bytes(header[4:], self.order)
+            chunks.append(_Chunk(header[:4], start, size, start + 8 + size + size % 2))
+            start = chunks[-1].end
+        return chunks
+
+    def _tag_chunk(self, chunks: list[_Chunk]) -> _Chunk | None:
+        return next((chunk for chunk in chunks if chunk.name in _TAGS), None)
+
+    def _new_chunk(
+        self,
+        file: BinaryIO,
+        old: _Chunk | None,
+        edits: Mapping[str, Values],
+        options: Id3Options,
+    ) -> bytes:
+        data = read_at(file, old.start + 8, old.size) if old else b""
+        room = tag_length(data[:HEADER])
+        raw = take_apart(data[:room]) if room else RawTag(options.version)
+        new = raw.with_values(edits, options.separator).render(room)
+        name = old.name if old else self.tag
+        return name + len(new).to_bytes(4, self.order) + new + b"\0" * (len(new) % 2)
+
+    def _duration(self, file: BinaryIO) -> float | None:
+        file.seek(0)
+        try:
+            return float(self.info(file).length)
+        except (MutagenError, ArithmeticError, ValueError, LookupError):
+            return None
+
+    def _texts(self, file: BinaryIO, chunks: list[_Chunk]) -> dict[str, Values]:
+        """Place → what RIFF's list of texts says for it."""
+        texts: dict[str, Values] = {}
+        for chunk in chunks:
+            data = read_at(file, chunk.start + 8, chunk.size) if chunk.name == b"LIST" else b""
+            if not data.startswith(b"INFO"):
+                continue
+            at = 4
+            while at + 8 <= len(data):
+                size = int.from_bytes(data[at + 4 : at + 8], self.order)
+                text = decoded(data[at + 8 : at + 8 + size].split(b"\0")[0]).strip()
+                if (place := _INFO.get(data[at : at + 4])) and text:
+                    texts.setdefault(place, (text,))
+                at += 8 + size + size % 2
+        return texts
+
+
+def _obstacle(chunks: list[_Chunk], size: int) -> str | None:
+    """Why nothing can be added: a chunk that is longer than the file has no end to add it after."""
+    if chunks and chunks[-1].start + 8 + chunks[-1].size > size:
+        return "its last chunk is cut short, or its sizes were never filled in"
+    return None
+
+
+WAV = Iff("WAV", "little", b"id3 ", (b"fmt ", b"data"), WaveStreamInfo)
+AIFF = Iff("AIFF", "big", b"ID3 ", (b"COMM", b"SSND"), AIFFInfo)

@@ -1,0 +1,105 @@
+"""Vorbis comments, which FLAC and the formats in Ogg share: a list of KEY=value.
+
+They are kept as bytes, so that comments of others stay as they are, valid UTF-8 or not.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from harmonium.collection.filetags.formats.base import (
+    FIELDS,
+    SCORE_FIELDS,
+    Damaged,
+    Id3Options,
+    Values,
+)
+from harmonium.collection.filetags.text import decoded
+
+VERSION = "Vorbis comment"
+_PLACES: dict[str, tuple[str, ...]] = {name: (name.upper(),) for name in (*FIELDS, *SCORE_FIELDS)}
+_PLACES |= {name: (name.upper(),) for name in ("title", "artist", "album")}
+_PLACES["comment"] = ("COMMENT", "DESCRIPTION")
+
+
+@dataclass(frozen=True)
+class Comments:
+    """A comment block taken apart."""
+
+    vendor: bytes = b"Harmonium"
+    entries: tuple[bytes, ...] = ()
+    rest: bytes = b""
+    """What comes after the last comment."""
+
+    def values(self) -> dict[str, Values]:
+        """Key in capitals → values."""
+        values: dict[str, Values] = {}
+        for entry in self.entries:
+            key, value = _key(entry), decoded(entry.partition(b"=")[2])
+            if value.strip():
+                values[key] = (*values.get(key, ()), value)
+        return values
+
+    def with_values(self, edits: Mapping[str, Values]) -> "Comments":
+        """With new comments for these keys, where the first old one was or at the end."""
+        pending = dict(edits)
+        entries: list[bytes] = []
+        for entry in self.entries:
+            key = _key(entry)
+            if key not in edits:
+                entries.append(entry)
+            elif key in pending:
+                entries.extend(_entries(key, pending.pop(key)))
+        for key, values in pending.items():
+            entries.extend(_entries(key, values))
+        return replace(self, entries=tuple(entries))
+
+    def render(self) -> bytes:
+        """As bytes, without the rest."""
+        entries = (_sized(entry) for entry in self.entries)
+        return _sized(self.vendor) + _number(len(self.entries)) + b"".join(entries)
+
+
+def take_apart(data: bytes) -> Comments:
+    """The comments in a block, which begins with the name of the program that wrote it."""
+    vendor, at = _part(data, 0)
+    count = int.from_bytes(data[at : at + 4], "little")
+    at += 4
+    entries = []
+    for _ in range(count):
+        entry, at = _part(data, at)
+        entries.append(entry)
+    return Comments(vendor, tuple(entries), data[at:])
+
+
+def places(version: str | None, options: Id3Options) -> dict[str, tuple[str, ...]]:
+    """Field → keys."""
+    return dict(_PLACES)
+
+
+def refusal(place: str, value: str, version: str | None, options: Id3Options) -> str:
+    """Any text can be a comment."""
+    return ""
+
+
+def _part(data: bytes, at: int) -> tuple[bytes, int]:
+    """(a text with its size before it, the place after it)"""
+    end = at + 4 + int.from_bytes(data[at : at + 4], "little")
+    if at + 4 > len(data) or end > len(data):
+        raise Damaged("its Vorbis comments are damaged: they end too early")
+    return data[at + 4 : end], end
+
+
+def _key(entry: bytes) -> str:
+    return entry.partition(b"=")[0].decode("latin-1").upper()
+
+
+def _entries(key: str, values: Values) -> list[bytes]:
+    return [f"{key}={value}".encode() for value in values]
+
+
+def _sized(data: bytes) -> bytes:
+    return _number(len(data)) + data
+
+
+def _number(number: int) -> bytes:
+    return number.to_bytes(4, "little")

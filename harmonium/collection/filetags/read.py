@@ -1,0 +1,92 @@
+"""Reading the tags of a file, and the digest of its sound."""
+
+import hashlib
+from typing import BinaryIO
+
+from harmonium.collection.filetags.file_errors import PathLike, opened
+from harmonium.collection.filetags.formats.base import (
+    SCORE_FIELDS,
+    Contents,
+    Format,
+    Id3Options,
+)
+from harmonium.collection.filetags.formats.detect import format_of
+from harmonium.collection.filetags.records import FileTags
+from harmonium.collection.filetags.rules import GROUPING_FRAMES
+
+
+def read_tags(path: PathLike, *, separator: str = "; ") -> FileTags:
+    """What a file says of itself.
+
+    Parameters
+    ----------
+    path : of an MP3, FLAC, Ogg (Vorbis, Opus, Speex, FLAC), MP4, WAV or AIFF file
+    separator : what sets values apart in ID3 tags before version 2.4
+
+    Raises
+    ------
+    FileTagError
+        where there is no such file, or it is none of these; a damaged tag is among the notes
+    """
+    with opened(path) as file:
+        found = format_of(file)
+        options = [Id3Options(grouping=frame, separator=separator) for frame in GROUPING_FRAMES]
+        contents = found.read(file, options[0])
+        places = [found.places(contents.version, each) for each in options]
+    return _file_tags(found, contents, places)
+
+
+def audio_digest(path: PathLike) -> str:
+    """The SHA-256 digest of a file's sound, in hexadecimal digits: no change of tags changes it.
+
+    Nothing is decoded: it is of the MPEG frames, the FLAC frames and their parameters, the Ogg
+    packets other than comments, MP4's media data, or the chunks of sound of WAV and AIFF.
+
+    Raises
+    ------
+    FileTagError
+        where there is no such file, or its format is not known
+    """
+    with opened(path) as file:
+        return sound_digest(format_of(file), file)
+
+
+def sound_digest(found: Format, file: BinaryIO) -> str:
+    """The SHA-256 digest of an open file's sound."""
+    digest = hashlib.sha256()
+    for data in found.sound(file):
+        digest.update(data)
+    return digest.hexdigest()
+
+
+def _file_tags(
+    found: Format, contents: Contents, places: list[dict[str, tuple[str, ...]]]
+) -> FileTags:
+    first = places[0]
+    grouping = dict.fromkeys(v for each in places for v in contents.at(each["grouping"]))
+    return FileTags(
+        format=found.name,
+        version=contents.version,
+        genre=contents.at(first["genre"]),
+        mood=contents.at(first["mood"]),
+        grouping=tuple(grouping),
+        comment=contents.at(first["comment"]),
+        title="; ".join(contents.at(first["title"])) or None,
+        artist="; ".join(contents.at(first["artist"])) or None,
+        album="; ".join(contents.at(first["album"])) or None,
+        duration=contents.duration,
+        scores=_scores(contents, first),
+        notes=contents.notes,
+    )
+
+
+def _scores(contents: Contents, places: dict[str, tuple[str, ...]]) -> dict[str, float]:
+    scores = {}
+    for name in SCORE_FIELDS:
+        for value in contents.at(places[name]):
+            tag, _, number = value.rpartition("=")
+            try:
+                scores[tag] = float(number)
+            except ValueError:
+                continue  # someone else's
+    return scores

@@ -1,0 +1,1 @@
+"""People's tags from elsewhere: from tables, and from the files themselves."""

@@ -1,0 +1,1 @@
+"""From the files in folders to the tracks of a library."""

@@ -1,0 +1,110 @@
+"""What a file is: its sound, its tags and its stamp."""
+
+import hashlib
+import os
+import stat
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+
+from harmonium.audio.cache import SETTLED_NS, digest_of
+from harmonium.collection.filetags import audio_digest, read_tags
+from harmonium.collection.store.tracks import TrackFile
+from harmonium.errors import FileTagError
+
+FIELDS = ("genre", "mood", "grouping", "comment")
+"""The fields of a file that hold tags."""
+UNREAD = "unread:"
+"""How the sound of a file begins that could not be opened: it is not known."""
+UNSETTLED = -1
+"""The time of a file that was changed just now: a further change might not show in it."""
+
+
+@dataclass(frozen=True)
+class Stamp:
+    """A file's size and when it was changed; while both stay, it is taken to be what it was."""
+
+    size: int
+    modified: int
+    """Nanoseconds since 1970."""
+
+
+@dataclass(frozen=True)
+class Examined:
+    """A file that was read."""
+
+    file: TrackFile
+    reason: str | None = None
+    """Why it could not be read, if so; the sound is then none."""
+
+
+def stamp_of(path: str) -> Stamp:
+    """The stamp of a file, or an OSError."""
+    status = os.stat(path)  # noqa: PTH116
+    return Stamp(status.st_size, status.st_mtime_ns)
+
+
+def examine(path: str) -> Examined:
+    """Read a file: the digest of its sound, its tags, and its stamp."""
+    try:
+        status = os.stat(path)  # noqa: PTH116
+        if not stat.S_ISREG(status.st_mode):
+            return _unread(path, "is not a file.")
+        return Examined(_read(path, status))
+    except OSError as error:
+        return _unread(path, f"cannot be read: {error.strerror or error}.")
+
+
+def examined(paths: Iterable[str], *, threads: int) -> Iterator[Examined]:
+    """Read files in this order, several at once: most of the work is outside Python's lock."""
+    if threads <= 1:
+        yield from map(examine, paths)
+        return
+    pool = ThreadPoolExecutor(threads)
+    try:
+        yield from _windowed(pool, examine, paths, 2 * threads)
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _windowed(
+    pool: ThreadPoolExecutor,
+    function: Callable[[str], Examined],
+    paths: Iterable[str],
+    size: int,
+) -> Iterator[Examined]:
+    """The results in order, with at most `size` under way."""
+    window: deque[Future[Examined]] = deque()
+    for path in paths:
+        window.append(pool.submit(function, path))
+        if len(window) == size:
+            yield window.popleft().result()
+    while window:
+        yield window.popleft().result()
+
+
+def _read(path: str, status: os.stat_result) -> TrackFile:
+    settled = time.time_ns() - status.st_mtime_ns > SETTLED_NS
+    stamp = (status.st_size, status.st_mtime_ns if settled else UNSETTLED)
+    try:
+        tags, sound = read_tags(path), audio_digest(path)
+    except FileTagError:  # a format whose tags are not known
+        return TrackFile(path, digest_of(path).hex(), *stamp)
+    return TrackFile(
+        path,
+        sound,
+        *stamp,
+        title=tags.title,
+        artist=tags.artist,
+        album=tags.album,
+        duration=tags.duration,
+        file_tags={name: getattr(tags, name) for name in FIELDS},
+    )
+
+
+def _unread(path: str, reason: str) -> Examined:
+    # Each has a sound of its own, so that no two of them are taken for copies.
+    sound = UNREAD + hashlib.sha256(os.fsencode(path)).hexdigest()
+    return Examined(TrackFile(path, sound, modified=UNSETTLED), reason)

@@ -1,0 +1,262 @@
+"""Bringing a library up to date with the files that are there.
+
+A file is told from another by its sound. Files that are as they were are not read; of the others
+the sound is compared, in this order: those at known paths, so that it is known which paths no
+longer have their sound; new ones, which may have been moved from there; and then what has changed.
+Features are computed while further files are read, and kept some hundred at a time: whatever was
+kept when a run is interrupted need not be done again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from harmonium.audio.cache import FeatureCache
+from harmonium.audio.extraction import TIME_LIMIT, PathLike, iterate_files
+from harmonium.audio.extractors import Extractor, get_extractor
+from harmonium.audio.finding import Found, find_audio
+from harmonium.audio.jobs import FileFeatures
+from harmonium.audio.tables import readable
+from harmonium.collection.indexing.examine import Examined, examined
+from harmonium.collection.indexing.file_to_track import Filing
+from harmonium.collection.indexing.known_files import Collation, Known, Sorted, is_below
+from harmonium.collection.indexing.report import IndexReport
+from harmonium.collection.library import Library
+from harmonium.collection.store import features
+from harmonium.engine import Engine, available_cores
+from harmonium.errors import LibraryError
+
+Progress = Callable[[int, int], None]
+"""Called with how many files are done, and how many there are to do."""
+
+FOLDERS, EXTRACTOR = "folders", "extractor"
+"""The settings that hold which folders were indexed, and by which extractor, its key."""
+_READ_TOGETHER = 64  # files whose tracks are stored in one transaction
+_KEPT_TOGETHER = 256  # features that are
+
+
+def extractor_key(extractor: str | Extractor) -> str:
+    """What an extractor's features are stored by: its name, and a digest of all that matters."""
+    found = get_extractor(extractor)
+    return f"{found.name}@{hashlib.sha256(found.version.encode()).hexdigest()[:12]}"
+
+
+def index(
+    library: Library,
+    paths: Iterable[PathLike] = (),
+    *,
+    extractor: str | Extractor = "paper",
+    jobs: int | None = None,
+    engine: str | Engine = "processes",
+    cache: PathLike | FeatureCache | None = None,
+    progress: Progress | None = None,
+    time_limit: float | None = TIME_LIMIT,
+    retry: bool = False,
+) -> IndexReport:
+    """Bring a library up to date with folders and files.
+
+    Parameters
+    ----------
+    library : to bring up to date
+    paths : folders, searched to the bottom, and files; by default the folders of earlier runs
+    extractor, jobs, engine, cache, time_limit : as in `extract_files`
+    progress : called with (files done, files to do) now and then
+    retry : whether to try files again that could not be used and are as they were
+
+    Returns
+    -------
+    what is new, moved, changed, missing, unreadable or there twice
+
+    Raises
+    ------
+    LibraryError
+        where nothing was named, and nothing indexed before
+    EngineError, DataError
+        where the engine, the extractor or the cache cannot be used; never because of a file
+    """
+    found = _find(library, paths)
+    run = _Run(library, get_extractor(extractor), progress)
+    todo = run.begin(found, retry)
+    threads = 1 if engine == "serial" else jobs or available_cores()
+    options = {"jobs": jobs, "engine": engine, "cache": cache, "time_limit": time_limit}
+    run.extract(run.needing_features(todo, threads), options)
+    run.note_vanished(found)
+    return run.report
+
+
+@dataclass
+class _Search:
+    """What was searched, and what was found."""
+
+    folders: list[str]
+    """Absolute; searched to the bottom."""
+    gone: list[str]
+    """Named, and not there any more."""
+    found: Found
+
+
+class _Run:
+    """One run over the files."""
+
+    def __init__(self, library: Library, extractor: Extractor, progress: Progress | None) -> None:
+        self.library = library
+        self.extractor = extractor
+        self.key = extractor_key(extractor)
+        self.progress = progress
+        self.report = IndexReport()
+        with library.connect() as connection:
+            known = Collation.load(connection)
+            lacking = features.without(connection, self.key)
+        self.filing = Filing(library, self.key, self.report, known, lacking)
+        self.given: list[Known] = []  # the track of each path that the extraction was given
+        self.waiting: list[tuple[int, NDArray[np.float32]]] = []  # features to be kept
+        self.done = self.total = 0
+
+    def begin(self, search: _Search, retry: bool) -> Sorted:
+        """Compare the files with what the library knows."""
+        filing = self.filing
+        self.report.unlisted.update(search.found.unreadable)
+        self._remember(search)
+        todo = filing.known.sort(search.found.files, retry=retry)
+        self.report.unchanged = sum(one.state != "missing" for one in todo.unchanged)
+        self.report.copies += [(path, one.path) for path, one in todo.copies]
+        reasons = self.library.tracks.many([one.id for one in todo.unreadable])
+        self.report.unreadable |= {one.path: one.reason or "" for one in reasons}
+        filing.bring_back(todo.unchanged)
+        todo.unchanged = [one for one in todo.unchanged if one.id in filing.lacking]
+        self.total = len(todo.unchanged) + len(todo.changed) + len(todo.new)
+        return todo
+
+    def needing_features(self, todo: Sorted, threads: int) -> Iterator[str]:
+        """Read files and store their tracks; the paths of those that have no features yet."""
+        filing = self.filing
+        for one in todo.unchanged:
+            yield self._given(one)
+        yield from self._stored(examined(todo.changed, threads=threads), filing.same_path)
+        yield from self._stored(examined(todo.new, threads=threads), filing.new_path)
+        # Sounds that are known come first: what was moved away is then not taken for changed.
+        filing.altered.sort(key=lambda one: one.file.sound not in filing.known.by_sound)
+        self.total += len(filing.altered)
+        yield from self._stored(filing.altered, filing.altered_path)
+
+    def extract(self, paths: Iterator[str], options: dict[str, Any]) -> None:
+        """Compute features and keep them."""
+        first = next(paths, None)
+        if first is None:
+            return  # without starting any process
+        results = iterate_files(chain([first], paths), extractor=self.extractor, **options)
+        try:
+            for found in results:
+                self._heard(self.given[found.position], found)
+        finally:
+            self._keep()
+
+    def note_vanished(self, search: _Search) -> None:
+        """Say which tracks are missing."""
+        known, unlisted = self.filing.known, self.report.unlisted
+        there, searched = set(search.found.files), [*search.folders, *search.gone]
+        gone = list(known.vanished(searched, unlisted))
+        self.library.tracks.set_state([one.id for one in gone], "missing")
+        self.report.missing += [one.path for one in gone]
+        self.filing.drop_copies(
+            path
+            for path in known.copies
+            if path not in there and is_below(path, searched) and not is_below(path, unlisted)
+        )
+
+    def _remember(self, search: _Search) -> None:
+        before = set(self.library.settings.get(FOLDERS, []))
+        now = sorted((before | set(search.folders)) - set(search.gone))
+        with self.library.begin():
+            self.library.settings.set(FOLDERS, now)
+            self.library.settings.set(EXTRACTOR, self.key)
+
+    def _stored(
+        self, files: Iterable[Examined], decide: Callable[[Examined], Known | None]
+    ) -> Iterator[str]:
+        """Store what was read, some at a time; the paths of those that need features."""
+        for batch in _batches(files):
+            with self.library.begin():
+                decided = [decide(one) for one in batch]
+            for one in decided:
+                if one is not None and one.id in self.filing.lacking and one.state == "present":
+                    yield self._given(one)
+                else:
+                    self._count()
+
+    def _given(self, one: Known) -> str:
+        """The path of a track, which goes to the extraction."""
+        self.given.append(one)
+        self.filing.lacking.discard(one.id)  # not twice
+        return one.path
+
+    def _heard(self, one: Known, found: FileFeatures) -> None:
+        if found.vector is None:
+            self.report.give_up(one.path, found.reason or "")
+            self.filing.unreadable(one, found.reason or "")
+        else:
+            self.waiting.append((one.id, found.vector))
+            self.report.cached += found.cached
+            if len(self.waiting) >= _KEPT_TOGETHER:
+                self._keep()
+        self._count()
+
+    def _keep(self) -> None:
+        if self.waiting:
+            ids, rows = zip(*self.waiting, strict=True)
+            self.library.tracks.put_features(ids, np.stack(rows), extractor=self.key)
+            self.report.heard += len(ids)
+            self.waiting = []
+
+    def _count(self) -> None:
+        self.done += 1
+        if self.progress:
+            self.progress(self.done, self.total)
+
+
+def _find(library: Library, paths: Iterable[PathLike]) -> _Search:
+    """Search what is named, or else the folders of earlier runs."""
+    named = [os.path.abspath(os.path.expanduser(path)) for path in paths]  # noqa: PTH100, PTH111
+    places = named or library.settings.get(FOLDERS, [])
+    if not places:
+        raise LibraryError(
+            "Name a folder of music: no folder was indexed into this library yet. Later, without "
+            "a name, all folders are brought up to date."
+        )
+    there = [place for place in places if os.path.lexists(place)]
+    gone = [place for place in places if place not in there]
+    found = find_audio(there)
+    if named:
+        _check_gone(library, gone)
+    else:  # perhaps on a disk that is not mounted: nothing is said of its tracks
+        found.unreadable |= dict.fromkeys(gone, "is not there. Its tracks stay as they are.")
+        gone = []
+    folders = [place for place in there if os.path.isdir(place)]  # noqa: PTH112
+    return _Search(folders, gone, found)
+
+
+def _check_gone(library: Library, gone: list[str]) -> None:
+    """What is named must be there, or have been."""
+    for place in gone:
+        before = library.settings.get(FOLDERS, [])
+        if place not in before and library.tracks.find(place) is None:
+            raise LibraryError(f"There is no file or folder {readable(place)}.")
+
+
+def _batches(found: Iterable[Examined]) -> Iterator[list[Examined]]:
+    batch: list[Examined] = []
+    for one in found:
+        batch.append(one)
+        if len(batch) == _READ_TOGETHER:
+            yield batch
+            batch = []
+    if batch:
+        yield batch

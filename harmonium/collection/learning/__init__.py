@@ -1,0 +1,1 @@
+"""From what people say and how it sounds to a stored model."""

@@ -1,0 +1,220 @@
+"""Learning a library's tags: from what people say and how it sounds to a stored model."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from harmonium import __version__
+from harmonium.collection.answering.numpy_inference import Machine
+from harmonium.collection.answering.stored_tagger import pack
+from harmonium.collection.learning.compiled_programs import keep_compiled
+from harmonium.collection.learning.fitting import N_FOLDS, Fitted, Progress, fit
+from harmonium.collection.learning.fitting import Tracks as ToLearn
+from harmonium.collection.learning.smoothing import Smoothed, can_smooth, smooth_labels
+from harmonium.collection.learning.thresholds import TagScores, choose_thresholds, score_tags
+from harmonium.collection.learning.verdicts import MIN_SHARE, judge, label_matrix, votes
+from harmonium.collection.learning.vocabulary import Vocabulary, choose_vocabulary
+from harmonium.collection.store.models import StoredModel
+from harmonium.collection.store.tracks import Track
+from harmonium.errors import DataError
+
+if TYPE_CHECKING:
+    from harmonium.collection.library import Library
+
+MOST_TRACKS = 50_000
+"""Tracks to learn from; of more, a random choice."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to train."""
+
+    min_examples: int | None = None
+    """Tracks that a tag needs; None: 10, or 5 where fewer than 100 tracks are tagged."""
+    max_tags: int = 200
+    min_count: int = 1
+    """People who must give a track a tag,"""
+    min_share: float = MIN_SHARE
+    """and their share of the people who tagged the track."""
+    smooth: bool = True
+    """Whether to try smoothed tags, where several people have tagged the same tracks."""
+    seed: int = 0
+
+
+def train(
+    library: "Library", options: Options | None = None, *, progress: Progress | None = None
+) -> StoredModel:
+    """Learn from a library's tagged tracks, store the model and use it from now on.
+
+    Until the model is complete, nothing is stored.
+
+    Raises
+    ------
+    DataError
+        where there is too little to learn from; it says how much is missing
+    """
+    options = options or Options()
+    began = time.perf_counter()
+    if progress:
+        progress("Reading", 0, 1)
+    extractor = extractor_of(library)
+    opinions = library.opinions.triples()
+    tagged = np.unique(opinions["track_id"].to_numpy().astype(np.int64))
+    if len(tagged) > MOST_TRACKS:
+        chosen = np.random.default_rng(options.seed).choice(tagged, MOST_TRACKS, replace=False)
+        tagged = np.sort(chosen)
+    ids, X = library.tracks.features(tagged, extractor=extractor)
+    opinions = opinions.filter(pl.col("track_id").is_in(pl.Series(ids).implode()))
+    judged = judge(votes(opinions), min_count=options.min_count, min_share=options.min_share)
+    vocabulary = choose_vocabulary(
+        judged, len(ids), min_examples=options.min_examples, max_tags=options.max_tags
+    )
+    Y = label_matrix(judged, ids, vocabulary.tags)
+    learnt = _learn(library, ids, X, Y, vocabulary, opinions, options, progress)
+    stored = learnt.stored(extractor, opinions, options, time.perf_counter() - began)
+    return library.models.get(library.models.add(stored))
+
+
+def extractor_of(library: "Library") -> str:
+    """The key of the extractor that a library was indexed with."""
+    key = library.settings.get("extractor")
+    if key is None:
+        raise DataError(
+            "The library has no features to learn from. `harmonium index FOLDER` computes those "
+            "of the music in a folder."
+        )
+    return str(key)
+
+
+def _learn(
+    library: "Library",
+    ids: NDArray[np.int64],
+    X: NDArray[np.float32],
+    Y: NDArray[np.float32],
+    vocabulary: Vocabulary,
+    opinions: pl.DataFrame,
+    options: Options,
+    progress: Progress | None,
+) -> "_Learnt":
+    keep_compiled()
+    from harmonium.evaluation import grouped_folds
+
+    groups, grouped_by = group_tracks(library.tracks.many(ids))
+    folds = grouped_folds(groups, Y, n_folds=N_FOLDS, seed=options.seed)
+    smoothed = None
+    if options.smooth and can_smooth(opinions):
+        if progress:
+            progress("Smoothing", 0, 1)
+        smoothed = smooth_labels(opinions, ids, vocabulary.tags, Y, seed=options.seed)
+    tracks = ToLearn(X, Y, folds, vocabulary.tags, smoothed.Y if smoothed else None)
+    fitted = fit(tracks, seed=options.seed, progress=progress)
+    scores = score_tags(Y, fitted.held_out)
+    return _Learnt(ids, tracks, vocabulary, fitted, scores, smoothed, grouped_by)
+
+
+def group_tracks(tracks: Sequence[Track]) -> tuple[list[str], str]:
+    """What no two folds share: the artist, else the album, else the title; and which it is.
+
+    Tracks of one artist sound alike, and a model that has heard one has half heard the others. If
+    artists are too few or one has too many tracks to make folds of, albums have to do.
+    """
+    for by in ("artist", "album", "title"):
+        names = [_group(track, by) for track in tracks]
+        _, sizes = np.unique(names, return_counts=True)
+        if len(sizes) >= 2 * N_FOLDS and sizes.max() <= len(tracks) / N_FOLDS:
+            known = sum(getattr(track, by) is not None for track in tracks)
+            return names, by if 2 * known > len(tracks) else "track"
+    return [str(track.id) for track in tracks], "track"
+
+
+def _group(track: Track, by: str) -> str:
+    value = getattr(track, by)
+    if not value:
+        return f"#{track.id}"
+    name = value if by == "artist" else f"{track.artist or ''}\n{value}"
+    return f"{by} {name.strip().casefold()}"
+
+
+@dataclass(frozen=True)
+class _Learnt:
+    """All that training found."""
+
+    ids: NDArray[np.int64]
+    tracks: ToLearn
+    vocabulary: Vocabulary
+    fitted: Fitted
+    scores: TagScores
+    smoothed: Smoothed | None
+    grouped_by: str
+
+    def stored(
+        self, extractor: str, opinions: pl.DataFrame, options: Options, seconds: float
+    ) -> StoredModel:
+        thresholds = choose_thresholds(self.tracks.Y, self.fitted.held_out, self.scores)
+        known = np.maximum(self.scores.positives + self.scores.negatives, 1)
+        more: dict[str, NDArray[Any]] = {
+            "held_out.ids": self.ids,
+            "held_out.probabilities": self.fitted.held_out.astype(np.float16),
+            "rates": self.scores.positives / known,
+        }
+        if self.smoothed is not None:
+            machine: Machine = self.smoothed.machine
+            more |= {f"together.{k}": v for k, v in machine._asdict().items()}
+        return StoredModel(
+            name="DiscriminativeRBM",
+            vocabulary=list(self.vocabulary.tags),
+            thresholds=thresholds,
+            extractor=extractor,
+            bytes=pack(self.fitted.model, more),
+            report=self._report(thresholds, opinions, options, seconds),
+        )
+
+    def _report(
+        self,
+        thresholds: NDArray[np.float32],
+        opinions: pl.DataFrame,
+        options: Options,
+        seconds: float,
+    ) -> dict[str, Any]:
+        scores, chosen = self.scores, self.fitted.chosen
+        tags = [
+            {
+                "tag": tag,
+                "examples": int(scores.positives[j]),
+                "auc": _number(scores.auc[j]),
+                "error": _number(scores.error[j]),
+                "learnt": bool(scores.learnt[j]),
+                "threshold": float(thresholds[j]) if scores.learnt[j] else None,
+            }
+            for j, tag in enumerate(self.vocabulary.tags)
+        ]
+        defined = scores.auc[np.isfinite(scores.auc)]
+        return {
+            "tracks": len(self.ids),
+            "people": opinions["person"].n_unique(),
+            "mean_auc": _number(defined.mean()) if len(defined) else None,
+            "tags": tags,
+            "left_out": [left._asdict() for left in self.vocabulary.left_out],
+            "smoothing_tried": self.smoothed is not None,
+            "smoothed": chosen.setting.smoothed,
+            "trials": [
+                {**trial.setting._asdict(), "auc": trial.auc, "epochs": trial.epochs}
+                for trial in self.fitted.trials
+            ],
+            "folds": N_FOLDS,
+            "grouped_by": self.grouped_by,
+            "min_count": options.min_count,
+            "min_share": options.min_share,
+            "seed": options.seed,
+            "seconds": seconds,
+            "version": __version__,
+        }
+
+
+def _number(value: float) -> float | None:
+    return float(value) if np.isfinite(value) else None

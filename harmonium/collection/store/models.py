@@ -1,0 +1,117 @@
+"""The models that were trained on a library, stored in it whole."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+import sqlalchemy as sa
+from numpy.typing import NDArray
+
+from harmonium.collection.store.schema import key_of, model, setting, to_datetime, to_microseconds
+from harmonium.errors import LibraryError
+
+if TYPE_CHECKING:
+    from harmonium.collection.library import Library
+
+_CURRENT = "current_model"
+
+
+@dataclass(frozen=True, kw_only=True)
+class StoredModel:
+    """A model with what is needed to use it."""
+
+    id: int | None = None
+    """Its number; None until it is stored."""
+    made_at: datetime = field(default_factory=lambda: datetime.now(UTC))
+    name: str
+    vocabulary: list[str]
+    """Its tags, in the order of its outputs."""
+    thresholds: NDArray[np.float32]
+    """(n_tags,) the probability from which on a track gets the tag."""
+    extractor: str
+    """The key of the extractor whose features it takes."""
+    bytes: bytes = field(repr=False)
+    """The model itself."""
+    report: dict[str, Any] = field(repr=False)
+    """How it was trained and how good it is; what JSON can hold."""
+
+
+_Models: TypeAlias = list[StoredModel]
+
+
+class Models:
+    """The models of a library."""
+
+    def __init__(self, library: Library) -> None:
+        self._library = library
+
+    def add(self, stored: StoredModel) -> int:
+        """Store a model, and use it from now on; its number."""
+        values = {
+            "made_at": to_microseconds(stored.made_at),
+            "name": stored.name,
+            "vocabulary": json.dumps(stored.vocabulary),
+            "thresholds": np.ascontiguousarray(stored.thresholds, "<f4").tobytes(),
+            "extractor": stored.extractor,
+            "bytes": stored.bytes,
+            "report": json.dumps(stored.report),
+        }
+        if len(stored.thresholds) != len(stored.vocabulary):
+            raise LibraryError(
+                f"'thresholds' must have one for each of the {len(stored.vocabulary)} tags, got "
+                f"{len(stored.thresholds)}."
+            )
+        with self._library.begin() as connection:
+            added = connection.execute(sa.insert(model).values(values))
+            number = key_of(added)
+            self._library.settings.set(_CURRENT, number)
+        return number
+
+    def current(self) -> StoredModel | None:
+        """The model in use: the last one added, unless `use` has chosen another."""
+        with self._library.connect() as connection:
+            chosen = sa.select(setting.c.value).where(setting.c.key == _CURRENT)
+            text = connection.scalar(chosen)
+        return None if text is None else self.get(int(json.loads(text)))
+
+    def get(self, model_id: int) -> StoredModel:
+        """The model of a number, or a LibraryError."""
+        query = sa.select(model).where(model.c.id == int(model_id))
+        with self._library.connect() as connection:
+            row = connection.execute(query).mappings().first()
+        if row is None:
+            raise LibraryError(f"There is no model {model_id} in the library.{self._known()}")
+        return _stored(row, bytes(row["bytes"]))
+
+    def list(self) -> _Models:
+        """All models, the oldest first, each without its bytes."""
+        columns = [column for column in model.c if column is not model.c.bytes]
+        with self._library.connect() as connection:
+            rows = connection.execute(sa.select(*columns).order_by(model.c.id)).mappings().all()
+        return [_stored(row, b"") for row in rows]
+
+    def use(self, model_id: int) -> None:
+        """Use this model from now on."""
+        self.get(model_id)
+        self._library.settings.set(_CURRENT, int(model_id))
+
+    def _known(self) -> str:
+        numbers = [str(one.id) for one in self.list()]
+        return f" There are {', '.join(numbers)}." if numbers else " `harmonium train` makes one."
+
+
+def _stored(row: Any, data: bytes) -> StoredModel:
+    return StoredModel(
+        id=row["id"],
+        made_at=to_datetime(row["made_at"]),
+        name=row["name"],
+        vocabulary=json.loads(row["vocabulary"]),
+        thresholds=np.frombuffer(row["thresholds"], "<f4").astype(np.float32),
+        extractor=row["extractor"],
+        bytes=data,
+        report=json.loads(row["report"]),
+    )

@@ -1,0 +1,288 @@
+"""What people say of tracks: person, track, tag, and whether it is so.
+
+What is in force is never overwritten: it ends, by a change, and another begins by that change. So
+every change can be undone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+import sqlalchemy as sa
+from numpy.typing import ArrayLike, NDArray
+
+from harmonium.collection.store import bulk, people_counts
+from harmonium.collection.store.schema import change as change_table
+from harmonium.collection.store.schema import opinion, person, storable, tag
+from harmonium.data.normalise import normalise_names, normalise_tag
+from harmonium.errors import LibraryError
+
+if TYPE_CHECKING:
+    from harmonium.collection.library import Library
+
+KINDS = ("person", "file", "import")
+_PAGE = 1000
+_IN_FORCE = opinion.c.ended_by.is_(None)
+
+
+@dataclass(frozen=True)
+class Person:
+    """Someone who says something of tracks."""
+
+    id: int
+    name: str
+    kind: str
+    """"person", "file" (tags found in files) or "import" (a user of an imported table)."""
+    n_tags: int
+    """Different tags that they use now."""
+    n_tracks: int
+    """Tracks that they say something of now."""
+
+
+class Opinions:
+    """What people say of the tracks of a library."""
+
+    def __init__(self, library: Library) -> None:
+        self._library = library
+
+    def people(self) -> list[Person]:
+        """Everybody who ever said anything, in the order in which they came."""
+        counts = (
+            sa.select(
+                opinion.c.person_id,
+                sa.func.count(sa.distinct(opinion.c.tag_id)).label("n_tags"),
+                sa.func.count(sa.distinct(opinion.c.track_id)).label("n_tracks"),
+            )
+            .where(_IN_FORCE)
+            .group_by(opinion.c.person_id)
+            .subquery()
+        )
+        query = (
+            sa.select(person, counts.c.n_tags, counts.c.n_tracks)
+            .join_from(person, counts, counts.c.person_id == person.c.id, isouter=True)
+            .order_by(person.c.id)
+        )
+        with self._library.connect() as connection:
+            rows = connection.execute(query).all()
+        return [Person(r.id, r.name, r.kind, r.n_tags or 0, r.n_tracks or 0) for r in rows]
+
+    def say(
+        self,
+        person: str,
+        track_id: int,
+        present: Iterable[str] = (),
+        absent: Iterable[str] = (),
+        retract: Iterable[str] = (),
+        *,
+        change: int,
+    ) -> None:
+        """Let a person say that tags fit a track, that others do not, and take back others.
+
+        Parameters
+        ----------
+        person : their name
+        track_id : the number of the track
+        present, absent, retract : tags, in any spelling
+        change : the number of the change that this is part of, from `Changes.begin`
+        """
+        values = {1: _spelt(present), -1: _spelt(absent), 0: _spelt(retract)}
+        said = [(name, value) for value, names in values.items() for name in names]
+        _check_said(said)
+        kept = [(name, value) for name, value in said if value]
+        frame = pl.DataFrame(
+            {
+                "person": [person] * len(kept),
+                "track_id": [int(track_id)] * len(kept),
+                "tag": [name for name, _ in kept],
+                "value": [value for _, value in kept],
+            },
+            schema={
+                "person": pl.String,
+                "track_id": pl.Int64,
+                "tag": pl.String,
+                "value": pl.Int8,
+            },
+        )
+        with self._library.begin() as connection:
+            self.add_triples(frame, change=change, kind="person")
+            _retract(connection, person, int(track_id), values[0], change)
+
+    def add_triples(
+        self, frame: pl.DataFrame, *, change: int, kind: str = "import", replace: bool = False
+    ) -> int:
+        """Let many people say many things at once.
+
+        What is in force already is not added again; what a person said otherwise of the same tag
+        and track ends. Of rows of the same person, track and tag the last counts.
+
+        Parameters
+        ----------
+        frame : columns person (str), track_id (int), tag (str, in any spelling), and perhaps value
+            (1 it is so, -1 it is not so)
+        change : the number of the change that this is part of
+        kind : what the people are who are new, see `Person.kind`
+        replace : whether all else that these people say ends
+
+        Returns
+        -------
+        how many opinions began, and with `replace` also how many of the others ended
+        """
+        if kind not in KINDS:
+            raise LibraryError(f"'kind' must be one of {', '.join(KINDS)}, got {kind!r}.")
+        values = pl.col("value") if "value" in frame.columns else pl.lit(1)
+        with self._library.begin() as connection:
+            coded = frame.select(
+                pl.col("track_id").cast(pl.Int64),
+                _ids(connection, tag, frame["tag"], normalise_names),
+                _ids(connection, person, frame["person"], _storable_names, kind=kind),
+                values.cast(pl.Int8).alias("value"),
+            )
+            _check_values(coded["value"])
+            key = ["track_id", "tag_id", "person_id"]
+            coded = coded.drop_nulls().unique(key, keep="last", maintain_order=True).sort(key)
+            at = _time_of(connection, change)
+            ended = bulk.end_others(connection, coded, change) if replace else 0
+            began = bulk.add(connection, coded, change, at)
+            people_counts.recount(connection, coded["track_id"])
+            if ended:
+                people_counts.recount(connection, _tracks_ended_by(connection, change))
+            return ended + began
+
+    def triples(self) -> pl.DataFrame:
+        """All that is in force: person, track_id, tag, value (1 or -1) and at (UTC)."""
+        return self._frame([_IN_FORCE])
+
+    def of(self, track_ids: ArrayLike) -> pl.DataFrame:
+        """What is in force of these tracks; the columns of `triples`."""
+        ids = np.asarray(track_ids, np.int64).ravel().tolist()
+        pages = [ids[start : start + _PAGE] for start in range(0, len(ids), _PAGE)] or [[]]
+        return pl.concat([self._frame([_IN_FORCE, opinion.c.track_id.in_(page)]) for page in pages])
+
+    def tags(self) -> pl.DataFrame:
+        """The tags that somebody says fit something: tag, n_tracks, n_people; most used first."""
+        n_tracks = sa.func.count(sa.distinct(opinion.c.track_id)).label("n_tracks")
+        n_people = sa.func.count(sa.distinct(opinion.c.person_id)).label("n_people")
+        query = (
+            sa.select(tag.c.name, n_tracks, n_people)
+            .join_from(opinion, tag)
+            .where(_IN_FORCE, opinion.c.value == 1)
+            .group_by(tag.c.name)
+        )
+        with self._library.connect() as connection:
+            rows = [tuple(row) for row in connection.execute(query)]
+        schema = {"tag": pl.String, "n_tracks": pl.Int64, "n_people": pl.Int64}
+        return pl.DataFrame(rows, schema=schema, orient="row").sort(
+            "n_tracks", "tag", descending=[True, False]
+        )
+
+    def tracks_with(self, tag_name: str) -> NDArray[np.int64]:
+        """The tracks that somebody says the tag fits, and nobody says it does not, ascending."""
+        query = (
+            sa.select(opinion.c.track_id)
+            .join_from(opinion, tag)
+            .where(_IN_FORCE, tag.c.name == normalise_tag(tag_name))
+            .group_by(opinion.c.track_id)
+            .having(sa.func.min(opinion.c.value) == 1)
+            .order_by(opinion.c.track_id)
+        )
+        with self._library.connect() as connection:
+            return np.array(connection.execute(query).scalars().all(), np.int64)
+
+    def _frame(self, conditions: list[Any]) -> pl.DataFrame:
+        columns = ("person_id", "track_id", "tag_id", "value", "at")
+        query = sa.select(*(opinion.c[name] for name in columns)).where(*conditions)
+        query = query.order_by(opinion.c.track_id, opinion.c.tag_id, opinion.c.person_id)
+        with self._library.connect() as connection:
+            rows = bulk.fetch(connection, query)
+            names = {
+                column: bulk.pairs(connection, table.c.id, table.c.name)
+                for column, table in (("person_id", person), ("tag_id", tag))
+            }
+        schema = {name: pl.Int8 if name == "value" else pl.Int64 for name in columns}
+        frame = pl.DataFrame(rows, schema=schema, orient="row")
+        return frame.select(
+            _named("person_id", names["person_id"]).alias("person"),
+            "track_id",
+            _named("tag_id", names["tag_id"]).alias("tag"),
+            "value",
+            pl.col("at").cast(pl.Datetime("us", "UTC")),
+        )
+
+
+def _named(column: str, names: dict[int, str]) -> pl.Expr:
+    old, new = pl.Series(list(names), dtype=pl.Int64), pl.Series(names.values(), dtype=pl.String)
+    return pl.col(column).replace_strict(old, new, return_dtype=pl.String)
+
+
+def _ids(
+    connection: sa.Connection, table: sa.Table, names: pl.Series, spell: Any, **values: str
+) -> pl.Series:
+    """The numbers of names (n,), null for empty ones; new names get new numbers."""
+    distinct = pl.Series("name", names.unique(maintain_order=True), dtype=pl.String)
+    spelt = spell(distinct)
+    wanted = [name for name in spelt.unique(maintain_order=True) if name]
+    known = bulk.pairs(connection, table.c.name, table.c.id)
+    new = [{"name": name, **values} for name in wanted if name not in known]
+    if new:
+        connection.execute(sa.insert(table), new)
+        known = bulk.pairs(connection, table.c.name, table.c.id)
+    numbers = pl.Series([known.get(name) for name in spelt], dtype=pl.Int64)
+    return names.replace_strict(distinct, numbers, return_dtype=pl.Int64).alias(f"{table.name}_id")
+
+
+def _storable_names(names: pl.Series) -> pl.Series:
+    return pl.Series([storable(name).strip() for name in names], dtype=pl.String)
+
+
+def _spelt(names: Iterable[str]) -> list[str]:
+    return [normalise_tag(name) for name in names]
+
+
+def _check_said(said: list[tuple[str, int]]) -> None:
+    seen: dict[str, int] = {}
+    for name, value in said:
+        if not name:
+            raise LibraryError("A tag must have a name, got an empty one.")
+        if seen.setdefault(name, value) != value:
+            raise LibraryError(
+                f"The tag {name!r} cannot be given, denied and taken back at once. Say one of it."
+            )
+
+
+def _check_values(values: pl.Series) -> None:
+    wrong = values.filter(~values.is_in([1, -1]))
+    if len(wrong):
+        raise LibraryError(f"'value' must be 1 (it is so) or -1 (it is not so), got {wrong[0]}.")
+
+
+def _retract(
+    connection: sa.Connection, name: str, track_id: int, tags: list[str], change: int
+) -> None:
+    who = sa.select(person.c.id).where(person.c.name == storable(name).strip()).scalar_subquery()
+    what = sa.select(tag.c.id).where(tag.c.name.in_(tags))
+    ending = sa.update(opinion).where(
+        _IN_FORCE,
+        opinion.c.track_id == track_id,
+        opinion.c.person_id == who,
+        opinion.c.tag_id.in_(what),
+    )
+    if tags:
+        ended = connection.execute(ending.values(ended_by=change)).rowcount
+        if ended:
+            people_counts.recount(connection, [track_id])
+
+
+def _tracks_ended_by(connection: sa.Connection, change: int) -> Sequence[int]:
+    query = sa.select(opinion.c.track_id).where(opinion.c.ended_by == change).distinct()
+    return connection.execute(query).scalars().all()
+
+
+def _time_of(connection: sa.Connection, change: int) -> int:
+    at = connection.scalar(sa.select(change_table.c.at).where(change_table.c.id == change))
+    if at is None:
+        raise LibraryError(f"There is no change {change}; `Changes.begin` makes one.")
+    return int(at)

@@ -1,0 +1,293 @@
+"""The tracks of a library and their features.
+
+A track is one piece of sound: its file may be renamed, moved and tagged anew, and stays the track.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import sqlalchemy as sa
+from numpy.typing import ArrayLike, NDArray
+
+from harmonium.collection.store import bulk, features
+from harmonium.collection.store.schema import (
+    loaded_path,
+    now,
+    storable,
+    stored_path,
+    to_datetime,
+    track,
+)
+from harmonium.collection.store.track_finder import resolve
+from harmonium.errors import LibraryError
+
+if TYPE_CHECKING:
+    from harmonium.collection.library import Library
+
+STATES = ("present", "missing", "unreadable")
+_PAGE = 1000  # rows, or values of an IN, at a time
+
+
+@dataclass(frozen=True)
+class Track:
+    """One piece of music."""
+
+    id: int
+    path: str
+    """Absolute; where the file was when it was last seen."""
+    sound: str
+    """The digest of the sound, in hexadecimal digits."""
+    state: str
+    """"present", "missing" (the file is gone) or "unreadable" (there is no way to hear it)."""
+    reason: str | None
+    """Why it is unreadable."""
+    title: str | None
+    artist: str | None
+    album: str | None
+    duration: float | None
+    """Seconds."""
+    added_at: datetime
+    file_tags: dict[str, list[str]]
+    """Field ("genre", "mood", "grouping", "comment") → what the file says."""
+
+    @property
+    def name(self) -> str:
+        """What to call it: artist and title, or the name of the file."""
+        if self.title:
+            return f"{self.artist} - {self.title}" if self.artist else self.title
+        return self.path.replace("\\", "/").rpartition("/")[2]
+
+
+@dataclass(frozen=True)
+class TrackFile:
+    """What a file is found to be."""
+
+    path: str
+    sound: str
+    size: int = 0
+    modified: int = 0
+    """Nanoseconds since 1970, as the file system says."""
+    title: str | None = None
+    artist: str | None = None
+    album: str | None = None
+    duration: float | None = None
+    file_tags: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+
+class Tracks:
+    """The tracks of a library."""
+
+    def __init__(self, library: Library) -> None:
+        self._library = library
+
+    def count(self, state: str | None = None) -> int:
+        """How many there are, of a state or at all."""
+        query = sa.select(sa.func.count()).select_from(track)
+        if state is not None:
+            query = query.where(track.c.state == _checked(state))
+        with self._library.connect() as connection:
+            return connection.execute(query).scalar_one()
+
+    def get(self, track_id: int) -> Track:
+        """The track of a number, or a LibraryError."""
+        return self.many([track_id])[0]
+
+    def find(self, path: str) -> Track | None:
+        """The track whose file is at this absolute path."""
+        with self._library.connect() as connection:
+            rows = connection.execute(_of_path(path))
+            return next((_track(row) for row in rows if loaded_path(row) == path), None)
+
+    def resolve(self, text: str) -> Track:
+        """The track that a person means: by a path, "#12", the end of a path, or "artist - title".
+
+        Raises
+        ------
+        LibraryError
+            where none or several fit; it names those that come near
+        """
+        with self._library.connect() as connection:
+            found = resolve(connection, text)
+        return self.get(found)
+
+    def all(self, states: Iterable[str] = ("present",)) -> Iterator[Track]:
+        """The tracks, in the order of their numbers; read page by page."""
+        wanted = [_checked(state) for state in states]
+        last = 0
+        while True:
+            query = sa.select(track).where(track.c.id > last, track.c.state.in_(wanted))
+            with self._library.connect() as connection:
+                page = connection.execute(query.order_by(track.c.id).limit(_PAGE)).all()
+            if not page:
+                return
+            yield from map(_track, page)
+            last = page[-1].id
+
+    def many(self, ids: ArrayLike) -> list[Track]:
+        """The tracks of these numbers, in this order."""
+        wanted = [int(i) for i in np.asarray(ids).ravel()]
+        found: dict[int, Track] = {}
+        with self._library.connect() as connection:
+            for start in range(0, len(wanted), _PAGE):
+                some = wanted[start : start + _PAGE]
+                rows = connection.execute(sa.select(track).where(track.c.id.in_(some)))
+                found |= {row.id: _track(row) for row in rows}
+        for number in wanted:
+            if number not in found:
+                raise LibraryError(f"There is no track #{number} in the library.")
+        return [found[number] for number in wanted]
+
+    def ids(self, states: Iterable[str] = ("present",)) -> NDArray[np.int64]:
+        """The numbers of the tracks, ascending."""
+        wanted = [_checked(state) for state in states]
+        query = sa.select(track.c.id).where(track.c.state.in_(wanted)).order_by(track.c.id)
+        with self._library.connect() as connection:
+            return np.array(connection.execute(query).scalars().all(), np.int64)
+
+    def features(
+        self, ids: ArrayLike, *, extractor: str
+    ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+        """The features of those of the tracks that have them.
+
+        Parameters
+        ----------
+        ids : (n,) numbers of tracks
+        extractor : its key, as the setting "extractor" has it; or its name, for the last used
+
+        Returns
+        -------
+        numbers (m,) in the order given, and features (m, n_features)
+        """
+        with self._library.connect() as connection:
+            return features.read(connection, np.asarray(ids, np.int64).ravel(), extractor)
+
+    def feature_blocks(
+        self, *, extractor: str, block: int = 8192
+    ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.float32]]]:
+        """The features of all present tracks, for blocks of numbers one after the other.
+
+        Yields (m,) numbers and (m, n_features) features with 0 < m ≤ block.
+        """
+        with self._library.connect() as connection:
+            last = connection.scalar(sa.select(sa.func.max(track.c.id))) or 0
+        for start in range(0, last + 1, block):
+            with self._library.connect() as connection:
+                found = features.read_range(connection, start, start + block, extractor)
+            if len(found[0]):
+                yield found
+
+    def put_features(self, ids: ArrayLike, matrix: ArrayLike, *, extractor: str) -> None:
+        """Store features (n, n_features) of tracks (n,), in place of what these had.
+
+        An extractor's key is its name, or its name and something after the last "@".
+        """
+        numbers, rows = np.asarray(ids, np.int64), np.asarray(matrix, np.float32)
+        with self._library.begin() as connection:
+            features.write(connection, numbers, rows, extractor)
+
+    def put(
+        self,
+        files: Iterable[TrackFile],
+        *,
+        state: str = "present",
+        reason: str | None = None,
+    ) -> list[int]:
+        """Add tracks for new sounds, bring those of known ones up to date; their numbers."""
+        common = {"state": _checked(state), "reason": reason}
+        numbers: list[int] = []
+        remaining = iter(files)
+        with self._library.begin() as connection:
+            while some := list(islice(remaining, _PAGE)):
+                numbers += _put(connection, some, common)
+        return numbers
+
+    def replace(
+        self,
+        track_id: int,
+        file: TrackFile,
+        *,
+        state: str = "present",
+        reason: str | None = None,
+    ) -> None:
+        """Make a track that of another file, or of what its file has become."""
+        values = _columns(file) | {"state": _checked(state), "reason": reason}
+        with self._library.begin() as connection:
+            connection.execute(sa.update(track).where(track.c.id == int(track_id)).values(values))
+
+    def set_state(self, ids: Iterable[int], state: str, *, reason: str | None = None) -> None:
+        """Say that tracks are present, missing or unreadable."""
+        wanted = [int(number) for number in ids]
+        values = {"state": _checked(state), "reason": reason}
+        with self._library.begin() as connection:
+            for start in range(0, len(wanted), _PAGE):
+                some = track.c.id.in_(wanted[start : start + _PAGE])
+                connection.execute(sa.update(track).where(some).values(values))
+
+
+def _put(
+    connection: sa.Connection, files: Sequence[TrackFile], common: dict[str, Any]
+) -> list[int]:
+    """Store files, at most a page of them; the numbers of their tracks."""
+    wanted = track.c.sound.in_([file.sound for file in files])
+    query = sa.select(track.c.sound, track.c.id).where(wanted)
+    known = {row[0]: row[1] for row in connection.execute(query)}
+    rows = {file.sound: _columns(file) | common for file in files}  # of a sound, the last
+    new = [row | {"added_at": now()} for sound, row in rows.items() if sound not in known]
+    for sound, number in known.items():
+        connection.execute(sa.update(track).where(track.c.id == number).values(rows[sound]))
+    for row, number in zip(new, bulk.new_numbers(connection, track, len(new)), strict=True):
+        row["id"] = known[row["sound"]] = number
+    values = [tuple(row[column.name] for column in track.c) for row in new]
+    bulk.insert_rows(connection, track, values)
+    return [int(known[file.sound]) for file in files]
+
+
+def _columns(file: TrackFile) -> dict[str, Any]:
+    tags = {name: [*values] for name, values in file.file_tags.items() if values}
+    return stored_path(file.path) | {
+        "sound": file.sound,
+        "title": _text(file.title),
+        "artist": _text(file.artist),
+        "album": _text(file.album),
+        "duration": file.duration,
+        "file_tags": json.dumps(tags),
+        "size": file.size,
+        "modified": file.modified,
+    }
+
+
+def _text(value: str | None) -> str | None:
+    return None if value is None else storable(value)
+
+
+def _of_path(path: str) -> sa.Select[Any]:
+    return sa.select(track).where(track.c.path == stored_path(path)["path"])
+
+
+def _track(row: Any) -> Track:
+    return Track(
+        id=row.id,
+        path=loaded_path(row),
+        sound=row.sound,
+        state=row.state,
+        reason=row.reason,
+        title=row.title,
+        artist=row.artist,
+        album=row.album,
+        duration=row.duration,
+        added_at=to_datetime(row.added_at),
+        file_tags=json.loads(row.file_tags),
+    )
+
+
+def _checked(state: str) -> str:
+    if state not in STATES:
+        raise LibraryError(f"'state' must be one of {', '.join(STATES)}, got {state!r}.")
+    return state

@@ -1,0 +1,1 @@
+"""Tags of the library into the files, and back."""

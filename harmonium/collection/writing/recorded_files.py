@@ -1,0 +1,110 @@
+"""Files that are written to as part of a change, with what undoes it kept beforehand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import sqlalchemy as sa
+
+from harmonium.collection.filetags import Undo, read_tags
+from harmonium.collection.store.schema import stored_path, written_file
+from harmonium.collection.store.tracks import Track, TrackFile
+from harmonium.errors import FileTagError
+
+if TYPE_CHECKING:
+    from harmonium.collection.library import Library
+
+Keep = Callable[[Undo], object]
+
+
+class Failure(NamedTuple):
+    """A file that could not be used."""
+
+    path: str
+    reason: str
+
+
+class Recorder:
+    """Writes files under one change.
+
+    Each file costs one transaction: what undoes it is stored just before it changes, together with
+    what the file before it has become. When the process dies in between, `index` reads that one
+    file again.
+    """
+
+    def __init__(self, library: Library, begin: Callable[[], int]) -> None:
+        """``begin`` gives the number of the change, in the transaction of the first file."""
+        self.change: int | None = None
+        self._library = library
+        self._begin = begin
+        self._written: tuple[Track, str] | None = None  # whose row is not up to date yet
+
+    def write(self, track: Track | None, path: str, work: Callable[[Keep], Undo | None]) -> bool:
+        """Do work that changes a file, and keep what undoes it; whether it changed.
+
+        Raises
+        ------
+        FileTagError
+            where it could not be done; the file is as it was
+        """
+        kept: list[int] = []
+        try:
+            done = work(lambda record: kept.append(self._keep(track, path, record)))
+        except FileTagError:
+            self._drop(kept)
+            raise
+        if done is not None and track is not None:
+            self._written = (track, path)
+        return done is not None
+
+    def finish(self) -> None:
+        """Bring the row of the last file up to date."""
+        self._update_row()
+
+    def _keep(self, track: Track | None, path: str, record: Undo) -> int:
+        with self._library.begin() as connection:
+            if self.change is None:
+                self.change = self._begin()
+            self._update_row()
+            values = stored_path(path) | {
+                "change_id": self.change,
+                "track_id": None if track is None else track.id,
+                "record": record.to_bytes(),
+            }
+            statement = sa.insert(written_file).values(values).returning(written_file.c.id)
+            return int(connection.execute(statement).scalar_one())
+
+    def _drop(self, kept: list[int]) -> None:
+        """Forget the record of a write that did not take place."""
+        if kept:
+            with self._library.begin() as connection:
+                connection.execute(sa.delete(written_file).where(written_file.c.id.in_(kept)))
+
+    def _update_row(self) -> None:
+        if self._written is None:
+            return
+        (track, path), self._written = self._written, None
+        try:
+            found = _file_of(track, path)
+        except (FileTagError, OSError):
+            return  # gone meanwhile; `index` will notice
+        self._library.tracks.replace(track.id, found)
+
+
+def _file_of(track: Track, path: str) -> TrackFile:
+    """What the file of a track is now, its sound being the same."""
+    status, tags = Path(path).stat(), read_tags(path)
+    found = {name: list(getattr(tags, name)) for name in ("genre", "mood", "grouping", "comment")}
+    return TrackFile(
+        path=path,
+        sound=track.sound,
+        size=status.st_size,
+        modified=status.st_mtime_ns,
+        title=tags.title,
+        artist=tags.artist,
+        album=tags.album,
+        duration=tags.duration if track.duration is None else track.duration,
+        file_tags=found,
+    )

@@ -1,0 +1,94 @@
+"""Which tags tracks should have in their files: what people say, and what the model is sure of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import polars as pl
+
+from harmonium.collection.learning.verdicts import agreed
+from harmonium.errors import LibraryError
+
+if TYPE_CHECKING:
+    from harmonium.collection.library import Library
+    from harmonium.collection.store.models import StoredModel
+
+_BATCH = 1000  # tracks at a time
+
+Tags = dict[str, float]
+"""Tag → score: 1 where people say so, else the model's probability. In the order of writing."""
+
+
+class Source(NamedTuple):
+    """Whose tags are wanted."""
+
+    people: bool = True
+    predicted: bool = True
+
+
+BOTH = Source()
+
+
+def wanted_tags(
+    library: Library, ids: Sequence[int], source: Source = BOTH
+) -> Iterator[tuple[int, Tags]]:
+    """(track, its tags) of each track, in this order.
+
+    A tag is wanted where people agree that it holds (`labels.agreed`); where they leave it open, if
+    the current model's probability reaches the tag's threshold. Tags that were found in files are
+    in them already, and do not count.
+
+    Raises
+    ------
+    LibraryError
+        where only predictions are asked for and there is no model
+    """
+    model = library.models.current() if source.predicted else None
+    if source.predicted and not source.people and model is None:
+        raise LibraryError(
+            "There is no model whose predictions could be written. `harmonium train` makes one, "
+            "and `harmonium tag` uses it."
+        )
+    from_files = {one.name for one in library.opinions.people() if one.kind == "file"}
+    for start in range(0, len(ids), _BATCH):
+        some = [int(number) for number in ids[start : start + _BATCH]]
+        opinions = library.opinions.of(some)
+        said = agreed(opinions.filter(~pl.col("person").is_in(list(from_files))))
+        guessed = {} if model is None else _guessed(library, model, some)
+        for number in some:
+            yield number, _combined(said.get(number, {}), guessed.get(number, {}), source)
+
+
+def count_unheard(library: Library, ids: Sequence[int]) -> int:
+    """How many of the tracks the current model has not heard yet; 0 where there is no model."""
+    model = library.models.current()
+    if model is None or model.id is None:
+        return 0
+    heard, _ = library.predictions.columns(model.id, [0])
+    return int((~np.isin(np.asarray(ids, np.int64), heard)).sum())
+
+
+def _guessed(library: Library, model: StoredModel, ids: list[int]) -> dict[int, Tags]:
+    """Track → the tags whose probability reaches their threshold, the likeliest first."""
+    if model.id is None:
+        return {}
+    probabilities = library.predictions.of(model.id, ids)  # (n, n_tags), or (n, 0)
+    if not probabilities.shape[1]:
+        return {}
+    enough = probabilities >= model.thresholds  # NaN is not
+    found: dict[int, Tags] = {}
+    for row, number in enumerate(ids):
+        tags = np.flatnonzero(enough[row])
+        order = tags[np.argsort(-probabilities[row, tags], kind="stable")]
+        found[number] = {model.vocabulary[j]: float(probabilities[row, j]) for j in order}
+    return found
+
+
+def _combined(said: dict[str, bool], guessed: Tags, source: Source) -> Tags:
+    """People's tags, then those guessed that they leave open."""
+    if source.people:
+        own = {tag: 1.0 for tag, holds in said.items() if holds}
+        return own | {tag: p for tag, p in guessed.items() if tag not in said}
+    return {tag: p for tag, p in guessed.items() if said.get(tag, True)}

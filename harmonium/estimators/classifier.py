@@ -1,0 +1,141 @@
+"""What every classifier of tags shares: checked data in; scores, decisions and files out."""
+
+from abc import abstractmethod
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import ClassifierMixin
+from sklearn.utils._param_validation import Interval
+from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
+
+from harmonium.errors import DataError
+from harmonium.estimators.labels import Targets, classes_of, read_more_targets, read_targets
+from harmonium.estimators.scaling import standardising, unscaled
+from harmonium.estimators.storing import Storable
+from harmonium.estimators.thresholds import best_thresholds
+from harmonium.evaluation import auc_per_tag
+
+POSITIVE = Interval(Real, 0, None, closed="neither")
+NOT_NEGATIVE = Interval(Real, 0, None, closed="left")
+COUNT = Interval(Integral, 1, None, closed="left")
+
+
+class TagClassifier(ClassifierMixin, Storable):
+    """Base of all classifiers of tags. A subclass gives ``fit`` and the scores of a fitted model.
+
+    It has a parameter ``scale_features``.
+    """
+
+    scale_features: bool
+
+    @abstractmethod
+    def _scores(self, X: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Scores for ranking clips by tag, (N, C), of scaled features; comparable within a tag."""
+
+    # Reading. --------------------------------------------------------------------------------
+
+    def _read(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        like: Targets | None,
+        classes: Any = None,
+        name: str = "y",
+        soft: bool = True,
+    ) -> tuple[NDArray[np.floating], Targets]:
+        """Checked data: of a new model, or for the features and the tags of ``like``.
+
+        ``soft`` says whether the labels may be probabilities, as those to learn from may.
+        """
+        if y is None:
+            raise DataError(
+                f"{type(self).__name__} requires y to be passed, but the target y is None."
+            )
+        X = validate_data(self, X, reset=like is None, dtype=[np.float64, np.float32])
+        if like is None:
+            targets = read_targets(y, classes=classes)
+        else:
+            targets = read_more_targets(y, like, name=name, soft=soft)
+        check_consistent_length(X, targets.Y)
+        return X, targets
+
+    def _read_eval_set(self, eval_set: Any, like: Targets) -> tuple[NDArray[np.floating], Targets]:
+        if not isinstance(eval_set, tuple | list) or len(eval_set) != 2:
+            raise DataError(
+                "eval_set must be a pair (X, y) of validation features and labels. "
+                f"Got {type(eval_set).__name__} instead."
+            )
+        return self._read(*eval_set, like=like, name="eval_set[1]", soft=False)
+
+    def _targets(self) -> Targets:
+        """The tags and classes of the fitted model, without labels."""
+        none = np.zeros((0, len(self.tags_)), np.float32)
+        return Targets(none, self.tags_, self.classes_ if self._one_column else None)
+
+    def _describe(self, X: NDArray[np.floating], targets: Targets) -> None:
+        """Take the tags, the classes and the features' scales of a new model."""
+        self.tags_ = targets.tags
+        self._one_column = targets.classes is not None
+        self.classes_ = classes_of(targets)
+        self._scaling = standardising(X) if self.scale_features else unscaled(X.shape[1])
+
+    def _features(self, X: Any) -> NDArray[np.float32]:
+        """Checked and scaled features, (N, D)."""
+        check_is_fitted(self)
+        return self._scaling(validate_data(self, X, reset=False, dtype=[np.float64, np.float32]))
+
+    # Using. ----------------------------------------------------------------------------------
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """1 where the score reaches the tag's threshold in ``thresholds_``, else 0.
+
+        Shape (n_clips, n_tags), or (n_clips,) of ``classes_`` for one-dimensional labels.
+        """
+        chosen = (self._scores(self._features(X)) >= self.thresholds_).astype(int)
+        return self.classes_[chosen[:, 0]] if self._one_column else chosen
+
+    def score(self, X: Any, y: Any) -> float:
+        """Mean AUC over the tags that have a positive and a negative; 0.5 is chance.
+
+        ``y`` is (n_clips, n_tags) of 0, 1 and NaN, or (n_clips,) of the two classes.
+        """
+        scores = self._scores(self._features(X))
+        return auc_per_tag(read_more_targets(y, self._targets()).Y, scores).mean
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        tags.classifier_tags.multi_label = True
+        tags.target_tags.multi_output = True
+        return tags
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "_params")
+
+
+class ProbabilisticTagClassifier(TagClassifier):
+    """A classifier whose scores are probabilities."""
+
+    @abstractmethod
+    def _probabilities(self, X: NDArray[np.float32]) -> NDArray[np.float32]:
+        """p(y_j = 1 | x) under the fitted parameters, (N, C), of scaled features."""
+
+    def _scores(self, X: NDArray[np.float32]) -> NDArray[np.float32]:
+        return self._probabilities(X)
+
+    def _set_thresholds(self, X: NDArray[np.floating], targets: Targets) -> None:
+        """The best by F1 on these clips; 0.5 for a model of one-dimensional labels."""
+        self.thresholds_ = np.full(len(self.tags_), 0.5)
+        if not self._one_column:
+            self.thresholds_ = best_thresholds(targets.Y, self._probabilities(self._scaling(X)))
+
+    def predict_proba(self, X: Any) -> NDArray[np.float32]:
+        """p(y_j = 1 | x), shape (n_clips, n_tags).
+
+        For a model of one-dimensional labels, (n_clips, 2): the probabilities of ``classes_``.
+        """
+        P = self._probabilities(self._features(X))
+        return np.hstack([1 - P, P]) if self._one_column else P

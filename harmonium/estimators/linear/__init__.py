@@ -1,0 +1,1 @@
+"""Classifiers with one linear function of the features for each tag."""

@@ -1,0 +1,47 @@
+"""What classifiers with one linear function of the features per tag share."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from harmonium.errors import DataError
+from harmonium.estimators.classifier import TagClassifier
+
+
+class LinearParams(NamedTuple):
+    """o = d + Wx."""
+
+    W: NDArray[np.float32]  # (C, D)
+    d: NDArray[np.float32]  # (C,)
+
+
+class LinearTagClassifier(TagClassifier):
+    """A classifier whose score is a linear function of the features, or a monotone one of it."""
+
+    _param_type = LinearParams
+
+    @property
+    def coef_(self) -> NDArray[np.float64]:
+        """(n_tags, n_features), for features as given to ``fit``."""
+        return self._params.W / self._scaling.scale
+
+    @property
+    def intercept_(self) -> NDArray[np.float64]:
+        """(n_tags,), for features as given to ``fit``."""
+        return self._params.d - self.coef_ @ self._scaling.mean
+
+    def _linear(self, X: NDArray[np.float32]) -> NDArray[np.float64]:
+        """d + Wx, shape (N, C), of scaled features.
+
+        In double precision, so that a clip's score does not depend on the clips beside it.
+        """
+        return X.astype(np.float64) @ self._params.W.T.astype(np.float64) + self._params.d
+
+    def _check_shapes(self, params: Any) -> None:
+        n_tags, n_features = len(self.tags_), len(self._scaling.mean)
+        if params.W.shape != (n_tags, n_features) or params.d.shape != (n_tags,):
+            raise DataError(
+                f"The model has weights of the shapes {params.W.shape} and {params.d.shape}, not "
+                f"those of {n_tags} tags and {n_features} features."
+            )

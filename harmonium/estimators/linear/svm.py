@@ -1,0 +1,326 @@
+"""Linear ν-SVMs on a balanced choice of examples, one for each tag, as in the paper."""
+
+import warnings
+from dataclasses import replace
+from numbers import Integral, Real
+from typing import Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+from joblib import Parallel, delayed
+from numpy.typing import NDArray
+from scipy.special import expit, logit
+from sklearn.svm import NuSVC
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval
+from sklearn.utils.validation import check_array
+
+from harmonium.errors import DataError, DataWarning
+from harmonium.estimators.classifier import COUNT
+from harmonium.estimators.labels import Targets, is_soft, tag_names
+from harmonium.estimators.linear.shared import LinearParams, LinearTagClassifier
+from harmonium.estimators.model_files import Arrays
+from harmonium.estimators.storing import floats
+from harmonium.estimators.thresholds import best_thresholds
+
+LEAST_MARGIN = 1e-2
+"""Margins below this, for examples of unit length on average, are rounding: libsvm's tolerance."""
+
+
+class Examples(NamedTuple):
+    """Rows chosen to train one SVM."""
+
+    positives: NDArray[np.intp]
+    negatives: NDArray[np.intp]
+
+
+class Hyperplane(NamedTuple):
+    """The decision o = d + wx, and the ν it was found with."""
+
+    w: NDArray[np.float64]  # (D,)
+    d: float
+    nu: float
+
+
+class SVMTagger(LinearTagClassifier):
+    """A linear ν-SVM for each tag, trained on equally many positive and negative clips.
+
+    As positives it takes the clips to which users applied the tag most often, and as negatives
+    those to which they applied it least often (generally never), up to ``max_examples`` of each.
+    Its scores rank clips and say yes or no; they are not probabilities, and it gives none.
+
+    ν bounds the share of examples inside the margin from above, and of support vectors from below.
+    Not every ν is possible: above 2 min(n₊, n₋) / (n₊ + n₋), with n₊ positive and n₋ negative
+    examples, the problem has no solution, and ν is lowered to that; where the classes overlap so
+    much that there is no margin at ν, it is raised, by tenths of the way there, until there is one.
+    ``nu_`` says what was used.
+
+    A tag without a positive or without a negative, or whose positives and negatives have the same
+    mean, gets a constant score, and a warning says how many there were.
+
+    Parameters
+    ----------
+    nu : ν, in (0, 1].
+    max_examples : positives, and negatives, at most for each tag.
+    balanced : take equally many positives and negatives; if False, up to ``max_examples`` of each.
+    scale_features : bring each feature to zero mean and equal variance first (see
+        ``harmonium.estimators.scaling``); without it, X is used as it is.
+    n_jobs : threads that train; None means 1, -1 one for each core.
+    random_state : seed of the choice between clips with equal counts.
+
+    Attributes
+    ----------
+    coef_, intercept_ : (n_tags, n_features) and (n_tags,) for features as given to ``fit``.
+    nu_ : (n_tags,), the ν of each tag; NaN for a constant score.
+    tags_ : names of the tags. thresholds_ : score from which ``predict`` says yes, by tag.
+    n_features_in_, feature_names_in_, classes_ : as in scikit-learn.
+
+    References
+    ----------
+    Schölkopf, Smola, Williamson, Bartlett (2000). New support vector algorithms. Neural
+    Computation 12(5), 1207-1245.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from harmonium.estimators import SVMTagger
+    >>> X = np.array([[-2.0], [-1.0], [0.0], [1.0], [2.0]])
+    >>> Y = np.array([[0.0], [0.0], [np.nan], [1.0], [1.0]])
+    >>> SVMTagger().fit(X, Y).decision_function([[-3.0], [3.0]]).ravel().round(1).tolist()
+    [-2.0, 2.0]
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "nu": [Interval(Real, 0, 1, closed="right")],
+        "max_examples": [COUNT],
+        "balanced": ["boolean"],
+        "scale_features": ["boolean"],
+        "n_jobs": [Integral, None],
+        "random_state": ["random_state"],
+    }
+
+    def __init__(
+        self,
+        nu: float = 0.5,
+        *,
+        max_examples: int = 200,
+        balanced: bool = True,
+        scale_features: bool = True,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.nu = nu
+        self.max_examples = max_examples
+        self.balanced = balanced
+        self.scale_features = scale_features
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def fit(
+        self, X: Any, y: Any = None, eval_set: tuple[Any, Any] | None = None, *, counts: Any = None
+    ) -> Self:
+        """Learn from clips and their tags.
+
+        Parameters
+        ----------
+        X : (n_clips, n_features) features; array, pandas or polars frame.
+        y : (n_clips, n_tags) labels: 0 absent, 1 present, NaN unknown. A frame's columns name the
+            tags. Or (n_clips,) with two classes, for one tag. Examples have the labels of ``y``; an
+            unknown label is never chosen. Where ``y`` holds probabilities, as smoothed tags do,
+            their ranking decides: the clips of the highest probabilities are the positives, and
+            those of the lowest the negatives, at most half of the known ones each.
+        eval_set : (X, y) to set thresholds with, without probabilities; without it they are 0.
+        counts : (n_clips, n_tags) how often users applied the tag to the clip, or the probability
+            that they would: the higher, the sooner a positive is chosen, and the later a negative.
+            Without it the choice among positives, and among negatives, is random, as it is
+            between equal counts. With it, ``y`` holds no probabilities, or is None: then the clips
+            of the highest counts above 0 are the positives, and those of the lowest the negatives.
+
+        Returns
+        -------
+        self
+        """
+        self._validate_params()
+        rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
+        X, targets, ranks = self._read_with_counts(X, y, counts, rng)
+        valid = None if eval_set is None else self._read_eval_set(eval_set, targets)
+        self._describe(X, targets)
+        self._fit_tags(self._scaling(X), targets.Y, ranks, rng)
+        self._set_thresholds(valid)
+        return self
+
+    def decision_function(self, X: Any) -> NDArray[np.float32]:
+        """Scores for ranking: above 0 on the positive side of a tag's hyperplane.
+
+        Shape (n_clips, n_tags), or (n_clips,) for one-dimensional labels.
+        """
+        scores = self._scores(self._features(X))
+        return scores[:, 0] if self._one_column else scores
+
+    def _scores(self, X: NDArray[np.float32]) -> NDArray[np.float32]:
+        return self._linear(X).astype(np.float32)
+
+    def _read_with_counts(
+        self, X: Any, y: Any, counts: Any, rng: np.random.Generator
+    ) -> tuple[NDArray[np.floating], Targets, NDArray[np.float32]]:
+        """Features, ternary labels, and what ranks the clips of each tag."""
+        if counts is None:
+            X, targets = self._read(X, y, like=None)
+            ranks = targets.Y
+            if is_soft(ranks):
+                targets = replace(targets, Y=labels_by_count(ranks, self.max_examples, rng))
+            return X, targets, ranks
+        ranks = _read_counts(counts)
+        given = y is not None
+        X, targets = self._read(
+            X, y if given else labels_by_count(ranks, self.max_examples, rng), like=None
+        )
+        if is_soft(targets.Y):
+            raise DataError(
+                "y must hold 0 (absent), 1 (present) or NaN (unknown) where counts are given. "
+                "Got probabilities; pass them as y without counts, or as counts without y."
+            )
+        if ranks.shape != targets.Y.shape:
+            raise DataError(
+                f"counts must have the shape of y, {targets.Y.shape}. Got {ranks.shape} instead."
+            )
+        names = None if given else tag_names(counts)
+        return X, targets if names is None else replace(targets, tags=names), ranks
+
+    def _fit_tags(
+        self,
+        X: NDArray[np.float32],
+        Y: NDArray[np.float32],
+        ranks: NDArray[np.float32],
+        rng: np.random.Generator,
+    ) -> None:
+        chosen = [
+            choose_examples(labels, counts, self.max_examples, rng, balanced=self.balanced)
+            for labels, counts in zip(Y.T, ranks.T, strict=True)
+        ]
+        planes = Parallel(n_jobs=self.n_jobs, prefer="threads")(
+            delayed(fit_hyperplane)(X, examples, self.nu) for examples in chosen
+        )
+        self._params = LinearParams(
+            np.array([plane.w for plane in planes], np.float32),
+            np.array([plane.d for plane in planes], np.float32),
+        )
+        self.nu_ = np.array([plane.nu for plane in planes])
+        _warn_of_constant_scores(self.nu_)
+
+    def _set_thresholds(self, valid: tuple[NDArray[np.floating], Targets] | None) -> None:
+        """0, or the best by F1 on validation clips, found for σ(score) as for probabilities."""
+        self.thresholds_ = np.zeros(len(self.tags_))
+        if valid is not None and not self._one_column:
+            X, targets = valid
+            scores = expit(self._scores(self._scaling(X)).astype(np.float64))
+            self.thresholds_ = logit(best_thresholds(targets.Y, scores))
+
+    def _more_to_save(self) -> tuple[Arrays, dict[str, Any]]:
+        return {"nu": self.nu_}, {}
+
+    def _restore_more(self, arrays: Arrays, about: dict[str, Any]) -> None:
+        self.nu_ = floats(arrays, "nu")
+
+
+# Choosing examples. --------------------------------------------------------------------------
+
+
+def choose_examples(
+    labels: NDArray[np.float32],
+    counts: NDArray[np.float32],
+    max_examples: int,
+    rng: np.random.Generator,
+    *,
+    balanced: bool = True,
+) -> Examples:
+    """Clips labelled 1 by falling count and clips labelled 0 by rising count; ties at random."""
+    order = _by_falling_count(counts, rng)
+    positives = order[labels[order] == 1][:max_examples]
+    negatives = order[labels[order] == 0][::-1][:max_examples]
+    n = min(len(positives), len(negatives)) if balanced else max_examples
+    return Examples(positives[:n], negatives[:n])
+
+
+def labels_by_count(
+    counts: NDArray[np.float32], max_examples: int, rng: np.random.Generator
+) -> NDArray[np.float32]:
+    """Ternary labels (N, C): 1 for the highest counts, 0 for the lowest, NaN for the others.
+
+    A label 1 needs a count above 0, and a label 0 a count below all those of label 1. A count of
+    NaN is unknown and gets neither.
+    """
+    labels = np.full(counts.shape, np.nan, np.float32)
+    for label, count in zip(labels.T, counts.T, strict=True):
+        order = _by_falling_count(count, rng)
+        order = order[~np.isnan(count[order])]
+        n = min(max_examples, len(order) // 2)
+        positives = order[:n][count[order[:n]] > 0]
+        negatives = order[len(order) - n :]
+        negatives = negatives[count[negatives] < count[positives].min(initial=np.inf)]
+        label[positives], label[negatives] = 1, 0
+    return labels
+
+
+def _by_falling_count(counts: NDArray[np.float32], rng: np.random.Generator) -> NDArray[np.intp]:
+    order = rng.permutation(len(counts))
+    return order[np.argsort(-counts[order], kind="stable")]
+
+
+def _read_counts(counts: Any) -> NDArray[np.float32]:
+    counts = check_array(counts, dtype=np.float32, input_name="counts", accept_sparse="csr")
+    return counts if isinstance(counts, np.ndarray) else counts.toarray()
+
+
+# Solving. ------------------------------------------------------------------------------------
+
+
+def fit_hyperplane(X: NDArray[np.float32], examples: Examples, nu: float) -> Hyperplane:
+    """The ν-SVM of these examples; a constant where they have no margin for any ν."""
+    n_positive, n_negative = map(len, examples)
+    constant = Hyperplane(np.zeros(X.shape[1]), 0.0, np.nan)
+    if not n_positive or not n_negative:
+        return constant
+    rows = X[np.concatenate(examples)].astype(np.float64)
+    signs = np.repeat([1, -1], [n_positive, n_negative])
+    # at the bound itself every coefficient is given, and libsvm finds no offset
+    highest = 2 * min(n_positive, n_negative) / len(rows) * (1 - 1e-9)
+    start = min(nu, highest)
+    for tried in start + (highest - start) * np.arange(11) / 10:
+        plane = _nu_svm(rows, signs, tried)
+        if plane is not None:
+            return plane
+    return constant
+
+
+def _nu_svm(X: NDArray[np.float64], signs: NDArray[np.int_], nu: float) -> Hyperplane | None:
+    """w = Σ_i α_i s_i x_i with s_i = ±1; None if there is no margin.
+
+    The offset is free, so the examples may be centred; and they are brought to unit length on
+    average, because libsvm's tolerance is absolute. Products computed beforehand give the same
+    solution as libsvm's own linear kernel, sooner.
+    """
+    mean = X.mean(axis=0)
+    centred = X - mean
+    scale = np.mean(centred**2) * X.shape[1]
+    if scale == 0:
+        return None
+    try:
+        svm = NuSVC(nu=nu, kernel="precomputed").fit(centred @ centred.T / scale, signs)
+    except ValueError:  # coefficients that are not finite: the margin is 0
+        return None
+    coefficients = svm.dual_coef_[0]  # divided by the margin, so that Σ|·| = ν n / margin
+    if nu * len(X) < LEAST_MARGIN * np.abs(coefficients).sum():
+        return None
+    w = coefficients @ centred[svm.support_] / scale
+    return Hyperplane(w, float(svm.intercept_[0] - w @ mean), nu)
+
+
+def _warn_of_constant_scores(nu: NDArray[np.float64]) -> None:
+    n = int(np.isnan(nu).sum())
+    if n:
+        warnings.warn(
+            f"{n} of {len(nu)} tags have no positive, no negative, or no difference between them: "
+            "their scores are the same for every clip.",
+            DataWarning,
+            stacklevel=4,
+        )

@@ -1,0 +1,1 @@
+"""The tag smoother: which tags a new user would give a clip."""

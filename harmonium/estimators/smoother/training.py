@@ -1,0 +1,166 @@
+"""How the smoother is trained: where it starts, what is penalised, what is hidden by chance."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+from numpy.typing import NDArray
+
+from harmonium.data import Conditioning
+from harmonium.estimators.smoother.rows import Conditions, tag_rates, without
+from harmonium.rbm.blinding import Blinded
+from harmonium.rbm.gradients import (
+    Batch,
+    BeliefPropagation,
+    ContrastiveDivergence,
+    Gradient,
+    MeanField,
+    PseudoLikelihood,
+)
+from harmonium.rbm.model import Params
+from harmonium.rbm.training import History, Optimiser, Penalty, Result, Schedule, train
+
+
+@dataclass(frozen=True)
+class Priors:
+    """How strongly weights are drawn to 0, against the sum of the pairs' log-likelihoods.
+
+    ``l2`` has the names tags (U), others (W), user, track and clip (rows of V): ½ λ θ². ``rows_l1``
+    is λ |θ| on V. ``others_l1`` is a threshold of each step of Adam on W.
+    """
+
+    l2: dict[str, float]
+    rows_l1: float
+    others_l1: float
+
+    def penalty(self, conditions: Conditions, n_pairs: int, batch_size: int) -> Penalty:
+        """For a loss that is the mean over pairs; V's rows take their share at every minibatch."""
+        share = min(batch_size, n_pairs) / n_pairs
+        parts = conditions.parts
+        l1 = parts.column(dict.fromkeys(parts.names, self.rows_l1 * share))
+        l2 = parts.column({name: self.l2[name] * share for name in parts.names})
+        ridge = {"U": self.l2["tags"] / n_pairs, "W": self.l2["others"] / n_pairs}
+        return Penalty(_strengths(V=l1, W=self.others_l1), _strengths(V=l2), _strengths(**ridge))
+
+
+def _strengths(**values: Any) -> Params:
+    """These, and 0 for the parameters not named."""
+    found: list[Any] = [np.asarray(values.get(name, 0), np.float32) for name in Params._fields]
+    return Params(*found)
+
+
+@dataclass(frozen=True)
+class Hiding:
+    """The chances that a training pair loses its user, or all that it is conditioned on."""
+
+    user: float
+    everything: float
+
+    def __call__(self, gradient: Gradient, conditions: Conditions) -> Gradient:
+        """The gradient of pairs of which some is hidden."""
+        a = tuple(self.user if name == "user" else 0.0 for name in conditions.parts.names)
+        return Blinded(gradient, u=0.0, a=a, all=self.everything)
+
+
+def objective(training: str, steps: int | None, damping: float) -> Gradient:
+    """The gradient of that name; None stands for each method's own number of steps."""
+    if training == "cd":
+        return ContrastiveDivergence(steps or 1)
+    if training == "mean_field":
+        return MeanField(steps or 5)
+    if training == "lbp":
+        return BeliefPropagation(steps or 10, damping)
+    return PseudoLikelihood()
+
+
+def start(
+    rng: np.random.Generator, data: Conditioning, conditions: Conditions, n_hidden: int
+) -> Params:
+    """Small random weights, no effect of user, track or clip, and d at the tags' log-odds."""
+    n_tags = len(data.tags)
+    rates = tag_rates(data)
+    arrays = (
+        rng.normal(0, 0.01, (n_hidden, n_tags)),
+        rng.normal(0, 1, (n_hidden, 0 if conditions.others is None else n_tags)),
+        np.zeros((conditions.parts.n_rows, n_tags)),
+        np.zeros(n_hidden),
+        np.log(rates / (1 - rates)),
+    )
+    return Params(*(jnp.asarray(array, jnp.float32) for array in arrays))
+
+
+def training_data(
+    known: Conditioning, data: Conditioning, conditions: Conditions, held_out: NDArray[np.intp]
+) -> Batch:
+    """All pairs, those held out with a weight of 0, so that the shapes are always the same."""
+    u, a = conditions(known, data.user, data.item)
+    w = np.ones(len(data), np.float32)
+    w[held_out] = 0
+    return Batch(*map(jnp.asarray, (u, a, data.y.toarray().astype(np.float32), w)))
+
+
+def hold_out(
+    rng: np.random.Generator, data: Conditioning, fraction: float, at_most: int
+) -> NDArray[np.intp]:
+    """Pairs to stop early on, (n,): at random, but one of each clip is kept to learn from."""
+    order = rng.permutation(len(data))
+    _, kept = np.unique(data.item[order], return_index=True)
+    wanted = min(int(fraction * len(data)), at_most)
+    return np.sort(np.delete(order, kept)[:wanted])
+
+
+def rates_log_likelihood(data: Conditioning, held_out: NDArray[np.intp]) -> float:
+    """Mean log-likelihood per tag of pairs held out, if all that is known is the tags' rates."""
+    if not len(held_out):
+        return float("nan")
+    rates = tag_rates(without(data, held_out))
+    share = np.asarray(data.y[held_out].mean(axis=0)).ravel()
+    return float(np.mean(share * np.log(rates) + (1 - share) * np.log1p(-rates)))
+
+
+@dataclass(frozen=True)
+class Training:
+    """The settings of training that stay the same when it is repeated with all pairs."""
+
+    gradient: Gradient
+    schedule: Schedule
+    priors: Priors
+    row_rate: float
+    batch_size: int
+    patience: int
+    seed: int
+
+    def __call__(
+        self,
+        params: Params,
+        batch: Batch,
+        conditions: Conditions,
+        *,
+        max_epochs: int,
+        score: Callable[[Params], float] | None,
+        on_epoch: Callable[[History], None],
+    ) -> Result:
+        """Descend from ``params``."""
+        return train(
+            params,
+            batch,
+            gradient=self.gradient,
+            optimiser=Optimiser("adam", 0.9),
+            schedule=self.schedule,
+            penalty=self.priors.penalty(conditions, len(batch.w), self.batch_size),
+            batch_size=self.batch_size,
+            max_epochs=max_epochs,
+            patience=self.patience,
+            row_rate=self.row_rate if conditions.parts.n_rows else None,
+            seed=self.seed,
+            score=score,
+            on_epoch=on_epoch,
+        )
+
+
+def arrays_of(params: Any) -> Params:
+    """The parameters as NumPy arrays."""
+    found: list[Any] = [np.array(array) for array in params]
+    return Params(*found)

@@ -1,0 +1,220 @@
+"""The generated collection: clips with their sound, the users' tags, and the truth."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from math import isfinite
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from harmonium.data.triples import Triples
+from harmonium.errors import DataError
+from harmonium.synthetic.listeners import (
+    TAG_NAMES,
+    listeners_of,
+    make_listener,
+    relevant_tags,
+    tags_of,
+)
+from harmonium.synthetic.music import Clip, make_clip
+from harmonium.synthetic.render import render
+from harmonium.synthetic.storage import audio_path, write_collection
+from harmonium.synthetic.tones import RATE, Samples
+
+
+def make_collection(
+    n_tracks: int = 185,
+    clips_per_track: int = 5,
+    *,
+    n_users: int = 210,
+    users_per_clip: int = 3,
+    clip_seconds: float = 10.0,
+    seed: int = 0,
+) -> "SyntheticCollection":
+    """A collection of generated music, with users who tag it and the truth about it.
+
+    The default has the shape of the paper's MTurk set. A larger collection with the same seed
+    begins with the same tracks, clips and listeners. Nothing is computed until it is asked for.
+
+    Parameters
+    ----------
+    n_tracks : number of tracks, at least 1
+    clips_per_track : clips of each, at least 1
+    n_users : users, at least 1
+    users_per_clip : how many of them tag each clip, 1 … n_users
+    clip_seconds : length of a clip, at least 0.5
+    seed : 0 or more
+
+    >>> collection = make_collection(n_tracks=2, clips_per_track=1, n_users=3)
+    >>> collection.clips["title"].to_list()
+    ['Leaving Stars', 'Opening Home']
+    >>> collection.samples(0).shape
+    (220500,)
+    """
+    for name, value, least in (
+        ("n_tracks", n_tracks, 1),
+        ("clips_per_track", clips_per_track, 1),
+        ("n_users", n_users, 1),
+        ("users_per_clip", users_per_clip, 1),
+        ("seed", seed, 0),
+    ):
+        if not isinstance(value, int | np.integer) or value < least:
+            raise DataError(f"'{name}' must be a whole number of at least {least}, got {value!r}.")
+    if users_per_clip > n_users:
+        raise DataError(
+            f"'users_per_clip' must be at most 'n_users', got {users_per_clip} and {n_users}. "
+            "Ask for more users, or for fewer per clip."
+        )
+    if not isfinite(clip_seconds) or clip_seconds < 0.5:
+        raise DataError(f"'clip_seconds' must be at least 0.5, got {clip_seconds!r}.")
+    return SyntheticCollection(
+        int(n_tracks),
+        int(clips_per_track),
+        int(n_users),
+        int(users_per_clip),
+        float(clip_seconds),
+        int(seed),
+    )
+
+
+@dataclass(frozen=True)
+class SyntheticCollection:
+    """Generated music, the users' tags and the truth; made by `make_collection`.
+
+    Clips are counted from 0, track by track: row i of `clips` and of `truth`, item i of `triples`
+    and `samples(i)` are the same clip. Column j of `truth` is tag j of `tags` and of `triples`.
+    """
+
+    n_tracks: int
+    clips_per_track: int
+    n_users: int
+    users_per_clip: int
+    clip_seconds: float
+    seed: int
+
+    @property
+    def rate(self) -> int:
+        """Samples per second."""
+        return RATE
+
+    @property
+    def n_clips(self) -> int:
+        """The number of clips of all tracks."""
+        return self.n_tracks * self.clips_per_track
+
+    def __len__(self) -> int:
+        return self.n_clips
+
+    def clip(self, index: int) -> Clip:
+        """What clip ``index`` is made of: its track, section and parts."""
+        if not 0 <= index < self.n_clips:
+            raise DataError(f"'index' must be from 0 to {self.n_clips - 1}, got {index}.")
+        return make_clip(self.seed, *divmod(int(index), self.clips_per_track))
+
+    def samples(self, index: int) -> Samples:
+        """The sound of clip ``index``: (clip_seconds · rate,) float32, mono, |x| < 1."""
+        return render(self.clip(index), self.clip_seconds)
+
+    @property
+    def tags(self) -> pl.Series:
+        """The vocabulary: (n_tags,) str."""
+        return pl.Series("tag", TAG_NAMES)
+
+    @cached_property
+    def clips(self) -> pl.DataFrame:
+        """One row per clip: what it is called, where it is from, where `write` puts it."""
+        clips = [self.clip(index) for index in range(self.n_clips)]
+        return pl.DataFrame(
+            {
+                "item": [clip.id for clip in clips],
+                "track": [clip.track.id for clip in clips],
+                "number": [clip.number for clip in clips],
+                "artist": [clip.track.artist.name for clip in clips],
+                "album": [clip.track.album for clip in clips],
+                "title": [clip.track.title for clip in clips],
+                "position": [round(clip.position, 2) for clip in clips],
+                "section": [clip.section for clip in clips],
+                "genre": [clip.track.genres[0] for clip in clips],
+                "tempo": [clip.track.tempo for clip in clips],
+                "mode": [clip.track.mode for clip in clips],
+                "path": [audio_path(clip) for clip in clips],
+            }
+        )
+
+    @cached_property
+    def truth(self) -> NDArray[np.bool_]:
+        """Every relevant tag of every clip, said or not: (n_clips, n_tags)."""
+        return np.stack([relevant_tags(self.clip(index)) for index in range(self.n_clips)])
+
+    @cached_property
+    def triples(self) -> Triples:
+        """What the users said: omissions, synonyms and mistakes as people make them."""
+        rows = [
+            (int(user), index, tag)
+            for index in range(self.n_clips)
+            for user in self._listeners_of(index)
+            for tag in tags_of(self.seed, self.clip(index), int(user))
+        ]
+        user, item, tag = np.ascontiguousarray(np.array(rows, np.int32).T)
+        names = [make_listener(self.seed, number).name for number in range(self.n_users)]
+        return Triples(user, item, tag, pl.Series("user", names), self.clips["item"], self.tags)
+
+    def _listeners_of(self, index: int) -> NDArray[np.intp]:
+        return listeners_of(
+            self.seed, index, n_users=self.n_users, users_per_clip=self.users_per_clip
+        )
+
+    def summary(self) -> dict[str, float]:
+        """The size of the collection and how its users tag.
+
+        ``precision`` is the share of triples that are true, ``recall`` the share of a clip's
+        relevant tags that one user names (mean over users and clips), ``said`` the share that any
+        of its users names.
+        """
+        triples, truth = self.triples, self.truth
+        true = truth[triples.item, triples.tag]
+        relevant = truth.sum(axis=1)
+        hits = np.bincount(triples.item[true], minlength=self.n_clips)
+        said = np.zeros_like(truth)
+        said[triples.item, triples.tag] = True
+        return {
+            "tracks": self.n_tracks,
+            "clips": self.n_clips,
+            "users": len(np.unique(triples.user)),
+            "tags": len(self.tags),
+            "triples": len(triples),
+            "relevant_tags_per_clip": float(relevant.mean()),
+            "tags_per_user_and_clip": len(triples) / (self.n_clips * self.users_per_clip),
+            "precision": float(true.mean()),
+            "recall": float(np.mean(hits / self.users_per_clip / relevant)),
+            "said": float(np.mean((said & truth).sum(axis=1) / relevant)),
+        }
+
+    def write(
+        self,
+        folder: str | Path,
+        *,
+        jobs: int = 1,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> Path:
+        """Write the collection into a folder, and return the folder.
+
+        ``audio/ARTIST/ALBUM/TITLE N.wav`` (16 bit), ``clips.csv``, ``triples.csv`` (user, item,
+        tag), ``truth.csv`` (item, then a column of 0 and 1 for each tag) and ``collection.json``
+        (how it was made). The same collection gives the same bytes. A write that was
+        interrupted leaves no torn file, and goes on where it was when it is started again; a
+        larger collection with the same seed adds to a smaller one.
+
+        Parameters
+        ----------
+        folder : is made where there is none
+        jobs : number of processes; a script that asks for more than one needs the usual
+            ``if __name__ == "__main__":``
+        progress : called with the number of clips that are done and the number of all
+        """
+        if jobs < 1:
+            raise DataError(f"'jobs' must be at least 1, got {jobs}.")
+        return write_collection(self, Path(folder), jobs=jobs, progress=progress)

@@ -1,0 +1,292 @@
+"""What a track is: its genre, tempo, key, parts and sound; and what a clip of it plays.
+
+Everything here is drawn from the recipes of ``genres.py`` by a generator that belongs to one
+artist, track or clip, so that each of them is the same whatever else is in the collection.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from harmonium.synthetic.genres import PROGRESSIONS, RECIPES, Options, Recipe
+from harmonium.synthetic.names import album_name, artist_name, track_title
+
+# The sections of a track that clips are cut from, in order and over again.
+SECTIONS = ("verse", "chorus", "solo", "breakdown", "finale")
+
+# The chance that a part plays in a section; parts not named here play always.
+PRESENCE = {
+    "verse": {"drums": 0.93, "lead": 0.3, "pad": 0.7, "arp": 0.8},
+    "chorus": {"lead": 0.35},
+    "solo": {"voice": 0.1, "lead": 1.0, "pad": 0.8},
+    "breakdown": {"drums": 0.3, "bass": 0.5, "chords": 0.8, "voice": 0.6, "lead": 0.3, "arp": 0.5},
+    "finale": {"lead": 0.6},
+}
+SECTION_GAIN = {"verse": -1.0, "chorus": 1.0, "solo": 0.0, "breakdown": -4.0, "finale": 1.0}
+
+# Levels in the mix, in dB.
+ROLE_GAIN = {
+    "drums": -1.0,
+    "bass": -5.5,
+    "chords": -4.5,
+    "pad": -10.0,
+    "arp": -8.0,
+    "lead": -4.0,
+    "voice": -2.0,
+}
+
+# The chance that a part is played as it would be in any other genre.
+GUESTS = 0.12
+
+# The roles that can carry a track; every track has one of them.
+HARMONY = ("chords", "pad", "arp", "lead")
+
+
+@dataclass(frozen=True)
+class Part:
+    """One player of a track.
+
+    Attributes
+    ----------
+    role : drums, bass, chords, pad, arp, lead or voice.
+    instrument : what it plays on; singers are "male voice" or "female voice".
+    pattern : a name in ``patterns.py``.
+    gain : level in the mix, in dB.
+    brightness : of this very instrument, around 1.
+    seed : of everything else that is particular to it.
+    """
+
+    role: str
+    instrument: str
+    pattern: str
+    gain: float
+    brightness: float
+    seed: int
+
+
+@dataclass(frozen=True)
+class Artist:
+    """Who plays: an artist keeps to a genre, a singer and an era."""
+
+    number: int
+    name: str
+    genre: str
+    male: bool
+    era: str
+
+
+@dataclass(frozen=True)
+class Track:
+    """A piece of music, before it is written out.
+
+    Attributes
+    ----------
+    number : of the track in the collection, from 0.
+    artist : who plays it.
+    title : of the track.
+    album : that it is on.
+    genres : one, or two where it borrows from a neighbouring genre, the main one first.
+    tempo : beats per minute.
+    swing : 0 (straight) to 1 (triplets).
+    swing_steps : 2 where eighths swing, 1 where sixteenths do.
+    tonic : pitch class of the key, 0 for C.
+    mode : a name in ``MODES``.
+    progression : scale degrees, one chord a bar.
+    sevenths : whether its chords have four notes.
+    parts : its players.
+    loudness : RMS level in dB below full scale.
+    room : reverberation time in seconds.
+    drive : distortion of its distorted guitars.
+    lofi : whether it is a narrow, hissing, crackling recording.
+    seed : of everything else that is particular to it.
+    """
+
+    number: int
+    artist: Artist
+    title: str
+    album: str
+    genres: tuple[str, ...]
+    tempo: float
+    swing: float
+    swing_steps: int
+    tonic: int
+    mode: str
+    progression: tuple[int, ...]
+    sevenths: bool
+    parts: tuple[Part, ...]
+    loudness: float
+    room: float
+    drive: float
+    lofi: bool
+    seed: int
+
+    @property
+    def id(self) -> str:
+        """The track's name in tables, such as ``t0007``."""
+        return f"t{self.number:04d}"
+
+
+@dataclass(frozen=True)
+class Clip:
+    """A few seconds of a track: the section it is cut from and the parts that play there."""
+
+    track: Track
+    number: int
+    section: str
+    parts: tuple[Part, ...]
+    loudness: float
+    first_bar: int
+    offset: float
+    seed: int
+
+    @property
+    def id(self) -> str:
+        """The clip's name in triples and tables, such as ``t0007c2``."""
+        return f"{self.track.id}c{self.number}"
+
+    @property
+    def position(self) -> float:
+        """Seconds from the beginning of the track to that of the clip."""
+        return (4 * self.first_bar + self.offset) * 60.0 / self.track.tempo
+
+    def part(self, role: str) -> Part | None:
+        """The part that has a role in this clip, if any."""
+        return next((part for part in self.parts if part.role == role), None)
+
+
+def generator(seed: int, *key: int) -> np.random.Generator:
+    """The random numbers that belong to one thing (by its key) of the collection with this seed."""
+    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=key))
+
+
+# First numbers of the generators' keys: who they belong to.
+ARTIST, TRACK, CLIP, USER, TAGGING, ASSIGNMENT = range(6)
+
+
+def choose(draw: float, weights: Mapping[str, float]) -> str:
+    """The key at ``draw`` of the way, in [0, 1), through the weights laid end to end."""
+    ends = np.cumsum(list(weights.values()))
+    return list(weights)[int(np.searchsorted(ends, draw * ends[-1], "right"))]
+
+
+@lru_cache(maxsize=4096)
+def make_artist(seed: int, number: int) -> Artist:
+    """The artist with this number in the collection with this seed."""
+    rng = generator(seed, ARTIST, number)
+    # Golden-ratio steps, not draws: a small collection has its share of every genre, too.
+    draw = (generator(seed, ARTIST).random() + number * 0.6180339887498949) % 1.0
+    genre = choose(draw, {name: recipe.weight for name, recipe in RECIPES.items()})
+    recipe = RECIPES[genre]
+    return Artist(
+        number=number,
+        name=artist_name(number),
+        genre=genre,
+        male=bool(rng.random() < recipe.male),
+        era=choose(rng.random(), recipe.eras),
+    )
+
+
+@lru_cache(maxsize=4096)
+def make_track(seed: int, number: int) -> Track:
+    """The track with this number in the collection with this seed."""
+    rng = generator(seed, TRACK, number)
+    # Artists come in as tracks do; the early ones have the more tracks.
+    artist = make_artist(seed, int(rng.integers(2 + 3 * number // 4)))
+    genres = _genres(rng, artist.genre)
+    recipe, other = RECIPES[genres[0]], RECIPES[genres[-1]]
+    lofi = recipe.lofi * (2.0 if artist.era == "60s" else 1.0)
+    return Track(
+        number=number,
+        artist=artist,
+        title=track_title(number),
+        album=album_name(artist.number, int(rng.integers(3))),
+        genres=genres,
+        tempo=float(np.round(rng.uniform(*recipe.tempo) * np.exp(rng.normal(0, 0.08)), 1)),
+        swing=recipe.swing * float(rng.uniform(0.8, 1.1)),
+        swing_steps=recipe.swing_steps,
+        tonic=int(rng.integers(12)),
+        mode=choose(rng.random(), recipe.modes),
+        progression=PROGRESSIONS[recipe.progressions[rng.integers(len(recipe.progressions))]],
+        sevenths=recipe.sevenths,
+        parts=_parts(rng, recipe, other, artist),
+        loudness=float(min(rng.uniform(*recipe.loudness) + rng.normal(0, 2.0), -8.0)),
+        room=float(rng.uniform(*recipe.room)) * (1.4 if artist.era == "80s" else 1.0),
+        drive=float(rng.uniform(*recipe.drive)),
+        lofi=bool(rng.random() < lofi),
+        seed=int(rng.integers(2**31)),
+    )
+
+
+def _genres(rng: np.random.Generator, genre: str) -> tuple[str, ...]:
+    neighbours = RECIPES[genre].neighbours
+    if rng.random() < 0.3:
+        return genre, neighbours[rng.integers(len(neighbours))]
+    return (genre,)
+
+
+def _parts(
+    rng: np.random.Generator, recipe: Recipe, other: Recipe, artist: Artist
+) -> tuple[Part, ...]:
+    """Players by the recipe; about half of the roles follow the genre that is borrowed from."""
+    parts = []
+    for role in ROLE_GAIN:
+        source = other if rng.random() < 0.5 else recipe
+        chance, options = source.parts.get(role, recipe.parts.get(role, (0.0, ())))
+        if options and rng.random() < GUESTS:
+            options = _anybody(role)
+        if rng.random() < chance:
+            parts.append(_part(rng, role, options, artist))
+    if not any(part.role in HARMONY for part in parts):
+        role = next(role for role in HARMONY if role in recipe.parts)
+        parts.append(_part(rng, role, recipe.parts[role][1], artist))
+    return tuple(parts)
+
+
+@lru_cache(maxsize=16)
+def _anybody(role: str) -> Options:
+    """What is played in a role in any genre."""
+    return tuple(
+        o for recipe in RECIPES.values() if role in recipe.parts for o in recipe.parts[role][1]
+    )
+
+
+def _part(rng: np.random.Generator, role: str, options: Options, artist: Artist) -> Part:
+    found = {f"{name}/{pattern}": weight for name, pattern, weight in options}
+    instrument, pattern = choose(rng.random(), found).split("/")
+    if instrument == "voice":
+        instrument = "male voice" if artist.male else "female voice"
+    return Part(
+        role=role,
+        instrument=instrument,
+        pattern=pattern,
+        gain=ROLE_GAIN[role] + float(rng.normal(0, 2.0)),
+        brightness=float(np.exp(rng.normal(0, 0.2))),
+        seed=int(rng.integers(2**31)),
+    )
+
+
+@lru_cache(maxsize=16384)
+def make_clip(seed: int, track: int, number: int) -> Clip:
+    """Clip ``number`` of a track in the collection with this seed."""
+    piece = make_track(seed, track)
+    rng = generator(seed, CLIP, track, number)
+    section = SECTIONS[number % len(SECTIONS)]
+    presence = PRESENCE[section]
+    draws = rng.random(len(piece.parts))
+    parts = tuple(
+        part for part, u in zip(piece.parts, draws, strict=True) if u < presence.get(part.role, 1)
+    )
+    if all(part.role == "drums" for part in parts):
+        parts = piece.parts
+    return Clip(
+        track=piece,
+        number=number,
+        section=section,
+        parts=parts,
+        loudness=piece.loudness + SECTION_GAIN[section] + float(rng.normal(0, 0.7)),
+        first_bar=16 * number,
+        offset=float(rng.uniform(0, 4)),
+        seed=int(rng.integers(2**31)),
+    )

@@ -1,0 +1,222 @@
+"""From a clip to its notes: harmony with voice leading, bass lines, melodies, drum strokes.
+
+Bars are counted from the beginning of the track, and what a part plays in a bar follows from the
+part and the bar, so a phrase comes back when its section does. Only the human touch (small errors
+of timing and force) belongs to the clip.
+"""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from harmonium.synthetic.harmony import (
+    Chord,
+    chord_degree,
+    in_scale,
+    nearest,
+    pitch_classes,
+    scale_pitch,
+    voicings,
+)
+from harmonium.synthetic.music import SECTIONS, Clip, Part, Track
+from harmonium.synthetic.patterns import (
+    BASS,
+    CHORDS,
+    DRUMS,
+    MELODY,
+    STEPS,
+    STEPS_PER_BEAT,
+    events,
+)
+
+
+class Note(NamedTuple):
+    """One note.
+
+    Attributes
+    ----------
+    start : seconds from the clip's beginning; may be negative
+    length : seconds
+    pitch : MIDI note number; 0 for drums
+    force : in (0, 1]
+    kind : the drum that is struck, or the number of the syllable that is sung
+    """
+
+    start: float
+    length: float
+    pitch: float
+    force: float
+    kind: str = ""
+
+
+# Where the notes of a role lie, as the MIDI pitch they are centred on.
+CENTRES = {"chords": 60, "pad": 62, "arp": 69, "lead": 74, "bass": 40}
+LOW_CENTRES = {"distorted guitar": 46, "acoustic guitar": 57, "electric guitar": 58, "harp": 62}
+VOICE_CENTRES = {"male voice": 54, "female voice": 66}
+LEAD_CENTRES = {"saxophone": 64, "trumpet": 70, "lead guitar": 70, "electric guitar": 67}
+
+# Seconds by which players miss the beat (standard deviation).
+LOOSENESS = {"drum machine": 0.0, "synth": 0.001, "voice": 0.018}
+USUAL_LOOSENESS = 0.008
+
+
+def notes_of(clip: Clip, part: Part, seconds: float) -> list[Note]:
+    """Everything a part plays in the first ``seconds`` of a clip, in time."""
+    rng = np.random.default_rng([clip.seed, part.seed])
+    track = clip.track
+    beat = 60.0 / track.tempo
+    looseness = _looseness(part.instrument)
+    notes = []
+    for bar, step, length, pitch, force, kind in _bars(clip, part, seconds):
+        at = (bar - clip.first_bar) * 4 + _swung(step, track) / STEPS_PER_BEAT - clip.offset
+        start = at * beat + looseness * rng.standard_normal()
+        held = length * beat / STEPS_PER_BEAT
+        force *= float(np.exp(0.12 * rng.standard_normal()))
+        if start < seconds and start + held > -0.5:
+            notes.append(Note(start, held, pitch, min(force, 1.0), kind))
+    return sorted(notes)
+
+
+Step = tuple[int, float, float, float, float, str]  # bar, step, length in steps, pitch, force, kind
+
+
+def _bars(clip: Clip, part: Part, seconds: float) -> Iterator[Step]:
+    play = {"drums": _drums, "bass": _bass, "lead": _melody, "voice": _melody}
+    n_bars = int(np.ceil((seconds * clip.track.tempo / 60 + clip.offset) / 4))
+    for bar in range(clip.first_bar, clip.first_bar + n_bars):
+        yield from play.get(part.role, _chords)(clip, part, bar)
+
+
+def _swung(step: float, track: Track) -> float:
+    """Move the second half of each pair of eighths (or sixteenths) back, up to triplets."""
+    unit = 2 * track.swing_steps
+    whole, rest = divmod(step, unit)
+    half = unit / 2
+    late = half * (1 + track.swing / 3)
+    warped = rest * late / half if rest < half else late + (rest - half) * (unit - late) / half
+    return whole * unit + warped
+
+
+def _looseness(instrument: str) -> float:
+    found = (value for name, value in LOOSENESS.items() if name in instrument)
+    return next(found, USUAL_LOOSENESS)
+
+
+def _chords(clip: Clip, part: Part, bar: int) -> Iterator[Step]:
+    track = clip.track
+    chord = _voiced(track, part, bar)
+    short = 0.55 if part.pattern in ("chug", "gallop", "skank", "scratch", "offbeat") else 0.95
+    rise = _strum_seconds(part.instrument) * track.tempo / 60 * STEPS_PER_BEAT
+    for event in events(CHORDS[part.pattern]):
+        length = event.length * short
+        if event.symbol.isdigit():
+            octave, index = divmod(int(event.symbol), len(chord))
+            force = 0.85 if event.step % 4 == 0 else 0.65
+            yield bar, event.step, max(length, 2), chord[index] + 12 * octave, force, ""
+            continue
+        force = 0.9 if event.symbol == "A" else 0.62
+        upward = event.step % 4 == 2  # an up-stroke takes the strings from the top
+        for i, pitch in enumerate(reversed(chord) if upward else chord):
+            yield bar, event.step + i * rise, length, pitch, force, ""
+
+
+def _strum_seconds(instrument: str) -> float:
+    """Seconds between the notes of a chord."""
+    return {"acoustic guitar": 0.012, "electric guitar": 0.009, "harp": 0.03}.get(instrument, 0.003)
+
+
+def _voiced(track: Track, part: Part, bar: int) -> Chord:
+    centre = LOW_CENTRES.get(part.instrument, CENTRES.get(part.role, 60))
+    degree = chord_degree(track, bar)
+    if part.instrument == "distorted guitar":  # root, fifth, octave: thirds turn to mud
+        root = nearest(scale_pitch(track, degree) % 12, centre)
+        return root, root + 7, root + 12
+    chord = voicings(track, float(centre))[bar % len(track.progression)]
+    if "guitar" in part.instrument:  # more strings than the chord has notes
+        return tuple(sorted({nearest(scale_pitch(track, degree) % 12, 47), *chord, chord[0] + 12}))
+    return chord
+
+
+def _bass(clip: Clip, part: Part, bar: int) -> Iterator[Step]:
+    track = clip.track
+    centre = {"cello": 45, "synth bass": 36}.get(part.instrument, CENTRES["bass"])
+    degree = chord_degree(track, bar)
+    root = nearest(scale_pitch(track, degree) % 12, centre)
+    target = nearest(scale_pitch(track, chord_degree(track, bar + 1)) % 12, centre)
+    third, fifth = (scale_pitch(track, degree + i) - scale_pitch(track, degree) for i in (2, 4))
+    short = 0.6 if part.pattern in ("offbeat", "house", "sixteenths", "funk") else 0.9
+    for event in events(BASS[part.pattern]):
+        walked = round(root + (target - root) * event.step / STEPS) or root
+        pitch = {
+            "r": root,
+            "f": root + fifth,
+            "o": root + 12,
+            "t": root + third,
+            "w": in_scale(track, walked + (2 if event.step == 8 else 0)),
+        }[event.symbol]
+        force = 0.9 if event.step % 8 == 0 else 0.75
+        yield bar, event.step, event.length * short, pitch, force, ""
+
+
+def _melody(clip: Clip, part: Part, bar: int) -> Iterator[Step]:
+    """A phrase of four bars, A B A C: drawn once for each part and section, and sung again."""
+    track = clip.track
+    rng = np.random.default_rng([part.seed, SECTIONS.index(clip.section), (bar % 8) // 4])
+    rhythms = MELODY[part.pattern]
+    chosen = rng.integers(len(rhythms), size=3)
+    walk = _contour(rng)
+    place = bar % 4
+    rhythm = rhythms[chosen[(0, 1, 0, 2)[place]]]
+    centre = _melody_centre(part, clip)
+    for i, event in enumerate(events(rhythm)):
+        moved = walk[(0, 8, 0, 24)[place] + i % 8]
+        pitch = _melody_pitch(track, part, bar, centre + 1.8 * moved, event.step)
+        force = 0.85 if event.step % 4 == 0 else 0.7
+        length = event.length * (0.6 if part.pattern == "stabs" else 0.93)
+        yield bar, event.step, length, pitch, force, str(int(walk[i % 8] * 7 + i + 5 * place) % 40)
+
+
+def _contour(rng: np.random.Generator) -> list[int]:
+    """Thirty-two places of a walk that likes small steps and turns back before it goes too far."""
+    place, walk = 0, []
+    for draw in rng.integers(7, size=32):
+        place += (-2, -1, -1, 0, 1, 1, 2)[draw] - (place > 3) + (place < -3)
+        walk.append(place)
+    return walk
+
+
+def _melody_centre(part: Part, clip: Clip) -> float:
+    if part.role == "voice":
+        return VOICE_CENTRES[part.instrument] + (3 if clip.section in ("chorus", "finale") else 0)
+    return LEAD_CENTRES.get(part.instrument, CENTRES["lead"])
+
+
+def _melody_pitch(track: Track, part: Part, bar: int, wish: float, step: int) -> float:
+    """A note of the chord on the beat, of the scale elsewhere; speech keeps to no scale."""
+    if part.pattern == "rap":
+        centre = VOICE_CENTRES[part.instrument] - 7
+        return centre + 0.25 * (wish - centre) - 0.12 * step
+    degree = chord_degree(track, bar)
+    if step % 8 == 0:
+        classes = pitch_classes(track, degree)
+    else:
+        classes = tuple(scale_pitch(track, i) % 12 for i in range(7))
+    return min((nearest(c, wish) for c in classes), key=lambda p: abs(p - wish))
+
+
+def _drums(clip: Clip, part: Part, bar: int) -> Iterator[Step]:
+    rng = np.random.default_rng([part.seed, bar])
+    pattern = DRUMS[part.pattern]
+    fill = bar % 4 == 3 and part.instrument == "acoustic kit" and rng.random() < 0.6
+    last = 12 if fill else STEPS
+    for drum, line in pattern.items():
+        for event in events(line):
+            if event.step < last and not (event.symbol == "o" and rng.random() < 0.15):
+                force = {"X": 1.0, "x": 0.78, "o": 0.38}[event.symbol]
+                yield bar, event.step, 1, 0, force, drum
+    if fill:
+        for step in range(12, 16):
+            yield bar, step, 1, 0, 0.7 + 0.07 * (step - 12), "snare" if step < 14 else "tom"
+    if bar % 4 == 0 and clip.section in ("chorus", "finale") and part.pattern != "ride":
+        yield bar, 0, 1, 0, 0.9, "crash"

@@ -1,0 +1,159 @@
+"""A collection on disk: WAV files, tables, and the record of how they were made."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import polars as pl
+from scipy.io import wavfile
+
+from harmonium.errors import DataError
+from harmonium.synthetic.music import Clip, make_clip
+from harmonium.synthetic.render import render
+from harmonium.synthetic.tones import RATE
+
+if TYPE_CHECKING:
+    from harmonium.synthetic.collection import SyntheticCollection
+
+# Raise it whenever the same parameters give other sounds, clips or tags than before.
+GENERATOR = 1
+MANIFEST = "collection.json"
+WAV_HEADER_BYTES = 44
+
+
+class Job(NamedTuple):
+    """One WAV file to write."""
+
+    seed: int
+    track: int
+    clip: int
+    seconds: float
+    path: str
+
+
+def audio_path(clip: Clip) -> str:
+    """Where a clip lies in a collection's folder."""
+    track = clip.track
+    return f"audio/{track.artist.name}/{track.album}/{track.title} {clip.number + 1}.wav"
+
+
+def write_collection(
+    collection: SyntheticCollection,
+    folder: Path,
+    *,
+    jobs: int,
+    progress: Callable[[int, int], None] | None,
+) -> Path:
+    """Write what is not there yet; see `SyntheticCollection.write`."""
+    resumed = _check_folder(collection, folder)
+    _write_atomically(folder / MANIFEST, _manifest(collection))
+    missing = list(_missing(collection, folder, trust=resumed))
+    done = len(collection) - len(missing)
+    _report(progress, done, len(collection))
+    for _ in _work(missing, jobs):
+        done += 1
+        _report(progress, done, len(collection))
+    _write_atomically(folder / "clips.csv", _csv(collection.clips))
+    _write_atomically(folder / "triples.csv", _csv(collection.triples.frame()))
+    _write_atomically(folder / "truth.csv", _csv(_truth_table(collection)))
+    for leftover in folder.rglob("*.part"):  # of a run that was killed
+        leftover.unlink(missing_ok=True)
+    return folder
+
+
+def _check_folder(collection: SyntheticCollection, folder: Path) -> bool:
+    """Whether the folder holds (a part of) this collection; an error if it holds another one."""
+    if folder.exists() and not folder.is_dir():
+        raise DataError(f"'folder' must be a folder, got the file {str(folder)!r}.")
+    try:
+        found = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return False
+    except ValueError as error:
+        raise DataError(f"{folder / MANIFEST} cannot be read ({error}). Delete it.") from error
+    wanted = _parameters(collection)
+    same = all(found.get(name) == wanted[name] for name in ("generator", "seed", "clip_seconds"))
+    grown = all(found.get(name, 0) <= wanted[name] for name in ("n_tracks", "clips_per_track"))
+    if not same or not grown:
+        raise DataError(
+            f"'folder' {str(folder)!r} holds another collection, made with {found}, and not one "
+            f"that {wanted} could go on from. Choose another folder, or delete this one."
+        )
+    return True
+
+
+def _parameters(collection: SyntheticCollection) -> dict[str, Any]:
+    return {
+        "generator": GENERATOR,
+        "seed": collection.seed,
+        "n_tracks": collection.n_tracks,
+        "clips_per_track": collection.clips_per_track,
+        "clip_seconds": collection.clip_seconds,
+        "n_users": collection.n_users,
+        "users_per_clip": collection.users_per_clip,
+    }
+
+
+def _manifest(collection: SyntheticCollection) -> bytes:
+    return (json.dumps(_parameters(collection), indent=2) + "\n").encode()
+
+
+def _missing(collection: SyntheticCollection, folder: Path, *, trust: bool) -> Iterator[Job]:
+    """The files to write; those that are there with the right size count if trusted."""
+    size = WAV_HEADER_BYTES + 2 * round(collection.clip_seconds * RATE)
+    for index, name in enumerate(collection.clips["path"]):
+        path = folder / name
+        if not (trust and path.is_file() and path.stat().st_size == size):
+            place = divmod(index, collection.clips_per_track)
+            yield Job(collection.seed, *place, collection.clip_seconds, str(path))
+
+
+def _work(missing: list[Job], jobs: int) -> Iterator[None]:
+    if jobs == 1 or len(missing) < 2:
+        yield from map(_write_clip, missing)
+        return
+    # Fresh processes: a copy of one that runs threads (as JAX does) may lock up.
+    pool = ProcessPoolExecutor(min(jobs, len(missing)), mp_context=get_context("spawn"))
+    try:
+        yield from pool.map(_write_clip, missing, chunksize=4)
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _write_clip(job: Job) -> None:
+    samples = render(make_clip(job.seed, job.track, job.clip), job.seconds)
+    buffer = io.BytesIO()
+    wavfile.write(buffer, RATE, np.round(samples * 32_767).astype(np.int16))
+    _write_atomically(Path(job.path), buffer.getvalue())
+
+
+def _write_atomically(path: Path, content: bytes) -> None:
+    """Write beside the file and rename: at any moment there is the old file or the new one."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(f"{path.name}.{os.getpid()}.part")
+    part.write_bytes(content)
+    part.replace(path)
+
+
+def _truth_table(collection: SyntheticCollection) -> pl.DataFrame:
+    columns = pl.DataFrame(
+        collection.truth.astype(np.int8), schema=collection.tags.to_list(), orient="row"
+    )
+    return columns.insert_column(0, collection.clips["item"])
+
+
+def _csv(table: pl.DataFrame) -> bytes:
+    return table.write_csv().encode()
+
+
+def _report(progress: Callable[[int, int], None] | None, done: int, total: int) -> None:
+    if progress is not None:
+        progress(done, total)

@@ -1,0 +1,272 @@
+"""What is so of a clip: every concept that holds, and how much it stands out."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from harmonium.synthetic.drums import KITS
+from harmonium.synthetic.instruments import INSTRUMENTS
+from harmonium.synthetic.music import ROLE_GAIN, Clip, Part
+
+# What the music of a genre adds to how energetic and how happy it seems.
+GENRE_ENERGY = {
+    "punk": 0.35,
+    "metal": 0.35,
+    "techno": 0.25,
+    "house": 0.2,
+    "funk": 0.15,
+    "ambient": -0.4,
+    "classical": -0.2,
+    "folk": -0.2,
+    "soul": -0.1,
+}
+GENRE_VALENCE = {
+    "reggae": 0.3,
+    "funk": 0.4,
+    "country": 0.15,
+    "pop": 0.15,
+    "house": 0.2,
+    "metal": -0.5,
+    "blues": -0.35,
+    "techno": -0.3,
+    "ambient": -0.15,
+}
+MODE_VALENCE = {"major": 0.45, "mixolydian": 0.25, "dorian": -0.15, "minor": -0.5}
+
+ELECTRIC_GUITARS = ("electric guitar", "distorted guitar", "lead guitar", "jazz guitar")
+SYNTHESISERS = ("synth lead", "synth pluck", "synth stab", "synth pad", "synth bass")
+
+# How much a part stands out by its role.
+PROMINENCE = {
+    "lead": 0.9,
+    "voice": 1.0,
+    "chords": 0.75,
+    "drums": 0.8,
+    "arp": 0.6,
+    "bass": 0.45,
+    "pad": 0.4,
+}
+
+
+@dataclass(frozen=True)
+class Heard:
+    """What there is to hear in a clip: the facts that the rules below are about."""
+
+    clip: Clip
+
+    @property
+    def genres(self) -> tuple[str, ...]:
+        """The track's genres."""
+        return self.clip.track.genres
+
+    def has_role(self, role: str) -> bool:
+        """Whether a part with this role plays."""
+        return self.clip.part(role) is not None
+
+    def instrument(self, *names: str) -> float:
+        """How much any of these instruments stands out."""
+        found = (_prominence(part) for part in self.clip.parts if part.instrument in names)
+        return max(found, default=0.0)
+
+    def genre(self, *names: str) -> float:
+        """How clearly the clip is of one of these genres."""
+        shares = (1.0, 0.6)
+        found = (share for share, g in zip(shares, self.genres, strict=False) if g in names)
+        return next(found, 0.0) * (0.7 if self.clip.section == "breakdown" else 1.0)
+
+    @property
+    def distortion(self) -> float:
+        """How much a distorted guitar stands out."""
+        if self.clip.track.drive < 2.5:
+            return 0.0
+        return self.instrument("distorted guitar", "lead guitar")
+
+    @property
+    def energy(self) -> float:
+        """About -1 (still) to 1 (wild)."""
+        track = self.clip.track
+        drums = 0.3 if self.has_role("drums") else -0.4
+        pace = 0.3 * (track.tempo - 108) / 40 + 0.25 * (self.clip.loudness + 17) / 6
+        return pace + drums + 0.25 * self.distortion + GENRE_ENERGY.get(track.genres[0], 0.0)
+
+    @property
+    def valence(self) -> float:
+        """About -1 (gloomy) to 1 (cheerful)."""
+        track = self.clip.track
+        pace = 0.4 * (track.tempo - 105) / 40
+        return MODE_VALENCE[track.mode] + pace + GENRE_VALENCE.get(track.genres[0], 0.0)
+
+    @property
+    def electronic_share(self) -> float:
+        """The share of the parts, singers aside, that are electronic."""
+        played = [p.instrument for p in self.clip.parts if p.role != "voice"]
+        electronic = [i == "drum machine" or _is(i, "electronic") for i in played]
+        return sum(electronic) / len(electronic) if electronic else 0.0
+
+    @property
+    def acoustic_share(self) -> float:
+        """The share of the parts that need no electricity."""
+        played = [p.instrument for p in self.clip.parts if p.role != "voice"]
+        acoustic = [i in ("brushes", "acoustic kit") or _is(i, "acoustic") for i in played]
+        return sum(acoustic) / len(acoustic) if acoustic else 1.0
+
+
+def _prominence(part: Part) -> float:
+    """By the role, and by how loud the part is for one with this role."""
+    louder = part.gain - ROLE_GAIN[part.role]
+    return float(min(PROMINENCE[part.role] * 10 ** (louder / 20), 1.0))
+
+
+def _is(instrument: str, quality: str) -> bool:
+    return instrument in INSTRUMENTS and bool(getattr(INSTRUMENTS[instrument], quality))
+
+
+def above(value: float, threshold: float, width: float) -> float:
+    """0 up to the threshold, then from 0.35 just above it to 1 at ``threshold + width``."""
+    if value <= threshold:
+        return 0.0
+    return 0.35 + 0.65 * min((value - threshold) / width, 1.0)
+
+
+def below(value: float, threshold: float, width: float) -> float:
+    """The same for values below a threshold."""
+    return above(-value, -threshold, width)
+
+
+def _beat(h: Heard) -> float:
+    return min(h.instrument("drum machine"), h.genre("hip hop", "house", "techno", "pop", "soul"))
+
+
+def _happy(h: Heard) -> float:
+    return above(h.valence, 0.4, 0.5) if h.energy > -0.2 else 0.0
+
+
+def _sad(h: Heard) -> float:
+    return below(h.valence, -0.3, 0.5) if h.energy < 0.25 else 0.0
+
+
+def _aggressive(h: Heard) -> float:
+    harsh = h.distortion > 0 and (h.clip.track.drive > 5 or h.clip.track.mode == "minor")
+    return above(h.energy, 0.75, 0.6) if harsh else 0.0
+
+
+def _dark(h: Heard) -> float:
+    return below(h.valence, -0.5, 0.5) if h.clip.track.mode in ("minor", "dorian") else 0.0
+
+
+def _dreamy(h: Heard) -> float:
+    pad = h.instrument("synth pad", "strings", "bells") > 0
+    return above(h.clip.track.room, 1.3, 1.5) if pad and h.energy < 0.1 else 0.0
+
+
+def _solo(h: Heard) -> float:
+    return 0.8 if h.clip.section == "solo" and h.has_role("lead") else 0.0
+
+
+def _repetitive(h: Heard) -> float:
+    short = len(h.clip.track.progression) <= 2
+    looped = h.has_role("arp") or h.genre("techno", "house", "hip hop") > 0
+    return 0.6 * short + 0.3 * looped if short and looped else 0.0
+
+
+def _heavy(h: Heard) -> float:
+    return above(h.clip.loudness, -13.5, 4) if h.distortion and h.clip.track.drive > 5 else 0.0
+
+
+def _party(h: Heard) -> float:
+    danceable = h.genre("house", "techno", "hip hop", "funk", "pop", "reggae")
+    return min(danceable, above(h.energy, 0.2, 0.5)) if h.valence > -0.3 else 0.0
+
+
+def _sleep(h: Heard) -> float:
+    return below(h.energy, -0.8, 0.5) if not h.has_role("drums") else 0.0
+
+
+def _background(h: Heard) -> float:
+    return below(h.energy, -0.35, 0.6) if not h.has_role("voice") else 0.0
+
+
+def _era(decade: str) -> Callable[[Heard], float]:
+    return lambda h: 0.7 if h.clip.track.artist.era == decade else 0.0
+
+
+def _genre(*names: str) -> Callable[[Heard], float]:
+    return lambda h: h.genre(*names)
+
+
+def _instrument(*names: str) -> Callable[[Heard], float]:
+    return lambda h: h.instrument(*names)
+
+
+RULES: dict[str, Callable[[Heard], float]] = {
+    "rock": lambda h: max(h.genre("rock"), 0.6 * h.genre("punk", "metal", "indie")),
+    "indie": _genre("indie"),
+    "punk": _genre("punk"),
+    "metal": _genre("metal"),
+    "pop": _genre("pop"),
+    "folk": _genre("folk"),
+    "country": _genre("country"),
+    "blues": _genre("blues"),
+    "jazz": _genre("jazz"),
+    "soul": _genre("soul"),
+    "funk": _genre("funk"),
+    "reggae": _genre("reggae"),
+    "hip hop": _genre("hip hop"),
+    "dance": lambda h: 0.9 * h.genre("house", "techno") if h.has_role("drums") else 0.0,
+    "house": _genre("house"),
+    "techno": _genre("techno"),
+    "ambient": _genre("ambient"),
+    "classical": _genre("classical"),
+    "drums": _instrument(*KITS),
+    "beat": _beat,
+    "drum machine": lambda h: 0.7 * h.instrument("drum machine"),
+    "guitar": _instrument("acoustic guitar", *ELECTRIC_GUITARS),
+    "acoustic guitar": _instrument("acoustic guitar"),
+    "electric guitar": _instrument(*ELECTRIC_GUITARS),
+    "bass": _instrument("electric bass", "upright bass", "synth bass"),
+    "piano": _instrument("piano"),
+    "electric piano": _instrument("electric piano", "organ"),
+    "organ": _instrument("organ"),
+    "strings": _instrument("strings", "violin", "fiddle", "cello"),
+    "synth": _instrument(*SYNTHESISERS),
+    "flute": _instrument("flute"),
+    "brass": _instrument("trumpet"),
+    "saxophone": _instrument("saxophone"),
+    "bells": _instrument("bells", "vibraphone"),
+    "voice": _instrument("male voice", "female voice"),
+    "male voice": _instrument("male voice"),
+    "female voice": _instrument("female voice"),
+    "no voice": lambda h: 0.0 if h.has_role("voice") else 0.6,
+    "solo": _solo,
+    "happy": _happy,
+    "sad": _sad,
+    "calm": lambda h: below(h.energy, -0.25, 0.6),
+    "energetic": lambda h: above(h.energy, 0.45, 0.6),
+    "aggressive": _aggressive,
+    "dark": _dark,
+    "dreamy": _dreamy,
+    "fast": lambda h: above(h.clip.track.tempo, 130, 40),
+    "slow": lambda h: below(h.clip.track.tempo, 86, 20),
+    "loud": lambda h: above(h.clip.loudness, -12.5, 3),
+    "quiet": lambda h: below(h.clip.loudness, -22, 6),
+    "acoustic": lambda h: above(h.acoustic_share, 0.7, 0.3),
+    "electronic": lambda h: above(h.electronic_share, 0.45, 0.5),
+    "distorted": lambda h: h.distortion,
+    "noise": lambda h: 0.7 if h.clip.track.lofi else 0.0,
+    "echo": lambda h: above(h.clip.track.room, 1.6, 1.5),
+    "repetitive": _repetitive,
+    "heavy": _heavy,
+    "party": _party,
+    "sleep": _sleep,
+    "background": _background,
+    "60s": _era("60s"),
+    "70s": _era("70s"),
+    "80s": _era("80s"),
+    "90s": _era("90s"),
+}
+
+
+def salience(clip: Clip) -> dict[str, float]:
+    """How much each concept stands out in a clip, in (0, 1]; the others are not named."""
+    heard = Heard(clip)
+    found = {name: float(rule(heard)) for name, rule in RULES.items()}
+    return {name: min(value, 1.0) for name, value in found.items() if value > 0}

@@ -1,0 +1,181 @@
+"""Search over what people say and what the model predicts."""
+
+import numpy as np
+import pytest
+import small_library
+from small_library import NOISE, TAGS, new_change
+
+from harmonium.collection.answering.likeness import alike, similarities
+from harmonium.collection.answering.query import parse, probability, tags_of
+from harmonium.collection.answering.search import answered, search
+from harmonium.collection.store.models import StoredModel
+from harmonium.collection.store.schema import BLOCK
+from harmonium.errors import DataError, LibraryError
+
+N_TAGGED = 25
+
+
+@pytest.fixture
+def world(library):
+    model, ids, truth = small_library.trained(library, tagged=N_TAGGED)
+    return library, model, ids, truth
+
+
+def brute_force(library, model, ids, text):
+    """(certain, score, id) of every track with a chance, one by one, best first."""
+    query = parse(text, {*TAGS, NOISE})
+    votes = {}
+    for row in library.opinions.triples().iter_rows(named=True):
+        votes.setdefault((row["track_id"], row["tag"]), set()).add(row["value"])
+    found = []
+    for track, p in zip(ids.tolist(), library.predictions.of(model.id, ids), strict=True):
+        own, mixed, masks = {}, {}, {}
+        for name in tags_of(query):
+            j = model.vocabulary.index(name)
+            own[name] = float(p[j]) if model.thresholds[j] <= 1 else 0.0
+            said = votes.get((track, name), set())
+            mixed[name] = {(1,): 1.0, (-1,): 0.0}.get(tuple(said), own[name])
+            masks[name] = np.array([said == {1}]), np.array([said != {-1}])
+        score = float(probability(query, lambda name, of=mixed: np.float32([of[name]]))[0])
+        certain = bool(answered(query, masks)[0][0])
+        if certain:
+            order = float(probability(query, lambda name, of=own: np.float32([of[name]]))[0])
+        else:
+            order = score
+        if score > 0:
+            found.append((not certain, -order, track, score))
+    return sorted(found)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["rock", "rock -mellow", "hip hop OR jazz", "NOT rock", NOISE, f"jazz -{NOISE}", "(rock live)"],
+)
+def test_the_order_is_that_of_looking_at_each_track(world, text):
+    library, model, ids, _ = world
+    library.opinions.say("bob", int(ids[0]), absent=["rock"], change=new_change(library))
+    library.opinions.say("bob", int(ids[40]), absent=["rock"], change=new_change(library))
+    expected = brute_force(library, model, ids, text)
+    found = search(library, text, limit=100)
+    assert [hit.certain for hit in found.hits] == [not first for first, *_ in expected]
+    np.testing.assert_allclose(
+        [hit.probability for hit in found.hits], [score for *_, score in expected], atol=1e-6
+    )
+    # equal scores, as of tags that the model cannot tell, are in the order of numbers
+    assert [hit.track.id for hit in found.hits] == [track for _, _, track, _ in expected]
+
+
+def test_peoples_own_tags_come_first_and_the_model_finds_the_rest(world):
+    library, _, ids, truth = world
+    found = search(library, "rock", limit=12).hits
+    tagged = set(ids[:N_TAGGED][truth[:N_TAGGED, 0]].tolist())
+    certain = [hit for hit in found if hit.certain]
+    assert found[: len(certain)] == certain
+    assert {hit.track.id for hit in certain} == tagged
+    rest = [int(np.searchsorted(ids, hit.track.id)) for hit in found if not hit.certain]
+    assert truth[rest, 0].mean() > 0.7
+
+
+def test_what_a_person_denies_is_not_found_whatever_the_model_says(world):
+    library, model, ids, _ = world
+    best = int(ids[np.argmax(library.predictions.of(model.id, ids)[:, 0])])
+    library.opinions.say("bob", best, absent=["rock"], change=new_change(library))
+    library.opinions.say("ann", best, retract=["rock"], change=new_change(library))
+    assert best not in {hit.track.id for hit in search(library, "rock", limit=100).hits}
+
+
+def test_tags_that_the_model_cannot_tell_are_what_people_say(world):
+    library, _, ids, _ = world
+    library.opinions.say("bob", int(ids[50]), present=["Bird Song"], change=new_change(library))
+    found = search(library, "bird song")
+    assert [hit.track.id for hit in found.hits] == [int(ids[50])]
+    assert found.people_only == ["bird song"]
+    assert search(library, NOISE).people_only == [NOISE]
+
+
+def test_limits_missing_files_and_improbable_tracks(world):
+    library, _, _, _ = world
+    hits = search(library, "rock", limit=100).hits
+    assert len(search(library, "rock", limit=3).hits) == 3
+    library.tracks.set_state([hits[0].track.id], "missing")
+    assert search(library, "rock", limit=3).hits == hits[1:4]
+    likely = search(library, "rock", limit=100, min_probability=0.7).hits
+    assert likely == [hit for hit in hits[1:] if hit.probability >= 0.7]
+
+
+def test_tracks_like_another_have_its_tags(world):
+    library, _, ids, truth = world
+    for track in (30, 45):
+        hits = search(library, like=int(ids[track]), limit=5).hits
+        assert int(ids[track]) not in {hit.track.id for hit in hits}
+        rows = [int(np.searchsorted(ids, hit.track.id)) for hit in hits]
+        alike_tags = (truth[rows] == truth[track]).mean()
+        assert alike_tags > (truth == truth[track]).mean()
+        assert [hit.similarity for hit in hits] == sorted(
+            (hit.similarity for hit in hits), reverse=True
+        )
+
+
+def test_a_question_and_a_likeness_multiply(world):
+    library, _, ids, _ = world
+    hits = search(library, "jazz", like=int(ids[30]), limit=100).hits
+    scores = [hit.probability * hit.similarity for hit in hits if not hit.certain]
+    assert scores == sorted(scores, reverse=True)
+    assert len(hits) == len(ids) - 1
+
+
+def test_what_is_particular_about_tracks_makes_them_alike():
+    P = np.array([[0.9, 0.5, 0.9], [0.9, 0.5, 0.1], [0.8, 0.4, 0.8], [0.9, 0.6, 0.2]], np.float32)
+    unknown = np.full(3, np.nan, np.float32)
+    found = alike(P.T, 0, unknown)
+    assert found[0] == pytest.approx(1, abs=1e-5)
+    Z = (P - P.mean(axis=0)) / P.std(axis=0)
+    cosine = Z @ Z[0] / np.linalg.norm(Z, axis=1) / np.linalg.norm(Z[0])
+    np.testing.assert_allclose(found, (1 + cosine) / 2, atol=1e-5)
+    assert alike(P.T, 0, np.array([np.nan, np.nan, 0], np.float32))[1] > found[1]
+    assert np.all(alike(np.full((2, 3), 0.4, np.float32), 0, unknown[:2]) == 0.5)
+
+
+@pytest.mark.parametrize("forgotten", [(), (BLOCK + 1, BLOCK + 2), (2,)])
+def test_likeness_is_of_the_tracks_that_have_predictions_wherever_they_are_stored(
+    library, forgotten
+):
+    rng = np.random.default_rng(0)
+    ids = np.array([1, 2, 3, BLOCK + 1, BLOCK + 2, 3 * BLOCK, 3 * BLOCK + 1])
+    stored = StoredModel(
+        name="m",
+        vocabulary=["a", "b", "c"],
+        thresholds=np.full(3, 0.5),
+        extractor="x",
+        bytes=b"",
+        report={},
+    )
+    number = library.models.add(stored)
+    library.predictions.put(number, ids, rng.random((len(ids), 3)))
+    library.predictions.forget_tracks(forgotten)
+    left = np.setdiff1d(ids, forgotten)
+    P = library.predictions.of(number, left)
+    row = int(np.flatnonzero(left == 3)[0])
+    expected = np.delete(alike(P.T, row, np.full(3, np.nan, np.float32)), row)
+    others, found = similarities(library, library.models.current(), 3)
+    np.testing.assert_array_equal(others, np.delete(left, row))
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
+
+
+def test_without_a_model_people_still_find_their_tags(library):
+    ids, _, truth = small_library.fill(library, 30)
+    found = search(library, "rock", limit=100)
+    assert {hit.track.id for hit in found.hits} == set(ids[truth[:, 0]].tolist())
+    assert all(hit.certain for hit in found.hits)
+    with pytest.raises(LibraryError, match="Without a model no track is like another"):
+        search(library, like=1)
+
+
+def test_what_cannot_be_asked(world):
+    library, *_ = world
+    with pytest.raises(DataError, match="Ask for tags"):
+        search(library)
+    with pytest.raises(DataError, match="'limit' must be at least 1"):
+        search(library, "rock", limit=0)
+    with pytest.raises(DataError, match="Did you mean rock"):
+        search(library, "rokc")

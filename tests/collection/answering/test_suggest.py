@@ -1,0 +1,103 @@
+"""Which tags go together, as the smoother says it, without the smoother."""
+
+import numpy as np
+import polars as pl
+import pytest
+import small_library
+
+from harmonium import TagSmoother
+from harmonium.collection.answering.stored_tagger import Tagger
+from harmonium.collection.answering.suggest import related, suggest
+from harmonium.collection.learning.smoothing import can_smooth, smooth_labels
+from harmonium.data import Triples
+from harmonium.errors import DataError
+
+TAGS = ("rock", "guitar", "piano", "calm")
+
+
+def opinions(seed=0):
+    """Three people tag 40 tracks: rock goes with guitar, piano with calm."""
+    rng = np.random.default_rng(seed)
+    kinds = {i: ("rock", "guitar") if i % 2 else ("piano", "calm") for i in range(1, 41)}
+    rows = [
+        (person, i, tag, 1)
+        for person in ("ann", "bob", "cy")
+        for i, tags in kinds.items()
+        for tag in tags
+        if rng.random() < 0.8
+    ]
+    rows.append(("ann", 1, "calm", -1))
+    columns = {"person": pl.String, "track_id": pl.Int64, "tag": pl.String, "value": pl.Int8}
+    return pl.DataFrame(rows, schema=columns, orient="row")
+
+
+class Together(Tagger):
+    """A tagger of which nothing is asked but which tags go together."""
+
+    def __init__(self, machine):
+        self.tags, self._machine = TAGS, machine
+
+    together = property(lambda self: self._machine)
+
+
+@pytest.fixture(scope="module")
+def smoothed():
+    ids = np.arange(1, 41)
+    Y = np.zeros((40, 4), np.float32)
+    return smooth_labels(opinions(), ids, TAGS, Y, seed=0)
+
+
+def test_smoothing_fills_in_what_was_left_out_and_keeps_what_was_denied(smoothed):
+    rock = np.arange(1, 41) % 2 == 1
+    assert smoothed.Y[rock, 0].min() > smoothed.Y[~rock, 0].max()
+    assert smoothed.Y[0, 3] == 0
+    assert smoothed.Y[2, 3] > 0
+
+
+def test_suggestions_and_relations_are_those_of_the_smoother(smoothed):
+    said = opinions().filter(pl.col("value") > 0)
+    tracks = said["track_id"].cast(pl.String)
+    seen = opinions().select("person", "track_id").unique(maintain_order=True)
+    smoother = TagSmoother(random_state=0, n_jobs=-1).fit(
+        Triples.from_columns(said["person"], tracks, said["tag"], normalise=False),
+        pairs=(seen["person"], seen["track_id"].cast(pl.String)),
+    )
+    tagger = Together(smoothed.machine)
+    expected = smoother.suggest(["rock"])
+    found = suggest(tagger, ["rock"])
+    assert [one.tag for one in found] == expected["tag"].to_list()
+    np.testing.assert_allclose(
+        [one.probability for one in found], expected["probability"], atol=1e-3
+    )
+    np.testing.assert_allclose([one.usual for one in found], expected["usual"], atol=1e-3)
+    relations, found = smoother.related("piano"), related(tagger, "Piano")
+    assert [one.tag for one in found] == relations["tag"].to_list()
+    np.testing.assert_allclose([one.log_odds for one in found], relations["log_odds"], atol=1e-2)
+    assert found[0].tag == "calm"
+    assert found[-1].log_odds < 0
+
+
+def test_with_one_person_the_model_itself_tells_what_goes_together():
+    tagger = Tagger(small_library.quick_model())
+    (first, *_), last = related(tagger, "rock"), related(tagger, "rock")[-1]
+    assert first.log_odds > 0
+    assert last.tag == "jazz"
+    assert {one.tag for one in suggest(tagger, ["rock", "mellow"], n=10)} == set(tagger.tags) - {
+        "rock",
+        "mellow",
+    }
+
+
+def test_a_tag_that_the_model_does_not_have():
+    tagger = Tagger(small_library.quick_model())
+    with pytest.raises(DataError, match=r"no tag 'jaz'; it knows 6 tags. Did you mean jazz"):
+        related(tagger, "jaz")
+    with pytest.raises(DataError, match="at least one tag"):
+        suggest(tagger, [])
+
+
+def test_smoothing_needs_tracks_that_several_people_tagged():
+    said = opinions()
+    assert can_smooth(said)
+    assert not can_smooth(said.filter(pl.col("person") == "ann"))
+    assert not can_smooth(said.filter((pl.col("person") == "ann") | (pl.col("track_id") < 20)))

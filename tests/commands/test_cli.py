@@ -1,0 +1,293 @@
+"""The command line as a whole: its help, its page, exit codes, completion, and what it imports."""
+
+import os
+import re
+import runpy
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import typer
+from places import DOCS
+from typer.testing import CliRunner
+
+from harmonium.cli import Commands, app
+from harmonium.commands.loading import LazyGroup, Listed
+
+MAKER = runpy.run_path(str(DOCS / "cli.py"))
+commands, page = MAKER["commands"], MAKER["page"]
+MAIN = "from harmonium.cli import main; main()"
+HEAVY = {"jax", "numpy", "polars", "scipy", "sklearn", "sqlalchemy", "alembic", "mutagen", "av"}
+
+ALL = dict(commands(typer.main.get_command(app), "harmonium"))
+
+
+def call(*arguments, code=MAIN, **environment):
+    return subprocess.run(
+        [sys.executable, "-c", code, *arguments],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "COLUMNS": "100", **environment},
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_every_command_has_an_example_of_itself(name):
+    (example, *_) = re.findall(r"\[dim\]Examples?:\[/dim\]\s+(.*)", ALL[name].help)
+    assert name in example
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_every_option_of_every_command_has_a_help(name):
+    without = [p.name for p in ALL[name].params if not p.help and not getattr(p, "hidden", False)]
+    assert without == []
+
+
+@pytest.mark.parametrize("name", Commands.listed)
+def test_the_list_says_what_the_command_says(name):
+    command = typer.main.get_command(app).commands[name]
+    assert Commands.listed[name].summary == command.help.split("\n\n")[0].replace("\n", " ")
+
+
+def test_the_page_of_commands_is_current():
+    assert (DOCS / "cli.md").read_text(encoding="utf-8") == page(), (
+        "docs/cli.md is not current: python docs/cli.py > docs/cli.md"
+    )
+
+
+def test_the_page_has_every_command_and_option():
+    sections = dict(re.findall(r"^## (.*?)\n(.*?)(?=^## |\Z)", page(), re.M | re.S))
+    assert list(sections) == list(ALL)
+    for name, command in ALL.items():
+        for parameter in command.params:
+            if parameter.param_type_name == "option" and not parameter.hidden:
+                assert all(f"`{flag}`" in sections[name] for flag in parameter.opts), name
+
+
+@pytest.fixture(scope="module")
+def loaded():
+    code = (
+        "import sys, harmonium.cli\n"
+        "try: harmonium.cli.main()\n"
+        "finally: sys.stderr.write(' '.join(sys.modules))"
+    )
+    done = call("--help", code=code)
+    assert done.returncode == 0
+    assert "COMMAND [ARGS]" in done.stdout
+    return done.stderr.split()
+
+
+class TestHelp:
+    def test_imports_nothing_heavy(self, loaded):
+        assert not HEAVY & {name.partition(".")[0] for name in loaded}
+
+    def test_imports_no_command(self, loaded):
+        own = {name for name in loaded if name.startswith("harmonium.")}
+        assert own == {
+            *("harmonium.cli", "harmonium.errors"),
+            *("harmonium.commands", "harmonium.commands.exit_codes"),
+            "harmonium.commands.loading",
+        }
+
+    def test_lists_every_command(self):
+        said = " ".join(call("--help").stdout.split())
+        for name, listed in Commands.listed.items():
+            assert name in said
+            assert listed.summary.split(",")[0].split()[0] in said
+
+
+class TestExitCodes:
+    def test_an_expected_error_is_one_message_and_2(self, tmp_path):
+        done = call("inspect", str(tmp_path / "none.wav"), "-o", str(tmp_path / "x.png"))
+        assert done.returncode == 2
+        assert done.stdout == ""
+        assert done.stderr.startswith("Error: ")
+        assert "Traceback" not in done.stderr
+
+    def test_wrong_usage_is_2(self):
+        done = call("featurs")
+        assert done.returncode == 2
+        assert "Did you mean 'features'?" in done.stderr
+
+    def test_an_unexpected_error_is_a_traceback_and_1(self):
+        code = f"import harmonium.cli as c\nc.app = lambda: 1 / 0\n{MAIN}"
+        done = call(code=code)
+        assert done.returncode == 1
+        assert "ZeroDivisionError" in done.stderr
+
+    def test_ctrl_c_in_a_command_is_one_line_and_130(self):
+        result = CliRunner().invoke(_group("interrupted"), ["work"])
+        assert (result.exit_code, result.stdout, result.stderr) == (130, "", "Stopped.\n")
+
+    def test_ctrl_c_outside_of_a_command_is_one_line_and_130(self):
+        code = (
+            f"import harmonium.cli as c\ndef stop(): raise KeyboardInterrupt\nc.app = stop\n{MAIN}"
+        )
+        done = call(code=code)
+        assert (done.returncode, done.stdout, done.stderr) == (130, "", "Stopped.\n")
+
+    def test_ctrl_c_while_jax_computes_does_not_wait_for_python_to_be_taken_down(self):
+        code = (
+            "import atexit, sys, types\n"
+            "import harmonium.commands.doctor as module\n"
+            "def doctor():\n    print('before', end='')\n    raise KeyboardInterrupt\n"
+            "module.doctor = doctor\n"
+            "sys.modules['jax'] = types.ModuleType('jax')\n"
+            "sys.argv[1:] = ['doctor']\n"
+            f"atexit.register(print, 'taken down')\n{MAIN}"
+        )
+        done = call(code=code)
+        assert (done.returncode, done.stdout, done.stderr) == (130, "before", "Stopped.\n")
+
+    def test_a_reader_that_stops_early_gets_no_complaint(self):
+        """A pipe whose other end is closed before the first line comes."""
+        reader, writer = os.pipe()
+        os.close(reader)
+        with os.fdopen(writer, "w") as closed:
+            done = subprocess.run(
+                [sys.executable, "-c", MAIN, "data", "list"],
+                stdout=closed,
+                stderr=subprocess.PIPE,
+                text=True,
+                check=False,
+            )
+        assert (done.returncode, done.stderr) == (141, "")
+
+
+class TestLazyGroup:
+    def test_help_does_not_import_the_commands(self):
+        result = CliRunner().invoke(_group("missing"), ["--help"])
+        assert result.exit_code == 0
+        assert "Does the work." in result.stdout
+
+    def test_a_call_imports_the_command(self):
+        with pytest.raises(ModuleNotFoundError, match="nowhere"):
+            CliRunner().invoke(_group("missing"), ["work"], catch_exceptions=False)
+
+
+class TestCompletion:
+    @pytest.mark.parametrize(
+        ("shell", "words"),
+        [
+            ("bash", "complete -o default -F _harmonium_completion harmonium"),
+            ("zsh", "#compdef harmonium"),
+            ("fish", "complete --command harmonium"),
+        ],
+    )
+    def test_the_script_of_a_shell(self, shell, words):
+        done = call("--help", code=_called_harmonium(), _HARMONIUM_COMPLETE=f"source_{shell}")
+        assert done.returncode == 0, done.stderr
+        assert words in done.stdout
+
+    def test_the_script_of_the_shell_that_is_named(self):
+        done = call(
+            "--show-completion",
+            "zsh",
+            code=_called_harmonium(),
+            _TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION="1",
+        )
+        assert done.returncode == 0, done.stderr
+        assert "#compdef harmonium" in done.stdout
+
+    @pytest.mark.parametrize(
+        ("typed", "offered"),
+        [
+            ("harmonium fea", ["features"]),
+            ("harmonium data ", ["list", "show", "fetch"]),
+            ("harmonium features --out", ["--output"]),
+        ],
+    )
+    def test_what_bash_offers(self, typed, offered):
+        words = typed.split(" ")
+        done = call(
+            code=_called_harmonium(),
+            _HARMONIUM_COMPLETE="complete_bash",
+            COMP_WORDS=typed,
+            COMP_CWORD=str(len(words) - 1),
+        )
+        assert done.stdout.split() == offered
+
+
+def _called_harmonium():
+    return f"import sys; sys.argv[0] = 'harmonium'\n{MAIN}"
+
+
+def _group(kind):
+    """A command line with the one command "work"."""
+    place = {"interrupted": f"{__name__}:interrupted", "missing": "nowhere_to_be_found:work"}[kind]
+
+    class OneCommand(LazyGroup):
+        listed = {"work": Listed(place, "Does the work.", "Commands")}  # noqa: RUF012
+
+    one = typer.Typer(cls=OneCommand, rich_markup_mode="rich")
+    one.callback()(lambda: None)
+    return one
+
+
+def interrupted():
+    """As if Ctrl-C were pressed."""
+    raise KeyboardInterrupt
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
+def test_a_full_disk_is_one_line_and_no_traceback():
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-c", MAIN, "--version"],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={key: value for key, value in os.environ.items() if key != "PYTHONUNBUFFERED"},
+            check=False,
+        )
+    assert done.stderr == "Error: No space left on device.\n"
+    assert done.returncode == 2
+
+
+def test_what_was_printed_before_a_failure_is_there():
+    code = """
+import harmonium.cli
+def fails():
+    print("before")
+    raise PermissionError(13, "Permission denied", "/a/file")
+harmonium.cli.app = fails
+harmonium.cli.main()
+"""
+    done = call(code=code)
+    assert done.stdout == "before\n"
+    assert done.stderr == "Error: Permission denied: /a/file.\n"
+    assert done.returncode == 2
+
+
+def test_letters_that_the_terminal_does_not_have_are_escaped():
+    code = """
+import harmonium.cli
+harmonium.cli.app = lambda: print("Björk")
+harmonium.cli.main()
+"""
+    done = call(code=code, PYTHONIOENCODING="ascii")
+    assert (done.stdout, done.returncode) == ("Bj\\xf6rk\n", 0)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="has no pipes of this kind")
+def test_output_that_nobody_reads_is_not_an_answer():
+    code = """
+import sys
+import typer
+import harmonium.cli
+app = typer.Typer()
+@app.command()
+def much():
+    for _ in range(100_000):
+        print("line")
+harmonium.cli.app = app
+harmonium.cli.main()
+"""
+    program = [sys.executable, "-c", code]
+    with subprocess.Popen(program, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        process.stdout.readline()
+        process.stdout.close()
+        assert process.stderr.read() == b""
+    assert process.returncode == 141

@@ -1,0 +1,304 @@
+"""The commands that train, tag, search, suggest and examine, as people and programs call them."""
+
+import csv
+import dataclasses
+import io
+import json
+
+import pytest
+import small_library
+from small_library import TAGS, new_change
+from typer.testing import CliRunner
+
+from harmonium.cli import app
+from harmonium.collection import Library
+from harmonium.collection.indexing.run import extractor_key
+from harmonium.collection.learning import train as train_module
+from harmonium.collection.store.tracks import TrackFile
+from harmonium.errors import DataError, LibraryError
+
+RUNNER = CliRunner()
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch):
+    """A library with a model; commands find it by the environment."""
+    file = tmp_path / "library.db"
+    with Library.open(file) as library:
+        small_library.trained(library, tagged=20)
+    monkeypatch.setenv("HARMONIUM_LIBRARY", str(file))
+    monkeypatch.setenv("COLUMNS", "200")
+    return file
+
+
+def call(*arguments, code=0):
+    done = RUNNER.invoke(app, arguments, catch_exceptions=False)
+    assert done.exit_code == code, done.output
+    return done
+
+
+def rows(done):
+    return [line.split("\t") for line in done.stdout.splitlines()]
+
+
+def test_search_prints_a_line_for_each_track(place):
+    found = rows(call("search", "rock", "-n", "30"))
+    assert len(found) == 30
+    assert found[0][:2] == ["1.0000", "people"]
+    assert found[-1][1] == "model"
+    assert all(path.startswith("/music/") for *_, path in found)
+
+
+def test_search_as_json_has_the_tags_asked_for(place):
+    found = json.loads(call("search", "rock -jazz", "--json", "-n", "30").stdout)
+    assert set(found[0]["tags"]) == {"rock", "jazz"}
+    hit = next(hit for hit in found if hit["source"] == "model")
+    expected = hit["tags"]["rock"] * (1 - hit["tags"]["jazz"])
+    assert hit["probability"] == pytest.approx(expected, abs=1e-5)
+
+
+def test_search_writes_a_playlist(place, tmp_path):
+    file = tmp_path / "evening.m3u8"
+    done = call("search", "mellow", "--like", "#30", "-n", "4", "-o", str(file))
+    paths = [line for line in file.read_text().splitlines() if not line.startswith("#")]
+    assert paths == [path for *_, path in rows(done)]
+    with pytest.raises(DataError, match="must end in"):
+        call("search", "mellow", "-o", str(tmp_path / "evening.txt"))
+
+
+def test_a_search_that_finds_nothing_says_so(place):
+    with Library.open(place) as library:
+        library.opinions.say("bob", 1, ["birds"], change=new_change(library))
+        library.tracks.set_state([1], "missing")
+    done = call("search", "birds", code=1)
+    assert done.stdout == ""
+    assert "Nothing was found" in done.stderr
+
+
+def test_what_is_hardly_probable_is_left_out_and_counted(place):
+    everything = rows(call("search", "rock", "-n", "1000", "-p", "0"))
+    low = sum(float(p) < 0.5 for p, *_ in everything)
+    assert low
+    done = call("search", "rock", "-n", "1000", "-p", "0.5")
+    assert rows(done) == everything[:-low]
+    assert (
+        f"{low} track{'s are' if low > 1 else ' is'} left out, with less than 50 %" in done.stderr
+    )
+    assert "left out" not in call("search", "rock", "-n", "1", "-p", "0.5").stderr
+
+
+def test_the_words_of_a_question_need_no_quotes(place):
+    assert rows(call("search", "rock", "NOT", "jazz")) == rows(call("search", "rock -jazz"))
+
+
+def test_a_question_with_an_unknown_tag_names_near_ones(place):
+    with pytest.raises(DataError, match="Did you mean rock"):
+        call("search", "rokc")
+
+
+def test_tag_shows_what_people_say_and_what_the_model_says(place):
+    found = rows(call("tag", "#1", "--top", "5"))
+    assert {source for *_, source in found} == {"people", "model"}
+    probabilities = [float(p) for _, _, p, source in found if source == "model"]
+    assert probabilities == sorted(probabilities, reverse=True)
+
+
+def test_tag_with_what_is_known(place):
+    (record,) = json.loads(call("tag", "#50", "--known", "rock, -mellow", "--json").stdout)
+    assert record["tags"][0] == {"tag": "rock", "probability": 1.0, "source": "given"}
+    assert "mellow" not in {tag["tag"] for tag in record["tags"]}
+    with pytest.raises(DataError, match="name their files"):
+        call("tag", "--known", "rock")
+
+
+def test_tag_chooses_by_probability(place):
+    chosen = rows(call("tag", "#50", "--min-probability", "0"))
+    assert {tag for _, tag, *_ in chosen} == set(TAGS)  # what is not learnt is not predicted
+    assert rows(call("tag", "#50", "--min-probability", "1")) == []
+
+
+def test_the_whole_library_as_csv_and_as_json(place):
+    table = list(csv.DictReader(io.StringIO(call("tag", "--csv").stdout)))
+    records = json.loads(call("tag", "--json").stdout)
+    assert len(records) == 60
+    assert len(table) == sum(len(record["tags"]) for record in records)
+    assert table[0]["path"] == records[0]["path"]
+    with pytest.raises(DataError, match="not for both"):
+        call("tag", "--json", "--csv")
+
+
+def test_a_file_that_is_not_there_is_neither_file_nor_track(place):
+    with pytest.raises(LibraryError, match=r"no file 'nosuch.mp3'. There is no track"):
+        call("tag", "nosuch.mp3")
+
+
+def test_tagging_the_library_says_how_much_is_new(place):
+    assert "No further tracks tagged by model 1; it has heard 60 in all" in call("tag").stdout
+    assert "60 tracks tagged" in call("tag", "--again").stdout
+    with Library.open(place) as library:
+        library.tracks.set_state([1, 2], "missing")
+        library.tracks.put([TrackFile("/music/new.mp3", "a new sound")])
+    shown = call("tag").stdout
+    assert "it has heard 58 in all" in shown
+    assert "1 has no features" in shown
+
+
+def test_a_file_that_cannot_be_heard_is_listed(place, tmp_path):
+    with Library.open(place) as library:
+        library.models.add(_with_paper_features(library.models.current()))
+    bad = tmp_path / "bad.wav"
+    bad.write_bytes(b"no music")
+    done = call("tag", str(bad), code=2)
+    assert "bad.wav" in done.stderr
+
+
+def _with_paper_features(model):
+    return dataclasses.replace(model, extractor=extractor_key("paper"))
+
+
+def test_features_that_are_not_what_they_were_are_refused(place, tmp_path):
+    with Library.open(place) as library:
+        current = library.models.current()
+        library.models.add(dataclasses.replace(current, extractor="paper@older"))
+    file = tmp_path / "song.wav"
+    file.write_bytes(b"no music")
+    with pytest.raises(LibraryError, match="other features than 'paper' gives now"):
+        call("tag", str(file))
+
+
+def test_suggest_and_related(place):
+    suggested = rows(call("suggest", "rock, mellow", "-n", "2"))
+    assert len(suggested) == 2
+    assert call("suggest", "rock", "mellow", "-n", "2").stdout.splitlines() == [
+        "\t".join(row) for row in suggested
+    ]
+    related = json.loads(call("related", "rock", "--json").stdout)
+    assert related[-1]["tag"] == "jazz"
+    assert related[-1]["log_odds"] < 0
+    assert rows(call("related", "rock"))[-1][0] == "jazz"
+
+
+def test_doctor_has_an_exit_code_for_missing_files(place):
+    call("doctor")
+    with Library.open(place) as library:
+        library.tracks.set_state([4], "missing")
+    assert rows(call("doctor", code=1))[0] == ["missing", "/music/003.ogg"]
+    health = json.loads(call("doctor", "--json", code=1).stdout)
+    assert health["missing"] == ["/music/003.ogg"]
+    assert isinstance(health["doubts"], list)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("search", "rock"), ("tag", "#1"), ("tag",), ("suggest", "rock"), ("doctor",), ("train",)],
+)
+def test_without_a_library_the_way_to_one_is_said(tmp_path, arguments):
+    with pytest.raises(LibraryError, match="`harmonium index FOLDER` makes one"):
+        call(*arguments, "-L", str(tmp_path / "none.db"))
+
+
+@pytest.mark.parametrize("arguments", [("tag", "#1"), ("suggest", "rock"), ("related", "rock")])
+def test_without_a_model_the_way_to_one_is_said(tmp_path, arguments):
+    file = tmp_path / "library.db"
+    with Library.open(file) as library:
+        small_library.fill(library, 20)
+    with pytest.raises(LibraryError, match="`harmonium train` makes one"):
+        call(*arguments, "-L", str(file))
+
+
+def test_train_reports_the_tags_by_line_or_as_json(tmp_path, monkeypatch):
+    model = small_library.quick_model()
+    report = {
+        "tags": [
+            {
+                "tag": "rock",
+                "examples": 20,
+                "auc": 0.9,
+                "error": 0.05,
+                "learnt": True,
+                "threshold": 0.4,
+            },
+            {
+                "tag": "odd",
+                "examples": 5,
+                "auc": None,
+                "error": None,
+                "learnt": False,
+                "threshold": None,
+            },
+        ],
+    }
+    seen = []
+
+    def train(library, options, progress):
+        seen.append(options)
+        return dataclasses.replace(model, id=1, report=report)
+
+    monkeypatch.setattr(train_module, "train", train)
+    file = tmp_path / "library.db"
+    Library.open(file).close()
+    done = call("train", "-L", str(file), "--min-examples", "7", "--no-smooth")
+    assert rows(done) == [
+        ["rock", "20", "0.90", "0.05", "0.40", ""],
+        ["odd", "5", "", "", "", "not learnt"],
+    ]
+    assert seen[0].min_examples == 7
+    assert not seen[0].smooth
+    assert json.loads(call("train", "-L", str(file), "--json").stdout)["tags"] == report["tags"]
+
+
+class TestOnATerminal:
+    """What people see; Rich takes FORCE_COLOR for a terminal."""
+
+    @pytest.fixture(autouse=True)
+    def terminal(self, monkeypatch):
+        monkeypatch.setenv("FORCE_COLOR", "1")
+        monkeypatch.setenv("TERM", "dumb")
+
+    def test_search_shows_names_and_files(self, place):
+        shown = call("search", "rock", "-n", "30").stdout
+        assert "tagged" in shown
+        assert "Song" in shown
+        assert " %" in shown
+
+    def test_tags_of_a_file(self, place):
+        shown = call("tag", "#1", "--top", "5").stdout
+        assert "tagged" in shown
+        assert "Probability" in shown
+        nothing = call("tag", "#50", "--min-probability", "1").stdout
+        assert "--top 5 shows" in nothing
+
+    def test_suggestions_and_relations(self, place):
+        assert "Usual" in call("suggest", "rock").stdout
+        assert "Without" in call("related", "rock").stdout
+
+    def test_the_doctor_shows_a_few_of_each_kind(self, place):
+        with Library.open(place) as library:
+            library.tracks.set_state(range(1, 6), "missing")
+        shown = call("doctor", "--limit", "2", code=1).stdout
+        assert "Files that are gone: 5" in shown
+        assert "and 3 more" in shown
+
+    def test_the_report_of_training_says_what_was_left_out(self, place, monkeypatch):
+        report = {
+            "tags": [
+                {"tag": "rock", "examples": 20, "auc": 0.9, "error": 0.05, "learnt": True}
+                | {"threshold": 0.4},
+                {"tag": "odd", "examples": 5, "auc": 0.5, "error": 0.1, "learnt": False}
+                | {"threshold": None},
+            ],
+            "left_out": [{"tag": "seldom", "examples": 1, "missing": 4}]
+            + [{"tag": f"tag {i}", "examples": 1, "missing": 4} for i in range(20)],
+            **{"people": 2, "tracks": 40, "seconds": 3.0, "mean_auc": 0.7, "folds": 5},
+            **{"grouped_by": "artist", "smoothing_tried": True, "smoothed": False},
+        }
+        for one in report["left_out"]:
+            one["reason"] = "4 more tracks with it"
+        trained = dataclasses.replace(small_library.quick_model(), id=1, report=report)
+        monkeypatch.setattr(train_module, "train", lambda *_, **__: trained)
+        shown = call("train").stdout
+        assert "1 of 2 tags learnt from 40 tracks that 2 people tagged" in shown
+        assert "not learnt" in shown
+        assert "21 tags were left out" in shown
+        assert "seldom: 4 more tracks with it" in shown
+        assert "tags as they were given" in shown

@@ -1,0 +1,151 @@
+"""What write and undo show on a terminal, and the joining of rules."""
+
+import io
+import re
+import tomllib
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from places import DOCS
+from rich.console import Console
+from rich.text import Text
+
+from harmonium.collection.filetags import Change, FieldChange, LeftOut
+from harmonium.collection.writing.recorded_files import Failure
+from harmonium.collection.writing.rules import NAMES as NAMES_OF_RULES
+from harmonium.collection.writing.rules import join, make_rules, parse_pairs
+from harmonium.collection.writing.write import Plan, Planned, Written
+from harmonium.commands import write_report
+from harmonium.commands.flowing import Flow
+from harmonium.errors import DataError
+
+
+class FakeTrack:
+    path = "/music/a song.mp3"
+
+
+@pytest.fixture
+def plan():
+    genre = FieldChange("genre", ("Rock", "Old"), ("Rock", "late night"), ("TCON",))
+    change = Change(
+        path=FakeTrack.path,
+        format="MP3",
+        version="ID3v2.4",
+        fields=(genre,),
+        left_out=(LeftOut("loud", "on the ignore list"),),
+    )
+    return Plan([Planned(FakeTrack, change)], n_unchanged=2)
+
+
+def shown(show, *arguments, colours=False, width=80):
+    file = io.StringIO()
+    console = Console(
+        file=file, force_terminal=True, width=width, no_color=not colours, legacy_windows=False
+    )
+    show(console, *arguments)
+    return file.getvalue()
+
+
+def plain(text):
+    """Without styles, and without the spaces at the ends of lines."""
+    return [line.rstrip() for line in re.sub(r"\x1b\[[\d;]*m", "", text).splitlines()]
+
+
+def test_the_difference_on_a_terminal(plan):
+    assert plain(shown(write_report.show_plan, plan)) == [
+        "/music/a song.mp3",
+        "  genre TCON -Old, Rock, +late night",
+        "1 file would change, 2 would not.",
+        "Left out (on the ignore list): loud",
+    ]
+
+
+def test_what_goes_is_red_and_what_comes_is_green(plan):
+    text = shown(write_report.show_plan, plan, colours=True)
+    assert "\x1b[9;31m-Old" in text
+    assert "\x1b[32m+late" in text
+
+
+def test_long_values_stay_in_their_column(plan):
+    many = FieldChange("genre", (), tuple(f"tag{i}" for i in range(30)), ("TCON",))
+    change = Change(path="", format="MP3", version=None, fields=(many,))
+    lines = plain(shown(write_report.show_changes, [Planned(FakeTrack, change)], width=40))
+    assert len(lines) > 3
+    assert all(line.startswith(" " * 13) for line in lines[2:])
+
+
+@given(st.lists(st.text("ab ", min_size=1, max_size=9), max_size=12), st.integers(10, 40))
+def test_texts_that_flow_are_whole_and_fit(words, width):
+    lines = [line.plain for line in Flow([Text(word) for word in words]).lines(width)]
+    assert " ".join(lines) == ", ".join(words)
+    assert all(len(line) <= width for line in lines)
+
+
+def test_the_last_words():
+    written = Written(change=7, paths=["a", "b"], failures=[Failure("c", "it is read-only")])
+    said = plain(shown(write_report.say_written, written, Plan(n_unchanged=3)))
+    assert said == [
+        "Tags written to 2 files; 3 needed no change; 1 could not be written.",
+        "To take it back: harmonium undo 7",
+    ]
+
+
+def test_failures_do_nothing_to_the_terminal():
+    said = shown(write_report.show_failures, [Failure("a\x1b[2Jb", "gone")])
+    assert said == "a\\x1b[2Jb: gone\n"
+
+
+def test_many_failures_are_cut_short():
+    said = plain(shown(write_report.show_failures, [Failure(f"{i}", "no") for i in range(40)]))
+    assert len(said) == 31
+    assert said[-1] == "and 10 more"
+
+
+NAMES = st.text("abc", min_size=1, max_size=3)
+
+
+@given(st.lists(st.dictionaries(NAMES, st.sampled_from(["genre", "mood"])), max_size=4))
+def test_the_last_layer_wins_for_each_tag(layers):
+    rules = make_rules([{"fields": layer} for layer in layers])
+    for tag in {tag for layer in layers for tag in layer}:
+        assert rules.fields[tag] == [layer[tag] for layer in layers if tag in layer][-1]
+
+
+@given(st.lists(st.lists(NAMES, max_size=3), max_size=4))
+def test_tags_to_ignore_add_up(layers):
+    found = join([{"ignore": layer} for layer in layers]).get("ignore", [])
+    assert set(found) == {tag for layer in layers for tag in layer}
+    assert len(found) == len(set(found))
+
+
+def test_what_a_layer_does_not_say_stays():
+    assert join([{"mode": "append"}, {"mode": None}]) == {"mode": "append"}
+    assert make_rules([{"default_field": "none"}]).default_field is None
+
+
+@given(NAMES, NAMES)
+def test_pairs(tag, value):
+    assert parse_pairs([f"{tag}={value}"], "--alias") == {tag: value}
+    assert parse_pairs([f" {tag} =x= {value} "], "--alias") == {f"{tag} =x": value}
+
+
+@pytest.mark.parametrize("pair", ["", "=", "a=", "=b", "a", " = "])
+def test_what_is_no_pair(pair):
+    with pytest.raises(DataError, match="takes TAG=VALUE"):
+        parse_pairs([pair], "--alias")
+
+
+def test_the_rules_of_the_docs_are_rules():
+    page = (DOCS / "collection.md").read_text(encoding="utf-8")
+    (text,) = re.findall(r"^```toml\n(.*?)^```", page, re.M | re.S)
+    rules = make_rules([tomllib.loads(text)])
+    assert rules.fields == {"mellow": "mood"}
+    assert rules.aliases == {"hip hop": "Hip-Hop"}
+
+
+def test_the_docs_name_every_rule():
+    page = (DOCS / "collection.md").read_text(encoding="utf-8")
+    table = page.partition("## Write")[2].partition("```toml")[0]
+    named = set(re.findall(r"\| `\[?(\w+)\]?` \|", table))
+    assert named == {*NAMES_OF_RULES} - {"separator"}

@@ -1,0 +1,274 @@
+"""TagSmoother: what it learns of a known world, and how it answers."""
+
+from copy import copy
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from scipy.sparse import csr_array
+from sklearn.base import clone
+from triple_data import TAGS, WORDS, make_world
+
+from harmonium import TagSmoother
+from harmonium.errors import DataError, DataWarning, TrainingWarning
+from harmonium.estimators.smoother import smoother as module
+from harmonium.estimators.smoother.rows import with_pairs
+from harmonium.evaluation import auc_per_tag
+
+QUICK = {
+    "n_hidden": 8,
+    "learning_rate": 0.03,
+    "max_epochs": 40,
+    "batch_size": 64,
+    "random_state": 0,
+}
+
+
+@pytest.fixture(scope="module")
+def world():
+    return make_world()
+
+
+@pytest.fixture(scope="module")
+def fitted(world):
+    return TagSmoother(**QUICK).fit(world.triples, tracks=world.tracks)
+
+
+@pytest.fixture(scope="module")
+def singly(world):
+    return TagSmoother("none", **QUICK).fit(world.triples, tracks=world.tracks)
+
+
+def auc(world, values):
+    return auc_per_tag(world.truth.astype(np.float32), values).mean
+
+
+# What is learnt. -----------------------------------------------------------------------------
+
+
+def test_smoothing_ranks_true_tags_above_false_ones_better_than_counts(world, fitted, singly):
+    raw = auc(world, world.triples.counts().matrix.toarray())
+    assert auc(world, fitted.smooth().values) > raw + 0.02
+    assert auc(world, singly.smooth().values) > raw + 0.02
+
+
+def test_probabilities_are_of_what_a_user_says_not_of_what_holds(world, fitted):
+    values = fitted.smooth().values
+    assert 0.3 < values[world.truth].mean() < 0.6
+    assert values[~world.truth].mean() < 0.15
+
+
+def test_training_stops_where_held_out_users_are_explained_best(fitted):
+    scores = fitted.history_["validation"]
+    assert fitted.best_epoch_ == 1 + int(np.argmax(scores))
+    assert max(scores) > fitted.baseline_ + 0.02
+    assert len(scores) == fitted.n_iter_ == len(fitted.history_["seconds"])
+
+
+def test_tags_start_at_their_log_odds(world, fitted):
+    """So that without any clip each tag is about as likely as it is used."""
+    given = np.full((1, len(fitted.tags_)), np.nan, np.float32)
+    usual = fitted._without_clip(given)[0]
+    used = np.asarray(fitted._data.y.mean(axis=0)).ravel()
+    np.testing.assert_allclose(usual, used, atol=0.15)
+
+
+def test_related_finds_the_planted_relations_and_their_signs(fitted):
+    for trait, other in (("loud", "calm"), ("calm", "loud"), ("old", "new")):
+        words = WORDS[trait]
+        found = dict(fitted.related(words[0], n=20).select("tag", "log_odds").iter_rows())
+        assert words[0] not in found
+        same = [found[word] for word in words[1:]]
+        opposite = [found[word] for word in WORDS[other]]
+        assert np.mean(same) > 0.15, trait
+        assert np.mean(opposite) < -0.15, trait
+
+
+def test_related_gives_the_strongest_first_and_the_most_negative_last(fitted):
+    table = fitted.related("loud", n=3)
+    assert table.columns == ["tag", "log_odds", "with", "without"]
+    assert table["log_odds"].is_sorted(descending=True)
+    assert (table["log_odds"][:3] > 0).all()
+    assert (table["log_odds"][-3:] < 0).all()
+    odds = [np.log(table[c] / (1 - table[c])) for c in ("with", "without")]
+    np.testing.assert_allclose(table["log_odds"], odds[0] - odds[1], atol=1e-3)
+
+
+def test_suggest_says_what_goes_with_the_tags(fitted):
+    table = fitted.suggest(["loud", "heavy"], n=4)
+    assert table.columns == ["tag", "probability", "usual"]
+    assert {"guitar", "rock"} <= set(table["tag"])
+    assert not {"loud", "heavy"} & set(table["tag"])
+    assert table["probability"].is_sorted(descending=True)
+    likelier = table.filter(pl.col("tag").is_in(["guitar", "rock"]))
+    assert (likelier["probability"] > likelier["usual"]).all()
+
+
+def test_suggest_knows_other_spellings_and_leaves_out_what_it_does_not_know(fitted):
+    assert fitted.suggest("Loud").equals(fitted.suggest(["loud"]))
+    with pytest.warns(DataWarning, match="'polka' is not among the 12 tags of the model"):
+        table = fitted.suggest(["loud", "polka"])
+    assert table.equals(fitted.suggest("loud"))
+    with pytest.raises(DataError, match=r"'pianos' is not among .* Near it are 'piano'"):
+        fitted.suggest("pianos")
+    with pytest.raises(DataError, match="'polka' is not among"):
+        fitted.related("polka")
+
+
+def test_what_is_doubted_is_mostly_false(world, fitted):
+    table = fitted.changes()
+    doubted = table.filter(pl.col("change") == "doubted")
+    item = {name: i for i, name in enumerate(world.triples.items)}
+    tag = {name: j for j, name in enumerate(world.triples.tags)}
+    true = [world.truth[item[i], tag[t]] for i, t in doubted.select("item", "tag").iter_rows()]
+    assert len(true) > 10
+    assert np.mean(true) < 0.3
+    assert table.equals(fitted.changes(fitted.smooth()))
+    with pytest.raises(DataError, match="'smoothed' must be of all 128 clips"):
+        fitted.changes(fitted.smooth(["clip001"]))
+
+
+# Whom it answers. ----------------------------------------------------------------------------
+
+
+def test_smooth_gives_every_clip_and_tag(world, fitted):
+    smoothed = fitted.smooth()
+    assert smoothed.items.to_list() == list(fitted.items_) == world.triples.items.to_list()
+    assert smoothed.tags.to_list() == list(fitted.tags_) == world.triples.tags.to_list()
+    assert smoothed.values.shape == (128, 12)
+    assert ((smoothed.values > 0) & (smoothed.values < 1)).all()
+    assert repr(smoothed) == "Smoothed(128 items × 12 tags)"
+    some = fitted.smooth(["clip007", "clip003"])
+    assert some.items.to_list() == ["clip007", "clip003"]
+    np.testing.assert_allclose(some.values, smoothed.values[[7, 3]], atol=1e-6)
+    assert fitted.smooth("clip007").items.to_list() == ["clip007"]
+
+
+def test_smoothed_tables(fitted):
+    smoothed = fitted.smooth()
+    wide, long = smoothed.frame(), smoothed.long()
+    assert wide.columns == ["item", *fitted.tags_]
+    np.testing.assert_array_equal(wide.drop("item").to_numpy(), smoothed.values)
+    assert long.columns == ["item", "tag", "probability"]
+    row = long.filter((pl.col("item") == "clip005") & (pl.col("tag") == "rock"))
+    assert row["probability"].item() == wide.filter(pl.col("item") == "clip005")["rock"].item()
+    best = smoothed.of("clip005", 3)
+    assert best["probability"].to_list() == sorted(smoothed.values[5], reverse=True)[:3]
+    with pytest.raises(DataError, match="'clip999' is not among these 128 items"):
+        smoothed.of("clip999")
+
+
+def test_an_unknown_user_is_a_new_one(fitted):
+    new = fitted.predict_user("nobody", ["clip001", "clip002"])
+    np.testing.assert_array_equal(new.values, fitted.smooth(["clip001", "clip002"]).values)
+
+
+def test_a_known_user_has_habits(fitted):
+    users = list(fitted.users_)
+    known = fitted.predict_user(users, "clip001")
+    assert known.values.shape == (25, 12)
+    assert known.items.to_list() == ["clip001"] * 25
+    assert np.ptp(known.values, axis=0).min() > 0.01
+    new = fitted.smooth("clip001").values[0]
+    pets = [fitted.tags_.tolist().index(TAGS[int(user[4:]) % len(TAGS)]) for user in users]
+    gains = known.values[np.arange(25), pets] - new[pets]
+    assert np.mean(gains > 0) > 0.8
+    assert gains.mean() > 0.03
+
+
+def test_what_the_user_gave_the_clip_is_not_used(fitted):
+    """The answer for a pair stays the same if that pair had other tags; a new user's does not."""
+    data, row = fitted._data, 17
+    user, clip = data.users[int(data.user[row])], data.items[int(data.item[row])]
+    y = data.y.toarray()
+    y[row] = 1 - y[row]
+    changed = copy(fitted)
+    changed._data = with_pairs(data, data.user, data.item, csr_array(y))
+    one, other = (m.predict_user(user, clip).values for m in (fitted, changed))
+    np.testing.assert_array_equal(one, other)
+    assert np.abs(fitted.smooth(clip).values - changed.smooth(clip).values).max() > 0.01
+
+
+def test_of_an_unknown_clip_the_user_tells(fitted):
+    known = fitted.predict_user(list(fitted.users_), "clip999").values
+    assert np.ptp(known, axis=0).min() > 0.01
+    new = fitted.predict_user("nobody", "clip999").values[0]
+    given = np.full((1, 12), np.nan, np.float32)
+    np.testing.assert_array_equal(new, fitted._without_clip(given)[0])
+
+
+def test_smooth_refuses_clips_it_does_not_know(fitted):
+    with pytest.raises(DataError, match="'clip999' is not among the 128"):
+        fitted.smooth(["clip001", "clip999"])
+
+
+def test_users_and_clips_come_in_pairs(fitted):
+    with pytest.raises(DataError, match="Got 2 users and 3 clips"):
+        fitted.predict_user(["a", "b"], ["clip001", "clip002", "clip003"])
+
+
+# How it is made. -----------------------------------------------------------------------------
+
+
+def test_the_same_seed_gives_the_same_bits(world, fitted):
+    again = TagSmoother(**QUICK).fit(world.triples, tracks=world.tracks)
+    other = TagSmoother(**(QUICK | {"random_state": 1})).fit(world.triples, tracks=world.tracks)
+    assert again.smooth().values.tobytes() == fitted.smooth().values.tobytes()
+    assert other.smooth().values.tobytes() != fitted.smooth().values.tobytes()
+
+
+def test_frames_files_and_sequences_are_triples_too(world, tmp_path):
+    frame = world.triples.frame()
+    frame.write_csv(tmp_path / "triples.csv")
+    columns = {name: frame[name].to_list() for name in ("user", "item", "tag")}
+    given = (frame, pd.DataFrame(columns), tmp_path / "triples.csv", tuple(columns.values()))
+    models = [TagSmoother(**QUICK).fit(triples, tracks=world.tracks) for triples in given]
+    assert len({model.smooth().values.tobytes() for model in models}) == 1
+
+
+def test_l1_makes_exact_zeros_and_their_share_is_told(world, fitted):
+    assert fitted.zeros_ == {"W": 0.0, "V": 0.0}
+    sparse = TagSmoother(rows_l1=1.0, others_l1=0.3, **QUICK)
+    sparse.fit(world.triples, tracks=world.tracks)
+    assert 0.2 < sparse.zeros_["V"] < 1
+    assert 0.1 < sparse.zeros_["W"] < 1
+    assert sparse.zeros_["V"] == np.mean(sparse.params_.V == 0)
+    empty = TagSmoother(rows_l1=50.0, **QUICK).fit(world.triples, tracks=world.tracks)
+    assert empty.zeros_["V"] == 1
+
+
+def test_ctrl_c_keeps_the_best_so_far(world, monkeypatch):
+    calls = []
+
+    def interrupted(*arguments):
+        calls.append(arguments)
+        if len(calls) == 4:
+            raise KeyboardInterrupt
+        return -1.0 / len(calls)
+
+    monkeypatch.setattr(module, "log_likelihood", interrupted)
+    with pytest.warns(TrainingWarning, match="interrupted; the best .* those of epoch 3, are kept"):
+        model = TagSmoother(**QUICK).fit(world.triples, tracks=world.tracks)
+    assert model.best_epoch_ == model.n_iter_ == 3
+    assert model.smooth().values.shape == (128, 12)
+
+
+def test_progress_is_shown_on_request(world, capsys):
+    quick = QUICK | {"max_epochs": 2, "verbose": 1}
+    TagSmoother(**quick).fit(world.triples, tracks=world.tracks)
+    shown = capsys.readouterr().err
+    assert "TagSmoother, all pairs" in shown
+    assert "log-likelihood -0." in shown
+    TagSmoother(**(quick | {"verbose": 0})).fit(world.triples, tracks=world.tracks)
+    assert capsys.readouterr().err == ""
+
+
+def test_it_has_the_manners_of_scikit_learn(fitted):
+    model = TagSmoother("none", auxiliary=["clip"], n_hidden=3)
+    copy = clone(model)
+    assert copy.get_params() == model.get_params()
+    assert copy.set_params(n_hidden=4).n_hidden == 4
+    assert "n_hidden=3" in repr(model)
+    assert vars(TagSmoother()).keys() == TagSmoother().get_params().keys()
+    assert not hasattr(clone(fitted), "history_")

@@ -1,0 +1,57 @@
+"""Starting, watching and ending processes in tests, without assumptions about time."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+
+from places import HELPERS
+
+PATIENCE = 120  # seconds; only ever used up when something is broken
+
+
+def wait_until(condition, what):
+    """Poll until the condition holds, and return its value."""
+    end = time.monotonic() + PATIENCE
+    while time.monotonic() < end:
+        if value := condition():
+            return value
+        time.sleep(0.02)
+    raise AssertionError(f"waited {PATIENCE} s in vain for: {what}")
+
+
+def is_running(pid):
+    """Whether there is such a process; one that has ended but was not asked how is not."""
+    try:
+        status = Path(f"/proc/{pid}/stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return status.rpartition(")")[2].split()[0] not in "ZX"
+
+
+def start(*arguments, packages=(), **options):
+    """A Python process in a session of its own, as a terminal would start it.
+
+    It can import the tests' modules, and what is in the folders ``packages``.
+    """
+    paths = [HELPERS, *packages, os.environ.get("PYTHONPATH", "")]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, map(str, paths)))}
+    environment |= options.pop("env", {})
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options}
+    return subprocess.Popen(
+        [sys.executable, *map(str, arguments)],
+        text=True,
+        start_new_session=True,
+        env=environment,
+        **pipes,
+    )
+
+
+def end(process):
+    """End a process of `start` and all its children, whatever they do."""
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.communicate(timeout=PATIENCE)

@@ -1,0 +1,108 @@
+"""A small world of tracks whose features are made up, and people who tag them."""
+
+import functools
+
+import numpy as np
+import polars as pl
+
+from harmonium import DiscriminativeRBM
+from harmonium.collection.answering.stored_tagger import pack
+from harmonium.collection.answering.tag import tag_library
+from harmonium.collection.learning.thresholds import NEVER
+from harmonium.collection.store.models import StoredModel
+from harmonium.collection.store.tracks import TrackFile
+
+EXTRACTOR = "made up"
+TAGS = ("rock", "jazz", "hip hop", "mellow", "live")
+NOISE = "random"
+"""A tag that people give whatever they hear."""
+
+
+def world(n_tracks=60, n_features=6, seed=0):
+    """Features (n, D), and whether each of TAGS fits, (n, 5), which the features tell."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n_tracks, n_features)).astype(np.float32)
+    scores = np.stack([X[:, 0], -X[:, 0], X[:, 1], X[:, 2], X[:, 3]], axis=1)
+    return X, scores > np.array([0.2, 0.2, 0.5, 0.0, 0.7])
+
+
+def fill(library, n_tracks=60, *, tagged=None, people=("ann",), seed=0, artists=None):
+    """Add tracks 1 … n; people tag the first of them as they are, ann the tag NOISE by chance.
+
+    Returns the numbers of the tracks, the features, and the truth.
+    """
+    X, truth = world(n_tracks, seed=seed)
+    files = [
+        TrackFile(
+            f"/music/{i:03}.ogg",
+            f"{seed:02}{i:08}",
+            title=f"Song {i}",
+            artist=None if artists is None else f"Artist {i % artists}",
+            duration=60.0 + i,
+        )
+        for i in range(n_tracks)
+    ]
+    ids = np.array(library.tracks.put(files))
+    library.tracks.put_features(ids, X, extractor=EXTRACTOR)
+    library.settings.set("extractor", EXTRACTOR)
+    tag(library, ids[: n_tracks if tagged is None else tagged], truth, people, seed)
+    return ids, X, truth
+
+
+def tag(library, ids, truth, people, seed=0):
+    """Let people give tracks their tags; each forgets one in ten."""
+    rng = np.random.default_rng(seed + 1)
+    rows = [
+        (person, int(track), TAGS[j])
+        for person in people
+        for i, track in enumerate(ids)
+        for j in np.flatnonzero(truth[i])
+        if len(people) == 1 or rng.random() < 0.9
+    ]
+    rows += [(people[0], int(track), NOISE) for track in ids if rng.random() < 0.5]
+    frame = pl.DataFrame(rows, schema=["person", "track_id", "tag"], orient="row")
+    library.opinions.add_triples(frame, change=new_change(library, "import"))
+
+
+def new_change(library, command="say"):
+    """A change for the tests to begin."""
+    with library.begin() as connection:
+        return library.changes.begin(command, "tests", connection=connection)
+
+
+@functools.cache
+def quick_model():
+    """A model of `world`, trained at once: no settings are tried, and nothing is held out.
+
+    It has learnt TAGS, and not NOISE.
+    """
+    X, truth = world()
+    chance = np.random.default_rng(3).random(len(X)) < 0.5
+    Y = np.column_stack([truth, chance]).astype(np.float32)
+    tags = [*TAGS, NOISE]
+    model = DiscriminativeRBM(
+        n_hidden=10, max_epochs=150, batch_size=10, validation_fraction=0.0, random_state=0
+    )
+    model.fit(X, pl.DataFrame(Y, schema=tags))
+    P = model.predict_proba(X)
+    more = {
+        "held_out.ids": np.arange(1, len(X) + 1),
+        "held_out.probabilities": P.astype(np.float16),
+        "rates": Y.mean(axis=0).astype(np.float64),
+    }
+    return StoredModel(
+        name="DiscriminativeRBM",
+        vocabulary=tags,
+        thresholds=np.array([0.4] * len(TAGS) + [NEVER], np.float32),
+        extractor=EXTRACTOR,
+        bytes=pack(model, more),
+        report={"min_count": 1, "min_share": 0.2, "tags": [], "left_out": []},
+    )
+
+
+def trained(library, **options):
+    """`fill`, with the quick model stored and what it says of all tracks; the model, and truth."""
+    ids, _, truth = fill(library, **options)
+    library.models.add(quick_model())
+    tag_library(library)
+    return library.models.current(), ids, truth

@@ -1,0 +1,41 @@
+"""Tracks and people's tags for tests of the store."""
+
+import polars as pl
+
+from harmonium.collection.store.tracks import TrackFile
+
+
+def add_tracks(library, n, *, start=0):
+    """Tracks /music/000.mp3 … with an artist and a title each; their numbers."""
+    return library.tracks.put(
+        TrackFile(
+            f"/music/{i:03d}.mp3",
+            f"sound {i}",
+            size=i,
+            modified=i,
+            title=f"Song {i}",
+            artist=f"Artist {i % 3}",
+            file_tags={"genre": ["Rock", f"Genre {i % 2}"], "mood": []},
+        )
+        for i in range(start, start + n)
+    )
+
+
+def say(library, person, track_id, present=(), absent=(), retract=()):
+    """One change in which a person says something of a track; its number."""
+    with library.begin() as connection:
+        change = library.changes.begin("say", f"{person} of {track_id}", connection=connection)
+        library.opinions.say(person, track_id, present, absent, retract, change=change)
+    return change
+
+
+def in_force(library):
+    """{(person, track_id, tag): value}"""
+    rows = library.opinions.triples().select("person", "track_id", "tag", "value").rows()
+    return {row[:3]: row[3] for row in rows}
+
+
+def triples(*rows):
+    """A frame for add_triples, of (person, track_id, tag, value)."""
+    schema = {"person": pl.String, "track_id": pl.Int64, "tag": pl.String, "value": pl.Int64}
+    return pl.DataFrame(rows, schema=schema, orient="row")

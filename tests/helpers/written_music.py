@@ -1,0 +1,53 @@
+"""A library of a few songs with people's tags and predictions, for tests of writing to files."""
+
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+from tagged_files import name_of, tagged
+
+from harmonium.collection.store.models import StoredModel
+from harmonium.collection.store.tracks import TrackFile
+
+VOCABULARY = ["guitar", "mellow", "loud", "hip hop"]
+THRESHOLDS = np.array([0.5, 0.3, 0.5, 0.5], np.float32)
+PREDICTED = {"guitar": 0.9, "mellow": 0.4, "loud": 0.2, "hip hop": 0.6}
+
+
+def make_songs(library, folder: Path, kinds) -> dict[str, Path]:
+    """A song of each kind in a folder of its own, as tracks; their files."""
+    paths = {}
+    for kind in kinds:
+        path = folder / kind / name_of(kind)
+        path.parent.mkdir(parents=True)
+        path.write_bytes(tagged(kind))
+        library.tracks.put([TrackFile(str(path), sound=f"sound of {kind}")])
+        paths[kind] = path
+    return paths
+
+
+def say(library, said, *, kind="person") -> int:
+    """Let people say of all tracks: [(person, tag, value)]; the number of the change."""
+    ids = library.tracks.ids().tolist()
+    rows = [(person, number, tag, value) for number in ids for person, tag, value in said]
+    frame = pl.DataFrame(rows, schema=["person", "track_id", "tag", "value"], orient="row")
+    with library.begin():
+        change = library.changes.begin("say", f"{len(rows)} tags")
+        library.opinions.add_triples(frame, change=change, kind=kind)
+    return change
+
+
+def predict(library, predicted=PREDICTED) -> None:
+    """A model that says the same of all tracks."""
+    model = StoredModel(
+        name="a model",
+        vocabulary=VOCABULARY,
+        thresholds=THRESHOLDS,
+        extractor="none",
+        bytes=b"",
+        report={},
+    )
+    number = library.models.add(model)
+    ids = library.tracks.ids()
+    row = np.array([predicted[tag] for tag in VOCABULARY], np.float32)
+    library.predictions.put(number, ids, np.tile(row, (len(ids), 1)))

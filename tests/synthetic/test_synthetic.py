@@ -1,0 +1,299 @@
+"""The generated collection: its shape, its truth, its listeners, and that it is always the same."""
+
+import doctest
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from places import DOCS
+
+from harmonium.data import normalise_tag
+from harmonium.errors import DataError
+from harmonium.synthetic import collection, make_collection, patterns
+from harmonium.synthetic.listeners import TAG_NAMES, make_listener
+from harmonium.synthetic.music import make_track
+from harmonium.synthetic.names import artist_name, track_title
+from harmonium.synthetic.truth import RULES
+from harmonium.synthetic.vocabulary import CONCEPTS, KINDS, TAGS
+
+
+@pytest.fixture(scope="module", params=[0, 1])
+def default(request):
+    return make_collection(seed=request.param)
+
+
+def column(collection, tag):
+    return collection.truth[:, collection.tags.to_list().index(tag)]
+
+
+# --- shape ---------------------------------------------------------------------------------------
+
+
+def test_the_default_has_the_shape_of_mturk(default):
+    summary = default.summary()
+    assert (summary["tracks"], summary["clips"], summary["users"]) == (185, 925, 210)
+    assert 60 <= summary["tags"] <= 90
+    assert 13_500 <= summary["triples"] <= 16_500
+
+
+def test_each_clip_is_tagged_by_exactly_three_users(default):
+    pairs = np.unique(np.stack([default.triples.item, default.triples.user]), axis=1)
+    np.testing.assert_array_equal(np.bincount(pairs[0], minlength=925), 3)
+
+
+def test_no_triple_occurs_twice(default):
+    triples = default.triples
+    distinct = np.unique(np.stack([triples.user, triples.item, triples.tag]), axis=1)
+    assert distinct.shape[1] == len(triples)
+
+
+def test_few_tags_are_common_and_many_are_rare(default):
+    uses = np.sort(np.bincount(default.triples.tag, minlength=len(default.tags)))[::-1]
+    assert uses[:9].sum() > 0.3 * uses.sum()
+    assert np.median(uses) < 0.3 * uses[0]
+    assert uses[-1] > 0
+
+
+def test_some_users_tag_far_more_than_others(default):
+    clips = np.unique(np.stack([default.triples.user, default.triples.item]), axis=1)[0]
+    per_user = np.bincount(clips, minlength=210)
+    assert per_user.min() >= 925 // 210
+    assert per_user.max() > 8 * per_user.min()
+
+
+def test_rows_columns_and_codes_are_the_same_thing_everywhere(default):
+    assert default.truth.shape == (len(default), len(default.tags))
+    assert default.triples.counts().matrix.shape == default.truth.shape
+    assert default.triples.items.equals(default.clips["item"])
+    assert default.triples.tags.equals(default.tags)
+    assert default.clips["item"].n_unique() == default.clips["path"].n_unique() == 925
+
+
+def test_every_genre_is_there(default):
+    assert default.clips["genre"].n_unique() >= 15
+
+
+def test_artists_have_several_tracks_and_keep_to_a_genre(default):
+    artists = default.clips.group_by("artist").agg(pl.col("track", "genre").n_unique())
+    assert artists["genre"].max() == 1
+    assert artists["track"].max() >= 4
+    assert 50 <= len(artists) <= 140
+
+
+# --- truth ---------------------------------------------------------------------------------------
+
+
+def test_synonyms_hold_together(default):
+    for concept in CONCEPTS.values():
+        first, *others = concept.words
+        for other in others:
+            np.testing.assert_array_equal(column(default, first), column(default, other))
+
+
+def test_every_tag_holds_of_some_clips_and_not_of_others(default):
+    share = default.truth.mean(axis=0)
+    assert (share > 0).all()
+    assert (share < 0.9).all()
+
+
+@pytest.mark.parametrize(
+    ("tag", "other"),
+    [("fast", "slow"), ("loud", "quiet"), ("calm", "energetic"), ("vocals", "instrumental")],
+)
+def test_opposites_never_hold_together(default, tag, other):
+    assert not (column(default, tag) & column(default, other)).any()
+
+
+def test_the_clips_of_a_track_are_alike_but_not_the_same(default):
+    truth = default.truth.reshape(185, 5, -1)
+    within = np.mean(truth[:, 0] != truth[:, 3])
+    between = np.mean(truth[:-1, 0] != truth[1:, 0])
+    assert 0 < within < 0.5 * between
+
+
+def test_what_holds_is_what_plays():
+    collection = make_collection(n_tracks=40, n_users=3)
+    for index in range(len(collection)):
+        played = {part.instrument for part in collection.clip(index).parts}
+        roles = {part.role for part in collection.clip(index).parts}
+        assert column(collection, "piano")[index] == ("piano" in played)
+        assert column(collection, "drums")[index] == ("drums" in roles)
+        assert column(collection, "vocals")[index] == ("voice" in roles)
+        assert column(collection, "female")[index] == ("female voice" in played)
+
+
+def test_vocabulary_is_consistent():
+    assert set(RULES) == set(CONCEPTS)
+    assert len(TAGS) == sum(len(concept.words) for concept in CONCEPTS.values())
+    for name, concept in CONCEPTS.items():
+        assert concept.kind in KINDS
+        assert set(concept.mistaken_for) <= set(CONCEPTS) - {name}
+    assert [normalise_tag(tag) for tag in TAGS] == list(TAGS)
+
+
+# --- listeners -----------------------------------------------------------------------------------
+
+
+def test_users_omit_often_and_err_rarely(default):
+    summary = default.summary()
+    assert 0.86 <= summary["precision"] <= 0.93
+    assert 0.22 <= summary["recall"] <= 0.35
+    assert 4.8 <= summary["tags_per_user_and_clip"] <= 6.0
+    assert 0.5 <= summary["said"] <= 0.7
+
+
+def test_summary_against_counting_one_by_one():
+    collection = make_collection(n_tracks=6, clips_per_track=2, n_users=5, seed=3)
+    rows = collection.triples.frame().rows()
+    items, tags = collection.clips["item"].to_list(), collection.tags.to_list()
+    true = [collection.truth[items.index(item), tags.index(tag)] for _, item, tag in rows]
+    recalls = []
+    for i, item in enumerate(items):
+        for user in {u for u, it, _ in rows if it == item}:
+            said = {tags.index(tag) for u, it, tag in rows if (u, it) == (user, item)}
+            relevant = set(np.flatnonzero(collection.truth[i]))
+            recalls.append(len(said & relevant) / len(relevant))
+    summary = collection.summary()
+    assert summary["precision"] == pytest.approx(np.mean(true))
+    assert summary["recall"] == pytest.approx(np.mean(recalls))
+    assert summary["tags_per_user_and_clip"] == pytest.approx(len(rows) / len(recalls))
+
+
+def test_what_stands_out_is_said_more_often(default):
+    """A singer is named more often, where there is one, than the noise of an old recording."""
+    counts = default.triples.counts().matrix.toarray()
+    tags = default.tags.to_list()
+
+    def chance(concept):
+        words = [tags.index(word) for word in CONCEPTS[concept].words]
+        return (counts[default.truth[:, words[0]]][:, words].sum(axis=1) > 0).mean()
+
+    assert chance("voice") > chance("noise") + 0.1
+
+
+def test_users_prefer_one_of_several_synonyms(default):
+    """Who says "vocals" or "voice" again says the same word again, more often than others would."""
+    triples, tags = default.triples, default.tags.to_list()
+    words = [tags.index(word) for word in CONCEPTS["voice"].words]
+    use = np.zeros((210, len(words)))
+    for j, word in enumerate(words):
+        use[:, j] = np.bincount(triples.user[triples.tag == word], minlength=210)
+    often = use[use.sum(axis=1) >= 5]
+    own = (often.max(axis=1) / often.sum(axis=1)).mean()
+    assert own > use.sum(axis=0).max() / use.sum() + 0.1
+
+
+def test_mistakes_are_confusions_more_often_than_chance(default):
+    triples = default.triples
+    wrong = ~default.truth[triples.item, triples.tag]
+    confusions = 0
+    for item, tag in zip(triples.item[wrong], triples.tag[wrong], strict=True):
+        named = TAGS[TAG_NAMES[tag]]
+        heard = {TAGS[TAG_NAMES[j]] for j in np.flatnonzero(default.truth[item])}
+        confusions += any(named in CONCEPTS[concept].mistaken_for for concept in heard)
+    assert confusions > 0.7 * wrong.sum()
+
+
+def test_listeners_differ():
+    a, b = make_listener(0, 1), make_listener(0, 2)
+    assert (a.readiness == 0).any()
+    assert not np.array_equal(a.readiness > 0, b.readiness > 0)
+    assert a.talkativeness != b.talkativeness
+
+
+# --- always the same -----------------------------------------------------------------------------
+
+
+@settings(deadline=None, max_examples=12)
+@given(
+    seed=st.integers(0, 2**40),
+    n_tracks=st.integers(1, 8),
+    clips=st.integers(1, 7),
+    n_users=st.integers(1, 9),
+    data=st.data(),
+)
+def test_any_size_works_and_a_larger_one_begins_with_the_smaller(
+    seed, n_tracks, clips, n_users, data
+):
+    users_per_clip = data.draw(st.integers(1, n_users))
+    options = {"n_users": n_users, "users_per_clip": users_per_clip, "seed": seed}
+    small = make_collection(n_tracks, clips, **options)
+    large = make_collection(n_tracks + 2, clips, **options)
+    n = len(small)
+    assert small.truth.any(axis=1).all()
+    np.testing.assert_array_equal(small.truth, large.truth[:n])
+    assert small.clips.equals(large.clips[:n])
+    rows = small.triples.frame().rows()
+    assert rows == large.triples.frame().rows()[: len(rows)]
+    assert len({(user, item) for user, item, _ in rows}) == n * users_per_clip
+
+
+def test_another_seed_is_another_collection():
+    a, b = make_collection(n_tracks=10, seed=0), make_collection(n_tracks=10, seed=1)
+    assert not np.array_equal(a.truth, b.truth)
+    assert a.clips["tempo"].to_list() != b.clips["tempo"].to_list()
+
+
+def test_more_clips_per_track_keep_the_first_ones():
+    few, many = make_collection(3, 2, n_users=3), make_collection(3, 6, n_users=3)
+    assert few.clip(3) == many.clip(7)
+
+
+@settings(deadline=None, max_examples=30)
+@given(numbers=st.sets(st.integers(0, 100_000), min_size=2, max_size=50))
+def test_names_are_different_for_different_numbers(numbers):
+    assert len({artist_name(number) for number in numbers}) == len(numbers)
+    assert len({track_title(number) for number in numbers}) == len(numbers)
+
+
+@settings(deadline=None, max_examples=40)
+@given(seed=st.integers(0, 2**31), number=st.integers(0, 10_000))
+def test_every_track_can_be_played(seed, number):
+    track = make_track(seed, number)
+    assert 40 < track.tempo < 300
+    assert any(part.role in ("chords", "pad", "arp", "lead") for part in track.parts)
+    assert len({part.role for part in track.parts}) == len(track.parts)
+
+
+# --- bad arguments -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"n_tracks": 0}, "'n_tracks' must be a whole number of at least 1, got 0"),
+        ({"clips_per_track": -1}, "'clips_per_track' must be a whole number of at least 1, got -1"),
+        ({"n_users": 0}, "'n_users' must be a whole number of at least 1, got 0"),
+        ({"n_tracks": 2.5}, "'n_tracks' must be a whole number of at least 1, got 2.5"),
+        ({"users_per_clip": 0}, "'users_per_clip' must be a whole number of at least 1, got 0"),
+        ({"users_per_clip": 4, "n_users": 3}, "must be at most 'n_users', got 4 and 3. Ask for"),
+        ({"clip_seconds": 0.1}, "'clip_seconds' must be at least 0.5, got 0.1"),
+        ({"clip_seconds": float("nan")}, "'clip_seconds' must be at least 0.5, got nan"),
+        ({"seed": -1}, "'seed' must be a whole number of at least 0, got -1"),
+    ],
+)
+def test_bad_arguments_are_named(options, message):
+    with pytest.raises(DataError, match=message.replace(".", r"\.")):
+        make_collection(**options)
+
+
+@pytest.mark.parametrize("index", [-1, 10])
+def test_a_clip_that_is_not_there(index):
+    with pytest.raises(DataError, match=f"'index' must be from 0 to 9, got {index}"):
+        make_collection(2, 5).samples(index)
+
+
+@pytest.mark.parametrize("module", [collection, patterns])
+def test_examples_in_docstrings_hold(module):
+    results = doctest.testmod(module)
+    assert results.attempted > 0
+    assert results.failed == 0
+
+
+def test_the_documented_figures_are_those_of_the_code():
+    """docs/synthetic.md names the number of concepts and of tags."""
+    page = (DOCS / "synthetic.md").read_text(encoding="utf-8")
+    assert f"one rule for each of {len(CONCEPTS)} concepts" in page
+    assert f"There are {len(TAGS)} tags" in page

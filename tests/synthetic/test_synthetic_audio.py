@@ -1,0 +1,293 @@
+"""The sound of the generated collection: what its tags say can be measured in it."""
+
+import hashlib
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from scipy.fft import dct
+from scipy.signal import stft
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import roc_auc_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from harmonium.synthetic import make_collection
+from harmonium.synthetic.drums import KITS, stroke
+from harmonium.synthetic.effects import chorus, limit, reverberate
+from harmonium.synthetic.genres import RECIPES
+from harmonium.synthetic.harmony import voicings
+from harmonium.synthetic.instruments import INSTRUMENTS, Patch
+from harmonium.synthetic.music import make_clip, make_track
+from harmonium.synthetic.patterns import BASS, CHORDS, DRUMS, MELODY, STEPS, events
+from harmonium.synthetic.score import notes_of
+from harmonium.synthetic.tones import (
+    RATE,
+    harmonic_tone,
+    noise,
+    phase_of,
+    pitch_to_hertz,
+    plucked_string,
+)
+from harmonium.synthetic.voice import vowel_spectrum
+
+HOP = 256
+
+
+class Rendered:
+    """A small collection, its samples and magnitude spectra (513, n_frames)."""
+
+    def __init__(self, seed):
+        self.collection = make_collection(n_tracks=72, clips_per_track=2, clip_seconds=4, seed=seed)
+        self.samples = [self.collection.samples(i) for i in range(len(self.collection))]
+        options = {"nperseg": 1024, "noverlap": 1024 - HOP, "boundary": None}
+        self.spectra = [np.abs(stft(x, RATE, **options)[2]) for x in self.samples]
+        self.tempo = self.collection.clips["tempo"].to_numpy()
+
+    def holds(self, tag):
+        return self.collection.truth[:, self.collection.tags.to_list().index(tag)]
+
+
+@pytest.fixture(scope="module")
+def rendered():
+    return Rendered(seed=0)
+
+
+def onset_strength(spectrum):
+    return np.maximum(np.diff(np.sqrt(spectrum), axis=1), 0).sum(axis=0)
+
+
+# --- whole clips ---------------------------------------------------------------------------------
+
+
+def test_samples_are_sound(rendered):
+    for x in rendered.samples:
+        assert x.shape == (4 * RATE,)
+        assert x.dtype == np.float32
+        assert np.isfinite(x).all()
+        assert 0.02 < np.abs(x).max() <= 0.98
+        quarters = x.reshape(4, -1)
+        assert (quarters.std(axis=1) > 1e-4).all()  # something sounds all the time
+        assert abs(x.mean()) < 0.01
+
+
+def test_clips_do_not_begin_or_end_with_a_click(rendered):
+    for x in rendered.samples:
+        assert np.abs(x[[0, -1]]).max() < 1e-3
+
+
+def test_loud_clips_are_louder_than_quiet_ones(rendered):
+    level = np.array([20 * np.log10(x.std()) for x in rendered.samples])
+    assert level[rendered.holds("loud")].min() > level[rendered.holds("quiet")].max() + 6
+
+
+def test_clips_with_drums_have_more_onsets(rendered):
+    flux = [onset_strength(s).sum() / np.sqrt(s).sum() for s in rendered.spectra]
+    assert roc_auc_score(rendered.holds("drums"), flux) > 0.8
+
+
+def test_the_beat_of_fast_and_slow_clips_is_at_their_tempo(rendered):
+    """The onsets repeat after one beat, more than after five sixths or seven sixths of one."""
+    chosen = rendered.holds("drums") & (rendered.holds("fast") | rendered.holds("slow"))
+    found = []
+    for index in np.flatnonzero(chosen):
+        strength = onset_strength(rendered.spectra[index])
+        strength = strength - strength.mean()
+        similarity = np.correlate(strength, strength, "full")[len(strength) - 1 :]
+        beat = 60 / rendered.tempo[index] * RATE / HOP
+        on, early, late = (round(beat * r) for r in (1, 5 / 6, 7 / 6))
+        around = similarity[on - 1 : on + 2].max()
+        found.append(around > max(similarity[early], similarity[late]))
+    assert len(found) >= 15
+    assert np.mean(found) > 0.85
+
+
+def test_distorted_clips_have_a_flatter_spectrum(rendered):
+    """Per frame, 0.3 to 5 kHz; noisy recordings aside, whose noise is flat by itself."""
+
+    def flatness(spectrum):
+        power = spectrum[15:230] ** 2 + 1e-12
+        return (np.log(power).mean(axis=0) - np.log(power.mean(axis=0))).mean()
+
+    clean = ~rendered.holds("noise")
+    values = np.array([flatness(s) for s in rendered.spectra])
+    assert roc_auc_score(rendered.holds("distorted")[clean], values[clean]) > 0.75
+
+
+def crude_features(spectrum):
+    """Mean and deviation of 13 cepstra of 36 bands, and of the onset strength."""
+    bands = np.log(spectrum[1:505].reshape(36, 14, -1).mean(axis=1) + 1e-6)
+    cepstra = dct(bands, axis=0, norm="ortho")[:13]
+    onsets = onset_strength(spectrum)
+    return np.r_[cepstra.mean(axis=1), cepstra.std(axis=1), onsets.mean(), onsets.std()]
+
+
+def test_tags_can_be_learnt_from_the_sound_of_other_tracks(rendered):
+    X = np.array([crude_features(s) for s in rendered.spectra])
+    training = np.arange(len(X)) % 6 < 4  # two tracks of three, two clips each
+    tags = ["drums", "vocals", "male", "calm", "energetic", "quiet", "loud", "guitar", "acoustic"]
+    auc = {}
+    for tag in tags:
+        y = rendered.holds(tag)
+        model = make_pipeline(StandardScaler(), LogisticRegression(C=0.1, max_iter=500))
+        scores = model.fit(X[training], y[training]).decision_function(X[~training])
+        auc[tag] = roc_auc_score(y[~training], scores)
+    assert sum(value > 0.8 for value in auc.values()) >= 5, auc
+    assert np.mean(list(auc.values())) > 0.8, auc
+
+
+# --- the same bytes ------------------------------------------------------------------------------
+
+
+def digest(collection, index):
+    return hashlib.sha256(collection.samples(index).tobytes()).hexdigest()
+
+
+def test_a_clip_sounds_the_same_alone_and_in_any_collection():
+    small = make_collection(n_tracks=3, clips_per_track=2, clip_seconds=1)
+    large = make_collection(n_tracks=9, clips_per_track=2, n_users=5, clip_seconds=1)
+    forward = [digest(small, i) for i in range(6)]
+    backward = [digest(large, i) for i in reversed(range(6))]
+    assert forward == backward[::-1]
+    assert len(set(forward)) == 6
+
+
+def test_what_is_cached_is_not_changed_by_use():
+    collection = make_collection(n_tracks=4, clips_per_track=1, clip_seconds=2)
+    first = [digest(collection, i) for i in range(4)]
+    for index in (2, 0, 3, 1):
+        assert digest(collection, index) == first[index]
+
+
+def test_a_long_clip_works_and_begins_like_a_short_one():
+    """Not to the sample (levels are set over the whole clip), but in its notes."""
+    clip = make_clip(0, 5, 1)
+    for part in clip.parts:
+        short, long = notes_of(clip, part, 3.0), notes_of(clip, part, 30.0)
+        assert short == [note for note in long if note.start < 3.0]
+    x = make_collection(n_tracks=6, clips_per_track=2, clip_seconds=30).samples(11)
+    assert len(x) == 30 * RATE
+    assert np.isfinite(x).all()
+
+
+# --- what it is made of --------------------------------------------------------------------------
+
+
+def test_recipes_name_only_what_there_is():
+    for genre, recipe in RECIPES.items():
+        assert set(recipe.neighbours) <= set(RECIPES) - {genre}
+        for role, (chance, options) in recipe.parts.items():
+            assert 0 < chance <= 1
+            for instrument, pattern, _ in options:
+                assert instrument in {*INSTRUMENTS, *KITS, "voice"}
+                book = {"drums": DRUMS, "bass": BASS, "lead": MELODY, "voice": MELODY}
+                assert pattern in book.get(role, CHORDS), (genre, role, pattern)
+
+
+def test_every_part_of_a_clip_is_heard_in_it():
+    """Else the truth would name what nobody can hear."""
+    for number in range(200):
+        clip = make_clip(1, number // 5, number % 5)
+        for part in clip.parts:
+            notes = notes_of(clip, part, 10.0)
+            heard = sum(min(note.start + note.length, 10) - max(note.start, 0) for note in notes)
+            assert heard > 0.5, (clip.id, part)
+
+
+def test_patterns_fill_a_bar():
+    lines = [*CHORDS.values(), *BASS.values(), *(p for ps in MELODY.values() for p in ps)]
+    lines += [line for pattern in DRUMS.values() for line in pattern.values()]
+    for line in lines:
+        assert len(line) == STEPS
+        assert all(event.step + event.length <= STEPS for event in events(line))
+
+
+def test_voices_move_as_little_as_they_can():
+    """From chord to chord a voice moves by less than three semitones on average."""
+    moves = []
+    for number in range(60):
+        chords = voicings(make_track(0, number), 60.0)
+        moves += [np.abs(np.subtract(a, b)).mean() for a, b in pairwise(chords)]
+    assert np.mean(moves) < 3
+
+
+def peak_frequency(x):
+    spectrum = np.abs(np.fft.rfft(x * np.hanning(len(x)), 8 * len(x)))
+    return np.argmax(spectrum) * RATE / (8 * len(x))
+
+
+@pytest.mark.parametrize("pitch", [45, 57.3, 69, 76])
+def test_a_plucked_string_is_in_tune(pitch):
+    frequency = pitch_to_hertz(pitch)
+    ratio = peak_frequency(plucked_string(frequency, RATE)) / frequency
+    assert abs(1200 * np.log2(ratio / round(ratio))) < 2  # cents from the nearest harmonic
+
+
+def test_a_plucked_string_decays_as_asked():
+    x = plucked_string(220.0, 2 * RATE, decay=1.0, damping=0.01)
+    early, late = x[2205:4410].std(), x[2205 + RATE : 4410 + RATE].std()
+    assert 20 * np.log10(early / late) == pytest.approx(60, abs=3)
+
+
+def test_harmonic_tone_is_the_sum_of_its_harmonics():
+    phase = phase_of(200.0, 1000)
+    amplitudes, r = np.array([1.0, 0.5, 0.25]), 0.8
+    expected = sum(
+        a * r**k * np.sin(2 * np.pi * k * phase) for k, a in enumerate(amplitudes, start=1)
+    )
+    np.testing.assert_allclose(harmonic_tone(phase, amplitudes, r), expected, atol=2e-6)
+
+
+@pytest.mark.parametrize("name", INSTRUMENTS)
+def test_an_instrument_plays_any_pitch(name):
+    tones = [INSTRUMENTS[name].tone(pitch_to_hertz(p), RATE // 2, Patch()) for p in (33, 60, 88)]
+    for tone in tones:
+        assert tone.shape == (RATE // 2,)
+        assert tone.dtype == np.float32
+        assert np.isfinite(tone).all()
+        assert tone.std() > 0.01
+    assert peak_frequency(tones[0]) < peak_frequency(tones[2])
+
+
+@pytest.mark.parametrize("kit", KITS)
+def test_a_kick_is_low_and_a_hat_is_high(kit):
+    def centroid(x):
+        power = np.abs(np.fft.rfft(x)) ** 2
+        return np.sum(power * np.fft.rfftfreq(len(x), 1 / RATE)) / power.sum()
+
+    assert centroid(stroke("kick", kit, 1.0, 0)) < 400
+    assert centroid(stroke("hat", kit, 1.0, 0)) > 4_000
+
+
+def test_a_womans_vowel_lies_above_a_mans():
+    k = np.arange(1, 20) * 220.0
+
+    def centroid(female):
+        amplitudes = vowel_spectrum(220.0, "a", female=female)[:19]
+        return np.sum(amplitudes * k) / amplitudes.sum()
+
+    assert centroid(True) > centroid(False) + 50
+
+
+def test_reverberation_lasts_as_long_as_the_room_says():
+    click = np.zeros(2 * RATE, np.float32)
+    click[0] = 1
+    tail = reverberate(click, 1.0, seed=3)
+    early, late = tail[2205:6615].std(), tail[2205 + RATE // 2 : 6615 + RATE // 2].std()
+    assert 20 * np.log10(early / late) == pytest.approx(30, abs=6)
+
+
+def test_limit_leaves_what_is_soft_and_bends_what_is_loud():
+    x = np.linspace(-3, 3, 1001).astype(np.float32)
+    y = limit(x)
+    soft = np.abs(x) <= 0.6
+    np.testing.assert_array_equal(y[soft], x[soft])
+    assert (np.diff(y) >= 0).all()
+    assert np.abs(y).max() <= 0.98
+
+
+def test_chorus_keeps_length_and_adds_players():
+    x = np.array(noise(RATE, 0))
+    y = chorus(x, seed=1)
+    assert y.shape == x.shape
+    assert y.std() == pytest.approx(np.sqrt(3) * x.std(), rel=0.15)
