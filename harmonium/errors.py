@@ -16,8 +16,6 @@ Each message names what was wrong, the value received, and a way out. The comman
 message alone, without a traceback.
 """
 
-from collections.abc import Collection
-
 
 class HarmoniumError(Exception):
     """Base of every error that Harmonium raises on purpose."""
@@ -57,11 +55,3 @@ class DataWarning(HarmoniumWarning):
 
 class TrainingWarning(HarmoniumWarning):
     """Training that ended otherwise than it was meant to."""
-
-
-def did_you_mean(name: object, known: Collection[str]) -> str:
-    """What follows a sentence about an unknown name: the nearest known one, or nothing."""
-    from difflib import get_close_matches  # only when something went wrong
-
-    near = get_close_matches(str(name), list(known), n=1)
-    return f" Did you mean {near[0]!r}?" if near else ""

@@ -8,9 +8,12 @@ from places import PROJECT
 
 PACKAGE = PROJECT / "harmonium"
 
-# A layer may import itself, harmonium.errors, and these.
+# What every layer may import.
+COMMON = {"errors", "atomic_files", "nearest_names", "user_folders"}
+
+# A layer may import itself, what is common to all, and these.
 ALLOWED = {
-    "errors": set(),
+    **{key: set() for key in COMMON},
     "engine": set(),
     "data": set(),
     "synthetic": {"data"},
@@ -65,5 +68,5 @@ def test_a_module_imports_only_the_layers_below_it(path):
         top, *rest = name.split(".")
         if top == "harmonium" and rest:
             other = rest[0]
-            assert other in {layer, "errors", "__version__"} | ALLOWED[layer], f"{path}: {name}"
+            assert other in {layer, "__version__"} | COMMON | ALLOWED[layer], f"{path}: {name}"
         assert layer in RESERVED.get(top, {layer}), f"{path}: {name}"

@@ -11,7 +11,6 @@ the file is taken to be unchanged.
 import hashlib
 import os
 import sqlite3
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -88,19 +87,6 @@ def digest_of(path: str | os.PathLike[str]) -> bytes:
     """The SHA-256 digest of a file's content, or an OSError."""
     with open(path, "rb") as file:  # noqa: PTH123
         return hashlib.file_digest(file, "sha256").digest()
-
-
-def default_cache_folder() -> Path:
-    """$HARMONIUM_CACHE, or the folder that the system has for the caches of a user's programs."""
-    if named := os.environ.get(ENVIRONMENT):
-        return Path(named).expanduser()
-    if sys.platform == "win32":
-        base = os.environ.get("LOCALAPPDATA") or "~/AppData/Local"
-    elif sys.platform == "darwin":
-        base = "~/Library/Caches"
-    else:
-        base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
-    return Path(base).expanduser() / "harmonium"
 
 
 class FeatureCache:

@@ -1,7 +1,6 @@
 """Features of files as a file: Parquet, CSV or NumPy's .npz."""
 
 import os
-import secrets
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import BinaryIO
@@ -9,6 +8,7 @@ from typing import BinaryIO
 import numpy as np
 import polars as pl
 
+from harmonium.atomic_files import atomic_file
 from harmonium.audio.extraction import Extraction, Failure
 from harmonium.errors import DataError
 
@@ -122,17 +122,10 @@ def _is_not_utf8(name: bytes) -> bool:
 
 
 def _replace(path: Path, write: Callable[[BinaryIO], object]) -> None:
-    """Write a file under another name, and give it its own when it is whole and on the disk."""
-    part = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:
-        with part.open("xb") as file:
+        with atomic_file(path) as file:
             write(file)
-            file.flush()
-            os.fsync(file.fileno())
-        part.replace(path)
     except OSError as error:
         raise DataError(
             f"'{readable(path)}' cannot be written: {error.strerror or error}."
         ) from error
-    finally:
-        part.unlink(missing_ok=True)

@@ -1,11 +1,11 @@
 """Playlists: extended M3U in UTF-8, which players take under the ending .m3u8."""
 
 import os
-import secrets
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Protocol
 
+from harmonium.atomic_files import write_atomically
 from harmonium.errors import DataError
 
 ENDINGS = (".m3u8", ".m3u")
@@ -59,14 +59,8 @@ def write_playlist(path: Path, tracks: Iterable[Entry]) -> None:
     """Write a playlist; an interrupted write leaves the old file or none."""
     check_playlist(path)
     text = playlist(tracks)
-    part = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-    try:
-        # a path may hold bytes that are no UTF-8: they go out as they came in
-        part.write_bytes(os.fsencode(text))
-        part.replace(path)
-    except BaseException:
-        part.unlink(missing_ok=True)
-        raise
+    # a path may hold bytes that are no UTF-8: they go out as they came in
+    write_atomically(path, os.fsencode(text))
 
 
 def _name(track: Entry) -> str:

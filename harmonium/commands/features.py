@@ -128,10 +128,10 @@ def features(
     [dim]Exit codes:[/dim]  0 all files are in the table; 1 some could not be
     used, the others are; 2 nothing was written; 130 interrupted.
     """
-    from harmonium.audio.cache import default_cache_folder
     from harmonium.errors import HarmoniumError
+    from harmonium.user_folders import user_cache_folder
 
-    folder = None if no_cache else cache or default_cache_folder()
+    folder = None if no_cache else cache or user_cache_folder()
     job = _Job(output, failures, jobs, engine, folder, start, time_limit)
     try:
         code = job.run(paths, extractor, seconds)

@@ -104,8 +104,8 @@ def index(
     used and are listed, the others are; 2 nothing was done; 130
     interrupted: the same command goes on.
     """
-    from harmonium.audio.cache import default_cache_folder
     from harmonium.collection.indexing.run import index as bring_up_to_date
+    from harmonium.user_folders import user_cache_folder
 
     errors = Console(file=sys.stderr)
     began = time.monotonic()
@@ -117,7 +117,7 @@ def index(
                 extractor=extractor,
                 jobs=jobs,
                 engine=engine,
-                cache=None if no_cache else cache or default_cache_folder(),
+                cache=None if no_cache else cache or user_cache_folder(),
                 progress=progress,
                 time_limit=time_limit,
                 retry=retry,

@@ -1,9 +1,9 @@
 """Which column of a file plays which role."""
 
 from collections.abc import Mapping, Sequence
-from difflib import get_close_matches
 
 from harmonium.errors import DataError
+from harmonium.nearest_names import nearest_names
 
 _SHOWN = 20  # column names listed in a message
 
@@ -65,9 +65,8 @@ def _by_name(role: str, wanted: str, names: Sequence[str], *, source: str, heade
 
 
 def _missing(role: str, wanted: str, names: Sequence[str], *, source: str) -> str:
-    folded = {name.casefold(): name for name in names}
-    near = get_close_matches(wanted.casefold(), folded, n=1, cutoff=0.5)
-    guess = f" The nearest is {folded[near[0]]!r}." if near else ""
+    near = nearest_names(wanted, names)
+    guess = f" The nearest is {near[0]!r}." if near else ""
     if len(names) == 1:
         guess += " If that is not one column, name the delimiter (--delimiter; delimiter=)."
     return (

@@ -5,7 +5,6 @@ import io
 import os
 import zlib
 from collections.abc import Mapping
-from difflib import get_close_matches
 from pathlib import Path
 from typing import TypeAlias
 
@@ -16,6 +15,7 @@ from harmonium.data.records import Layout
 from harmonium.data.rows import Rows
 from harmonium.data.text import rows_of_text
 from harmonium.errors import DataError
+from harmonium.nearest_names import nearest_names
 
 PathLike: TypeAlias = str | os.PathLike[str]
 
@@ -70,7 +70,7 @@ def _nearest_file(file: Path) -> str:
     if not file.parent.is_dir():
         return f" Its folder {file.parent} is not there either."
     names = [other.name for other in file.parent.iterdir()]
-    near = get_close_matches(file.name, names, n=1)
+    near = nearest_names(file.name, names)
     return f" The nearest name in that folder is {near[0]!r}." if near else ""
 
 

@@ -1,7 +1,7 @@
 """An engine by its name."""
 
 from harmonium.engine.base import Engine, EngineError, Serial, available_cores
-from harmonium.errors import did_you_mean
+from harmonium.nearest_names import did_you_mean
 
 ENGINES = ("processes", "serial")
 

@@ -2,7 +2,6 @@
 
 import json
 import os
-import secrets
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,7 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
+from harmonium.atomic_files import write_atomically
 from harmonium.errors import ModelFileError
 
 FORMAT = 1
@@ -33,16 +33,7 @@ def write_model(path: str | os.PathLike[str], arrays: Arrays, description: dict[
         raise ModelFileError(f"'{path}' is a folder. Give the name of a file in it.")
     text = json.dumps({"format": FORMAT, **description})
     data = save({k: np.ascontiguousarray(v) for k, v in arrays.items()}, metadata={_KEY: text})
-    part = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-    try:
-        with part.open("xb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        part.replace(path)
-    except BaseException:
-        part.unlink(missing_ok=True)
-        raise
+    write_atomically(path, data)
 
 
 def read_model(path: str | os.PathLike[str]) -> tuple[Arrays, dict[str, Any]]:

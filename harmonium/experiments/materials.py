@@ -12,7 +12,6 @@ import polars as pl
 from numpy.typing import NDArray
 
 from harmonium.audio import FeatureParameters, extract_files
-from harmonium.audio.cache import default_cache_folder
 from harmonium.data import Triples
 from harmonium.data.datasets import Dataset, load
 from harmonium.engine import available_cores
@@ -20,6 +19,7 @@ from harmonium.errors import DataError
 from harmonium.experiments.catalogue import has_audio
 from harmonium.experiments.specs import GENERATED, DatasetSpec
 from harmonium.synthetic import SyntheticCollection, make_collection
+from harmonium.user_folders import user_cache_folder
 
 Progress = Callable[[int, int], None]
 """Called with (files done, files)."""
@@ -120,9 +120,7 @@ def heard(
     paths: Sequence[Path], *, engine: str = "processes", progress: Progress | None = None
 ) -> NDArray[np.float32]:
     """The features of sound files, (n_files, 389), from the user's cache where they are there."""
-    extraction = extract_files(
-        paths, engine=engine, cache=default_cache_folder(), progress=progress
-    )
+    extraction = extract_files(paths, engine=engine, cache=user_cache_folder(), progress=progress)
     if extraction.failures:
         failure = extraction.failures[0]
         raise DataError(f"{failure.path} cannot be used: {failure.reason}")
@@ -203,7 +201,7 @@ def _collection(spec: DatasetSpec) -> tuple[SyntheticCollection, Path]:
     """The collection, and where its sound is kept."""
     options = json.dumps(spec.options, sort_keys=True)
     name = hashlib.blake2b(options.encode(), digest_size=6).hexdigest()
-    return make_collection(**spec.options), default_cache_folder() / "generated" / name
+    return make_collection(**spec.options), user_cache_folder() / "generated" / name
 
 
 def _paths(collection: SyntheticCollection, folder: Path) -> list[Path]:

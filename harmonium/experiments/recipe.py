@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
-from harmonium.errors import DataError, did_you_mean
+from harmonium.errors import DataError
 from harmonium.experiments.catalogue import CATALOGUE
 from harmonium.experiments.models import MODELS, check_settings
 from harmonium.experiments.specs import (
@@ -22,6 +22,7 @@ from harmonium.experiments.specs import (
     Tests,
     Vary,
 )
+from harmonium.nearest_names import did_you_mean
 
 
 def read_recipe(path: str | Path, *, trusted: bool = False) -> Recipe:

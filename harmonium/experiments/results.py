@@ -17,6 +17,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Any
 
+from harmonium.atomic_files import write_atomically
 from harmonium.errors import DataError
 from harmonium.experiments.plan import Run
 
@@ -116,11 +117,7 @@ def _append(path: Path, content: dict[str, Any]) -> None:
 
 
 def _replace(path: Path, text: str) -> None:
-    new = path.with_name(path.name + ".new")
-    with new.open("wb") as file:
-        file.write(text.encode())
-        _to_disk(file)
-    new.replace(path)
+    write_atomically(path, text.encode())
 
 
 def _to_disk(file: IO[bytes]) -> None:

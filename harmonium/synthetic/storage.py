@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
@@ -15,6 +14,7 @@ import numpy as np
 import polars as pl
 from scipy.io import wavfile
 
+from harmonium.atomic_files import write_atomically
 from harmonium.errors import DataError
 from harmonium.synthetic.music import Clip, make_clip
 from harmonium.synthetic.render import render
@@ -54,16 +54,16 @@ def write_collection(
 ) -> Path:
     """Write what is not there yet; see `SyntheticCollection.write`."""
     resumed = _check_folder(collection, folder)
-    _write_atomically(folder / MANIFEST, _manifest(collection))
+    _write(folder / MANIFEST, _manifest(collection))
     missing = list(_missing(collection, folder, trust=resumed))
     done = len(collection) - len(missing)
     _report(progress, done, len(collection))
     for _ in _work(missing, jobs):
         done += 1
         _report(progress, done, len(collection))
-    _write_atomically(folder / "clips.csv", _csv(collection.clips))
-    _write_atomically(folder / "triples.csv", _csv(collection.triples.frame()))
-    _write_atomically(folder / "truth.csv", _csv(_truth_table(collection)))
+    _write(folder / "clips.csv", _csv(collection.clips))
+    _write(folder / "triples.csv", _csv(collection.triples.frame()))
+    _write(folder / "truth.csv", _csv(_truth_table(collection)))
     for leftover in folder.rglob("*.part"):  # of a run that was killed
         leftover.unlink(missing_ok=True)
     return folder
@@ -132,15 +132,12 @@ def _write_clip(job: Job) -> None:
     samples = render(make_clip(job.seed, job.track, job.clip), job.seconds)
     buffer = io.BytesIO()
     wavfile.write(buffer, RATE, np.round(samples * 32_767).astype(np.int16))
-    _write_atomically(Path(job.path), buffer.getvalue())
+    _write(Path(job.path), buffer.getvalue())
 
 
-def _write_atomically(path: Path, content: bytes) -> None:
-    """Write beside the file and rename: at any moment there is the old file or the new one."""
+def _write(path: Path, content: bytes) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f"{path.name}.{os.getpid()}.part")
-    part.write_bytes(content)
-    part.replace(path)
+    write_atomically(path, content)
 
 
 def _truth_table(collection: SyntheticCollection) -> pl.DataFrame:

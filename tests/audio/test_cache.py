@@ -15,7 +15,6 @@ from harmonium.audio import cache as module
 from harmonium.audio.cache import (
     FeatureCache,
     Stamp,
-    default_cache_folder,
     digest_of,
     stamp_of,
 )
@@ -116,28 +115,6 @@ def test_the_digest_is_that_of_the_whole_content(tmp_path):
 
 
 class TestPlace:
-    def test_named_by_the_environment(self, monkeypatch, tmp_path):
-        monkeypatch.setenv("HARMONIUM_CACHE", str(tmp_path))
-        assert default_cache_folder() == tmp_path
-
-    @pytest.mark.parametrize(
-        ("platform", "variable", "place"),
-        [
-            ("linux", "XDG_CACHE_HOME", "chosen/harmonium"),
-            ("linux", None, "home/.cache/harmonium"),
-            ("darwin", None, "home/Library/Caches/harmonium"),
-            ("win32", "LOCALAPPDATA", "chosen/harmonium"),
-        ],
-    )
-    def test_the_place_of_the_system(self, monkeypatch, tmp_path, platform, variable, place):
-        for name in ("HARMONIUM_CACHE", "XDG_CACHE_HOME", "LOCALAPPDATA"):
-            monkeypatch.delenv(name, raising=False)
-        monkeypatch.setenv("HOME", str(tmp_path / "home"))
-        if variable:
-            monkeypatch.setenv(variable, str(tmp_path / "chosen"))
-        monkeypatch.setattr(sys, "platform", platform)
-        assert default_cache_folder() == tmp_path / place
-
     def test_a_folder_that_cannot_be_made(self, tmp_path):
         (tmp_path / "file").touch()
         with pytest.raises(

@@ -16,6 +16,7 @@ from harmonium import cli
 from harmonium.data import datasets
 from harmonium.data.datasets.paper import SIZES
 from harmonium.errors import DataError, DatasetNotFoundError
+from harmonium.user_folders import user_data_folder
 
 
 @pytest.fixture
@@ -184,7 +185,7 @@ class TestFetch:
     ):
         monkeypatch.setenv("HARMONIUM_FETCH_URL", server[0] + "/")
         run("fetch", "mturk")
-        assert datasets.is_found(datasets.info("mturk")) == datasets.user_folder() / "mturk"
+        assert datasets.is_found(datasets.info("mturk")) == user_data_folder() / "mturk"
 
     def test_harmonium_data_comes_first(self, samples, server, monkeypatch, tmp_path):
         monkeypatch.setenv("HARMONIUM_DATA", str(tmp_path / "named"))

@@ -9,7 +9,6 @@ side are tags that must all hold, unless they are a known tag of several words; 
 are possible, the question is refused and quotes decide. `parse` and `show` are inverse.
 """
 
-import difflib
 import re
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ from numpy.typing import NDArray
 
 from harmonium.data.normalise import normalise_tag
 from harmonium.errors import DataError
+from harmonium.nearest_names import nearest_names
 
 OPERATORS = ("AND", "OR", "NOT")
 DEEPEST = 100
@@ -117,7 +117,7 @@ def probability(query: Query, of_tag: Callable[[str], Floats]) -> Floats:
 
 def unknown_tag(name: str, known: Collection[str]) -> str:
     """The message about a tag that is not known, with the nearest ones that are."""
-    near = difflib.get_close_matches(name, known, n=3, cutoff=0.6)
+    near = nearest_names(name, known, n=3)
     hint = f" Did you mean {' or '.join(_quoted(tag) for tag in near)}?" if near else ""
     if name.upper() in ("AND", "OR", "NOT"):
         hint = f" If it is not to be a tag, write {name.upper()}."

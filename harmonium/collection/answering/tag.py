@@ -216,14 +216,14 @@ def _features(
     unheard = [path for path in dict.fromkeys(paths) if path not in vectors]
     if not unheard:
         return vectors, []
-    from harmonium.audio.cache import default_cache_folder
     from harmonium.audio.extraction import extract_files
+    from harmonium.user_folders import user_cache_folder
 
     extraction = extract_files(
         unheard,
         extractor=extractor_named(tagger.extractor),
         engine="serial" if len(unheard) <= FEW_FILES else "processes",
-        cache=default_cache_folder(),
+        cache=user_cache_folder(),
         progress=progress,
     )
     vectors |= dict(zip(extraction.paths, extraction.features, strict=True))

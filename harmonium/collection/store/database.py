@@ -6,7 +6,6 @@ same, so that what reads before it writes need not fear another writer in betwee
 
 import os
 import sqlite3
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,6 +16,7 @@ import sqlalchemy as sa
 from sqlalchemy.exc import DBAPIError
 
 from harmonium.errors import LibraryError
+from harmonium.user_folders import user_data_folder
 
 ENVIRONMENT = "HARMONIUM_LIBRARY"
 """The environment variable that names the default library."""
@@ -33,13 +33,7 @@ def default_place() -> str:
     """$HARMONIUM_LIBRARY, or library.db in the folder that the system has for users' data."""
     if named := os.environ.get(ENVIRONMENT):
         return named
-    if sys.platform == "win32":
-        base = os.environ.get("LOCALAPPDATA") or "~/AppData/Local"
-    elif sys.platform == "darwin":
-        base = "~/Library/Application Support"
-    else:
-        base = os.environ.get("XDG_DATA_HOME") or "~/.local/share"
-    return str(Path(base).expanduser() / "harmonium" / "library.db")
+    return str(user_data_folder() / "library.db")
 
 
 def is_url(place: str) -> bool:

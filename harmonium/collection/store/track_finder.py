@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Iterable
-from difflib import get_close_matches
 from typing import Any
 
 import sqlalchemy as sa
@@ -10,6 +9,7 @@ import sqlalchemy as sa
 from harmonium.collection.store.schema import loaded_path, stored_path, track
 from harmonium.data.normalise import normalise_tag
 from harmonium.errors import LibraryError
+from harmonium.nearest_names import nearest_names
 
 _SHOWN = 5  # tracks named in a message
 _COLUMNS = (track.c.id, track.c.path, track.c.path_bytes, track.c.artist, track.c.title)
@@ -77,8 +77,8 @@ def _near(connection: sa.Connection, text: str) -> str:
             names.setdefault(f"{row.artist or ''} - {row.title}".casefold(), row)
     file = text.replace("\\", "/").rpartition("/")[2]
     near = [
-        *get_close_matches(file.casefold(), names, n=3, cutoff=0.6),
-        *get_close_matches(text.casefold(), names, n=3, cutoff=0.6),
+        *nearest_names(file, names, n=3),
+        *nearest_names(text, names, n=3),
     ]
     rows = list({names[name].id: names[name] for name in near}.values())
     return f" Near it: {_listed(rows)}." if rows else " `harmonium index FOLDER` adds music."

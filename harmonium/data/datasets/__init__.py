@@ -13,8 +13,9 @@ from typing import Any
 
 from harmonium.data.datasets import emotify, hetrec, majorminer, msd, mulan, paper
 from harmonium.data.datasets.base import Dataset, DatasetInfo, Labels
-from harmonium.data.datasets.locate import data_folders, is_found, locate, user_folder
-from harmonium.errors import DataError, did_you_mean
+from harmonium.data.datasets.locate import data_folders, is_found, locate
+from harmonium.errors import DataError
+from harmonium.nearest_names import did_you_mean
 
 __all__ = [
     "Dataset",
@@ -27,7 +28,6 @@ __all__ = [
     "locate",
     "names",
     "options",
-    "user_folder",
 ]
 
 _LOADERS: dict[str, tuple[DatasetInfo, Callable[..., Dataset]]] = {

@@ -10,14 +10,9 @@ from pathlib import Path
 
 from harmonium.data.datasets.base import DatasetInfo
 from harmonium.errors import DatasetNotFoundError
+from harmonium.user_folders import user_data_folder
 
 ENVIRONMENT = "HARMONIUM_DATA"
-
-
-def user_folder() -> Path:
-    """The per-user data folder: $XDG_DATA_HOME/harmonium, by default ~/.local/share/harmonium."""
-    base = os.environ.get("XDG_DATA_HOME") or "~/.local/share"
-    return Path(base).expanduser() / "harmonium"
 
 
 def data_folders(folder: str | Path | None = None) -> list[Path]:
@@ -25,7 +20,7 @@ def data_folders(folder: str | Path | None = None) -> list[Path]:
     if folder is not None:
         return [Path(folder).expanduser()]
     named = os.environ.get(ENVIRONMENT)
-    return [*([Path(named).expanduser()] if named else []), user_folder()]
+    return [*([Path(named).expanduser()] if named else []), user_data_folder()]
 
 
 def locate(info: DatasetInfo, folder: str | Path | None = None) -> dict[str, Path]:

@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Sequence
-from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from harmonium.data.conditioning import Pairs
 from harmonium.data.names import as_strings
 from harmonium.errors import DataError
 from harmonium.estimators.smoother.rows import PARTS, Codes
+from harmonium.nearest_names import nearest_names
 
 _ROLES = ("user", "item", "tag")
 
@@ -87,7 +87,7 @@ def tag_positions(tags: Any, vocabulary: Sequence[str]) -> tuple[list[int], list
 
 def unknown_tag(name: str, vocabulary: Sequence[str]) -> str:
     """What to say of a tag that the model does not know."""
-    near = get_close_matches(name.casefold(), list(vocabulary), n=3, cutoff=0.6)
+    near = nearest_names(name, vocabulary, n=3)
     guess = f" Near it are {', '.join(repr(other) for other in near)}." if near else ""
     return f"{name!r} is not among the {len(vocabulary):,} tags of the model.{guess}"
 
