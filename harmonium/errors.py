@@ -11,6 +11,7 @@ HarmoniumError
 HarmoniumWarning (UserWarning)
 ├── DataWarning                   input that was used, but not all of it
 └── TrainingWarning               training that ended otherwise than it was meant to
+    └── TrainingInterrupted       training that Ctrl-C stopped
 
 Each message names what was wrong, the value received, and a way out. The command line prints the
 message alone, without a traceback.
@@ -55,3 +56,7 @@ class DataWarning(HarmoniumWarning):
 
 class TrainingWarning(HarmoniumWarning):
     """Training that ended otherwise than it was meant to."""
+
+
+class TrainingInterrupted(TrainingWarning):
+    """Training that was stopped from the keyboard; the best parameters so far are kept."""

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from harmonium.errors import DataError, TrainingWarning
+from harmonium.errors import DataError, TrainingInterrupted
 from harmonium.estimators.classifier import (
     COUNT,
     NOT_NEGATIVE,
@@ -234,7 +234,7 @@ class Tagger(ProbabilisticTagClassifier):
             warnings.warn(
                 f"Training was interrupted in epoch {self.n_iter_ + 1}; the best parameters so "
                 f"far, {kept}, are kept.",
-                TrainingWarning,
+                TrainingInterrupted,
                 stacklevel=3,
             )
 

@@ -11,7 +11,7 @@ import pytest
 from places import HELPERS, PROJECT
 from tagging_data import draw, easy_model, quick
 
-from harmonium.errors import TrainingWarning
+from harmonium.errors import TrainingInterrupted
 from harmonium.estimators import tagger
 
 CUT = 60  # clips per call of partial_fit
@@ -294,7 +294,7 @@ def interrupt_in_epoch(monkeypatch):
 def test_an_interrupt_keeps_the_best_parameters_so_far(train, held_out, interrupt_in_epoch):
     interrupt_in_epoch(5)
     model = quick(max_epochs=50)
-    with pytest.warns(TrainingWarning, match=r"interrupted in epoch 5; .* of epoch [1-4], are"):
+    with pytest.warns(TrainingInterrupted, match=r"interrupted in epoch 5; .* of epoch [1-4], are"):
         model.fit(*train, eval_set=held_out)
     assert {len(column) for column in model.history_.values()} == {4}
     assert model.n_iter_ == 4
@@ -310,7 +310,7 @@ def test_an_interrupt_in_the_first_epoch_leaves_a_model_that_works(
 ):
     interrupt_in_epoch(1)
     model = quick()
-    with pytest.warns(TrainingWarning, match=r"interrupted in epoch 1; .* those of the start"):
+    with pytest.warns(TrainingInterrupted, match=r"interrupted in epoch 1; .* those of the start"):
         model.fit(*train, eval_set=held_out)
     assert (model.n_iter_, model.best_epoch_) == (0, 0)
     # at the start every tag has about its base rate

@@ -15,7 +15,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from harmonium.data import Conditioning
-from harmonium.errors import DataError, DataWarning, TrainingWarning
+from harmonium.errors import DataError, DataWarning, TrainingInterrupted
 from harmonium.estimators.classifier import COUNT, NOT_NEGATIVE, POSITIVE
 from harmonium.estimators.progress import epoch_progress
 from harmonium.estimators.smoother.changes import changes
@@ -325,7 +325,7 @@ class TagSmoother(StoredSmoother, BaseEstimator):
         kept = f"those of epoch {self.best_epoch_}" if self.best_epoch_ else "those of the start"
         warnings.warn(
             f"Training was interrupted; the best parameters so far, {kept}, are kept.",
-            TrainingWarning,
+            TrainingInterrupted,
             stacklevel=3,
         )
 

@@ -22,7 +22,7 @@ from harmonium.collection.learning.interrupts import interrupts_raise
 from harmonium.collection.learning.thresholds import NEVER, score_tags
 from harmonium.collection.learning.train import Options, group_tracks, train
 from harmonium.collection.store.tracks import Track
-from harmonium.errors import DataError, TrainingWarning
+from harmonium.errors import DataError, TrainingInterrupted, TrainingWarning
 from harmonium.evaluation import grouped_folds
 
 QUICK = functools.partial(fit, settings=(Setting(0.01, 0.1),), n_hidden=10)
@@ -106,7 +106,12 @@ def test_an_interruption_leaves_nothing_half_stored(learnt, monkeypatch):
 
 def test_what_estimators_keep_at_ctrl_c_is_an_interruption_here():
     with pytest.raises(KeyboardInterrupt, match="was interrupted"), interrupts_raise():
-        warnings.warn("Training was interrupted in epoch 3", TrainingWarning, stacklevel=1)
+        warnings.warn("Training was interrupted in epoch 3", TrainingInterrupted, stacklevel=1)
+
+
+def test_other_warnings_of_training_are_not_interruptions():
+    with pytest.warns(TrainingWarning, match="did not converge"), interrupts_raise():
+        warnings.warn("It did not converge.", TrainingWarning, stacklevel=1)
 
 
 def test_too_little_to_learn_from_says_what_is_needed(library):

@@ -11,7 +11,7 @@ from sklearn.base import clone
 from triple_data import TAGS, WORDS, make_world
 
 from harmonium import TagSmoother
-from harmonium.errors import DataError, DataWarning, TrainingWarning
+from harmonium.errors import DataError, DataWarning, TrainingInterrupted
 from harmonium.estimators.smoother import smoother as module
 from harmonium.estimators.smoother.rows import with_pairs
 from harmonium.evaluation import auc_per_tag
@@ -248,7 +248,8 @@ def test_ctrl_c_keeps_the_best_so_far(world, monkeypatch):
         return -1.0 / len(calls)
 
     monkeypatch.setattr(module, "log_likelihood", interrupted)
-    with pytest.warns(TrainingWarning, match="interrupted; the best .* those of epoch 3, are kept"):
+    message = "interrupted; the best .* those of epoch 3, are kept"
+    with pytest.warns(TrainingInterrupted, match=message):
         model = TagSmoother(**QUICK).fit(world.triples, tracks=world.tracks)
     assert model.best_epoch_ == model.n_iter_ == 3
     assert model.smooth().values.shape == (128, 12)
