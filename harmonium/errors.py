@@ -5,6 +5,7 @@ HarmoniumError
 ├── DataError (ValueError)        input that cannot be used: a file, a column, a row, an array
 ├── DatasetNotFoundError          a public dataset whose files are not where they were looked for
 ├── FileTagError (ValueError)     a music file whose tags cannot be read or written
+│   └── FileChangedError          one that was changed since tags were written to it
 ├── LibraryError                  a library of music that cannot be used, or what is not in it
 └── ModelFileError (ValueError)   not a model, a damaged one, or one from a newer version
 
@@ -36,6 +37,10 @@ class DatasetNotFoundError(HarmoniumError):
 
 class FileTagError(HarmoniumError, ValueError):
     """A music file whose tags cannot be read or written."""
+
+
+class FileChangedError(FileTagError):
+    """A music file that was changed since tags were written to it."""
 
 
 class LibraryError(HarmoniumError):

@@ -10,6 +10,7 @@ from tagged_files import tagged
 from written_music import make_songs, predict, say
 
 from harmonium.collection.filetags import Rules, read_tags
+from harmonium.collection.store.tracks import TrackFile
 from harmonium.collection.writing.restore import last_change, undo_change
 from harmonium.collection.writing.write import plan_writes, write_planned
 from harmonium.errors import LibraryError
@@ -103,6 +104,19 @@ def test_nothing_can_be_undone(written, place):
     assert run("undo", "-L", place).exit_code == 2
 
 
+def test_what_a_file_is_called_does_not_change_the_reason(library, place, tmp_path):
+    name = "it was changed since.mp3"
+    song = tmp_path / name
+    song.write_bytes(tagged("mp3"))
+    library.tracks.put([TrackFile(str(song), sound="a sound")])
+    say(library, [("ann", "dreamy", 1)])
+    run("write", "--yes", "-L", place)
+    song.chmod(0o444)
+    done = run("undo", "-L", place)
+    assert done.exit_code == 2
+    assert f"{name}: it is read-only; make it writable" in " ".join(done.stderr.split())
+
+
 def test_a_later_write_has_to_be_undone_first(written, library, place):
     first = last_change(library).id
     say(library, [("bob", "rainy", 1)])
@@ -120,8 +134,6 @@ def test_a_file_that_was_moved_is_found_by_its_track(written, library, place, tm
     new = tmp_path / "elsewhere.flac"
     shutil.move(written["flac"], new)
     track = library.tracks.resolve("#2")
-    from harmonium.collection.store.tracks import TrackFile
-
     library.tracks.put([TrackFile(str(new), sound=track.sound)])
     assert run("undo", "-L", place).exit_code == 0
     assert new.read_bytes() == tagged("flac")
@@ -206,7 +218,9 @@ def test_an_interrupted_undo_goes_on(written, library):
         undo_change(library, number, progress=stop)
     assert sum(is_old(written).values()) == 1
     assert last_change(library).id == number
-    assert undo_change(library, number).complete
+    report = undo_change(library, number)
+    assert report.complete
+    assert report.files_restored == 2
     assert all(is_old(written).values())
 
 

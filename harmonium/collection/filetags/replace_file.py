@@ -9,6 +9,7 @@ import hashlib
 import os
 import re
 import shutil
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
@@ -24,6 +25,7 @@ except ImportError:  # Windows, which does not let others remove a file that is 
 
 Result = TypeVar("Result")
 
+_NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0)  # Windows has no such flag
 _PART = re.compile(r"\.harmonium-[0-9a-f]{16}\.part")
 
 
@@ -56,12 +58,14 @@ def replace_file(
             part, new = stack.enter_context(_part(place))
             result = produce(old, new)
             new.flush()
-            _copy_attributes(place, part, status, keep_times=keep_times)
+            _copy_attributes(place, status, part, new, keep_times=keep_times)
             os.fsync(new.fileno())
         if keep is not None:
             keep(result)
         with explained(path):
             _check_unchanged(place, status)
+            if not _is_at(part, new.fileno()):
+                raise Damaged("another program took away the new file meanwhile; try again")
             if fcntl is None:
                 new.close()
                 old.close()
@@ -81,41 +85,54 @@ def _check_writable(place: Path) -> None:
 
 @contextmanager
 def _part(place: Path) -> Iterator[tuple[Path, BinaryIO]]:
-    """(path, file) of an empty file beside another, which is removed where anything is raised.
+    """(path, file) of a new file beside another, which is removed where anything is raised.
 
     The name follows from that of the other file, so that no two programs write to it at once.
     """
     name = hashlib.sha256(os.fsencode(place.name)).hexdigest()[:16]
     part = place.with_name(f".harmonium-{name}.part")
-    with _locked(part) as file:
+    with os.fdopen(_create(part), "r+b") as file:
         try:
             yield part, file
         except BaseException:
+            if fcntl is None:
+                file.close()
             _remove(part)
             raise
 
 
-@contextmanager
-def _locked(part: Path) -> Iterator[BinaryIO]:
-    """The file, empty and locked."""
+def _create(part: Path) -> int:
+    """The descriptor of a new file, locked; it stays locked however the process ends.
+
+    Whatever has the name already, a link above all, is neither opened nor followed: anybody who may
+    write to the folder can foresee the name.
+    """
     while True:
-        descriptor = os.open(part, os.O_RDWR | os.O_CREAT, 0o600)
-        with os.fdopen(descriptor, "r+b") as file:
-            if not _lock(descriptor):
-                raise Damaged("another program is writing tags to it; try again when it has ended")
-            if not _is_at(part, descriptor):
-                continue  # swept away between opening and locking
-            file.truncate(0)
-            yield file
-            return
+        try:
+            descriptor = os.open(part, os.O_RDWR | os.O_CREAT | os.O_EXCL | _NO_FOLLOW, 0o600)
+        except FileExistsError:
+            raise Damaged(_what_is_in_the_way(part)) from None
+        _lock(descriptor, wait=True)  # nobody but a sweep can have it, and lets go at once
+        if _is_at(part, descriptor):
+            return descriptor
+        os.close(descriptor)  # swept away before it was locked
 
 
-def _lock(descriptor: int) -> bool:
+def _what_is_in_the_way(part: Path) -> str:
+    if part.is_symlink() or (part.exists() and not part.is_file()):
+        return f"what should be the new file is none; remove {part.name} beside it"
+    return (
+        "another program is writing tags to it; try again when it has ended, or, if there is none, "
+        f"remove {part.name} beside it"
+    )
+
+
+def _lock(descriptor: int, *, wait: bool = False) -> bool:
     """Whether the file is ours now; it is until it is closed, however the process ends."""
     if fcntl is None:
         return True
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(descriptor, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
     except OSError:
@@ -124,24 +141,33 @@ def _lock(descriptor: int) -> bool:
 
 
 def _is_at(part: Path, descriptor: int) -> bool:
+    """Whether a path still leads to an open file, and not by a link."""
     try:
-        return os.path.samestat(part.stat(), os.fstat(descriptor))
+        return os.path.samestat(part.lstat(), os.fstat(descriptor))
     except FileNotFoundError:
         return False
 
 
 def _sweep(folder: Path) -> None:
-    """Remove what processes that were killed have left in a folder."""
+    """Remove the files that processes that were killed have left in a folder."""
     with suppress(OSError), os.scandir(folder) as entries:
-        left = [Path(entry.path) for entry in entries if _PART.fullmatch(entry.name)]
-        for part in left:
-            with suppress(OSError):
-                descriptor = os.open(part, os.O_RDWR)
-                try:
-                    if _lock(descriptor):
-                        _remove(part)
-                finally:
-                    os.close(descriptor)
+        for entry in list(entries):
+            if _PART.fullmatch(entry.name) and entry.is_file(follow_symlinks=False):
+                with suppress(OSError):
+                    _remove_if_left(Path(entry.path))
+
+
+def _remove_if_left(part: Path) -> None:
+    """Remove a file unless the process that writes to it is alive."""
+    if fcntl is None:
+        part.unlink()  # refused while another process has it open
+        return
+    descriptor = os.open(part, os.O_RDWR | os.O_NONBLOCK | _NO_FOLLOW)
+    try:
+        if _lock(descriptor) and _is_at(part, descriptor):
+            part.unlink()
+    finally:
+        os.close(descriptor)
 
 
 def _remove(part: Path) -> None:
@@ -149,16 +175,20 @@ def _remove(part: Path) -> None:
         part.unlink(missing_ok=True)
 
 
-def _copy_attributes(place: Path, part: Path, status: os.stat_result, *, keep_times: bool) -> None:
+def _copy_attributes(
+    place: Path, status: os.stat_result, part: Path, new: BinaryIO, *, keep_times: bool
+) -> None:
     """Owner first, since changing it may take permissions away."""
+    # A descriptor cannot lead elsewhere. macOS has attributes that are set by path only.
+    target = new.fileno() if sys.platform == "linux" else part
     if hasattr(os, "chown"):
         for owner, group in ((status.st_uid, status.st_gid), (-1, status.st_gid)):
             with suppress(OSError):
-                os.chown(part, owner, group)
+                os.chown(target, owner, group)
                 break
-    shutil.copystat(place, part)
+    shutil.copystat(place, target)  # type: ignore[arg-type]  # takes descriptors too
     if not keep_times:
-        os.utime(part)  # players look for what has changed by its time
+        os.utime(target)  # players look for what has changed by its time
 
 
 def _check_unchanged(place: Path, before: os.stat_result) -> None:

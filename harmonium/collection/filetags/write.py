@@ -15,7 +15,7 @@ from harmonium.collection.filetags.records import Change, FieldChange
 from harmonium.collection.filetags.replace_file import replace_file
 from harmonium.collection.filetags.streams import digest_of
 from harmonium.collection.filetags.undo import Undo
-from harmonium.errors import FileTagError
+from harmonium.errors import FileChangedError
 
 Keep = Callable[[Undo], object]
 
@@ -83,7 +83,9 @@ def undo(
     Raises
     ------
     FileTagError
-        where the file cannot be written, or was changed since; it then stays as it is
+        where the file cannot be written; it then stays as it is
+    FileChangedError
+        where it was changed since, and ``exact`` is True
     """
     with opened(path) as file:
         now = digest_of(file)
@@ -97,7 +99,7 @@ def undo(
             keep_times=keep_times,
         )
     if exact:
-        raise FileTagError(
+        raise FileChangedError(
             f"{readable(path)} was changed since tags were written to it, and cannot be made "
             "exactly what it was. With exact=False the fields that were written get back their "
             "former values."

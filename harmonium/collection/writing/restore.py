@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,9 +12,8 @@ from harmonium.collection.filetags import Undo, undo
 from harmonium.collection.store.changes import Change, UndoReport, WrittenFile
 from harmonium.collection.store.schema import change as change_table
 from harmonium.collection.store.schema import written_file
-from harmonium.collection.store.tracks import Track
 from harmonium.collection.writing.recorded_files import Recorder
-from harmonium.errors import FileTagError, LibraryError
+from harmonium.errors import FileChangedError, FileTagError, LibraryError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -51,60 +51,51 @@ def undo_change(
         have what was written
     progress : called with the number of files that are done and the number of all
     """
-    work = _Restoring(library, exact)
-    total = len(library.changes.files(change_id)) if progress is not None else 0
-    done = 0
-
-    def restore(file: WrittenFile, number: int) -> str | None:
-        nonlocal done
-        reason = work.restore(file, number)
-        done += 1
-        if progress is not None:
-            progress(done, total)
-        return reason
-
+    total = 0 if progress is None else len(library.changes.files(change_id))
+    restorer = _Restorer(library, exact, lambda done: progress and progress(done, total))
     try:
-        return library.changes.undo(change_id, restore=restore)
+        report = library.changes.undo(change_id, restore=restorer.restore)
     finally:
-        work.recorder.finish()
+        restorer.recorder.finish()
+    return replace(report, files_restored=restorer.n_restored)
 
 
-class _Restoring:
-    """Makes files what they were."""
+class _Restorer:
+    """Makes files what they were, one after the other."""
 
-    def __init__(self, library: Library, exact: bool) -> None:
-        self._library, self._exact = library, exact
-        self._number = 0
+    def __init__(self, library: Library, exact: bool, progress: Callable[[int], object]) -> None:
+        self._library, self._exact, self._progress = library, exact, progress
+        self._number = self._done = 0
+        self.n_restored = 0
+        """Files that changed; those that were restored before do not."""
         self.recorder = Recorder(library, lambda: self._number)
 
     def restore(self, file: WrittenFile, number: int) -> str | None:
         """Why a file could not be restored, as part of the change of this number."""
         self._number = number
-        track = _track(self._library, file)
+        reason = self._restore(file)
+        self._done += 1
+        self._progress(self._done)
+        return reason
+
+    def _restore(self, file: WrittenFile) -> str | None:
+        track = None if file.track_id is None else self._library.tracks.get(file.track_id)
         path = file.path if track is None else track.path
         if not Path(path).exists():
             return "the file is gone"
         try:
             record = Undo.from_bytes(file.record)
-            self.recorder.write(
+            self.n_restored += self.recorder.write(
                 track, path, lambda keep: undo(path, record, exact=self._exact, keep=keep)
             )
+        except FileChangedError:
+            later = _later_change(self._library, file)
+            if later is not None:
+                return f"change {later} wrote to it later; undo that one first"
+            return "it was changed since; --fields-only restores the fields that were written"
         except FileTagError as error:
-            return self._reason(file, error)
-        return None
-
-    def _reason(self, file: WrittenFile, error: FileTagError) -> str:
-        """Whose fault it is that a file is not as it was written."""
-        if "was changed since" not in str(error):
             return str(error)
-        later = _later_change(self._library, file)
-        if later is not None:
-            return f"change {later} wrote to it later; undo that one first"
-        return "it was changed since; --fields-only restores the fields that were written"
-
-
-def _track(library: Library, file: WrittenFile) -> Track | None:
-    return None if file.track_id is None else library.tracks.get(file.track_id)
+        return None
 
 
 def _later_change(library: Library, file: WrittenFile) -> int | None:

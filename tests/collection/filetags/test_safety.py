@@ -95,6 +95,137 @@ def test_what_a_killed_process_left_is_removed_and_what_a_living_one_writes_is_n
     assert not alive.exists()
 
 
+def part_of(song):
+    """Where the new file is written before it takes the old one's place."""
+    seen = []
+
+    def look(record):
+        seen.extend(path for path in song.parent.iterdir() if PART.fullmatch(path.name))
+        raise KeyError
+
+    with pytest.raises(KeyError):
+        write(song, keep=look)
+    assert_untouched(song)
+    (part,) = seen
+    return part
+
+
+@pytest.fixture
+def planted_after_sweeping(monkeypatch):
+    """Lets somebody act between the sweep of the folder and the creation of the new file."""
+
+    def plan(act):
+        sweep = replace_file._sweep
+
+        def sweep_and_act(folder):
+            sweep(folder)
+            act()
+
+        monkeypatch.setattr(replace_file, "_sweep", sweep_and_act)
+
+    return plan
+
+
+@pytest.mark.parametrize("plant", ["symlink_to", "hardlink_to"])
+def test_a_link_planted_in_the_place_of_the_new_file_is_not_written_to(
+    song, tmp_path_factory, planted_after_sweeping, plant
+):
+    victim = tmp_path_factory.mktemp("elsewhere") / "victim"
+    victim.write_bytes(b"precious")
+    part = part_of(song)
+    planted_after_sweeping(lambda: getattr(part, plant)(victim))
+    with pytest.raises(FileTagError, match=rf"remove {re.escape(part.name)} beside it"):
+        write(song)
+    assert victim.read_bytes() == b"precious"
+    assert song.read_bytes() == tagged("flac")
+    assert not song.is_symlink()
+
+
+@pytest.mark.parametrize("kind", ["leading nowhere", "to a file", "to a pipe", "a folder"])
+def test_what_is_no_file_is_neither_followed_nor_removed(song, tmp_path_factory, kind, monkeypatch):
+    target = tmp_path_factory.mktemp("elsewhere") / "target"
+    part = part_of(song)
+    if kind == "a folder":
+        part.mkdir()
+    else:
+        part.symlink_to(target)
+    if kind == "to a file":
+        target.write_bytes(b"precious")
+    elif kind == "to a pipe":
+        os.mkfifo(target)
+    opened = []
+    opens = os.open
+
+    def watch(path, flags, *rest):
+        descriptor = opens(path, flags, *rest)
+        opened.append(os.fstat(descriptor))
+        return descriptor
+
+    monkeypatch.setattr(replace_file.os, "open", watch)
+    with pytest.raises(FileTagError, match=rf"remove {re.escape(part.name)} beside it"):
+        write(song)
+    assert song.read_bytes() == tagged("flac")
+    assert part.is_dir() if kind == "a folder" else part.is_symlink()
+    if target.exists():
+        assert not any(os.path.samestat(target.stat(), status) for status in opened)
+    assert target.exists() == (kind in ("to a file", "to a pipe"))
+
+
+def test_a_hard_link_that_was_planted_before_is_taken_away_and_its_file_stays(song, tmp_path):
+    part, victim = part_of(song), tmp_path / "victim"
+    victim.write_bytes(b"precious")
+    part.hardlink_to(victim)
+    write(song)
+    assert victim.read_bytes() == b"precious"
+    assert not part.exists()
+
+
+def test_a_part_that_is_swept_away_before_it_is_locked_is_made_again(song, monkeypatch):
+    swept = []
+    lock = replace_file._lock
+
+    def sweep_first(descriptor, *rest, **options):
+        if not swept:
+            swept.append(part)
+            part.unlink()
+        return lock(descriptor, *rest, **options)
+
+    part = part_of(song)
+    monkeypatch.setattr(replace_file, "_lock", sweep_first)
+    undo(song, write(song))
+    assert swept
+    assert_untouched(song)
+
+
+def test_a_link_that_takes_the_place_of_the_new_file_is_not_touched(
+    song, tmp_path_factory, monkeypatch
+):
+    victim = tmp_path_factory.mktemp("elsewhere") / "victim"
+    victim.write_bytes(b"precious")
+    victim.chmod(0o600)
+    os.utime(victim, ns=(10**18, 10**18))
+    song.chmod(0o646)
+    part = part_of(song)
+
+    def swap(target):
+        part.unlink()
+        part.symlink_to(victim)
+
+    damaging(monkeypatch, swap)
+    with pytest.raises(FileTagError, match="another program took away the new file"):
+        write(song)
+    assert victim.read_bytes() == b"precious"
+    assert (victim.stat().st_mode & 0o777, victim.stat().st_mtime_ns) == (0o600, 10**18)
+    assert_untouched(song)
+
+
+def test_what_a_killed_process_left_is_removed_where_there_are_no_locks(song, monkeypatch):
+    monkeypatch.setattr(replace_file, "fcntl", None)
+    part_of(song).write_bytes(b"half a file")
+    undo(song, write(song))
+    assert_untouched(song)
+
+
 def test_two_programs_do_not_write_to_one_file_at_once(song):
     def second(record):
         with pytest.raises(FileTagError, match="another program is writing tags to it"):
