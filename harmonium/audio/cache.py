@@ -4,8 +4,8 @@ One SQLite database. Whatever is in it when a process is killed stays whole: eac
 in a transaction of its own, to a write-ahead log. Several processes may use it at once.
 
 A file is known by the SHA-256 digest of its content. Reading a whole file takes a while, so the
-cache also remembers which content a path had, with the file's `Stamp`: as long as that is the same,
-the file is taken to be unchanged.
+cache also remembers which content a path had, with the file's `FileStatus`: as long as that is
+the same, the file is taken to be unchanged.
 """
 
 import hashlib
@@ -32,8 +32,8 @@ FORMAT = 1
 BUSY_SECONDS = 60
 """How long to wait for another process that is writing."""
 SETTLED_NS = 2_000_000_000
-"""How old a file's last change must be for its stamp to be trusted: some file systems count time in
-steps of 2 seconds, and a second change within a step would leave the stamp as it is."""
+"""How old a file's last change must be for its status to be trusted: some file systems count time
+in steps of 2 seconds, and a second change within a step would leave the status as it is."""
 
 _TABLES = """
 CREATE TABLE contents (id INTEGER PRIMARY KEY, digest BLOB NOT NULL UNIQUE, size INTEGER NOT NULL);
@@ -54,7 +54,7 @@ CREATE TABLE files (
 """
 
 
-class Stamp(NamedTuple):
+class FileStatus(NamedTuple):
     """What the file system says about a file, and changes with its content."""
 
     size: int
@@ -68,22 +68,22 @@ class Stamp(NamedTuple):
         return max(self.modified, self.changed) + SETTLED_NS < time.time_ns()
 
 
-class Known(NamedTuple):
+class CachedFeatures(NamedTuple):
     """A file that the cache has features of."""
 
     digest: bytes
     vector: NDArray[np.float32]
 
 
-def stamp_of(path: str | os.PathLike[str]) -> Stamp:
-    """The stamp of a file, or an OSError."""
-    status = os.stat(path)  # noqa: PTH116
+def file_status(path: str | os.PathLike[str]) -> FileStatus:
+    """The status of a file, or an OSError."""
+    found = os.stat(path)  # noqa: PTH116
     # SQLite's integers are signed, and some file systems use all 64 bits.
-    inode = status.st_ino - (1 << 64) if status.st_ino >= 1 << 63 else status.st_ino
-    return Stamp(status.st_size, status.st_mtime_ns, status.st_ctime_ns, inode)
+    inode = found.st_ino - (1 << 64) if found.st_ino >= 1 << 63 else found.st_ino
+    return FileStatus(found.st_size, found.st_mtime_ns, found.st_ctime_ns, inode)
 
 
-def digest_of(path: str | os.PathLike[str]) -> bytes:
+def file_digest(path: str | os.PathLike[str]) -> bytes:
     """The SHA-256 digest of a file's content, or an OSError."""
     with open(path, "rb") as file:  # noqa: PTH123
         return hashlib.file_digest(file, "sha256").digest()
@@ -129,25 +129,25 @@ class FeatureCache:
         """Close the database."""
         self._database.close()
 
-    def of_file(self, path: str, stamp: Stamp, recipe: str) -> Known | None:
+    def find_by_path(self, path: str, status: FileStatus, recipe: str) -> CachedFeatures | None:
         """The features of a file that is as it was when they were computed."""
         row = self._one(
             "SELECT digest, vector FROM files f "
             "JOIN contents c ON c.id = f.content "
             "JOIN vectors v ON v.content = c.id "
             "WHERE path = ? AND (f.size, modified, changed, inode) = (?, ?, ?, ?) AND recipe = ?",
-            (os.fsencode(path), *stamp, self._recipe(recipe)),
+            (os.fsencode(path), *status, self._recipe(recipe)),
         )
-        return row and Known(row[0], _vector(row[1]))
+        return row and CachedFeatures(row[0], _vector(row[1]))
 
-    def of_content(self, digest: bytes, recipe: str) -> Known | None:
+    def find_by_content(self, digest: bytes, recipe: str) -> CachedFeatures | None:
         """The features of a content, wherever the file is."""
         row = self._one(
             "SELECT vector FROM contents c JOIN vectors v ON v.content = c.id "
             "WHERE digest = ? AND recipe = ?",
             (digest, self._recipe(recipe)),
         )
-        return row and Known(digest, _vector(row[0]))
+        return row and CachedFeatures(digest, _vector(row[0]))
 
     def has_size(self, size: int, recipe: str) -> bool:
         """Whether there are features of any content of this size: if not, none of it is known."""
@@ -159,28 +159,28 @@ class FeatureCache:
         return row is not None
 
     def put(
-        self, path: str, stamp: Stamp, digest: bytes, recipe: str, vector: NDArray[np.float32]
+        self, path: str, status: FileStatus, digest: bytes, recipe: str, vector: NDArray[np.float32]
     ) -> None:
         """Keep the features of a file; when this returns, they survive the process."""
         with self._transaction() as execute:
-            content = self._content(execute, digest, stamp.size)
+            content = self._content(execute, digest, status.size)
             data = np.ascontiguousarray(vector, "<f4").tobytes()
             execute(
                 "INSERT OR REPLACE INTO vectors (recipe, content, vector) VALUES (?, ?, ?)",
                 (self._recipe(recipe), content, data),
             )
-            self._remember(execute, path, stamp, content)
+            self._remember(execute, path, status, content)
 
-    def remember(self, path: str, stamp: Stamp, digest: bytes) -> None:
+    def remember(self, path: str, status: FileStatus, digest: bytes) -> None:
         """Keep which content a path has."""
         with self._transaction() as execute:
-            self._remember(execute, path, stamp, self._content(execute, digest, stamp.size))
+            self._remember(execute, path, status, self._content(execute, digest, status.size))
 
-    def _remember(self, execute: Any, path: str, stamp: Stamp, content: int) -> None:
-        if stamp.is_settled:
+    def _remember(self, execute: Any, path: str, status: FileStatus, content: int) -> None:
+        if status.is_settled:
             execute(
                 "INSERT OR REPLACE INTO files VALUES (?, ?, ?, ?, ?, ?)",
-                (os.fsencode(path), *stamp, content),
+                (os.fsencode(path), *status, content),
             )
 
     def _content(self, execute: Any, digest: bytes, size: int) -> int:

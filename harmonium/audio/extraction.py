@@ -14,8 +14,15 @@ from numpy.typing import NDArray
 
 from harmonium.audio.cache import FeatureCache
 from harmonium.audio.extractors import Extractor, get_extractor
-from harmonium.audio.jobs import FileFeatures, Heard, Job, Listener, Shelf, packed
-from harmonium.engine import Engine, EngineError, Outcome, Runner, Serial, TimedOut, WorkerDied
+from harmonium.audio.file_tasks import (
+    CachedExtraction,
+    FileFeatures,
+    FileReader,
+    FileTask,
+    WorkerAnswer,
+    packed,
+)
+from harmonium.engine import Engine, EngineError, Runner, Serial, TaskOutcome, TimedOut, WorkerDied
 from harmonium.errors import HarmoniumError
 
 PathLike = str | os.PathLike[str]
@@ -27,7 +34,7 @@ TIME_LIMIT = 300.0
 
 
 @dataclass(frozen=True)
-class Failure:
+class UnusableFile:
     """A file without features."""
 
     path: str
@@ -46,7 +53,7 @@ class Extraction:
     """(n_usable,) the place of each row's file among the paths given."""
     feature_names: tuple[str, ...]
     """What each column is."""
-    failures: tuple[Failure, ...]
+    failures: tuple[UnusableFile, ...]
     """The files that could not be used, in order."""
     n_cached: int
     """How many rows came from the cache."""
@@ -110,7 +117,7 @@ def extract_files(
         paths=tuple(files[i] for i in rows),
         rows=rows,
         feature_names=extractor.feature_names,
-        failures=tuple(Failure(files[i], reasons[i]) for i in sorted(reasons)),
+        failures=tuple(UnusableFile(files[i], reasons[i]) for i in sorted(reasons)),
         n_cached=n_cached,
     )
 
@@ -139,40 +146,42 @@ def iterate_files(
         if cache is not None and not isinstance(cache, FeatureCache):
             cache = stack.enter_context(FeatureCache(cache))
         recipe = f"{extractor.version}; from {'the middle' if start is None else f'{start:g} s'}"
-        shelf = Shelf(cache, recipe, len(extractor.feature_names), digests)
+        steps = CachedExtraction(cache, recipe, len(extractor.feature_names), digests)
         here = engine == "serial" or isinstance(engine, Serial)
-        listen = Listener(extractor if here else packed(extractor), start)
-        runner = Runner[Job, Heard](listen, engine=engine, jobs=jobs, time_limit=time_limit)
+        read = FileReader(extractor if here else packed(extractor), start)
+        runner = Runner[FileTask, WorkerAnswer](
+            read, engine=engine, jobs=jobs, time_limit=time_limit
+        )
         stack.enter_context(runner)
         for position, path in enumerate(paths):
             while runner.full:
-                yield from _act(runner, shelf)
+                yield from _act(runner, steps)
             name = os.fspath(path)
-            step = shelf.first(Job(position, name, os.path.abspath(name)))  # noqa: PTH100
-            if isinstance(step, Job):
+            step = steps.first_step(FileTask(position, name, os.path.abspath(name)))  # noqa: PTH100
+            if isinstance(step, FileTask):
                 runner.submit(step)
             else:
                 yield step
         while runner.pending:
-            yield from _act(runner, shelf)
+            yield from _act(runner, steps)
 
 
-def _act(runner: Runner[Job, Heard], shelf: Shelf) -> Iterator[FileFeatures]:
+def _act(runner: Runner[FileTask, WorkerAnswer], steps: CachedExtraction) -> Iterator[FileFeatures]:
     """Wait for a worker's answer, and yield the features that it gives, if it does."""
     outcome = runner.next()
-    step = shelf.then(outcome.task, _answer(outcome))
-    if isinstance(step, Job):
+    step = steps.next_step(outcome.task, _answer(outcome))
+    if isinstance(step, FileTask):
         runner.submit(step)
     else:
         yield step
 
 
-def _answer(outcome: Outcome[Job, Heard]) -> Heard:
+def _answer(outcome: TaskOutcome[FileTask, WorkerAnswer]) -> WorkerAnswer:
     error = outcome.error
     if isinstance(error, WorkerDied):
-        return Heard(reason=f"makes the decoder crash: {error}.")
+        return WorkerAnswer(reason=f"makes the decoder crash: {error}.")
     if isinstance(error, TimedOut):
-        return Heard(reason=f"makes the decoder hang: {error}.")
+        return WorkerAnswer(reason=f"makes the decoder hang: {error}.")
     if isinstance(error, HarmoniumError):
         raise error
     if error is not None:

@@ -14,9 +14,8 @@ from importlib.metadata import EntryPoint, entry_points
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from harmonium.audio import decoding
-from harmonium.audio.decoding import decode, quoted
-from harmonium.audio.features import DEFAULTS, GROUPS, clip_features, feature_names
+from harmonium.audio.clip import DECODING_VERSION, decode, quoted
+from harmonium.audio.paper_features import DEFAULTS, GROUPS, clip_features, feature_names
 from harmonium.audio.parameters import FeatureParameters
 from harmonium.errors import AudioError, DataError, HarmoniumError
 
@@ -54,7 +53,7 @@ class Extractor:
         """All that the numbers depend on besides the file: two of one version give the same."""
         return (
             f"{self.name} {self.revision}; {self.rate} Hz, {self.seconds:g} s; "
-            f"decoding {decoding.VERSION}"
+            f"decoding {DECODING_VERSION}"
         )
 
     def __call__(self, samples: NDArray[np.float32], rate: int) -> NDArray[np.float32]:

@@ -12,8 +12,8 @@ from matplotlib.colors import Normalize
 from matplotlib.figure import Figure, SubFigure
 from numpy.typing import NDArray
 
-from harmonium.audio.decoding import Clip
-from harmonium.audio.features import DEFAULTS, check_samples
+from harmonium.audio.clip import Clip
+from harmonium.audio.paper_features import DEFAULTS, check_samples
 from harmonium.audio.parameters import FeatureParameters
 from harmonium.audio.rhythm import band_envelopes, modulation_frequencies, modulation_spectra
 from harmonium.audio.spectrum import (

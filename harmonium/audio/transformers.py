@@ -11,14 +11,15 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from harmonium.audio.decoding import clip_of_samples, quoted
+from harmonium.audio.clip import clip_of_samples, quoted
 from harmonium.audio.extraction import extract_files
 from harmonium.audio.extractors import Extractor, get_extractor
 from harmonium.engine import Engine
 from harmonium.errors import AudioError, DataError, DataWarning
 
 Samples = NDArray[np.float32]
-Found = tuple[NDArray[np.float32], list[str]]  # features with rows of NaN, and the reasons for them
+# Features with rows of NaN, and the reasons for those rows.
+FeaturesAndReasons = tuple[NDArray[np.float32], list[str]]
 
 FLOATS = [np.float64, np.float32]
 
@@ -113,7 +114,7 @@ class AudioFeatures(TransformerMixin, BaseEstimator):
             self._report(reasons, len(clips))
         return features
 
-    def _of_files(self, paths: list[str], extractor: Extractor) -> Found:
+    def _of_files(self, paths: list[str], extractor: Extractor) -> FeaturesAndReasons:
         here = self.n_jobs in (None, 1) and self.engine == "processes"
         extraction = extract_files(
             paths,
@@ -127,7 +128,7 @@ class AudioFeatures(TransformerMixin, BaseEstimator):
         features[extraction.rows] = extraction.features
         return features, [f"{quoted(f.path)} {f.reason}" for f in extraction.failures]
 
-    def _of_samples(self, clips: list[Samples], extractor: Extractor) -> Found:
+    def _of_samples(self, clips: list[Samples], extractor: Extractor) -> FeaturesAndReasons:
         features = np.full((len(clips), len(extractor.feature_names)), np.nan, np.float32)
         reasons = []
         for row, samples in enumerate(clips):

@@ -19,9 +19,9 @@ from harmonium.commands.exit_codes import IN_PART, INTERRUPTED, NOTHING_DONE
 from harmonium.commands.listing import printable, say
 
 if TYPE_CHECKING:
-    from harmonium.audio.extraction import Extraction, Failure
+    from harmonium.audio.audio_files import AudioFiles
+    from harmonium.audio.extraction import Extraction, UnusableFile
     from harmonium.audio.extractors import Extractor
-    from harmonium.audio.finding import Found
 
 MOST_SHOWN = 30
 """Files that the table of failures shows."""
@@ -155,8 +155,8 @@ class _Job:
 
     def run(self, paths: list[Path], name: str, seconds: float | None) -> int:
         """The exit code."""
-        from harmonium.audio.finding import find_audio
-        from harmonium.audio.tables import check_output, check_place
+        from harmonium.audio.audio_files import find_audio
+        from harmonium.audio.feature_files import check_output, check_place
 
         check_output(self.output)
         if self.failures is not None:
@@ -174,7 +174,7 @@ class _Job:
         extraction = self._extract(found, extractor)
         return self._conclude(extraction, found, time.monotonic() - began)
 
-    def _extract(self, found: Found, extractor: Extractor) -> Extraction:
+    def _extract(self, found: AudioFiles, extractor: Extractor) -> Extraction:
         from harmonium.audio.extraction import extract_files
 
         with _bar(len(found.files)) as bar:
@@ -201,12 +201,12 @@ class _Job:
             kept = f"They are kept in {_shown(self.cache)}; the same command goes on from there."
         say(_errors(), f"Stopped after {done:,} of {total:,} files. {kept}")
 
-    def _conclude(self, extraction: Extraction, found: Found, seconds: float) -> int:
+    def _conclude(self, extraction: Extraction, found: AudioFiles, seconds: float) -> int:
         """Write the files, say what was done, and give the exit code."""
-        from harmonium.audio.extraction import Failure
-        from harmonium.audio.tables import write_failures, write_features
+        from harmonium.audio.extraction import UnusableFile
+        from harmonium.audio.feature_files import write_failures, write_features
 
-        failed = [Failure(*pair) for pair in found.unreadable.items()] + [*extraction.failures]
+        failed = [UnusableFile(*pair) for pair in found.unreadable.items()] + [*extraction.failures]
         if self.failures is not None:
             write_failures(self.failures, failed)
         if failed:
@@ -290,7 +290,7 @@ def _summary(extraction: Extraction, n_failed: int, output: Path, seconds: float
     return f"{'; '.join(parts)}; {seconds:.1f} s"
 
 
-def _report(failed: list[Failure]) -> None:
+def _report(failed: list[UnusableFile]) -> None:
     """The files that could not be used: a table for people, a line each for programs."""
     console = _errors()
     if console.is_terminal:
@@ -300,7 +300,7 @@ def _report(failed: list[Failure]) -> None:
         say(console, f"{_shown(failure.path)}: {printable(failure.reason)}")
 
 
-def _failure_table(failed: list[Failure]) -> Table:
+def _failure_table(failed: list[UnusableFile]) -> Table:
     table = Table(
         title=f"{len(failed):,} could not be used",
         title_justify="left",
@@ -330,6 +330,6 @@ def _complain(message: str) -> None:
 
 def _shown(path: str | Path) -> str:
     """A path as it can be printed: nothing in it acts on the terminal."""
-    from harmonium.audio.tables import readable
+    from harmonium.audio.feature_files import readable
 
     return printable(readable(path))

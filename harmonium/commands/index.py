@@ -194,6 +194,6 @@ def _complain(errors: Console, report: IndexReport) -> None:
 
 
 def _text(path: str) -> str:
-    from harmonium.audio.tables import readable
+    from harmonium.audio.feature_files import readable
 
     return readable(path)

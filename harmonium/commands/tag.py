@@ -19,7 +19,7 @@ from harmonium.commands.library_option import LibraryOption
 from harmonium.commands.listing import percent, printable, say, show_rows
 
 if TYPE_CHECKING:
-    from harmonium.audio.extraction import Failure
+    from harmonium.audio.extraction import UnusableFile
     from harmonium.collection import Library
     from harmonium.collection.answering.tag import Choice, Row
 
@@ -140,7 +140,7 @@ def _tag_paths(
 
 def _files(library: Library, named: list[str]) -> list[str]:
     """The files that are named, in folders too, or by what the library knows of them."""
-    from harmonium.audio.finding import find_audio
+    from harmonium.audio.audio_files import find_audio
     from harmonium.errors import DataError, LibraryError
 
     paths = []
@@ -239,7 +239,7 @@ def _print_csv(files: Iterable[tuple[str, list[Row]]]) -> None:
         writer.writerows((name, row.tag, f"{row.probability:.6g}", row.source) for row in rows)
 
 
-def _complain(failures: list[Failure]) -> None:
+def _complain(failures: list[UnusableFile]) -> None:
     console = Console(stderr=True)
     for failure in failures:
         say(console, f"{failure.path}: {failure.reason}")

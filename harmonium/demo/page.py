@@ -15,7 +15,7 @@ from urllib.parse import quote
 import numpy as np
 from numpy.typing import NDArray
 
-from harmonium.audio.features import DEFAULTS
+from harmonium.audio.paper_features import DEFAULTS
 from harmonium.audio.spectrum import decibels, mel_spectrogram, raise_to_floor
 
 SHOWN = 8

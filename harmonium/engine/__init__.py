@@ -7,7 +7,7 @@
 docs/extraction.md says which engines there are, and what becomes of a task whose worker dies.
 """
 
-from harmonium.engine.base import (
+from harmonium.engine.interface import (
     Engine,
     EngineError,
     Serial,
@@ -16,16 +16,15 @@ from harmonium.engine.base import (
     WorkerDied,
     available_cores,
 )
-from harmonium.engine.choice import make_executor
-from harmonium.engine.runner import Outcome, Runner, completed
+from harmonium.engine.runner import Runner, TaskOutcome, completed, make_executor
 
 __all__ = [
     "Engine",
     "EngineError",
-    "Outcome",
     "Runner",
     "Serial",
     "TaskLost",
+    "TaskOutcome",
     "TimedOut",
     "WorkerDied",
     "available_cores",

@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from functools import cache
 from typing import Any, TextIO, TypeVar
 
-from harmonium.engine.base import Engine, EngineError, WorkerDied
+from harmonium.engine.interface import Engine, EngineError, WorkerDied
 
 T = TypeVar("T")
 

@@ -18,7 +18,7 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
 from typing import Any, NamedTuple, TypeVar
 
-from harmonium.engine.base import Engine, EngineError, TimedOut, WorkerDied
+from harmonium.engine.interface import Engine, EngineError, TimedOut, WorkerDied
 from harmonium.engine.worker import READY, interrupts_held, serve
 
 T = TypeVar("T")
@@ -213,7 +213,7 @@ class Processes(Engine):
         self._workers.remove(worker)
         exit_code = _kill(worker, at_once=reason is not None)
         if worker.call is not None:
-            worker.call.future.set_exception(reason or WorkerDied.of(exit_code))
+            worker.call.future.set_exception(reason or WorkerDied.with_exit_code(exit_code))
         elif not worker.ready:
             self._failed_starts += 1
             if self._failed_starts >= START_ATTEMPTS:

@@ -1,4 +1,4 @@
-"""Any number of tasks through an engine, a few at a time, none lost."""
+"""An engine by its name; and any number of tasks through it, a few at a time, none lost."""
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -8,15 +8,60 @@ from queue import Empty, SimpleQueue
 from types import TracebackType
 from typing import Generic, Self, TypeVar
 
-from harmonium.engine.base import Engine, EngineError, WorkerDied
-from harmonium.engine.choice import make_executor
+from harmonium.engine.interface import Engine, EngineError, Serial, WorkerDied, available_cores
+from harmonium.nearest_names import did_you_mean
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
 
+ENGINES = ("processes", "serial")
+
+
+def make_executor(
+    engine: str = "processes", *, jobs: int | None = None, time_limit: float | None = None
+) -> Engine:
+    """The executor that an engine's name stands for.
+
+    Parameters
+    ----------
+    engine : "processes" for worker processes on this machine; "serial" for this process; or the
+        address of a Dask scheduler, such as "tcp://host:8786"
+    jobs : how many processes; by default one for each core that this process may use. The other
+        engines ignore it.
+    time_limit : seconds that one task may take before its process is ended; None for no limit.
+        The engine "serial" ignores it.
+
+    Raises
+    ------
+    EngineError
+        for another name, a number of jobs below 1, or a cluster that cannot be used
+
+    >>> with make_executor("serial") as executor:
+    ...     executor.submit(pow, 2, 10).result()
+    1024
+    """
+    if jobs is not None and (not isinstance(jobs, int) or jobs < 1):
+        raise EngineError(f"'jobs' must be a whole number of at least 1, got {jobs!r}.")
+    if time_limit is not None and not time_limit > 0:
+        raise EngineError(f"'time_limit' must be positive seconds, or None, got {time_limit!r}.")
+    if engine == "serial":
+        return Serial()
+    if engine == "processes":
+        from harmonium.engine.processes import Processes
+
+        return Processes(jobs or available_cores(), time_limit=time_limit)
+    if isinstance(engine, str) and "://" in engine:
+        from harmonium.engine.dask import Cluster
+
+        return Cluster(engine, time_limit=time_limit)
+    raise EngineError(
+        "'engine' must be 'processes', 'serial', or the address of a Dask scheduler such as "
+        f"tcp://host:8786, got {engine!r}.{did_you_mean(engine, ENGINES)}"
+    )
+
 
 @dataclass(frozen=True)
-class Outcome(Generic[Task, Result]):
+class TaskOutcome(Generic[Task, Result]):
     """What became of a task: its result, or the exception that it ended with."""
 
     task: Task
@@ -90,7 +135,7 @@ class Runner(Generic[Task, Result]):
         """Have the task done; never waits, and takes more tasks than the engine can use."""
         self._start(task)
 
-    def next(self) -> Outcome[Task, Result]:
+    def next(self) -> TaskOutcome[Task, Result]:
         """The next outcome, in the order in which tasks end; waits for it.
 
         Raises EngineError where the engine itself no longer works.
@@ -108,7 +153,7 @@ class Runner(Generic[Task, Result]):
             if isinstance(error, WorkerDied) and future is not self._alone:
                 self._suspects.append(task)
                 continue
-            return Outcome(task, None if error else future.result(), error)
+            return TaskOutcome(task, None if error else future.result(), error)
 
     def _start(self, task: Task) -> Future[Result]:
         future = self._engine.submit(self.function, task)
@@ -139,7 +184,7 @@ def completed(
     engine: str | Engine = "processes",
     jobs: int | None = None,
     time_limit: float | None = None,
-) -> Iterator[Outcome[Task, Result]]:
+) -> Iterator[TaskOutcome[Task, Result]]:
     """Run ``function`` over the tasks, and yield their outcomes in the order in which they end.
 
     Tasks are taken from the iterable only as they can be worked on, so it may be of any length.

@@ -4,7 +4,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-from harmonium.engine import Outcome, Runner
+from harmonium.engine import Runner, TaskOutcome
 from harmonium.errors import HarmoniumError
 from harmonium.experiments.performing import perform
 from harmonium.experiments.plan import Run, missing
@@ -92,7 +92,7 @@ def _run_stacked(recipe: Recipe, store: Store, keep: Callable[[Run, Given], None
             keep(run, given)
 
 
-def _given(outcome: Outcome[Run, Given]) -> Given:
+def _given(outcome: TaskOutcome[Run, Given]) -> Given:
     if outcome.error is None:
         assert outcome.result is not None
         return outcome.result

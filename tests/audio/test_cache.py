@@ -14,13 +14,13 @@ from processes_in_tests import PATIENCE, end, start
 from harmonium.audio import cache as module
 from harmonium.audio.cache import (
     FeatureCache,
-    Stamp,
-    digest_of,
-    stamp_of,
+    FileStatus,
+    file_digest,
+    file_status,
 )
 from harmonium.errors import DataError
 
-OLD = Stamp(100, 1_600_000_000_123_456_789, 1_600_000_000_987_654_321, 42)
+OLD = FileStatus(100, 1_600_000_000_123_456_789, 1_600_000_000_987_654_321, 42)
 DIGEST = bytes(range(32))
 VECTOR = np.array([1.5, -0.0, 3e-38, 7e37], np.float32)
 
@@ -41,31 +41,31 @@ def is_whole(file):
 class TestFinding:
     def test_by_path_and_stamp(self, cache):
         cache.put("/music/a.wav", OLD, DIGEST, "r", VECTOR)
-        known = cache.of_file("/music/a.wav", OLD, "r")
+        known = cache.find_by_path("/music/a.wav", OLD, "r")
         assert known.digest == DIGEST
         assert known.vector.dtype == np.float32
         assert known.vector.tobytes() == VECTOR.tobytes()
 
-    @pytest.mark.parametrize("field", Stamp._fields)
+    @pytest.mark.parametrize("field", FileStatus._fields)
     def test_another_stamp_is_another_file(self, cache, field):
         cache.put("/music/a.wav", OLD, DIGEST, "r", VECTOR)
         changed = OLD._replace(**{field: getattr(OLD, field) + 1})
-        assert cache.of_file("/music/a.wav", changed, "r") is None
+        assert cache.find_by_path("/music/a.wav", changed, "r") is None
 
     def test_by_content_wherever_it_is(self, cache):
         cache.put("/music/a.wav", OLD, DIGEST, "r", VECTOR)
-        assert cache.of_file("/music/b.wav", OLD, "r") is None
-        assert cache.of_content(DIGEST, "r").vector.tobytes() == VECTOR.tobytes()
-        assert cache.of_content(DIGEST[::-1], "r") is None
+        assert cache.find_by_path("/music/b.wav", OLD, "r") is None
+        assert cache.find_by_content(DIGEST, "r").vector.tobytes() == VECTOR.tobytes()
+        assert cache.find_by_content(DIGEST[::-1], "r") is None
 
     def test_another_recipe_is_another_matter(self, cache):
         cache.put("/music/a.wav", OLD, DIGEST, "r", VECTOR)
         cache.put("/music/a.wav", OLD, DIGEST, "s", 2 * VECTOR[:2])
-        assert cache.of_file("/music/a.wav", OLD, "q") is None
-        assert cache.of_content(DIGEST, "q") is None
+        assert cache.find_by_path("/music/a.wav", OLD, "q") is None
+        assert cache.find_by_content(DIGEST, "q") is None
         assert not cache.has_size(100, "q")
-        assert len(cache.of_file("/music/a.wav", OLD, "r").vector) == 4
-        assert len(cache.of_file("/music/a.wav", OLD, "s").vector) == 2
+        assert len(cache.find_by_path("/music/a.wav", OLD, "r").vector) == 4
+        assert len(cache.find_by_path("/music/a.wav", OLD, "s").vector) == 2
 
     def test_sizes(self, cache):
         assert not cache.has_size(100, "r")
@@ -77,17 +77,17 @@ class TestFinding:
         cache.put("/music/a.wav", OLD, DIGEST, "r", VECTOR)
         newer = OLD._replace(size=50, changed=OLD.changed + 5)
         cache.put("/music/a.wav", newer, DIGEST[::-1], "r", 2 * VECTOR)
-        assert cache.of_file("/music/a.wav", OLD, "r") is None
-        assert cache.of_file("/music/a.wav", newer, "r").vector[0] == 3
-        assert cache.of_content(DIGEST, "r").vector[0] == 1.5
+        assert cache.find_by_path("/music/a.wav", OLD, "r") is None
+        assert cache.find_by_path("/music/a.wav", newer, "r").vector[0] == 3
+        assert cache.find_by_content(DIGEST, "r").vector[0] == 1.5
 
     def test_a_change_that_the_stamp_may_not_show_is_not_trusted(self, cache, tmp_path):
         (tmp_path / "new.wav").write_bytes(b"new")
-        stamp = stamp_of(tmp_path / "new.wav")
+        stamp = file_status(tmp_path / "new.wav")
         cache.put("/music/new.wav", stamp, DIGEST, "r", VECTOR)
         cache.remember("/music/new.wav", stamp, DIGEST)
-        assert cache.of_file("/music/new.wav", stamp, "r") is None
-        assert cache.of_content(DIGEST, "r") is not None
+        assert cache.find_by_path("/music/new.wav", stamp, "r") is None
+        assert cache.find_by_content(DIGEST, "r") is not None
 
     @settings(max_examples=30, deadline=None)
     @given(st.binary(min_size=1).filter(lambda name: b"\0" not in name and b"/" not in name))
@@ -95,23 +95,23 @@ class TestFinding:
         path = os.fsdecode(b"/" + name)
         with FeatureCache(tmp_path_factory.mktemp("cache")) as cache:
             cache.put(path, OLD, DIGEST, "r", VECTOR)
-            assert cache.of_file(path, OLD, "r") is not None
+            assert cache.find_by_path(path, OLD, "r") is not None
 
     def test_inodes_of_64_bits(self, monkeypatch, tmp_path, cache):
         values = list(tmp_path.stat())
         values[1] = (1 << 64) - 7
         monkeypatch.setattr(os, "stat", lambda path: os.stat_result(values))
-        cache.put("/a", OLD._replace(inode=stamp_of("/a").inode), DIGEST, "r", VECTOR)
-        assert cache.of_file("/a", OLD._replace(inode=-7), "r") is not None
+        cache.put("/a", OLD._replace(inode=file_status("/a").inode), DIGEST, "r", VECTOR)
+        assert cache.find_by_path("/a", OLD._replace(inode=-7), "r") is not None
 
 
 def test_the_digest_is_that_of_the_whole_content(tmp_path):
     file = tmp_path / "file"
     file.write_bytes(b"x" * 1_000_000 + b"y")
-    first = digest_of(file)
+    first = file_digest(file)
     file.write_bytes(b"x" * 1_000_000 + b"z")
     assert len(first) == 32
-    assert digest_of(file) != first
+    assert file_digest(file) != first
 
 
 class TestPlace:
@@ -152,7 +152,9 @@ class TestSurvival:
                 for line in said:
                     if line.endswith("\n"):
                         number = int(line)
-                        assert cache.of_content(_digest(number), "r").vector[0] == number % 1000
+                        assert (
+                            cache.find_by_content(_digest(number), "r").vector[0] == number % 1000
+                        )
 
     def test_two_processes_at_once(self, tmp_path):
         writers = [start(__file__, tmp_path, first, 150) for first in (0, 100)]
@@ -166,8 +168,8 @@ class TestSurvival:
                 end(process)
         with FeatureCache(tmp_path) as cache:
             for number in range(250):
-                assert cache.of_content(_digest(number), "r").vector[0] == number
-                assert cache.of_file(f"/{number}", OLD, "r").digest == _digest(number)
+                assert cache.find_by_content(_digest(number), "r").vector[0] == number
+                assert cache.find_by_path(f"/{number}", OLD, "r").digest == _digest(number)
         assert is_whole(tmp_path / "features.sqlite")
 
     def test_a_writer_waits_for_another(self, tmp_path):

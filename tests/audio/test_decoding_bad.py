@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from sound_files import lag, timed_noise, write_ffmpeg, write_sndfile
 
 from harmonium.audio import decode, features_of_file
-from harmonium.audio.decoding import quoted
+from harmonium.audio.clip import quoted
 from harmonium.errors import AudioError
 
 RATE = 8_000
@@ -112,9 +112,9 @@ def test_a_file_that_may_not_be_read_is_refused(files, monkeypatch):
 @pytest.mark.parametrize("kind", ["wav", "m4a"])
 def test_a_disk_that_fails_while_it_is_read_is_a_reason(kind, files, monkeypatch):
     """The decoder is handed a descriptor that is closed, as of a disk that was pulled out."""
-    import harmonium.audio.decoding as decoding
+    import harmonium.audio.clip as clip_module
 
-    opened = decoding._open
+    opened = clip_module._open
 
     def pulled_out(path):
         file = opened(path)
@@ -122,24 +122,24 @@ def test_a_disk_that_fails_while_it_is_read_is_a_reason(kind, files, monkeypatch
         os.dup2(os.open(os.devnull, os.O_WRONLY), file.fileno())  # reading it is an error
         return file
 
-    monkeypatch.setattr(decoding, "_open", pulled_out)
+    monkeypatch.setattr(clip_module, "_open", pulled_out)
     assert " cannot be " in refusal(files[kind])
 
 
 @pytest.mark.parametrize("kind", ["wav", "m4a"])
 def test_a_file_that_vanishes_meanwhile_is_still_read(kind, files, tmp_path, monkeypatch):
-    import harmonium.audio.decoding as decoding
+    import harmonium.audio.clip as clip_module
 
     path = shutil.copy(files[kind], tmp_path / "a")
     expected = decode(path).samples
-    opened = decoding._open
+    opened = clip_module._open
 
     def open_and_delete(path):
         file = opened(path)
         path.unlink()
         return file
 
-    monkeypatch.setattr(decoding, "_open", open_and_delete)
+    monkeypatch.setattr(clip_module, "_open", open_and_delete)
     assert (decode(path).samples == expected).all()
     assert refusal(path) == " cannot be opened: No such file or directory."
 

@@ -15,8 +15,8 @@ from processes_in_tests import PATIENCE, end, start, wait_until
 from signals import RATE, music
 
 from harmonium.audio import cache as cache_module
-from harmonium.audio import features_of_file, get_extractor, jobs
-from harmonium.audio.extraction import Failure, extract_files, iterate_files
+from harmonium.audio import features_of_file, file_tasks, get_extractor
+from harmonium.audio.extraction import UnusableFile, extract_files, iterate_files
 from harmonium.engine import EngineError
 from harmonium.errors import DataError
 
@@ -155,7 +155,7 @@ class TestCache:
         with cache_module.FeatureCache(tmp_path / "cache") as cache:
             recipe = cache._database.execute("SELECT version FROM recipes").fetchone()[0]
             for path in (renamed, copied, c):
-                assert cache.of_file(str(path), cache_module.stamp_of(path), recipe)
+                assert cache.find_by_path(str(path), cache_module.file_status(path), recipe)
 
     @pytest.mark.parametrize(
         "change", [{"start": 0.01}, {"seconds": 0.1}, {"revision": "2"}, {"name": "even"}]
@@ -190,7 +190,7 @@ class TestCache:
 
     def test_digests_are_given(self, tmp_path):
         paths = write_levels(tmp_path, [0.1, 0.2])
-        digests = [cache_module.digest_of(path) for path in paths]
+        digests = [cache_module.file_digest(path) for path in paths]
         options = {"extractor": LEVELS, "engine": "serial"}
         for more in ({"digests": True}, {"cache": tmp_path}, {"cache": tmp_path}):
             found = sorted(iterate_files(paths, **options, **more), key=lambda f: f.position)
@@ -205,7 +205,7 @@ class TestTrouble:
         done = extract_files(paths, extractor=extractor, jobs=2, cache=tmp_path / "cache")
         assert done.rows.tolist() == [0, 2, 3, 5]
         reason = "makes the decoder crash: the process that worked on it died (SIGSEGV)."
-        assert done.failures == tuple(Failure(str(paths[i]), reason) for i in (1, 4))
+        assert done.failures == tuple(UnusableFile(str(paths[i]), reason) for i in (1, 4))
 
     def test_a_hang_takes_only_its_file(self, tmp_path):
         paths = write_levels(tmp_path, [0.1, HANGS, 0.2])
@@ -214,7 +214,7 @@ class TestTrouble:
         done = extract_files(paths, jobs=1, time_limit=2, **options)
         assert done.rows.tolist() == [0, 2]
         reason = "makes the decoder hang: it took longer than 2 s and was stopped."
-        assert done.failures == (Failure(str(paths[1]), reason),)
+        assert done.failures == (UnusableFile(str(paths[1]), reason),)
 
     @pytest.mark.parametrize(
         ("moment", "reason"),
@@ -230,15 +230,15 @@ class TestTrouble:
             a.unlink(missing_ok=True)
 
         def digest_and_vanish(path):
-            digest = cache_module.digest_of(path)
+            digest = cache_module.file_digest(path)
             vanish(0)
             return digest
 
         _, options = counting(then=None if moment == "at the end" else vanish)
         if moment == "at the end":
-            monkeypatch.setattr(jobs, "digest_of", digest_and_vanish)
+            monkeypatch.setattr(file_tasks, "file_digest", digest_and_vanish)
         done = extract_files([a, b], cache=tmp_path / "cache", **options)
-        assert done.failures == (Failure(str(a), reason),)
+        assert done.failures == (UnusableFile(str(a), reason),)
         assert done.paths == (str(b),)
 
     def test_a_file_that_vanishes_before_it_is_read(self, tmp_path):
@@ -246,7 +246,7 @@ class TestTrouble:
         _, options = counting(then=lambda calls: b.unlink())
         done = extract_files([a, b], cache=tmp_path / "cache", **options)
         reason = "cannot be opened: No such file or directory."
-        assert done.failures == (Failure(str(b), reason),)
+        assert done.failures == (UnusableFile(str(b), reason),)
         assert done.paths == (str(a),)
 
     def test_a_file_that_changes_once_while_it_is_read(self, tmp_path):
@@ -269,7 +269,7 @@ class TestTrouble:
             then=lambda calls: write_level(path, 0.1, seconds=0.3 + calls / 100)
         )
         done = extract_files([path], cache=tmp_path / "cache", **options)
-        assert done.failures == (Failure(str(path), "changed while it was read, 3 times."),)
+        assert done.failures == (UnusableFile(str(path), "changed while it was read, 3 times."),)
         assert function.calls == 3
 
     def test_an_extractor_that_cannot_be_sent(self, tmp_path):

@@ -10,9 +10,9 @@ from places import DOCS
 from signals import RATE, music
 
 from harmonium import cli
-from harmonium.audio import cache, extraction, finding, jobs, tables
+from harmonium.audio import audio_files, cache, extraction, feature_files, file_tasks
 from harmonium.commands import features
-from harmonium.engine import base, choice, processes, runner
+from harmonium.engine import interface, processes, runner
 
 PAGE = (DOCS / "extraction.md").read_text(encoding="utf-8")
 EXAMPLES = re.findall(r"^```python\n(.*?)^```", PAGE, re.M | re.S)
@@ -63,7 +63,7 @@ def test_exit_codes_are_those_of_the_command():
 
 @pytest.mark.parametrize(
     "module",
-    [cache, extraction, finding, jobs, tables, base, choice, processes, runner],
+    [audio_files, cache, extraction, feature_files, file_tasks, interface, processes, runner],
     ids=lambda module: module.__name__,
 )
 def test_the_examples_of_the_docstrings_run(module):

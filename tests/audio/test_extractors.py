@@ -84,7 +84,7 @@ def test_the_version_tells_apart_whatever_gives_other_numbers(monkeypatch):
     assert len(versions) == 1 + len(others)
     assert paper_extractor(FeatureParameters()).version == paper.version
     before = paper.version
-    monkeypatch.setattr(extractors.decoding, "VERSION", 99)
+    monkeypatch.setattr(extractors, "DECODING_VERSION", 99)
     assert paper.version != before
 
 

@@ -8,8 +8,8 @@ import threading
 
 import pytest
 
-from harmonium.audio import quiet
-from harmonium.audio.quiet import quiet_c_libraries
+from harmonium.audio import libsndfile
+from harmonium.audio.libsndfile import quiet_c_libraries
 
 libc = ctypes.CDLL(None)
 
@@ -60,7 +60,7 @@ def test_threads_do_not_end_the_silence_of_others(capfd):
 
 
 def test_where_c_has_no_such_variable_nothing_happens(monkeypatch, capfd):
-    monkeypatch.setattr(quiet, "_STREAMS", None)
+    monkeypatch.setattr(libsndfile, "_STREAMS", None)
     with quiet_c_libraries():
         c_library_says("heard")
     assert capfd.readouterr().err == "heard"

@@ -12,7 +12,7 @@ from sound_files import write_sndfile
 
 from harmonium import ExactLogisticTagger
 from harmonium.audio import Clip, feature_names
-from harmonium.audio.features import DEFAULTS
+from harmonium.audio.paper_features import DEFAULTS
 from harmonium.audio.picture import draw_clip, save_picture
 from harmonium.audio.spectrum import decibels, mel_spectrogram, raise_to_floor
 from harmonium.cli import main

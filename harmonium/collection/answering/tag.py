@@ -21,7 +21,7 @@ from harmonium.data.normalise import normalise_tag
 from harmonium.errors import DataError, LibraryError
 
 if TYPE_CHECKING:
-    from harmonium.audio.extraction import Failure
+    from harmonium.audio.extraction import UnusableFile
     from harmonium.audio.extractors import Extractor
     from harmonium.collection.library import Library
 
@@ -172,7 +172,7 @@ def tag_files(
     known: Known = NOTHING,
     use_people: bool = True,
     progress: Progress | None = None,
-) -> tuple[list[Tagged], list["Failure"]]:
+) -> tuple[list[Tagged], list["UnusableFile"]]:
     """What the model says of files, be they in the library or not, in the order of the paths.
 
     Parameters
@@ -203,7 +203,7 @@ def _features(
     paths: Sequence[str],
     tracks: Sequence[Track | None],
     progress: Progress | None,
-) -> tuple[dict[str, NDArray[np.float32]], list["Failure"]]:
+) -> tuple[dict[str, NDArray[np.float32]], list["UnusableFile"]]:
     """Path → features: those of the library, or of the file where it has none."""
     ids = [track.id for track in tracks if track is not None]
     have, matrix = library.tracks.features(ids, extractor=tagger.extractor)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 
-from harmonium.audio.cache import SETTLED_NS, digest_of
+from harmonium.audio.cache import SETTLED_NS, file_digest
 from harmonium.collection.filetags import audio_digest, read_tags
 from harmonium.collection.store.tracks import TrackFile
 from harmonium.errors import FileTagError
@@ -23,7 +23,7 @@ UNSETTLED = -1
 
 
 @dataclass(frozen=True)
-class Stamp:
+class SizeAndTime:
     """A file's size and when it was changed; while both stay, it is taken to be what it was."""
 
     size: int
@@ -40,10 +40,10 @@ class Examined:
     """Why it could not be read, if so; the sound is then none."""
 
 
-def stamp_of(path: str) -> Stamp:
+def size_and_time(path: str) -> SizeAndTime:
     """The stamp of a file, or an OSError."""
     status = os.stat(path)  # noqa: PTH116
-    return Stamp(status.st_size, status.st_mtime_ns)
+    return SizeAndTime(status.st_size, status.st_mtime_ns)
 
 
 def examine(path: str) -> Examined:
@@ -91,7 +91,7 @@ def _read(path: str, status: os.stat_result) -> TrackFile:
     try:
         tags, sound = read_tags(path), audio_digest(path)
     except FileTagError:  # a format whose tags are not known
-        return TrackFile(path, digest_of(path).hex(), *stamp)
+        return TrackFile(path, file_digest(path).hex(), *stamp)
     return TrackFile(
         path,
         sound,

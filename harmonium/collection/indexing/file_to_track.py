@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import sqlalchemy as sa
 
-from harmonium.collection.indexing.examine import UNREAD, Examined, Stamp
+from harmonium.collection.indexing.examine import UNREAD, Examined, SizeAndTime
 from harmonium.collection.indexing.known_files import Collation, Known
 from harmonium.collection.indexing.report import IndexReport
 from harmonium.collection.library import Library
@@ -102,7 +102,7 @@ class Filing:
     def _add(self, one: Examined) -> Known:
         state = "present" if one.reason is None else "unreadable"
         (number,) = self.library.tracks.put([one.file], state=state, reason=one.reason)
-        stamp = Stamp(one.file.size, one.file.modified)
+        stamp = SizeAndTime(one.file.size, one.file.modified)
         added = Known(number, one.file.path, one.file.sound, stamp, state)
         self.known.add(added)
         if one.reason is None:
@@ -117,7 +117,7 @@ class Filing:
         self.library.tracks.replace(known.id, file)
         if file.path in self.known.copies:
             self.drop_copies([file.path])
-        known.stamp = Stamp(file.size, file.modified)
+        known.stamp = SizeAndTime(file.size, file.modified)
         if known.state != "present":
             known.state = "present"
             self.lacking |= self._without_features([known.id])

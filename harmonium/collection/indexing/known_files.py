@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import sqlalchemy as sa
 
-from harmonium.collection.indexing.examine import UNREAD, Stamp, stamp_of
+from harmonium.collection.indexing.examine import UNREAD, SizeAndTime, size_and_time
 from harmonium.collection.store.schema import loaded_path, track, track_copy
 
 
@@ -17,7 +17,7 @@ class Known:
     id: int
     path: str
     sound: str
-    stamp: Stamp
+    stamp: SizeAndTime
     state: str
 
 
@@ -28,7 +28,7 @@ class Collation:
     by_path: dict[str, Known] = field(default_factory=dict)
     by_sound: dict[str, Known] = field(default_factory=dict)
     by_id: dict[int, Known] = field(default_factory=dict)
-    copies: dict[str, tuple[int, Stamp]] = field(default_factory=dict)
+    copies: dict[str, tuple[int, SizeAndTime]] = field(default_factory=dict)
     """Path → the track whose sound is there too, and the file's stamp."""
     displaced: set[int] = field(default_factory=set)
     """Tracks at whose path there is another sound now."""
@@ -39,10 +39,10 @@ class Collation:
         known = cls()
         columns = ("id", "path", "path_bytes", "sound", "size", "modified", "state")
         for row in connection.execute(sa.select(*(track.c[name] for name in columns))):
-            stamp = Stamp(row.size, row.modified)
+            stamp = SizeAndTime(row.size, row.modified)
             known.add(Known(row.id, loaded_path(row), row.sound, stamp, row.state))
         for row in connection.execute(sa.select(track_copy)):
-            known.copies[loaded_path(row)] = (row.track_id, Stamp(row.size, row.modified))
+            known.copies[loaded_path(row)] = (row.track_id, SizeAndTime(row.size, row.modified))
         return known
 
     def add(self, one: Known) -> None:
@@ -77,7 +77,7 @@ class Collation:
 
     def _sort(self, path: str, result: "Sorted", retry: bool) -> None:
         try:
-            stamp = stamp_of(path)
+            stamp = size_and_time(path)
         except OSError:
             # Reading it finds the words for what is wrong.
             (result.changed if path in self.by_path else result.new).append(path)
@@ -92,7 +92,7 @@ class Collation:
         else:
             result.unchanged.append(known)
 
-    def _sort_unknown(self, path: str, stamp: Stamp, result: "Sorted") -> None:
+    def _sort_unknown(self, path: str, stamp: SizeAndTime, result: "Sorted") -> None:
         track_id, before = self.copies.get(path, (None, None))
         if track_id is not None and before == stamp and self.has_its_file(self.by_id[track_id]):
             result.copies.append((path, self.by_id[track_id]))

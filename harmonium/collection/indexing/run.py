@@ -19,12 +19,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from harmonium.audio.audio_files import AudioFiles, find_audio
 from harmonium.audio.cache import FeatureCache
 from harmonium.audio.extraction import TIME_LIMIT, PathLike, iterate_files
 from harmonium.audio.extractors import Extractor, get_extractor
-from harmonium.audio.finding import Found, find_audio
-from harmonium.audio.jobs import FileFeatures
-from harmonium.audio.tables import readable
+from harmonium.audio.feature_files import readable
+from harmonium.audio.file_tasks import FileFeatures
 from harmonium.collection.indexing.examine import Examined, examined
 from harmonium.collection.indexing.file_to_track import Filing
 from harmonium.collection.indexing.known_files import Collation, Known, Sorted, is_below
@@ -100,7 +100,7 @@ class _Search:
     """Absolute; searched to the bottom."""
     gone: list[str]
     """Named, and not there any more."""
-    found: Found
+    found: AudioFiles
 
 
 class _Run:

@@ -8,8 +8,8 @@ import pytest
 from noise_files import LEVEL, RATE, level, long_ago, write
 from some_tracks import in_force, say
 
+from harmonium.audio.audio_files import find_audio
 from harmonium.audio.extractors import Extractor, features_of_file
-from harmonium.audio.finding import find_audio
 from harmonium.collection.filetags import apply_change, plan_write
 from harmonium.collection.indexing import examine
 from harmonium.collection.indexing import run as index_run

@@ -27,7 +27,7 @@ class WorkerDied(TaskLost):
     """Of the process, negative for a signal; None where it is not known."""
 
     @classmethod
-    def of(cls, exit_code: int | None) -> "WorkerDied":
+    def with_exit_code(cls, exit_code: int | None) -> "WorkerDied":
         """The error for a process that ended so."""
         error = cls(f"the process that worked on it died{_by(exit_code)}")
         error.exit_code = exit_code

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from harmonium.atomic_files import atomic_file
-from harmonium.audio.extraction import Extraction, Failure
+from harmonium.audio.extraction import Extraction, UnusableFile
 from harmonium.errors import DataError
 
 
@@ -32,7 +32,7 @@ def write_features(path: str | os.PathLike[str], extraction: Extraction) -> None
     _replace(Path(path), lambda file: write(file, extraction))
 
 
-def write_failures(path: str | os.PathLike[str], failures: Iterable[Failure]) -> None:
+def write_failures(path: str | os.PathLike[str], failures: Iterable[UnusableFile]) -> None:
     """Write a CSV file of the columns path and reason."""
     rows = list(failures)
     table = pl.DataFrame(

@@ -6,9 +6,9 @@ import numpy as np
 import polars as pl
 import pytest
 
-from harmonium.audio import tables
-from harmonium.audio.extraction import Extraction, Failure
-from harmonium.audio.tables import write_failures, write_features
+from harmonium.audio import feature_files
+from harmonium.audio.extraction import Extraction, UnusableFile
+from harmonium.audio.feature_files import write_failures, write_features
 from harmonium.errors import DataError
 
 NAMES = ("timbre: mean, MFCC 0", "[μ], two; three", "plain")
@@ -59,7 +59,10 @@ def test_no_rows(tmp_path):
 
 
 def test_failures(tmp_path):
-    rows = [Failure("a.mp3", "is empty."), Failure(os.fsdecode(b"\xff"), 'said "no", twice')]
+    rows = [
+        UnusableFile("a.mp3", "is empty."),
+        UnusableFile(os.fsdecode(b"\xff"), 'said "no", twice'),
+    ]
     write_failures(tmp_path / "bad.csv", rows)
     table = pl.read_csv(tmp_path / "bad.csv")
     assert table.rows() == [("a.mp3", "is empty."), (r"\xff", 'said "no", twice')]
@@ -75,7 +78,7 @@ def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch):
         part.write(b"half of it")
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setitem(tables._WRITERS, ".csv", fail)
+    monkeypatch.setitem(feature_files._WRITERS, ".csv", fail)
     with pytest.raises(DataError, match=r"features.csv' cannot be written: No space left"):
         write_features(file, extraction(["a"]))
     assert file.read_text() == "old"

@@ -1,4 +1,4 @@
-"""What `harmonium.audio.decoding` asks of a decoder."""
+"""What `harmonium.audio.clip` asks of a decoder."""
 
 from typing import ClassVar, Protocol
 
@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 
-class Source(Protocol):
+class Decoder(Protocol):
     """An open file's sound."""
 
     name: ClassVar[str]
@@ -23,24 +23,6 @@ class Source(Protocol):
 
     def close(self) -> None:
         """Free the decoder; the file stays open."""
-
-
-class Held:
-    """Samples that are at hand already, one channel: a source like a file."""
-
-    name: ClassVar[str] = "none"
-
-    def __init__(self, samples: NDArray[np.float32], rate: int) -> None:
-        self._samples = samples
-        self.rate = rate
-        self.n_frames: int | None = len(samples)
-
-    def read(self, start: int, count: int) -> NDArray[np.float32]:
-        """(≤ count,) from sample ``start`` on."""
-        return self._samples[start : start + count]
-
-    def close(self) -> None:
-        """Nothing is open."""
 
 
 class CannotDecode(Exception):

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from harmonium.audio.finding import find_audio
+from harmonium.audio.audio_files import find_audio
 
 
 @pytest.fixture

@@ -10,16 +10,16 @@ from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
 from math import ceil, gcd, isfinite
-from typing import BinaryIO
+from typing import BinaryIO, ClassVar
 
 import numpy as np
 import soxr
 from numpy.typing import NDArray
 
-from harmonium.audio.source import CannotDecode, Held, Source
+from harmonium.audio.decoder import CannotDecode, Decoder
 from harmonium.errors import AudioError, DataError
 
-VERSION = 1
+DECODING_VERSION = 1
 """To be raised whenever the same file gives other samples than before."""
 
 # Hz that a file may claim; music has 8,000 to 192,000, and more is a damaged header.
@@ -98,9 +98,27 @@ def clip_of_samples(
     """The window that `decode` would give of a file with these samples, (n,) of one channel."""
     _check_arguments(rate, seconds, start)
     try:
-        return _clip(Held(samples, samples_rate), rate, seconds, start)
+        return _clip(SamplesInMemory(samples, samples_rate), rate, seconds, start)
     except CannotDecode as refusal:
         raise DataError(f"The samples have no such window: {refusal}.") from None
+
+
+class SamplesInMemory:
+    """Samples that are at hand already, one channel: a source like a file."""
+
+    name: ClassVar[str] = "none"
+
+    def __init__(self, samples: NDArray[np.float32], rate: int) -> None:
+        self._samples = samples
+        self.rate = rate
+        self.n_frames: int | None = len(samples)
+
+    def read(self, start: int, count: int) -> NDArray[np.float32]:
+        """(≤ count,) from sample ``start`` on."""
+        return self._samples[start : start + count]
+
+    def close(self) -> None:
+        """Nothing is open."""
 
 
 def quoted(path: str | os.PathLike[str]) -> str:
@@ -108,19 +126,19 @@ def quoted(path: str | os.PathLike[str]) -> str:
     return repr(os.fsdecode(path))
 
 
-def _libsndfile(file: BinaryIO) -> Source:
+def _libsndfile(file: BinaryIO) -> Decoder:
     from harmonium.audio.libsndfile import Sndfile
 
     return Sndfile(file)
 
 
-def _ffmpeg(file: BinaryIO) -> Source:
+def _ffmpeg(file: BinaryIO) -> Decoder:
     from harmonium.audio.ffmpeg import FFmpeg  # a tenth of a second, and seldom needed
 
     return FFmpeg(file)
 
 
-DECODERS: dict[str, Callable[[BinaryIO], Source]] = {"libsndfile": _libsndfile, "ffmpeg": _ffmpeg}
+DECODERS: dict[str, Callable[[BinaryIO], Decoder]] = {"libsndfile": _libsndfile, "ffmpeg": _ffmpeg}
 """In the order in which they are tried."""
 
 
@@ -163,7 +181,7 @@ def _problem(status: os.stat_result) -> str | None:
     return "is empty" if status.st_size == 0 else None
 
 
-def _clip(source: Source, rate: int, seconds: float, start: float | None) -> Clip:
+def _clip(source: Decoder, rate: int, seconds: float, start: float | None) -> Clip:
     """The window from frame `first` on, read with a margin so that its ends are not cut into.
 
     The margin is a whole number of samples at both rates: the window begins on a sample.
@@ -191,7 +209,7 @@ def _clip(source: Source, rate: int, seconds: float, start: float | None) -> Cli
     return Clip(samples, rate, first / source.rate, duration, source.name)
 
 
-def _first_frame(source: Source, n_frames: int, start: float | None) -> int:
+def _first_frame(source: Decoder, n_frames: int, start: float | None) -> int:
     if start is None:
         return max(0, ((source.n_frames or 0) - n_frames) // 2)
     first = round(start * source.rate)
@@ -203,7 +221,7 @@ def _first_frame(source: Source, n_frames: int, start: float | None) -> int:
     return first
 
 
-def _read(source: Source, first: int, count: int, margin: int) -> NDArray[np.float32] | None:
+def _read(source: Decoder, first: int, count: int, margin: int) -> NDArray[np.float32] | None:
     """``count`` frames and a margin on either side, silent where it would lie before the file.
 
     (margin + at most count + margin,), or None where the file has ended before.

@@ -8,8 +8,8 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from harmonium.audio.cache import FeatureCache, Known, Stamp, digest_of, stamp_of
-from harmonium.audio.decoding import quoted
+from harmonium.audio.cache import CachedFeatures, FeatureCache, FileStatus, file_digest, file_status
+from harmonium.audio.clip import quoted
 from harmonium.audio.extractors import Extractor, features_of_file
 from harmonium.engine import EngineError
 from harmonium.errors import AudioError
@@ -37,7 +37,7 @@ class FileFeatures:
 
 
 @dataclass(frozen=True)
-class Job:
+class FileTask:
     """A file to read, what to find out, and what is known of it."""
 
     position: int
@@ -45,7 +45,7 @@ class Job:
     full_path: str
     wants_vector: bool = True
     wants_digest: bool = False
-    stamp: Stamp | None = None
+    status: FileStatus | None = None
     digest: bytes | None = None
     attempt: int = 1
 
@@ -62,8 +62,8 @@ class Job:
 
 
 @dataclass(frozen=True)
-class Heard:
-    """What a worker says about a file."""
+class WorkerAnswer:
+    """What a worker found out about a file."""
 
     vector: NDArray[np.float32] | None = None
     digest: bytes | None = None
@@ -71,83 +71,83 @@ class Heard:
 
 
 @dataclass(frozen=True)
-class Listener:
-    """The function that workers run: job → what was heard. The extractor is packed."""
+class FileReader:
+    """The function that workers run: task → answer. The extractor is packed."""
 
     extractor: bytes | Extractor
     start: float | None
 
-    def __call__(self, job: Job) -> Heard:
+    def __call__(self, task: FileTask) -> WorkerAnswer:
         """Read the file; what is wrong with it is a reason, what is wrong otherwise raises."""
         extractor = unpacked(self.extractor)
         vector = digest = None
         try:
-            if job.wants_vector:  # first, as it knows what is not a file of music
-                vector = features_of_file(job.full_path, extractor, start=self.start)
-            if job.wants_digest:
-                digest = digest_of(job.full_path)
+            if task.wants_vector:  # first, as it knows what is not a file of music
+                vector = features_of_file(task.full_path, extractor, start=self.start)
+            if task.wants_digest:
+                digest = file_digest(task.full_path)
         except (AudioError, OSError) as error:
-            return Heard(reason=_reason(error, job.full_path))
+            return WorkerAnswer(reason=_reason(error, task.full_path))
         except MemoryError:
-            return Heard(reason="needs more memory than there is.")
-        return Heard(vector, digest)
+            return WorkerAnswer(reason="needs more memory than there is.")
+        return WorkerAnswer(vector, digest)
 
 
 @dataclass
-class Shelf:
-    """The cache, or none, as one extraction uses it."""
+class CachedExtraction:
+    """What one extraction does next for a file, by the cache, if there is one, and by answers."""
 
     cache: FeatureCache | None
     recipe: str
     n_features: int
     digests: bool
 
-    def first(self, job: Job) -> Job | FileFeatures:
+    def first_step(self, task: FileTask) -> FileTask | FileFeatures:
         """What is to be done for a file; or its features, where they are known."""
         if self.cache is None:
-            return replace(job, wants_digest=self.digests)
+            return replace(task, wants_digest=self.digests)
         try:
-            stamp = stamp_of(job.full_path)
+            status = file_status(task.full_path)
         except (OSError, ValueError):
-            return job  # a worker finds the words for it
-        known = self._checked(self.cache.of_file(job.full_path, stamp, self.recipe))
+            return task  # a worker finds the words for it
+        known = self._checked(self.cache.find_by_path(task.full_path, status, self.recipe))
         if known:
-            return job.done(known.vector, digest=known.digest, cached=True)
+            return task.done(known.vector, digest=known.digest, cached=True)
         # This content can be known only if some of its size is: then its digest comes first.
-        possible = self.cache.has_size(stamp.size, self.recipe)
-        return replace(job, stamp=stamp, wants_digest=True, wants_vector=not possible)
+        possible = self.cache.has_size(status.size, self.recipe)
+        return replace(task, status=status, wants_digest=True, wants_vector=not possible)
 
-    def then(self, job: Job, heard: Heard) -> Job | FileFeatures:
+    def next_step(self, task: FileTask, answer: WorkerAnswer) -> FileTask | FileFeatures:
         """What follows from a worker's answer: the features, or what is to be done next."""
-        digest = heard.digest or job.digest
-        if heard.reason or self.cache is None or job.stamp is None or digest is None:
-            return job.done(heard.vector, reason=heard.reason, digest=digest)
+        digest = answer.digest or task.digest
+        if answer.reason or self.cache is None or task.status is None or digest is None:
+            return task.done(answer.vector, reason=answer.reason, digest=digest)
         try:
-            stamp = stamp_of(job.full_path)
+            status = file_status(task.full_path)
         except OSError:
-            return job.done(reason="vanished while it was read.")
-        if stamp != job.stamp:
-            return _again(job, stamp)
-        if heard.vector is not None:
-            self.cache.put(job.full_path, stamp, digest, self.recipe, heard.vector)
-            return job.done(heard.vector, digest=digest)
-        known = self._checked(self.cache.of_content(digest, self.recipe))
+            return task.done(reason="vanished while it was read.")
+        if status != task.status:
+            return _again(task, status)
+        if answer.vector is not None:
+            self.cache.put(task.full_path, status, digest, self.recipe, answer.vector)
+            return task.done(answer.vector, digest=digest)
+        known = self._checked(self.cache.find_by_content(digest, self.recipe))
         if known is None:
-            return replace(job, wants_vector=True, wants_digest=False, digest=digest)
-        self.cache.remember(job.full_path, stamp, digest)
-        return job.done(known.vector, digest=digest, cached=True)
+            return replace(task, wants_vector=True, wants_digest=False, digest=digest)
+        self.cache.remember(task.full_path, status, digest)
+        return task.done(known.vector, digest=digest, cached=True)
 
-    def _checked(self, known: Known | None) -> Known | None:
+    def _checked(self, known: CachedFeatures | None) -> CachedFeatures | None:
         """What the cache has, unless it is not what the extractor gives."""
         return known if known and len(known.vector) == self.n_features else None
 
 
-def _again(job: Job, stamp: Stamp) -> Job | FileFeatures:
+def _again(task: FileTask, status: FileStatus) -> FileTask | FileFeatures:
     """What is to be done for a file that is no longer what it was when it was read."""
-    if job.attempt == ATTEMPTS:
-        return job.done(reason=f"changed while it was read, {ATTEMPTS} times.")
-    attempt = job.attempt + 1
-    return Job(job.position, job.path, job.full_path, True, True, stamp, attempt=attempt)
+    if task.attempt == ATTEMPTS:
+        return task.done(reason=f"changed while it was read, {ATTEMPTS} times.")
+    attempt = task.attempt + 1
+    return FileTask(task.position, task.path, task.full_path, True, True, status, attempt=attempt)
 
 
 def packed(extractor: Extractor) -> bytes:

@@ -15,7 +15,7 @@ EXTENSIONS = frozenset(
 
 
 @dataclass
-class Found:
+class AudioFiles:
     """Files of music, and what could not be looked into."""
 
     files: list[str] = field(default_factory=list)
@@ -23,7 +23,7 @@ class Found:
     """Folder → why it could not be listed."""
 
 
-def find_audio(paths: Iterable[str | os.PathLike[str]]) -> Found:
+def find_audio(paths: Iterable[str | os.PathLike[str]]) -> AudioFiles:
     """The files that are named, whatever they are, and those of music in the folders that are.
 
     Folders are searched to the bottom, in the order of the names, and links are followed; a folder
@@ -31,7 +31,7 @@ def find_audio(paths: Iterable[str | os.PathLike[str]]) -> Found:
     are left out: among them are the "._" files that macOS leaves on other systems' disks, which
     have the endings of music and are none. A file found twice is taken once.
     """
-    found = Found()
+    found = AudioFiles()
     searched: set[tuple[int, int]] = set()
     files: dict[str, None] = {}
     for path in paths:
@@ -42,7 +42,7 @@ def find_audio(paths: Iterable[str | os.PathLike[str]]) -> Found:
     return found
 
 
-def _search(folder: str, searched: set[tuple[int, int]], found: Found) -> Iterator[str]:
+def _search(folder: str, searched: set[tuple[int, int]], found: AudioFiles) -> Iterator[str]:
     """The files of a folder and of those in it, depth first."""
     open_folders = [_entries(folder, searched, found)]
     while open_folders:
@@ -56,7 +56,7 @@ def _search(folder: str, searched: set[tuple[int, int]], found: Found) -> Iterat
 
 
 def _entries(
-    folder: str, searched: set[tuple[int, int]], found: Found
+    folder: str, searched: set[tuple[int, int]], found: AudioFiles
 ) -> Iterator[os.DirEntry[str]]:
     """What is in a folder, sorted; nothing if it was searched before or cannot be."""
     try:
