@@ -30,7 +30,7 @@ Folder = Annotated[
         metavar="DIR",
         show_default=False,
         help="The data folder, with one subfolder per dataset. By default the one that "
-        "HARMONIUM_DATA names, then ~/.local/share/harmonium.",
+        "HARMONIUM_DATA names, then the user's own (on Linux ~/.local/share/harmonium).",
     ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
@@ -102,8 +102,19 @@ def fetch_dataset(
             help="A mirror: the address of the folder that has mturk/ and majmin/ in it.",
         ),
     ] = None,
+    sha256: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--sha256",
+            metavar="FILE=HEX",
+            show_default=False,
+            help="The SHA-256 that a file must have; once for each file.",
+        ),
+    ] = None,
 ) -> None:
     """Download the paper's own MTurk or MajorMiner files into the data folder.
+
+    The SHA-256 of each file is kept beside them, and a file that has changed since is refused.
 
     [dim]Example:[/dim]  harmonium data fetch mturk
     """
@@ -125,7 +136,8 @@ def fetch_dataset(
                 tasks[file] = bars.add_task(file, total=total)
             bars.update(tasks[file], completed=received)
 
-        paths = fetch(name, folder, url=url, force=force, progress=progress)
+        digests = {file: digest for file, _, digest in (one.partition("=") for one in sha256 or ())}
+        paths = fetch(name, folder, url=url, force=force, sha256=digests, progress=progress)
     what = f"{len(tasks)} files fetched" if tasks else "Already there"
     print(f"{what}: {paths[0].parent}")
     print(f"Next: harmonium data show {name}")

@@ -1,5 +1,6 @@
 """The commands `harmonium data list`, `show` and `fetch`."""
 
+import hashlib
 import http.server
 import json
 import socket
@@ -14,7 +15,7 @@ from typer.testing import CliRunner
 
 from harmonium import cli
 from harmonium.data import datasets
-from harmonium.data.datasets.paper import SIZES
+from harmonium.data.datasets.paper_files import SIZES
 from harmonium.errors import DataError, DatasetNotFoundError
 from harmonium.user_folders import user_data_folder
 
@@ -169,6 +170,10 @@ def files_in(folder):
     return sorted(path.name for path in folder.rglob("*") if path.is_file())
 
 
+def libsvm_files(folder):
+    return [name for name in files_in(folder) if name.endswith(".libsvm")]
+
+
 class TestFetch:
     @pytest.mark.parametrize("name", ["mturk", "majmin"])
     def test_fetch_then_load(self, samples, server, tmp_path, name):
@@ -176,7 +181,8 @@ class TestFetch:
         target = tmp_path / "fetched"
         output = run("fetch", name, "--url", address, "--folder", target)
         assert "3 files fetched" in output
-        assert files_in(target) == sorted(f"{name}_{split}.libsvm" for split in SIZES[name])
+        files = sorted(f"{name}_{split}.libsvm" for split in SIZES[name])
+        assert files_in(target) == ["SHA256SUMS", *files]
         data = datasets.load(name, target)
         assert {split: len(rows) for split, rows in data.splits.items()} == SIZES[name]
 
@@ -190,7 +196,7 @@ class TestFetch:
     def test_harmonium_data_comes_first(self, samples, server, monkeypatch, tmp_path):
         monkeypatch.setenv("HARMONIUM_DATA", str(tmp_path / "named"))
         run("fetch", "mturk", "--url", server[0])
-        assert len(files_in(tmp_path / "named" / "mturk")) == 3
+        assert len(libsvm_files(tmp_path / "named" / "mturk")) == 3
 
     def test_files_that_are_there_stay_unless_forced(self, samples, server, tmp_path):
         address, mirror = server
@@ -200,7 +206,7 @@ class TestFetch:
         assert "Already there" in output
         with pytest.raises(DatasetNotFoundError, match="404"):
             run("fetch", "mturk", "--force", "--url", address, "-f", tmp_path / "fetched")
-        assert len(files_in(tmp_path / "fetched")) == 3
+        assert len(libsvm_files(tmp_path / "fetched")) == 3
 
     def test_a_download_that_breaks_off_leaves_nothing_behind(
         self, samples, server, tmp_path, monkeypatch
@@ -210,7 +216,7 @@ class TestFetch:
             DatasetNotFoundError, match=r"mturk_valid\.libsvm could not be downloaded"
         ):
             run("fetch", "mturk", "--url", server[0], "-f", tmp_path / "fetched")
-        assert files_in(tmp_path / "fetched") == ["mturk_train.libsvm"]
+        assert files_in(tmp_path / "fetched") == ["SHA256SUMS", "mturk_train.libsvm"]
 
     def test_a_file_of_the_wrong_size_is_refused(self, samples, server, tmp_path):
         address, mirror = server
@@ -249,3 +255,80 @@ class TestFetch:
     def test_what_cannot_be_fetched(self, samples, tmp_path, arguments, message):
         with pytest.raises(DataError, match=message):
             run("fetch", *arguments, "-f", tmp_path / "fetched")
+
+
+class TestChecksums:
+    @pytest.fixture
+    def fetched(self, samples, server, tmp_path):
+        """The folder into which mturk was fetched from the mirror."""
+        run("fetch", "mturk", "--url", server[0], "-f", tmp_path / "fetched")
+        return tmp_path / "fetched"
+
+    def change(self, folder):
+        """Another label in one row: the numbers of rows and columns stay what they were."""
+        path = folder / "mturk" / "mturk_test.libsvm"
+        path.write_text(path.read_text().replace("7 8:1", "9 8:1", 1))
+        return path
+
+    def test_they_are_kept_in_the_form_of_sha256sum(self, fetched):
+        lines = (fetched / "mturk" / "SHA256SUMS").read_text().splitlines()
+        assert len(lines) == 3
+        for line in lines:
+            digest, name = line.split("  ")
+            content = (fetched / "mturk" / name).read_bytes()
+            assert digest == hashlib.sha256(content).hexdigest()
+
+    def test_a_file_that_is_no_longer_what_was_fetched_is_refused(self, fetched):
+        datasets.load("mturk", fetched)
+        path = self.change(fetched)
+        message = rf"{path.name} is not what was fetched: .*harmonium data fetch mturk --force"
+        with pytest.raises(DataError, match=message):
+            datasets.load("mturk", fetched)
+        with pytest.raises(DataError, match=message):
+            run("fetch", "mturk", "-f", fetched)
+
+    def test_fetching_by_force_mends_it(self, fetched, server):
+        self.change(fetched)
+        run("fetch", "mturk", "--force", "--url", server[0], "-f", fetched)
+        assert len(datasets.load("mturk", fetched)) == sum(SIZES["mturk"].values())
+
+    def test_a_file_fetched_by_force_replaces_the_digest(self, fetched, server):
+        self.change(server[1])
+        run("fetch", "mturk", "--force", "--url", server[0], "-f", fetched)
+        datasets.load("mturk", fetched)
+
+    def test_files_from_elsewhere_have_no_digest(self, fetched):
+        (fetched / "mturk" / "SHA256SUMS").unlink()
+        self.change(fetched)
+        datasets.load("mturk", fetched)
+        assert "Already there" in run("fetch", "mturk", "-f", fetched)
+
+    def test_a_damaged_list_of_digests_is_an_error_with_its_line(self, fetched):
+        (fetched / "mturk" / "SHA256SUMS").write_text("not a digest\n")
+        with pytest.raises(DataError, match="SHA256SUMS, line 1: .* 64 hexadecimal digits"):
+            datasets.load("mturk", fetched)
+
+    def test_a_digest_may_be_asked_for(self, samples, server, tmp_path):
+        address, mirror = server
+        name = "mturk_test.libsvm"
+        digest = hashlib.sha256((mirror / "mturk" / name).read_bytes()).hexdigest()
+        fetch = ("fetch", "mturk", "--url", address, "-f", tmp_path / "fetched", "--sha256")
+        with pytest.raises(DataError, match=rf"{name} has the SHA-256 {digest}, not 0{{64}}"):
+            run(*fetch, f"{name}={'0' * 64}")
+        assert name not in files_in(tmp_path / "fetched")
+        run(*fetch, f"{name}={digest.upper()}")
+        assert name in files_in(tmp_path / "fetched")
+        with pytest.raises(DataError, match=rf"{name} has the SHA-256 {digest}, not 1{{64}}"):
+            run(*fetch, f"{name}={'1' * 64}")  # it is there already
+
+    @pytest.mark.parametrize(
+        ("option", "message"),
+        [
+            ("mturk_test.libsvm", "64 hexadecimal digits for mturk_test.libsvm, got ''"),
+            ("mturk_test.libsvm=12g", "64 hexadecimal digits for mturk_test.libsvm, got '12g'"),
+            ("test=" + "0" * 64, "has no file 'test'. Its files: mturk_train.libsvm, "),
+        ],
+    )
+    def test_a_digest_that_cannot_be_meant(self, samples, tmp_path, option, message):
+        with pytest.raises(DataError, match=message):
+            run("fetch", "mturk", "-f", tmp_path / "fetched", "--sha256", option)

@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from harmonium.data.datasets import emotify, hetrec, majorminer, msd, mulan, paper
+from harmonium.data.datasets import emotify, hetrec, majorminer, msd, mulan, paper_files
 from harmonium.data.datasets.base import Dataset, DatasetInfo, Labels
 from harmonium.data.datasets.locate import data_folders, is_found, locate
 from harmonium.errors import DataError
@@ -31,8 +31,8 @@ __all__ = [
 ]
 
 _LOADERS: dict[str, tuple[DatasetInfo, Callable[..., Dataset]]] = {
-    "mturk": (paper.MTURK, paper.load_mturk),
-    "majmin": (paper.MAJMIN, paper.load_majmin),
+    "mturk": (paper_files.MTURK, paper_files.load_mturk),
+    "majmin": (paper_files.MAJMIN, paper_files.load_majmin),
     "majorminer": (majorminer.INFO, majorminer.load),
     "emotify": (emotify.INFO, emotify.load),
     "hetrec": (hetrec.INFO, hetrec.load),

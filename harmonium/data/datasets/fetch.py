@@ -1,21 +1,25 @@
-"""Downloading the paper's own files."""
+"""Downloading the paper's own files.
+
+Their publisher gives no checksums. So the SHA-256 of each file is kept when it has been fetched, and
+`load` and `fetch` see that the file is still the same; digests from elsewhere may be asked for.
+"""
 
 from __future__ import annotations
 
-import contextlib
 import http.client
-import os
 import urllib.error
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import BinaryIO
 
-from harmonium.data.datasets.libsvm import read_libsvm
+from harmonium.atomic_files import atomic_file
+from harmonium.data.datasets.checksums import check_digest, digest_of, is_digest, keep_digest
 from harmonium.data.datasets.locate import data_folders
-from harmonium.data.datasets.paper import INFOS, N_FEATURES, SIZES, URL, check_size, file_name
+from harmonium.data.datasets.paper_files import INFOS, SIZES, URL, file_name, read_split
 from harmonium.errors import DataError, DatasetNotFoundError
 
-Progress = Callable[[str, int, int | None], None]
+ReceivedBytes = Callable[[str, int, int | None], None]
 _CHUNK = 1 << 16
 _TIMEOUT_S = 30
 
@@ -26,7 +30,8 @@ def fetch(
     *,
     url: str | None = None,
     force: bool = False,
-    progress: Progress | None = None,
+    sha256: Mapping[str, str] | None = None,
+    progress: ReceivedBytes | None = None,
 ) -> list[Path]:
     """Download the three files of "mturk" or "majmin" into the data folder; returns their paths.
 
@@ -35,9 +40,11 @@ def fetch(
     folder : the data folder; by default the one that HARMONIUM_DATA names, else the per-user one
     url : where the folder of the dataset is on the network, if not at its publisher's
     force : whether files that are already there are fetched again
+    sha256 : file name -> the SHA-256 that the file must have, in hexadecimal digits
     progress : called with a file's name, the bytes received so far, and the bytes in all or None
 
-    A file takes its name only when it is complete and has the published number of rows.
+    A file takes its name only when it is complete, has the published number of rows, and has the
+    SHA-256 that was asked for. A file that is there already must be what was fetched.
     """
     if name not in SIZES:
         raise DataError(
@@ -45,25 +52,47 @@ def fetch(
             "See docs/datasets.md for how to get the other datasets."
         )
     target = data_folders(folder)[0] / name
-    paths = []
-    for split in SIZES[name]:
-        path = target / file_name(name, split)
+    paths = {target / file_name(name, split): split for split in SIZES[name]}
+    wanted = _wanted_digests(sha256 or {}, name, [path.name for path in paths])
+    for path, split in paths.items():
         if force or not path.is_file():
-            _fetch_file(
-                name, split, f"{(url or URL).rstrip('/')}/{name}/{path.name}", path, progress
-            )
-        paths.append(path)
-    return paths
+            address = f"{(url or URL).rstrip('/')}/{name}/{path.name}"
+            _fetch_file(name, split, address, path, wanted.get(path.name), progress)
+        else:
+            check_digest(path, fetch_again=f"harmonium data fetch {name} --force")
+            _check_wanted(path, str(path), wanted.get(path.name))
+    return list(paths)
 
 
-def _fetch_file(name: str, split: str, url: str, path: Path, progress: Progress | None) -> None:
-    """Download to a temporary name, check, and rename: no half file is ever taken for a whole."""
-    part = path.with_name(f"{path.name}.{os.getpid()}.part")
+def _wanted_digests(sha256: Mapping[str, str], name: str, files: list[str]) -> dict[str, str]:
+    """The digests asked for, in small letters."""
+    for file, digest in sha256.items():
+        if file not in files:
+            listed = ", ".join(files)
+            raise DataError(f"'sha256': {name} has no file '{file}'. Its files: {listed}.")
+        if not is_digest(digest.lower()):
+            raise DataError(f"'sha256' must be 64 hexadecimal digits for {file}, got '{digest}'.")
+    return {file: digest.lower() for file, digest in sha256.items()}
+
+
+def _fetch_file(
+    name: str,
+    split: str,
+    url: str,
+    path: Path,
+    wanted: str | None,
+    progress: ReceivedBytes | None,
+) -> None:
+    """Download, check, and only then give the file its name."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        _download(url, part, path.name, progress)
-        _check(name, split, part, url)
-        part.replace(path)
+        with atomic_file(path) as file:
+            _download(url, file, path.name, progress)
+            part = Path(file.name)
+            _check_wanted(part, url, wanted)
+            _check_content(name, split, part, url)
+            digest = digest_of(part)
+        keep_digest(path, digest)
     except (
         urllib.error.URLError,
         http.client.HTTPException,
@@ -79,34 +108,40 @@ def _fetch_file(name: str, split: str, url: str, path: Path, progress: Progress 
             f"{path} could not be written: {error.strerror or error}. Name a folder of your own "
             "with --folder or HARMONIUM_DATA."
         ) from None
-    finally:
-        with contextlib.suppress(OSError):
-            part.unlink(missing_ok=True)
 
 
-def _download(url: str, part: Path, label: str, progress: Progress | None) -> None:
+def _download(url: str, file: BinaryIO, label: str, progress: ReceivedBytes | None) -> None:
     if not url.startswith(("http://", "https://")):
         raise DataError(f"'url' must begin with http:// or https://, got '{url}'.")
-    with urllib.request.urlopen(url, timeout=_TIMEOUT_S) as response, part.open("wb") as out:
+    with urllib.request.urlopen(url, timeout=_TIMEOUT_S) as response:
         length = response.headers.get("Content-Length")
         total = int(length) if length else None
         received = 0
         while chunk := response.read(_CHUNK):
-            out.write(chunk)
+            file.write(chunk)
             received += len(chunk)
             if progress:
                 progress(label, received, total)
     if total is not None and received != total:
         raise http.client.IncompleteRead(b"", total - received)
+    file.flush()
 
 
-def _check(name: str, split: str, part: Path, url: str) -> None:
+def _check_content(name: str, split: str, part: Path, url: str) -> None:
     try:
-        X, _ = read_libsvm(part, n_features=N_FEATURES, n_labels=INFOS[name].tags or 0)
-        check_size(part, INFOS[name], split, len(X))
+        read_split(part, INFOS[name], split, check_sizes=True)
     except DataError as error:
         problem = str(error).replace(str(part), "the file")
         raise DataError(f"{url} is not what was published: {problem}") from None
+
+
+def _check_wanted(path: Path, place: str, wanted: str | None) -> None:
+    """Raise DataError if the file, which is or comes from `place`, is not the one asked for."""
+    if wanted is not None and (digest := digest_of(path)) != wanted:
+        raise DataError(
+            f"{place} has the SHA-256 {digest}, not {wanted}. It is another file, or damaged: try "
+            "--force or another --url, or ask for no --sha256."
+        )
 
 
 def _reason(error: Exception) -> str:

@@ -8,7 +8,7 @@ from hypothesis.extra.numpy import arrays
 from scipy.io import arff as scipy_arff
 
 from harmonium.data.datasets.arff import read_arff
-from harmonium.data.datasets.libsvm import read_libsvm
+from harmonium.data.datasets.paper_files import read_libsvm
 
 VALUES = st.floats(-1e6, 1e6, width=32).map(lambda value: value + 0.0)  # no -0.0
 SHAPES = st.tuples(st.integers(1, 6), st.integers(1, 8))

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from harmonium.data import datasets
-from harmonium.data.datasets.paper import SIZES
+from harmonium.data.datasets.paper_files import SIZES
 
 
 def load(name, folder, **options):

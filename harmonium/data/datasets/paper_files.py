@@ -1,0 +1,179 @@
+"""The paper's own MTurk and MajorMiner files, as published with MLPython.
+
+They are multi-label libsvm files: `label,label feature:value feature:value ...`, one item a line.
+Labels count from 0 and features from 1. An item may have no label: its line then begins with a
+space, or with its first feature. Features that are left out are 0.
+"""
+
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from harmonium.data.counts import TagCounts
+from harmonium.data.datasets.base import Dataset, DatasetInfo
+from harmonium.data.datasets.checksums import check_digest
+from harmonium.data.datasets.files import fault, read_text
+from harmonium.data.datasets.locate import locate
+from harmonium.errors import DataError
+
+N_FEATURES = 389
+SIZES = {
+    "mturk": {"train": 597, "valid": 123, "test": 195},
+    "majmin": {"train": 1587, "valid": 471, "test": 480},
+}
+URL = "http://www.cs.toronto.edu/~larocheh/public/datasets"
+
+
+def _info(name: str, title: str, summary: str, tags: int) -> DatasetInfo:
+    return DatasetInfo(
+        name=name,
+        title=title,
+        summary=summary
+        + " 389 features with rows of unit norm, as the paper used them. The files do not name "
+        "their tags, tracks, artists or users.",
+        files={name: tuple(file_name(name, split) for split in SIZES[name])},
+        items=sum(SIZES[name].values()),
+        tags=tags,
+        features=N_FEATURES,
+        citation="Mandel, Pascanu, Larochelle, Bengio (2011), Autotagging music with conditional "
+        "restricted Boltzmann machines, arXiv:1103.2832",
+        licence="None is stated; published for research with the MLPython library.",
+        homepage=f"{URL}/{name}/",
+        how_to_get=f"Download it with: harmonium data fetch {name}.",
+    )
+
+
+def file_name(name: str, split: str) -> str:
+    """The name of the file of one split."""
+    return f"{name}_{split}.libsvm"
+
+
+MTURK = _info(
+    "mturk",
+    "Clips tagged by MTurk workers (the paper's)",
+    "10-second clips described by workers of Amazon's Mechanical Turk.",
+    95,
+)
+MAJMIN = _info(
+    "majmin",
+    "MajorMiner clips (the paper's own files)",
+    "10-second clips with the tags that at least two players of the MajorMiner game agreed on.",
+    96,
+)
+INFOS = {info.name: info for info in (MTURK, MAJMIN)}
+
+
+def load_mturk(folder: str | Path | None = None, *, check_sizes: bool = True) -> Dataset:
+    """Read `mturk_{train,valid,test}.libsvm`; check_sizes=False allows a part of the rows."""
+    return _load(MTURK, folder, check_sizes)
+
+
+def load_majmin(folder: str | Path | None = None, *, check_sizes: bool = True) -> Dataset:
+    """Read `majmin_{train,valid,test}.libsvm`; check_sizes=False allows a part of the rows."""
+    return _load(MAJMIN, folder, check_sizes)
+
+
+def read_split(
+    path: Path, info: DatasetInfo, split: str, *, check_sizes: bool
+) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
+    """Features and labels of one file, which must have its published number of rows."""
+    X, Y = read_libsvm(path, n_features=N_FEATURES, n_labels=info.tags or 0)
+    published = SIZES[info.name][split]
+    if check_sizes and len(X) != published:
+        problem = f"{len(X)} rows where the published file has {published}. Fetch it again."
+        raise fault(path, None, problem)
+    return X, Y
+
+
+def _load(info: DatasetInfo, folder: str | Path | None, check_sizes: bool) -> Dataset:
+    path = locate(info, folder)[info.name]
+    features, labels, names, splits, start = [], [], [], {}, 0
+    for split in SIZES[info.name]:
+        file = path / file_name(info.name, split)
+        check_digest(file, fetch_again=f"harmonium data fetch {info.name} --force")
+        X, Y = read_split(file, info, split, check_sizes=check_sizes)
+        features.append(X)
+        labels.append(Y)
+        names += [f"{split} {row:04d}" for row in range(len(X))]
+        splits[split] = np.arange(start, start := start + len(X))
+    items = pl.Series(names, dtype=pl.String)
+    tags = pl.Series([f"tag {tag:02d}" for tag in range(info.tags or 0)])
+    matrix = sp.csr_array(np.concatenate(labels).astype(np.int32))
+    return Dataset(
+        info=info,
+        items=items,
+        counts=TagCounts(items, tags, matrix),
+        features=np.concatenate(features),
+        splits=splits,
+    )
+
+
+def read_libsvm(
+    path: Path, *, n_features: int, n_labels: int
+) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
+    """Features (n, n_features) and labels (n, n_labels) of a file."""
+    lines = read_text(path).rstrip("\r\n").split("\n")
+    features = np.zeros((len(lines), n_features), dtype=np.float32)
+    labels = np.zeros((len(lines), n_labels), dtype=np.bool_)
+    for row, line in enumerate(lines):
+        try:
+            given, described = _halves(line)
+            labels[row, _label_ids(given, n_labels)] = True
+            index, value = _features(described, n_features)
+            features[row, index] = value
+        except DataError as error:
+            raise fault(path, row + 1, str(error)) from None
+    return features, labels
+
+
+def _halves(line: str) -> tuple[str, str]:
+    """The labels' part and the features' part of a line; either may be empty."""
+    if not line.strip():
+        raise DataError("the line is empty.")
+    first, *rest = line.split(maxsplit=1)
+    if line[0].isspace() or ":" in first:
+        return "", line
+    return first, "".join(rest)
+
+
+def _label_ids(text: str, n_labels: int) -> list[int]:
+    """The ids of a comma-separated list, each in 0..n_labels-1."""
+    ids = []
+    for token in text.split(",") if text else ():
+        if not token.isdecimal() or int(token) >= n_labels:
+            raise DataError(f"a label must be a number from 0 to {n_labels - 1}, got '{token}'.")
+        ids.append(int(token))
+    return ids
+
+
+def _features(text: str, n_features: int) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
+    """Columns, counted from 0, and values of `feature:value` pairs."""
+    pairs = [token.split(":") for token in text.split()]
+    try:
+        index = np.array([int(number) for number, _ in pairs], dtype=np.intp)
+        value = np.array([float(number) for _, number in pairs], dtype=np.float64)
+    except ValueError:
+        raise DataError(f"{_wrong_pair(pairs)} is not of the form feature:value.") from None
+    wrong = (index < 1) | (index > n_features)
+    if wrong.any():
+        got = index[wrong.argmax()]
+        raise DataError(f"a feature must be a number from 1 to {n_features}, got {got}.")
+    if not np.isfinite(value).all():
+        raise DataError(f"feature {index[~np.isfinite(value)][0]} is not a finite number.")
+    if len(np.unique(index)) != len(index):
+        raise DataError(f"feature {np.flatnonzero(np.bincount(index) > 1)[0]} is given twice.")
+    return index - 1, value
+
+
+def _wrong_pair(pairs: list[list[str]]) -> str:
+    """The first token that is not number:number, as it stood in the line."""
+    for pair in pairs:
+        try:
+            number, value = pair
+            int(number), float(value)
+        except ValueError:
+            return f"'{':'.join(pair)}'"
+    raise AssertionError("every pair is well formed")
