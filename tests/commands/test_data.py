@@ -305,7 +305,7 @@ class TestChecksums:
 
     def test_a_damaged_list_of_digests_is_an_error_with_its_line(self, fetched):
         (fetched / "mturk" / "SHA256SUMS").write_text("not a digest\n")
-        with pytest.raises(DataError, match="SHA256SUMS, line 1: .* 64 hexadecimal digits"):
+        with pytest.raises(DataError, match=r"SHA256SUMS, line 1: .* 64 hexadecimal digits"):
             datasets.load("mturk", fetched)
 
     def test_a_digest_may_be_asked_for(self, samples, server, tmp_path):

@@ -1,7 +1,7 @@
 """Downloading the paper's own files.
 
-Their publisher gives no checksums. So the SHA-256 of each file is kept when it has been fetched, and
-`load` and `fetch` see that the file is still the same; digests from elsewhere may be asked for.
+Their publisher gives no checksums. So the SHA-256 of each file is kept once it has been fetched,
+and `load` and `fetch` check that the file is still the same. A user may ask for a known digest.
 """
 
 from __future__ import annotations
