@@ -9,7 +9,7 @@ from places import PROJECT
 PACKAGE = PROJECT / "harmonium"
 
 # What every layer may import.
-COMMON = {"errors", "atomic_files", "nearest_names", "user_folders"}
+COMMON = {"errors", "atomic_files", "file_locks", "nearest_names", "user_folders"}
 
 # A layer may import itself, what is common to all, and these.
 ALLOWED = {

@@ -1,7 +1,7 @@
 """One run: train on some folds, stop early on another, test on the last."""
 
 import platform
-import resource
+import sys
 import time
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -17,6 +17,11 @@ from harmonium.experiments.materials import Listening, Material, material
 from harmonium.experiments.models import build
 from harmonium.experiments.plan import Run
 from harmonium.experiments.specs import DatasetSpec
+
+try:
+    import resource
+except ImportError:  # Windows
+    resource = None  # type: ignore[assignment]
 
 Rows = NDArray[np.intp]
 Matrix = NDArray[np.float32]
@@ -73,7 +78,7 @@ def judged(
         "smoothing_seconds": smoothing,
         "seconds_to_best": _seconds_to_best(model),
         "clips": len(rows.train),
-        "peak_memory_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+        "peak_memory_mb": peak_memory_mb(),
         "versions": versions(),
     }
     return result, measured
@@ -215,3 +220,11 @@ def versions() -> dict[str, str]:
         "python": platform.python_version(),
         **{name: version(name) for name in packages},
     }
+
+
+def peak_memory_mb() -> float | None:
+    """The largest memory of this process so far; None on Windows, which does not say."""
+    if resource is None:
+        return None
+    unit = 1 if sys.platform == "darwin" else 1024  # bytes on macOS, KiB elsewhere
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 2**20

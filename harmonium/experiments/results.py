@@ -7,7 +7,6 @@
 A finished experiment's results are sorted, and then do not tell how often it was stopped.
 """
 
-import fcntl
 import json
 import os
 from collections.abc import Iterator
@@ -20,6 +19,7 @@ from typing import IO, Any
 from harmonium.atomic_files import write_atomically
 from harmonium.errors import DataError
 from harmonium.experiments.plan import Run
+from harmonium.file_locks import try_lock
 
 RECIPE, RESULTS, MEASUREMENTS = "recipe.toml", "results.jsonl", "measurements.jsonl"
 
@@ -57,12 +57,10 @@ def opened(folder: Path, recipe_text: str) -> Iterator[Store]:
     """The results in a folder, new or begun before, with this recipe; for one process at a time."""
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / ".lock").open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
+        if not try_lock(lock.fileno()):
             raise DataError(
                 f"Another process is writing to {folder}. Wait for it, or name another folder."
-            ) from None
+            )
         _replace(folder / RECIPE, recipe_text)
         yield Store(folder)
 
