@@ -1,4 +1,4 @@
-"""The folders that the system has for a user's data and caches, on Linux, macOS and Windows."""
+"""Users' folders on Linux, macOS and Windows, and one spelling for the paths that they write."""
 
 import os
 from pathlib import Path
@@ -16,3 +16,22 @@ def user_cache_folder() -> Path:
     if named := os.environ.get("HARMONIUM_CACHE"):
         return Path(named).expanduser()
     return user_cache_path("harmonium", appauthor=False, opinion=False)
+
+
+def absolute_path(path: str | os.PathLike[str]) -> str:
+    """The path as libraries hold it: absolute, ~ expanded, without "..", links kept.
+
+    ".." after a link leads to the folder above its target, as the system has it.
+    """
+    name = os.path.expanduser(path)  # noqa: PTH111
+    if ".." not in name:
+        return os.path.abspath(name)  # noqa: PTH100
+    full = Path.cwd() / name
+    done = full.anchor
+    for part in full.parts[1:]:
+        if part == "..":
+            folder = os.path.realpath(done) if os.path.islink(done) else done  # noqa: PTH114
+            done = os.path.dirname(folder)  # noqa: PTH120
+        else:
+            done = os.path.join(done, part)  # noqa: PTH118
+    return done

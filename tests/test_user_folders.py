@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from harmonium.user_folders import user_cache_folder, user_data_folder
+from harmonium.user_folders import absolute_path, user_cache_folder, user_data_folder
 
 
 def test_the_cache_is_where_the_environment_says(monkeypatch, tmp_path):
@@ -23,3 +23,33 @@ def test_the_folders_of_the_system(monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     assert user_cache_folder() == tmp_path / "caches" / "harmonium"
     assert user_data_folder() == tmp_path / "data" / "harmonium"
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("music", "here/music"),
+        ("./music/", "here/music"),
+        ("../music", "music"),
+        ("../here/../music/./x.mp3", "music/x.mp3"),
+        ("~/music", "home/music"),
+        ("../link", "link"),
+        ("../link/x.mp3", "link/x.mp3"),
+        ("../link/sub/../x.mp3", "link/x.mp3"),
+        ("../link/../x.mp3", "far/x.mp3"),  # as the system goes there
+        ("../gone/../x.mp3", "x.mp3"),
+    ],
+)
+def test_a_path_has_one_spelling(monkeypatch, tmp_path, written, meant):
+    for name in ("here", "home", "far/away/sub"):
+        (tmp_path / name).mkdir(parents=True)
+    (tmp_path / "link").symlink_to(tmp_path / "far" / "away")
+    monkeypatch.chdir(tmp_path / "here")
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    assert absolute_path(written) == str(tmp_path.resolve() / meant)
+
+
+def test_odd_paths_have_a_spelling_too():
+    assert absolute_path("/") == absolute_path("/..") == "/"
+    assert absolute_path("/a/~nobody/../b") == "/a/b"
+    assert absolute_path("/caf\udce9/../nul\0") == "/nul\0"

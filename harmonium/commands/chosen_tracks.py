@@ -34,17 +34,18 @@ def chosen_tracks(library: Library, named: list[str], query: str | None) -> list
 
 
 def _named(library: Library, text: str) -> list[int]:
+    from harmonium.collection.indexing.known_files import is_below
     from harmonium.errors import LibraryError
+    from harmonium.user_folders import absolute_path
 
-    folder = Path(text).expanduser()
+    folder = Path(absolute_path(text))
     if not folder.is_dir():
         track = library.tracks.resolve(text)
         if track.state != "present":
             why = f": {track.reason.rstrip('.')}" if track.reason else ""
             raise LibraryError(f"{text} cannot be used; its file is {track.state}{why}.")
         return [track.id]
-    top = str(folder.absolute()).rstrip("/") + "/"
-    inside = [track.id for track in library.tracks.all() if track.path.startswith(top)]
+    inside = [track.id for track in library.tracks.all() if is_below(track.path, [str(folder)])]
     if not inside:
         raise LibraryError(
             f"The library has no track in the folder {text}. `harmonium index {text}` adds those "

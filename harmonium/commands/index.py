@@ -138,8 +138,9 @@ def _opened(place: str | None, paths: list[Path]) -> Library:
     """The library, which is made if there is none; but not for a folder that is not there."""
     from harmonium.collection import Library
     from harmonium.errors import LibraryError
+    from harmonium.user_folders import absolute_path
 
-    missing = [path for path in paths if not os.path.lexists(path.expanduser())]
+    missing = [path for path in paths if not os.path.lexists(absolute_path(path))]
     if not missing:
         return Library.open(place)
     try:

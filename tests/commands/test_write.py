@@ -111,6 +111,16 @@ class TestWhat:
         changed = [kind for kind, path in songs.items() if path.read_bytes() != tagged(kind)]
         assert changed == ["mp3", "m4a"]
 
+    def test_paths_are_found_however_they_are_written(self, songs, place, monkeypatch):
+        folder = songs["mp3"].parent
+        (folder.parent / "work").mkdir()
+        monkeypatch.chdir(folder.parent / "work")
+        monkeypatch.setenv("HOME", str(folder.parent))
+        for path in (f"../{folder.name}", f"../work/../{folder.name}/", f"~/{folder.name}"):
+            done = run("write", path, "--dry-run", "--json", "-L", place)
+            assert done.exit_code == 0
+            assert str(songs["mp3"]) in done.stdout
+
     def test_what_a_search_finds(self, songs, library, place):
         with library.begin():
             change = library.changes.begin("say", "one")

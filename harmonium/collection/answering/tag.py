@@ -4,7 +4,6 @@ What is stored for the library is what the model hears: the probabilities from s
 person's tag changes. Tags of single files are completed from what people say of them.
 """
 
-import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
@@ -19,6 +18,7 @@ from harmonium.collection.store.models import StoredModel
 from harmonium.collection.store.tracks import Track
 from harmonium.data.normalise import normalise_tag
 from harmonium.errors import DataError, LibraryError
+from harmonium.user_folders import absolute_path
 
 if TYPE_CHECKING:
     from harmonium.audio.extraction import UnusableFile
@@ -180,7 +180,7 @@ def tag_files(
     known : what you know of all of them
     use_people : whether what people say of a track helps to infer its other tags
     """
-    tracks = [library.tracks.find(os.path.abspath(path)) for path in paths]  # noqa: PTH100
+    tracks = [library.tracks.find(absolute_path(path)) for path in paths]
     vectors, failures = _features(library, tagger, paths, tracks, progress)
     said = _said(library, [track.id for track in tracks if track is not None])
     found = [

@@ -33,6 +33,7 @@ from harmonium.collection.library import Library
 from harmonium.collection.store import features
 from harmonium.engine import Engine, available_cores
 from harmonium.errors import LibraryError
+from harmonium.user_folders import absolute_path
 
 Progress = Callable[[int, int], None]
 """Called with how many files are done, and how many there are to do."""
@@ -224,7 +225,7 @@ class _Run:
 
 def _find(library: Library, paths: Iterable[PathLike]) -> _Search:
     """Search what is named, or else the folders of earlier runs."""
-    named = [os.path.abspath(os.path.expanduser(path)) for path in paths]  # noqa: PTH100, PTH111
+    named = [absolute_path(path) for path in paths]
     places = named or library.settings.get(FOLDERS, [])
     if not places:
         raise LibraryError(

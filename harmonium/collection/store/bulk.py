@@ -67,12 +67,11 @@ def fill(connection: sa.Connection, rows: pl.DataFrame, name: str) -> None:
         return
     if connection.dialect.name == "postgresql":
         cursor: Any = connection.connection.cursor()
-        with cursor, cursor.copy(f"COPY {name} FROM STDIN") as copy:
+        with cursor, cursor.copy(f"COPY {name} ({', '.join(rows.columns)}) FROM STDIN") as copy:
             copy.write(rows.write_csv(include_header=False, separator="\t"))
         connection.exec_driver_sql(f"ANALYZE {name}")
     else:
-        marks = ", ".join("?" * rows.width)
-        connection.exec_driver_sql(f"INSERT INTO {name} VALUES ({marks})", rows.rows())
+        connection.exec_driver_sql(_insertion(name, rows.columns), rows.rows())
 
 
 def new_numbers(connection: sa.Connection, table: sa.Table, count: int) -> list[int]:
@@ -89,16 +88,23 @@ def new_numbers(connection: sa.Connection, table: sa.Table, count: int) -> list[
 def insert_rows(
     connection: sa.Connection, table: sa.Table, rows: Sequence[tuple[Any, ...]]
 ) -> None:
-    """Insert rows with values for all columns of a table, in their order."""
+    """Insert rows with a value for each column, in the order in which the schema has them."""
+    names = [column.name for column in table.c]  # in an old library their order may be another
     if connection.dialect.name == "postgresql":
         cursor: Any = connection.connection.cursor()
-        with cursor, cursor.copy(f"COPY {table.name} FROM STDIN (FORMAT BINARY)") as copy:
+        statement = f"COPY {table.name} ({', '.join(names)}) FROM STDIN (FORMAT BINARY)"
+        with cursor, cursor.copy(statement) as copy:
             copy.set_types([_postgres_type(column, connection) for column in table.c])
             for row in rows:
                 copy.write_row(row)
     elif rows:
-        marks = ", ".join("?" * len(table.c))
-        connection.exec_driver_sql(f"INSERT INTO {table.name} VALUES ({marks})", list(rows))
+        connection.exec_driver_sql(_insertion(table.name, names), list(rows))
+
+
+def _insertion(table: str, columns: Sequence[str]) -> str:
+    """The statement that inserts a row into SQLite's table, with a mark for each value."""
+    marks = ", ".join("?" * len(columns))
+    return f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({marks})"
 
 
 def _postgres_type(column: sa.Column[Any], connection: sa.Connection) -> str:

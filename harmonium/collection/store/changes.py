@@ -166,16 +166,13 @@ class Changes:
         LibraryError
             where there is no such change, or nothing of it is left to undo
         """
-        undone = self.get(change_id)
-        files = self.files(change_id)
-        if undone.undone_by is not None:
-            raise LibraryError(
-                f"Change {change_id} ({undone.command}) was undone already, by change "
-                f"{undone.undone_by}. Undo that one to have it back."
-            )
-        if files and restore is None:
-            raise LibraryError(f"Change {change_id} wrote to files; undoing it needs 'restore'.")
-        with self._library.begin() as connection:
+        with self._library.begin() as connection:  # first, so that what is seen stays so
+            undone, files = self.get(change_id), self.files(change_id)
+            _check_not_undone(undone)
+            if files and restore is None:
+                raise LibraryError(
+                    f"Change {change_id} wrote to files; undoing it needs 'restore'."
+                )
             plan = undo_opinions.plan(connection, change_id)
             if not plan.keys and plan.conflicts and not files:
                 later = ", ".join(str(number) for number in sorted(plan.conflicts))
@@ -190,6 +187,7 @@ class Changes:
         left = self._restore(files, restore, number)
         if files and not left and not plan.conflicts:
             with self._library.begin() as connection:
+                _check_not_undone(self.get(change_id))  # by another, while files were restored
                 _mark(connection, change_id, number)
         restored = len(files) - len(left)
         return UndoReport(number, ended, revived, plan.conflicts, restored, left)
@@ -202,6 +200,14 @@ class Changes:
             if reason := restore(file, number):
                 left[file.path] = reason
         return left
+
+
+def _check_not_undone(undone: Change) -> None:
+    if undone.undone_by is not None:
+        raise LibraryError(
+            f"Change {undone.id} ({undone.command}) was undone already, by change "
+            f"{undone.undone_by}. Undo that one to have it back."
+        )
 
 
 def _words(undone: Change) -> str:

@@ -52,7 +52,7 @@ def never_read(monkeypatch):
         if read:
             monkeypatch.setattr(examine, "examine", refuse)
         if heard:
-            monkeypatch.setattr(run, "iterate_files", refuse)
+            monkeypatch.setattr(index_run, "iterate_files", refuse)
 
     return start
 
@@ -271,7 +271,7 @@ def test_what_is_no_music_is_unreadable_until_it_is(library, run, music, never_r
     assert (len(report.new), report.complete) == (3, False)
     assert track_at(library, bad).state == "unreadable"
     with monkeypatch.context() as patch:
-        patch.setattr(run, "iterate_files", None)
+        patch.setattr(index_run, "iterate_files", None)
         assert run(music).unreadable == report.unreadable  # remembered
     assert run(music, retry=True).unreadable == report.unreadable
     write(bad.with_suffix(".flac"), 80).rename(bad)
@@ -351,7 +351,7 @@ def test_only_what_was_named_is_looked_at(library, run, music, tmp_path):
 
 
 def test_a_run_that_is_interrupted_goes_on(library, run, music, monkeypatch):
-    monkeypatch.setattr(run, "_READ_TOGETHER", 1)
+    monkeypatch.setattr(index_run, "_READ_TOGETHER", 1)
 
     def stop(done, total):
         assert total == 3

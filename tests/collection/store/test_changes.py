@@ -1,13 +1,15 @@
 """Changes and their undoing."""
 
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from itertools import count
+from threading import Barrier, Thread
 
 import hypothesis.strategies as st
 import pytest
 from hypothesis import HealthCheck, given, settings
 from some_tracks import add_tracks, in_force, say, triples
 
+from harmonium.collection import Library
 from harmonium.collection.store.undo_opinions import standing
 from harmonium.errors import LibraryError
 
@@ -128,6 +130,53 @@ def test_files_are_restored_by_whoever_knows_how(library):
     report = library.changes.undo(change, restore=lambda file, number: None)
     assert library.changes.get(change).undone_by == report.change
     assert [file.record for file in library.changes.files(report.change)] == []
+
+
+def test_of_two_undos_at_once_one_is_refused(library, place):
+    """Each looks only when nobody else can write."""
+    add_tracks(library, 1)
+    change = say(library, "ann", 1, ["a"])
+    both_ready, outcomes = Barrier(2), []
+
+    def undo():
+        with Library.open(place) as own:
+            begin = own.begin
+
+            @contextmanager
+            def begin_together():  # whatever was looked at before, both have looked at by now
+                own.begin = begin
+                both_ready.wait(10)
+                with begin() as connection:
+                    yield connection
+
+            own.begin = begin_together
+            try:
+                outcomes.append(own.changes.undo(change).complete)
+            except LibraryError as error:
+                outcomes.append(str(error))
+
+    threads = [Thread(target=undo) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    refused = [outcome for outcome in outcomes if outcome is not True]
+    assert len(outcomes) == 2
+    assert len(refused) == 1
+    assert "was undone already" in refused[0]
+    assert len(library.changes.list()) == 2
+
+
+def test_of_two_undos_of_the_same_files_at_once_one_is_refused(library):
+    change = library.changes.begin("write", "a file")
+    library.changes.keep_file(change, None, "/music/a.mp3", b"first")
+
+    def restore_and_be_overtaken(file, number):
+        library.changes.undo(change, restore=lambda file, number: None)
+
+    with pytest.raises(LibraryError, match="was undone already, by change 3"):
+        library.changes.undo(change, restore=restore_and_be_overtaken)
+    assert library.changes.get(change).undone_by == 3
 
 
 @pytest.mark.parametrize(

@@ -163,6 +163,18 @@ def test_blocks_of_features_hold_the_present_tracks_once(library):
     assert np.concatenate([rows for _, rows in blocks])[:, 0].tolist() == expected
 
 
+def test_rows_are_stored_by_the_names_of_columns_and_not_by_their_places(library):
+    (number,) = add_tracks(library, 1)
+    with library.begin() as connection:  # as a table can be after a migration
+        connection.exec_driver_sql("DROP TABLE feature")
+        kind = "bytea" if connection.dialect.name == "postgresql" else "blob"
+        connection.exec_driver_sql(
+            f"CREATE TABLE feature (track_id bigint, vector {kind}, extractor_id bigint)"
+        )
+    library.tracks.put_features([number], [[1, 2]], extractor="x")
+    assert library.tracks.features([number], extractor="x")[1].tolist() == [[1, 2]]
+
+
 # People's tags
 
 
