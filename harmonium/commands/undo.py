@@ -122,11 +122,11 @@ def _as_dict(change: Change) -> dict[str, object]:
 
 
 def _report(change: Change, report: UndoReport, as_json: bool) -> None:
-    from harmonium.collection.writing.recorded_files import Failure
+    from harmonium.collection.writing.write_tracks import FailedFile
     from harmonium.commands.write_report import show_failures
 
     errors = Console(stderr=True)
-    show_failures(errors, [Failure(path, why) for path, why in report.files_left.items()])
+    show_failures(errors, [FailedFile(path, why) for path, why in report.files_left.items()])
     for later, n in sorted(report.conflicts.items()):
         stay = "stays as it is" if n == 1 else "stay as they are"
         say(errors, f"{_count(n, 'tag')} {stay}: change {later} came later. Undo that one first.")

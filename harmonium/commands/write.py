@@ -18,7 +18,7 @@ from harmonium.commands.listing import say
 if TYPE_CHECKING:
     from harmonium.collection import Library
     from harmonium.collection.filetags import Rules
-    from harmonium.collection.writing.write import Plan
+    from harmonium.collection.writing.write_tracks import WritePlan
 
 FEW = 10
 """Files whose changes are shown before asking."""
@@ -153,8 +153,8 @@ def write(
     written, the others are; 2 nothing was done; 130 interrupted.
     """
     from harmonium.collection import Library
-    from harmonium.collection.writing.wanted_tags import Source, count_unheard
-    from harmonium.collection.writing.write import plan_writes
+    from harmonium.collection.writing.wanted_tags import TagSources, count_unheard
+    from harmonium.collection.writing.write_tracks import plan_writes
     from harmonium.commands.chosen_tracks import chosen_tracks
 
     said = _said(mode, field, default_field, only, ignore, alias, scores, id3_version)
@@ -162,7 +162,7 @@ def write(
     with Library.open(library, create=False) as opened:
         _check_known(opened, only or [])
         final = _rules(opened, rules, said, remember=remember, forget=forget)
-        source = Source(people=people or not predicted, predicted=predicted or not people)
+        source = TagSources(people=people or not predicted, predicted=predicted or not people)
         ids = chosen_tracks(opened, paths or [], query)
         errors = Console(stderr=True)
         if source.predicted and (n := count_unheard(opened, ids)):
@@ -200,7 +200,7 @@ def _said(
     id3_version: int | None,
 ) -> dict[str, Any]:
     """The rules that the options tell; None where they tell nothing."""
-    from harmonium.collection.writing.rules import parse_pairs
+    from harmonium.collection.writing.rule_layers import parse_pairs
 
     return {
         "mode": mode,
@@ -218,20 +218,27 @@ def _rules(
     library: Library, file: Path | None, said: dict[str, Any], *, remember: bool, forget: bool
 ) -> Rules:
     """What the library remembers, then the file, then the options."""
-    from harmonium.collection.writing.rules import SETTING, join, make_rules, read_rules
+    from harmonium.collection.writing.rule_layers import (
+        RULES_SETTING,
+        join_layers,
+        make_rules,
+        read_rules,
+    )
 
     layers = [
-        {} if forget else library.settings.get(SETTING, {}),
+        {} if forget else library.settings.get(RULES_SETTING, {}),
         {} if file is None else read_rules(file),
         said,
     ]
     rules = make_rules(layers)
     if remember or forget:
-        library.settings.set(SETTING, join(layers) if remember else {})
+        library.settings.set(RULES_SETTING, join_layers(layers) if remember else {})
     return rules
 
 
-def _carry_out(library: Library, plan: Plan, *, dry_run: bool, yes: bool, as_json: bool) -> int:
+def _carry_out(
+    library: Library, plan: WritePlan, *, dry_run: bool, yes: bool, as_json: bool
+) -> int:
     """Show the plan, ask, write, report; the exit code."""
     from harmonium.commands import write_report as report
 
@@ -253,9 +260,9 @@ def _carry_out(library: Library, plan: Plan, *, dry_run: bool, yes: bool, as_jso
 
 
 def _write(
-    library: Library, plan: Plan, console: Console, errors: Console, *, as_json: bool
+    library: Library, plan: WritePlan, console: Console, errors: Console, *, as_json: bool
 ) -> int:
-    from harmonium.collection.writing.write import write_planned
+    from harmonium.collection.writing.write_tracks import write_planned
     from harmonium.commands import write_report as report
 
     with bar(errors, "writing") as progress:
@@ -276,9 +283,9 @@ def _write(
     return _code(len(written.paths), len(plan.failures) + len(written.failures))
 
 
-def _agreed(errors: Console, plan: Plan) -> bool:
+def _agreed(errors: Console, plan: WritePlan) -> bool:
     """Whether the person says yes to what is shown; a program has to with --yes."""
-    from harmonium.collection.writing.write import count_files
+    from harmonium.collection.writing.write_tracks import count_files
     from harmonium.commands.write_report import show_changes
     from harmonium.errors import DataError
 

@@ -14,15 +14,19 @@ from harmonium.commands.listing import printable, say
 
 if TYPE_CHECKING:
     from harmonium.collection.filetags import FieldChange
-    from harmonium.collection.writing.recorded_files import Failure
-    from harmonium.collection.writing.write import Plan, Planned, Written
+    from harmonium.collection.writing.write_tracks import (
+        FailedFile,
+        PlannedFile,
+        WritePlan,
+        WriteReport,
+    )
 
 JOINED = "; "
 """Between the values of a field in lines for programs."""
 MOST_FAILURES = 30
 
 
-def show_plan(console: Console, plan: Plan) -> None:
+def show_plan(console: Console, plan: WritePlan) -> None:
     """All that would change: a picture of it on a terminal, else path, field, before, after."""
     if not console.is_terminal:
         for planned in plan.files:
@@ -35,7 +39,7 @@ def show_plan(console: Console, plan: Plan) -> None:
     _show_left_out(console, plan)
 
 
-def show_changes(console: Console, files: Sequence[Planned]) -> None:
+def show_changes(console: Console, files: Sequence[PlannedFile]) -> None:
     """The fields of each file before and after."""
     for planned in files:
         say(console, Text(printable(planned.track.path), style="bold"))
@@ -48,7 +52,7 @@ def show_changes(console: Console, files: Sequence[Planned]) -> None:
         console.print(table)
 
 
-def say_nothing_to_write(console: Console, plan: Plan) -> None:
+def say_nothing_to_write(console: Console, plan: WritePlan) -> None:
     """Why no file would change."""
     if plan.n_unchanged:
         say(console, f"Nothing to write: {_count(plan.n_unchanged)} need no change.")
@@ -56,7 +60,7 @@ def say_nothing_to_write(console: Console, plan: Plan) -> None:
         say(console, "Nothing to write: there are no such tracks.")
 
 
-def say_written(console: Console, written: Written, plan: Plan) -> None:
+def say_written(console: Console, written: WriteReport, plan: WritePlan) -> None:
     """How many files were written, and how it is undone."""
     parts = [f"Tags written to {_count(len(written.paths))}"]
     if plan.n_unchanged:
@@ -69,7 +73,7 @@ def say_written(console: Console, written: Written, plan: Plan) -> None:
         say(console, f"To take it back: harmonium undo {written.change}")
 
 
-def show_failures(errors: Console, failures: Iterable[Failure]) -> None:
+def show_failures(errors: Console, failures: Iterable[FailedFile]) -> None:
     """Files that could not be used, with the reasons, on stderr."""
     shown = list(failures)
     for failure in shown[:MOST_FAILURES]:
@@ -93,7 +97,7 @@ def _value(value: str, sign: str, style: str) -> Text:
     return Text(sign + printable(value), style=style)
 
 
-def _show_left_out(console: Console, plan: Plan) -> None:
+def _show_left_out(console: Console, plan: WritePlan) -> None:
     reasons: dict[str, set[str]] = {}
     for planned in plan.files:
         for tag, reason in planned.change.left_out:

@@ -12,7 +12,7 @@ from written_music import make_songs, predict, say
 from harmonium.collection.filetags import Rules, read_tags
 from harmonium.collection.store.tracks import TrackFile
 from harmonium.collection.writing.restore import last_change, undo_change
-from harmonium.collection.writing.write import plan_writes, write_planned
+from harmonium.collection.writing.write_tracks import plan_writes, write_planned
 from harmonium.errors import LibraryError
 
 OLD = ("Rock", "Élan vital")
@@ -167,7 +167,7 @@ def test_an_interrupted_write_can_be_undone_and_goes_on(songs, library, place):
 
 def test_ctrl_c_while_writing_and_undoing(songs, place, monkeypatch):
     """The second file is never written."""
-    from harmonium.collection.writing import restore, write
+    from harmonium.collection.writing import restore, write_tracks
 
     class Second:
         """Does what it stands for once, and is interrupted then."""
@@ -182,7 +182,7 @@ def test_ctrl_c_while_writing_and_undoing(songs, place, monkeypatch):
             return self.work(*arguments, **options)
 
     with monkeypatch.context() as patch:
-        patch.setattr(write, "apply_change", Second(write.apply_change))
+        patch.setattr(write_tracks, "apply_change", Second(write_tracks.apply_change))
         done = run("write", "--yes", "-L", place)
     assert (done.exit_code, done.stdout) == (130, "")
     assert done.stderr.startswith("Stopped. Each file is the old one or the new one.")

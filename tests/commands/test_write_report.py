@@ -11,11 +11,19 @@ from places import DOCS
 from rich.console import Console
 from rich.text import Text
 
-from harmonium.collection.filetags import Change, FieldChange, LeftOut
-from harmonium.collection.writing.recorded_files import Failure
-from harmonium.collection.writing.rules import NAMES as NAMES_OF_RULES
-from harmonium.collection.writing.rules import join, make_rules, parse_pairs
-from harmonium.collection.writing.write import Plan, Planned, Written
+from harmonium.collection.filetags import FieldChange, FileChange, UnwrittenTag
+from harmonium.collection.writing.rule_layers import (
+    RULE_NAMES,
+    join_layers,
+    make_rules,
+    parse_pairs,
+)
+from harmonium.collection.writing.write_tracks import (
+    FailedFile,
+    PlannedFile,
+    WritePlan,
+    WriteReport,
+)
 from harmonium.commands import write_report
 from harmonium.commands.flowing import Flow
 from harmonium.errors import DataError
@@ -28,14 +36,14 @@ class FakeTrack:
 @pytest.fixture
 def plan():
     genre = FieldChange("genre", ("Rock", "Old"), ("Rock", "late night"), ("TCON",))
-    change = Change(
+    change = FileChange(
         path=FakeTrack.path,
         format="MP3",
         version="ID3v2.4",
         fields=(genre,),
-        left_out=(LeftOut("loud", "on the ignore list"),),
+        left_out=(UnwrittenTag("loud", "on the ignore list"),),
     )
-    return Plan([Planned(FakeTrack, change)], n_unchanged=2)
+    return WritePlan([PlannedFile(FakeTrack, change)], n_unchanged=2)
 
 
 def shown(show, *arguments, colours=False, width=80):
@@ -69,8 +77,8 @@ def test_what_goes_is_red_and_what_comes_is_green(plan):
 
 def test_long_values_stay_in_their_column(plan):
     many = FieldChange("genre", (), tuple(f"tag{i}" for i in range(30)), ("TCON",))
-    change = Change(path="", format="MP3", version=None, fields=(many,))
-    lines = plain(shown(write_report.show_changes, [Planned(FakeTrack, change)], width=40))
+    change = FileChange(path="", format="MP3", version=None, fields=(many,))
+    lines = plain(shown(write_report.show_changes, [PlannedFile(FakeTrack, change)], width=40))
     assert len(lines) > 3
     assert all(line.startswith(" " * 13) for line in lines[2:])
 
@@ -83,8 +91,8 @@ def test_texts_that_flow_are_whole_and_fit(words, width):
 
 
 def test_the_last_words():
-    written = Written(change=7, paths=["a", "b"], failures=[Failure("c", "it is read-only")])
-    said = plain(shown(write_report.say_written, written, Plan(n_unchanged=3)))
+    written = WriteReport(change=7, paths=["a", "b"], failures=[FailedFile("c", "it is read-only")])
+    said = plain(shown(write_report.say_written, written, WritePlan(n_unchanged=3)))
     assert said == [
         "Tags written to 2 files; 3 needed no change; 1 could not be written.",
         "To take it back: harmonium undo 7",
@@ -92,12 +100,12 @@ def test_the_last_words():
 
 
 def test_failures_do_nothing_to_the_terminal():
-    said = shown(write_report.show_failures, [Failure("a\x1b[2Jb", "gone")])
+    said = shown(write_report.show_failures, [FailedFile("a\x1b[2Jb", "gone")])
     assert said == "a\\x1b[2Jb: gone\n"
 
 
 def test_many_failures_are_cut_short():
-    said = plain(shown(write_report.show_failures, [Failure(f"{i}", "no") for i in range(40)]))
+    said = plain(shown(write_report.show_failures, [FailedFile(f"{i}", "no") for i in range(40)]))
     assert len(said) == 31
     assert said[-1] == "and 10 more"
 
@@ -114,13 +122,13 @@ def test_the_last_layer_wins_for_each_tag(layers):
 
 @given(st.lists(st.lists(NAMES, max_size=3), max_size=4))
 def test_tags_to_ignore_add_up(layers):
-    found = join([{"ignore": layer} for layer in layers]).get("ignore", [])
+    found = join_layers([{"ignore": layer} for layer in layers]).get("ignore", [])
     assert set(found) == {tag for layer in layers for tag in layer}
     assert len(found) == len(set(found))
 
 
 def test_what_a_layer_does_not_say_stays():
-    assert join([{"mode": "append"}, {"mode": None}]) == {"mode": "append"}
+    assert join_layers([{"mode": "append"}, {"mode": None}]) == {"mode": "append"}
     assert make_rules([{"default_field": "none"}]).default_field is None
 
 
@@ -148,4 +156,4 @@ def test_the_docs_name_every_rule():
     page = (DOCS / "collection.md").read_text(encoding="utf-8")
     table = page.partition("## Write")[2].partition("```toml")[0]
     named = set(re.findall(r"\| `\[?(\w+)\]?` \|", table))
-    assert named == {*NAMES_OF_RULES} - {"separator"}
+    assert named == {*RULE_NAMES} - {"separator"}

@@ -23,7 +23,7 @@ from written_music import make_songs, predict, say
 from harmonium.collection import Library
 from harmonium.collection.filetags import Rules, read_tags
 from harmonium.collection.writing.restore import last_change, undo_change
-from harmonium.collection.writing.write import plan_writes, write_planned
+from harmonium.collection.writing.write_tracks import plan_writes, write_planned
 
 KINDS = ("mp3", "flac", "ogg", "m4a", "wav", "aiff")
 OF_DATABASE = (sqlite3.Connection, sqlite3.Cursor)

@@ -14,7 +14,7 @@ import signal
 import sys
 from pathlib import Path
 
-from harmonium.collection.filetags import Undo, apply_change, plan_write, undo
+from harmonium.collection.filetags import UndoRecord, apply_change, plan_write, undo
 
 OF_FILES = (io.BufferedRandom, io.BufferedReader, io.FileIO)
 METHODS = ("write", "truncate", "flush", "close", "__exit__")
@@ -55,7 +55,7 @@ def main(folder: Path, original: Path) -> None:
     song, kept = folder / "song", folder / "kept"
     old = original.read_bytes()
 
-    def keep(record: Undo) -> None:
+    def keep(record: UndoRecord) -> None:
         kept.with_suffix(".new").write_bytes(record.to_bytes())
         kept.with_suffix(".new").rename(kept)
 
@@ -78,7 +78,7 @@ def main(folder: Path, original: Path) -> None:
             found = names.get(song.read_bytes(), "neither")
             changed = song.read_bytes() != start
             if changed:
-                undo(song, Undo.from_bytes(kept.read_bytes()))
+                undo(song, UndoRecord.from_bytes(kept.read_bytes()))
             report = {
                 "from": names[start],
                 "number": number,

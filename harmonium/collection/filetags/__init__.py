@@ -8,22 +8,21 @@
 """
 
 from harmonium.collection.filetags.formats.base import FIELDS
-from harmonium.collection.filetags.plan import plan_write
-from harmonium.collection.filetags.read import audio_digest, read_tags
-from harmonium.collection.filetags.records import Change, FieldChange, FileTags
-from harmonium.collection.filetags.rules import MODES, LeftOut, Rules
-from harmonium.collection.filetags.undo import Undo
-from harmonium.collection.filetags.write import apply_change, undo
+from harmonium.collection.filetags.plan import FieldChange, FileChange, plan_write
+from harmonium.collection.filetags.read import FileTags, audio_digest, read_tags
+from harmonium.collection.filetags.rules import MODES, Rules, UnwrittenTag
+from harmonium.collection.filetags.undo import undo
+from harmonium.collection.filetags.write import UndoRecord, apply_change
 
 __all__ = [
     "FIELDS",
     "MODES",
-    "Change",
     "FieldChange",
+    "FileChange",
     "FileTags",
-    "LeftOut",
     "Rules",
-    "Undo",
+    "UndoRecord",
+    "UnwrittenTag",
     "apply_change",
     "audio_digest",
     "plan_write",

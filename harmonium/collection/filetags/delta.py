@@ -7,7 +7,7 @@ handles all of these alike, and needs to know nothing of any format.
 
 from typing import BinaryIO, NamedTuple
 
-from harmonium.collection.filetags.streams import copy, read_at, size_of
+from harmonium.collection.filetags.music_file import copy, read_at, size_of
 
 WORD = 32
 """Bytes in a row that must agree for two places to be taken as the same."""

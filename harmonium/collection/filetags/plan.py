@@ -1,26 +1,77 @@
 """What writing tags to a file would change."""
 
 import os
-from typing import BinaryIO
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, BinaryIO, Self
 
-from harmonium.collection.filetags.file_errors import PathLike, opened
 from harmonium.collection.filetags.formats.base import (
     FIELDS,
-    Contents,
-    Damaged,
     Format,
     Id3Options,
+    TagContents,
     Values,
 )
 from harmonium.collection.filetags.formats.detect import format_of
-from harmonium.collection.filetags.records import Change, FieldChange
-from harmonium.collection.filetags.rules import LeftOut, Rules, Tags, combine
-from harmonium.collection.filetags.text import fold
+from harmonium.collection.filetags.music_file import FileProblem, PathLike, opened
+from harmonium.collection.filetags.rules import GivenTags, Rules, UnwrittenTag, combine, fold
 
 _DEFAULT = Rules()
 
 
-def plan_write(path: PathLike, tags: Tags, rules: Rules = _DEFAULT) -> Change:
+@dataclass(frozen=True)
+class FieldChange:
+    """A field that changes."""
+
+    field: str
+    """"genre", "mood" or "grouping", or "harmonium_genre" … for the scores of its tags."""
+    before: Values
+    after: Values
+    places: tuple[str, ...]
+    """Where it is in the file, such as "TCON"; written to the first, removed from the others."""
+
+    def reversed(self) -> "FieldChange":
+        """What undoes it."""
+        return FieldChange(self.field, self.after, self.before, self.places)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileChange:
+    """What writing would do to a file: the result of a dry run, and all that writing needs."""
+
+    path: str
+    format: str
+    version: str | None
+    """The kind of tag that the file has."""
+    fields: tuple[FieldChange, ...]
+    """Those that change."""
+    left_out: tuple[UnwrittenTag, ...] = ()
+    """Tags that are not written, each with the reason."""
+    hard_links: int = 1
+    """Names that the file has; the others keep the old content."""
+    id3: Id3Options = field(default_factory=Id3Options)
+
+    def __bool__(self) -> bool:
+        """Whether anything changes."""
+        return bool(self.fields)
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return asdict(self) | {"left_out": [one._asdict() for one in self.left_out]}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        """From what `to_dict` gave, perhaps by way of JSON."""
+        fields = tuple(
+            FieldChange(one["field"], *(tuple(one[k]) for k in ("before", "after", "places")))
+            for one in data["fields"]
+        )
+        left_out = tuple(UnwrittenTag(**one) for one in data["left_out"])
+        id3 = Id3Options(**data["id3"])
+        return cls(**{**data, "fields": fields, "left_out": left_out, "id3": id3})
+
+
+def plan_write(path: PathLike, tags: GivenTags, rules: Rules = _DEFAULT) -> FileChange:
     """What writing these tags would change in a file; nothing is written.
 
     Parameters
@@ -46,7 +97,7 @@ def plan_write(path: PathLike, tags: Tags, rules: Rules = _DEFAULT) -> Change:
         changes.extend(_changes(found, contents, name, tags_here, rules))
         left_out += refused
     changes.sort(key=lambda one: one.field not in FIELDS)  # scores last
-    return Change(
+    return FileChange(
         path=os.fspath(path),
         format=found.name,
         version=contents.version,
@@ -57,27 +108,27 @@ def plan_write(path: PathLike, tags: Tags, rules: Rules = _DEFAULT) -> Change:
     )
 
 
-def read_for_writing(file: BinaryIO, options: Id3Options) -> tuple[Format, Contents]:
-    """The format of a file and what is in it, or `Damaged` where it cannot be written to."""
+def read_for_writing(file: BinaryIO, options: Id3Options) -> tuple[Format, TagContents]:
+    """The format of a file and what is in it, or `FileProblem` where it cannot be written to."""
     found = format_of(file)
     contents = found.read(file, options)
     if contents.obstacle:
-        raise Damaged(f"nothing can be written to it: {contents.obstacle}")
+        raise FileProblem(f"nothing can be written to it: {contents.obstacle}")
     return found, contents
 
 
 def _accepted(
-    found: Format, contents: Contents, name: str, tags: dict[str, float], options: Id3Options
-) -> tuple[dict[str, float], list[LeftOut]]:
+    found: Format, contents: TagContents, name: str, tags: dict[str, float], options: Id3Options
+) -> tuple[dict[str, float], list[UnwrittenTag]]:
     """(tags that the field can hold, those that it cannot)"""
     place = found.places(contents.version, options)[name][0]
     reasons = {tag: found.refusal(place, tag, contents.version, options) for tag in tags}
-    refused = [LeftOut(tag, reason) for tag, reason in reasons.items() if reason]
+    refused = [UnwrittenTag(tag, reason) for tag, reason in reasons.items() if reason]
     return {tag: score for tag, score in tags.items() if not reasons[tag]}, refused
 
 
 def _changes(
-    found: Format, contents: Contents, name: str, tags: dict[str, float], rules: Rules
+    found: Format, contents: TagContents, name: str, tags: dict[str, float], rules: Rules
 ) -> list[FieldChange]:
     """What becomes of a field, and of the scores of its tags."""
     places = found.places(contents.version, rules.id3)

@@ -1,18 +1,45 @@
 """Reading the tags of a file, and the digest of its sound."""
 
 import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import BinaryIO
 
-from harmonium.collection.filetags.file_errors import PathLike, opened
 from harmonium.collection.filetags.formats.base import (
     SCORE_FIELDS,
-    Contents,
     Format,
     Id3Options,
+    TagContents,
+    Values,
 )
 from harmonium.collection.filetags.formats.detect import format_of
-from harmonium.collection.filetags.records import FileTags
+from harmonium.collection.filetags.music_file import PathLike, opened
 from harmonium.collection.filetags.rules import GROUPING_FRAMES
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileTags:
+    """What a file says of itself."""
+
+    format: str
+    """"MP3", "FLAC", "Ogg Vorbis", "Opus", "Speex", "Ogg FLAC", "MP4", "WAV" or "AIFF"."""
+    version: str | None
+    """The kind of tag: "ID3v2.2" to "ID3v2.4", "ID3v1", "Vorbis comment", "MP4", "RIFF INFO";
+    None where there is none."""
+    genre: Values = ()
+    mood: Values = ()
+    grouping: Values = ()
+    comment: Values = ()
+    title: str | None = None
+    artist: str | None = None
+    """Several are joined with "; "."""
+    album: str | None = None
+    duration: float | None = None
+    """Seconds; None where the file does not tell."""
+    scores: Mapping[str, float] = field(default_factory=dict)
+    """Tag → score, where Harmonium wrote them."""
+    notes: tuple[str, ...] = ()
+    """What is odd about the file's tags."""
 
 
 def read_tags(path: PathLike, *, separator: str = "; ") -> FileTags:
@@ -60,7 +87,7 @@ def sound_digest(found: Format, file: BinaryIO) -> str:
 
 
 def _file_tags(
-    found: Format, contents: Contents, places: list[dict[str, tuple[str, ...]]]
+    found: Format, contents: TagContents, places: list[dict[str, tuple[str, ...]]]
 ) -> FileTags:
     first = places[0]
     grouping = dict.fromkeys(v for each in places for v in contents.at(each["grouping"]))
@@ -80,7 +107,7 @@ def _file_tags(
     )
 
 
-def _scores(contents: Contents, places: dict[str, tuple[str, ...]]) -> dict[str, float]:
+def _scores(contents: TagContents, places: dict[str, tuple[str, ...]]) -> dict[str, float]:
     scores = {}
     for name in SCORE_FIELDS:
         for value in contents.at(places[name]):

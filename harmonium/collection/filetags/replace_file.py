@@ -15,8 +15,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO, TypeVar
 
-from harmonium.collection.filetags.file_errors import explained
-from harmonium.collection.filetags.formats.base import Damaged
+from harmonium.collection.filetags.music_file import FileProblem, explained
 
 try:
     import fcntl
@@ -65,7 +64,7 @@ def replace_file(
         with explained(path):
             _check_unchanged(place, status)
             if not _is_at(part, new.fileno()):
-                raise Damaged("another program took away the new file meanwhile; try again")
+                raise FileProblem("another program took away the new file meanwhile; try again")
             if fcntl is None:
                 new.close()
                 old.close()
@@ -78,9 +77,9 @@ def _check_writable(place: Path) -> None:
     """A file that may not be written to could still be replaced, against its owner's will."""
     status = place.stat()
     if not place.is_file():
-        raise Damaged("it is not a file")
+        raise FileProblem("it is not a file")
     if not status.st_mode & 0o222 or not os.access(place, os.W_OK):
-        raise Damaged("it is read-only; make it writable first (chmod u+w)")
+        raise FileProblem("it is read-only; make it writable first (chmod u+w)")
 
 
 @contextmanager
@@ -111,7 +110,7 @@ def _create(part: Path) -> int:
         try:
             descriptor = os.open(part, os.O_RDWR | os.O_CREAT | os.O_EXCL | _NO_FOLLOW, 0o600)
         except FileExistsError:
-            raise Damaged(_what_is_in_the_way(part)) from None
+            raise FileProblem(_what_is_in_the_way(part)) from None
         _lock(descriptor, wait=True)  # nobody but a sweep can have it, and lets go at once
         if _is_at(part, descriptor):
             return descriptor
@@ -195,7 +194,7 @@ def _check_unchanged(place: Path, before: os.stat_result) -> None:
     now = place.stat()
     told = [(status.st_ino, status.st_size, status.st_mtime_ns) for status in (before, now)]
     if told[0] != told[1]:
-        raise Damaged("another program changed it meanwhile; try again")
+        raise FileProblem("another program changed it meanwhile; try again")
 
 
 def _sync_folder(folder: Path) -> None:

@@ -1,23 +1,23 @@
 """Which tags go where, and what becomes of what is there already."""
 
 import math
+import unicodedata
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal, NamedTuple, TypeAlias, get_args
 
 from harmonium.collection.filetags.formats.base import FIELDS, Id3Options, Values
-from harmonium.collection.filetags.text import fold
 from harmonium.errors import DataError
 
 Mode: TypeAlias = Literal["merge", "append", "overwrite", "only-if-empty"]
-Tags: TypeAlias = Mapping[str, float] | Iterable[str]
+GivenTags: TypeAlias = Mapping[str, float] | Iterable[str]
 
 MODES: tuple[str, ...] = get_args(Mode)
 GROUPING_FRAMES = ("TIT1", "GRP1")
 
 
-class LeftOut(NamedTuple):
+class UnwrittenTag(NamedTuple):
     """A tag that is not written."""
 
     tag: str
@@ -89,18 +89,18 @@ class Rules:
             version=self.id3_version, grouping=self.grouping_frame, separator=self.separator
         )
 
-    def sort(self, tags: Tags) -> tuple[dict[str, dict[str, float]], list[LeftOut]]:
+    def sort(self, tags: GivenTags) -> tuple[dict[str, dict[str, float]], list[UnwrittenTag]]:
         """({field: {name to write: score}}, what is left out); scores not given are NaN.
 
         Of tags with one name the first spelling and the highest score count.
         """
         found: dict[str, dict[str, tuple[str, float]]] = {}  # by field and folded name
-        left_out: list[LeftOut] = []
+        left_out: list[UnwrittenTag] = []
         for tag, score in _scored(tags, needed=self.scores):
             name = self._aliases.get(fold(tag), tag)
             keys = (fold(tag), fold(name))
             if reason := self._reason_against(keys):
-                left_out.append(LeftOut(tag, reason))
+                left_out.append(UnwrittenTag(tag, reason))
             else:
                 there = found.setdefault(str(self._field(keys)), {})
                 first, highest = there.get(keys[1], (name, score))
@@ -146,7 +146,12 @@ def combine(before: Values, new: Values, mode: Mode) -> Values:
     return new
 
 
-def _scored(tags: Tags, *, needed: bool) -> list[tuple[str, float]]:
+def fold(tag: str) -> str:
+    """What two spellings have in common that differ in case, white space or composed letters."""
+    return " ".join(unicodedata.normalize("NFC", tag).casefold().split())
+
+
+def _scored(tags: GivenTags, *, needed: bool) -> list[tuple[str, float]]:
     """Tags with their scores, checked."""
     if isinstance(tags, str):
         raise DataError(f"'tags' must be names or a mapping of names to scores, got {tags!r}.")

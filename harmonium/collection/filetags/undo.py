@@ -1,66 +1,95 @@
-"""What is kept of a file that was written to, so that it can be made what it was."""
+"""Making a file what it was before tags were written to it."""
 
-import json
-import zlib
-from dataclasses import dataclass
-from typing import Any, Self
+import os
+from dataclasses import replace
+from typing import BinaryIO
 
-from harmonium.collection.filetags.delta import Delta
-from harmonium.collection.filetags.records import Change
-from harmonium.errors import FileTagError
+from harmonium.collection.filetags.delta import difference, patch
+from harmonium.collection.filetags.music_file import (
+    FileProblem,
+    PathLike,
+    file_digest,
+    opened,
+    readable,
+)
+from harmonium.collection.filetags.plan import FileChange, read_for_writing
+from harmonium.collection.filetags.replace_file import replace_file
+from harmonium.collection.filetags.write import KeepRecord, UndoRecord, apply_change
+from harmonium.errors import FileChangedError
 
-_MARK = b"HMU1"
-_NUMBER = 4
+
+def undo(
+    path: PathLike,
+    record: UndoRecord,
+    *,
+    exact: bool = True,
+    keep: KeepRecord | None = None,
+    keep_times: bool = False,
+) -> UndoRecord | None:
+    """Make a file what it was before a change, to the byte.
+
+    Parameters
+    ----------
+    path : where the file is now
+    record : what `apply_change` or `undo` gave
+    exact : False lets a file that was changed since through: of its fields, those that still have
+        the values that were written get back the former ones, and all else stays
+    keep, keep_times : as in `apply_change`
+
+    Returns
+    -------
+    what undoes the undoing; None where there was nothing to undo
+
+    Raises
+    ------
+    FileTagError
+        where the file cannot be written; it then stays as it is
+    FileChangedError
+        where it was changed since, and ``exact`` is True
+    """
+    with opened(path) as file:
+        now = file_digest(file)
+    if now == record.before:
+        return None
+    if now == record.after:
+        return replace_file(
+            path,
+            lambda old, new: _restore(path, record, old, new),
+            keep=keep,
+            keep_times=keep_times,
+        )
+    if exact:
+        raise FileChangedError(
+            f"{readable(path)} was changed since tags were written to it, and cannot be made "
+            "exactly what it was. With exact=False the fields that were written get back their "
+            "former values."
+        )
+    return apply_change(_way_back(path, record), keep=keep, keep_times=keep_times)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Undo:
-    """The way back from a file that was written to: to the byte, and by its values."""
+def _restore(path: PathLike, record: UndoRecord, old: BinaryIO, new: BinaryIO) -> UndoRecord:
+    """Write the file as it was."""
+    patch(record.delta, old, new)
+    if file_digest(new) != record.before:
+        raise FileProblem("the record of its change does not lead back; nothing was undone")
+    return UndoRecord(
+        change=_reversed(path, record.change),
+        before=record.after,
+        after=record.before,
+        audio=record.audio,
+        delta=difference(old, new),
+    )
 
-    change: Change
-    before: str
-    """The SHA-256 digest of the file as it was, in hexadecimal digits."""
-    after: str
-    """That of the file as it became."""
-    audio: str
-    """`audio_digest` of both."""
-    delta: Delta
-    """What makes the former of the latter."""
 
-    def to_bytes(self) -> bytes:
-        """For the store; compressed."""
-        head = json.dumps(
-            {
-                "change": self.change.to_dict(),
-                "before": self.before,
-                "after": self.after,
-                "audio": self.audio,
-                "steps": self.delta.steps,
-            },
-            separators=(",", ":"),
-        ).encode()
-        data = len(head).to_bytes(_NUMBER) + head + self.delta.literal
-        return _MARK + zlib.compress(data, 9)
+def _way_back(path: PathLike, record: UndoRecord) -> FileChange:
+    """The former values of the fields that are still as they were written."""
+    back = _reversed(path, record.change)
+    with opened(path) as file:
+        found, contents = read_for_writing(file, back.id3)
+    fields = tuple(one for one in back.fields if contents.at(one.places) == one.before)
+    return replace(back, format=found.name, version=contents.version, fields=fields)
 
-    @classmethod
-    def from_bytes(cls, data: bytes) -> Self:
-        """From what `to_bytes` gave.
 
-        Raises
-        ------
-        FileTagError
-            where it did not
-        """
-        if not data.startswith(_MARK):
-            raise FileTagError(
-                "This is not the record of a change of tags, or one of a newer version."
-            )
-        try:
-            plain = zlib.decompress(data[len(_MARK) :])
-            end = _NUMBER + int.from_bytes(plain[:_NUMBER])
-            head: dict[str, Any] = json.loads(plain[_NUMBER:end])
-            steps = tuple((start, length) for start, length in head.pop("steps"))
-            change = Change.from_dict(head.pop("change"))
-            return cls(change=change, delta=Delta(steps, plain[end:]), **head)
-        except (zlib.error, ValueError, LookupError, TypeError) as error:
-            raise FileTagError(f"The record of a change of tags is damaged: {error}.") from error
+def _reversed(path: PathLike, change: FileChange) -> FileChange:
+    fields = tuple(one.reversed() for one in change.fields)
+    return replace(change, path=os.fspath(path), fields=fields, left_out=())

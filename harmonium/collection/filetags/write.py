@@ -1,28 +1,83 @@
-"""Writing what was planned, and undoing it."""
+"""Writing what was planned, and the record that undoes it."""
 
-import os
+import json
+import zlib
 from collections.abc import Callable
-from dataclasses import replace
-from typing import BinaryIO
+from dataclasses import dataclass
+from typing import Any, BinaryIO, Self, TypeAlias
 
-from harmonium.collection.filetags.delta import difference, patch
-from harmonium.collection.filetags.file_errors import PathLike, opened, readable
-from harmonium.collection.filetags.formats.base import Damaged, Format, Values
+from harmonium.collection.filetags.delta import Delta, difference
+from harmonium.collection.filetags.formats.base import Format, Values
 from harmonium.collection.filetags.formats.detect import format_of
-from harmonium.collection.filetags.plan import read_for_writing
+from harmonium.collection.filetags.music_file import FileProblem, file_digest
+from harmonium.collection.filetags.plan import FileChange
 from harmonium.collection.filetags.read import sound_digest
-from harmonium.collection.filetags.records import Change, FieldChange
 from harmonium.collection.filetags.replace_file import replace_file
-from harmonium.collection.filetags.streams import digest_of
-from harmonium.collection.filetags.undo import Undo
-from harmonium.errors import FileChangedError
+from harmonium.errors import FileTagError
 
-Keep = Callable[[Undo], object]
+_MARK = b"HMU1"
+_NUMBER = 4
+
+
+@dataclass(frozen=True, kw_only=True)
+class UndoRecord:
+    """The way back from a file that was written to: to the byte, and by its values."""
+
+    change: FileChange
+    before: str
+    """The SHA-256 digest of the file as it was, in hexadecimal digits."""
+    after: str
+    """That of the file as it became."""
+    audio: str
+    """`audio_digest` of both."""
+    delta: Delta
+    """What makes the former of the latter."""
+
+    def to_bytes(self) -> bytes:
+        """For the store; compressed."""
+        head = json.dumps(
+            {
+                "change": self.change.to_dict(),
+                "before": self.before,
+                "after": self.after,
+                "audio": self.audio,
+                "steps": self.delta.steps,
+            },
+            separators=(",", ":"),
+        ).encode()
+        data = len(head).to_bytes(_NUMBER) + head + self.delta.literal
+        return _MARK + zlib.compress(data, 9)
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Self:
+        """From what `to_bytes` gave.
+
+        Raises
+        ------
+        FileTagError
+            where it did not
+        """
+        if not data.startswith(_MARK):
+            raise FileTagError(
+                "This is not the record of a change of tags, or one of a newer version."
+            )
+        try:
+            plain = zlib.decompress(data[len(_MARK) :])
+            end = _NUMBER + int.from_bytes(plain[:_NUMBER])
+            head: dict[str, Any] = json.loads(plain[_NUMBER:end])
+            steps = tuple((start, length) for start, length in head.pop("steps"))
+            change = FileChange.from_dict(head.pop("change"))
+            return cls(change=change, delta=Delta(steps, plain[end:]), **head)
+        except (zlib.error, ValueError, LookupError, TypeError) as error:
+            raise FileTagError(f"The record of a change of tags is damaged: {error}.") from error
+
+
+KeepRecord: TypeAlias = Callable[[UndoRecord], object]
 
 
 def apply_change(
-    change: Change, *, keep: Keep | None = None, keep_times: bool = False
-) -> Undo | None:
+    change: FileChange, *, keep: KeepRecord | None = None, keep_times: bool = False
+) -> UndoRecord | None:
     """Write a change that `plan_write` gave.
 
     The new file is written beside the old one, read again and compared: its fields must hold what
@@ -49,93 +104,16 @@ def apply_change(
     if not change:
         return None
 
-    def produce(old: BinaryIO, new: BinaryIO) -> Undo:
+    def produce(old: BinaryIO, new: BinaryIO) -> UndoRecord:
         found = format_of(old)
-        _check_fields(found, old, change, "before", "it was changed since; plan again")
+        _check_fields(found, old, change, after=False)
         found.write(old, new, _edits(change), change.id3)
         return _checked_undo(found, old, new, change)
 
     return replace_file(change.path, produce, keep=keep, keep_times=keep_times)
 
 
-def undo(
-    path: PathLike,
-    record: Undo,
-    *,
-    exact: bool = True,
-    keep: Keep | None = None,
-    keep_times: bool = False,
-) -> Undo | None:
-    """Make a file what it was before a change, to the byte.
-
-    Parameters
-    ----------
-    path : where the file is now
-    record : what `apply_change` or `undo` gave
-    exact : False lets a file that was changed since through: of its fields, those that still have
-        the values that were written get back the former ones, and all else stays
-    keep, keep_times : as in `apply_change`
-
-    Returns
-    -------
-    what undoes the undoing; None where there was nothing to undo
-
-    Raises
-    ------
-    FileTagError
-        where the file cannot be written; it then stays as it is
-    FileChangedError
-        where it was changed since, and ``exact`` is True
-    """
-    with opened(path) as file:
-        now = digest_of(file)
-    if now == record.before:
-        return None
-    if now == record.after:
-        return replace_file(
-            path,
-            lambda old, new: _restore(path, record, old, new),
-            keep=keep,
-            keep_times=keep_times,
-        )
-    if exact:
-        raise FileChangedError(
-            f"{readable(path)} was changed since tags were written to it, and cannot be made "
-            "exactly what it was. With exact=False the fields that were written get back their "
-            "former values."
-        )
-    return apply_change(_way_back(path, record), keep=keep, keep_times=keep_times)
-
-
-def _restore(path: PathLike, record: Undo, old: BinaryIO, new: BinaryIO) -> Undo:
-    """Write the file as it was."""
-    patch(record.delta, old, new)
-    if digest_of(new) != record.before:
-        raise Damaged("the record of its change does not lead back; nothing was undone")
-    return Undo(
-        change=_reversed(path, record.change),
-        before=record.after,
-        after=record.before,
-        audio=record.audio,
-        delta=difference(old, new),
-    )
-
-
-def _way_back(path: PathLike, record: Undo) -> Change:
-    """The former values of the fields that are still as they were written."""
-    back = _reversed(path, record.change)
-    with opened(path) as file:
-        found, contents = read_for_writing(file, back.id3)
-    fields = tuple(one for one in back.fields if contents.at(one.places) == one.before)
-    return replace(back, format=found.name, version=contents.version, fields=fields)
-
-
-def _reversed(path: PathLike, change: Change) -> Change:
-    fields = tuple(one.reversed() for one in change.fields)
-    return replace(change, path=os.fspath(path), fields=fields, left_out=())
-
-
-def _edits(change: Change) -> dict[str, Values]:
+def _edits(change: FileChange) -> dict[str, Values]:
     """Place → what is to be there."""
     edits: dict[str, Values] = {}
     for one in change.fields:
@@ -143,30 +121,33 @@ def _edits(change: Change) -> dict[str, Values]:
     return edits
 
 
-def _checked_undo(found: Format, old: BinaryIO, new: BinaryIO, change: Change) -> Undo:
+def _checked_undo(found: Format, old: BinaryIO, new: BinaryIO, change: FileChange) -> UndoRecord:
     """What undoes a change, if it turned out as it was planned."""
     again = format_of(new)
     if again.name != found.name:
-        raise Damaged("the written file is not what it should be; the file was left as it is")
-    _check_fields(again, new, change, "after", "the tags cannot be read back; it was left as it is")
+        raise FileProblem("the written file is not what it should be; the file was left as it is")
+    _check_fields(again, new, change, after=True)
     audio = sound_digest(found, old)
     if sound_digest(again, new) != audio:
-        raise Damaged("writing would have changed its sound; it was left as it is")
-    return Undo(
+        raise FileProblem("writing would have changed its sound; it was left as it is")
+    return UndoRecord(
         change=change,
-        before=digest_of(old),
-        after=digest_of(new),
+        before=file_digest(old),
+        after=file_digest(new),
         audio=audio,
         delta=difference(old, new),
     )
 
 
-def _check_fields(found: Format, file: BinaryIO, change: Change, when: str, otherwise: str) -> None:
+def _check_fields(found: Format, file: BinaryIO, change: FileChange, *, after: bool) -> None:
+    """That the fields are as they were when the change was planned, or as they should become."""
     contents = found.read(file, change.id3)
     for one in change.fields:
-        if contents.at(one.places) != _expected(one, when):
-            raise Damaged(f"{otherwise} ({one.field}: {', '.join(contents.at(one.places))!r})")
-
-
-def _expected(one: FieldChange, when: str) -> Values:
-    return one.before if when == "before" else one.after
+        there = contents.at(one.places)
+        if there != (one.after if after else one.before):
+            reason = (
+                "the tags cannot be read back; it was left as it is"
+                if after
+                else "it was changed since; plan again"
+            )
+            raise FileProblem(f"{reason} ({one.field}: {', '.join(there)!r})")

@@ -14,7 +14,7 @@ from pathlib import Path
 import polars as pl
 import sqlalchemy as sa
 
-from harmonium.collection.filetags import Undo
+from harmonium.collection.filetags import UndoRecord
 from harmonium.collection.importing.columns import choose_columns, first_line
 from harmonium.collection.indexing.examine import FIELDS
 from harmonium.collection.indexing.run import FOLDERS
@@ -306,7 +306,7 @@ def _written_tags(library: Library) -> dict[int, set[str]]:
     with library.connect() as connection:
         for track_id, record in connection.execute(query.where(written_file.c.track_id > 0)):
             try:
-                fields = Undo.from_bytes(bytes(record)).change.fields
+                fields = UndoRecord.from_bytes(bytes(record)).change.fields
             except FileTagError:
                 continue  # of a newer version; nothing can be said of it
             added = (tag for one in fields for tag in set(one.after) - set(one.before))

@@ -55,7 +55,7 @@ class WrittenFile:
     path: str
     """Where it was then."""
     record: bytes
-    """What makes it what it was, for `filetags.Undo.from_bytes`."""
+    """What makes it what it was, for `filetags.UndoRecord.from_bytes`."""
 
 
 @dataclass(frozen=True)

@@ -97,7 +97,7 @@ written_file = sa.Table(
     sa.Column("track_id", _Id, sa.ForeignKey("track.id")),
     sa.Column("path", sa.Text, nullable=False),
     sa.Column("path_bytes", sa.LargeBinary),
-    sa.Column("record", sa.LargeBinary, nullable=False),  # filetags.Undo.to_bytes()
+    sa.Column("record", sa.LargeBinary, nullable=False),  # filetags.UndoRecord.to_bytes()
     sa.Index("written_file_change", "change_id"),
 )
 

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import sqlalchemy as sa
 
-from harmonium.collection.filetags import Undo, undo
+from harmonium.collection.filetags import UndoRecord, undo
 from harmonium.collection.store.changes import Change, UndoReport, WrittenFile
 from harmonium.collection.store.schema import change as change_table
 from harmonium.collection.store.schema import written_file
-from harmonium.collection.writing.recorded_files import Recorder
+from harmonium.collection.writing.undoable_writer import UndoableWriter
 from harmonium.errors import FileChangedError, FileTagError, LibraryError
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ def undo_change(
     try:
         report = library.changes.undo(change_id, restore=restorer.restore)
     finally:
-        restorer.recorder.finish()
+        restorer.writer.finish()
     return replace(report, files_restored=restorer.n_restored)
 
 
@@ -68,7 +69,7 @@ class _Restorer:
         self._number = self._done = 0
         self.n_restored = 0
         """Files that changed; those that were restored before do not."""
-        self.recorder = Recorder(library, lambda: self._number)
+        self.writer = UndoableWriter(library, lambda: self._number)
 
     def restore(self, file: WrittenFile, number: int) -> str | None:
         """Why a file could not be restored, as part of the change of this number."""
@@ -84,9 +85,9 @@ class _Restorer:
         if not Path(path).exists():
             return "the file is gone"
         try:
-            record = Undo.from_bytes(file.record)
-            self.n_restored += self.recorder.write(
-                track, path, lambda keep: undo(path, record, exact=self._exact, keep=keep)
+            record = UndoRecord.from_bytes(file.record)
+            self.n_restored += self.writer.write(
+                track, path, partial(undo, path, record, exact=self._exact)
             )
         except FileChangedError:
             later = _later_change(self._library, file)

@@ -14,31 +14,32 @@ from harmonium.errors import LibraryError
 if TYPE_CHECKING:
     from harmonium.collection.library import Library
     from harmonium.collection.store.models import StoredModel
+    from harmonium.collection.store.tracks import Track
 
 _BATCH = 1000  # tracks at a time
 
-Tags = dict[str, float]
+ScoredTags = dict[str, float]
 """Tag → score: 1 where people say so, else the model's probability. In the order of writing."""
 
 
-class Source(NamedTuple):
+class TagSources(NamedTuple):
     """Whose tags are wanted."""
 
     people: bool = True
     predicted: bool = True
 
 
-BOTH = Source()
+EVERY_SOURCE = TagSources()
 
 
 def wanted_tags(
-    library: Library, ids: Sequence[int], source: Source = BOTH
-) -> Iterator[tuple[int, Tags]]:
+    library: Library, ids: Sequence[int], source: TagSources = EVERY_SOURCE
+) -> Iterator[tuple[Track, ScoredTags]]:
     """(track, its tags) of each track, in this order.
 
-    A tag is wanted where people agree that it holds (`labels.agreed`); where they leave it open, if
-    the current model's probability reaches the tag's threshold. Tags that were found in files are
-    in them already, and do not count.
+    A tag is wanted where people agree that it holds (`verdicts.agreed`). Where they leave it open,
+    it is wanted if the current model's probability reaches the tag's threshold. Tags that were
+    found in files are in them already, and do not count.
 
     Raises
     ------
@@ -57,8 +58,8 @@ def wanted_tags(
         opinions = library.opinions.of(some)
         said = agreed(opinions.filter(~pl.col("person").is_in(list(from_files))))
         guessed = {} if model is None else _guessed(library, model, some)
-        for number in some:
-            yield number, _combined(said.get(number, {}), guessed.get(number, {}), source)
+        for track in library.tracks.many(some):
+            yield track, _combined(said.get(track.id, {}), guessed.get(track.id, {}), source)
 
 
 def count_unheard(library: Library, ids: Sequence[int]) -> int:
@@ -70,7 +71,7 @@ def count_unheard(library: Library, ids: Sequence[int]) -> int:
     return int((~np.isin(np.asarray(ids, np.int64), heard)).sum())
 
 
-def _guessed(library: Library, model: StoredModel, ids: list[int]) -> dict[int, Tags]:
+def _guessed(library: Library, model: StoredModel, ids: list[int]) -> dict[int, ScoredTags]:
     """Track → the tags whose probability reaches their threshold, the likeliest first."""
     if model.id is None:
         return {}
@@ -78,7 +79,7 @@ def _guessed(library: Library, model: StoredModel, ids: list[int]) -> dict[int, 
     if not probabilities.shape[1]:
         return {}
     enough = probabilities >= model.thresholds  # NaN is not
-    found: dict[int, Tags] = {}
+    found: dict[int, ScoredTags] = {}
     for row, number in enumerate(ids):
         tags = np.flatnonzero(enough[row])
         order = tags[np.argsort(-probabilities[row, tags], kind="stable")]
@@ -86,7 +87,7 @@ def _guessed(library: Library, model: StoredModel, ids: list[int]) -> dict[int, 
     return found
 
 
-def _combined(said: dict[str, bool], guessed: Tags, source: Source) -> Tags:
+def _combined(said: dict[str, bool], guessed: ScoredTags, source: TagSources) -> ScoredTags:
     """People's tags, then those guessed that they leave open."""
     if source.people:
         own = {tag: 1.0 for tag, holds in said.items() if holds}

@@ -8,8 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harmonium.collection.filetags import MODES, Rules
-from harmonium.collection.filetags.rules import combine
-from harmonium.collection.filetags.text import fold
+from harmonium.collection.filetags.rules import combine, fold
 from harmonium.errors import DataError
 
 NAMES = st.lists(st.sampled_from(["rock", "Rock", "ROCK ", "jazz", "é", "e\u0301", "a b", "A  B"]))

@@ -201,12 +201,6 @@ def test_a_flac_file_behind_an_id3_tag_is_flac(tmp_path):
     assert tags.notes == ("it has an ID3 tag, which is left alone",)
 
 
-def test_a_record_of_tags_is_plain_data(tmp_path):
-    record = tags_of(tmp_path, tagged("flac")).to_dict()
-    assert record["genre"] == tuple(PEOPLES["genre"])
-    assert set(record) > {"format", "mood", "grouping", "comment", "duration", "scores", "notes"}
-
-
 @pytest.mark.parametrize(
     "data", [b"", b"x", b"not music\n" * 100, b"RIFF\0\0\0\0AVI ", b"OggS" + bytes(40), bytes(5000)]
 )

@@ -16,7 +16,7 @@ from places import HELPERS, PROJECT
 from tagged_files import tagged
 
 from harmonium.collection.filetags import (
-    Undo,
+    UndoRecord,
     apply_change,
     plan_write,
     read_tags,
@@ -42,7 +42,7 @@ def assert_untouched(song):
     assert [path.name for path in song.parent.iterdir()] == [song.name]
 
 
-def write(song, **options) -> Undo:
+def write(song, **options) -> UndoRecord:
     return apply_change(plan_write(song, ["jazz"]), **options)
 
 
@@ -369,7 +369,7 @@ def test_names_of_any_length_and_bytes_can_be_written(tmp_path):
     name = os.fsdecode(b"\xe9" + b"x" * 249 + b".flac")
     song = tmp_path / name
     song.write_bytes(tagged("flac"))
-    record = Undo.from_bytes(write(song).to_bytes())
+    record = UndoRecord.from_bytes(write(song).to_bytes())
     assert record.change.path == str(song)
     undo(song, record)
     assert_untouched(song)

@@ -36,9 +36,9 @@ from tagged_files import (
 
 from harmonium.collection.filetags import (
     MODES,
-    Change,
+    FileChange,
     Rules,
-    Undo,
+    UndoRecord,
     apply_change,
     audio_digest,
     plan_write,
@@ -70,10 +70,10 @@ def song(tmp_path):
     return put
 
 
-def write(path, tags=TAGS, rules=RULES, **options) -> Undo:
+def write(path, tags=TAGS, rules=RULES, **options) -> UndoRecord:
     """Plan and write, with the plan sent through JSON."""
     change = plan_write(path, tags, rules)
-    again = Change.from_dict(json.loads(json.dumps(change.to_dict())))
+    again = FileChange.from_dict(json.loads(json.dumps(change.to_dict())))
     assert again == change
     return apply_change(again, **options)
 
@@ -123,7 +123,7 @@ def test_mutagen_reads_what_was_written_and_ffmpeg_decodes_what_it_did(song, kin
 def test_undoing_restores_every_byte_and_can_be_undone(song, kind, picture):
     data = tagged(kind, picture=picture)
     path = song(data)
-    record = Undo.from_bytes(write(path).to_bytes())
+    record = UndoRecord.from_bytes(write(path).to_bytes())
     written = path.read_bytes()
     redo = undo(path, record)
     assert path.read_bytes() == data
@@ -609,15 +609,13 @@ def test_undoing_what_was_written_is_the_identity(
     if record is None:
         assert path.read_bytes() == data
         return
-    found = read_tags(path).to_dict()
+    found = read_tags(path)
     for one in change.fields:
         if one.field == name:
-            assert found[name] == one.after
-    assert set(found["scores"]) <= set(tags)
-    assert all(
-        math.isclose(score, tags[tag], abs_tol=6e-4) for tag, score in found["scores"].items()
-    )
-    undo(path, Undo.from_bytes(record.to_bytes()))
+            assert getattr(found, name) == one.after
+    assert set(found.scores) <= set(tags)
+    assert all(math.isclose(score, tags[tag], abs_tol=6e-4) for tag, score in found.scores.items())
+    undo(path, UndoRecord.from_bytes(record.to_bytes()))
     assert path.read_bytes() == data
 
 
@@ -656,9 +654,9 @@ def test_a_plan_for_a_file_that_has_changed_is_refused(song):
         apply_change(change)
 
 
-@pytest.mark.parametrize("data", [b"", b"nonsense", b"HMU1", b"HMU1\0\0", Undo])
+@pytest.mark.parametrize("data", [b"", b"nonsense", b"HMU1", b"HMU1\0\0", UndoRecord])
 def test_records_that_are_none_are_refused(song, data):
-    if data is Undo:
+    if data is UndoRecord:
         data = write(song(tagged("flac"))).to_bytes()[:-9]
     with pytest.raises(FileTagError, match="record of a change of tags"):
-        Undo.from_bytes(data)
+        UndoRecord.from_bytes(data)

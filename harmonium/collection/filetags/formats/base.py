@@ -1,8 +1,8 @@
-"""What every format of music files offers: the outline that its module follows."""
+"""What every format of music files offers: the outline that each module here follows."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import BinaryIO, Protocol, TypeAlias
+from typing import BinaryIO, Protocol, Self, TypeAlias
 
 FIELDS = ("genre", "mood", "grouping")
 """The fields that tags are written to."""
@@ -10,10 +10,6 @@ SCORE_FIELDS = tuple(f"harmonium_{name}" for name in FIELDS)
 """The fields that hold the scores of the tags in each."""
 
 Values: TypeAlias = tuple[str, ...]
-
-
-class Damaged(Exception):
-    """Why a file cannot be read or written, in words that follow its name and a colon."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,7 +22,7 @@ class Id3Options:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Contents:
+class TagContents:
     """What the tag of a file says."""
 
     version: str | None
@@ -40,19 +36,26 @@ class Contents:
     obstacle: str | None = None
     """Why the file cannot be written to, although it can be read."""
 
+    @classmethod
+    def damaged(
+        cls, reason: str, *, duration: float | None = None, notes: tuple[str, ...] = ()
+    ) -> Self:
+        """Of a file whose tag cannot be read, so that nothing can be written to it either."""
+        return cls(version=None, duration=duration, notes=(*notes, reason), obstacle=reason)
+
     def at(self, places: tuple[str, ...]) -> Values:
         """The values of all these places, each once."""
         return tuple(dict.fromkeys(v for place in places for v in self.values.get(place, ())))
 
 
 class Format(Protocol):
-    """A format of music files. Its methods raise `Damaged`."""
+    """A format of music files. Its methods raise `FileProblem`."""
 
     @property
     def name(self) -> str:
         """What people call it."""
 
-    def read(self, file: BinaryIO, options: Id3Options) -> Contents:
+    def read(self, file: BinaryIO, options: Id3Options) -> TagContents:
         """What the tag says."""
 
     def places(self, version: str | None, options: Id3Options) -> dict[str, tuple[str, ...]]:
@@ -78,3 +81,11 @@ class Format(Protocol):
 
     def sound(self, file: BinaryIO) -> Iterator[bytes]:
         """The bytes that are the sound and not the tag."""
+
+
+def decoded(data: bytes) -> str:
+    """Text that should be UTF-8; where it is not, it was written as Latin-1."""
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return data.decode("latin-1")

@@ -5,13 +5,14 @@ from typing import Any, BinaryIO
 from mutagen import MutagenError
 from mutagen.mp3 import MPEGInfo
 
-from harmonium.collection.filetags.formats.base import Damaged, Format
+from harmonium.collection.filetags.formats.base import Format
 from harmonium.collection.filetags.formats.flac import Flac
+from harmonium.collection.filetags.formats.id3 import leading_tags
 from harmonium.collection.filetags.formats.iff import AIFF, WAV
-from harmonium.collection.filetags.formats.mp3 import Mp3, leading_tags
+from harmonium.collection.filetags.formats.mp3 import Mp3
 from harmonium.collection.filetags.formats.mp4 import Mp4
 from harmonium.collection.filetags.formats.ogg import codec_of
-from harmonium.collection.filetags.streams import read_at
+from harmonium.collection.filetags.music_file import FileProblem, read_at
 
 LONGEST_FRAME = 2048
 """Bytes that no MPEG frame exceeds."""
@@ -21,7 +22,7 @@ KNOWN = "MP3, FLAC, Ogg Vorbis, Opus, Speex, Ogg FLAC, MP4 (M4A), WAV and AIFF"
 
 
 def format_of(file: BinaryIO) -> Format:
-    """The format, or `Damaged`."""
+    """The format, or `FileProblem`."""
     head = read_at(file, 0, 12)
     if head[:4] == b"RIFF" and head[8:] == b"WAVE":
         return WAV
@@ -36,7 +37,7 @@ def format_of(file: BinaryIO) -> Format:
         return Flac()
     elif head[:3] == b"ID3" or _begins_with_mpeg_frames(file):
         return Mp3()
-    raise Damaged(f"its format is not one whose tags are known: {KNOWN}")
+    raise FileProblem(f"its format is not one whose tags are known: {KNOWN}")
 
 
 def _begins_with_mpeg_frames(file: BinaryIO) -> bool:

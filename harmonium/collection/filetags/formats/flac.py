@@ -4,9 +4,9 @@ from collections.abc import Iterator, Mapping
 from typing import BinaryIO, NamedTuple
 
 from harmonium.collection.filetags.formats import vorbis
-from harmonium.collection.filetags.formats.base import Contents, Damaged, Id3Options, Values
-from harmonium.collection.filetags.formats.mp3 import leading_tags
-from harmonium.collection.filetags.streams import blocks, copy, read_at, size_of
+from harmonium.collection.filetags.formats.base import Id3Options, TagContents, Values
+from harmonium.collection.filetags.formats.id3 import leading_tags
+from harmonium.collection.filetags.music_file import FileProblem, blocks, copy, read_at, size_of
 
 PADDING = 4096
 """Bytes left free in a file that had to grow."""
@@ -36,21 +36,19 @@ class Flac:
     places = staticmethod(vorbis.places)
     refusal = staticmethod(vorbis.refusal)
 
-    def read(self, file: BinaryIO, options: Id3Options) -> Contents:
+    def read(self, file: BinaryIO, options: Id3Options) -> TagContents:
         """What the first block of comments says."""
         head = _head(file)
         notes = ("it has an ID3 tag, which is left alone",) if leading_tags(file) else ()
         duration = _duration(head.blocks[0].data)
         data = next((block.data for block in head.blocks if block.kind == COMMENT), None)
         if data is None:
-            return Contents(version=None, duration=duration, notes=notes)
+            return TagContents(version=None, duration=duration, notes=notes)
         try:
             values = vorbis.take_apart(data).values()
-        except Damaged as error:
-            return Contents(
-                version=None, duration=duration, notes=(*notes, str(error)), obstacle=str(error)
-            )
-        return Contents(version=vorbis.VERSION, values=values, duration=duration, notes=notes)
+        except FileProblem as error:
+            return TagContents.damaged(str(error), duration=duration, notes=notes)
+        return TagContents(version=vorbis.VERSION, values=values, duration=duration, notes=notes)
 
     def write(
         self, source: BinaryIO, target: BinaryIO, edits: Mapping[str, Values], options: Id3Options
@@ -81,12 +79,12 @@ def _head(file: BinaryIO) -> _Head:
         length = int.from_bytes(header[1:4])
         data = read_at(file, at + _HEADER, length)
         if len(header) < _HEADER or len(data) < length:
-            raise Damaged("its header is cut short")
+            raise FileProblem("its header is cut short")
         last = bool(header[0] & _LAST)
         found.append(_Block(header[0] & ~_LAST, data))
         at += _HEADER + length
     if found[0].kind != STREAMINFO or len(found[0].data) < 34:
-        raise Damaged("it does not begin with the parameters of its sound")
+        raise FileProblem("it does not begin with the parameters of its sound")
     return _Head(start, found, at)
 
 
@@ -122,7 +120,7 @@ def _render(kept: list[_Block], room: int) -> bytes:
     parts = []
     for i, (kind, data) in enumerate(kept):
         if len(data) >= _LARGEST:
-            raise Damaged(f"one of its blocks would have {len(data)} bytes, more than 16 MiB")
+            raise FileProblem(f"one of its blocks would have {len(data)} bytes, more than 16 MiB")
         last = _LAST if i == len(kept) - 1 else 0
         parts.append(bytes((kind | last,)) + len(data).to_bytes(3) + data)
     return b"".join(parts)

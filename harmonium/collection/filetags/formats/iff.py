@@ -1,20 +1,17 @@
 """WAV and AIFF: chunks in a container, one of which may be an ID3 tag."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from io import BytesIO
 from typing import BinaryIO, Literal, NamedTuple
 
 from mutagen import MutagenError
 from mutagen.aiff import AIFFInfo
-from mutagen.id3 import ID3
 from mutagen.wave import WaveStreamInfo
 
-from harmonium.collection.filetags.formats import id3_values
-from harmonium.collection.filetags.formats.base import Contents, Damaged, Id3Options, Values
-from harmonium.collection.filetags.formats.id3_tag import HEADER, RawTag, tag_length, take_apart
-from harmonium.collection.filetags.streams import blocks, copy, read_at, size_of
-from harmonium.collection.filetags.text import decoded
+from harmonium.collection.filetags.formats import id3
+from harmonium.collection.filetags.formats.base import Id3Options, TagContents, Values, decoded
+from harmonium.collection.filetags.music_file import FileProblem, blocks, copy, read_at, size_of
 
 _TAGS = (b"ID3 ", b"id3 ")
 _INFO = {b"IGNR": "TCON", b"INAM": "TIT2", b"IART": "TPE1", b"IPRD": "TALB", b"ICMT": "COMM"}
@@ -42,35 +39,24 @@ class Iff:
     """The chunks that make the sound."""
     info: type
     """Mutagen's class for the sound's parameters."""
-    places = staticmethod(id3_values.places)
-    refusal = staticmethod(id3_values.refusal)
+    places = staticmethod(id3.places)
+    refusal = staticmethod(id3.refusal)
 
-    def read(self, file: BinaryIO, options: Id3Options) -> Contents:
+    def read(self, file: BinaryIO, options: Id3Options) -> TagContents:
         """What the ID3 chunk says, and RIFF's own list of texts where that is silent."""
         chunks = self._chunks(file)
-        obstacle = _obstacle(chunks, size_of(file))
-        version: str | None = None
-        values: dict[str, Values] = {}
-        notes: tuple[str, ...] = ()
-        try:
-            if (chunk := self._tag_chunk(chunks)) and chunk.size:
-                data = read_at(file, chunk.start + 8, chunk.size)
-                tag = ID3(BytesIO(data), translate=False, load_v1=False)
-                version = id3_values.version_name(tag)
-                values = id3_values.values_of(tag, options)
-        except MutagenError as error:
-            obstacle = f"its ID3 tag is damaged ({str(error) or 'it ends too early'})"
-            notes = (obstacle,)
-        for place, value in self._texts(file, chunks).items():
-            if not values.get(place):
-                values[place] = value
-                version = version or "RIFF INFO"
-        return Contents(
-            version=version,
-            values=values,
+        contents = TagContents(version=None)
+        if (chunk := self._tag_chunk(chunks)) and chunk.size:
+            data = read_at(file, chunk.start + 8, chunk.size)
+            contents = id3.read_tag(BytesIO(data), options, required=True)
+        texts = self._texts(file, chunks)
+        values = {place: value for place, value in contents.values.items() if value}
+        return replace(
+            contents,
+            version=contents.version or ("RIFF INFO" if texts else None),
+            values=texts | values,
             duration=self._duration(file),
-            notes=notes,
-            obstacle=obstacle,
+            obstacle=contents.obstacle or _obstacle(chunks, size_of(file)),
         )
 
     def write(
@@ -85,7 +71,7 @@ class Iff:
         fill = b"\0" * (start - min(start, size_of(source)))  # padding that the last one lacks
         total = 4 + start - 12 + len(chunk) + end - after
         if total >= _LARGEST:
-            raise Damaged(f"it would have {total} bytes, more than its format allows (4 GiB)")
+            raise FileProblem(f"it would have {total} bytes, more than its format allows (4 GiB)")
         form = read_at(source, 0, 12)
         target.write(form[:4] + total.to_bytes(4, self.order) + form[8:])
         copy(source, target, 12, start)
@@ -122,9 +108,8 @@ class Iff:
         options: Id3Options,
     ) -> bytes:
         data = read_at(file, old.start + 8, old.size) if old else b""
-        room = tag_length(data[:HEADER])
-        raw = take_apart(data[:room]) if room else RawTag(options.version)
-        new = raw.with_values(edits, options.separator).render(room)
+        room = id3.tag_length(data)
+        new = id3.edited_tag(data[:room], edits, options, room=room)
         name = old.name if old else self.tag
         return name + len(new).to_bytes(4, self.order) + new + b"\0" * (len(new) % 2)
 

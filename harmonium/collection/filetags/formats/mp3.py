@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from io import BytesIO
 from typing import BinaryIO
 
@@ -9,10 +10,9 @@ from mutagen import MutagenError
 from mutagen.id3 import ID3, ID3NoHeaderError
 from mutagen.mp3 import HeaderNotFoundError, MPEGInfo
 
-from harmonium.collection.filetags.formats import id3_values
-from harmonium.collection.filetags.formats.base import Contents, Damaged, Id3Options, Values
-from harmonium.collection.filetags.formats.id3_tag import HEADER, RawTag, tag_length, take_apart
-from harmonium.collection.filetags.streams import blocks, copy, read_at, size_of
+from harmonium.collection.filetags.formats import id3
+from harmonium.collection.filetags.formats.base import Id3Options, TagContents, Values
+from harmonium.collection.filetags.music_file import FileProblem, blocks, copy, read_at, size_of
 
 _ID3V1 = 128
 _APE = 32
@@ -22,67 +22,38 @@ class Mp3:
     """MPEG audio of layers 1 to 3."""
 
     name = "MP3"
-    places = staticmethod(id3_values.places)
-    refusal = staticmethod(id3_values.refusal)
+    places = staticmethod(id3.places)
+    refusal = staticmethod(id3.refusal)
 
-    def read(self, file: BinaryIO, options: Id3Options) -> Contents:
+    def read(self, file: BinaryIO, options: Id3Options) -> TagContents:
         """What the first ID3v2 tag says, and an ID3v1 tag where that is silent."""
-        length, obstacle = _length(file)
-        notes = _others(file)
-        try:
-            tag = _load(file)
-        except MutagenError as error:
-            obstacle = f"its ID3 tag is damaged ({str(error) or 'it ends too early'})"
-            return Contents(
-                version=None, duration=length, notes=(*notes, obstacle), obstacle=obstacle
-            )
-        if tag is None:
-            return Contents(version=None, duration=length, notes=notes, obstacle=obstacle)
-        return Contents(
-            version=id3_values.version_name(tag),
-            values=id3_values.values_of(tag, options),
-            duration=length,
-            notes=notes,
-            obstacle=obstacle,
+        contents = id3.read_tag(file, options)
+        duration, obstacle = _duration(file)
+        return replace(
+            contents,
+            duration=duration,
+            notes=(*_other_tags(file), *contents.notes),
+            obstacle=contents.obstacle or obstacle,
         )
 
     def write(
         self, source: BinaryIO, target: BinaryIO, edits: Mapping[str, Values], options: Id3Options
     ) -> None:
         """Replace the first ID3v2 tag; all that follows stays."""
-        head = read_at(source, 0, HEADER)
-        room = tag_length(head)
-        if room:
-            raw = take_apart(read_at(source, 0, room))
-        elif head.startswith(b"ID3"):
-            raise Damaged("its ID3 tag is damaged: its size is not valid")
-        else:
-            raw = _from_id3v1(source, options.version)
-        target.write(raw.with_values(edits, options.separator).render(room))
+        head = read_at(source, 0, id3.HEADER)
+        room = id3.tag_length(head)
+        if head.startswith(b"ID3") and not room:
+            raise FileProblem("its ID3 tag is damaged: its size is not valid")
+        data = read_at(source, 0, room) if room else _from_id3v1(source, options.version)
+        target.write(id3.edited_tag(data, edits, options, room=room))
         copy(source, target, room, size_of(source))
 
     def sound(self, file: BinaryIO) -> Iterator[bytes]:
         """All between the tags at the beginning and those at the end."""
-        yield from blocks(file, leading_tags(file), _trailing_tags(file))
+        yield from blocks(file, id3.leading_tags(file), _trailing_tags(file))
 
 
-def leading_tags(file: BinaryIO) -> int:
-    """Bytes of the ID3v2 tags at the beginning; some files have several."""
-    start = 0
-    while length := tag_length(read_at(file, start, HEADER)):
-        start += length
-    return start
-
-
-def _load(file: BinaryIO) -> ID3 | None:
-    file.seek(0)
-    try:
-        return ID3(file, translate=False)
-    except ID3NoHeaderError:
-        return None
-
-
-def _length(file: BinaryIO) -> tuple[float | None, str | None]:
+def _duration(file: BinaryIO) -> tuple[float | None, str | None]:
     """(seconds, None), or (None, why there is no telling)"""
     try:
         return float(MPEGInfo(file).length), None
@@ -92,25 +63,27 @@ def _length(file: BinaryIO) -> tuple[float | None, str | None]:
         return None, f"its sound cannot be made out ({error})"
 
 
-def _from_id3v1(file: BinaryIO, version: int) -> RawTag:
+def _from_id3v1(file: BinaryIO, version: int) -> bytes:
     """A new tag with what the ID3v1 tag says: a player that finds an ID3v2 tag reads no other."""
-    tag = _load(file)
-    if tag is None:
-        return RawTag(version)
+    file.seek(0)
+    try:
+        tag = ID3(file, translate=False)
+    except ID3NoHeaderError:
+        return b""
     if version == 3:
         tag.update_to_v23()
     else:
         tag.update_to_v24()
     whole = BytesIO()
     tag.save(whole, v2_version=version, v1=0, padding=lambda info: 0)
-    return take_apart(whole.getvalue())
+    return whole.getvalue()
 
 
-def _others(file: BinaryIO) -> tuple[str, ...]:
+def _other_tags(file: BinaryIO) -> tuple[str, ...]:
     """Tags that are left alone."""
     notes = []
-    first = tag_length(read_at(file, 0, HEADER))
-    if first and leading_tags(file) > first:
+    first = id3.tag_length(read_at(file, 0, id3.HEADER))
+    if first and id3.leading_tags(file) > first:
         notes.append("it has a second ID3v2 tag after the first, which is left alone")
     if _ape_length(file, _before_id3v1(file)):
         notes.append("it has an APEv2 tag, which is left alone")

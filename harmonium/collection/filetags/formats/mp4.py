@@ -10,13 +10,12 @@ from mutagen.mp4 import MP4, MP4FreeForm
 from harmonium.collection.filetags.formats.base import (
     FIELDS,
     SCORE_FIELDS,
-    Contents,
-    Damaged,
     Id3Options,
+    TagContents,
     Values,
+    decoded,
 )
-from harmonium.collection.filetags.streams import blocks, copy, read_at, size_of
-from harmonium.collection.filetags.text import decoded
+from harmonium.collection.filetags.music_file import FileProblem, blocks, copy, read_at, size_of
 
 _OWN = "----:com.apple.iTunes:"
 _LISTS = dict(zip(FIELDS, (("©gen",), (f"{_OWN}MOOD",), ("©grp",)), strict=True))
@@ -39,19 +38,19 @@ class Mp4:
         """Any text can be in an atom."""
         return ""
 
-    def read(self, file: BinaryIO, options: Id3Options) -> Contents:
+    def read(self, file: BinaryIO, options: Id3Options) -> TagContents:
         """What the list of items says."""
         loaded = _load(file)
         duration = float(loaded.info.length) or None
         fragmented = any(name == b"moof" for name, _, _ in _atoms(file))
         obstacle = "it is fragmented; join it with ffmpeg -i IN -c copy OUT" if fragmented else None
         if loaded.tags is None:
-            return Contents(version=None, duration=duration, obstacle=obstacle)
+            return TagContents(version=None, duration=duration, obstacle=obstacle)
         values: dict[str, Values] = {}
         for key in loaded.tags:
             if place := _KNOWN.get(key.casefold()):
                 values[place] = (*values.get(place, ()), *_texts(loaded.tags[key]))
-        return Contents(version="MP4", values=values, duration=duration, obstacle=obstacle)
+        return TagContents(version="MP4", values=values, duration=duration, obstacle=obstacle)
 
     def write(
         self, source: BinaryIO, target: BinaryIO, edits: Mapping[str, Values], options: Id3Options
@@ -83,7 +82,7 @@ def _load(file: BinaryIO) -> Any:  # Mutagen's types do not say that a file may 
     try:
         return MP4(file)
     except (MutagenError, LookupError, ValueError, struct.error, RecursionError) as error:
-        raise Damaged(f"its MP4 atoms are damaged ({error})") from None
+        raise FileProblem(f"its MP4 atoms are damaged ({error})") from None
 
 
 def _atoms(file: BinaryIO) -> Iterator[tuple[bytes, int, int]]:

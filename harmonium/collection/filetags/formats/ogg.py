@@ -12,8 +12,8 @@ from mutagen.oggspeex import OggSpeex
 from mutagen.oggvorbis import OggVorbis
 
 from harmonium.collection.filetags.formats import vorbis
-from harmonium.collection.filetags.formats.base import Contents, Damaged, Id3Options, Values
-from harmonium.collection.filetags.streams import blocks, copy, read_at, size_of
+from harmonium.collection.filetags.formats.base import Id3Options, TagContents, Values
+from harmonium.collection.filetags.music_file import FileProblem, blocks, copy, read_at, size_of
 
 PAGE = 120 * 255
 """Size that new pages are filled up to: half of the largest, since packets may then be added."""
@@ -35,18 +35,16 @@ class Ogg:
     places = staticmethod(vorbis.places)
     refusal = staticmethod(vorbis.refusal)
 
-    def read(self, file: BinaryIO, options: Id3Options) -> Contents:
+    def read(self, file: BinaryIO, options: Id3Options) -> TagContents:
         """What the comments of the first stream of this codec say."""
         pages = _comment_pages(file, self.first)
         packet = OggPage.to_packets(pages)[0]
         duration = self._duration(file)
         try:
             values = self._comments(packet).values()
-        except Damaged as error:
-            return Contents(
-                version=None, duration=duration, notes=(str(error),), obstacle=str(error)
-            )
-        return Contents(version=vorbis.VERSION, values=values, duration=duration)
+        except FileProblem as error:
+            return TagContents.damaged(str(error), duration=duration)
+        return TagContents(version=vorbis.VERSION, values=values, duration=duration)
 
     def write(
         self, source: BinaryIO, target: BinaryIO, edits: Mapping[str, Values], options: Id3Options
@@ -75,7 +73,7 @@ class Ogg:
     def _comments(self, packet: bytes) -> vorbis.Comments:
         is_block = self.mark == _FLAC_MARK and packet[:1] in (b"\x04", b"\x84")
         if not is_block and not packet.startswith(self.mark):
-            raise Damaged("its second packet holds no comments")
+            raise FileProblem("its second packet holds no comments")
         return vorbis.take_apart(packet[len(self.mark) :])
 
     def _packet(self, old: bytes, comments: vorbis.Comments) -> bytes:
@@ -127,7 +125,7 @@ def _pages(file: BinaryIO) -> Iterator[OggPage]:
         except EOFError:
             return
         except MutagenError as error:
-            raise Damaged(f"its Ogg pages are damaged ({error})") from None
+            raise FileProblem(f"its Ogg pages are damaged ({error})") from None
 
 
 def _comment_pages(file: BinaryIO, first: bytes) -> list[OggPage]:
@@ -141,7 +139,7 @@ def _comment_pages(file: BinaryIO, first: bytes) -> list[OggPage]:
             found.append(page)
             if page.complete or len(page.packets) > 1:
                 return found
-    raise Damaged("it ends before its comments do")
+    raise FileProblem("it ends before its comments do")
 
 
 def _packets_without_comments(file: BinaryIO) -> Iterator[bytes]:

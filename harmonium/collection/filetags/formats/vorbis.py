@@ -9,11 +9,11 @@ from dataclasses import dataclass, replace
 from harmonium.collection.filetags.formats.base import (
     FIELDS,
     SCORE_FIELDS,
-    Damaged,
     Id3Options,
     Values,
+    decoded,
 )
-from harmonium.collection.filetags.text import decoded
+from harmonium.collection.filetags.music_file import FileProblem
 
 VERSION = "Vorbis comment"
 _PLACES: dict[str, tuple[str, ...]] = {name: (name.upper(),) for name in (*FIELDS, *SCORE_FIELDS)}
@@ -85,7 +85,7 @@ def _part(data: bytes, at: int) -> tuple[bytes, int]:
     """(a text with its size before it, the place after it)"""
     end = at + 4 + int.from_bytes(data[at : at + 4], "little")
     if at + 4 > len(data) or end > len(data):
-        raise Damaged("its Vorbis comments are damaged: they end too early")
+        raise FileProblem("its Vorbis comments are damaged: they end too early")
     return data[at + 4 : end], end
 
 

@@ -1,5 +1,6 @@
-"""Opening music files, and saying clearly what is wrong with them."""
+"""A music file as bytes: opened with clear errors, read and copied in parts of any size."""
 
+import hashlib
 import os
 import stat
 import struct
@@ -10,13 +11,19 @@ from typing import BinaryIO, TypeAlias
 
 from mutagen import MutagenError
 
-from harmonium.collection.filetags.formats.base import Damaged
 from harmonium.errors import FileTagError
 
 PathLike: TypeAlias = str | os.PathLike[str]
 
+BLOCK = 1 << 20
+"""Bytes that are held in memory at a time."""
+
 # What Mutagen and the parsing here raise where a file is not what its format says.
 _DAMAGE = (MutagenError, EOFError, struct.error, ValueError, LookupError, ArithmeticError)
+
+
+class FileProblem(Exception):
+    """Why a file cannot be read or written, in words that follow its name and a colon."""
 
 
 @contextmanager
@@ -25,7 +32,7 @@ def opened(path: PathLike) -> Iterator[BinaryIO]:
     with explained(path):
         # Opening a pipe would wait for whoever writes to it.
         if not stat.S_ISREG(Path(path).stat().st_mode) and not Path(path).is_dir():
-            raise Damaged("it is not a file")
+            raise FileProblem("it is not a file")
         with Path(path).open("rb") as file:
             yield file
 
@@ -45,7 +52,7 @@ def explained(path: PathLike) -> Iterator[None]:
         raise FileTagError(
             f"{readable(path)} cannot be read or written: {error.strerror or error}."
         ) from error
-    except Damaged as error:
+    except FileProblem as error:
         raise FileTagError(f"{readable(path)}: {error}.") from None
     except _DAMAGE as error:
         reason = str(error) or type(error).__name__
@@ -55,3 +62,36 @@ def explained(path: PathLike) -> Iterator[None]:
 def readable(path: PathLike) -> str:
     """A path as text, with bytes that are not UTF-8 as \\xNN."""
     return os.fsencode(path).decode(errors="backslashreplace")
+
+
+def size_of(file: BinaryIO) -> int:
+    """Bytes of an open file."""
+    return file.seek(0, os.SEEK_END)
+
+
+def read_at(file: BinaryIO, start: int, count: int) -> bytes:
+    """The bytes from ``start`` on; fewer than ``count`` where the file ends."""
+    file.seek(start)
+    return file.read(count)
+
+
+def blocks(file: BinaryIO, start: int, end: int) -> Iterator[bytes]:
+    """The bytes from ``start`` up to ``end`` or to the end of the file, in blocks."""
+    while start < end:
+        data = read_at(file, start, min(BLOCK, end - start))
+        if not data:
+            return
+        start += len(data)
+        yield data
+
+
+def copy(source: BinaryIO, target: BinaryIO, start: int, end: int) -> None:
+    """Append the bytes from ``start`` up to ``end`` of one file to another."""
+    for data in blocks(source, start, end):
+        target.write(data)
+
+
+def file_digest(file: BinaryIO) -> str:
+    """The SHA-256 digest of an open file's content, in hexadecimal digits."""
+    file.seek(0)
+    return hashlib.file_digest(file, "sha256").hexdigest()  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""The rules by which tags are written to files, from a file, from the library, from options.
+"""The rules of writing in layers: what the library remembers, a file, options.
 
 A file of rules is TOML with the names of `filetags.Rules`::
 
@@ -24,11 +24,11 @@ from typing import Any
 from harmonium.collection.filetags import Rules
 from harmonium.errors import DataError
 
-SETTING = "write_rules"
+RULES_SETTING = "write_rules"
 """Where a library remembers them."""
 NOT_WRITTEN = "none"
 """The default field of rules that leave out tags without a field."""
-NAMES = tuple(one.name for one in fields(Rules))
+RULE_NAMES = tuple(one.name for one in fields(Rules))
 _MAPPINGS, _LISTS = ("fields", "aliases"), ("ignore", "whitelist")
 
 
@@ -49,14 +49,14 @@ def make_rules(layers: Sequence[Mapping[str, Any]], *, source: str = "the rules"
 
     Their maps are united; a list of tags to ignore adds to those before it.
     """
-    whole = join(layers)
+    whole = join_layers(layers)
     _check(whole, source)
     if whole.get("default_field") == NOT_WRITTEN:
         whole["default_field"] = None
     return Rules(**whole)
 
 
-def join(layers: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def join_layers(layers: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """One layer of several; what is None in a layer is not said in it."""
     whole: dict[str, Any] = {}
     for layer in layers:
@@ -86,9 +86,10 @@ def parse_pairs(pairs: Sequence[str], option: str) -> dict[str, str]:
 def _check(said: Mapping[str, Any], source: str) -> None:
     """That the values are of the kinds that `Rules` takes; it checks the rest itself."""
     for name, value in said.items():
-        if name not in NAMES:
+        if name not in RULE_NAMES:
             raise DataError(
-                f"There is no rule '{name}', which {source} name. There are {', '.join(NAMES)}."
+                f"There is no rule '{name}', which {source} name. "
+                f"There are {', '.join(RULE_NAMES)}."
             )
         if name in _MAPPINGS:
             right = isinstance(value, Mapping) and all(isinstance(v, str) for v in value.values())

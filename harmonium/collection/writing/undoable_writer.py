@@ -1,14 +1,14 @@
-"""Files that are written to as part of a change, with what undoes it kept beforehand."""
+"""Writing to files as part of a change, with what undoes it kept beforehand."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import sqlalchemy as sa
 
-from harmonium.collection.filetags import Undo, read_tags
+from harmonium.collection.filetags import UndoRecord, read_tags
 from harmonium.collection.store.schema import stored_path, written_file
 from harmonium.collection.store.tracks import Track, TrackFile
 from harmonium.errors import FileTagError
@@ -16,17 +16,8 @@ from harmonium.errors import FileTagError
 if TYPE_CHECKING:
     from harmonium.collection.library import Library
 
-Keep = Callable[[Undo], object]
 
-
-class Failure(NamedTuple):
-    """A file that could not be used."""
-
-    path: str
-    reason: str
-
-
-class Recorder:
+class UndoableWriter:
     """Writes files under one change.
 
     Each file costs one transaction: what undoes it is stored just before it changes, together with
@@ -41,8 +32,10 @@ class Recorder:
         self._begin = begin
         self._written: tuple[Track, str] | None = None  # whose row is not up to date yet
 
-    def write(self, track: Track | None, path: str, work: Callable[[Keep], Undo | None]) -> bool:
+    def write(self, track: Track | None, path: str, work: Callable[..., UndoRecord | None]) -> bool:
         """Do work that changes a file, and keep what undoes it; whether it changed.
+
+        ``work(keep=...)`` is `apply_change` or `undo`, given all else that they need.
 
         Raises
         ------
@@ -51,7 +44,7 @@ class Recorder:
         """
         kept: list[int] = []
         try:
-            done = work(lambda record: kept.append(self._keep(track, path, record)))
+            done = work(keep=lambda record: kept.append(self._keep(track, path, record)))
         except FileTagError:
             self._drop(kept)
             raise
@@ -60,14 +53,21 @@ class Recorder:
         return done is not None
 
     def finish(self) -> None:
-        """Bring the row of the last file up to date."""
-        self._update_row()
+        """Bring the library up to date on the last file that was written."""
+        if self._written is None:
+            return
+        (track, path), self._written = self._written, None
+        try:
+            found = _file_of(track, path)
+        except (FileTagError, OSError):
+            return  # gone meanwhile; `index` will notice
+        self._library.tracks.replace(track.id, found)
 
-    def _keep(self, track: Track | None, path: str, record: Undo) -> int:
+    def _keep(self, track: Track | None, path: str, record: UndoRecord) -> int:
         with self._library.begin() as connection:
             if self.change is None:
                 self.change = self._begin()
-            self._update_row()
+            self.finish()
             values = stored_path(path) | {
                 "change_id": self.change,
                 "track_id": None if track is None else track.id,
@@ -81,16 +81,6 @@ class Recorder:
         if kept:
             with self._library.begin() as connection:
                 connection.execute(sa.delete(written_file).where(written_file.c.id.in_(kept)))
-
-    def _update_row(self) -> None:
-        if self._written is None:
-            return
-        (track, path), self._written = self._written, None
-        try:
-            found = _file_of(track, path)
-        except (FileTagError, OSError):
-            return  # gone meanwhile; `index` will notice
-        self._library.tracks.replace(track.id, found)
 
 
 def _file_of(track: Track, path: str) -> TrackFile:

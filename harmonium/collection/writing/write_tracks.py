@@ -1,0 +1,141 @@
+"""Writing the tags of the library's tracks into their files.
+
+What undoes a write is in the library before the file changes, so that it can be undone however the
+process ends. A write that was interrupted goes on when it is started again: files that have their
+tags already do not change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
+
+from harmonium.collection.filetags import (
+    FIELDS,
+    FileChange,
+    Rules,
+    apply_change,
+    plan_write,
+    read_tags,
+)
+from harmonium.collection.store.tracks import Track
+from harmonium.collection.writing.undoable_writer import UndoableWriter
+from harmonium.collection.writing.wanted_tags import (
+    EVERY_SOURCE,
+    ScoredTags,
+    TagSources,
+    wanted_tags,
+)
+from harmonium.data import normalise_tag
+from harmonium.errors import DataError, FileTagError
+
+if TYPE_CHECKING:
+    from harmonium.collection.library import Library
+
+
+class PlannedFile(NamedTuple):
+    """What writing would do to the file of a track."""
+
+    track: Track
+    change: FileChange
+
+
+class FailedFile(NamedTuple):
+    """A file that could not be read, written or restored."""
+
+    path: str
+    reason: str
+
+
+@dataclass
+class WritePlan:
+    """What writing would do."""
+
+    files: list[PlannedFile] = field(default_factory=list)
+    """Those that change."""
+    n_unchanged: int = 0
+    failures: list[FailedFile] = field(default_factory=list)
+
+
+@dataclass
+class WriteReport:
+    """What was written."""
+
+    change: int | None = None
+    """Its number; None where no file was written."""
+    paths: list[str] = field(default_factory=list)
+    failures: list[FailedFile] = field(default_factory=list)
+
+
+def plan_writes(
+    library: Library,
+    ids: Sequence[int],
+    rules: Rules,
+    *,
+    source: TagSources = EVERY_SOURCE,
+    progress: Callable[[int, int], object] | None = None,
+) -> WritePlan:
+    """What writing the tracks' tags to their files would change; nothing is written."""
+    plan = WritePlan()
+    for done, (track, tags) in enumerate(wanted_tags(library, ids, source), 1):
+        try:
+            change = _plan(track, tags, rules)
+        except (FileTagError, DataError) as error:
+            plan.failures.append(FailedFile(track.path, str(error)))
+        else:
+            if change:
+                plan.files.append(PlannedFile(track, change))
+            else:
+                plan.n_unchanged += 1
+        if progress is not None:
+            progress(done, len(ids))
+    return plan
+
+
+def write_planned(
+    library: Library,
+    files: Sequence[PlannedFile],
+    *,
+    progress: Callable[[int, int], object] | None = None,
+) -> WriteReport:
+    """Write what was planned, one file after the other, as one change that can be undone."""
+    report = WriteReport()
+    summary = f"tags written to {count_files(len(files))}, but not to all"
+    writer = UndoableWriter(library, lambda: library.changes.begin("write", summary))
+    try:
+        for done, (track, change) in enumerate(files, 1):
+            try:
+                writer.write(track, track.path, partial(apply_change, change))
+                report.paths.append(track.path)
+            except FileTagError as error:
+                report.failures.append(FailedFile(track.path, str(error)))
+            if progress is not None:
+                progress(done, len(files))
+    finally:
+        writer.finish()
+        report.change = writer.change
+        if writer.change is not None:
+            written = f"tags written to {count_files(len(report.paths))}"
+            library.changes.describe(writer.change, written)
+    return report
+
+
+def _plan(track: Track, tags: ScoredTags, rules: Rules) -> FileChange:
+    if rules.mode == "merge" and tags:
+        rules = _spelt_as_in_file(track.path, tags, rules)
+    return plan_write(track.path, tags, rules)
+
+
+def _spelt_as_in_file(path: str, tags: ScoredTags, rules: Rules) -> Rules:
+    """Rules that write a tag as the file spells it, where it has it: Hip-Hop for hip hop."""
+    there = read_tags(path)
+    spellings = {normalise_tag(v): v for name in FIELDS for v in getattr(there, name)}
+    found = {tag: spellings[normalise_tag(tag)] for tag in tags if normalise_tag(tag) in spellings}
+    return replace(rules, aliases={**found, **rules.aliases}) if found else rules
+
+
+def count_files(n: int) -> str:
+    """1 file, 2 files …"""
+    return f"{n:,} {'file' if n == 1 else 'files'}"
