@@ -75,7 +75,7 @@ def show_dataset(
     [dim]Example:[/dim]  harmonium data show majorminer --tags 20
     """
     from harmonium.data import datasets
-    from harmonium.data.datasets.summary import describe
+    from harmonium.data.datasets.dataset import describe
 
     facts = describe(datasets.load(name, folder), n_tags=tags)
     path = datasets.is_found(datasets.info(name), folder)

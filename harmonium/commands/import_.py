@@ -136,7 +136,7 @@ def import_(
     """
     from harmonium.collection import Library
     from harmonium.collection.importing.tables import import_file_tags, import_table
-    from harmonium.data.reading import read_aliases
+    from harmonium.data.tag_files import read_aliases
 
     if (table is None) != from_files:
         raise typer.BadParameter(

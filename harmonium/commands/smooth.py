@@ -206,11 +206,10 @@ def _well_known(triples: Triples, min_users: int) -> Triples:
 
 def _tracks(path: Path, columns: dict[str, Any], layout: dict[str, Any]) -> dict[str, str]:
     """The track of each item of a table, which must not have two for one item."""
-    from harmonium.data.files import read_rows
+    from harmonium.data.table_files import read_rows
     from harmonium.errors import DataError
 
-    usual = {"header": True, "delimiter": None, "quote": '"', "encoding": "utf-8"}
-    rows = read_rows(path, columns, **(usual | layout)).usable()
+    rows = read_rows(path, columns, **layout).usable()
     track_of: dict[str, str] = {}
     for item, track in zip(rows.values("item"), rows.values("track"), strict=True):
         if track_of.setdefault(item, track) != track:

@@ -1,9 +1,9 @@
 """Triples of (user, item, tag), the labels made from them, and the datasets that hold them."""
 
 from harmonium.data.conditioning import Conditioning
-from harmonium.data.counts import TagCounts
 from harmonium.data.normalise import normalise_tag
-from harmonium.data.reading import read_aliases, read_counts, read_triples
+from harmonium.data.tag_counts import TagCounts
+from harmonium.data.tag_files import read_aliases, read_counts, read_triples
 from harmonium.data.triples import Triples
 
 __all__ = [

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import polars as pl
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from harmonium.data.coding import Coded, Codes, encode
-from harmonium.data.grouping import distinct_rows
-from harmonium.data.names import Column, as_strings
-from harmonium.data.rows import Rows
+from harmonium.data.coded_rows import CodedRows
+from harmonium.data.codes import Coded, Codes, distinct_rows, encode
+from harmonium.data.name_columns import Column, as_strings
 from harmonium.data.triples import Triples
 from harmonium.errors import DataError
 
@@ -25,9 +24,10 @@ Pairs: TypeAlias = Triples | tuple[Column, Column]
 class Conditioning:
     """One row per pair of a user and an item that the user saw.
 
-    The tags y of a row are the user's own for the item; they are conditioned on the mean of the
-    *other* users of that item, and on who the user is and which track and item it is about. The
-    size is linear in the number of triples: means are computed for the rows asked for.
+    The tags y of a row are the user's own for the item. They are conditioned on the mean of the
+    *other* users of that item, (counts of the item - y) / n_others, and on who the user is and
+    which track and item it is about. The size is linear in the number of triples: the means are
+    left to whoever needs them.
 
     Attributes
     ----------
@@ -103,23 +103,6 @@ class Conditioning:
         """How many other users saw the item of each row, (n_pairs,)."""
         return self.n_users[self.item] - 1
 
-    def others(self, rows: NDArray[Any] | slice) -> sp.csr_array:
-        """u = (counts of the item - y) / n_others, csr of float32, (n_rows, n_tags).
-
-        The mean tag vector of the other users. Where there is no other user it is 0; `n_others`
-        tells this from users who gave no tag.
-        """
-        item = self.item[rows]
-        n_others = np.maximum(self.n_users[item] - 1, 1).astype(np.float32)
-        difference = self.counts[item] - self.y[rows]
-        difference.eliminate_zeros()
-        return _rows_divided(difference, n_others)
-
-    def everyone(self, items: NDArray[Any] | slice = slice(None)) -> sp.csr_array:
-        """u for a new user: counts / n_users of these items, csr of float32, (n_rows, n_tags)."""
-        n_users = np.maximum(self.n_users[items], 1).astype(np.float32)
-        return _rows_divided(self.counts[items], n_users)
-
 
 def _merged_pairs(triples: Triples, pairs: Pairs | None) -> tuple[Coded, Coded]:
     """The users and the items of all pairs; the names of the triples keep their codes."""
@@ -128,7 +111,9 @@ def _merged_pairs(triples: Triples, pairs: Pairs | None) -> tuple[Coded, Coded]:
     if isinstance(pairs, Triples):
         users, items = pairs.users.gather(pairs.user), pairs.items.gather(pairs.item)
     else:
-        rows = Rows.from_columns({"user": pairs[0], "item": pairs[1]}, source="the pairs").usable()
+        rows = CodedRows.from_columns(
+            {"user": pairs[0], "item": pairs[1]}, source="the pairs"
+        ).usable()
         users, items = rows.values("user"), rows.values("item")
     return (
         _appended(Coded(triples.user, triples.users), users),
@@ -174,9 +159,3 @@ def _tracks(
     if (names == "").any():
         raise DataError("'tracks' has an empty name. Give every item a track.")
     return encode(names)
-
-
-def _rows_divided(matrix: sp.csr_array, divisors: NDArray[np.float32]) -> sp.csr_array:
-    """Each row divided by its number, as a new matrix."""
-    per_entry = np.repeat(divisors, np.diff(matrix.indptr))
-    return sp.csr_array((matrix.data / per_entry, matrix.indices, matrix.indptr), matrix.shape)

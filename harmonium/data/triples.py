@@ -10,12 +10,11 @@ import polars as pl
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from harmonium.data.coding import Coded, Codes
-from harmonium.data.counts import TagCounts
-from harmonium.data.grouping import distinct_rows
-from harmonium.data.names import Column, compact, most_frequent, positions
+from harmonium.data.coded_rows import CodedRows
+from harmonium.data.codes import Coded, Codes, compact, distinct_rows
+from harmonium.data.name_columns import Column, most_frequent, positions
 from harmonium.data.normalise import speller
-from harmonium.data.rows import Rows
+from harmonium.data.tag_counts import TagCounts
 from harmonium.errors import DataError
 
 
@@ -57,7 +56,7 @@ class Triples:
         normalise : whether tags are brought to one spelling, see `normalise_tag`
         aliases : spelling -> tag, applied after normalisation
         """
-        rows = Rows.from_columns({"user": users, "item": items, "tag": tags})
+        rows = CodedRows.from_columns({"user": users, "item": items, "tag": tags})
         return triples_from_rows(rows, normalise=normalise, aliases=aliases)
 
     def __len__(self) -> int:
@@ -137,7 +136,9 @@ class Triples:
         )
 
 
-def triples_from_rows(rows: Rows, *, normalise: bool, aliases: Mapping[str, str] | None) -> Triples:
+def triples_from_rows(
+    rows: CodedRows, *, normalise: bool, aliases: Mapping[str, str] | None
+) -> Triples:
     """Triples of rows with the roles user, item and tag."""
     rows = rows.respelt("tag", speller(normalise=normalise, aliases=aliases)).usable()
     (user, users), (item, items), (tag, tags) = (

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import polars as pl
 
-from harmonium.data.files import DELIMITERS, PARQUET
+from harmonium.data.table_files import DELIMITERS, PARQUET
 from harmonium.errors import DataError
 
 USUAL = {

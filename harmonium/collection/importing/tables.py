@@ -21,9 +21,9 @@ from harmonium.collection.indexing.run import FOLDERS
 from harmonium.collection.library import Library
 from harmonium.collection.store.row_matching import Matcher, match_all
 from harmonium.collection.store.schema import change, written_file
-from harmonium.data.files import read_rows
+from harmonium.data.coded_rows import CodedRows
 from harmonium.data.normalise import normalise_tag, speller
-from harmonium.data.rows import Rows
+from harmonium.data.table_files import read_rows
 from harmonium.errors import DataError, FileTagError, LibraryError
 
 Spell = Callable[[pl.Series], pl.Series]
@@ -168,7 +168,7 @@ def import_file_tags(
     return _store(library, frame, report, source, kind="file", replace=replace, dry_run=dry_run)
 
 
-def _matched(library: Library, rows: Rows, spell: Spell) -> tuple[pl.DataFrame, ImportReport]:
+def _matched(library: Library, rows: CodedRows, spell: Spell) -> tuple[pl.DataFrame, ImportReport]:
     """The rows with their tracks, and the report of those that have none."""
     _check_not_empty(library)
     keys = [role for role in ("item", "artist", "title") if role in rows.columns]
@@ -194,7 +194,9 @@ def _matched(library: Library, rows: Rows, spell: Spell) -> tuple[pl.DataFrame, 
     return frame, report
 
 
-def _named(coded: pl.DataFrame, rows: Rows, spell: Spell, report: ImportReport) -> pl.DataFrame:
+def _named(
+    coded: pl.DataFrame, rows: CodedRows, spell: Spell, report: ImportReport
+) -> pl.DataFrame:
     """Codes to names, without rows that lack one."""
     columns = {"track_id": coded["track_id"]}
     columns["tag"] = spell(rows.columns["tag"].names).gather(coded["tag"])

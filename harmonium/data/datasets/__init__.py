@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from harmonium.data.datasets import emotify, hetrec, majorminer, msd, mulan, paper_files
-from harmonium.data.datasets.base import Dataset, DatasetInfo, Labels
-from harmonium.data.datasets.locate import data_folders, is_found, locate
+from harmonium.data.datasets.dataset import Dataset, DatasetInfo, Labels
+from harmonium.data.datasets.locate import data_folders, is_found
 from harmonium.errors import DataError
 from harmonium.nearest_names import did_you_mean
 
@@ -25,9 +25,8 @@ __all__ = [
     "info",
     "is_found",
     "load",
-    "locate",
     "names",
-    "options",
+    "options_of",
 ]
 
 _LOADERS: dict[str, tuple[DatasetInfo, Callable[..., Dataset]]] = {
@@ -75,22 +74,17 @@ def load(name: str, folder: str | Path | None = None, **options: Any) -> Dataset
     >>> data = load("majorminer", features="all")      # doctest: +SKIP
     >>> Y, tags = data.labels(n_tags=40)               # doctest: +SKIP
     """
-    _, loader = _find(name)
-    known = _options_of(loader)
+    known = options_of(name)
     for option in options:
         if option not in known:
             listed = ", ".join(known) or "none"
             raise DataError(f"Dataset '{name}' has no option '{option}'. Its options: {listed}.")
-    return loader(folder, **options)
+    return _find(name)[1](folder, **options)
 
 
-def options(name: str) -> list[str]:
+def options_of(name: str) -> list[str]:
     """The options that `load` takes for a dataset."""
-    return _options_of(_find(name)[1])
-
-
-def _options_of(loader: Callable[..., Dataset]) -> list[str]:
-    parameters = inspect.signature(loader).parameters.values()
+    parameters = inspect.signature(_find(name)[1]).parameters.values()
     return [parameter.name for parameter in parameters if parameter.kind == parameter.KEYWORD_ONLY]
 
 

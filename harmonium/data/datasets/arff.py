@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from harmonium.data.datasets.files import fault, read_text
+from harmonium.data.datasets.published_files import fault, read_text
 from harmonium.errors import DataError
 
 _WORD = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\""""

@@ -5,7 +5,7 @@ import re
 from pathlib import Path
 
 from harmonium.atomic_files import write_atomically
-from harmonium.data.datasets.files import fault, read_text
+from harmonium.data.datasets.published_files import fault, read_text
 from harmonium.errors import DataError
 
 FILE = "SHA256SUMS"

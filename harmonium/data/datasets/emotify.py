@@ -6,9 +6,10 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from harmonium.data.datasets.base import Dataset, DatasetInfo
-from harmonium.data.datasets.files import fault, read_table, whole_numbers
+from harmonium.data.datasets.dataset import Dataset, DatasetInfo
 from harmonium.data.datasets.locate import locate
+from harmonium.data.datasets.published_files import fault, read_table, whole_numbers
+from harmonium.data.name_columns import codes_in
 from harmonium.data.triples import Triples
 
 # In this order, a hundred excerpts each: track ids 1-100, 101-200, 201-300, 301-400.
@@ -69,7 +70,7 @@ def load(folder: str | Path | None = None) -> Dataset:
         counts=triples.counts(),
         tracks=items,
         audio=_audio(path, excerpts),
-        listeners=np.bincount(_codes(table["item"], items)).astype(np.int32),
+        listeners=np.bincount(codes_in(table["item"], items)).astype(np.int32),
         seen=table.select("user", "item"),
     )
 
@@ -111,18 +112,12 @@ def _triples(table: pl.DataFrame, items: pl.Series, marks: NDArray[np.int64]) ->
     """The marks as triples; listeners who never marked anything are among the users."""
     users = table["user"].unique().sort()
     row, tag = np.nonzero(marks)
-    user, item = _codes(table["user"], users)[row], _codes(table["item"], items)[row]
+    user, item = codes_in(table["user"], users)[row], codes_in(table["item"], items)[row]
     order = np.lexsort((user, tag, item))
     tags = pl.Series([name.replace("_", " ") for name in EMOTIONS])
     return Triples(
         user[order], item[order], tag[order].astype(np.int32), users=users, items=items, tags=tags
     )
-
-
-def _codes(values: pl.Series, names: pl.Series) -> NDArray[np.int32]:
-    """The index of each value in names, (n,)."""
-    codes = pl.Series(np.arange(len(names), dtype=np.int32))
-    return values.replace_strict(names, codes, return_dtype=pl.Int32).to_numpy()
 
 
 def _audio(path: Path, excerpts: pl.DataFrame) -> list[Path] | None:

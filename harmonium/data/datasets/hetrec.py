@@ -8,9 +8,10 @@ import numpy as np
 import polars as pl
 
 from harmonium.data.datasets import msd
-from harmonium.data.datasets.base import Dataset, DatasetInfo
-from harmonium.data.datasets.files import fault, not_empty, read_table, whole_numbers
+from harmonium.data.datasets.dataset import Dataset, DatasetInfo
 from harmonium.data.datasets.locate import locate
+from harmonium.data.datasets.published_files import fault, not_empty, read_table, whole_numbers
+from harmonium.data.name_columns import codes_in
 from harmonium.data.triples import Triples
 
 TAGGINGS = "user_taggedartists.dat"
@@ -202,8 +203,7 @@ def _check_tracks(path: Path, wanted: pl.Series, items: pl.Series) -> None:
 
 def _on_items(triples: Triples, items: pl.Series) -> Triples:
     """The same triples with codes into these items, of which some may have no triple."""
-    code = pl.Series(np.arange(len(items), dtype=np.int32))
-    new = triples.items.replace_strict(items, code, return_dtype=pl.Int32).to_numpy()[triples.item]
+    new = codes_in(triples.items, items)[triples.item]
     order = np.lexsort((triples.user, triples.tag, new))
     return replace(
         triples,

@@ -8,7 +8,7 @@ A data folder has one subfolder per dataset; a dataset's own folder may be named
 import os
 from pathlib import Path
 
-from harmonium.data.datasets.base import DatasetInfo
+from harmonium.data.datasets.dataset import DatasetInfo
 from harmonium.errors import DatasetNotFoundError
 from harmonium.user_folders import user_data_folder
 

@@ -7,9 +7,9 @@ from typing import Literal
 import numpy as np
 import polars as pl
 
-from harmonium.data.counts import TagCounts
-from harmonium.data.datasets.base import Dataset, DatasetInfo
-from harmonium.data.datasets.files import (
+from harmonium.data.datasets.dataset import Dataset, DatasetInfo
+from harmonium.data.datasets.locate import locate
+from harmonium.data.datasets.published_files import (
     fault,
     feature_matrix,
     not_empty,
@@ -18,7 +18,7 @@ from harmonium.data.datasets.files import (
     strings,
     whole_numbers,
 )
-from harmonium.data.datasets.locate import locate
+from harmonium.data.tag_counts import TagCounts
 from harmonium.errors import DataError
 
 COLUMNS = ("clip", "title", "artist", "album", "offset", "tag", "count")

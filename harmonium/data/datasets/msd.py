@@ -8,12 +8,12 @@ import polars as pl
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from harmonium.data.coding import encode
-from harmonium.data.counts import TagCounts
-from harmonium.data.datasets.base import Dataset, DatasetInfo
-from harmonium.data.datasets.files import fault, feature_matrix, read_arrays, strings
+from harmonium.data.codes import encode
+from harmonium.data.datasets.dataset import Dataset, DatasetInfo
 from harmonium.data.datasets.locate import locate
+from harmonium.data.datasets.published_files import fault, feature_matrix, read_arrays, strings
 from harmonium.data.normalise import normalise_names
+from harmonium.data.tag_counts import TagCounts
 from harmonium.errors import DataError
 
 INFO = DatasetInfo(
@@ -36,7 +36,7 @@ INFO = DatasetInfo(
 )
 
 
-class Tracks(NamedTuple):
+class TrackFeatures(NamedTuple):
     """What features.npz holds, row by row."""
 
     ids: pl.Series
@@ -86,11 +86,11 @@ def load(
     )
 
 
-def read_features(path: Path) -> Tracks:
+def read_features(path: Path) -> TrackFeatures:
     """The tracks of features.npz, each named "artist: title"."""
     arrays = read_arrays(path, ["track_id", "X", "artist_id", "artist_name", "title"], ["columns"])
     names = strings(arrays["columns"])
-    return Tracks(
+    return TrackFeatures(
         ids=strings(arrays["track_id"]),
         features=feature_matrix(path, arrays["X"], len(names)),
         feature_names=names,

@@ -10,11 +10,11 @@ import polars as pl
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from harmonium.data.counts import TagCounts
 from harmonium.data.datasets.arff import Arff, Attribute, read_arff
-from harmonium.data.datasets.base import Dataset, DatasetInfo
-from harmonium.data.datasets.files import fault
+from harmonium.data.datasets.dataset import Dataset, DatasetInfo
 from harmonium.data.datasets.locate import locate
+from harmonium.data.datasets.published_files import fault
+from harmonium.data.tag_counts import TagCounts
 from harmonium.errors import DataWarning
 
 PREFIX = "mulan:"

@@ -12,11 +12,11 @@ import polars as pl
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from harmonium.data.counts import TagCounts
-from harmonium.data.datasets.base import Dataset, DatasetInfo
 from harmonium.data.datasets.checksums import check_digest
-from harmonium.data.datasets.files import fault, read_text
+from harmonium.data.datasets.dataset import Dataset, DatasetInfo
 from harmonium.data.datasets.locate import locate
+from harmonium.data.datasets.published_files import fault, read_text
+from harmonium.data.tag_counts import TagCounts
 from harmonium.errors import DataError
 
 N_FEATURES = 389

@@ -4,12 +4,11 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 import polars as pl
 
 from harmonium.data import Triples, normalise_tag, read_triples
 from harmonium.data.conditioning import Pairs
-from harmonium.data.names import as_strings
+from harmonium.data.name_columns import as_strings, codes_in
 from harmonium.errors import DataError
 from harmonium.estimators.smoother.rows import PARTS, Codes
 from harmonium.nearest_names import nearest_names
@@ -95,9 +94,7 @@ def unknown_tag(name: str, vocabulary: Sequence[str]) -> str:
 def name_codes(wanted: Any, names: pl.Series, *, name: str) -> Codes:
     """The code of each name, (n,), -1 for one that is not there; a single name is a list of one."""
     values = [wanted] if isinstance(wanted, str | int) else wanted
-    codes = pl.Series(np.arange(len(names), dtype=np.int32))
-    strings = as_strings(values, name=name)
-    return strings.replace_strict(names, codes, default=-1, return_dtype=pl.Int32).to_numpy()
+    return codes_in(as_strings(values, name=name), names)
 
 
 def auxiliary_parts(auxiliary: Any) -> tuple[str, ...]:

@@ -400,7 +400,7 @@ class TestDocs:
     def test_every_dataset_and_option_is_documented(self, name):
         text = PAGE.read_text(encoding="utf-8")
         assert f"| `{name}` | {datasets.info(name).items:,} " in text
-        for option in datasets.options(name):
+        for option in datasets.options_of(name):
             assert f"`{option}`" in text or f"`{option}=" in text, option
 
     def test_every_field_of_a_dataset_is_documented(self, samples):

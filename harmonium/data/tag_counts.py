@@ -1,4 +1,4 @@
-"""(item, tag, count) as a sparse matrix, and the ternary labels made from it."""
+"""How many users gave each tag to each item, and the labels that follow from it."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import polars as pl
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from harmonium.data.names import Column, as_strings, most_frequent, positions
+from harmonium.data.coded_rows import CodedRows
+from harmonium.data.name_columns import Column, as_strings, most_frequent, positions
 from harmonium.data.normalise import speller
-from harmonium.data.rows import Rows
 from harmonium.errors import DataError
 
 _LARGEST = np.iinfo(np.int32).max
@@ -59,7 +59,7 @@ class TagCounts:
         normalise : whether tags are brought to one spelling, see `normalise_tag`
         aliases : spelling -> tag, applied after normalisation
         """
-        rows = Rows.from_columns({"item": items, "tag": tags, "count": counts})
+        rows = CodedRows.from_columns({"item": items, "tag": tags, "count": counts})
         return counts_from_rows(rows, all_items=all_items, normalise=normalise, aliases=aliases)
 
     def top(self, n: int) -> TagCounts:
@@ -70,25 +70,44 @@ class TagCounts:
         matrix.sort_indices()
         return TagCounts(self.items, self.tags.gather(columns), matrix)
 
-    def select(self, items: Column) -> TagCounts:
-        """The rows of these items, by name or by index, in this order."""
-        rows = positions(items, self.items, name="items")
-        return TagCounts(self.items.gather(rows), self.tags, self.matrix[rows])
-
     def labels(self, *, min_count: int) -> NDArray[np.float32]:
         """Ternary labels, (n_items, n_tags): 1 from min_count users on, 0 for none, NaN between."""
+        return self._filled(np.where(self.frequent(min_count), np.float32(1), np.float32(np.nan)))
+
+    def share_labels(
+        self, *, min_share: float, listeners: NDArray[np.integer]
+    ) -> NDArray[np.float32]:
+        """Labels, (n_items, n_tags): 1 from this share of an item's listeners on, 0 elsewhere."""
+        return self._filled(self.shared(min_share, listeners).astype(np.float32))
+
+    def frequent(self, min_count: int) -> NDArray[np.bool_]:
+        """Which stored entries of the matrix, (nnz,), count at least so many users."""
         if min_count < 1:
             raise DataError(f"'min_count' must be at least 1, got {min_count}.")
-        n_items, n_tags = self.matrix.shape
-        labels = np.zeros(n_items * n_tags, dtype=np.float32)
-        rows = np.repeat(np.arange(n_items), np.diff(self.matrix.indptr))
-        ternary = np.where(self.matrix.data >= min_count, np.float32(1), np.float32(np.nan))
-        labels[rows * n_tags + self.matrix.indices] = ternary
-        return labels.reshape(n_items, n_tags)
+        return self.matrix.data >= min_count
+
+    def shared(self, min_share: float, listeners: NDArray[np.integer]) -> NDArray[np.bool_]:
+        """Which stored entries of the matrix, (nnz,), are given by this share of the listeners.
+
+        `listeners`, (n_items,), is how many people judged each item.
+        """
+        if not 0 < min_share <= 1:
+            raise DataError(f"'min_share' must be above 0 and at most 1, got {min_share}.")
+        return self.matrix.data / listeners[self._rows()] >= min_share
+
+    def _filled(self, entries: NDArray[np.float32]) -> NDArray[np.float32]:
+        """A dense matrix with these in place of the stored entries, and 0 elsewhere."""
+        dense = np.zeros(self.matrix.shape, dtype=np.float32)
+        dense[self._rows(), self.matrix.indices] = entries
+        return dense
+
+    def _rows(self) -> NDArray[np.intp]:
+        """The row of each stored entry, (nnz,)."""
+        return np.repeat(np.arange(len(self.items)), np.diff(self.matrix.indptr))
 
 
 def counts_from_rows(
-    rows: Rows,
+    rows: CodedRows,
     *,
     all_items: Column | None,
     normalise: bool,

@@ -7,7 +7,6 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from harmonium.data.coding import Coded
 from harmonium.errors import DataError
 
 Column: TypeAlias = Sequence[Any] | NDArray[Any] | pl.Series
@@ -45,15 +44,6 @@ def as_series(values: Column, *, name: str) -> pl.Series:
         ) from None
 
 
-def compact(column: Coded) -> Coded:
-    """The same rows with the names that none of them uses left out, order kept."""
-    used = np.bincount(column.codes, minlength=len(column.names)) > 0
-    if used.all():
-        return column
-    new_code = (np.cumsum(used) - 1).astype(np.int32)
-    return Coded(new_code[column.codes], column.names.filter(pl.Series(used)))
-
-
 def most_frequent(totals: NDArray[Any], names: pl.Series, n: int) -> NDArray[np.intp]:
     """Indices of the n largest totals, largest first; equal totals in alphabetical order."""
     if n < 1:
@@ -82,14 +72,18 @@ def positions(wanted: Column, names: pl.Series, *, name: str) -> NDArray[np.intp
 
 
 def _positions_of_names(wanted: pl.Series, names: pl.Series, *, name: str) -> NDArray[np.intp]:
-    index = wanted.replace_strict(
-        names, pl.Series(np.arange(len(names))), default=None, return_dtype=pl.Int64
-    )
-    if index.null_count():
-        missing = wanted.filter(index.is_null()).unique(maintain_order=True)
+    codes = codes_in(wanted, names)
+    if (codes < 0).any():
+        missing = wanted.filter(pl.Series(codes < 0)).unique(maintain_order=True)
         shown = ", ".join(repr(value) for value in missing[:5])
         more = f" and {len(missing) - 5:,} more" if len(missing) > 5 else ""
         raise DataError(
             f"'{name}' has names that are not among the {len(names):,} known: {shown}{more}."
         )
-    return index.to_numpy().astype(np.intp)
+    return codes.astype(np.intp)
+
+
+def codes_in(wanted: pl.Series, names: pl.Series) -> NDArray[np.int32]:
+    """The index of each wanted name in names, (n,), -1 for one that is not there."""
+    codes = pl.Series(np.arange(len(names), dtype=np.int32))
+    return wanted.replace_strict(names, codes, default=-1, return_dtype=pl.Int32).to_numpy()

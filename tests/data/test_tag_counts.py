@@ -80,14 +80,12 @@ def test_top_orders_by_total_then_alphabet():
     assert counts_of(rows).top(99).tags.to_list() == ["c", "a", "b", "d"]
 
 
-def test_select_by_name_and_by_index():
-    counts = counts_of([("x", "a", 1), ("y", "a", 2), ("z", "a", 3)])
-    for wanted in (["z", "x"], [2, 0], np.array([2, 0]), pl.Series(["z", "x"])):
-        selected = counts.select(wanted)
-        assert selected.items.to_list() == ["z", "x"]
-        assert selected.matrix.toarray().tolist() == [[3], [1]]
-    with pytest.raises(DataError, match="'items' has names that are not among the 3 known: 'q'"):
-        counts.select(["q"])
+def test_labels_by_share_of_the_listeners():
+    counts = counts_of([("x", "rock", 1), ("x", "pop", 2), ("y", "pop", 3)])
+    labels = counts.share_labels(min_share=0.5, listeners=np.array([4, 7]))
+    np.testing.assert_array_equal(labels, [[0, 1], [0, 0]])
+    with pytest.raises(DataError, match="'min_share' must be above 0 and at most 1, got 0"):
+        counts.share_labels(min_share=0, listeners=np.array([4, 7]))
 
 
 @pytest.mark.parametrize("bad", ["-1", "1.5", "many", "", "nan", "inf", "3000000000", "0x10"])

@@ -10,10 +10,8 @@ from typing import TypeAlias
 
 import polars as pl
 
-from harmonium.data.columns import find_columns
-from harmonium.data.records import Layout
-from harmonium.data.rows import Rows
-from harmonium.data.text import rows_of_text
+from harmonium.data.coded_rows import CodedRows, find_columns
+from harmonium.data.delimited_text import Layout, rows_of_text
 from harmonium.errors import DataError
 from harmonium.nearest_names import nearest_names
 
@@ -28,11 +26,11 @@ def read_rows(
     path: PathLike,
     roles: Mapping[str, str | int],
     *,
-    header: bool,
-    delimiter: str | None,
-    quote: str | None,
-    encoding: str,
-) -> Rows:
+    header: bool = True,
+    delimiter: str | None = None,
+    quote: str | None = '"',
+    encoding: str = "utf-8",
+) -> CodedRows:
     """The columns that `roles` asks for, from a CSV, TSV or Parquet file, plain or gzipped."""
     file = Path(path).expanduser()
     source = file.name
@@ -132,7 +130,7 @@ def _utf8(data: bytes, encoding: str, *, source: str) -> bytes:
     return data.removeprefix(_UTF8_MARK)
 
 
-def _rows_of_parquet(data: bytes, roles: Mapping[str, str | int], *, source: str) -> Rows:
+def _rows_of_parquet(data: bytes, roles: Mapping[str, str | int], *, source: str) -> CodedRows:
     try:
         names = list(pl.read_parquet_schema(io.BytesIO(data)))
         where = find_columns(roles, names, source=source)
@@ -143,4 +141,4 @@ def _rows_of_parquet(data: bytes, roles: Mapping[str, str | int], *, source: str
     if not frame.height:
         raise DataError(f"{source} has columns but no row.")
     columns = {role: frame[names[at]] for role, at in where.items()}
-    return Rows.from_columns(columns, source=source, unit="row", locate=lambda rows: rows + 1)
+    return CodedRows.from_columns(columns, source=source, unit="row", locate=lambda rows: rows + 1)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harmonium.data import read_aliases, read_counts, read_triples, records, text
+from harmonium.data import delimited_text, read_aliases, read_counts, read_triples
 from harmonium.errors import DataError, DataWarning
 
 HEADER = b"user,item,tag\n"
@@ -308,7 +308,7 @@ def test_the_fast_way_and_the_careful_way_agree(tmp_path_factory, content):
 
     usual = outcome()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(records, "PIECE", 7)
+        patch.setattr(delimited_text, "PIECE", 7)
         assert outcome() == usual
-        patch.setattr(text._Reader, "_read_fast", lambda *_: None)
+        patch.setattr(delimited_text._TextReader, "_read_fast", lambda *_: None)
         assert outcome() == usual

@@ -6,10 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harmonium.data import coding
-from harmonium.data.coding import encode, encode_batches, first_equal
-from harmonium.data.grouping import distinct_rows
-from harmonium.data.names import most_frequent
+from harmonium.data import codes as codes_module
+from harmonium.data.codes import distinct_rows, encode, encode_batches, first_equal
+from harmonium.data.name_columns import most_frequent
 
 SETTINGS = settings(deadline=None, max_examples=60)
 
@@ -40,7 +39,7 @@ def test_batches_make_no_difference(values, size):
 
 
 def test_more_names_than_a_block_and_a_table_hold(monkeypatch):
-    monkeypatch.setattr(coding, "_BLOCK", 16)
+    monkeypatch.setattr(codes_module, "_BLOCK", 16)
     rng = np.random.default_rng(0)
     assert_encodes([f"name {i}" for i in rng.integers(0, 900, 3000)])
 
@@ -54,7 +53,7 @@ def test_names_that_share_a_hash_are_told_apart(monkeypatch):
             return values.str.len_bytes().to_numpy().astype(np.uint64) << np.uint64(60)
         return values.hash(seed=seed).to_numpy()
 
-    monkeypatch.setattr(coding, "_hashes", colliding)
+    monkeypatch.setattr(codes_module, "_hashes", colliding)
     assert_encodes(["rock", "jazz", "pop", "rock", "jazz", "soul"])
     assert {0, 2} <= set(seeds)
 

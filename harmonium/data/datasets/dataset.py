@@ -1,19 +1,18 @@
-"""What every loader gives: a Dataset, and the DatasetInfo that is known without reading it."""
+"""What every loader gives: a Dataset, the DatasetInfo known without reading it, and its figures."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import polars as pl
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from harmonium.data.coding import encode
-from harmonium.data.counts import TagCounts
+from harmonium.data.codes import encode
+from harmonium.data.tag_counts import TagCounts
 from harmonium.data.triples import Triples
 from harmonium.errors import DataError
 
@@ -166,7 +165,8 @@ class Dataset:
         if min_count is None and min_share is None:
             min_count, min_share = self.min_count, self.min_share
         if min_share is not None:
-            return Labels(_share_labels(counts.matrix, self._listeners(), min_share), counts.tags)
+            labels = counts.share_labels(min_share=min_share, listeners=self._listeners())
+            return Labels(labels, counts.tags)
         assert min_count is not None
         return Labels(counts.labels(min_count=min_count), counts.tags)
 
@@ -193,15 +193,6 @@ class Dataset:
         return self.listeners
 
 
-def _share_labels(
-    matrix: sp.csr_array, listeners: NDArray[np.int32], min_share: float
-) -> NDArray[np.float32]:
-    """1 where count / listeners >= min_share, 0 elsewhere, (n_items, n_tags)."""
-    if not 0 < min_share <= 1:
-        raise DataError(f"'min_share' must be above 0 and at most 1, got {min_share}.")
-    return (matrix.toarray() / listeners[:, None] >= min_share).astype(np.float32)
-
-
 def _check_rows(data: Dataset) -> None:
     """Every part speaks of the same items in the same order."""
     n = len(data.items)
@@ -226,3 +217,77 @@ def _check_rows(data: Dataset) -> None:
     for split, rows in data.splits.items():
         if len(rows) and not 0 <= rows.min() <= rows.max() < n:
             raise DataError(f"{where}: split '{split}' has row numbers outside 0..{n - 1}.")
+
+
+def describe(data: Dataset, *, n_tags: int = 10) -> dict[str, Any]:
+    """The dataset's sizes, labels, groups and terms, as plain JSON values.
+
+    Parameters
+    ----------
+    n_tags : how many tags to list, those with most positive items first
+    """
+    triples = data.triples
+    return {
+        "name": data.name,
+        "title": data.info.title,
+        "summary": data.info.summary,
+        "items": len(data),
+        "tags": len(data.tags),
+        "features": None if data.features is None else data.features.shape[1],
+        "triples": None if triples is None else len(triples),
+        "users": None if triples is None else len(triples.users),
+        "listeners_per_item": _range(data.listeners),
+        "tracks": None if data.tracks is None else data.tracks.n_unique(),
+        "artists": None if data.artists is None else data.artists.n_unique(),
+        "audio_files": 0 if data.audio is None else len(data.audio),
+        "splits": {name: len(rows) for name, rows in data.splits.items()},
+        "rule": _rule(data),
+        **_label_figures(data, n_tags),
+        "citation": data.citation,
+        "licence": data.licence,
+        "homepage": data.homepage,
+    }
+
+
+def _range(values: NDArray[np.int32] | None) -> list[int] | None:
+    return None if values is None else [int(values.min()), int(values.max())]
+
+
+def _rule(data: Dataset) -> str:
+    """When a tag is positive, negative or unknown, in words."""
+    if data.min_share is not None:
+        return f"positive from {data.min_share:.0%} of an item's listeners on, negative below"
+    if data.min_count == 1:
+        return "positive where given, negative elsewhere"
+    return (
+        f"positive from {data.min_count} users on, negative where nobody gave the tag, "
+        "unknown between"
+    )
+
+
+def _label_figures(data: Dataset, n_tags: int) -> dict[str, Any]:
+    """How many labels are positive, negative and unknown, and the tags with most positives.
+
+    Counted in the sparse matrix: the labels of a large vocabulary would fill the memory.
+    """
+    counts = data.counts
+    if data.min_share is not None and data.listeners is not None:
+        is_positive = counts.shared(data.min_share, data.listeners)
+        unknown = 0
+    else:
+        is_positive = counts.frequent(data.min_count)
+        unknown = int((~is_positive).sum())
+    positive = int(is_positive.sum())
+    cells = len(data) * len(data.tags)
+    per_tag = np.bincount(counts.matrix.indices[is_positive], minlength=len(data.tags))
+    top = pl.DataFrame({"tag": data.tags, "positive": per_tag}).sort(
+        ["positive", "tag"], descending=[True, False]
+    )
+    return {
+        "labels": {
+            "positive": positive,
+            "negative": cells - positive - unknown,
+            "unknown": unknown,
+        },
+        "top_tags": top.head(n_tags).to_dicts(),
+    }

@@ -1,7 +1,7 @@
 """Rows as they were read, and an account of those that cannot be used."""
 
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
@@ -9,17 +9,19 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from harmonium.data.coding import Coded, encode, encode_batches
-from harmonium.data.names import Column, as_strings, compact
+from harmonium.data.codes import Coded, compact, encode, encode_batches
+from harmonium.data.name_columns import Column, as_strings
 from harmonium.errors import DataError, DataWarning
+from harmonium.nearest_names import nearest_names
 
 Mask: TypeAlias = NDArray[np.bool_]
 
-_SHOWN = 5  # places named per reason
+_PLACES_SHOWN = 5  # per reason
+_COLUMNS_SHOWN = 20  # in a message
 
 
 @dataclass(frozen=True)
-class Rows:
+class CodedRows:
     """Rows of a file or of sequences, one coded column per role.
 
     Attributes
@@ -41,7 +43,7 @@ class Rows:
         return len(next(iter(self.columns.values())).codes)
 
     @classmethod
-    def from_columns(cls, columns: Mapping[str, Column], **attributes: Any) -> "Rows":
+    def from_columns(cls, columns: Mapping[str, Column], **attributes: Any) -> "CodedRows":
         """Rows of sequences of equal length, by role, with the attributes named above."""
         strings = {
             role: as_strings(values, name=role, fractions=role == "count")
@@ -58,13 +60,13 @@ class Rows:
         codes, names = self.columns[role]
         return names.gather(codes)
 
-    def respelt(self, role: str, spell: Callable[[pl.Series], pl.Series]) -> "Rows":
+    def respelt(self, role: str, spell: Callable[[pl.Series], pl.Series]) -> "CodedRows":
         """The rows with the names of a role spelt anew; names that come out equal are merged."""
         codes, names = self.columns[role]
         new_code, names = encode(spell(names))
         return replace(self, columns={**self.columns, role: Coded(new_code[codes], names)})
 
-    def usable(self, faults: Mapping[str, tuple[str, Mask]] | None = None) -> "Rows":
+    def usable(self, faults: Mapping[str, tuple[str, Mask]] | None = None) -> "CodedRows":
         """The rows without an empty name and without these faults, each a role and its bad names.
 
         Rows left out get one warning, which counts them by reason and says where the first are; it
@@ -88,7 +90,7 @@ class Rows:
             role: compact(Coded(codes[good], names))
             for role, (codes, names) in self.columns.items()
         }
-        return Rows(kept, self.source)
+        return CodedRows(kept, self.source)
 
     def _report(self, left_out: Mapping[str, list[int]], *, n_good: int) -> None:
         n_bad = sum(len(where) for where in left_out.values())
@@ -104,7 +106,80 @@ class Rows:
 
     def _account(self, reason: str, where: list[int]) -> str:
         """For example "2 with an empty tag (lines 5, 17)"."""
-        shown = ", ".join(f"{number:,}" for number in where[:_SHOWN])
-        more = f" and {len(where) - _SHOWN:,} more" if len(where) > _SHOWN else ""
+        shown = ", ".join(f"{number:,}" for number in where[:_PLACES_SHOWN])
+        more = f" and {len(where) - _PLACES_SHOWN:,} more" if len(where) > _PLACES_SHOWN else ""
         plural = "s" if len(where) > 1 else ""
         return f"{len(where):,} with {reason} ({self.unit}{plural} {shown}{more})"
+
+
+def find_columns(
+    roles: Mapping[str, str | int], names: Sequence[str], *, source: str, header: bool = True
+) -> dict[str, int]:
+    """The position of each role's column.
+
+    Parameters
+    ----------
+    roles : role -> the column's name, or its position counted from 0
+    names : the names of all columns, in order
+    source : the file's name, for messages
+    header : whether the names stand in the file
+    """
+    found = {
+        role: _at_position(role, wanted, names, source=source)
+        if isinstance(wanted, int)
+        else _by_name(role, wanted, names, source=source, header=header)
+        for role, wanted in roles.items()
+    }
+    for position in found.values():
+        twins = [other for other, at in found.items() if at == position]
+        if len(twins) > 1:
+            raise DataError(
+                f"'{twins[0]}' and '{twins[1]}' are both column {position} of {source}, "
+                f"{names[position]!r}. Name another column for one of them."
+            )
+    return found
+
+
+def _at_position(role: str, position: int, names: Sequence[str], *, source: str) -> int:
+    if isinstance(position, bool) or not 0 <= position < len(names):
+        raise DataError(
+            f"'{role}' must be a column's name or its position, here from 0 to {len(names) - 1}: "
+            f"got {position}. The columns of {source}: {_listed(names)}."
+        )
+    return position
+
+
+def _by_name(role: str, wanted: str, names: Sequence[str], *, source: str, header: bool) -> int:
+    stripped = [name.strip() for name in names]
+    exact = [i for i, name in enumerate(names) if name == wanted]
+    matches = exact or [i for i, name in enumerate(stripped) if name == wanted.strip()]
+    if len(matches) == 1:
+        return matches[0]
+    if matches:
+        raise DataError(
+            f"{source} has {len(matches)} columns named {wanted!r}. Give '{role}' by position: "
+            f"{' or '.join(str(i) for i in matches)}."
+        )
+    if not header:
+        raise DataError(
+            f"{source} is read without a header, so '{role}' must be a position from 0 to "
+            f"{len(names) - 1}, got {wanted!r}."
+        )
+    raise DataError(_missing(role, wanted, stripped, source=source))
+
+
+def _missing(role: str, wanted: str, names: Sequence[str], *, source: str) -> str:
+    near = nearest_names(wanted, names)
+    guess = f" The nearest is {near[0]!r}." if near else ""
+    if len(names) == 1:
+        guess += " If that is not one column, name the delimiter (--delimiter; delimiter=)."
+    return (
+        f"{source} has no column {wanted!r} for '{role}'. Its columns: {_listed(names)}.{guess} "
+        f"Name the right one (--{role}; in Python, {role}=), or say that the file has no header "
+        "(--no-header; header=False)."
+    )
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _COLUMNS_SHOWN:,} more" if len(names) > _COLUMNS_SHOWN else ""
+    return ", ".join(repr(name) for name in names[:_COLUMNS_SHOWN]) + more

@@ -18,9 +18,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from harmonium.data.counts import TagCounts, counts_from_rows
-from harmonium.data.files import PathLike, read_rows
-from harmonium.data.names import Column
+from harmonium.data.name_columns import Column
+from harmonium.data.table_files import PathLike, read_rows
+from harmonium.data.tag_counts import TagCounts, counts_from_rows
 from harmonium.data.triples import Triples, triples_from_rows
 from harmonium.errors import DataError
 
