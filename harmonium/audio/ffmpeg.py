@@ -1,6 +1,7 @@
 """FFmpeg, by PyAV: what libsndfile cannot read. M4A and AAC, some Opus, WMA, the sound of films."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from fractions import Fraction
 from typing import BinaryIO, ClassVar
 
@@ -28,6 +29,8 @@ LEAD_IN = (0.5, 3.0, 15.0)
 # Damaged packets in a row after which a file counts as unreadable.
 MOST_DAMAGED = 50
 
+NOT_MADE_OUT = "its sound cannot be made out"
+
 Piece = tuple[int, NDArray[np.float32]]  # the place of its first sample, the samples
 
 
@@ -37,34 +40,32 @@ class FFmpeg:
     name: ClassVar[str] = "ffmpeg"
 
     def __init__(self, file: BinaryIO) -> None:
-        self._file = file
-        self._open()
-        self.rate: int = self._stream.rate
-        self.n_frames = self._length()
+        self._file = _SilentSeeks(file)
+        with _calling():
+            self._open()
+            try:
+                self._stream = self._main_stream()
+                self.rate: int = self._stream.rate
+                self.n_frames = self._length()
+            except BaseException:
+                self.close()
+                raise
 
     def _open(self) -> None:
         """Stand at the beginning of the sound."""
         self._file.seek(0)
         options = {"format_whitelist": ",".join(CONTAINERS)}
-        try:
-            self._container: InputContainer = av.open(
-                self._file, mode="r", options=options, metadata_errors="replace"
-            )
-        except (av.FFmpegError, OSError, ValueError) as error:
-            raise CannotDecode(_reason(error)) from None
+        self._container: InputContainer = av.open(
+            self._file, mode="r", options=options, metadata_errors="replace"
+        )
         self._at_beginning = True
-        try:
-            self._stream = self._main_stream()
-        except CannotDecode:
-            self.close()
-            raise
 
     def _main_stream(self) -> AudioStream:
         if not self._container.streams.audio:
             raise CannotDecode("there is no sound in it")
         stream = self._container.streams.best("audio")
         if not isinstance(stream, AudioStream) or not stream.rate or stream.time_base is None:
-            raise CannotDecode("its sound cannot be made out")
+            raise CannotDecode(NOT_MADE_OUT)
         stream.codec_context.thread_count = 1  # as many processes run as there are cores
         return stream
 
@@ -79,14 +80,12 @@ class FFmpeg:
 
     def read(self, start: int, count: int) -> NDArray[np.float32]:
         """The mean of the channels from frame ``start`` on, (≤ count,)."""
-        try:
+        with _calling():
             for lead_in in LEAD_IN:
                 pieces = self._pieces(start, count, round(lead_in * self.rate))
                 if (pieces and pieces[0][0] <= start) or start == 0:
                     break
-        except (av.FFmpegError, OSError, ValueError) as error:
-            raise CannotDecode(_reason(error)) from None
-        return _joined(pieces, start, count)
+            return _joined(pieces, start, count)
 
     def _pieces(self, start: int, count: int, lead_in: int) -> list[Piece]:
         """Decoded frames with their places, from ``lead_in`` before ``start`` to past the end."""
@@ -108,6 +107,7 @@ class FFmpeg:
             if not self._at_beginning:
                 self.close()
                 self._open()
+                self._stream = self._main_stream()
             return
         stream = self._stream
         assert stream.time_base is not None
@@ -175,6 +175,33 @@ def _joined(pieces: list[Piece], start: int, count: int) -> NDArray[np.float32]:
     return joined
 
 
-def _reason(error: Exception) -> str:
-    """FFmpeg's own words, without numbers and names."""
-    return (getattr(error, "strerror", None) or str(error)).strip().rstrip(".").lower()
+class _SilentSeeks:
+    """A file whose failing seeks give −1: PyAV prints exceptions, and damage makes many."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self.read, self.tell, self._seek = file.read, file.tell, file.seek
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        """The new position, or −1."""
+        try:
+            return self._seek(offset, whence)
+        except OSError:
+            return -1
+
+
+@contextmanager
+def _calling() -> Iterator[None]:
+    """Errors in FFmpeg's own words, without numbers and names.
+
+    PyAV expects of FFmpeg what a damaged file need not have, a codec or the stream of a packet, and
+    then raises whatever follows from that.
+    """
+    try:
+        yield
+    except (av.FFmpegError, OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise CannotDecode(reason.strip().rstrip(".").lower()) from None
+    except (CannotDecode, MemoryError):
+        raise
+    except Exception as error:
+        raise CannotDecode(NOT_MADE_OUT) from error

@@ -3,7 +3,9 @@
 import os
 import re
 import shutil
+from types import SimpleNamespace
 
+import av
 import numpy as np
 import pytest
 import soundfile
@@ -245,6 +247,55 @@ def test_a_big_picture_in_front_of_the_sound_and_tags_behind_it(files, tmp_path)
     assert (decode(path).samples == decode(files["mp3"]).samples).all()
     path.write_bytes(bytes(70_000) + whole)  # not tags, just rubbish: FFmpeg finds the way
     assert decode(path, start=0).decoder == "ffmpeg"
+
+
+def caf(sound, folder) -> bytes:
+    return write_sndfile(folder / "a.caf", sound, RATE, format="CAF", subtype="PCM_16").read_bytes()
+
+
+def test_sound_that_ffmpeg_knows_nothing_of(sound, tmp_path, capfd):
+    """PyAV then has a stream without a rate and everything else."""
+    path = tmp_path / "a"
+    path.write_bytes(caf(sound, tmp_path).replace(b"lpcm", b"zzzz"))
+    assert refusal(path) == (
+        " cannot be decoded: supported file format but unsupported encoding (libsndfile); "
+        "its sound cannot be made out (ffmpeg)."
+    )
+    avi = write_ffmpeg(tmp_path / "a.avi", sound, RATE, "pcm_s16le").read_bytes()
+    format_code = avi.index(b"strf", avi.index(b"auds")) + 8
+    path.write_bytes(avi[:format_code] + b"\x77\x77" + avi[format_code + 2 :])
+    assert refusal(path).endswith("its sound cannot be made out (ffmpeg).")
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("chunk", [b"data", bytes(10) + b"data"], ids=["missing", "extra"])
+def test_a_seek_to_where_no_file_reaches_is_silent(chunk, sound, tmp_path, capfd):
+    """Bytes too many or too few make a length of what is none; PyAV printed the failing seeks."""
+    path = tmp_path / "a"
+    path.write_bytes(caf(sound, tmp_path).replace(bytes(4) + b"data", chunk, 1))
+    assert refusal(path).startswith(" cannot be decoded: ")
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize(
+    "error", [IndexError("list index out of range"), OverflowError(), AttributeError("rate")]
+)
+@pytest.mark.parametrize("method", ["open", "demux"])
+def test_whatever_pyav_raises_is_a_reason(error, method, files, monkeypatch):
+    """A damaged transport stream, for one, ended in an IndexError while it was read."""
+    opened = av.open
+
+    def broken(*arguments, **options):
+        raise error
+
+    def open_broken(*arguments, **options):
+        container = opened(*arguments, **options)
+        return SimpleNamespace(
+            streams=container.streams, duration=None, demux=broken, close=container.close
+        )
+
+    monkeypatch.setattr(av, "open", broken if method == "open" else open_broken)
+    assert refusal(files["m4a"]).endswith("its sound cannot be made out (ffmpeg).")
 
 
 def test_silence_and_a_short_file(tmp_path):
