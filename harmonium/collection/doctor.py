@@ -1,17 +1,17 @@
 """The health of a library: files, tags, and what people may have got wrong."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import combinations
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import sqlalchemy as sa
 from numpy.typing import NDArray
 
-from harmonium.collection.answering.stored_tagger import Tagger
-from harmonium.collection.learning.agreement import tag_names
-from harmonium.collection.learning.verdicts import judge, label_matrix, votes
-from harmonium.collection.spelling import Spellings, near_spellings
+from harmonium.collection.answering.search import known_tags
+from harmonium.collection.answering.stored_tagger import StoredTagger
+from harmonium.collection.learning.verdicts import judge, label_matrix
 from harmonium.collection.store.models import StoredModel
 from harmonium.collection.store.schema import loaded_path, track_copy
 from harmonium.collection.store.tracks import Track
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 SURPRISING = 1.0
 """A label is surprising from here on: the model finds it e times less probable than usual."""
+SHORTEST = 5
+"""Shorter words are too often another word with one letter changed."""
 
 
 class Copy(NamedTuple):
@@ -43,6 +45,16 @@ class Doubt(NamedTuple):
     """The share of tracks that have the tag."""
     surprise: float
     """log(usual / probability) of what people say."""
+
+
+class Spellings(NamedTuple):
+    """A tag and another one that may be the same."""
+
+    tag: str
+    n_tracks: int
+    other: str
+    """The more used one."""
+    n_other: int
 
 
 @dataclass(frozen=True)
@@ -78,7 +90,7 @@ def examine(library: "Library", *, doubts: int = 20) -> Health:
         missing=list(library.tracks.all(states=("missing",))),
         copies=list(_copies(library)),
         recordings=_recordings(library),
-        unused=sorted(tag_names(library) - set(counts)),
+        unused=sorted(known_tags(library) - set(counts)),
         once=sorted(tag for tag, n in counts.items() if n == 1),
         spellings=near_spellings(counts),
         doubts=None if model is None else find_doubts(library, model, doubts),
@@ -92,11 +104,11 @@ def find_doubts(library: "Library", model: StoredModel, n: int) -> list[Doubt]:
     log((1 - usual) / (1 - p)): how many times less probable the label is for a track that sounds
     like this than for any track. Only for tags that the model can tell.
     """
-    tagger = Tagger(model)
+    tagger = StoredTagger(model)
     ids, P = tagger.held_out
     opinions = library.opinions.triples()
     rule = {key: model.report[key] for key in ("min_count", "min_share")}
-    Y = label_matrix(judge(votes(opinions), **rule), ids, tagger.tags)
+    Y = label_matrix(judge(opinions, **rule), ids, tagger.tags)
     surprise = surprises(Y, P, tagger.rates)
     surprise[:, ~tagger.learnt] = -np.inf
     tagged = np.isin(ids, opinions["track_id"].to_numpy())
@@ -143,3 +155,69 @@ def _recordings(library: "Library") -> list[list[Track]]:
             key = (track.artist.strip().casefold(), track.title.strip().casefold())
             named.setdefault(key, []).append(track)
     return [tracks for _, tracks in sorted(named.items()) if len(tracks) > 1]
+
+
+# Tags that may be one tag in two spellings. ----------------------------------------------------
+
+
+def near_spellings(counts: Mapping[str, int]) -> list[Spellings]:
+    """Pairs of tags that differ in spaces, signs or a plural s only, or in one letter.
+
+    ``counts`` has the number of tracks of each tag. The pair whose rarer tag is used most is first.
+    """
+    keys: dict[str, set[str]] = {}
+    for tag in counts:
+        for key in _keys(tag):
+            keys.setdefault(key, set()).add(tag)
+    pairs = {
+        pair for same in keys.values() for pair in combinations(sorted(same), 2) if _is_near(*pair)
+    }
+    found = [_ordered(pair, counts) for pair in pairs]
+    return sorted(found, key=lambda pair: (-pair.n_tracks, pair.tag, pair.other))
+
+
+def _ordered(pair: tuple[str, str], counts: Mapping[str, int]) -> Spellings:
+    rare, common = sorted(pair, key=lambda tag: (counts[tag], tag))
+    return Spellings(rare, counts[rare], common, counts[common])
+
+
+def _letters_of(tag: str) -> str:
+    """Letters and digits alone, without a plural s."""
+    letters = "".join(c for c in tag if c.isalnum())
+    return letters[:-1] if len(letters) >= SHORTEST and letters.endswith("s") else letters
+
+
+def _keys(tag: str) -> Iterator[str]:
+    """What a tag has in common with those that are near: itself, and itself less one letter."""
+    plain = _letters_of(tag)
+    yield plain or tag
+    if len(plain) >= SHORTEST:
+        yield from (plain[:i] + plain[i + 1 :] for i in range(len(plain)))
+
+
+def _is_near(one: str, other: str) -> bool:
+    a, b = _letters_of(one), _letters_of(other)
+    if a == b:
+        return bool(a)
+    if min(len(a), len(b)) < SHORTEST:
+        return False
+    return _one_letter_apart(a, b) or _swapped(a, b)
+
+
+def _one_letter_apart(a: str, b: str) -> bool:
+    """Whether one letter, not a digit, is added, missing or another: 1980s is not 1990s."""
+    a, b = sorted((a, b), key=len)
+    start = next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), len(a))
+    rest_a, rest_b = a[start:], b[start:]
+    if len(a) == len(b):
+        return rest_a[1:] == rest_b[1:] and not (rest_a[:1] + rest_b[:1]).isdigit()
+    return len(b) == len(a) + 1 and rest_a == rest_b[1:] and not rest_b[0].isdigit()
+
+
+def _swapped(a: str, b: str) -> bool:
+    """Whether two letters next to one another have changed places."""
+    differ = [i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y]
+    if len(a) != len(b) or len(differ) != 2 or differ[1] != differ[0] + 1:
+        return False
+    i, j = differ
+    return a[i] == b[j] and a[j] == b[i]

@@ -17,7 +17,7 @@ from harmonium.commands.listing import percent, say
 
 if TYPE_CHECKING:
     from harmonium.collection import Library
-    from harmonium.collection.answering.search import Found
+    from harmonium.collection.answering.search import SearchResult
     from harmonium.collection.store.models import StoredModel
     from harmonium.demo.story import Music, Scored
 
@@ -156,7 +156,7 @@ class _Teller:
         self._console.print()
         self._console.print(_guesses(music, scored))
 
-    def search(self, library: Library, query: str) -> Found:
+    def search(self, library: Library, query: str) -> SearchResult:
         from harmonium.demo import story
 
         self._head("Searching", f"harmonium search '{query}'")
@@ -174,7 +174,7 @@ class _Teller:
         model: StoredModel,
         scored: Scored,
         query: str,
-        found: Found,
+        found: SearchResult,
         n_said: int,
     ) -> None:
         from harmonium.demo.showing import write_page

@@ -31,12 +31,11 @@ def related(
     [dim]Exit codes:[/dim]  0 done; 2 the tag is not known, or there is no model.
     """
     from harmonium.collection import Library
-    from harmonium.collection.answering.stored_tagger import Tagger
+    from harmonium.collection.answering.stored_tagger import StoredTagger, current_model
     from harmonium.collection.answering.suggest import related as find
-    from harmonium.collection.answering.tag import current_model
 
     with Library.open(library, create=False) as opened:
-        tagger = Tagger(current_model(opened))
+        tagger = StoredTagger(current_model(opened))
     found = find(tagger, tag, number)
     if as_json:
         print(json.dumps([one._asdict() for one in found], indent=1))

@@ -14,7 +14,7 @@ from harmonium.commands.library_option import LibraryOption
 from harmonium.commands.listing import percent, printable, say, show_rows
 
 if TYPE_CHECKING:
-    from harmonium.collection.answering.search import Found, Hit
+    from harmonium.collection.answering.search import Hit, SearchResult
 
 
 def search(
@@ -103,7 +103,7 @@ def search(
     raise typer.Exit(0 if found.hits else 1)
 
 
-def _show(found: Found, as_json: bool) -> None:
+def _show(found: SearchResult, as_json: bool) -> None:
     errors = Console(stderr=True)
     for name in found.people_only:
         say(errors, f"The model cannot tell {name!r}: only what people say of it counts.")

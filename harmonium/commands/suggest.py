@@ -35,13 +35,12 @@ def suggest(
     [dim]Exit codes:[/dim]  0 done; 2 a tag is not known, or there is no model.
     """
     from harmonium.collection import Library
-    from harmonium.collection.answering.stored_tagger import Tagger
+    from harmonium.collection.answering.stored_tagger import StoredTagger, current_model
     from harmonium.collection.answering.suggest import suggest as find
-    from harmonium.collection.answering.tag import current_model
 
     given = [part.strip() for tag in tags for part in tag.split(",") if part.strip()]
     with Library.open(library, create=False) as opened:
-        tagger = Tagger(current_model(opened))
+        tagger = StoredTagger(current_model(opened))
     found = find(tagger, given, number)
     if as_json:
         print(json.dumps([one._asdict() for one in found], indent=1))

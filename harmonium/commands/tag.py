@@ -21,7 +21,7 @@ from harmonium.commands.listing import percent, printable, say, show_rows
 if TYPE_CHECKING:
     from harmonium.audio.extraction import UnusableFile
     from harmonium.collection import Library
-    from harmonium.collection.answering.tag import Choice, Row
+    from harmonium.collection.answering.tag import TagChoice, TrackTag
 
 
 def tag(
@@ -95,13 +95,13 @@ def tag(
     listed; 2 nothing was done; 130 interrupted, the same command goes on.
     """
     from harmonium.collection import Library
-    from harmonium.collection.answering.tag import Choice
+    from harmonium.collection.answering.tag import TagChoice
     from harmonium.errors import DataError
 
     if as_json and as_csv:
         raise DataError("Ask for --json or for --csv, not for both.")
     show = _shower(as_json, as_csv)
-    choice = Choice(top, min_probability)
+    choice = TagChoice(top, min_probability)
     with Library.open(library, create=False) as opened:
         if paths:
             code = _tag_paths(opened, paths, known, not sound_only, choice, show)
@@ -118,20 +118,20 @@ def _tag_paths(
     named: list[str],
     known: str | None,
     use_people: bool,
-    choice: Choice,
+    choice: TagChoice,
     show: Any,
 ) -> int:
-    from harmonium.collection.answering.stored_tagger import Tagger
-    from harmonium.collection.answering.tag import NOTHING, current_model, read_known, tag_files
+    from harmonium.collection.answering.stored_tagger import StoredTagger, current_model
+    from harmonium.collection.answering.tag import read_known, tag_files
 
-    tagger = Tagger(current_model(library))
-    given = NOTHING if known is None else read_known(known, tagger)
+    tagger = StoredTagger(current_model(library))
+    given = None if known is None else read_known(known, tagger)
     files = _files(library, named)
     with bar(Console(stderr=True), "listening") as progress:
         tagged, failures = tag_files(
             library, tagger, files, known=given, use_people=use_people, progress=progress
         )
-    show((one.path, one.rows(tagger, choice)) for one in tagged)
+    show((one.path, one.tags(tagger, choice)) for one in tagged)
     _complain(failures)
     if failures:
         return IN_PART if tagged else NOTHING_DONE
@@ -156,10 +156,11 @@ def _files(library: Library, named: list[str]) -> list[str]:
     return [str(file) for file in found.files]
 
 
-def _tag_all(library: Library, again: bool, choice: Choice, show: Any) -> None:
+def _tag_all(library: Library, again: bool, choice: TagChoice, show: Any) -> None:
     import numpy as np
 
-    from harmonium.collection.answering.tag import current_model, tag_library
+    from harmonium.collection.answering.stored_tagger import current_model
+    from harmonium.collection.answering.tag import tag_library
 
     model = current_model(library)
     with bar(Console(stderr=True), "tagging") as progress:
@@ -178,14 +179,14 @@ def _tag_all(library: Library, again: bool, choice: Choice, show: Any) -> None:
         say(console, f"{have} no features: 'harmonium index' computes them.")
 
 
-def _stored(library: Library, choice: Choice) -> Iterator[tuple[str, list[Row]]]:
+def _stored(library: Library, choice: TagChoice) -> Iterator[tuple[str, list[TrackTag]]]:
     """The tags of all present tracks by what is stored, block by block."""
-    from harmonium.collection.answering.stored_tagger import Tagger
-    from harmonium.collection.answering.tag import current_model, stored_tags
+    from harmonium.collection.answering.stored_tagger import StoredTagger, current_model
+    from harmonium.collection.answering.tag import stored_tags
 
-    tagger = Tagger(current_model(library))
+    tagger = StoredTagger(current_model(library))
     for one in stored_tags(library, tagger):
-        yield one.path, one.rows(tagger, choice)
+        yield one.path, one.tags(tagger, choice)
 
 
 # Showing. ------------------------------------------------------------------------------------
@@ -195,7 +196,7 @@ def _shower(as_json: bool, as_csv: bool) -> Any:
     return _print_json if as_json else _print_csv if as_csv else _show
 
 
-def _show(files: Iterable[tuple[str, list[Row]]]) -> None:
+def _show(files: Iterable[tuple[str, list[TrackTag]]]) -> None:
     console = Console()
     for number, (path, rows) in enumerate(files):
         if not console.is_terminal:
@@ -216,13 +217,13 @@ def _show(files: Iterable[tuple[str, list[Row]]]) -> None:
         )
 
 
-def _cells(row: Row) -> tuple[str | Text, ...]:
+def _cells(row: TrackTag) -> tuple[str | Text, ...]:
     if row.source == "model":
         return row.tag, percent(row.probability)
     return row.tag, Text({"people": "tagged", "given": "as you say"}[row.source], style="green")
 
 
-def _print_json(files: Iterable[tuple[str, list[Row]]]) -> None:
+def _print_json(files: Iterable[tuple[str, list[TrackTag]]]) -> None:
     """One array, written as it comes."""
     print("[", end="")
     for number, (path, rows) in enumerate(files):
@@ -231,7 +232,7 @@ def _print_json(files: Iterable[tuple[str, list[Row]]]) -> None:
     print("\n]")
 
 
-def _print_csv(files: Iterable[tuple[str, list[Row]]]) -> None:
+def _print_csv(files: Iterable[tuple[str, list[TrackTag]]]) -> None:
     writer = csv.writer(sys.stdout, lineterminator="\n")
     writer.writerow(("path", "tag", "probability", "source"))
     for path, rows in files:

@@ -74,10 +74,10 @@ def train(
     reason; 130 interrupted, nothing was stored.
     """
     from harmonium.collection import Library
-    from harmonium.collection.learning.train import Options
+    from harmonium.collection.learning.train import TrainingOptions
     from harmonium.collection.learning.train import train as train_library
 
-    options = Options(min_examples, max_tags, min_count, min_share, smooth, seed)
+    options = TrainingOptions(min_examples, max_tags, min_count, min_share, smooth, seed)
     errors = Console(stderr=True)
     with (
         Library.open(library, create=False) as opened,

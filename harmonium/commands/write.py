@@ -177,16 +177,15 @@ def write(
 def _check_known(library: Library, tags: list[str]) -> None:
     """Refuse tags that no track can have: they are misspelt."""
     from harmonium.collection.answering.query import unknown_tag
-    from harmonium.collection.learning.agreement import known_tags
+    from harmonium.collection.answering.search import known_tags
     from harmonium.data.normalise import normalise_tag
-    from harmonium.errors import DataError
 
     if not tags:
         return
-    known = known_tags(library, library.models.current())
+    known = known_tags(library, library.models.current(whole=False))
     for tag in tags:
         if normalise_tag(tag) not in known:
-            raise DataError(unknown_tag(tag, known))
+            raise unknown_tag(tag, known)
 
 
 def _said(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from harmonium.audio import decode
-from harmonium.collection.answering.search import Found
+from harmonium.collection.answering.search import SearchResult
 from harmonium.collection.store.models import StoredModel
 from harmonium.demo.page import Card, Guess, Results, TagScore, render_page, spectrogram_png
 from harmonium.demo.story import PAGE, PEOPLE, Music, Scored
@@ -22,7 +22,13 @@ NEXT_STEPS = (
 
 
 def write_page(
-    music: Music, model: StoredModel, scored: Scored, query: str, found: Found, *, n_said: int
+    music: Music,
+    model: StoredModel,
+    scored: Scored,
+    query: str,
+    found: SearchResult,
+    *,
+    n_said: int,
 ) -> str:
     """Write the page of results beside the music; its path."""
     n_learnt = sum(tag["learnt"] for tag in model.report["tags"])

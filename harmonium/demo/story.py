@@ -17,7 +17,7 @@ from harmonium.synthetic import SyntheticCollection, make_collection
 
 if TYPE_CHECKING:
     from harmonium.collection import Library
-    from harmonium.collection.answering.search import Found
+    from harmonium.collection.answering.search import SearchResult
     from harmonium.collection.importing.tables import ImportReport
     from harmonium.collection.indexing.report import IndexReport
     from harmonium.collection.store.models import StoredModel
@@ -116,9 +116,9 @@ def import_tags(library: Library, music: Music) -> ImportReport:
 
 def train_model(library: Library, *, seed: int, progress: Progress) -> StoredModel:
     """`harmonium train`, which smooths the tags, as three people gave them."""
-    from harmonium.collection.learning.train import Options, train
+    from harmonium.collection.learning.train import TrainingOptions, train
 
-    return train(library, Options(seed=seed), progress=lambda _, *done: progress(*done))
+    return train(library, TrainingOptions(seed=seed), progress=lambda _, *done: progress(*done))
 
 
 def tag_rest(library: Library, model: StoredModel, *, progress: Progress) -> int:
@@ -169,7 +169,7 @@ def choose_query(scored: Scored, model: StoredModel) -> str:
     return f'"{best}" AND NOT "{max(beside, key=lambda tag: beside[tag])}"'
 
 
-def search_music(library: Library, query: str, *, limit: int = 8) -> Found:
+def search_music(library: Library, query: str, *, limit: int = 8) -> SearchResult:
     """`harmonium search`."""
     from harmonium.collection.answering.search import search
 

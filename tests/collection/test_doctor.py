@@ -7,8 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_library import new_change
 
-from harmonium.collection.doctor import examine, surprises
-from harmonium.collection.spelling import near_spellings
+from harmonium.collection.doctor import examine, near_spellings, surprises
 from harmonium.collection.store.tracks import TrackFile
 
 

@@ -9,12 +9,12 @@ import numpy as np
 
 from harmonium.collection import Library
 from harmonium.collection.learning import train
-from harmonium.collection.learning.fitting import Setting, fit
+from harmonium.collection.learning.fitting import Hyperparameters, fit
 from harmonium.collection.store.models import StoredModel
 
 
 def main(place, mode):
-    train.fit = functools.partial(fit, settings=(Setting(0.01, 0.1),), n_hidden=5)
+    train.fit = functools.partial(fit, to_try=(Hyperparameters(0.01, 0.1),), n_hidden=5)
     with Library.open(place, create=False) as library:
         if mode == "store":  # dies when the model is written, and not yet said to be in use
             library.settings.set = lambda *_, **__: os.kill(os.getpid(), signal.SIGKILL)

@@ -14,6 +14,7 @@ import numpy as np
 import sqlalchemy as sa
 from numpy.typing import NDArray
 
+from harmonium.collection.learning.verdicts import agreed_tags
 from harmonium.collection.store.models import StoredModel
 from harmonium.collection.store.predictions import STEP, steps_of, unpacked
 from harmonium.collection.store.schema import BLOCK, prediction
@@ -29,31 +30,32 @@ Floats = NDArray[np.float32]
 
 
 def similarities(
-    library: "Library", model: StoredModel | None, track_id: int
-) -> tuple[NDArray[np.int64], Floats]:
-    """The other tracks with predictions, (n,) ascending, and how alike they are, (n,) in [0, 1].
+    library: "Library", model: StoredModel | None, track_id: int, heard: NDArray[np.int64]
+) -> Floats:
+    """How alike tracks are to one of them, (n,) in [0, 1].
 
-    What people say of the track counts, for it, as certain.
+    What people agree on about that track counts, for it, as certain.
+
+    Parameters
+    ----------
+    heard : all tracks with predictions of the model, (n,) ascending
     """
     if model is None or model.id is None:
         raise LibraryError(
             "Without a model no track is like another. `harmonium train` makes one, and "
             "`harmonium tag` applies it to all tracks."
         )
-    learnt = np.flatnonzero(model.thresholds <= 1)
+    learnt = np.flatnonzero(model.learnt)
     if not len(learnt):
         raise LibraryError("The model has not learnt any tag by which tracks could be alike.")
-    ids, _ = library.predictions.columns(model.id, learnt[:1].tolist())
-    row = int(np.searchsorted(ids, track_id))
-    if row == len(ids) or ids[row] != track_id:
+    row = int(np.searchsorted(heard, track_id))
+    if row == len(heard) or heard[row] != track_id:
         raise LibraryError(
             f"The model has not heard track #{track_id} yet. `harmonium tag` lets it hear all."
         )
-    said = _said(library, track_id)
+    said = agreed_tags(library.opinions.of([track_id])).get(track_id, {})
     own = np.array([said.get(model.vocabulary[j], np.nan) for j in learnt], np.float32)
-    found = alike(_columns(library, model.id, learnt, ids), row, own)
-    others = np.arange(len(ids)) != row
-    return ids[others], found[others]
+    return alike(_columns(library, model.id, learnt, heard), row, own)
 
 
 def alike(columns: Iterable[Floats], row: int, own: Floats) -> Floats:
@@ -102,11 +104,3 @@ def _columns(
         for _, rows in groupby(connection.execute(query), key=itemgetter(0)):
             steps = steps_of(b"".join(data for _, data in rows))
             yield unpacked(steps[first:last] if without_gaps else steps[places])
-
-
-def _said(library: "Library", track_id: int) -> dict[str, float]:
-    said = library.opinions.of([track_id])
-    return {
-        tag: 1.0 if value > 0 else 0.0
-        for tag, value in zip(said["tag"], said["value"], strict=True)
-    }

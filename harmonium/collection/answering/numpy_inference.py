@@ -13,68 +13,68 @@ from numpy.typing import NDArray
 Doubles = NDArray[np.float64]
 
 
-class Machine(NamedTuple):
+class TagRBM(NamedTuple):
     """An RBM over tags: p(y, h) ∝ exp(hᵀUy + dᵀy + cᵀh)."""
 
     U: Doubles  # (n, C)
     c: Doubles  # (n,)
     d: Doubles  # (C,)
 
-    def given(self, y: Doubles) -> "Machine":
-        """The machine over the unknown tags of y (C,), NaN; the known ones are part of c."""
+    def given(self, y: Doubles) -> "TagRBM":
+        """The RBM over the unknown tags of y (C,), which are NaN; the known ones move into c."""
         unknown = np.isnan(y)
         c = self.c + self.U[:, ~unknown] @ y[~unknown]
-        return Machine(self.U[:, unknown], c, self.d[unknown])
+        return TagRBM(self.U[:, unknown], c, self.d[unknown])
 
 
-class Settings(NamedTuple):
-    """As the estimators have them."""
+class BeliefOptions(NamedTuple):
+    """How long belief propagation goes on, and how it is damped; as the estimators have it."""
 
     steps: int = 20
     damping: float = 0.5
     tolerance: float = 1e-3
 
 
-USUAL = Settings()
+USUAL = BeliefOptions()
 
 
-def tag_probabilities(machine: Machine, y: Doubles, settings: Settings = USUAL) -> Doubles:
+def tag_probabilities(rbm: TagRBM, y: Doubles, options: BeliefOptions = USUAL) -> Doubles:
     """p(y_j = 1 | the known tags), (C,).
 
     ``y`` is (C,) with NaN for unknown tags; known ones come back as given. Where belief propagation
     does not converge, also not with more patience, mean field has to do.
     """
-    result, unknown, free = y.copy(), np.isnan(y), machine.given(y)
-    patient = Settings(10 * settings.steps, (1 + settings.damping) / 2, settings.tolerance)
-    found = beliefs(free, settings)
+    result, unknown, free = y.copy(), np.isnan(y), rbm.given(y)
+    patient = BeliefOptions(10 * options.steps, (1 + options.damping) / 2, options.tolerance)
+    found = beliefs(free, options)
     found = beliefs(free, patient) if found is None else found
     result[unknown] = mean_field(free, patient.steps) if found is None else found
     return result
 
 
-def mean_field(machine: Machine, steps: int) -> Doubles:
+def mean_field(rbm: TagRBM, steps: int) -> Doubles:
     """h ← σ(c + U y), y ← σ(d + Uᵀh), from y = 0 on; (C,)."""
-    y = np.zeros_like(machine.d)
+    y = np.zeros_like(rbm.d)
     for _ in range(steps):
-        y = sigmoid(machine.d + machine.U.T @ sigmoid(machine.c + machine.U @ y))
+        y = sigmoid(rbm.d + rbm.U.T @ sigmoid(rbm.c + rbm.U @ y))
     return y
 
 
-def beliefs(machine: Machine, settings: Settings) -> Doubles | None:
+def beliefs(rbm: TagRBM, options: BeliefOptions) -> Doubles | None:
     """p(y_j = 1) by loopy belief propagation, (C,), or None if it has not converged."""
-    U, c, d = machine
-    damping = settings.damping
+    U, c, d = rbm
+    damping = options.damping
     A = np.exp(U)
     down, up = np.ones_like(U), np.ones_like(U)  # ratios r = e^m
     total_h, total_y = c, d
-    for _ in range(settings.steps):
+    for _ in range(options.steps):
         down = damping * down + (1 - damping) * _message(total_h[:, None], up, A)
         new_y = d + np.log(down).sum(axis=0)
         up = damping * up + (1 - damping) * _message(new_y[None, :], down, A)
         new_h = c + np.log(up).sum(axis=1)
         change = max(_change(total_y, new_y), _change(total_h, new_h)) / (1 - damping)
         total_h, total_y = new_h, new_y
-        if change <= settings.tolerance:
+        if change <= options.tolerance:
             return sigmoid(total_y)
     return None
 

@@ -6,7 +6,7 @@
 
 AND, OR and NOT are operators in capitals only, so that "drum and bass" stays a tag. Words side by
 side are tags that must all hold, unless they are a known tag of several words; where both readings
-are possible, the question is refused and quotes decide. `parse` and `show` are inverse.
+are possible, the question is refused and quotes decide.
 """
 
 import re
@@ -69,21 +69,7 @@ def parse(text: str, known: Collection[str]) -> Query:
         for a tag that is not known, naming near ones; for words that can be read in two ways; for
         brackets, quotes and operators that do not fit
     """
-    reader = _Reader(_with_tags(_tokens(text), known), text)
-    return reader.whole()
-
-
-def show(query: Query) -> str:
-    """The text of a question: ``parse`` of it gives the same question."""
-    match query:
-        case Tag(name):
-            return _quoted(name)
-        case Not(part):
-            return f"NOT {_bracketed(part)}"
-        case And(parts):
-            return " AND ".join(_bracketed(part) for part in parts)
-        case Or(parts):
-            return " OR ".join(_bracketed(part) for part in parts)
+    return _Parser(_with_tags(_tokens(text), known), text).whole()
 
 
 def tags_of(query: Query) -> list[str]:
@@ -115,16 +101,18 @@ def probability(query: Query, of_tag: Callable[[str], Floats]) -> Floats:
             return 1 - reduce(np.multiply, (1 - probability(part, of_tag) for part in parts))
 
 
-def unknown_tag(name: str, known: Collection[str]) -> str:
-    """The message about a tag that is not known, with the nearest ones that are."""
-    near = nearest_names(name, known, n=3)
-    hint = f" Did you mean {' or '.join(_quoted(tag) for tag in near)}?" if near else ""
-    if name.upper() in ("AND", "OR", "NOT"):
+def unknown_tag(name: str, known: Collection[str]) -> DataError:
+    """The error of a tag that is not known, with the nearest ones that are."""
+    hint = did_you_mean(name, known)
+    if name.upper() in OPERATORS:
         hint = f" If it is not to be a tag, write {name.upper()}."
-    return f"No track has the tag {_quoted(name)}, and the model does not know it.{hint}"
+    return DataError(f"No track has the tag {_quoted(name)}, and the model does not know it.{hint}")
 
 
-# Reading. ------------------------------------------------------------------------------------
+def did_you_mean(name: str, known: Collection[str]) -> str:
+    """A hint to end a message about an unknown tag with: the nearest known ones, if any."""
+    near = nearest_names(name, known, n=3)
+    return f" Did you mean {' or '.join(_quoted(tag) for tag in near)}?" if near else ""
 
 
 class _Token(NamedTuple):
@@ -178,7 +166,7 @@ def _with_tags(tokens: list[_Token], known: Collection[str]) -> list[_Token]:
         result += [_Token("tag", name) for name in _read_run(run, known)]
         run = []
         if token.kind == "tag" and token.text not in known:
-            raise DataError(unknown_tag(token.text, known))
+            raise unknown_tag(token.text, known)
         result.append(token)
     return result
 
@@ -196,7 +184,7 @@ def _read_run(words: list[str], known: Collection[str]) -> list[str]:
         ]
         readings.append(ways[:2])
     if not readings[-1]:
-        raise DataError(unknown_tag(_strange(words, readings), known))
+        raise unknown_tag(_strange(words, readings), known)
     if len(readings[-1]) > 1:
         one, other = (" AND ".join(_quoted(name) for name in way) for way in readings[-1])
         raise DataError(
@@ -212,7 +200,7 @@ def _strange(words: list[str], readings: list[list[list[str]]]) -> str:
     return words[furthest] if furthest < len(words) else " ".join(words)
 
 
-class _Reader:
+class _Parser:
     """Recursive descent over the tokens; the last of them is "end"."""
 
     def __init__(self, tokens: list[_Token], text: str) -> None:
@@ -275,14 +263,8 @@ class _Reader:
         )
 
 
-# Showing. ------------------------------------------------------------------------------------
-
-
-def _bracketed(query: Query) -> str:
-    return show(query) if isinstance(query, Tag | Not) else f"({show(query)})"
-
-
 def _quoted(name: str) -> str:
+    """A tag as it is written in a question."""
     if re.fullmatch(r"\w+", name) and name not in OPERATORS:
         return name
     escaped = name.replace("\\", "\\\\").replace('"', '\\"')

@@ -1,15 +1,17 @@
 """Tracks by a question in tags, the surest first; see ``query`` for what can be asked.
 
-What people say of a tag is certain: its probability is 1 or 0. Where nobody says anything it is the
-model's; where the model has none (it has not learnt the tag, or not heard the track) it is 0. Of
-these the probability of the question is made. First come the tracks for which people's tags alone
-answer it, ordered by what the model would have said; then the others, by their probability.
+What people agree on about a tag is certain: its probability is 1 or 0. Where they leave it open,
+the probability is the model's; where the model has none (it has not learnt the tag, or not heard
+the track), it is 0. The probability of the question follows from those of its tags. First come the
+tracks for which people's tags alone answer it, ordered by what the model would have said; then the
+others, by their probability.
 """
 
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
+import sqlalchemy as sa
 from numpy.typing import NDArray
 
 from harmonium.collection.answering.likeness import similarities
@@ -23,8 +25,9 @@ from harmonium.collection.answering.query import (
     probability,
     tags_of,
 )
-from harmonium.collection.learning.agreement import Said, known_tags, said_of
+from harmonium.collection.learning.verdicts import Agreement, agreed_tracks
 from harmonium.collection.store.models import StoredModel
+from harmonium.collection.store.schema import tag
 from harmonium.collection.store.tracks import Track
 from harmonium.errors import DataError
 
@@ -51,11 +54,10 @@ class Hit:
 
 
 @dataclass(frozen=True)
-class Found:
+class SearchResult:
     """What a search found."""
 
     hits: list[Hit]
-    query: Query | None
     people_only: list[str]
     """Tags of the question that the model cannot tell: only what people say of them counts."""
     n_below: int = 0
@@ -69,7 +71,7 @@ def search(
     like: int | None = None,
     limit: int = 20,
     min_probability: float = 0.0,
-) -> Found:
+) -> SearchResult:
     """The tracks that answer a question, or are like a track, or both; the best first.
 
     Parameters
@@ -84,14 +86,19 @@ def search(
     if limit < 1:
         raise DataError(f"'limit' must be at least 1, got {limit}.")
     with library.snapshot():
-        model = library.models.current()
-        query = None
-        if text is not None:
-            query = parse(text, known_tags(library, model))
+        model = library.models.current(whole=False)
+        query = None if text is None else parse(text, known_tags(library, model))
         ranking = _rank(library, model, query, like)
         hits = _hits(library, ranking, limit, min_probability)
         n_below = 0 if len(hits) >= limit else _count_below(library, ranking, min_probability)
-        return Found(hits, query, ranking.people_only, n_below)
+        return SearchResult(hits, ranking.people_only, n_below)
+
+
+def known_tags(library: "Library", model: StoredModel | None = None) -> set[str]:
+    """Every tag that a track may have: those that anybody ever used, and those of the model."""
+    with library.connect() as connection:
+        used = set(connection.execute(sa.select(tag.c.name)).scalars())
+    return used if model is None else used.union(model.vocabulary)
 
 
 @dataclass
@@ -112,29 +119,28 @@ def _rank(
     library: "Library", model: StoredModel | None, query: Query | None, like: int | None
 ) -> _Ranking:
     names = [] if query is None else tags_of(query)
-    said = said_of(library, names)
-    ids, modelled = _modelled(library, model, names)
-    similarity = None
-    if like is not None:
-        like_ids, near = similarities(library, model, like)
-    everyone = _joined(ids, [votes for pair in said.values() for votes in pair])
-    if like is not None:
-        everyone = like_ids if query is None else np.intersect1d(everyone, like_ids)
-        similarity = near[np.searchsorted(like_ids, everyone)]
-    own = {name: _spread(ids, modelled.get(name), everyone) for name in names}
-    mixed = {name: _with_people(own[name], everyone, said[name]) for name in names}
+    agreed = agreed_tracks(library, names)
+    heard, modelled = _modelled(library, model, names)
+    if like is None:
+        ids, similarity = _joined(heard, [some for pair in agreed.values() for some in pair]), None
+    else:
+        near, others = similarities(library, model, like, heard), heard != like
+        ids, similarity = heard[others], near[others]
+    own = {name: _spread(heard, modelled.get(name), ids) for name in names}
+    masks = _masks(ids, agreed)
+    mixed = {name: _with_people(own[name], *masks[name]) for name in names}
     if query is None:
-        p = certain_p = np.ones(len(everyone), np.float32)
-        certain = np.zeros(len(everyone), bool)
+        p, certain = np.ones(len(ids), np.float32), np.zeros(len(ids), bool)
     else:
-        p, certain_p = probability(query, mixed.__getitem__), probability(query, own.__getitem__)
-        certain, _ = answered(query, _masks(everyone, said))
-    if similarity is None:
-        score = np.where(certain, 2 + certain_p, p)  # before all that are not certain
-    else:
+        p, (certain, _) = probability(query, mixed.__getitem__), answered(query, masks)
+    if similarity is not None:
         score = p * similarity
+    else:
+        score = p.copy()
+        if query is not None and certain.any():  # before all that are not certain
+            score[certain] = 2 + probability(query, lambda name: own[name][certain])
     people_only = [name for name in names if name not in modelled]
-    return _Ranking(everyone, p, certain, score, mixed, people_only, similarity)
+    return _Ranking(ids, p, certain, score, mixed, people_only, similarity)
 
 
 def _joined(ids: Ids, more: list[Ids]) -> Ids:
@@ -154,11 +160,8 @@ def _modelled(
     """
     if model is None or model.id is None:
         return np.empty(0, np.int64), {}
-    places = {
-        name: model.vocabulary.index(name)
-        for name in names
-        if name in model.vocabulary and model.thresholds[model.vocabulary.index(name)] <= 1
-    }
+    learnt = {tag: j for j, tag in enumerate(model.vocabulary) if model.learnt[j]}
+    places = {name: learnt[name] for name in names if name in learnt}
     ids, columns = library.predictions.columns(model.id, list(places.values()) or [0])
     return ids, {name: columns[:, i] for i, name in enumerate(places)}
 
@@ -174,14 +177,6 @@ def _spread(ids: Ids, values: Floats | None, everyone: Ids) -> Floats:
     return column
 
 
-def _with_people(values: Floats, everyone: Ids, said: Said) -> Floats:
-    """Probabilities with 1 and 0 where people have spoken."""
-    result = values.copy()
-    result[_mask(everyone, said.yes)] = 1
-    result[_mask(everyone, said.no)] = 0
-    return result
-
-
 def _mask(everyone: Ids, some: Ids) -> NDArray[np.bool_]:
     """Which of everyone are among some, (n,); both ascending."""
     mask = np.zeros(len(everyone), bool)
@@ -195,11 +190,19 @@ Masks = dict[str, tuple[NDArray[np.bool_], NDArray[np.bool_]]]
 """Tag → whether it surely holds, and whether it may hold, for each track."""
 
 
-def _masks(everyone: Ids, said: dict[str, Said]) -> Masks:
+def _masks(everyone: Ids, agreed: dict[str, Agreement]) -> Masks:
     return {
-        name: (_mask(everyone, votes.yes), ~_mask(everyone, votes.no))
-        for name, votes in said.items()
+        name: (_mask(everyone, tracks.yes), ~_mask(everyone, tracks.no))
+        for name, tracks in agreed.items()
     }
+
+
+def _with_people(values: Floats, surely: NDArray[np.bool_], maybe: NDArray[np.bool_]) -> Floats:
+    """Probabilities with 1 and 0 where people agree."""
+    result = values.copy()
+    result[surely] = 1
+    result[~maybe] = 0
+    return result
 
 
 def answered(query: Query, masks: Masks) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
@@ -210,16 +213,10 @@ def answered(query: Query, masks: Masks) -> tuple[NDArray[np.bool_], NDArray[np.
         case Not(part):
             surely, maybe = answered(part, masks)
             return ~maybe, ~surely
-        case And(parts):
+        case And(parts) | Or(parts):
+            combine = np.logical_and if isinstance(query, And) else np.logical_or
             pairs = [answered(part, masks) for part in parts]
-            return np.logical_and.reduce([s for s, _ in pairs]), np.logical_and.reduce(
-                [m for _, m in pairs]
-            )
-        case Or(parts):
-            pairs = [answered(part, masks) for part in parts]
-            return np.logical_or.reduce([s for s, _ in pairs]), np.logical_or.reduce(
-                [m for _, m in pairs]
-            )
+            return combine.reduce([s for s, _ in pairs]), combine.reduce([m for _, m in pairs])
 
 
 def _hits(library: "Library", ranking: _Ranking, limit: int, min_probability: float) -> list[Hit]:

@@ -5,19 +5,24 @@ arrays: held-out probabilities of the tracks learnt from, and which tags people 
 """
 
 import json
+import os
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from harmonium.collection.answering.numpy_inference import Machine, Settings, tag_probabilities
-from harmonium.collection.learning.compiled_programs import keep_compiled
+from harmonium.collection.answering.numpy_inference import BeliefOptions, TagRBM, tag_probabilities
+from harmonium.collection.answering.query import did_you_mean
 from harmonium.collection.store.models import StoredModel
-from harmonium.errors import DataError, ModelFileError
+from harmonium.data.normalise import normalise_tag
+from harmonium.errors import DataError, LibraryError, ModelFileError
+
+if TYPE_CHECKING:
+    from harmonium.collection.library import Library
 
 FEW = 100
 """Up to so many tracks, starting JAX would take longer than doing without."""
@@ -26,7 +31,18 @@ Floats = NDArray[np.float32]
 Arrays = Mapping[str, NDArray[Any]]
 
 
-class Tagger:
+def current_model(library: "Library") -> StoredModel:
+    """The model in use, or a LibraryError that says how to get one."""
+    model = library.models.current()
+    if model is None:
+        raise LibraryError(
+            "The library has no model yet. `harmonium train` makes one of the tags that people "
+            "gave to tracks."
+        )
+    return model
+
+
+class StoredTagger:
     """What a stored model says.
 
     Parameters
@@ -38,15 +54,12 @@ class Tagger:
         self.id = stored.id
         self.tags = tuple(stored.vocabulary)
         self.thresholds = stored.thresholds
-        """(n_tags,) the probability from which a track has the tag; above 1 if it is not learnt."""
+        """(n_tags,) the probability from which a track has the tag."""
+        self.learnt = stored.learnt
+        """(n_tags,) which tags the model can tell better than chance."""
         self.extractor = stored.extractor
         self._bytes = stored.bytes
         self._arrays, self._about = unpack(stored.bytes)
-
-    @property
-    def learnt(self) -> NDArray[np.bool_]:
-        """(n_tags,) which tags the model can tell better than chance."""
-        return self.thresholds <= 1
 
     @property
     def held_out(self) -> tuple[NDArray[np.int64], Floats]:
@@ -60,14 +73,26 @@ class Tagger:
         return self._arrays["rates"]
 
     @property
-    def together(self) -> Machine:
+    def together(self) -> TagRBM:
         """Which tags go together, whatever the sound.
 
         As people give them, if several were learnt from; else as the model has it of a track of
         average sound.
         """
-        part = "together" if "together.U" in self._arrays else "params"
-        return Machine(*(self._arrays[f"{part}.{k}"].astype(np.float64) for k in "Ucd"))
+        return self._rbm("together" if "together.U" in self._arrays else "params")
+
+    def _rbm(self, part: str) -> TagRBM:
+        return TagRBM(*(self._arrays[f"{part}.{k}"].astype(np.float64) for k in "Ucd"))
+
+    def place(self, tag: str) -> int:
+        """The place of a tag, in any spelling, in the vocabulary; a DataError if it has none."""
+        name = normalise_tag(tag)
+        if name not in self.tags:
+            hint = did_you_mean(name, self.tags)
+            raise DataError(
+                f"The model has no tag {name!r}; it knows {len(self.tags):,} tags.{hint}"
+            )
+        return self.tags.index(name)
 
     def probabilities(self, X: Floats, known: Floats | None = None) -> Floats:
         """p(y_j = 1 | x, the known tags), (n, n_tags), from features (n, n_features).
@@ -84,30 +109,18 @@ class Tagger:
             known = np.full((len(X), len(self.tags)), np.nan, np.float32)
         return self._one_by_one(X, known) if len(X) <= FEW else self.estimator.complete(X, known)
 
-    def known(self, present: Sequence[str], absent: Sequence[str] = ()) -> Floats:
-        """A row of known tags, (n_tags,); those that are not in the vocabulary are left out."""
-        row = np.full(len(self.tags), np.nan, np.float32)
-        place = {tag: i for i, tag in enumerate(self.tags)}
-        for tags, value in ((absent, 0.0), (present, 1.0)):
-            row[[place[tag] for tag in tags if tag in place]] = value
-        return row
-
     def _one_by_one(self, X: Floats, known: Floats) -> Floats:
-        U, c, d = (self._arrays[f"params.{k}"].astype(np.float64) for k in "Ucd")
+        U, c, d = self._rbm("params")
         W = self._arrays["params.W"].astype(np.float64)
         scaled = (X - self._arrays["scaling.mean"]) / self._arrays["scaling.scale"]
-        P = np.empty(known.shape, np.float32)
-        for row, (x, y) in enumerate(zip(scaled, known, strict=True)):
-            machine = Machine(U, c + W @ x, d)
-            P[row] = tag_probabilities(machine, y.astype(np.float64), self._settings)
-        return P
-
-    @property
-    def _settings(self) -> Settings:
         parameters = self._about["parameters"]
-        return Settings(
+        options = BeliefOptions(
             parameters["inference_steps"], parameters["damping"], parameters["tolerance"]
         )
+        P = np.empty(known.shape, np.float32)
+        for row, (x, y) in enumerate(zip(scaled, known, strict=True)):
+            P[row] = tag_probabilities(TagRBM(U, c + W @ x, d), y.astype(np.float64), options)
+        return P
 
     @cached_property
     def estimator(self) -> Any:
@@ -119,6 +132,17 @@ class Tagger:
             file = Path(folder) / "model.safetensors"
             file.write_bytes(self._bytes)
             return DiscriminativeRBM.load(file).set_params(n_jobs=-1)
+
+
+def keep_compiled() -> None:
+    """Keep the programs that JAX compiles in the user's cache folder, so that each is made once.
+
+    To be called before JAX is imported; settings of the environment come first.
+    """
+    from harmonium.user_folders import user_cache_folder
+
+    os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(user_cache_folder() / "compiled"))
+    os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.1")
 
 
 def pack(model: Any, more: Arrays) -> bytes:
@@ -142,12 +166,11 @@ def unpack(data: bytes) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
         arrays = load(data)
         length = int.from_bytes(data[:8], "little")
         about = json.loads(json.loads(data[8 : 8 + length])["__metadata__"]["harmonium"])
-        if about["class"] != "DiscriminativeRBM":
-            raise ModelFileError(f"The stored model is a {about['class']}, which is not known.")
+        kind = about["class"]
     except (SafetensorError, ValueError, KeyError, TypeError) as error:
-        if isinstance(error, ModelFileError):
-            raise
         raise ModelFileError(
             f"The stored model is damaged ({error}). `harmonium train` makes a new one."
         ) from None
+    if kind != "DiscriminativeRBM":
+        raise ModelFileError(f"The stored model is a {kind}, which is not known.")
     return arrays, about

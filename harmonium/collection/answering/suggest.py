@@ -7,9 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harmonium.collection.answering.numpy_inference import tag_probabilities
-from harmonium.collection.answering.query import unknown_tag
-from harmonium.collection.answering.stored_tagger import Tagger
-from harmonium.data.normalise import normalise_tag
+from harmonium.collection.answering.stored_tagger import StoredTagger
 from harmonium.errors import DataError
 
 Doubles = NDArray[np.float64]
@@ -35,9 +33,9 @@ class Relation(NamedTuple):
     probability_without: float
 
 
-def suggest(tagger: Tagger, tags: Sequence[str], n: int = 10) -> list[Suggestion]:
+def suggest(tagger: StoredTagger, tags: Sequence[str], n: int = 10) -> list[Suggestion]:
     """The n most probable other tags of a track, of which nothing but some tags is known."""
-    known = [_place(tagger, tag) for tag in tags]
+    known = [tagger.place(tag) for tag in tags]
     if not known:
         raise DataError("Give at least one tag to go by.")
     given, usual = _given(tagger, known, 1), _given(tagger, [], 1)
@@ -45,9 +43,9 @@ def suggest(tagger: Tagger, tags: Sequence[str], n: int = 10) -> list[Suggestion
     return [Suggestion(tagger.tags[j], float(given[j]), float(usual[j])) for j in order]
 
 
-def related(tagger: Tagger, tag: str, n: int = 10) -> list[Relation]:
+def related(tagger: StoredTagger, tag: str, n: int = 10) -> list[Relation]:
     """The n tags that a tag makes most likely, and the n that it makes least likely, below."""
-    place = _place(tagger, tag)
+    place = tagger.place(tag)
     present, absent = _given(tagger, [place], 1), _given(tagger, [place], 0)
     change = _log_odds(present) - _log_odds(absent)
     change[place] = 0
@@ -59,23 +57,10 @@ def related(tagger: Tagger, tag: str, n: int = 10) -> list[Relation]:
     ]
 
 
-def _given(tagger: Tagger, places: list[int], value: float) -> Doubles:
+def _given(tagger: StoredTagger, places: list[int], value: float) -> Doubles:
     y = np.full(len(tagger.tags), np.nan)
     y[places] = value
     return tag_probabilities(tagger.together, y)
-
-
-def _place(tagger: Tagger, tag: str) -> int:
-    name = normalise_tag(tag)
-    if name not in tagger.tags:
-        raise DataError(unknown_to_model(name, tagger))
-    return tagger.tags.index(name)
-
-
-def unknown_to_model(name: str, tagger: Tagger) -> str:
-    """The message about a tag that a model does not have."""
-    hint = unknown_tag(name, tagger.tags).partition("know it.")[2]
-    return f"The model has no tag {name!r}; it knows {len(tagger.tags):,} tags.{hint}"
 
 
 def _log_odds(p: Doubles) -> Doubles:

@@ -1,17 +1,19 @@
-"""Fitting the model: settings by cross-validation, held-out probabilities, then on everything.
+"""Fitting the model: hyperparameters by cross-validation, held-out probabilities, then everything.
 
-1. Each of a few settings is tried on the folds: a model learns from all folds but one, and stops
-   when that one is ranked best. The setting whose pooled AUC is highest is chosen, and the middle
-   one of its numbers of epochs. With many tracks, a random share of them has to do for this.
-2. With that setting and that many epochs, a model learns from all folds but one, and says the
+1. Each of a few hyperparameters is tried on the folds: a model learns from all folds but one, and
+   stops when that one is ranked best. Those whose pooled AUC is highest are chosen, and the middle
+   one of their numbers of epochs. With many tracks, a random share of them has to do for this.
+2. With these and that many epochs, a model learns from all folds but one, and says the
    probabilities of that one. So every track has held-out probabilities.
-3. A model with that setting learns from all tracks. It is the one that is used.
+3. A model with the same hyperparameters learns from all tracks. It is the one that is used.
 
-Choosing among a few settings on the folds that are then scored flatters the score a little; what
-is chosen is one of a handful of settings and a number of epochs for all tags together.
+Choosing on the folds that are then scored flatters the score a little; what is chosen is one of a
+handful of hyperparameters and a number of epochs for all tags together.
 """
 
-from collections.abc import Callable, Sequence
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -19,48 +21,47 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from harmonium.collection.learning.interrupts import interrupts_raise
-from harmonium.errors import DataError
+from harmonium.errors import DataError, TrainingInterrupted
 
 Floats = NDArray[np.float32]
-Progress = Callable[[str, int, int], None]
+TrainingProgress = Callable[[str, int, int], None]
 """Called with what is being done, how many fits are done, and of how many."""
 
 N_FOLDS = 5
 MOST_TO_SEARCH = 3000
-"""Tracks with which settings are tried."""
+"""Tracks with which hyperparameters are tried."""
 FOLDS_TO_SEARCH = 3
-"""Folds on which settings are tried where there are more tracks than that."""
+"""Folds on which they are tried where there are more tracks than that."""
 MOST_UPDATES = 20_000
 
 
-class Setting(NamedTuple):
+class Hyperparameters(NamedTuple):
     """What is tried."""
 
     learning_rate: float
     l2: float
     smoothed: bool = False
-    """Whether to learn from smoothed tags."""
+    """Whether to learn from smoothed labels."""
 
 
-SETTINGS = (
-    Setting(0.01, 0.03),
-    Setting(0.01, 0.1),
-    Setting(0.01, 0.3),
+TO_TRY = (
+    Hyperparameters(0.01, 0.03),
+    Hyperparameters(0.01, 0.1),
+    Hyperparameters(0.01, 0.3),
 )
 
 
-class Trial(NamedTuple):
-    """A setting and how well it does."""
+class Candidate(NamedTuple):
+    """Hyperparameters that were tried, and how well they do."""
 
-    setting: Setting
+    hyperparameters: Hyperparameters
     auc: float
     """Mean over tags, pooled over the folds."""
     epochs: int
 
 
 @dataclass(frozen=True, eq=False)
-class Tracks:
+class TrainingSet:
     """What there is to learn from."""
 
     X: Floats
@@ -71,13 +72,13 @@ class Tracks:
     """(n,) fold of each track."""
     tags: tuple[str, ...]
     """The C tags."""
-    soft: Floats | None = None
+    smoothed: Floats | None = None
     """(n, C) smoothed labels."""
 
-    def targets(self, setting: Setting) -> Floats:
-        """The labels to learn from."""
-        if setting.smoothed and self.soft is not None:
-            return self.soft
+    def targets(self, hyperparameters: Hyperparameters) -> Floats:
+        """The labels to learn from, (n, C)."""
+        if hyperparameters.smoothed and self.smoothed is not None:
+            return self.smoothed
         return self.Y
 
 
@@ -89,36 +90,36 @@ class Fitted:
     """DiscriminativeRBM"""
     held_out: Floats
     """(n, C) probabilities of models that had not seen the track."""
-    trials: tuple[Trial, ...] = field(repr=False)
+    candidates: tuple[Candidate, ...] = field(repr=False)
     """Best first."""
 
     @property
-    def chosen(self) -> Trial:
-        """The trial whose setting was taken."""
-        return self.trials[0]
+    def chosen(self) -> Candidate:
+        """The candidate whose hyperparameters were taken."""
+        return self.candidates[0]
 
 
 def fit(
-    tracks: Tracks,
+    examples: TrainingSet,
     *,
-    settings: Sequence[Setting] = SETTINGS,
+    to_try: Sequence[Hyperparameters] = TO_TRY,
     n_hidden: int = 100,
     seed: int = 0,
-    progress: Progress | None = None,
+    progress: TrainingProgress | None = None,
 ) -> Fitted:
-    """Choose a setting, find held-out probabilities, and fit the model.
+    """Choose hyperparameters, find held-out probabilities, and fit the model.
 
-    ``settings`` are tried with labels as they are; the best of them with smoothed labels, too, if
+    ``to_try`` are tried with labels as they are; the best of them with smoothed labels, too, if
     there are any.
     """
-    work = _Work(tracks, n_hidden, seed, len(settings), progress)
-    trials = [work.attempt(setting) for setting in settings]
-    best = max(trials, key=lambda trial: trial.auc)
-    if tracks.soft is not None:
-        trials.append(work.attempt(best.setting._replace(smoothed=True)))
-    trials.sort(key=lambda trial: -trial.auc)
-    held_out = work.held_out(trials[0])
-    return Fitted(work.final(trials[0]), held_out, tuple(trials))
+    work = _Work(examples, n_hidden, seed, len(to_try), progress)
+    candidates = [work.attempt(hyperparameters) for hyperparameters in to_try]
+    if examples.smoothed is not None:
+        best = max(candidates, key=lambda candidate: candidate.auc)
+        candidates.append(work.attempt(best.hyperparameters._replace(smoothed=True)))
+    candidates.sort(key=lambda candidate: -candidate.auc)
+    held_out = work.held_out(candidates[0])
+    return Fitted(work.final(candidates[0]), held_out, tuple(candidates))
 
 
 def usual_epochs(n_tracks: int, batch_size: int) -> int:
@@ -126,20 +127,34 @@ def usual_epochs(n_tracks: int, batch_size: int) -> int:
     return int(np.clip(MOST_UPDATES * batch_size / n_tracks, 30, 500))
 
 
+@contextmanager
+def interrupts_raise() -> Iterator[None]:
+    """Raise KeyboardInterrupt where ``fit`` would warn that it was interrupted.
+
+    At Ctrl-C, estimators keep the best parameters so far; a library wants all or nothing.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", TrainingInterrupted)
+        try:
+            yield
+        except TrainingInterrupted as warning:
+            raise KeyboardInterrupt(str(warning)) from None
+
+
 class _Work:
     """The fits, one after another."""
 
     def __init__(
         self,
-        tracks: Tracks,
+        examples: TrainingSet,
         n_hidden: int,
         seed: int,
-        n_settings: int,
-        progress: Progress | None,
+        n_to_try: int,
+        progress: TrainingProgress | None,
     ) -> None:
-        self._tracks, self._n_hidden, self._seed = tracks, n_hidden, seed
+        self._examples, self._n_hidden, self._seed = examples, n_hidden, seed
         self._rng = np.random.default_rng(seed)
-        n, n_folds = len(tracks.X), int(tracks.folds.max()) + 1
+        n, n_folds = len(examples.X), int(examples.folds.max()) + 1
         if n_folds < 2:
             raise DataError(f"'folds' must have at least 2 folds. Got {n_folds}.")
         many = n > MOST_TO_SEARCH
@@ -148,49 +163,49 @@ class _Work:
         self._searched[chosen] = True
         self._search_folds = range(min(n_folds, FOLDS_TO_SEARCH) if many else n_folds)
         self._all_folds = range(n_folds)
-        n_trials = n_settings + (tracks.soft is not None)
+        n_candidates = n_to_try + (examples.smoothed is not None)
         self._progress, self._done = progress, 0
-        self._total = n_trials * len(self._search_folds) + n_folds + 1
+        self._total = n_candidates * len(self._search_folds) + n_folds + 1
 
-    def attempt(self, setting: Setting) -> Trial:
-        """Cross-validate a setting, stopping early on the fold that is scored."""
+    def attempt(self, hyperparameters: Hyperparameters) -> Candidate:
+        """Cross-validate hyperparameters, stopping early on the fold that is scored."""
         from harmonium.evaluation import auc_per_tag
 
-        Y = self._tracks.Y
+        Y = self._examples.Y
         P = np.full(Y.shape, np.nan, np.float32)
         epochs = []
         for fold in self._search_folds:
             rest, fold_rows = self._split(fold, self._search_folds, self._searched)
-            model = self._model(setting, len(rest), validation_fraction=0.0)
-            valid = (self._tracks.X[fold_rows], Y[fold_rows])
-            self._fit(model, setting, rest, eval_set=valid)
+            model = self._model(hyperparameters, len(rest))
+            valid = (self._examples.X[fold_rows], Y[fold_rows])
+            self._fit(model, hyperparameters, rest, eval_set=valid)
             P[fold_rows] = model.predict_proba(valid[0])
             epochs.append(model.best_epoch_ or model.n_iter_)
             self._step("Trying settings")
         scored = ~np.isnan(P[:, 0])
         auc = auc_per_tag(Y[scored], P[scored]).values
         mean = float(np.nanmean(auc)) if np.isfinite(auc).any() else 0.5
-        return Trial(setting, mean, int(np.median(epochs)))
+        return Candidate(hyperparameters, mean, int(np.median(epochs)))
 
-    def held_out(self, trial: Trial) -> Floats:
+    def held_out(self, candidate: Candidate) -> Floats:
         """The probabilities of each fold by a model of the others."""
-        P = np.empty(self._tracks.Y.shape, np.float32)
+        P = np.empty(self._examples.Y.shape, np.float32)
         everything = np.ones(len(P), bool)
         for fold in self._all_folds:
             rest, fold_rows = self._split(fold, self._all_folds, everything)
-            model = self._fixed(trial, len(rest))
-            self._fit(model, trial.setting, rest)
-            P[fold_rows] = model.predict_proba(self._tracks.X[fold_rows])
+            model = self._fixed(candidate, len(rest))
+            self._fit(model, candidate.hyperparameters, rest)
+            P[fold_rows] = model.predict_proba(self._examples.X[fold_rows])
             self._step("Scoring")
         return P
 
-    def final(self, trial: Trial) -> Any:
+    def final(self, candidate: Candidate) -> Any:
         """The model of all tracks."""
-        tracks = self._tracks
-        model = self._fixed(trial, len(tracks.X))
-        named = pl.DataFrame(tracks.targets(trial.setting), schema=list(tracks.tags))
+        examples = self._examples
+        model = self._fixed(candidate, len(examples.X))
+        targets = examples.targets(candidate.hyperparameters)
         with interrupts_raise():
-            model.fit(tracks.X, named)
+            model.fit(examples.X, pl.DataFrame(targets, schema=list(examples.tags)))
         self._step("Fitting")
         return model
 
@@ -201,36 +216,38 @@ class _Work:
 
         That leaves out a few tracks at random.
         """
-        of = self._tracks.folds
-        least = min(int((used & (of != other)).sum()) for other in folds)
-        rest = self._rng.permutation(np.flatnonzero(used & (of != fold)))[:least]
-        return rest, np.flatnonzero(used & (of == fold))
+        fold_of = self._examples.folds
+        least = min(int((used & (fold_of != other)).sum()) for other in folds)
+        rest = self._rng.permutation(np.flatnonzero(used & (fold_of != fold)))[:least]
+        return rest, np.flatnonzero(used & (fold_of == fold))
 
-    def _fixed(self, trial: Trial, n_rows: int) -> Any:
+    def _fixed(self, candidate: Candidate, n_rows: int) -> Any:
         """An untrained model for as many updates as were best."""
-        model = self._model(trial.setting, n_rows, validation_fraction=0.0)
-        return model.set_params(max_epochs=max(1, trial.epochs))
+        model = self._model(candidate.hyperparameters, n_rows)
+        return model.set_params(max_epochs=max(1, candidate.epochs))
 
-    def _model(self, setting: Setting, n_rows: int, **more: Any) -> Any:
+    def _model(self, hyperparameters: Hyperparameters, n_rows: int) -> Any:
         from harmonium.estimators import DiscriminativeRBM
 
         batch_size = 20 if n_rows >= 200 else 10
         epochs = usual_epochs(n_rows, batch_size)
         return DiscriminativeRBM(
-            self._n_hidden,
-            learning_rate=setting.learning_rate,
-            l2=setting.l2,
+            n_hidden=self._n_hidden,
+            learning_rate=hyperparameters.learning_rate,
+            l2=hyperparameters.l2,
             batch_size=batch_size,
             max_epochs=epochs,
             patience=int(np.clip(epochs // 10, 5, 30)),
+            validation_fraction=0.0,
             random_state=self._seed,
-            **more,
         )
 
-    def _fit(self, model: Any, setting: Setting, rows: NDArray[np.intp], **more: Any) -> None:
-        Y = self._tracks.targets(setting)[rows]
+    def _fit(
+        self, model: Any, hyperparameters: Hyperparameters, rows: NDArray[np.intp], **more: Any
+    ) -> None:
+        Y = self._examples.targets(hyperparameters)[rows]
         with interrupts_raise():
-            model.fit(self._tracks.X[rows], Y, **more)
+            model.fit(self._examples.X[rows], Y, **more)
 
     def _step(self, what: str) -> None:
         self._done += 1

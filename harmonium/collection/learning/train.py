@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,14 +10,17 @@ import polars as pl
 from numpy.typing import NDArray
 
 from harmonium import __version__
-from harmonium.collection.answering.numpy_inference import Machine
-from harmonium.collection.answering.stored_tagger import pack
-from harmonium.collection.learning.compiled_programs import keep_compiled
-from harmonium.collection.learning.fitting import N_FOLDS, Fitted, Progress, fit
-from harmonium.collection.learning.fitting import Tracks as ToLearn
-from harmonium.collection.learning.smoothing import Smoothed, can_smooth, smooth_labels
+from harmonium.collection.answering.stored_tagger import keep_compiled, pack
+from harmonium.collection.learning.fitting import (
+    N_FOLDS,
+    Fitted,
+    TrainingProgress,
+    TrainingSet,
+    fit,
+)
+from harmonium.collection.learning.smoothing import SmoothedLabels, can_smooth, smooth_labels
 from harmonium.collection.learning.thresholds import TagScores, choose_thresholds, score_tags
-from harmonium.collection.learning.verdicts import MIN_SHARE, judge, label_matrix, votes
+from harmonium.collection.learning.verdicts import MIN_SHARE, judge, label_matrix
 from harmonium.collection.learning.vocabulary import Vocabulary, choose_vocabulary
 from harmonium.collection.store.models import StoredModel
 from harmonium.collection.store.tracks import Track
@@ -31,7 +34,7 @@ MOST_TRACKS = 50_000
 
 
 @dataclass(frozen=True)
-class Options:
+class TrainingOptions:
     """How to train."""
 
     min_examples: int | None = None
@@ -47,7 +50,10 @@ class Options:
 
 
 def train(
-    library: "Library", options: Options | None = None, *, progress: Progress | None = None
+    library: "Library",
+    options: TrainingOptions | None = None,
+    *,
+    progress: TrainingProgress | None = None,
 ) -> StoredModel:
     """Learn from a library's tagged tracks, store the model and use it from now on.
 
@@ -58,29 +64,41 @@ def train(
     DataError
         where there is too little to learn from; it says how much is missing
     """
-    options = options or Options()
     began = time.perf_counter()
+    learnt = _learn(library, options or TrainingOptions(), progress)
+    stored = learnt.stored(time.perf_counter() - began)
+    return replace(stored, id=library.models.add(stored))
+
+
+def _learn(
+    library: "Library", options: TrainingOptions, progress: TrainingProgress | None
+) -> "_Learnt":
     if progress:
         progress("Reading", 0, 1)
-    extractor = extractor_of(library)
-    opinions = library.opinions.triples()
-    tagged = np.unique(opinions["track_id"].to_numpy().astype(np.int64))
-    if len(tagged) > MOST_TRACKS:
-        chosen = np.random.default_rng(options.seed).choice(tagged, MOST_TRACKS, replace=False)
-        tagged = np.sort(chosen)
-    ids, X = library.tracks.features(tagged, extractor=extractor)
-    opinions = opinions.filter(pl.col("track_id").is_in(pl.Series(ids).implode()))
-    judged = judge(votes(opinions), min_count=options.min_count, min_share=options.min_share)
+    extractor = _extractor(library)
+    ids, X, opinions = _tagged_tracks(library, extractor, options.seed)
+    judged = judge(opinions, min_count=options.min_count, min_share=options.min_share)
     vocabulary = choose_vocabulary(
         judged, len(ids), min_examples=options.min_examples, max_tags=options.max_tags
     )
     Y = label_matrix(judged, ids, vocabulary.tags)
-    learnt = _learn(library, ids, X, Y, vocabulary, opinions, options, progress)
-    stored = learnt.stored(extractor, opinions, options, time.perf_counter() - began)
-    return library.models.get(library.models.add(stored))
+    keep_compiled()
+    from harmonium.evaluation import grouped_folds
+
+    groups, grouped_by = group_tracks(library.tracks.many(ids))
+    folds = grouped_folds(groups, Y, n_folds=N_FOLDS, seed=options.seed)
+    smoothed = None
+    if options.smooth and can_smooth(opinions):
+        if progress:
+            progress("Smoothing", 0, 1)
+        smoothed = smooth_labels(opinions, judged, ids, vocabulary.tags, seed=options.seed)
+    examples = TrainingSet(X, Y, folds, vocabulary.tags, smoothed.Y if smoothed else None)
+    fitted = fit(examples, seed=options.seed, progress=progress)
+    n_people = opinions["person"].n_unique()
+    return _Learnt(options, extractor, ids, Y, n_people, vocabulary, smoothed, fitted, grouped_by)
 
 
-def extractor_of(library: "Library") -> str:
+def _extractor(library: "Library") -> str:
     """The key of the extractor that a library was indexed with."""
     key = library.settings.get("extractor")
     if key is None:
@@ -91,30 +109,17 @@ def extractor_of(library: "Library") -> str:
     return str(key)
 
 
-def _learn(
-    library: "Library",
-    ids: NDArray[np.int64],
-    X: NDArray[np.float32],
-    Y: NDArray[np.float32],
-    vocabulary: Vocabulary,
-    opinions: pl.DataFrame,
-    options: Options,
-    progress: Progress | None,
-) -> "_Learnt":
-    keep_compiled()
-    from harmonium.evaluation import grouped_folds
-
-    groups, grouped_by = group_tracks(library.tracks.many(ids))
-    folds = grouped_folds(groups, Y, n_folds=N_FOLDS, seed=options.seed)
-    smoothed = None
-    if options.smooth and can_smooth(opinions):
-        if progress:
-            progress("Smoothing", 0, 1)
-        smoothed = smooth_labels(opinions, ids, vocabulary.tags, Y, seed=options.seed)
-    tracks = ToLearn(X, Y, folds, vocabulary.tags, smoothed.Y if smoothed else None)
-    fitted = fit(tracks, seed=options.seed, progress=progress)
-    scores = score_tags(Y, fitted.held_out)
-    return _Learnt(ids, tracks, vocabulary, fitted, scores, smoothed, grouped_by)
+def _tagged_tracks(
+    library: "Library", extractor: str, seed: int
+) -> tuple[NDArray[np.int64], NDArray[np.float32], pl.DataFrame]:
+    """The tracks to learn from, ascending, their features, and the opinions on them."""
+    opinions = library.opinions.triples()
+    tagged = np.unique(opinions["track_id"].to_numpy().astype(np.int64))
+    if len(tagged) > MOST_TRACKS:
+        chosen = np.random.default_rng(seed).choice(tagged, MOST_TRACKS, replace=False)
+        tagged = np.sort(chosen)
+    ids, X = library.tracks.features(tagged, extractor=extractor)
+    return ids, X, opinions.filter(pl.col("track_id").is_in(pl.Series(ids).implode()))
 
 
 def group_tracks(tracks: Sequence[Track]) -> tuple[list[str], str]:
@@ -144,44 +149,42 @@ def _group(track: Track, by: str) -> str:
 class _Learnt:
     """All that training found."""
 
+    options: TrainingOptions
+    extractor: str
     ids: NDArray[np.int64]
-    tracks: ToLearn
+    """(n,) the tracks learnt from."""
+    Y: NDArray[np.float32]
+    """(n, n_tags) their labels."""
+    n_people: int
     vocabulary: Vocabulary
+    smoothed: SmoothedLabels | None
     fitted: Fitted
-    scores: TagScores
-    smoothed: Smoothed | None
     grouped_by: str
 
-    def stored(
-        self, extractor: str, opinions: pl.DataFrame, options: Options, seconds: float
-    ) -> StoredModel:
-        thresholds = choose_thresholds(self.tracks.Y, self.fitted.held_out, self.scores)
-        known = np.maximum(self.scores.positives + self.scores.negatives, 1)
+    def stored(self, seconds: float) -> StoredModel:
+        """The model to store, with what goes with it."""
+        held_out = self.fitted.held_out
+        scores = score_tags(self.Y, held_out)
+        thresholds = choose_thresholds(self.Y, held_out, scores)
         more: dict[str, NDArray[Any]] = {
             "held_out.ids": self.ids,
-            "held_out.probabilities": self.fitted.held_out.astype(np.float16),
-            "rates": self.scores.positives / known,
+            "held_out.probabilities": held_out.astype(np.float16),
+            "rates": scores.positives / np.maximum(scores.positives + scores.negatives, 1),
         }
         if self.smoothed is not None:
-            machine: Machine = self.smoothed.machine
-            more |= {f"together.{k}": v for k, v in machine._asdict().items()}
+            more |= {f"together.{k}": v for k, v in self.smoothed.together._asdict().items()}
         return StoredModel(
             name="DiscriminativeRBM",
             vocabulary=list(self.vocabulary.tags),
             thresholds=thresholds,
-            extractor=extractor,
+            extractor=self.extractor,
             bytes=pack(self.fitted.model, more),
-            report=self._report(thresholds, opinions, options, seconds),
+            report=self._report(scores, thresholds, seconds),
         )
 
     def _report(
-        self,
-        thresholds: NDArray[np.float32],
-        opinions: pl.DataFrame,
-        options: Options,
-        seconds: float,
+        self, scores: TagScores, thresholds: NDArray[np.float32], seconds: float
     ) -> dict[str, Any]:
-        scores, chosen = self.scores, self.fitted.chosen
         tags = [
             {
                 "tag": tag,
@@ -196,21 +199,21 @@ class _Learnt:
         defined = scores.auc[np.isfinite(scores.auc)]
         return {
             "tracks": len(self.ids),
-            "people": opinions["person"].n_unique(),
+            "people": self.n_people,
             "mean_auc": _number(defined.mean()) if len(defined) else None,
             "tags": tags,
-            "left_out": [left._asdict() for left in self.vocabulary.left_out],
+            "left_out": [excluded._asdict() for excluded in self.vocabulary.left_out],
             "smoothing_tried": self.smoothed is not None,
-            "smoothed": chosen.setting.smoothed,
+            "smoothed": self.fitted.chosen.hyperparameters.smoothed,
             "trials": [
-                {**trial.setting._asdict(), "auc": trial.auc, "epochs": trial.epochs}
-                for trial in self.fitted.trials
+                {**hyperparameters._asdict(), "auc": auc, "epochs": epochs}
+                for hyperparameters, auc, epochs in self.fitted.candidates
             ],
             "folds": N_FOLDS,
             "grouped_by": self.grouped_by,
-            "min_count": options.min_count,
-            "min_share": options.min_share,
-            "seed": options.seed,
+            "min_count": self.options.min_count,
+            "min_share": self.options.min_share,
+            "seed": self.options.seed,
             "seconds": seconds,
             "version": __version__,
         }

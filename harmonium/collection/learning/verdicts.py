@@ -1,85 +1,140 @@
-"""From what people say of tracks to labels to learn from: present, absent or unknown.
+"""What people agree on: the one rule by which opinions become verdicts.
 
-Of a track that somebody has tagged, a tag that nobody gave it is absent. Who says that a tag does
-not hold has one vote against it. Where a track has many people, one voice is not enough.
+People agree that a track has a tag if more of them give it than deny it, and if these are at least
+the share `MIN_SHARE` of all who have said anything of the track. They agree that it does not have
+the tag if more deny it than give it. What is neither, one voice among very many or as many on
+either side, they leave open.
+
+Training, tagging, search, likeness, writing and the doctor all go by this rule. The labels to learn
+from add one thing: a tag that a track's people did not give it, or too few of them, is absent.
 """
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import polars as pl
+import sqlalchemy as sa
 from numpy.typing import NDArray
 
+from harmonium.collection.store.people_counts import people_of
+from harmonium.collection.store.schema import opinion, tag
 from harmonium.errors import DataError
+
+if TYPE_CHECKING:
+    from harmonium.collection.library import Library
 
 MIN_SHARE = 0.2
 """Up to five people of a track, one of them is enough for a tag."""
 
+Counts = NDArray[Any]
+"""Whole numbers."""
 
-def votes(opinions: pl.DataFrame) -> pl.DataFrame:
-    """For each track and tag of opinions (person, track_id, tag, value): who is for and against.
 
-    The columns: track_id, tag, present and absent (how many say so), people (how many have said
-    anything of the track).
+def verdict(
+    present: Counts,
+    absent: Counts,
+    people: Counts,
+    *,
+    min_count: int = 1,
+    min_share: float = MIN_SHARE,
+) -> NDArray[np.float32]:
+    """1 where people agree that a tag holds, 0 where they agree that it does not, else NaN; (n,).
+
+    Parameters
+    ----------
+    present, absent : how many people give the tag, and how many deny it, (n,)
+    people : how many have said anything of the track, (n,)
+    min_count, min_share : how many of them must give the tag, and which share
     """
-    people = opinions.group_by("track_id").agg(people=pl.col("person").n_unique())
-    counted = opinions.group_by("track_id", "tag").agg(
-        present=(pl.col("value") > 0).sum().cast(pl.Int64),
-        absent=(pl.col("value") < 0).sum().cast(pl.Int64),
-    )
-    return counted.join(people, on="track_id").sort("track_id", "tag")
+    enough = (present >= min_count) & (present >= min_share * people)
+    holds = np.where((present > absent) & enough, 1, np.nan)
+    return np.where(absent > present, 0, holds).astype(np.float32)
+
+
+# From a table of opinions. -------------------------------------------------------------------
 
 
 def judge(
-    counted: pl.DataFrame, *, min_count: int = 1, min_share: float = MIN_SHARE
+    opinions: pl.DataFrame, *, min_count: int = 1, min_share: float = MIN_SHARE
 ) -> pl.DataFrame:
-    """The votes with the column label: 1, 0, or NaN where they leave it open.
+    """The verdict and the label for each track and tag of opinions (person, track_id, tag, value).
 
-    A tag is present if more are for it than against, these are at least ``min_count`` people, and
-    at least the share ``min_share`` of the track's. It is absent if nobody is for it, if more are
-    against, or if the share is too small; otherwise it is unknown.
+    The columns: track_id, tag, present and absent (how many say so), verdict, and label, which is
+    the verdict, but 0 where too small a share gave the tag.
     """
     if min_count < 1:
         raise DataError(f"'min_count' must be at least 1, got {min_count}.")
     if not 0 <= min_share <= 1:
         raise DataError(f"'min_share' must be between 0 and 1, got {min_share}.")
-    present, absent = pl.col("present"), pl.col("absent")
-    rejected = (present == 0) | (absent > present) | (present < min_share * pl.col("people"))
-    accepted = (present > absent) & (present >= min_count)
-    label = pl.when(rejected).then(0.0).when(accepted).then(1.0).otherwise(float("nan"))
-    return counted.with_columns(label=label.cast(pl.Float32))
-
-
-def agreed(opinions: pl.DataFrame) -> dict[int, dict[str, bool]]:
-    """Track → tag → whether it holds, where people settle that; the tags most said first.
-
-    It holds if more say so than not, and these are at least the share `MIN_SHARE` of the people who
-    have said anything of the track; it does not if more say that it does not. What is neither, one
-    voice among very many or as many on either side, is left to the model.
-    """
-    present, absent = pl.col("present"), pl.col("absent")
-    enough = present >= MIN_SHARE * pl.col("people")
-    table = (
-        votes(opinions)
-        .with_columns(holds=present > absent, said=pl.max_horizontal(present, absent))
-        .filter((absent > present) | ((present > absent) & enough))
-        .sort("said", "tag", descending=[True, False])
+    everyone = opinions.group_by("track_id").agg(people=pl.col("person").n_unique())
+    votes = (
+        opinions.group_by("track_id", "tag")
+        .agg(present=(pl.col("value") > 0).sum(), absent=(pl.col("value") < 0).sum())
+        .join(everyone, on="track_id")
+        .sort("track_id", "tag")
     )
-    found: dict[int, dict[str, bool]] = {}
-    for track, tag, holds in table.select("track_id", "tag", "holds").iter_rows():
-        found.setdefault(track, {})[tag] = holds
-    return found
+    present, absent, people = (votes[name].to_numpy() for name in ("present", "absent", "people"))
+    verdicts = verdict(present, absent, people, min_count=min_count, min_share=min_share)
+    labels = np.where(present < min_share * people, 0, verdicts).astype(np.float32)
+    return votes.drop("people").with_columns(verdict=pl.Series(verdicts), label=pl.Series(labels))
 
 
 def label_matrix(
-    judged: pl.DataFrame, ids: NDArray[np.int64], tags: Sequence[str]
+    judged: pl.DataFrame, ids: NDArray[np.int64], tags: Sequence[str], column: str = "label"
 ) -> NDArray[np.float32]:
-    """Labels of tracks, whose sorted ids are given, (n, n_tags): 0 where there is no vote."""
+    """The labels, or verdicts, of tracks with these sorted ids, (n, n_tags): 0 without a vote."""
     Y = np.zeros((len(ids), len(tags)), np.float32)
-    column = pl.DataFrame(
-        {"tag": list(tags), "column": np.arange(len(tags))}, schema_overrides={"tag": pl.String}
+    places = pl.DataFrame(
+        {"tag": list(tags), "place": np.arange(len(tags))}, schema_overrides={"tag": pl.String}
     )
-    rows = judged.join(column, on="tag").filter(pl.col("track_id").is_in(pl.Series(ids).implode()))
+    rows = judged.join(places, on="tag").filter(pl.col("track_id").is_in(pl.Series(ids).implode()))
     row = np.searchsorted(ids, rows["track_id"].to_numpy())
-    Y[row, rows["column"].to_numpy()] = rows["label"].to_numpy()
+    Y[row, rows["place"].to_numpy()] = rows[column].to_numpy()
     return Y
+
+
+def agreed_tags(opinions: pl.DataFrame) -> dict[int, dict[str, bool]]:
+    """Track → tag → whether it holds, where people agree on that; the tags most said first."""
+    settled = (
+        judge(opinions)
+        .filter(pl.col("verdict").is_not_nan())
+        .with_columns(said=pl.max_horizontal("present", "absent"))
+        .sort("said", "tag", descending=[True, False])
+    )
+    found: dict[int, dict[str, bool]] = {}
+    for track, name, holds in settled.select("track_id", "tag", "verdict").iter_rows():
+        found.setdefault(track, {})[name] = bool(holds)
+    return found
+
+
+# From the library, for a few tags of all tracks. ---------------------------------------------
+
+
+class Agreement(NamedTuple):
+    """The tracks of which people agree that a tag holds, and that it does not; ascending."""
+
+    yes: NDArray[np.int64]
+    no: NDArray[np.int64]
+
+
+def agreed_tracks(library: "Library", names: Sequence[str]) -> dict[str, Agreement]:
+    """Tag → the tracks of which people agree on it; the names are normalised."""
+    with library.connect() as connection:
+        return {name: _agreement(connection, name) for name in names}
+
+
+def _agreement(connection: sa.Connection, name: str) -> Agreement:
+    signed = sa.cast(opinion.c.track_id * opinion.c.value, sa.String)  # -12: not of track 12
+    query = (
+        # as one text: thousands of rows would each become an object first
+        sa.select(sa.func.aggregate_strings(signed, ","))
+        .join_from(opinion, tag)
+        .where(opinion.c.ended_by.is_(None), tag.c.name == name)
+    )
+    votes = np.fromstring(connection.scalar(query) or "", np.int64, sep=",")
+    tracks, places = np.unique(np.abs(votes), return_inverse=True)
+    present = np.bincount(places, votes > 0, len(tracks))
+    absent = np.bincount(places, votes < 0, len(tracks))
+    verdicts = verdict(present, absent, people_of(connection, tracks))
+    return Agreement(tracks[verdicts == 1], tracks[verdicts == 0])

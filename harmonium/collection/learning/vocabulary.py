@@ -3,9 +3,7 @@
 from dataclasses import dataclass
 from typing import NamedTuple
 
-import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from harmonium.errors import DataError
 
@@ -18,7 +16,7 @@ FEWEST_TRACKS = 20
 """With fewer tagged tracks nothing is learnt."""
 
 
-class LeftOut(NamedTuple):
+class ExcludedTag(NamedTuple):
     """A tag that is not learnt."""
 
     tag: str
@@ -33,15 +31,8 @@ class Vocabulary:
     """The tags to learn, most used first."""
 
     tags: tuple[str, ...]
-    examples: NDArray[np.int64]
-    """(n_tags,) tracks that have the tag."""
-    left_out: tuple[LeftOut, ...]
+    left_out: tuple[ExcludedTag, ...]
     """The other tags, most used first."""
-
-
-def usual_examples(n_tracks: int) -> int:
-    """How many tracks a tag needs, unless asked otherwise."""
-    return USUAL_EXAMPLES if n_tracks >= FEW_TRACKS else FEWEST_EXAMPLES
 
 
 def choose_vocabulary(
@@ -51,9 +42,10 @@ def choose_vocabulary(
 
     Parameters
     ----------
-    judged : of ``labels.judge``, about the tracks that can be learnt from
+    judged : what ``verdicts.judge`` gives of the tracks that can be learnt from
     n_tracks : how many those are
-    min_examples : tracks that a tag needs; by default ``usual_examples``
+    min_examples : tracks that a tag needs; by default `USUAL_EXAMPLES`, or `FEWEST_EXAMPLES` where
+        there are fewer than `FEW_TRACKS` tracks
     max_tags : take the most used ones
 
     Raises
@@ -66,7 +58,8 @@ def choose_vocabulary(
             f"{n_tracks:,} tracks have both features and tags; training needs at least "
             f"{FEWEST_TRACKS}. Tag {FEWEST_TRACKS - n_tracks:,} more, or import more tags."
         )
-    needed = usual_examples(n_tracks) if min_examples is None else min_examples
+    usual = USUAL_EXAMPLES if n_tracks >= FEW_TRACKS else FEWEST_EXAMPLES
+    needed = usual if min_examples is None else min_examples
     if needed < 2:
         raise DataError(f"'min_examples' must be at least 2, got {needed}.")
     table = (
@@ -76,7 +69,6 @@ def choose_vocabulary(
         .sort("examples", "tag", descending=[True, False])
     )
     tags: list[str] = []
-    examples: list[int] = []
     left_out = []
     for tag, n, unknown in table.iter_rows():
         lack = _lack(n, n_tracks - n - unknown, needed)
@@ -84,12 +76,11 @@ def choose_vocabulary(
             lack = (0, f"only the {max_tags:,} most used tags are learnt")
         if lack is None:
             tags.append(tag)
-            examples.append(n)
         else:
-            left_out.append(LeftOut(tag, n, *lack))
+            left_out.append(ExcludedTag(tag, n, *lack))
     if not tags:
         raise DataError(_nothing(left_out, needed))
-    return Vocabulary(tuple(tags), np.array(examples, np.int64), tuple(left_out))
+    return Vocabulary(tuple(tags), tuple(left_out))
 
 
 def _lack(n_with: int, n_without: int, needed: int) -> tuple[int, str] | None:
@@ -105,7 +96,7 @@ def _more(n: int) -> str:
     return "1 more track" if n == 1 else f"{n:,} more tracks"
 
 
-def _nothing(left_out: list[LeftOut], needed: int) -> str:
+def _nothing(left_out: list[ExcludedTag], needed: int) -> str:
     message = f"No tag has {needed:,} tracks with it and {needed:,} without it to learn from."
     if left_out:
         near = min(left_out, key=lambda tag: (tag.missing, tag.tag))

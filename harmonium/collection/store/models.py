@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from harmonium.collection.library import Library
 
 _CURRENT = "current_model"
+_WITHOUT_BYTES = [column for column in model.c if column is not model.c.bytes]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,6 +39,11 @@ class StoredModel:
     """The model itself."""
     report: dict[str, Any] = field(repr=False)
     """How it was trained and how good it is; what JSON can hold."""
+
+    @property
+    def learnt(self) -> NDArray[np.bool_]:
+        """(n_tags,) which tags it can tell: the threshold of the others is above 1."""
+        return self.thresholds <= 1
 
 
 _Models: TypeAlias = list[StoredModel]
@@ -71,32 +77,35 @@ class Models:
             self._library.settings.set(_CURRENT, number)
         return number
 
-    def current(self) -> StoredModel | None:
-        """The model in use: the last one added, unless `use` has chosen another."""
+    def current(self, *, whole: bool = True) -> StoredModel | None:
+        """The model in use: the last one added, unless `use` has chosen another.
+
+        With `whole` False it comes without its bytes, as what is stored of it is often enough.
+        """
         with self._library.connect() as connection:
             chosen = sa.select(setting.c.value).where(setting.c.key == _CURRENT)
             text = connection.scalar(chosen)
-        return None if text is None else self.get(int(json.loads(text)))
+        return None if text is None else self.get(int(json.loads(text)), whole=whole)
 
-    def get(self, model_id: int) -> StoredModel:
-        """The model of a number, or a LibraryError."""
-        query = sa.select(model).where(model.c.id == int(model_id))
+    def get(self, model_id: int, *, whole: bool = True) -> StoredModel:
+        """The model of a number, or a LibraryError; with `whole` False, without its bytes."""
+        columns = model.c if whole else _WITHOUT_BYTES
+        query = sa.select(*columns).where(model.c.id == int(model_id))
         with self._library.connect() as connection:
             row = connection.execute(query).mappings().first()
         if row is None:
             raise LibraryError(f"There is no model {model_id} in the library.{self._known()}")
-        return _stored(row, bytes(row["bytes"]))
+        return _stored(row)
 
     def list(self) -> _Models:
         """All models, the oldest first, each without its bytes."""
-        columns = [column for column in model.c if column is not model.c.bytes]
         with self._library.connect() as connection:
-            rows = connection.execute(sa.select(*columns).order_by(model.c.id)).mappings().all()
-        return [_stored(row, b"") for row in rows]
+            query = sa.select(*_WITHOUT_BYTES).order_by(model.c.id)
+            return [_stored(row) for row in connection.execute(query).mappings()]
 
     def use(self, model_id: int) -> None:
         """Use this model from now on."""
-        self.get(model_id)
+        self.get(model_id, whole=False)
         self._library.settings.set(_CURRENT, int(model_id))
 
     def _known(self) -> str:
@@ -104,7 +113,7 @@ class Models:
         return f" There are {', '.join(numbers)}." if numbers else " `harmonium train` makes one."
 
 
-def _stored(row: Any, data: bytes) -> StoredModel:
+def _stored(row: Any) -> StoredModel:
     return StoredModel(
         id=row["id"],
         made_at=to_datetime(row["made_at"]),
@@ -112,6 +121,6 @@ def _stored(row: Any, data: bytes) -> StoredModel:
         vocabulary=json.loads(row["vocabulary"]),
         thresholds=np.frombuffer(row["thresholds"], "<f4").astype(np.float32),
         extractor=row["extractor"],
-        bytes=data,
+        bytes=bytes(row.get("bytes", b"")),
         report=json.loads(row["report"]),
     )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import polars as pl
 
-from harmonium.collection.learning.verdicts import agreed
+from harmonium.collection.learning.verdicts import agreed_tags
 from harmonium.errors import LibraryError
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def wanted_tags(
 ) -> Iterator[tuple[Track, ScoredTags]]:
     """(track, its tags) of each track, in this order.
 
-    A tag is wanted where people agree that it holds (`verdicts.agreed`). Where they leave it open,
+    A tag is wanted where people agree that it holds (`learning.verdicts`). Where they leave it open,
     it is wanted if the current model's probability reaches the tag's threshold. Tags that were
     found in files are in them already, and do not count.
 
@@ -46,7 +46,7 @@ def wanted_tags(
     LibraryError
         where only predictions are asked for and there is no model
     """
-    model = library.models.current() if source.predicted else None
+    model = library.models.current(whole=False) if source.predicted else None
     if source.predicted and not source.people and model is None:
         raise LibraryError(
             "There is no model whose predictions could be written. `harmonium train` makes one, "
@@ -56,7 +56,7 @@ def wanted_tags(
     for start in range(0, len(ids), _BATCH):
         some = [int(number) for number in ids[start : start + _BATCH]]
         opinions = library.opinions.of(some)
-        said = agreed(opinions.filter(~pl.col("person").is_in(list(from_files))))
+        said = agreed_tags(opinions.filter(~pl.col("person").is_in(list(from_files))))
         guessed = {} if model is None else _guessed(library, model, some)
         for track in library.tracks.many(some):
             yield track, _combined(said.get(track.id, {}), guessed.get(track.id, {}), source)
@@ -64,7 +64,7 @@ def wanted_tags(
 
 def count_unheard(library: Library, ids: Sequence[int]) -> int:
     """How many of the tracks the current model has not heard yet; 0 where there is no model."""
-    model = library.models.current()
+    model = library.models.current(whole=False)
     if model is None or model.id is None:
         return 0
     heard, _ = library.predictions.columns(model.id, [0])

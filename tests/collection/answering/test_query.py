@@ -15,7 +15,6 @@ from harmonium.collection.answering.query import (
     Tag,
     parse,
     probability,
-    show,
     tags_of,
 )
 from harmonium.data import normalise_tag
@@ -35,6 +34,20 @@ def groups(parts):
 
 
 queries = st.recursive(names.map(Tag), groups, max_leaves=8)
+
+
+def show(query):
+    """A text that asks the question."""
+    match query:
+        case Tag(name):
+            escaped = name.replace("\\", "\\\\").replace('"', '\\"')
+            return f'"{escaped}"'
+        case Not(part):
+            return f"NOT ({show(part)})"
+        case And(parts):
+            return " AND ".join(f"({show(part)})" for part in parts)
+        case Or(parts):
+            return " OR ".join(f"({show(part)})" for part in parts)
 
 
 @given(queries)

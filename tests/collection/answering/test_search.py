@@ -7,7 +7,7 @@ from small_library import NOISE, TAGS, new_change
 
 from harmonium.collection.answering.likeness import alike, similarities
 from harmonium.collection.answering.query import parse, probability, tags_of
-from harmonium.collection.answering.search import answered, search
+from harmonium.collection.answering.search import _rank, answered, search
 from harmonium.collection.store.models import StoredModel
 from harmonium.collection.store.schema import BLOCK
 from harmonium.errors import DataError, LibraryError
@@ -116,6 +116,27 @@ def test_tracks_like_another_have_its_tags(world):
         )
 
 
+def test_what_most_people_say_of_a_track_counts_as_certain_for_its_likeness(world):
+    library, _, ids, _ = world
+    one, other = int(ids[40]), int(ids[41])
+
+    def alike_to_rock():
+        hits = search(library, "rock", like=one, limit=100).hits
+        return {hit.track.id: hit.similarity for hit in hits}
+
+    for name in ("ann", "bob", "cy"):
+        library.opinions.say(name, one, present=["rock"], change=new_change(library))
+    agreed = alike_to_rock()
+    library.opinions.say("zoe", one, absent=["rock"], change=new_change(library))
+    assert alike_to_rock() == agreed  # three of four agree still
+    for name in ("ann", "bob"):
+        library.opinions.say(name, one, retract=["rock"], change=new_change(library))
+    undecided = alike_to_rock()
+    library.opinions.say("cy", one, retract=["rock"], change=new_change(library))
+    denied = alike_to_rock()
+    assert agreed[other] != undecided[other] != denied[other] != agreed[other]
+
+
 def test_a_question_and_a_likeness_multiply(world):
     library, _, ids, _ = world
     hits = search(library, "jazz", like=int(ids[30]), limit=100).hits
@@ -157,9 +178,10 @@ def test_likeness_is_of_the_tracks_that_have_predictions_wherever_they_are_store
     P = library.predictions.of(number, left)
     row = int(np.flatnonzero(left == 3)[0])
     expected = np.delete(alike(P.T, row, np.full(3, np.nan, np.float32)), row)
-    others, found = similarities(library, library.models.current(), 3)
+    found = similarities(library, library.models.current(), 3, left)
+    np.testing.assert_allclose(np.delete(found, row), expected, rtol=1e-5)
+    others = _rank(library, library.models.current(), None, 3).ids
     np.testing.assert_array_equal(others, np.delete(left, row))
-    np.testing.assert_allclose(found, expected, rtol=1e-5)
 
 
 def test_without_a_model_people_still_find_their_tags(library):

@@ -7,12 +7,12 @@ import small_library
 from harmonium.collection.answering import numpy_inference
 from harmonium.collection.answering import stored_tagger as module
 from harmonium.collection.answering.numpy_inference import (
-    Machine,
-    Settings,
+    BeliefOptions,
+    TagRBM,
     mean_field,
     tag_probabilities,
 )
-from harmonium.collection.answering.stored_tagger import Tagger, unpack
+from harmonium.collection.answering.stored_tagger import StoredTagger, unpack
 from harmonium.errors import DataError, ModelFileError
 from harmonium.rbm.infer import Options, infer
 from harmonium.rbm.model import Params
@@ -20,19 +20,19 @@ from harmonium.rbm.model import Params
 
 @pytest.fixture(scope="module")
 def tagger():
-    return Tagger(small_library.quick_model())
+    return StoredTagger(small_library.quick_model())
 
 
-def machine(rng, n_hidden, n_tags, size):
-    return Machine(
+def random_rbm(rng, n_hidden, n_tags, size):
+    return TagRBM(
         size * rng.normal(size=(n_hidden, n_tags)),
         rng.normal(size=n_hidden),
         rng.normal(size=n_tags),
     )
 
 
-def by_jax(machine, y):
-    U, c, d = (array.astype(np.float32) for array in machine)
+def by_jax(rbm, y):
+    U, c, d = (array.astype(np.float32) for array in rbm)
     params = Params(U, np.zeros((len(c), 0), np.float32), np.zeros((0, len(d)), np.float32), c, d)
     none = np.zeros((1, 0), np.float32), np.zeros((1, 0), np.int32)
     return infer(params, *none, y[None].astype(np.float32), Options())
@@ -41,7 +41,7 @@ def by_jax(machine, y):
 @pytest.mark.parametrize("seed", range(4))
 def test_numpy_and_jax_agree(seed):
     rng = np.random.default_rng(seed)
-    m = machine(rng, 12, 7, 1.0)
+    m = random_rbm(rng, 12, 7, 1.0)
     y = np.where(rng.random(7) < 0.3, rng.integers(0, 2, 7), np.nan)
     np.testing.assert_allclose(tag_probabilities(m, y), by_jax(m, y).y[0], atol=2e-5)
 
@@ -51,7 +51,7 @@ def test_numpy_and_jax_agree_where_more_damping_is_needed():
     unknown = np.full(8, np.nan)
     methods = set()
     for _ in range(30):
-        m = machine(rng, 8, 8, 2.0)
+        m = random_rbm(rng, 8, 8, 2.0)
         expected = by_jax(m, unknown)
         methods.add(str(expected.diagnostics.method[0]))
         np.testing.assert_allclose(tag_probabilities(m, unknown), expected.y[0], atol=1e-4)
@@ -59,12 +59,12 @@ def test_numpy_and_jax_agree_where_more_damping_is_needed():
 
 
 def test_what_never_converges_is_left_to_mean_field(monkeypatch):
-    m = machine(np.random.default_rng(7), 5, 4, 1.0)
+    m = random_rbm(np.random.default_rng(7), 5, 4, 1.0)
     tried = []
-    monkeypatch.setattr(numpy_inference, "beliefs", lambda _, settings: tried.append(settings))
+    monkeypatch.setattr(numpy_inference, "beliefs", lambda _, options: tried.append(options))
     y = np.array([1.0, np.nan, np.nan, 0.0])
     found = tag_probabilities(m, y)
-    assert [settings.damping for settings in tried] == [0.5, 0.75]
+    assert [options.damping for options in tried] == [0.5, 0.75]
     np.testing.assert_array_equal(found[[0, 3]], [1, 0])
     np.testing.assert_allclose(found[1:3], mean_field(m.given(y), 1000), atol=1e-9)
 
@@ -72,12 +72,12 @@ def test_what_never_converges_is_left_to_mean_field(monkeypatch):
 def test_weights_of_any_size_give_probabilities():
     rng = np.random.default_rng(6)
     for size in (20.0, 100.0):
-        p = tag_probabilities(machine(rng, 6, 5, size), np.full(5, np.nan))
+        p = tag_probabilities(random_rbm(rng, 6, 5, size), np.full(5, np.nan))
         assert np.all((p >= 0) & (p <= 1))
 
 
 def test_one_hidden_unit_is_exact():
-    m = Machine(np.array([[2.0, -1.0]]), np.array([0.3]), np.array([-0.5, 0.1]))
+    m = TagRBM(np.array([[2.0, -1.0]]), np.array([0.3]), np.array([-0.5, 0.1]))
     weights = {
         (y0, y1): sum(
             np.exp(h * (2.0 * y0 - 1.0 * y1) + 0.3 * h - 0.5 * y0 + 0.1 * y1) for h in (0, 1)
@@ -87,7 +87,7 @@ def test_one_hidden_unit_is_exact():
     }
     total = sum(weights.values())
     exact = [(weights[1, 0] + weights[1, 1]) / total, (weights[0, 1] + weights[1, 1]) / total]
-    fine = Settings(200, 0.5, 1e-9)
+    fine = BeliefOptions(200, 0.5, 1e-9)
     np.testing.assert_allclose(tag_probabilities(m, np.full(2, np.nan), fine), exact, atol=1e-7)
     given = weights[1, 1] / (weights[1, 0] + weights[1, 1])
     found = tag_probabilities(m, np.array([1.0, np.nan]), fine)
@@ -95,7 +95,7 @@ def test_one_hidden_unit_is_exact():
 
 
 def test_mean_field_of_untied_units_is_exact():
-    m = Machine(np.zeros((2, 3)), np.zeros(2), np.array([-1.0, 0.0, 2.0]))
+    m = TagRBM(np.zeros((2, 3)), np.zeros(2), np.array([-1.0, 0.0, 2.0]))
     np.testing.assert_allclose(mean_field(m, 3), 1 / (1 + np.exp([1.0, 0.0, -2.0])))
 
 

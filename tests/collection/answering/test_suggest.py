@@ -6,9 +6,10 @@ import pytest
 import small_library
 
 from harmonium import TagSmoother
-from harmonium.collection.answering.stored_tagger import Tagger
+from harmonium.collection.answering.stored_tagger import StoredTagger
 from harmonium.collection.answering.suggest import related, suggest
 from harmonium.collection.learning.smoothing import can_smooth, smooth_labels
+from harmonium.collection.learning.verdicts import judge
 from harmonium.data import Triples
 from harmonium.errors import DataError
 
@@ -31,20 +32,18 @@ def opinions(seed=0):
     return pl.DataFrame(rows, schema=columns, orient="row")
 
 
-class Together(Tagger):
+class Together(StoredTagger):
     """A tagger of which nothing is asked but which tags go together."""
 
-    def __init__(self, machine):
-        self.tags, self._machine = TAGS, machine
+    def __init__(self, rbm):
+        self.tags, self._rbm_of_tags = TAGS, rbm
 
-    together = property(lambda self: self._machine)
+    together = property(lambda self: self._rbm_of_tags)
 
 
 @pytest.fixture(scope="module")
 def smoothed():
-    ids = np.arange(1, 41)
-    Y = np.zeros((40, 4), np.float32)
-    return smooth_labels(opinions(), ids, TAGS, Y, seed=0)
+    return smooth_labels(opinions(), judge(opinions()), np.arange(1, 41), TAGS, seed=0)
 
 
 def test_smoothing_fills_in_what_was_left_out_and_keeps_what_was_denied(smoothed):
@@ -62,7 +61,7 @@ def test_suggestions_and_relations_are_those_of_the_smoother(smoothed):
         Triples.from_columns(said["person"], tracks, said["tag"], normalise=False),
         pairs=(seen["person"], seen["track_id"].cast(pl.String)),
     )
-    tagger = Together(smoothed.machine)
+    tagger = Together(smoothed.together)
     expected = smoother.suggest(["rock"])
     found = suggest(tagger, ["rock"])
     assert [one.tag for one in found] == expected["tag"].to_list()
@@ -78,7 +77,7 @@ def test_suggestions_and_relations_are_those_of_the_smoother(smoothed):
 
 
 def test_with_one_person_the_model_itself_tells_what_goes_together():
-    tagger = Tagger(small_library.quick_model())
+    tagger = StoredTagger(small_library.quick_model())
     (first, *_), last = related(tagger, "rock"), related(tagger, "rock")[-1]
     assert first.log_odds > 0
     assert last.tag == "jazz"
@@ -89,9 +88,11 @@ def test_with_one_person_the_model_itself_tells_what_goes_together():
 
 
 def test_a_tag_that_the_model_does_not_have():
-    tagger = Tagger(small_library.quick_model())
+    tagger = StoredTagger(small_library.quick_model())
     with pytest.raises(DataError, match=r"no tag 'jaz'; it knows 6 tags. Did you mean jazz"):
         related(tagger, "jaz")
+    with pytest.raises(DataError, match=r"^The model has no tag 'you know it.'; it knows 6 tags.$"):
+        related(tagger, "you know it.")
     with pytest.raises(DataError, match="at least one tag"):
         suggest(tagger, [])
 

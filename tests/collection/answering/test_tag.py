@@ -6,11 +6,9 @@ import small_library
 from small_library import NOISE, TAGS, new_change
 
 from harmonium.collection.answering import tag
-from harmonium.collection.answering.stored_tagger import Tagger
+from harmonium.collection.answering.stored_tagger import StoredTagger, current_model
 from harmonium.collection.answering.tag import (
-    Choice,
-    Known,
-    current_model,
+    TagChoice,
     read_known,
     stored_tags,
     tag_files,
@@ -33,7 +31,7 @@ def test_the_whole_library_is_tagged_block_by_block_and_only_once(library, monke
     assert tag_library(library, progress=lambda done, total: steps.append((done, total))) == 60
     assert steps[-1] == (60, 60)
     assert len(steps) == 4
-    expected = Tagger(library.models.current()).probabilities(X)
+    expected = StoredTagger(library.models.current()).probabilities(X)
     np.testing.assert_allclose(library.predictions.of(model_id, ids), expected, atol=1e-4)
     assert tag_library(library) == 0
     assert tag_library(library, again=True) == 60
@@ -66,7 +64,7 @@ def test_predictions_leave_what_people_say_alone(library):
 
 def test_a_tagged_track_is_completed_from_what_people_say(world):
     library, model, ids, _ = world
-    tagger = Tagger(model)
+    tagger = StoredTagger(model)
     track = library.tracks.get(int(ids[50]))
     library.opinions.say("bob", track.id, ["rock", "birds"], ["live"], change=new_change(library))
     (with_people,), failures = tag_files(library, tagger, [track.path])
@@ -79,19 +77,19 @@ def test_a_tagged_track_is_completed_from_what_people_say(world):
     stored = library.predictions.of(model.id, [track.id])[0]
     np.testing.assert_allclose(by_sound.probabilities, stored, atol=1e-4)
     assert with_people.probabilities[1] < by_sound.probabilities[1]  # rock leaves less of jazz
-    rows = with_people.rows(tagger)
+    rows = with_people.tags(tagger)
     assert [(row.tag, row.source) for row in rows[:2]] == [("birds", "people"), ("rock", "people")]
     assert "live" not in {row.tag for row in rows}
 
 
 def test_what_is_given_goes_before_what_was_said(world):
     library, model, ids, _ = world
-    tagger, track = Tagger(model), library.tracks.get(int(ids[50]))
+    tagger, track = StoredTagger(model), library.tracks.get(int(ids[50]))
     library.opinions.say("bob", track.id, ["rock"], change=new_change(library))
-    known = Known(("jazz",), ("rock",))
+    known = {"jazz": True, "rock": False}
     (tagged,), _ = tag_files(library, tagger, [track.path], known=known)
     assert tagged.probabilities[:2].tolist() == [0, 1]
-    rows = tagged.rows(tagger)
+    rows = tagged.tags(tagger)
     assert rows[0] == ("jazz", 1.0, "given")
     assert "rock" not in {row.tag for row in rows}
 
@@ -99,15 +97,19 @@ def test_what_is_given_goes_before_what_was_said(world):
 def test_which_tags_are_chosen():
     p = np.array([0.3, 0.9, 0.5, 0.99], np.float32)
     thresholds = np.array([0.2, 0.95, 0.4, 2.0], np.float32)
-    assert Choice().of(p, thresholds).tolist() == [2, 0]
-    assert Choice(top=2).of(p, thresholds).tolist() == [1, 2]
-    assert Choice(min_probability=0.5).of(p, thresholds).tolist() == [1, 2]
-    assert Choice(top=1, min_probability=0.5).of(p, thresholds).tolist() == [1]
+    assert TagChoice().places(p, thresholds).tolist() == [2, 0]
+    assert TagChoice(top=2).places(p, thresholds).tolist() == [1, 2]
+    assert TagChoice(min_probability=0.5).places(p, thresholds).tolist() == [1, 2]
+    assert TagChoice(top=1, min_probability=0.5).places(p, thresholds).tolist() == [1]
 
 
 def test_what_a_person_knows_is_read():
-    tagger = Tagger(small_library.quick_model())
-    assert read_known("Rock, -hip-hop,, jazz ", tagger) == Known(("rock", "jazz"), ("hip hop",))
+    tagger = StoredTagger(small_library.quick_model())
+    assert read_known("Rock, -hip-hop,, jazz ", tagger) == {
+        "rock": True,
+        "hip hop": False,
+        "jazz": True,
+    }
     with pytest.raises(DataError, match=r"no tag 'rok'.*Did you mean rock"):
         read_known("rok", tagger)
     with pytest.raises(DataError, match="'rock' cannot both hold and not hold"):
@@ -117,7 +119,7 @@ def test_what_a_person_knows_is_read():
 def test_all_stored_tags_in_the_order_of_numbers(world):
     library, model, ids, truth = world
     library.tracks.set_state([int(ids[3])], "missing")
-    everything = list(stored_tags(library, Tagger(model), page=7))
+    everything = list(stored_tags(library, StoredTagger(model), page=7))
     assert [one.track.id for one in everything] == np.delete(ids, 3).tolist()
     said = {tag for tag, holds in everything[0].said.items() if holds} - {NOISE}
     assert said == {TAGS[j] for j in np.flatnonzero(truth[0])}

@@ -14,18 +14,23 @@ from places import DOCS
 from small_library import NOISE, TAGS, new_change
 
 from harmonium.collection import Library
-from harmonium.collection.answering.stored_tagger import Tagger
+from harmonium.collection.answering.stored_tagger import StoredTagger
 from harmonium.collection.learning import fitting
 from harmonium.collection.learning import train as train_module
-from harmonium.collection.learning.fitting import Setting, Tracks, fit, usual_epochs
-from harmonium.collection.learning.interrupts import interrupts_raise
+from harmonium.collection.learning.fitting import (
+    Hyperparameters,
+    TrainingSet,
+    fit,
+    interrupts_raise,
+    usual_epochs,
+)
 from harmonium.collection.learning.thresholds import NEVER, score_tags
-from harmonium.collection.learning.train import Options, group_tracks, train
+from harmonium.collection.learning.train import TrainingOptions, group_tracks, train
 from harmonium.collection.store.tracks import Track
 from harmonium.errors import DataError, TrainingInterrupted, TrainingWarning
 from harmonium.evaluation import grouped_folds
 
-QUICK = functools.partial(fit, settings=(Setting(0.01, 0.1),), n_hidden=10)
+QUICK = functools.partial(fit, to_try=(Hyperparameters(0.01, 0.1),), n_hidden=10)
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +51,7 @@ def test_the_tags_are_learnt_and_the_score_is_that_of_tracks_not_heard(learnt):
     _, stored, _, X, truth, _ = learnt
     scores = {tag["tag"]: tag for tag in stored.report["tags"]}
     assert set(scores) == {*TAGS, NOISE}
-    P = Tagger(stored).probabilities(X[60:])
+    P = StoredTagger(stored).probabilities(X[60:])
     order = [stored.vocabulary.index(tag) for tag in TAGS]
     unheard = score_tags(truth[60:].astype(np.float32), P[:, order])
     held_out = np.array([scores[tag]["auc"] for tag in TAGS])
@@ -82,7 +87,7 @@ def test_what_is_stored_is_what_is_used(learnt):
     library, stored, ids, X, _, _ = learnt
     current = library.models.current()
     assert current.id == stored.id
-    tagger = Tagger(current)
+    tagger = StoredTagger(current)
     held_ids, held_out = tagger.held_out
     np.testing.assert_array_equal(held_ids, ids[:60])
     assert np.abs(held_out - tagger.probabilities(X[:60])).max() > 0.01  # not of the same model
@@ -123,7 +128,7 @@ def test_too_little_to_learn_from_says_what_is_needed(library):
     frame = pl.DataFrame({"person": "bob", "track_id": np.arange(13, 31), "tag": "birds"})
     library.opinions.add_triples(frame, change=new_change(library))
     with pytest.raises(DataError, match="No tag has 25 tracks"):
-        train(library, Options(min_examples=25))
+        train(library, TrainingOptions(min_examples=25))
     assert library.models.current() is None
 
 
@@ -135,13 +140,13 @@ def test_smoothed_labels_are_tried_and_many_tracks_are_searched_by_a_share(monke
     soft = np.where(Y == 1, 0.9, 0.1).astype(np.float32)
     steps = []
     found = fit(
-        Tracks(X, Y, folds, TAGS, soft),
-        settings=(Setting(0.01, 0.1),),
+        TrainingSet(X, Y, folds, TAGS, soft),
+        to_try=(Hyperparameters(0.01, 0.1),),
         n_hidden=5,
         progress=lambda *step: steps.append(step),
     )
-    assert {trial.setting.smoothed for trial in found.trials} == {False, True}
-    assert found.chosen.auc == max(trial.auc for trial in found.trials)
+    assert {one.hyperparameters.smoothed for one in found.candidates} == {False, True}
+    assert found.chosen.auc == max(one.auc for one in found.candidates)
     assert steps[-1][1:] == (2 * 3 + 5 + 1,) * 2
     assert np.isfinite(found.held_out).all()
     assert found.model.tags_.tolist() == list(TAGS)

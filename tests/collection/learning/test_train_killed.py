@@ -10,17 +10,18 @@ import small_library
 from places import HELPERS
 
 from harmonium.collection import Library
-from harmonium.collection.answering.stored_tagger import Tagger
+from harmonium.collection.answering.stored_tagger import StoredTagger
 
 SCRIPT = HELPERS / "killed_training.py"
 
 
 def start(place, mode, cache):
+    paths = [str(SCRIPT.parent), *filter(None, [os.environ.get("PYTHONPATH")])]
     return subprocess.Popen(
         [sys.executable, str(SCRIPT), place, mode],
         stdout=subprocess.PIPE,
         text=True,
-        env={**os.environ, "HARMONIUM_CACHE": str(cache), "PYTHONPATH": str(SCRIPT.parent)},
+        env={**os.environ, "HARMONIUM_CACHE": str(cache), "PYTHONPATH": os.pathsep.join(paths)},
     )
 
 
@@ -29,7 +30,7 @@ def assert_whole(library):
     models = library.models.list()
     assert (library.models.current() is None) == (not models)
     for model in models:
-        assert Tagger(library.models.get(model.id)).tags == tuple(model.vocabulary)
+        assert StoredTagger(library.models.get(model.id)).tags == tuple(model.vocabulary)
 
 
 def test_killed_training_stores_nothing_by_half_and_the_next_run_finishes(tmp_path):

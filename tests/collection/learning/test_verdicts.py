@@ -3,8 +3,9 @@
 import numpy as np
 import polars as pl
 import pytest
+from some_tracks import add_tracks, triples
 
-from harmonium.collection.learning.verdicts import agreed, judge, label_matrix, votes
+from harmonium.collection.learning.verdicts import agreed_tags, agreed_tracks, judge, label_matrix
 from harmonium.collection.learning.vocabulary import choose_vocabulary
 from harmonium.errors import DataError
 
@@ -17,7 +18,7 @@ def opinions(*rows):
 
 
 def labels(rows, tags, **rule):
-    return label_matrix(judge(votes(opinions(*rows)), **rule), IDS, tags)
+    return label_matrix(judge(opinions(*rows), **rule), IDS, tags)
 
 
 def test_a_tag_that_nobody_gave_a_tagged_track_is_absent():
@@ -45,19 +46,18 @@ def test_one_voice_among_many_is_none():
 @pytest.mark.parametrize("rule", [{"min_count": 0}, {"min_share": 1.5}])
 def test_a_rule_that_makes_no_sense_is_refused(rule):
     with pytest.raises(DataError, match=f"'{next(iter(rule))}' must be"):
-        judge(votes(opinions(("ann", 3, "rock", 1))), **rule)
+        judge(opinions(("ann", 3, "rock", 1)), **rule)
 
 
 def judged(**counts):
     """Tags on the first so many tracks."""
     rows = [("ann", i, tag, 1) for tag, n in counts.items() for i in range(n)]
-    return judge(votes(opinions(*rows)))
+    return judge(opinions(*rows))
 
 
 def test_the_vocabulary_are_the_tags_with_enough_tracks_most_used_first():
     found = choose_vocabulary(judged(rare=9, some=10, much=40, all=95), 100)
     assert found.tags == ("much", "some")
-    np.testing.assert_array_equal(found.examples, [40, 10])
     assert [(one.tag, one.missing, one.reason) for one in found.left_out] == [
         ("all", 5, "5 more tracks without it"),
         ("rare", 1, "1 more track with it"),
@@ -90,6 +90,32 @@ def test_what_people_agree_on():
     rows = [*crowd, ("ann", 3, "rock", 1), ("ann", 3, "loud", -1)]  # one of ten is too few for rock
     rows += [("ann", 5, "rock", 1), ("bob", 5, "rock", -1), ("bob", 5, "soft", 1)]  # undecided
     rows += [("ann", 9, "rock", 1), ("bob", 9, "rock", 1), ("cy", 9, "rock", -1)]
-    found = agreed(opinions(*rows))
+    found = agreed_tags(opinions(*rows))
     assert found == {3: {"jazz": True, "loud": False}, 5: {"soft": True}, 9: {"rock": True}}
     assert list(found[3]) == ["jazz", "loud"]
+
+
+@pytest.mark.parametrize("n_people", [3, 12], ids=["few people", "a crowd"])
+def test_one_tag_of_all_tracks_is_settled_as_all_tags_of_one_are(library, n_people):
+    ids = add_tracks(library, 20)
+    rng = np.random.default_rng(n_people)
+    rows = {
+        (f"person {rng.integers(n_people)}", int(rng.choice(ids)), f"tag {rng.integers(4)}"): (
+            int(rng.choice([1, 1, 1, -1]))
+        )
+        for _ in range(400)
+    }
+    frame = triples(*((*key, value) for key, value in rows.items()))
+    with library.begin() as connection:
+        change = library.changes.begin("import", "at random", connection=connection)
+        library.opinions.add_triples(frame, change=change)
+    expected = agreed_tags(library.opinions.triples())
+    held = [tags[name] for tags in expected.values() for name in tags]
+    assert True in held
+    assert False in held
+    names = ["tag 0", "tag 1", "tag 2", "tag 3", "never said"]
+    found = agreed_tracks(library, names)
+    for name in names:
+        said = found[name]
+        assert said.yes.tolist() == [i for i in ids if expected.get(i, {}).get(name) is True]
+        assert said.no.tolist() == [i for i in ids if expected.get(i, {}).get(name) is False]
