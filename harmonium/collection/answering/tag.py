@@ -111,17 +111,19 @@ class TaggedFile:
 
     def tags(self, tagger: StoredTagger, choice: TagChoice = USUAL) -> list[TrackTag]:
         """Its tags: what is known first, then the model's."""
-        said = {tag: holds for tag, holds in self.said.items() if tag not in self.given}
-        chosen = choice.places(self.probabilities, tagger.thresholds)
-        return [
-            *(TrackTag(tag, 1.0, "given") for tag, holds in self.given.items() if holds),
-            *(TrackTag(tag, 1.0, "people") for tag, holds in said.items() if holds),
-            *(
-                TrackTag(tagger.tags[j], float(self.probabilities[j]), "model")
-                for j in chosen
-                if tagger.tags[j] not in self.said | self.given
-            ),
+        known = self.given | self.said | self.given  # in this order, and what is given counts
+        settled = [
+            TrackTag(tag, 1.0, "given" if tag in self.given else "people")
+            for tag, holds in known.items()
+            if holds
         ]
+        chosen = choice.places(self.probabilities, tagger.thresholds)
+        guessed = [
+            TrackTag(tagger.tags[j], float(self.probabilities[j]), "model")
+            for j in chosen
+            if tagger.tags[j] not in known
+        ]
+        return settled + guessed
 
 
 def read_known(text: str, tagger: StoredTagger) -> dict[str, bool]:

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import small_library
+import sqlalchemy as sa
 from small_library import NOISE, TAGS, new_change
 
 from harmonium.collection.answering.likeness import alike, similarities
@@ -91,6 +92,20 @@ def test_tags_that_the_model_cannot_tell_are_what_people_say(world):
     assert [hit.track.id for hit in found.hits] == [int(ids[50])]
     assert found.people_only == ["bird song"]
     assert search(library, NOISE).people_only == [NOISE]
+
+
+def test_a_search_does_not_read_the_weights_of_the_model(world):
+    library, _, ids, _ = world
+    statements = []
+    sa.event.listen(
+        library.engine,
+        "before_cursor_execute",
+        lambda connection, cursor, statement, *_: statements.append(statement),
+    )
+    assert search(library, "rock", like=int(ids[30])).hits
+    asked = [statement for statement in statements if "model.vocabulary" in statement]
+    assert len(asked) == 1
+    assert "model.bytes" not in asked[0]
 
 
 def test_limits_missing_files_and_improbable_tracks(world):
