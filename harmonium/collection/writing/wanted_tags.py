@@ -37,7 +37,7 @@ def wanted_tags(
 ) -> Iterator[tuple[Track, ScoredTags]]:
     """(track, its tags) of each track, in this order.
 
-    A tag is wanted where people agree that it holds (`learning.verdicts`). Where they leave it open,
+    A tag is wanted where people agree that it holds (`verdicts`). Where they leave it open,
     it is wanted if the current model's probability reaches the tag's threshold. Tags that were
     found in files are in them already, and do not count.
 
