@@ -7,6 +7,7 @@ In sparse rows what is left out is 0: the number, or the first nominal value.
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from math import isfinite, nan
 from pathlib import Path
 
 import numpy as np
@@ -50,10 +51,9 @@ def read_arff(path: Path) -> Arff:
     if not data:
         raise fault(path, None, "it has no rows after @data.")
     rows = np.zeros((len(data), len(attributes)), dtype=np.float32)
-    plain = all(_is_plain(attribute) for attribute in attributes)
     for row, (number, line) in enumerate(data):
         try:
-            _fill(rows[row], line, attributes, plain)
+            _fill(rows[row], line, attributes)
         except DataError as error:
             raise fault(path, number, str(error)) from None
     return Arff(path, attributes, rows, tuple(number for number, _ in data))
@@ -93,40 +93,15 @@ def _attribute(path: Path, number: int, name: str, kind: str) -> Attribute:
     raise fault(path, number, f"attribute '{name}' has the unknown type '{kind}'.")
 
 
-def _is_plain(attribute: Attribute) -> bool:
-    """Whether its values can be read as numbers as they stand: 0, 1, ... are their positions."""
-    positions = tuple(str(position) for position in range(len(attribute.values)))
-    return not attribute.is_text and attribute.values == positions
-
-
-def _fill(
-    row: NDArray[np.float32], line: str, attributes: Sequence[Attribute], plain: bool
-) -> None:
+def _fill(row: NDArray[np.float32], line: str, attributes: Sequence[Attribute]) -> None:
     """Write the values of a line into a row of zeros."""
     if line.startswith("{"):
         _fill_sparse(row, line, attributes)
-        return
-    if plain and _fill_plain(row, line, attributes):
         return
     fields = _fields(line)
     if len(fields) != len(attributes):
         raise DataError(f"{len(fields)} values for {len(attributes)} attributes.")
     row[:] = [_value(*pair) for pair in zip(fields, attributes, strict=True)]
-
-
-def _fill_plain(row: NDArray[np.float32], line: str, attributes: Sequence[Attribute]) -> bool:
-    """The fast way, for lines of numbers only; False where it does not apply."""
-    try:
-        values = [float(field) for field in line.split(",")]
-    except ValueError:
-        return False
-    if len(values) != len(attributes) or not np.isfinite(values).all():
-        return False
-    for value, attribute in zip(values, attributes, strict=True):
-        if attribute.values and value not in range(len(attribute.values)):
-            return False
-    row[:] = values
-    return True
 
 
 def _fill_sparse(row: NDArray[np.float32], line: str, attributes: Sequence[Attribute]) -> None:
@@ -149,7 +124,7 @@ def _fill_sparse(row: NDArray[np.float32], line: str, attributes: Sequence[Attri
 def _value(text: str, attribute: Attribute) -> float:
     """A field as a number: itself, the position of a nominal value, or NaN for "?" and text."""
     if text == "?" or attribute.is_text:
-        return np.nan
+        return nan
     if attribute.values:
         if text not in attribute.values:
             listed = ", ".join(attribute.values[:10])
@@ -158,8 +133,8 @@ def _value(text: str, attribute: Attribute) -> float:
     try:
         number = float(text)
     except ValueError:
-        number = np.nan
-    if not np.isfinite(number):
+        number = nan
+    if not isfinite(number):
         raise DataError(f"'{attribute.name}' must be a finite number, got '{text[:60]}'.")
     return number
 
