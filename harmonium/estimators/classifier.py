@@ -20,6 +20,7 @@ from harmonium.evaluation import auc_per_tag
 POSITIVE = Interval(Real, 0, None, closed="neither")
 NOT_NEGATIVE = Interval(Real, 0, None, closed="left")
 COUNT = Interval(Integral, 1, None, closed="left")
+JOBS = [COUNT, Interval(Integral, None, -1, closed="right"), None]
 
 
 class TagClassifier(ClassifierMixin, Storable):

@@ -2,13 +2,12 @@
 
 from typing import Any, ClassVar, Literal
 
-import jax.numpy as jnp
 import numpy as np
 from sklearn.utils._param_validation import StrOptions
 
 from harmonium.estimators.classifier import NOT_NEGATIVE
 from harmonium.estimators.rbm_tagger import RBMTagger
-from harmonium.estimators.tagger import Clips
+from harmonium.estimators.tagger import Clips, single_precision
 from harmonium.rbm.generative import Hybrid, JointContrastiveDivergence, JointParams
 from harmonium.rbm.gradients import (
     BeliefPropagation,
@@ -157,7 +156,7 @@ class DiscriminativeRBM(RBMTagger):
         params = self._random_params(rng, clips)
         if not self.generative_weight:
             return params
-        return JointParams(**params._asdict(), b=jnp.zeros(clips.X.shape[1]))
+        return single_precision(JointParams, *params, np.zeros(clips.X.shape[1]))
 
     def _objective(self) -> Gradient:
         if not self.generative_weight:

@@ -8,17 +8,21 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from harmonium.errors import DataError
 from harmonium.estimators.labels import Targets, read_more_targets, read_targets
 from harmonium.estimators.rbm_tagger import RBMTagger
-from harmonium.estimators.tagger import Clips
-from harmonium.rbm.compilation import compiled
+from harmonium.estimators.tagger import Clips, single_precision
+from harmonium.rbm.compilation import compiled, refuse_fork
 from harmonium.rbm.generative import JointContrastiveDivergence, JointParams, joint_sweep
 from harmonium.rbm.gradients import Gradient
 from harmonium.rbm.model import condition
 from harmonium.rbm.pseudolikelihood import conditional_logits, log_probability
+from harmonium.rbm.training import Tree
+
+SCORE_BLOCK = 2**22
+"""Numbers of clips × hidden units × tags that are scored at a time: about 16 MiB each."""
 
 
 class GenerativeRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RBMTagger):
@@ -101,6 +105,7 @@ class GenerativeRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RBMTagger
             raise DataError(
                 f"n_samples and steps must be at least 1. Got {n_samples} and {steps} instead."
             )
+        refuse_fork()
         seed = check_random_state(random_state).randint(2**31 - 1)
         variance = self._input_variance()
         x, y = _chains(jax.random.key(seed), self._params, n_samples, steps, variance)
@@ -113,8 +118,14 @@ class GenerativeRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RBMTagger
         Y = read_more_targets(y, self._targets()).Y
         if np.isnan(Y).any():
             raise DataError("score_samples needs every label known; complete(X, y) fills them in.")
-        logits = _logits(self._conditional(self._params), X, Y)
-        return np.asarray(log_probability(logits, jnp.asarray(Y)), np.float64).sum(axis=1)
+        check_consistent_length(X, Y)
+        params = self._conditional(self._params)
+        size = max(1, SCORE_BLOCK // params.U.size)
+        scores = np.zeros(len(X))
+        for rows in (slice(start, start + size) for start in range(0, len(X), size)):
+            logs = log_probability(_logits(params, X[rows], Y[rows]), jnp.asarray(Y[rows]))
+            scores[rows] = np.asarray(logs, np.float64).sum(axis=1)
+        return scores
 
     def score(self, X: Any, y: Any) -> float:
         """Mean AUC over tags; of a model of tags alone, the mean log pseudo-likelihood per clip."""
@@ -159,9 +170,9 @@ class GenerativeRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RBMTagger
     def _input_variance(self) -> float:
         return super()._input_variance() if self.n_features_in_ else 1.0
 
-    def _start(self, rng: np.random.Generator, clips: Clips) -> JointParams:
+    def _start(self, rng: np.random.Generator, clips: Clips) -> Tree:
         params = self._random_params(rng, clips)
-        return JointParams(**params._asdict(), b=jnp.zeros(clips.X.shape[1]))
+        return single_precision(JointParams, *params, np.zeros(clips.X.shape[1]))
 
     def _objective(self) -> Gradient:
         return JointContrastiveDivergence(self.training_steps or 1, self._input_variance())

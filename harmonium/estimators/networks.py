@@ -4,12 +4,11 @@ from collections.abc import Callable
 from typing import Any, ClassVar, Literal
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
 from harmonium.estimators.classifier import NOT_NEGATIVE
-from harmonium.estimators.tagger import COUNT, Clips, Tagger, base_log_odds
+from harmonium.estimators.tagger import COUNT, Clips, Tagger, base_log_odds, single_precision
 from harmonium.rbm.compilation import compiled
 from harmonium.rbm.feedforward import (
     CrossEntropy,
@@ -100,7 +99,7 @@ class MLPTagger(Feedforward):
         self.random_state = random_state
         self.verbose = verbose
 
-    def _start(self, rng: np.random.Generator, clips: Clips) -> MLPParams:
+    def _start(self, rng: np.random.Generator, clips: Clips) -> Tree:
         n, n_tags = self.n_hidden, clips.Y.shape[1]
         # nothing is learnt of a feature that is constant: its later values must not matter
         varies = np.ptp(clips.X, axis=0) > 0
@@ -110,7 +109,7 @@ class MLPTagger(Feedforward):
             np.zeros(n),
             base_log_odds(clips.Y),
         )
-        return MLPParams(*(jnp.asarray(array, jnp.float32) for array in arrays))
+        return single_precision(MLPParams, *arrays)
 
     def _penalised(self) -> tuple[str, ...]:
         return ("U", "W")
@@ -161,11 +160,9 @@ class LogisticTagger(Feedforward):
         self.random_state = random_state
         self.verbose = verbose
 
-    def _start(self, rng: np.random.Generator, clips: Clips) -> LogisticParams:
-        weights = np.zeros((clips.Y.shape[1], clips.X.shape[1]))
-        return LogisticParams(
-            jnp.asarray(weights, jnp.float32), jnp.asarray(base_log_odds(clips.Y), jnp.float32)
-        )
+    def _start(self, rng: np.random.Generator, clips: Clips) -> Tree:
+        arrays = (np.zeros((clips.Y.shape[1], clips.X.shape[1])), base_log_odds(clips.Y))
+        return single_precision(LogisticParams, *arrays)
 
     def _penalised(self) -> tuple[str, ...]:
         return ("W",)

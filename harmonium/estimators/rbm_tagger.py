@@ -1,9 +1,8 @@
 """What the RBMs share as estimators: inference of tags, completion, and the start of training."""
 
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any, ClassVar
 
-import jax.numpy as jnp
 import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import NDArray
@@ -11,9 +10,9 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_consistent_length
 
 from harmonium.errors import DataError
-from harmonium.estimators.classifier import COUNT, NOT_NEGATIVE
+from harmonium.estimators.classifier import COUNT, JOBS, NOT_NEGATIVE
 from harmonium.estimators.labels import is_soft, read_more_targets
-from harmonium.estimators.tagger import Clips, Tagger, base_log_odds
+from harmonium.estimators.tagger import Clips, Tagger, base_log_odds, single_precision
 from harmonium.rbm.exact import MAX_UNITS
 from harmonium.rbm.gradients import Gradient
 from harmonium.rbm.infer import Inference, Options, infer
@@ -34,7 +33,7 @@ class RBMTagger(Tagger):
         "inference_steps": [COUNT],
         "damping": [Interval(Real, 0, 1, closed="left")],
         "tolerance": [NOT_NEGATIVE],
-        "n_jobs": [Integral, None],
+        "n_jobs": JOBS,
     }
 
     @property
@@ -122,7 +121,7 @@ class RBMTagger(Tagger):
             np.zeros(n),
             base_log_odds(clips.Y),
         )
-        return Params(*(jnp.asarray(array, jnp.float32) for array in arrays))
+        return single_precision(Params, *arrays)
 
     def _gradient(self, Y: NDArray[np.float32]) -> Gradient:
         objective = self._objective()

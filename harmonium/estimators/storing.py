@@ -90,10 +90,11 @@ class Storable(BaseEstimator, ABC):
 
     def _restore(self, arrays: Arrays, about: dict[str, Any]) -> None:
         """What ``save`` wrote; KeyError, TypeError or ValueError where that is not what it is."""
-        params = (floats(arrays, f"params.{k}", np.float32) for k in self._param_type._fields)
-        self._params = self._param_type(*params)
-        self._scaling = Scaling(*(floats(arrays, f"scaling.{k}") for k in Scaling._fields))
-        self.thresholds_ = floats(arrays, "thresholds")
+        self._params = self._param_type(
+            *(finite_array(arrays, f"params.{k}", np.float32) for k in self._param_type._fields)
+        )
+        self._scaling = Scaling(*(finite_array(arrays, f"scaling.{k}") for k in Scaling._fields))
+        self.thresholds_ = typed_array(arrays, "thresholds")
         self.tags_ = _names(about["tags"])
         self._one_column = about["classes"] is not None
         dtype, classes = about["classes_dtype"], about["classes"]
@@ -116,6 +117,10 @@ class Storable(BaseEstimator, ABC):
         )
         if not agree:
             raise ValueError("its arrays and its description differ in length")
+        if not (self._scaling.scale > 0).all():
+            raise ValueError("scaling.scale must be above 0")
+        if np.isnan(self.thresholds_).any():
+            raise ValueError("thresholds must be numbers")
 
 
 def _plain(value: Any) -> Any:
@@ -125,11 +130,19 @@ def _plain(value: Any) -> Any:
     return value if isinstance(value, bool | int | float | str) else None
 
 
-def floats(arrays: Arrays, name: str, dtype: Any = np.float64) -> NDArray[Any]:
+def typed_array(arrays: Arrays, name: str, dtype: Any = np.float64) -> NDArray[Any]:
     """The array of that name, if it has that type."""
     array = arrays[name]
     if array.dtype != dtype:
         raise TypeError(f"{name} must hold {np.dtype(dtype)}, not {array.dtype}")
+    return array
+
+
+def finite_array(arrays: Arrays, name: str, dtype: Any = np.float64) -> NDArray[Any]:
+    """The array of that name, if it has that type and no number in it is NaN or infinite."""
+    array = typed_array(arrays, name, dtype)
+    if not np.isfinite(array).all():
+        raise ValueError(f"{name} must hold finite numbers")
     return array
 
 

@@ -5,7 +5,6 @@ from abc import abstractmethod
 from numbers import Real
 from typing import Any, ClassVar, NamedTuple, Self
 
-import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
@@ -21,7 +20,7 @@ from harmonium.estimators.classifier import (
 from harmonium.estimators.labels import Targets
 from harmonium.estimators.model_files import Arrays
 from harmonium.estimators.progress import epoch_progress
-from harmonium.estimators.storing import floats
+from harmonium.estimators.storing import typed_array
 from harmonium.estimators.thresholds import best_thresholds
 from harmonium.estimators.validation import is_rankable, log_likelihood, mean_auc
 from harmonium.rbm.gradients import Batch, Gradient
@@ -173,8 +172,7 @@ class Tagger(ProbabilisticTagClassifier):
         self._check_inference(start)
         n = len(clips.X)
         max_epochs = max_epochs or self.max_epochs
-        arrays = (clips.X, np.zeros((n, 0), np.int32), clips.Y, np.ones(n, np.float32))
-        data = Batch(*map(jnp.asarray, arrays))
+        data = equal_batch(clips.X, np.zeros((n, 0), np.int32), clips.Y)
 
         aucs: list[float] = []
 
@@ -270,11 +268,22 @@ class Tagger(ProbabilisticTagClassifier):
         return history, {"best_epoch": self.best_epoch_}
 
     def _restore_more(self, arrays: Arrays, about: dict[str, Any]) -> None:
-        self.history_ = {k: floats(arrays, f"history.{k}").tolist() for k in _HISTORY}
+        self.history_ = {k: typed_array(arrays, f"history.{k}").tolist() for k in _HISTORY}
         self.n_iter_, self.best_epoch_ = len(self.history_["seconds"]), about["best_epoch"]
         shapes = {arrays[f"history.{k}"].shape for k in _HISTORY}
         if shapes != {(self.n_iter_,)} or self.best_epoch_ not in range(self.n_iter_ + 1):
             raise ValueError("its history is not one of whole epochs")
+
+
+def equal_batch(u: Any, a: Any, y: Any) -> Batch:
+    """Clips that all have the same weight."""
+    weights: Any = np.ones(len(y), np.float32)
+    return Batch(u, a, y, weights)
+
+
+def single_precision(kind: Any, *arrays: Any) -> Any:
+    """A tuple of that kind, such as parameters, of these arrays in single precision."""
+    return kind(*(np.asarray(array, np.float32) for array in arrays))
 
 
 def base_log_odds(Y: NDArray[np.float32]) -> NDArray[np.float64]:

@@ -1,17 +1,49 @@
-"""How the core is compiled: one thread per program.
+"""How the core is compiled: one thread per program, and never in a forked process.
 
 The matrix products of one model are too small to share between cores; several models, or several
 batches of clips, on one core each are faster. See docs/benchmarks.md.
+
+JAX runs threads, which a fork does not copy: a program in the child would wait for them for ever.
 """
 
+import os
 from collections.abc import Callable
+from functools import wraps
 from typing import Any
 
 import jax
 
+from harmonium.errors import HarmoniumError
+
 _OPTIONS = {"xla_cpu_multi_thread_eigen": False}
+
+_process: int | None = None  # the one in which the first program ran
 
 
 def compiled(**options: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """``jax.jit`` for one thread; the options are those of ``jax.jit``. For outermost functions."""
-    return lambda function: jax.jit(function, compiler_options=_OPTIONS, **options)
+
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        program = jax.jit(function, compiler_options=_OPTIONS, **options)
+
+        @wraps(program)
+        def run(*arguments: Any, **named: Any) -> Any:
+            refuse_fork()
+            return program(*arguments, **named)
+
+        return run
+
+    return decorate
+
+
+def refuse_fork() -> None:
+    """An error in a process that was forked from one in which a program has run."""
+    global _process
+    if _process is None:
+        _process = os.getpid()
+    elif _process != os.getpid():
+        raise HarmoniumError(
+            "Harmonium can neither train nor predict in a process forked from one that has used "
+            "JAX: it would hang. Use joblib with its default backend (loky), or "
+            "multiprocessing.get_context('spawn'), or fork before the first model is used."
+        )

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from harmonium.rbm.gradients import Batch, log_probabilities
+from harmonium.rbm.gradients import Batch, log_probabilities, total_weight
 
 
 class MLPParams(NamedTuple):
@@ -54,7 +54,7 @@ class CrossEntropy:
 
         def loss(params: Any) -> tuple[Array, Array]:
             logits = self.logits(params, batch.u)
-            return -jnp.sum(log_probabilities(logits, batch)) / jnp.sum(batch.w), logits
+            return -jnp.sum(log_probabilities(logits, batch)) / total_weight(batch), logits
 
         gradient, logits = jax.grad(loss, has_aux=True)(params)
         return gradient, logits

@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
-from harmonium.rbm.gradients import FILL_SWEEPS, Batch, Gradient
+from harmonium.rbm.gradients import FILL_SWEEPS, Batch, Gradient, total_weight
 from harmonium.rbm.model import Field, Params, condition, hidden_given_tags, tags_given_hidden
 from harmonium.rbm.sampling import fill_unknown
 
@@ -82,7 +82,7 @@ class JointContrastiveDivergence:
                 (x, y),
                 noise[1 : self.steps],
             )
-        share = (batch.w / jnp.sum(batch.w))[:, None]
+        share = (batch.w / total_weight(batch))[:, None]
         h0, h1 = hidden_given_tags(field, start), hidden_given_tags(_field(params, x), y)
         w0, w1 = share * h0, share * h1
         gradient = JointParams(

@@ -159,7 +159,7 @@ class PseudoLikelihood:
         field = condition(params, batch.u, batch.a)
         known = ~jnp.isnan(batch.y)
         y = fill_unknown(field, batch.y, noise) if len(noise) else batch.y
-        share = (batch.w / jnp.sum(batch.w))[:, None]
+        share = (batch.w / total_weight(batch))[:, None]
         small = jnp.max(jnp.abs(field.U)) <= RATIO_LIMIT
         # the choice of form encloses the sums, so that the compiler sees them together
         logits, e, direct, g = lax.cond(
@@ -193,7 +193,7 @@ def _factorised(y: Array, h: Array, w: Array) -> Moments:
 
 def _descent(params: Params, batch: Batch, positive: Moments, negative: Moments) -> Params:
     """∂(-log p)/∂θ: ∂E/∂U = -hyᵀ, ∂E/∂W = -huᵀ, ∂E/∂V = -yaᵀ, ∂E/∂c = -h, ∂E/∂d = -y."""
-    total = jnp.sum(batch.w)
+    total = total_weight(batch)
     share = (batch.w / total)[:, None]
     h = (negative.h - positive.h) * share  # (B, n)
     y = (negative.y - positive.y) * share  # (B, C)
@@ -213,6 +213,11 @@ def _scatter(V: Array, a: Array, y: Array) -> Array:
         index = a[:, part]
         rows = rows.at[index].add(jnp.where((index >= 0)[:, None], y, 0.0), mode="drop")
     return rows
+
+
+def total_weight(batch: Batch) -> Array:
+    """Σ_b w_b, or the smallest positive number: a batch without weight has a gradient of 0."""
+    return jnp.maximum(jnp.sum(batch.w), jnp.finfo(batch.w.dtype).tiny)
 
 
 def log_probabilities(logits: Array, batch: Batch) -> Array:

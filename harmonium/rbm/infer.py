@@ -16,7 +16,7 @@ from jax import Array, lax
 from numpy.typing import NDArray
 
 from harmonium.rbm.belief import belief_propagation
-from harmonium.rbm.compilation import compiled
+from harmonium.rbm.compilation import compiled, refuse_fork
 from harmonium.rbm.exact import exact
 from harmonium.rbm.model import Field, Params, condition
 from harmonium.rbm.sampling import gibbs, mean_field
@@ -81,6 +81,7 @@ def infer(
 
     Shapes: ``u`` (N, D), ``a`` (N, S), ``y`` (N, C).
     """
+    refuse_fork()
     clips = _Clips(u, a, y)
     tags, hidden, residual = _run(options, params, clips)
     method = np.full(len(y), options.method, dtype="<U24")

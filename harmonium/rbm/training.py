@@ -17,7 +17,8 @@ import optax
 from jax import Array, lax
 from numpy.typing import NDArray
 
-from harmonium.rbm.compilation import compiled
+from harmonium.errors import DataError
+from harmonium.rbm.compilation import compiled, refuse_fork
 from harmonium.rbm.gradients import Batch, Gradient, log_probabilities
 from harmonium.rbm.rows import Shrinkage, Table, look_up, settle, write_back
 
@@ -245,12 +246,14 @@ def train(
     What is scored and kept is the mean of the parameters over about the last ``averaging`` epochs
     (0: the parameters themselves), which takes out the noise of the last minibatches. Without
     ``score``, train for ``max_epochs`` and keep the last. An interrupt from the keyboard ends the
-    training and keeps what would have been kept had it ended there.
+    training and keeps what would have been kept had it ended there. Parameters that are not finite
+    are an error.
 
     With ``row_rate`` V is trained by rows (see :mod:`harmonium.rbm.rows`): by gradient descent with
     steps of ``row_rate`` per clip, which follow the schedule, and without averaging. Its penalties
     are then per minibatch, and may be columns with one strength for each row, (A, 1).
     """
+    refuse_fork()
     known = ~np.isnan(data.y)
     n_known, unknown = float(np.sum(data.w @ known)), not known.all()
     setup = Setup(gradient, optimiser, gradient.noise(params, unknown))
@@ -268,6 +271,8 @@ def train(
             state, proxy = _epoch(setup, state, data, batch_size, (seed, epoch), pace)
             if state.table is not None:
                 state = state._replace(table=settle(state.table, state.step, pace.shrinkage))
+            if not _finite(state.outcome):
+                raise DataError(_diverged(epoch + 1, schedule.learning_rate))
             value = score(state.outcome) if score else np.nan
             history.add(proxy / n_known, value, time.perf_counter() - began)
             if score is None or value > best_score:
@@ -280,6 +285,20 @@ def train(
     except KeyboardInterrupt:
         interrupted = True
     return Result(best, history, best_epoch, interrupted)
+
+
+@compiled()
+def _finite(params: Tree) -> Array:
+    """Whether all parameters are finite numbers."""
+    return jnp.array([jnp.isfinite(array).all() for array in params]).all()
+
+
+def _diverged(epoch: int, learning_rate: float) -> str:
+    return (
+        f"In epoch {epoch} of training the parameters are no longer finite: the steps are too "
+        f"long. Use a smaller learning rate than {learning_rate:g}, a larger batch_size, or "
+        "features of a smaller scale (scale_features=True)."
+    )
 
 
 def _pace(

@@ -11,6 +11,7 @@ from tagging_data import N_TAGS, quick
 
 from harmonium import GenerativeRBM, LogisticTagger, MLPTagger
 from harmonium.errors import DataError, ModelFileError
+from harmonium.estimators import generative as module
 
 LEARNT_THRESHOLDS = "predict decides by thresholds learnt for each tag; the check expects p >= 0.5"
 QUICK: dict[str, Any] = {"max_epochs": 40, "patience": 40, "random_state": 0}
@@ -148,6 +149,24 @@ def test_tags_alone_are_scored_by_their_pseudo_likelihood(tags_alone):
     assert model.score_samples(None, Y).shape == (600,)
     with pytest.raises(DataError, match="every label known"):
         model.score_samples(None, np.where(Y == 1, np.nan, Y))
+
+
+def test_scoring_many_clips_takes_bounded_memory(train, monkeypatch):
+    """In blocks, each clip with the score that it has alone."""
+    model = GenerativeRBM(8, **(QUICK | {"max_epochs": 2})).fit(*train)
+    whole = model.score_samples(*train)
+    sizes = []
+
+    def logits(params, X, Y):
+        sizes.append(len(X) * params.U.size)
+        return conditional(params, X, Y)
+
+    conditional = module._logits
+    monkeypatch.setattr(module, "_logits", logits)
+    monkeypatch.setattr(module, "SCORE_BLOCK", 64 * 8 * N_TAGS)
+    np.testing.assert_allclose(model.score_samples(*train), whole, rtol=1e-5)
+    assert len(sizes) == -(-len(train.X) // 64)
+    assert max(sizes) <= 64 * 8 * N_TAGS
 
 
 def test_samples_of_features_have_their_scale(train):

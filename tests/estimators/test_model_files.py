@@ -11,11 +11,19 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from safetensors import safe_open
 from safetensors.numpy import load_file, save_file
+from sklearn.base import clone
 from tagging_data import altered, quick
 
 from harmonium import DiscriminativeRBM, __version__
 from harmonium.errors import ModelFileError
-from harmonium.estimators import MLPTagger
+from harmonium.estimators import (
+    ChainTagger,
+    ExactLogisticTagger,
+    GenerativeRBM,
+    LogisticTagger,
+    MLPTagger,
+    SVMTagger,
+)
 
 KEY = "harmonium"
 
@@ -298,7 +306,14 @@ def test_descriptions_that_are_none(path, text):
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("n_hidden", 0), ("n_hidden", 9), ("training", "x"), ("damping", None), ("colour", "red")],
+    [
+        ("n_hidden", 0),
+        ("n_hidden", 9),
+        ("training", "x"),
+        ("damping", None),
+        ("colour", "red"),
+        ("n_jobs", 0),
+    ],
 )
 def test_descriptions_with_wrong_settings(path, name, value):
     arrays, about = parts(path)
@@ -318,6 +333,39 @@ def test_arrays_that_are_missing_or_of_another_type(path, name):
     assert_refused(path, f"does not hold a whole model .*{name}")
     rewrite(path, {**arrays, name: arrays[name].astype(np.int32)}, about)
     assert_refused(path, f"does not hold a whole model .*{name} must hold float.*, not int32")
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        quick(max_epochs=1),
+        GenerativeRBM(8, max_epochs=1, random_state=0),
+        MLPTagger(8, max_epochs=1, random_state=0),
+        LogisticTagger(max_epochs=1, random_state=0),
+        ExactLogisticTagger(),
+        SVMTagger(random_state=0),
+        ChainTagger(2, random_state=0),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_numbers_that_are_not_finite(model, value, train, tmp_path):
+    path = tmp_path / "model"
+    clone(model).fit(*train).save(path)
+    arrays, about = parts(path)
+    for name in ("params.W", "params.d", "scaling.mean", "scaling.scale"):
+        damaged = arrays[name].copy()
+        damaged.flat[-1] = value
+        rewrite(path, {**arrays, name: damaged}, about)
+        with pytest.raises(ModelFileError, match=f"does not hold a whole model .*{name} .*finite"):
+            type(model).load(path)
+    damaged = np.full_like(arrays["thresholds"], np.nan)
+    rewrite(path, {**arrays, "thresholds": damaged}, about)
+    with pytest.raises(ModelFileError, match="thresholds"):
+        type(model).load(path)
+    rewrite(path, {**arrays, "scaling.scale": 0 * arrays["scaling.scale"]}, about)
+    with pytest.raises(ModelFileError, match="scale"):
+        type(model).load(path)
 
 
 @pytest.mark.parametrize("name", ARRAYS)

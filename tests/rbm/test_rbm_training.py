@@ -1,6 +1,7 @@
 """The training loop: proximal step, schedules, seeds, compilations, early stopping, interrupts."""
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from enumeration import as_params, random_model, random_tags
@@ -8,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 
+from harmonium.errors import DataError
 from harmonium.rbm import training
 from harmonium.rbm.gradients import (
     Batch,
@@ -213,20 +215,20 @@ def test_every_clip_is_seen_once_an_epoch():
 
 def test_other_rates_penalties_and_seeds_compile_nothing(params, data):
     run(params, data)
-    before = training._block._cache_size()
+    before = training._block.__wrapped__._cache_size()
     run(params, data, seed=5, schedule=Schedule("cosine", 0.2), max_epochs=3)
     run(params, data, penalty=Penalty(strengths(0.3), strengths(0.1)), patience=1)
     run(params, data, score=lambda _: 0.5, max_epochs=9)
-    assert training._block._cache_size() == before
+    assert training._block.__wrapped__._cache_size() == before
 
 
 def test_a_run_compiles_at_most_two_programs(params, data):
     """One for whole blocks of minibatches, one for the rest, however many epochs there are."""
     rows = np.arange(BLOCK * 3 + 40) % N_CLIPS
     many = Batch(*(array[rows] for array in data))
-    before = training._block._cache_size()
+    before = training._block.__wrapped__._cache_size()
     run(params, many, batch_size=2, max_epochs=4)
-    assert training._block._cache_size() - before <= 2
+    assert training._block.__wrapped__._cache_size() - before <= 2
 
 
 def scores(values):
@@ -328,3 +330,23 @@ def test_weight_0_clips_take_no_part_in_training(params, data):
     one, two = (run(params, data._replace(w=w, y=y)) for y in (data.y, other))
     assert bits(one) == bits(two)
     assert bits(one) != bits(run(params, data))
+
+
+# Training that goes wrong. --------------------------------------------------------------------
+
+
+def test_parameters_that_are_not_finite_are_refused(params, data):
+    with pytest.raises(DataError, match=r"epoch 2 .* no longer finite.*smaller learning rate"):
+        run(params, data, schedule=Schedule("constant", 1e38), optimiser=Optimiser("sgd"))
+
+
+@pytest.mark.parametrize(
+    "gradient",
+    [ContrastiveDivergence(1), MeanField(2), BeliefPropagation(2), PseudoLikelihood()],
+    ids=lambda gradient: type(gradient).__name__,
+)
+def test_clips_of_weight_zero_teach_nothing(params, data, gradient):
+    nothing = data._replace(w=np.zeros(N_CLIPS, np.float32))
+    noise = np.zeros((*gradient.noise(params, False)[:1], N_CLIPS, N_HIDDEN + N_TAGS), np.float32)
+    slopes, _ = gradient(params, Batch(*map(jnp.asarray, nothing)), jnp.asarray(noise))
+    assert all((np.asarray(slope) == 0).all() for slope in slopes)

@@ -18,10 +18,12 @@ from harmonium.estimators.linear.exact_logistic import (
 )
 from harmonium.estimators.linear.newton import logistic_regressions
 from harmonium.estimators.model_files import Arrays
-from harmonium.estimators.storing import floats
+from harmonium.estimators.storing import typed_array
 from harmonium.estimators.tagger import base_log_odds
 
 BLOCK = 2**22  # entries of a (clips, chains, tags) array that are predicted at a time
+LARGEST = 2**27
+"""Weights between tags at most, over all chains: 1 GiB in double precision, several times."""
 
 
 class ChainParams(NamedTuple):
@@ -127,6 +129,7 @@ class ChainTagger(ProbabilisticTagClassifier):
         self._describe(X, targets)
         rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
         n_tags = len(self.tags_)
+        _check_size(self.n_chains, n_tags)
         orders = [rng.permutation(n_tags) for _ in range(self.n_chains)]
         self.orders_ = np.array(orders, np.int64)
         self._params = _fit_chains(self._scaling(X), targets.Y, self.orders_, self.l2)
@@ -175,10 +178,21 @@ class ChainTagger(ProbabilisticTagClassifier):
         return {"orders": self.orders_}, {}
 
     def _restore_more(self, arrays: Arrays, about: dict[str, Any]) -> None:
-        self.orders_ = floats(arrays, "orders", np.int64)
+        self.orders_ = typed_array(arrays, "orders", np.int64)
         wanted = np.broadcast_to(np.arange(len(self.tags_)), (self.n_chains, len(self.tags_)))
         if not np.array_equal(np.sort(self.orders_, axis=-1), wanted):
             raise ValueError("orders must hold each tag once for each chain")
+
+
+def _check_size(n_chains: int, n_tags: int) -> None:
+    """Refuse chains whose weights would not fit into memory."""
+    if n_chains * n_tags**2 > LARGEST:
+        raise DataError(
+            f"{n_chains} chains of {n_tags:,} tags have n_chains × n_tags² = "
+            f"{n_chains * n_tags**2:,} weights between tags; ChainTagger takes at most "
+            f"{LARGEST:,}. Use fewer tags or chains, or DiscriminativeRBM, whose size is linear in "
+            "the number of tags."
+        )
 
 
 def _fit_chains(

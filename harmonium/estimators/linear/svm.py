@@ -2,7 +2,7 @@
 
 import warnings
 from dataclasses import replace
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -15,11 +15,11 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_array
 
 from harmonium.errors import DataError, DataWarning
-from harmonium.estimators.classifier import COUNT
+from harmonium.estimators.classifier import COUNT, JOBS
 from harmonium.estimators.labels import Targets, is_soft, tag_names
 from harmonium.estimators.linear.shared import LinearParams, LinearTagClassifier
 from harmonium.estimators.model_files import Arrays
-from harmonium.estimators.storing import floats
+from harmonium.estimators.storing import typed_array
 from harmonium.estimators.thresholds import best_thresholds
 
 LEAST_MARGIN = 1e-2
@@ -94,7 +94,7 @@ class SVMTagger(LinearTagClassifier):
         "max_examples": [COUNT],
         "balanced": ["boolean"],
         "scale_features": ["boolean"],
-        "n_jobs": [Integral, None],
+        "n_jobs": JOBS,
         "random_state": ["random_state"],
     }
 
@@ -219,7 +219,7 @@ class SVMTagger(LinearTagClassifier):
         return {"nu": self.nu_}, {}
 
     def _restore_more(self, arrays: Arrays, about: dict[str, Any]) -> None:
-        self.nu_ = floats(arrays, "nu")
+        self.nu_ = typed_array(arrays, "nu")
 
 
 # Choosing examples. --------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from harmonium.data import Conditioning
 from harmonium.errors import ModelFileError
 from harmonium.estimators.model_files import Arrays, read_model, write_model
 from harmonium.estimators.smoother.rows import Conditions, Others, Parts, with_pairs
-from harmonium.estimators.storing import floats
+from harmonium.estimators.storing import finite_array, typed_array
 from harmonium.rbm.model import Params
 
 _NAMES = ("users", "items", "tracks", "tags")
@@ -88,16 +88,18 @@ class StoredSmoother:
         others = None
         if self.conditioning == "other_users":  # type: ignore[attr-defined]
             rates, spread = (
-                floats(arrays, f"others.{name}", np.float32) for name in ("rates", "spread")
+                finite_array(arrays, f"others.{name}", np.float32) for name in ("rates", "spread")
             )
             others = Others(rates, spread, float(self.prior_users))  # type: ignore[attr-defined]
-        loaded: list[Any] = [floats(arrays, f"params.{k}", np.float32) for k in Params._fields]
+        loaded: list[Any] = [
+            finite_array(arrays, f"params.{k}", np.float32) for k in Params._fields
+        ]
         params = Params(*loaded)
         _check_shapes(params, self.n_hidden, data, parts, others)  # type: ignore[attr-defined]
         self._data, self._conditions, self._params = data, Conditions(others, parts), params
-        self.history_ = {k: floats(arrays, f"history.{k}").tolist() for k in _HISTORY}
+        self.history_ = {k: typed_array(arrays, f"history.{k}").tolist() for k in _HISTORY}
         self.n_iter_, self.best_epoch_ = len(self.history_["seconds"]), int(about["best_epoch"])
-        self.baseline_ = float(floats(arrays, "baseline")[0])
+        self.baseline_ = float(typed_array(arrays, "baseline")[0])
 
 
 def _check_shapes(
@@ -119,6 +121,8 @@ def _check_shapes(
             raise ValueError(f"{name} has the shape {found} where {shape} belongs")
     if others is not None and not others.rates.shape == others.spread.shape == (n_tags,):
         raise ValueError("the others' tags are scaled for another vocabulary")
+    if others is not None and not (others.spread > 0).all():
+        raise ValueError("others.spread must be above 0")
 
 
 def _packed_pairs(data: Conditioning) -> Arrays:

@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Sequence
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from harmonium.data import Conditioning
 from harmonium.errors import DataError, DataWarning, TrainingInterrupted
-from harmonium.estimators.classifier import COUNT, NOT_NEGATIVE, POSITIVE
+from harmonium.estimators.classifier import COUNT, JOBS, NOT_NEGATIVE, POSITIVE
 from harmonium.estimators.progress import epoch_progress
 from harmonium.estimators.smoother.changes import changes
 from harmonium.estimators.smoother.files import StoredSmoother
@@ -139,7 +139,7 @@ class TagSmoother(StoredSmoother, BaseEstimator):
         "patience": [COUNT],
         "validation_fraction": [_CHANCE],
         "refit": ["boolean"],
-        "n_jobs": [Integral, None],
+        "n_jobs": JOBS,
         "random_state": ["random_state"],
         "verbose": ["verbose"],
     }
@@ -281,7 +281,7 @@ class TagSmoother(StoredSmoother, BaseEstimator):
         ) as on_epoch:
             result = training(
                 start(np.random.default_rng(seeds[0]), known, conditions, self.n_hidden),
-                training_data(known, data, conditions, held_out),
+                training_data(known, conditions),
                 conditions,
                 max_epochs=max_epochs,
                 score=self._score(known, data, conditions, held_out),

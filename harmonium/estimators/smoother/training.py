@@ -4,12 +4,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
 from harmonium.data import Conditioning
 from harmonium.estimators.smoother.rows import Conditions, tag_rates, without
+from harmonium.estimators.tagger import equal_batch, single_precision
 from harmonium.rbm.blinding import Blinded
 from harmonium.rbm.gradients import (
     Batch,
@@ -88,17 +88,13 @@ def start(
         np.zeros(n_hidden),
         np.log(rates / (1 - rates)),
     )
-    return Params(*(jnp.asarray(array, jnp.float32) for array in arrays))
+    return single_precision(Params, *arrays)
 
 
-def training_data(
-    known: Conditioning, data: Conditioning, conditions: Conditions, held_out: NDArray[np.intp]
-) -> Batch:
-    """All pairs, those held out with a weight of 0, so that the shapes are always the same."""
-    u, a = conditions(known, data.user, data.item)
-    w = np.ones(len(data), np.float32)
-    w[held_out] = 0
-    return Batch(*map(jnp.asarray, (u, a, data.y.toarray().astype(np.float32), w)))
+def training_data(data: Conditioning, conditions: Conditions) -> Batch:
+    """The pairs as the model takes them."""
+    u, a = conditions(data, data.user, data.item)
+    return equal_batch(u, a, data.y.toarray().astype(np.float32))
 
 
 def hold_out(

@@ -165,3 +165,12 @@ def test_a_file_with_impossible_orders_is_refused(tmp_path):
     write_model(path, {**arrays, "orders": np.zeros((2, 2), np.int64)}, about)
     with pytest.raises(ModelFileError, match="orders must hold each tag once"):
         ChainTagger.load(path)
+
+
+def test_chains_too_large_for_any_machine_are_refused():
+    """Ten chains of 10,000 tags have 10⁹ weights between tags."""
+    rng = np.random.default_rng(0)
+    X, Y = rng.normal(size=(20, 2)), (rng.random((20, 10_000)) < 0.5).astype(np.float32)
+    Y[0], Y[1] = 0, 1
+    with pytest.raises(DataError, match=r"10 chains of 10,000 tags .* at most .*Use fewer"):
+        ChainTagger(random_state=0).fit(X, Y)

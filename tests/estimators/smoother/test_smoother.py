@@ -129,6 +129,22 @@ def test_what_is_doubted_is_mostly_false(world, fitted):
         fitted.changes(fitted.smooth(["clip001"]))
 
 
+@pytest.mark.parametrize("seed", range(2))
+def test_a_last_batch_of_few_pairs_does_not_spoil_the_model(seed):
+    """501 pairs in batches of 50: the one pair of the last batch may be held out."""
+    rng = np.random.default_rng(0)
+    pairs = np.array([divmod(pair, 60) for pair in rng.choice(60 * 60, 501, replace=False)])
+    users, items = (
+        [f"{kind}{i}" for i in codes] for kind, codes in zip("ui", pairs.T, strict=True)
+    )
+    tags = [TAGS[(user + item) % len(TAGS)] for user, item in pairs]
+    model = TagSmoother(n_hidden=4, max_epochs=6, random_state=seed).fit((users, items, tags))
+    assert len(model._data) == 501
+    assert np.isfinite(model.history_["log_likelihood"]).all()
+    assert np.isfinite(model.smooth().values).all()
+    assert model.best_epoch_ > 0
+
+
 # Whom it answers. ----------------------------------------------------------------------------
 
 

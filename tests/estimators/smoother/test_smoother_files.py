@@ -81,10 +81,13 @@ def test_other_models_are_told_apart(file):
         (lambda a, d: d["parameters"].update(n_hidden=9), "U has the shape"),
         (lambda a, d: d["parameters"].update(nonsense=9), "TypeError"),
         (lambda a, d: d.pop("parts"), "KeyError"),
+        (lambda a, d: a["params.V"].fill(np.nan), "params.V .*finite"),
+        (lambda a, d: a.update({"others.spread": a["others.spread"] * 0}), "spread"),
+        (lambda a, d: d["parameters"].update(n_jobs=0), "n_jobs"),
     ],
     ids=[
         "no U", "short V", "strange users", "short items", "short names", "double", "rates",
-        "other size", "other settings", "no parts",
+        "other size", "other settings", "no parts", "NaN", "no spread", "no jobs",
     ],
 )  # fmt: skip
 def test_files_that_are_not_whole_are_refused(file, tmp_path, change, message):
