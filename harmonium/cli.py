@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from harmonium import __version__
-from harmonium.commands.exit_codes import INTERRUPTED, NOBODY_READS, NOTHING_DONE
-from harmonium.commands.loading import LazyGroup, Listed
+from harmonium.commands import INTERRUPTED, NOBODY_READS, NOTHING_DONE
+from harmonium.commands.lazy_group import LazyGroup, Listed
 from harmonium.errors import HarmoniumError, HarmoniumWarning
 
 MUSIC, RESEARCH = "Your music", "Data and experiments"
@@ -32,7 +32,7 @@ class Commands(LazyGroup):
         ),
         "train": Listed(
             "harmonium.commands.train:train",
-            "Learn from the tags that people gave to tracks how such tracks sound.",
+            "Learn from people's tags how tracks with each tag sound.",
             MUSIC,
         ),
         "tag": Listed(
@@ -51,7 +51,7 @@ class Commands(LazyGroup):
             MUSIC,
         ),
         "related": Listed(
-            "harmonium.commands.related:related",
+            "harmonium.commands.suggest:related",
             "List the tags that a tag makes more likely, and those that it makes less likely.",
             MUSIC,
         ),
@@ -87,7 +87,7 @@ class Commands(LazyGroup):
         ),
         "smooth": Listed(
             "harmonium.commands.smooth:smooth",
-            "Learn from who tagged what which tags a new user would give each clip.",
+            "Predict from who tagged what which tags a new user would give each clip.",
             RESEARCH,
         ),
         "data": Listed(

@@ -11,9 +11,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from harmonium.commands.bars import bar
-from harmonium.commands.flowing import Flow
-from harmonium.commands.listing import percent, say
+from harmonium.commands.options import JobsOption
+from harmonium.commands.screen import Flow, bar, percent, say
 
 if TYPE_CHECKING:
     from harmonium.collection import Library
@@ -34,17 +33,7 @@ def demo(
     seed: Annotated[
         int, typer.Option(metavar="N", min=0, help="Another seed, another collection.")
     ] = 0,
-    jobs: Annotated[
-        int | None,
-        typer.Option(
-            "--jobs",
-            "-j",
-            metavar="N",
-            min=1,
-            show_default=False,
-            help="Processes to work with; by default one for each core.",
-        ),
-    ] = None,
+    jobs: JobsOption = None,
 ) -> None:
     """Generate a music collection, learn its listeners' tags, and tag the rest of it.
 

@@ -10,8 +10,8 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from harmonium.commands.library_option import LibraryOption
-from harmonium.commands.listing import percent, say, show_rows
+from harmonium.commands.options import JsonOption, LibraryOption
+from harmonium.commands.screen import percent, say, show_rows
 
 if TYPE_CHECKING:
     from harmonium.collection.doctor import Doubt, Health
@@ -24,19 +24,22 @@ def doctor(
     library: LibraryOption = None,
     doubts: Annotated[
         int,
-        typer.Option(metavar="N", min=0, help="How many probable mistakes in people's tags."),
+        typer.Option(
+            metavar="N", min=0, help="How many probable mistakes in people's tags to list."
+        ),
     ] = 20,
     limit: Annotated[
-        int, typer.Option(metavar="N", min=1, help="Lines of each other list on a terminal.")
+        int,
+        typer.Option(metavar="N", min=1, help="How many lines of each other list on a terminal."),
     ] = 10,
-    as_json: Annotated[bool, typer.Option("--json", help="Print all as JSON.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Examine a library: its files, its tags, and what people may have got wrong.
 
     Lists files that cannot be read or are gone, files with the same sound,
     tags that are not used or used once, tags that may be one in two
-    spellings; and people's tags that surprise the model most. Those it
-    judges as it was when it had not learnt from the track.
+    spellings; and people's tags that surprise the model most, as it
+    judges a track without having learnt from that track.
 
     [dim]Example:[/dim]  harmonium doctor --doubts 50
 

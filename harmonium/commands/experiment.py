@@ -2,21 +2,128 @@
 
 from __future__ import annotations
 
+import dataclasses
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
+from rich.console import Console, Group
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
 
-from harmonium.commands.experiment_run import list_recipes, run
+from harmonium.commands import INTERRUPTED
+from harmonium.commands.screen import bar
+from harmonium.errors import DataError
+
+if TYPE_CHECKING:
+    from harmonium.experiments.plan import Run
+    from harmonium.experiments.progress import Progress
+    from harmonium.experiments.specs import DatasetSpec, Recipe
+
+REFRESH = 1.0
+"""Seconds between two looks of the live table."""
+EVERY = 30.0
+"""Seconds between lines of progress where the output is not a terminal."""
+
 
 app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode="rich",
     help="Run the paper's experiments, and make tables and figures of their results.",
 )
-app.command()(run)
-app.command("list")(list_recipes)
+
+
+@app.command()
+def run(
+    recipe: Annotated[
+        Path, typer.Argument(help="A recipe file, or the name of one that 'list' shows.")
+    ],
+    results: Annotated[
+        Path | None,
+        typer.Option("--results", "-o", help="Folder for the results; by default results/RECIPE."),
+    ] = None,
+    datasets: Annotated[
+        str, typer.Option(help="Only these datasets of the recipe, separated by commas.")
+    ] = "",
+    models: Annotated[
+        str, typer.Option(help="Only these models of the recipe, separated by commas.")
+    ] = "",
+    engine: Annotated[
+        str,
+        typer.Option(
+            help="'processes', 'serial', the address of a Dask scheduler (tcp://host:8786), or "
+            "'stacked': like models as one program, for a GPU."
+        ),
+    ] = "processes",
+    jobs: Annotated[
+        int | None, typer.Option(min=1, help="Processes; one for each core by default.")
+    ] = None,
+) -> None:
+    """Run an experiment: train and test what its recipe compares.
+
+    Results are kept as they come. Stop it whenever you like, with Ctrl-C or
+    by force; the same command goes on where it was and repeats nothing.
+    Without --datasets, it takes all datasets whose files are there.
+
+    [dim]Example:[/dim]  harmonium experiment run recipes/small/table2.toml
+    """
+    from harmonium.engine import available_cores
+    from harmonium.experiments.progress import Progress
+    from harmonium.experiments.recipe import read_recipe
+    from harmonium.experiments.results import opened
+    from harmonium.experiments.running import run_experiment
+
+    console = Console()
+    path = found_recipe(recipe)
+    chosen = _restricted(read_recipe(path), datasets, models, console)
+    folder = results or Path("results") / path.with_suffix("").name
+    console.print(f"[bold]{chosen.title}[/bold]", highlight=False)
+    _prepare(chosen, console)
+    began = time.monotonic()
+    with opened(folder, path.read_text(encoding="utf-8")) as store:
+        progress = Progress(chosen, store)
+        before = progress.done
+        if before:
+            console.print(f"{before:,} runs are done already.")
+        workers = jobs or available_cores()
+        try:
+            with _shown(console, progress, workers) as watch:
+                run_experiment(chosen, store, engine=engine, jobs=jobs, watch=watch)
+        except KeyboardInterrupt:
+            console.print(
+                f"Stopped; {progress.done:,} runs are kept in {folder}. "
+                "The same command goes on from there."
+            )
+            raise typer.Exit(INTERRUPTED) from None
+    progress.refresh()
+    if not console.is_terminal:
+        console.print(_table(progress))
+    console.print(
+        f"{progress.done - before:,} runs in {_time(time.monotonic() - began)}. "
+        f"Tables and figures: [bold]harmonium experiment report {folder}[/bold]",
+        highlight=False,
+    )
+
+
+@app.command("list")
+def list_recipes() -> None:
+    """Show the recipes, and the datasets of each that are at hand.
+
+    [dim]Example:[/dim]  harmonium experiment list
+    """
+    from harmonium.experiments.recipe import read_recipe
+
+    table = Table("recipe", "what it does", "datasets at hand", title_justify="left")
+    table.columns[2].overflow = "fold"
+    for path in sorted(path for root in _roots() for path in root.rglob("*.toml")):
+        recipe = read_recipe(path, trusted=True)
+        there = [spec.label for spec in recipe.datasets if _is_there(spec)]
+        table.add_row(_short(path), recipe.title, ", ".join(there) or "none")
+    Console().print(table)
 
 
 @app.command()
@@ -42,8 +149,6 @@ def report(
 
     [dim]Example:[/dim]  harmonium experiment report results/table2
     """
-    from rich.text import Text
-
     from harmonium.experiments.report import write_report
     from harmonium.experiments.report.terminal import rich_table
 
@@ -55,3 +160,138 @@ def report(
     if made.unfinished:
         console.print(Text.assemble(("Not finished: ", "yellow"), made.unfinished))
     console.print(Text(f"Written to {folder}: report.html, report.md, report.tex, figures/"))
+
+
+def found_recipe(name: Path) -> Path:
+    """The recipe of this path or name."""
+    if name.is_file():
+        return name
+    for root in _roots():
+        for candidate in (root / name, root / f"{name}.toml"):
+            if candidate.is_file():
+                return candidate
+    raise DataError(
+        f"There is no recipe '{name}'. 'harmonium experiment list' shows those there are."
+    )
+
+
+def _roots() -> list[Path]:
+    """Where recipes are: beside the package in a checkout, inside it when installed."""
+    package = Path(__file__).parent.parent
+    return [root for root in (package / "recipes", package.parent / "recipes") if root.is_dir()]
+
+
+def _short(path: Path) -> str:
+    root = next(root for root in _roots() if path.is_relative_to(root))
+    return str(path.relative_to(root).with_suffix(""))
+
+
+def _is_there(spec: DatasetSpec) -> bool:
+    from harmonium.data.datasets import info, is_found
+    from harmonium.experiments.specs import GENERATED
+
+    return spec.name == GENERATED or is_found(info(spec.name)) is not None
+
+
+def _restricted(recipe: Recipe, datasets: str, models: str, console: Console) -> Recipe:
+    """The recipe with the datasets and models asked for, or with the datasets at hand."""
+    specs = _named("dataset", [(spec.label, spec) for spec in recipe.datasets], datasets)
+    if not datasets:
+        missing = [spec.label for spec in specs if not _is_there(spec)]
+        specs = [spec for spec in specs if spec.label not in missing]
+        if not specs:
+            raise DataError(
+                f"None of the recipe's datasets is at hand: {', '.join(missing)}. Set "
+                "HARMONIUM_DATA to the folder of the datasets, or run a recipe of small/."
+            )
+        if missing:
+            console.print(f"Left out, as their files are not there: {', '.join(missing)}.")
+    kept = _named("model", [(spec.name, spec) for spec in recipe.models], models)
+    return dataclasses.replace(recipe, datasets=tuple(specs), models=tuple(kept))
+
+
+def _named(what: str, known: list[tuple[str, Any]], wanted: str) -> list[Any]:
+    if not wanted:
+        return [spec for _, spec in known]
+    names = [name.strip() for name in wanted.split(",")]
+    for name in names:
+        if name not in dict(known):
+            listed = ", ".join(label for label, _ in known)
+            raise DataError(f"The recipe has no {what} '{name}'. It has {listed}.")
+    return [spec for label, spec in known if label in names]
+
+
+def _prepare(recipe: Recipe, console: Console) -> None:
+    """Hear the datasets that are sound, once, before the runs need them."""
+    from harmonium.experiments.catalogue import has_audio
+    from harmonium.experiments.materials import prepare
+
+    for spec in recipe.datasets:
+        if has_audio(spec):
+            with bar(console, f"listening to {spec.label}") as progress:
+                prepare(spec, progress=progress)
+
+
+@contextmanager
+def _shown(
+    console: Console, progress: Progress, jobs: int
+) -> Iterator[Callable[[Run, dict[str, Any]], None]]:
+    """A live table on a terminal; elsewhere a line from time to time."""
+    last = time.monotonic()
+    if console.is_terminal:
+        with Live(_view(progress, jobs), console=console, auto_refresh=False) as live:
+
+            def watch(run: Run, measured: dict[str, Any]) -> None:
+                nonlocal last
+                progress.add(run, measured)
+                if time.monotonic() - last >= REFRESH:
+                    last = time.monotonic()
+                    progress.refresh()
+                    live.update(_view(progress, jobs), refresh=True)
+
+            yield watch
+            progress.refresh()
+            live.update(_view(progress, jobs), refresh=True)
+        return
+
+    def note(run: Run, measured: dict[str, Any]) -> None:
+        nonlocal last
+        progress.add(run, measured)
+        if time.monotonic() - last >= EVERY:
+            last = time.monotonic()
+            console.print(_line(progress, jobs))
+
+    yield note
+
+
+def _view(progress: Progress, jobs: int) -> Group:
+    return Group(_table(progress), Text(_line(progress, jobs)))
+
+
+def _line(progress: Progress, jobs: int) -> str:
+    left = progress.remaining_seconds(jobs)
+    return f"{progress.done:,} of {progress.total:,} runs" + (
+        f", about {_time(left)} left" if left else ""
+    )
+
+
+def _table(progress: Progress) -> Table:
+    table = Table("dataset", "model")
+    for name in ("runs", "seconds each", "mean AUC so far"):
+        table.add_column(name, justify="right")
+    last = None
+    for (dataset, model), part in progress.parts.items():
+        each = f"{sum(part.seconds) / len(part.seconds):.1f}" if part.seconds else ""
+        auc = "" if part.auc is None else f"{100 * part.auc:.1f} %"
+        shown = "" if dataset == last else dataset
+        table.add_row(shown, model, f"{part.done} / {part.total}", each, auc)
+        last = dataset
+    return table
+
+
+def _time(seconds: float) -> str:
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    if seconds < 5400:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.1f} h"

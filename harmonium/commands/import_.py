@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,9 +10,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
-from harmonium.commands.exit_codes import IN_PART, NOTHING_DONE
-from harmonium.commands.library_option import LibraryOption
-from harmonium.commands.listing import say, show_rows
+from harmonium.commands import IN_PART, NOTHING_DONE
+from harmonium.commands.options import (
+    TABLE_HELP,
+    AliasesOption,
+    DelimiterOption,
+    EncodingOption,
+    JsonOption,
+    LibraryOption,
+    NoHeaderOption,
+    column,
+    file_option,
+)
+from harmonium.commands.screen import count, say, say_some, show_rows
 
 if TYPE_CHECKING:
     from harmonium.collection.importing.tables import ImportReport
@@ -22,13 +31,17 @@ MOST_SHOWN = 10
 """Items without a track that are shown."""
 
 
+def _column_option(text: str) -> Any:
+    return typer.Option(metavar="COLUMN", show_default=False, help=text)
+
+
 def import_(
     table: Annotated[
         Path | None,
         typer.Argument(
             metavar="TABLE",
             show_default=False,
-            help="A table of who gave which tag to what: .csv, .tsv or .parquet, also gzipped.",
+            help=TABLE_HELP,
         ),
     ] = None,
     library: LibraryOption = None,
@@ -39,7 +52,8 @@ def import_(
     fields: Annotated[
         str,
         typer.Option(
-            metavar="FIELDS", help="With --from-files: of genre, mood, grouping and comment."
+            metavar="FIELDS",
+            help="With --from-files: genre, mood, grouping, comment; several with commas.",
         ),
     ] = "genre",
     person: Annotated[
@@ -49,83 +63,51 @@ def import_(
             "-p",
             metavar="NAME",
             show_default=False,
-            help="Whose tags they are, if no column says so; with --from-files 'files' by default.",
+            help="Whose tags they are, if no column says so; by default 'files' with --from-files.",
         ),
     ] = None,
     item: Annotated[
         str | None,
-        typer.Option(
-            metavar="COLUMN",
-            show_default=False,
-            help="The column that says which track: a path or its end, the file's name without "
-            "its ending, or a number such as #12. Columns are named, or counted from 0.",
+        _column_option(
+            "The column that says which track: a path or its end, the file's name without its "
+            "ending, or a number such as #12. Columns are named, or counted from 0."
         ),
     ] = None,
-    artist: Annotated[
-        str | None,
-        typer.Option(metavar="COLUMN", show_default=False, help="The column of artists."),
-    ] = None,
-    title: Annotated[
-        str | None,
-        typer.Option(metavar="COLUMN", show_default=False, help="The column of titles."),
-    ] = None,
-    tag: Annotated[
-        str | None, typer.Option(metavar="COLUMN", show_default=False, help="The column of tags.")
-    ] = None,
-    user: Annotated[
-        str | None,
-        typer.Option(metavar="COLUMN", show_default=False, help="The column of people."),
-    ] = None,
+    artist: Annotated[str | None, _column_option("The column of artists.")] = None,
+    title: Annotated[str | None, _column_option("The column of titles.")] = None,
+    tag: Annotated[str | None, _column_option("The column of tags.")] = None,
+    user: Annotated[str | None, _column_option("The column of people.")] = None,
     value: Annotated[
         str | None,
-        typer.Option(
-            metavar="COLUMN",
-            show_default=False,
-            help="A column of numbers: positive where the tag fits, 0 or less where it does not.",
+        _column_option(
+            "A column of numbers: positive where the tag fits, 0 or less where it does not."
         ),
     ] = None,
-    aliases: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            show_default=False,
-            help="Spellings that mean the same: a table with the columns alias and tag.",
-        ),
-    ] = None,
-    delimiter: Annotated[
-        str | None,
-        typer.Option(metavar="CHAR", show_default=False, help="What separates the columns."),
-    ] = None,
-    no_header: Annotated[
-        bool, typer.Option("--no-header", help="The first line is a row, not names of columns.")
-    ] = False,
-    encoding: Annotated[str, typer.Option(metavar="NAME", help="Of a text file.")] = "utf-8",
+    aliases: AliasesOption = None,
+    delimiter: DelimiterOption = None,
+    no_header: NoHeaderOption = False,
+    encoding: EncodingOption = "utf-8",
     replace: Annotated[
         bool,
         typer.Option(
             "--replace",
-            help="Take back what the same people said before and is not imported now.",
+            help="Take back what the same people said before and do not say in this import.",
         ),
     ] = False,
     unmatched: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            show_default=False,
-            help="A CSV file to write to what was not found in the library.",
-        ),
+        Path | None, file_option("Write what was not found in the library to this CSV file.")
     ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", "-n", help="Only say what would be imported.")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Import people's tags, from a table or from the files themselves.
 
-    The columns are told from their names where they are not given.
-    What was not found is reported. An import is there as a whole or
-    not at all; the same one again adds nothing; and `harmonium undo`
-    takes it back.
+    Columns that are not given are recognised by their names. What was
+    not found is reported. An import is done as a whole or not at all;
+    importing the same again adds nothing; and `harmonium undo` takes
+    it back.
 
     [dim]Example:[/dim]  harmonium import tags.csv
 
@@ -162,7 +144,7 @@ def import_(
             report = import_table(
                 opened,
                 table,
-                **{role: _column(name) for role, name in columns.items()},
+                **{role: name and column(name) for role, name in columns.items()},
                 person=person,
                 aliases=None if aliases is None else read_aliases(aliases),
                 header=not no_header,
@@ -177,11 +159,6 @@ def import_(
     if not report.n_matched and not report.n_own:
         raise typer.Exit(NOTHING_DONE)
     raise typer.Exit(0 if report.complete else IN_PART)
-
-
-def _column(name: str | None) -> str | int | None:
-    """A column by name, or by position if it is a number."""
-    return int(name) if name is not None and name.isdecimal() else name
 
 
 def _check_folder(path: Path) -> None:
@@ -205,7 +182,7 @@ def _write_unmatched(path: Path, report: ImportReport) -> None:
 
 def _show(report: ImportReport, *, as_json: bool, dry_run: bool, replaced: bool) -> None:
     """What was done, on the standard output; what was not, on that of errors."""
-    console, errors = Console(), Console(file=sys.stderr)
+    console, errors = Console(), Console(stderr=True)
     if as_json:
         print(json.dumps(_as_dict(report), indent=2))
         return
@@ -216,17 +193,17 @@ def _show(report: ImportReport, *, as_json: bool, dry_run: bool, replaced: bool)
         names = ("n_rows", "n_matched", "n_added", "n_tracks", "n_tags", "change")
         rows = [(name.removeprefix("n_"), str(getattr(report, name) or 0)) for name in names]
         show_rows(console, ("", ""), rows)
-    for reason, count in report.left_out.items():
+    for reason, n in report.left_out.items():
         hint = ". --encoding names another, as cp1252" if "UTF-8" in reason else ""
-        say(errors, f"{count:,} left out: {reason}{hint}")
+        say(errors, f"{n:,} left out: {reason}{hint}")
     _show_unmatched(errors, report)
     if not report.n_rows:
         say(errors, "Nothing to import: the files had no such tags when they were last indexed.")
     elif report.n_own == report.n_rows:
-        n_own = _count(report.n_own, "tag")
+        n_own = count(report.n_own, "tag")
         say(errors, f"Nothing to import: the files have {n_own}, all written by Harmonium itself.")
     elif report.n_own:
-        say(errors, f"{_count(report.n_own, 'tag')} left out, as Harmonium wrote them itself.")
+        say(errors, f"{count(report.n_own, 'tag')} left out, as Harmonium wrote them itself.")
 
 
 def _sentences(report: ImportReport, dry_run: bool, replaced: bool) -> Iterator[str]:
@@ -234,9 +211,9 @@ def _sentences(report: ImportReport, dry_run: bool, replaced: bool) -> Iterator[
         return  # there is nothing to say but that
     people = ", ".join(report.people[:5]) + (" and others" if len(report.people) > 5 else "")
     found = (
-        f"{report.n_matched:,} of {_count(report.n_rows, 'row')} "
+        f"{report.n_matched:,} of {count(report.n_rows, 'row')} "
         f"{'is a tag' if report.n_matched == 1 else 'are tags'} of "
-        f"{_count(report.n_tracks, 'track')}, {_count(report.n_tags, 'different tag')}"
+        f"{count(report.n_tracks, 'track')}, {count(report.n_tags, 'different tag')}"
     )
     yield f"{found}, by {people}" if people else found
     if dry_run:
@@ -256,16 +233,13 @@ def _show_unmatched(errors: Console, report: ImportReport) -> None:
         return
     n_rows = int(lost["rows"].sum())
     verb = "has" if n_rows == 1 else "have"
-    say(errors, f"{_count(n_rows, 'row')} of {_count(len(lost), 'item')} {verb} no track:")
-    for row in lost.head(MOST_SHOWN).iter_rows(named=True):
-        what = row["item"] or " - ".join(filter(None, (row["artist"], row["title"])))
-        say(errors, f"  {what}: {row['reason']}")
-    if len(lost) > MOST_SHOWN:
-        say(errors, f"  and {len(lost) - MOST_SHOWN:,} more; --unmatched FILE writes all of them")
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
+    say(errors, f"{count(n_rows, 'row')} of {count(len(lost), 'item')} {verb} no track:")
+    lines = [
+        f"{row['item'] or ' - '.join(filter(None, (row['artist'], row['title'])))}: {row['reason']}"
+        for row in lost.iter_rows(named=True)
+    ]
+    more = "; --unmatched FILE writes all of them"
+    say_some(errors, lines, MOST_SHOWN, more=more, indent="  ")
 
 
 def _as_dict(report: ImportReport) -> dict[str, Any]:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from harmonium.commands.options import StartOption, file_option
+
 if TYPE_CHECKING:
     from harmonium.audio import Extractor
 
@@ -14,24 +16,9 @@ if TYPE_CHECKING:
 def inspect(
     file: Annotated[Path, typer.Argument(show_default=False, help="A file of music.")],
     output: Annotated[
-        Path,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="FILE",
-            show_default=False,
-            help="The picture to write: .png, .svg or .pdf.",
-        ),
+        Path, file_option("The picture to write: .png, .svg or .pdf.", "--output", "-o")
     ],
-    start: Annotated[
-        float | None,
-        typer.Option(
-            metavar="S",
-            min=0,
-            show_default=False,
-            help="Where the clip begins; by default it is the middle of the file.",
-        ),
-    ] = None,
+    start: StartOption = None,
     seconds: Annotated[float, typer.Option(metavar="S", min=1, help="Length of the clip.")] = 10,
     model: Annotated[
         Path | None,

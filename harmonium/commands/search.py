@@ -10,8 +10,8 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from harmonium.commands.library_option import LibraryOption
-from harmonium.commands.listing import percent, printable, say, show_rows
+from harmonium.commands.options import JsonOption, LibraryOption, file_option
+from harmonium.commands.screen import percent, printable, say, show_rows
 
 if TYPE_CHECKING:
     from harmonium.collection.answering.search import Hit, SearchResult
@@ -54,23 +54,17 @@ def search(
     ] = 0.05,
     playlist: Annotated[
         Path | None,
-        typer.Option(
-            "--playlist",
-            "-o",
-            metavar="FILE",
-            show_default=False,
-            help="Write the tracks as a playlist, too: .m3u8.",
-        ),
+        file_option("Write the tracks as a playlist, too: .m3u8.", "--playlist", "-o"),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Find tracks by their tags, the surest first.
 
-    People's own tags are certain and come first. After them come tracks
-    of which the model says so, by probability: that of several tags is
-    the product of theirs, that of -tag is one minus the tag's. With
-    --like, tracks are ordered by how alike their tags are. A question
-    that begins with a minus follows two of them: search -- -rock
+    People's own tags are certain and come first. After them come the
+    tracks that the model finds, by probability: that of several tags is
+    the product of theirs, that of -tag is one minus that of tag. With
+    --like, tracks are ordered by how alike their tags are. Write two
+    dashes before a question that begins with a minus: search -- -rock
 
     [dim]Example:[/dim]  harmonium search "mellow piano -rock" --playlist evening.m3u8
 

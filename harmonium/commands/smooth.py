@@ -9,35 +9,39 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
+from rich.table import Table
+from rich.text import Text
 
-from harmonium.commands.smooth_report import say_done, say_sizes, summarise
+from harmonium.commands.options import (
+    TABLE_HELP,
+    AliasesOption,
+    DelimiterOption,
+    EncodingOption,
+    NoHeaderOption,
+    SeedOption,
+    column,
+    file_option,
+)
+from harmonium.commands.screen import count, plain_table
 
 if TYPE_CHECKING:
     import polars as pl
 
     from harmonium.data import Triples
+    from harmonium.estimators import TagSmoother
 
 FORMATS = (".parquet", ".csv")
+TAGS_IN_A_CELL = 5
 
 
 def smooth(
     triples: Annotated[
         Path,
-        typer.Argument(
-            metavar="TRIPLES",
-            show_default=False,
-            help="A table of who gave which tag to what: .csv, .tsv or .parquet, also gzipped.",
-        ),
+        typer.Argument(metavar="TRIPLES", show_default=False, help=TABLE_HELP),
     ],
     output: Annotated[
         Path,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="FILE",
-            show_default=False,
-            help="The table of probabilities to write: .parquet or .csv.",
-        ),
+        file_option("The table of probabilities to write: .parquet or .csv.", "--output", "-o"),
     ],
     tags: Annotated[
         int, typer.Option("--tags", "-t", metavar="N", min=1, help="How many tags: the most used.")
@@ -57,32 +61,16 @@ def smooth(
     ] = None,
     tracks: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE",
-            show_default=False,
-            help="Or a table of its own, with the columns item and track.",
-        ),
+        file_option("Or a table of its own, with the columns item and track."),
     ] = None,
-    aliases: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            show_default=False,
-            help="Spellings that mean the same: a table with the columns alias and tag.",
-        ),
-    ] = None,
+    aliases: AliasesOption = None,
     as_spelt: Annotated[
         bool,
         typer.Option("--as-spelt", help="Leave tags as they are spelt: Hip-Hop is not hip hop."),
     ] = False,
-    delimiter: Annotated[
-        str | None,
-        typer.Option(metavar="CHAR", show_default=False, help="What separates the columns."),
-    ] = None,
-    no_header: Annotated[
-        bool, typer.Option("--no-header", help="The first line is a triple, not names of columns.")
-    ] = False,
-    encoding: Annotated[str, typer.Option(metavar="NAME", help="Of a text file.")] = "utf-8",
+    delimiter: DelimiterOption = None,
+    no_header: NoHeaderOption = False,
+    encoding: EncodingOption = "utf-8",
     min_users: Annotated[
         int,
         typer.Option(metavar="N", min=1, help="Leave out clips that fewer users have tagged."),
@@ -93,22 +81,17 @@ def smooth(
             "--long", help="A row for each clip and tag, instead of one column for each tag."
         ),
     ] = False,
-    model: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", show_default=False, help="Save the smoother, too: .safetensors."
-        ),
-    ] = None,
+    model: Annotated[Path | None, file_option("Save the smoother, too: .safetensors.")] = None,
     hidden: Annotated[int, typer.Option(metavar="N", min=1, help="Hidden units.")] = 50,
     epochs: Annotated[
-        int, typer.Option(metavar="N", min=1, help="Passes over the triples at most.")
+        int, typer.Option(metavar="N", min=1, help="Passes over the triples, at most.")
     ] = 100,
-    seed: Annotated[int, typer.Option(metavar="N", min=0, help="Another seed, other chances.")] = 0,
+    seed: SeedOption = 0,
     show: Annotated[
         int, typer.Option(metavar="N", min=0, help="Lines of each list of the summary.")
     ] = 8,
 ) -> None:
-    """Learn from who tagged what which tags a new user would give each clip.
+    """Predict from who tagged what which tags a new user would give each clip.
 
     Fills in what users left out, and doubts what nobody corroborates.
     Writes the probability of every tag for every clip, and says where
@@ -118,23 +101,28 @@ def smooth(
 
     [dim]Then:[/dim]     polars.read_parquet("smoothed.parquet")
     """
+    from harmonium.data import read_triples
     from harmonium.estimators import TagSmoother
 
     _check_outputs(output, model)
-    layout = {"header": not no_header, "delimiter": delimiter, "encoding": encoding}
-    columns = {"user": _column(user), "item": _column(item), "tag": _column(tag)}
-    read = _read(triples, columns, layout, aliases=aliases, normalise=not as_spelt)
+    layout: dict[str, Any] = {
+        "header": not no_header,
+        "delimiter": delimiter,
+        "encoding": encoding,
+    }
+    columns: dict[str, Any] = {"user": column(user), "item": column(item), "tag": column(tag)}
+    read = read_triples(triples, **columns, **layout, aliases=aliases, normalise=not as_spelt)
     if min_users > 1:
         read = _well_known(read, min_users)
     if track is not None:
-        place = {"item": columns["item"], "track": _column(track)}
+        place = {"item": columns["item"], "track": column(track)}
         track_of = _tracks(triples, place, layout)
     elif tracks is not None:
         track_of = _tracks(tracks, {"item": "item", "track": "track"}, {})
     else:
         track_of = None
     console = Console()
-    say_sizes(console, read, track_of, tags)
+    _say_sizes(console, read, track_of, tags)
     began = time.perf_counter()
     smoother = TagSmoother(
         n_tags=tags,
@@ -149,13 +137,8 @@ def smooth(
     _write(output, smoothed.long() if long else smoothed.frame())
     if model is not None:
         smoother.save(model)
-    summarise(console, read, smoother.changes(smoothed), show)
-    say_done(console, smoother, output, model, seconds)
-
-
-def _column(name: str) -> str | int:
-    """A column as the reader takes it: digits are a position."""
-    return int(name) if name.isdecimal() else name
+    _show_changes(console, read, smoother.changes(smoothed), show)
+    _say_done(console, smoother, output, model, seconds)
 
 
 def _check_outputs(output: Path, model: Path | None) -> None:
@@ -172,19 +155,6 @@ def _check_outputs(output: Path, model: Path | None) -> None:
             raise DataError(f"There is no folder {path.parent} to write {path.name} to.")
         if path is not None and path.is_dir():
             raise DataError(f"{path} is a folder. Give the name of a file in it.")
-
-
-def _read(
-    path: Path,
-    columns: dict[str, Any],
-    layout: dict[str, Any],
-    *,
-    aliases: Path | None,
-    normalise: bool,
-) -> Triples:
-    from harmonium.data import read_triples
-
-    return read_triples(path, **columns, **layout, aliases=aliases, normalise=normalise)
 
 
 def _well_known(triples: Triples, min_users: int) -> Triples:
@@ -225,3 +195,127 @@ def _write(path: Path, table: pl.DataFrame) -> None:
         table.write_csv(path, float_precision=4)
     else:
         table.write_parquet(path)
+
+
+def _say_sizes(
+    console: Console, triples: Triples, track_of: dict[str, str] | None, n_tags: int
+) -> None:
+    """What was read."""
+    kept = min(n_tags, len(triples.tags))
+    share = len(triples.top_tags(kept)) / len(triples)
+    parts = [
+        f"{len(triples):,} triples of {count(len(triples.users), 'user')} and "
+        f"{count(len(triples.items), 'clip')}"
+    ]
+    if track_of is not None:
+        n_tracks = len({track_of[item] for item in triples.items if item in track_of})
+        parts[0] += f" of {count(n_tracks, 'track')}"
+    if kept < len(triples.tags):
+        parts.append(f"the {kept:,} most used of {len(triples.tags):,} tags, {share:.0%} of them")
+    else:
+        parts.append(count(kept, "tag"))
+    console.print("; ".join(parts), highlight=False)
+
+
+def _show_changes(console: Console, triples: Triples, changed: pl.DataFrame, n: int) -> None:
+    """The clips that changed most, and the tags that were filled in and doubted most often."""
+    if not n or not len(changed):
+        return
+    _say_title(console, "The most changed clips", "percent: how many new users would say it")
+    console.print(_clip_table(changed, triples, n))
+    for change, meaning in (
+        ("filled in", "nobody gave it, and yet as likely as where it was given"),
+        ("doubted", "somebody gave it, and yet not half as likely as in general"),
+    ):
+        rows = changed.filter(changed["change"] == change)
+        if len(rows):
+            _say_title(console, f"The tags {change} most often", meaning)
+            console.print(_tag_table(rows, n))
+
+
+def _clip_table(changed: pl.DataFrame, triples: Triples, n: int) -> Table:
+    """The clips with most changes, and of these the surest."""
+    table = plain_table()
+    table.add_column("Clip", overflow="fold", ratio=2)
+    table.add_column("Users", justify="right", no_wrap=True)
+    table.add_column("They said", overflow="fold", ratio=3)
+    table.add_column("Filled in", overflow="fold", ratio=3, style="green")
+    table.add_column("Doubted", overflow="fold", ratio=3, style="yellow")
+    order = (
+        changed["item"]
+        .value_counts(sort=True, name="n")
+        .sort("n", "item", descending=[True, False])
+    )
+    for item in order["item"][:n]:
+        rows = changed.filter(changed["item"] == item)
+        said = _given_tags(triples, item)
+        table.add_row(
+            Text(item),
+            f"{rows['users'][0]:,}",
+            _numbered_tags(*said, "×"),
+            *(
+                _probable_tags(rows.filter(rows["change"] == kind))
+                for kind in ("filled in", "doubted")
+            ),
+        )
+    return table
+
+
+def _given_tags(triples: Triples, item: str) -> tuple[list[str], list[int]]:
+    """The tags that users gave an item, and how many of them did, most first."""
+    code = triples.items.index_of(item)
+    tags = triples.tags.gather(triples.tag[triples.item == code])
+    counted = tags.value_counts(sort=True, name="n").sort("n", descending=True, maintain_order=True)
+    return counted.to_series(0).to_list(), counted["n"].to_list()
+
+
+def _tag_table(rows: pl.DataFrame, n: int) -> Table:
+    table = plain_table()
+    table.add_column("Tag", overflow="fold")
+    table.add_column("Clips", justify="right", no_wrap=True)
+    table.add_column("", no_wrap=True)
+    table.add_column("Such as", overflow="fold")
+    counted = (
+        rows["tag"].value_counts(sort=True, name="n").sort("n", "tag", descending=[True, False])
+    )
+    most = counted["n"][0]
+    for tag, n_clips in counted.head(n).iter_rows():
+        examples = rows.filter(rows["tag"] == tag)["item"][:2]
+        bar = Text("━" * max(1, round(16 * n_clips / most)), style="cyan")
+        table.add_row(Text(tag), f"{n_clips:,}", bar, Text(", ".join(examples), style="dim"))
+    return table
+
+
+def _say_done(
+    console: Console, smoother: TagSmoother, output: Path, model: Path | None, seconds: float
+) -> None:
+    """What was written, and how well the smoother did on users that it had not learnt from."""
+    console.print()
+    scores = smoother.history_["validation"]
+    if smoother.best_epoch_ and scores[0] == scores[0]:
+        better = scores[smoother.best_epoch_ - 1]
+        console.print(
+            f"Log-likelihood of a held-out user's tags, each: {better:.3f}; from how often each "
+            f"tag is used alone: {smoother.baseline_:.3f}",
+            highlight=False,
+        )
+    sizes = f"{len(smoother.items_):,} clips × {len(smoother.tags_):,} tags in "
+    also = f" and {model}" if model is not None else ""
+    console.print(Text.assemble(sizes, (str(output), "bold"), f"{also}; {seconds:.0f} s"))
+
+
+def _say_title(console: Console, title: str, aside: str) -> None:
+    console.print()
+    console.print(Text.assemble((title, "bold"), " ", (f"({aside})", "dim")))
+
+
+def _probable_tags(rows: pl.DataFrame) -> Text:
+    percents = (100 * rows["probability"]).round().cast(int)
+    return _numbered_tags(rows["tag"], percents, "%")
+
+
+def _numbered_tags(tags: Any, numbers: Any, unit: str) -> Text:
+    """For example "rock 2×, loud 1×, and 3 more"."""
+    words = [f"{tag} {n}{unit}" for tag, n in zip(tags, numbers, strict=True)]
+    more = [f"and {len(words) - TAGS_IN_A_CELL} more"] if len(words) > TAGS_IN_A_CELL else []
+    return Text(", ".join(words[:TAGS_IN_A_CELL] + more))

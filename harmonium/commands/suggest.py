@@ -1,15 +1,19 @@
-"""`harmonium suggest`: which tags go with some."""
+"""`harmonium suggest` and `harmonium related`: which tags go together."""
 
 from __future__ import annotations
 
 import json
-from typing import Annotated
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
 
-from harmonium.commands.library_option import LibraryOption
-from harmonium.commands.listing import percent, show_rows
+from harmonium.commands.options import JsonOption, LibraryOption
+from harmonium.commands.screen import percent, show_rows
+
+if TYPE_CHECKING:
+    from harmonium.collection.answering.stored_tagger import StoredTagger
 
 
 def suggest(
@@ -23,7 +27,7 @@ def suggest(
     number: Annotated[
         int, typer.Option("--number", "-n", metavar="N", min=1, help="How many suggestions.")
     ] = 10,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Suggest further tags for a track that has these, whatever it sounds like.
 
@@ -34,20 +38,66 @@ def suggest(
 
     [dim]Exit codes:[/dim]  0 done; 2 a tag is not known, or there is no model.
     """
-    from harmonium.collection import Library
-    from harmonium.collection.answering.stored_tagger import StoredTagger, current_model
     from harmonium.collection.answering.suggest import suggest as find
 
     given = [part.strip() for tag in tags for part in tag.split(",") if part.strip()]
-    with Library.open(library, create=False) as opened:
-        tagger = StoredTagger(current_model(opened))
-    found = find(tagger, given, number)
+    found = find(_current_tagger(library), given, number)
     if as_json:
         print(json.dumps([one._asdict() for one in found], indent=1))
         return
     console = Console()
-    if console.is_terminal:
-        rows = [(one.tag, percent(one.probability), percent(one.usual)) for one in found]
-    else:
-        rows = [(one.tag, f"{one.probability:.4f}", f"{one.usual:.4f}") for one in found]
+    number_text = _number_format(console)
+    rows = [(one.tag, number_text(one.probability), number_text(one.usual)) for one in found]
     show_rows(console, ("Tag", "Probability", "Usual"), rows, right=("Probability", "Usual"))
+
+
+def related(
+    tag: Annotated[str, typer.Argument(metavar="TAG", show_default=False, help="A tag.")],
+    library: LibraryOption = None,
+    number: Annotated[
+        int,
+        typer.Option("--number", "-n", metavar="N", min=1, help="How many tags of either kind."),
+    ] = 10,
+    as_json: JsonOption = False,
+) -> None:
+    """List the tags that a tag makes more likely, and those that it makes less likely.
+
+    The strength is the difference of their log-odds with the tag and
+    without it, whatever the track sounds like.
+
+    [dim]Example:[/dim]  harmonium related "hip hop"
+
+    [dim]Exit codes:[/dim]  0 done; 2 the tag is not known, or there is no model.
+    """
+    from harmonium.collection.answering.suggest import related as find
+
+    found = find(_current_tagger(library), tag, number)
+    if as_json:
+        print(json.dumps([one._asdict() for one in found], indent=1))
+        return
+    console = Console()
+    number_text = _number_format(console)
+    rows = [
+        (
+            one.tag,
+            f"{one.log_odds:+.2f}",
+            number_text(one.probability_with),
+            number_text(one.probability_without),
+        )
+        for one in found
+    ]
+    columns = ("Tag", "Log-odds", "With", "Without")
+    show_rows(console, columns, rows, right=columns[1:])
+
+
+def _current_tagger(place: str | None) -> StoredTagger:
+    from harmonium.collection import Library
+    from harmonium.collection.answering.stored_tagger import StoredTagger, current_model
+
+    with Library.open(place, create=False) as library:
+        return StoredTagger(current_model(library))
+
+
+def _number_format(console: Console) -> Callable[[float], str]:
+    """Percents for people, four decimals for programs."""
+    return percent if console.is_terminal else "{:.4f}".format

@@ -13,13 +13,11 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from harmonium.commands.bars import bar
-from harmonium.commands.exit_codes import IN_PART, NOTHING_DONE
-from harmonium.commands.library_option import LibraryOption
-from harmonium.commands.listing import percent, printable, say, show_rows
+from harmonium.commands import IN_PART, NOTHING_DONE
+from harmonium.commands.options import JsonOption, LibraryOption
+from harmonium.commands.screen import bar, count, percent, printable, say, show_rows
 
 if TYPE_CHECKING:
-    from harmonium.audio.extraction import UnusableFile
     from harmonium.collection import Library
     from harmonium.collection.answering.tag import TagChoice, TrackTag
 
@@ -42,8 +40,8 @@ def tag(
             "-k",
             metavar="TAGS",
             show_default=False,
-            help="What you know already, as 'rock, guitar, -live' (-: does not hold); the rest "
-            "is inferred from that, too.",
+            help="What you know already, such as 'rock, guitar, -live' (-: does not hold); it "
+            "helps to infer the rest.",
         ),
     ] = None,
     sound_only: Annotated[
@@ -58,8 +56,8 @@ def tag(
             metavar="N",
             min=1,
             show_default=False,
-            help="The N most probable tags of each, whatever their probability; what people "
-            "say comes first, however much it is.",
+            help="The N most probable tags of each, whatever their probability; people's tags "
+            "come first, however many they are.",
         ),
     ] = None,
     min_probability: Annotated[
@@ -71,27 +69,27 @@ def tag(
             min=0,
             max=1,
             show_default=False,
-            help="Tags from this probability on, instead of from the threshold of each.",
+            help="Tags of at least this probability, instead of the threshold of each tag.",
         ),
     ] = None,
     again: Annotated[
-        bool, typer.Option("--again", help="Also tracks that the model has heard already.")
+        bool, typer.Option("--again", help="Tag tracks again that the model has heard already.")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")] = False,
+    as_json: JsonOption = False,
     as_csv: Annotated[
         bool, typer.Option("--csv", help="Print CSV: path, tag, probability, source.")
     ] = False,
 ) -> None:
     """Say which tags tracks have, with the probability of each.
 
-    Of files, people's tags come first, and help to infer the others. For
+    For files, people's tags come first, and help to infer the others. For
     the whole library, what the model hears in each track is stored, so
-    that 'search' and 'write' can use it; a second run takes up only what
-    is new. People's own tags are never changed.
+    that 'search' and 'write' can use it; a second run only takes what is
+    new. People's own tags are never changed.
 
     [dim]Example:[/dim]  harmonium tag song.mp3 --known "rock, -live"
 
-    [dim]Exit codes:[/dim]  0 done; 1 some files could not be used, they are
+    [dim]Exit codes:[/dim]  0 done; 1 some files could not be used and are
     listed; 2 nothing was done; 130 interrupted, the same command goes on.
     """
     from harmonium.collection import Library
@@ -100,7 +98,7 @@ def tag(
 
     if as_json and as_csv:
         raise DataError("Ask for --json or for --csv, not for both.")
-    show = _shower(as_json, as_csv)
+    show = _print_json if as_json else _print_csv if as_csv else _show
     choice = TagChoice(top, min_probability)
     with Library.open(library, create=False) as opened:
         if paths:
@@ -132,7 +130,8 @@ def _tag_paths(
             library, tagger, files, known=given, use_people=use_people, progress=progress
         )
     show((one.path, one.tags(tagger, choice)) for one in tagged)
-    _complain(failures)
+    for failure in failures:
+        say(Console(stderr=True), f"{failure.path}: {failure.reason}")
     if failures:
         return IN_PART if tagged else NOTHING_DONE
     return 0
@@ -171,7 +170,7 @@ def _tag_all(library: Library, again: bool, choice: TagChoice, show: Any) -> Non
     present, (heard, _) = library.tracks.ids(), library.predictions.columns(model.id or 0, [0])
     n_heard = int(np.isin(present, heard).sum())  # not those whose files are gone
     console = Console()
-    new = "1 track" if n_new == 1 else f"{n_new:,} tracks" if n_new else "No further tracks"
+    new = count(n_new, "track") if n_new else "No further tracks"
     say(console, f"{new} tagged by model {model.id}; it has heard {n_heard:,} in all.")
     if n_heard < len(present):
         deaf = len(present) - n_heard
@@ -187,13 +186,6 @@ def _stored(library: Library, choice: TagChoice) -> Iterator[tuple[str, list[Tra
     tagger = StoredTagger(current_model(library))
     for one in stored_tags(library, tagger):
         yield one.path, one.tags(tagger, choice)
-
-
-# Showing. ------------------------------------------------------------------------------------
-
-
-def _shower(as_json: bool, as_csv: bool) -> Any:
-    return _print_json if as_json else _print_csv if as_csv else _show
 
 
 def _show(files: Iterable[tuple[str, list[TrackTag]]]) -> None:
@@ -238,9 +230,3 @@ def _print_csv(files: Iterable[tuple[str, list[TrackTag]]]) -> None:
     for path, rows in files:
         name = path.encode(errors="backslashreplace").decode()
         writer.writerows((name, row.tag, f"{row.probability:.6g}", row.source) for row in rows)
-
-
-def _complain(failures: list[UnusableFile]) -> None:
-    console = Console(stderr=True)
-    for failure in failures:
-        say(console, f"{failure.path}: {failure.reason}")

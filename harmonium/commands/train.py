@@ -9,10 +9,9 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from harmonium.commands.bars import bar
-from harmonium.commands.exit_codes import INTERRUPTED
-from harmonium.commands.library_option import LibraryOption
-from harmonium.commands.listing import say, show_rows
+from harmonium.commands import INTERRUPTED
+from harmonium.commands.options import JsonOption, LibraryOption, SeedOption
+from harmonium.commands.screen import bar, say, show_rows
 
 if TYPE_CHECKING:
     from harmonium.collection.store.models import StoredModel
@@ -34,7 +33,7 @@ def train(
         ),
     ] = None,
     max_tags: Annotated[
-        int, typer.Option(metavar="N", min=1, help="Learn at most so many tags, the most used.")
+        int, typer.Option(metavar="N", min=1, help="Learn at most this many tags, the most used.")
     ] = 200,
     min_count: Annotated[
         int,
@@ -44,29 +43,27 @@ def train(
     ] = 1,
     min_share: Annotated[
         float,
-        typer.Option(
-            metavar="P", min=0, max=1, help="And which share of all who tagged the track."
-        ),
+        typer.Option(metavar="P", min=0, max=1, help="And what share of all who tagged the track."),
     ] = 0.2,
     smooth: Annotated[
         bool,
         typer.Option(
             "--smooth/--no-smooth",
-            help="Where several people have tagged the same tracks: whether to try to learn what "
-            "a new person would say instead of what was said.",
+            help="Whether to try to learn what a new person would say instead of what was said, "
+            "where several people have tagged the same tracks.",
         ),
     ] = True,
-    seed: Annotated[int, typer.Option(metavar="N", min=0, help="Another seed, other chances.")] = 0,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
+    seed: SeedOption = 0,
+    as_json: JsonOption = False,
 ) -> None:
-    """Learn from the tags that people gave to tracks how such tracks sound.
+    """Learn from people's tags how tracks with each tag sound.
 
     Takes the tags with enough tracks, tries a few settings by
-    cross-validation, and says how well each tag can be told of tracks
-    that the model has not heard: the AUC, where 0.5 is chance and 1 is
-    perfect, with its standard error. A tag that is not clearly above
-    chance is not predicted. The model is stored in the library when it
-    is complete, and used from then on.
+    cross-validation, and says how well each tag can be predicted for
+    tracks that the model has not heard: the AUC, where 0.5 is chance
+    and 1 is perfect, with its standard error. A tag that is not clearly
+    above chance is not predicted. The model is stored in the library
+    when it is complete, and used from then on.
 
     [dim]Example:[/dim]  harmonium train --min-examples 20
 
@@ -118,15 +115,8 @@ def _row(console: Console, tag: dict[str, Any]) -> tuple[str | Text, ...]:
     note: str | Text = "" if tag["learnt"] else "not learnt"
     if console.is_terminal and note:
         note = Text(str(note), style="yellow")
-    threshold = number(tag["threshold"])
-    return (
-        tag["tag"],
-        str(tag["examples"]),
-        number(tag["auc"]),
-        number(tag["error"]),
-        threshold,
-        note,
-    )
+    numbers = (number(tag[name]) for name in ("auc", "error", "threshold"))
+    return tag["tag"], str(tag["examples"]), *numbers, note
 
 
 def _summary(model: StoredModel) -> list[str]:

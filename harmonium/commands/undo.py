@@ -7,12 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
-from rich.table import Table
 
-from harmonium.commands.bars import bar
-from harmonium.commands.exit_codes import IN_PART, INTERRUPTED, NOTHING_DONE
-from harmonium.commands.library_option import LibraryOption
-from harmonium.commands.listing import say
+from harmonium.commands import IN_PART, INTERRUPTED, NOTHING_DONE
+from harmonium.commands.options import JsonOption, LibraryOption
+from harmonium.commands.screen import bar, count, plain_table, say
 
 if TYPE_CHECKING:
     from harmonium.collection.store.changes import Change, UndoReport
@@ -38,11 +36,11 @@ def undo(
         bool,
         typer.Option(
             "--fields-only",
-            help="In files that were changed since, give the fields that still have what was "
-            "written their former values, and leave the rest.",
+            help="In files that were changed since, restore the fields that still have what was "
+            "written, and leave the rest.",
         ),
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Take back a change: people's tags, and files to the byte.
 
@@ -53,7 +51,7 @@ def undo(
 
     [dim]Example:[/dim]  harmonium undo --list
 
-    [dim]Exit codes:[/dim]  0 all of it is undone; 1 a part is, the rest was
+    [dim]Exit codes:[/dim]  0 all of it is undone; 1 a part is, the rest is
     listed; 2 nothing was done; 130 interrupted, the same command goes on.
     """
     from harmonium.collection import Library
@@ -94,7 +92,7 @@ def _list(changes: list[Change], as_json: bool) -> None:
     if not changes:
         console.print("Nothing was changed yet.")
         return
-    table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 2, 0, 0))
+    table = plain_table()
     table.add_column("Change", justify="right", style="cyan", no_wrap=True)
     for heading in ("When", "Command"):
         table.add_column(heading, no_wrap=True)
@@ -129,7 +127,7 @@ def _report(change: Change, report: UndoReport, as_json: bool) -> None:
     show_failures(errors, [FailedFile(path, why) for path, why in report.files_left.items()])
     for later, n in sorted(report.conflicts.items()):
         stay = "stays as it is" if n == 1 else "stay as they are"
-        say(errors, f"{_count(n, 'tag')} {stay}: change {later} came later. Undo that one first.")
+        say(errors, f"{count(n, 'tag')} {stay}: change {later} came later. Undo that one first.")
     if as_json:
         print(
             json.dumps(
@@ -148,22 +146,13 @@ def _report(change: Change, report: UndoReport, as_json: bool) -> None:
 
 
 def _undone(change: Change, report: UndoReport) -> str:
-    did = f"Change {change.id} ({change.command}: {change.summary})"
-    if not report.complete:
-        return f"{did} is undone in part: {_amount(report)}."
-    return f"{did} is undone: {_amount(report)}."
-
-
-def _amount(report: UndoReport) -> str:
     parts = []
     if report.ended:
-        parts.append(f"{_count(report.ended, 'tag')} taken back")
+        parts.append(f"{count(report.ended, 'tag')} taken back")
     if report.revived:
-        parts.append(f"{_count(report.revived, 'tag')} there again")
+        parts.append(f"{count(report.revived, 'tag')} there again")
     if report.files_restored or not parts:
-        parts.append(f"{_count(report.files_restored, 'file')} restored")
-    return ", ".join(parts)
-
-
-def _count(n: int, what: str) -> str:
-    return f"{n:,} {what}{'' if n == 1 else 's'}"
+        parts.append(f"{count(report.files_restored, 'file')} restored")
+    undone = "undone" if report.complete else "undone in part"
+    amount = ", ".join(parts)
+    return f"Change {change.id} ({change.command}: {change.summary}) is {undone}: {amount}."

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
-from harmonium.commands.bars import bar
-from harmonium.commands.exit_codes import IN_PART, INTERRUPTED, NOTHING_DONE
-from harmonium.commands.library_option import LibraryOption
-from harmonium.commands.listing import say
+from harmonium.commands import IN_PART, INTERRUPTED, NOTHING_DONE
+from harmonium.commands.options import JsonOption, LibraryOption, file_option
+from harmonium.commands.screen import bar, count, say
 
 if TYPE_CHECKING:
     from harmonium.collection import Library
@@ -22,6 +21,8 @@ if TYPE_CHECKING:
 
 FEW = 10
 """Files whose changes are shown before asking."""
+LEAST_PROBABILITY = 0.5
+"""A track counts as found if the question is as likely as not to be true of it."""
 
 
 def write(
@@ -42,7 +43,7 @@ def write(
             "-q",
             metavar="QUERY",
             show_default=False,
-            help="The tracks of which this is more likely than not, as 'harmonium search' says.",
+            help="Only tracks for which this is more likely than not, as 'harmonium search' says.",
         ),
     ] = None,
     people: Annotated[
@@ -61,7 +62,7 @@ def write(
         typer.Option(
             metavar="MODE",
             show_default=False,
-            help="What becomes of a field that has values: merge adds what it lacks in any "
+            help="What to do with a field that has values: merge adds what it lacks in any "
             "spelling (the default), append what it lacks letter for letter, overwrite replaces "
             "it, only-if-empty leaves it.",
         ),
@@ -73,7 +74,7 @@ def write(
             "-f",
             metavar="TAG=FIELD",
             show_default=False,
-            help="The field of a tag: genre, mood or grouping; as often as you like.",
+            help="The field for a tag: genre, mood or grouping; as often as you like.",
         ),
     ] = None,
     default_field: Annotated[
@@ -81,12 +82,12 @@ def write(
         typer.Option(
             metavar="FIELD",
             show_default=False,
-            help="The field of all other tags (genre by default); none leaves them out.",
+            help="The field for all other tags (genre by default); none leaves them out.",
         ),
     ] = None,
     only: Annotated[
         list[str] | None,
-        typer.Option("--only", metavar="TAG", show_default=False, help="Write no tags but these."),
+        typer.Option("--only", metavar="TAG", show_default=False, help="Write only these tags."),
     ] = None,
     ignore: Annotated[
         list[str] | None,
@@ -102,7 +103,7 @@ def write(
         ),
     ] = None,
     scores: Annotated[
-        bool, typer.Option("--scores", help="Write the probabilities, too, for Harmonium.")
+        bool, typer.Option("--scores", help="Also write the probabilities, for Harmonium.")
     ] = False,
     id3_version: Annotated[
         int | None,
@@ -122,23 +123,15 @@ def write(
         ),
     ] = None,
     rules: Annotated[
-        Path | None,
-        typer.Option(
-            "--rules",
-            metavar="FILE",
-            show_default=False,
-            help="A TOML file with the rules above; options add to it.",
-        ),
+        Path | None, file_option("A TOML file with the rules above; options add to it.")
     ] = None,
     remember: Annotated[
         bool, typer.Option("--remember", help="Keep these rules in the library for next time.")
     ] = False,
     forget: Annotated[
-        bool, typer.Option("--forget", help="Leave out and drop the rules of last time.")
+        bool, typer.Option("--forget", help="Do not use the rules of last time, and drop them.")
     ] = False,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print the changes as JSON, for programs.")
-    ] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Write tags into the files of tracks, where players look for them.
 
@@ -150,24 +143,36 @@ def write(
     [dim]Example:[/dim]  harmonium write ~/Music/Jazz --field mellow=mood --dry-run
 
     [dim]Exit codes:[/dim]  0 all files have their tags; 1 some could not be
-    written, the others are; 2 nothing was done; 130 interrupted.
+    written, the others have them; 2 nothing was done; 130 interrupted.
     """
     from harmonium.collection import Library
+    from harmonium.collection.writing.rule_layers import parse_pairs
     from harmonium.collection.writing.wanted_tags import TagSources, count_unheard
     from harmonium.collection.writing.write_tracks import plan_writes
-    from harmonium.commands.chosen_tracks import chosen_tracks
 
-    said = _said(mode, field, default_field, only, ignore, alias, scores, id3_version)
-    said["grouping_frame"] = grouping_frame
+    given = {
+        "mode": mode,
+        "fields": parse_pairs(field or [], "--field"),
+        "default_field": default_field,
+        "whitelist": only or None,
+        "ignore": ignore or None,
+        "aliases": parse_pairs(alias or [], "--alias"),
+        "scores": scores or None,
+        "id3_version": id3_version,
+        "grouping_frame": grouping_frame,
+    }
     with Library.open(library, create=False) as opened:
         _check_known(opened, only or [])
-        final = _rules(opened, rules, said, remember=remember, forget=forget)
+        final = _rules(opened, rules, given, remember=remember, forget=forget)
         source = TagSources(people=people or not predicted, predicted=predicted or not people)
         ids = chosen_tracks(opened, paths or [], query)
         errors = Console(stderr=True)
         if source.predicted and (n := count_unheard(opened, ids)):
-            tracks = "1 track has" if n == 1 else f"{n:,} tracks have"
-            say(errors, f"{tracks} no predictions yet; 'harmonium tag' makes them.")
+            have = "has" if n == 1 else "have"
+            say(
+                errors,
+                f"{count(n, 'track')} {have} no predictions yet; 'harmonium tag' makes them.",
+            )
         with bar(errors, "reading") as progress:
             plan = plan_writes(opened, ids, final, source=source, progress=progress)
         code = _carry_out(opened, plan, dry_run=dry_run, yes=yes, as_json=as_json)
@@ -188,33 +193,60 @@ def _check_known(library: Library, tags: list[str]) -> None:
             raise unknown_tag(tag, known)
 
 
-def _said(
-    mode: str | None,
-    field: list[str] | None,
-    default_field: str | None,
-    only: list[str] | None,
-    ignore: list[str] | None,
-    alias: list[str] | None,
-    scores: bool,
-    id3_version: int | None,
-) -> dict[str, Any]:
-    """The rules that the options tell; None where they tell nothing."""
-    from harmonium.collection.writing.rule_layers import parse_pairs
+def chosen_tracks(library: Library, named: list[str], query: str | None) -> list[int]:
+    """The numbers of the present tracks that are named or found, ascending; else of all.
 
+    named : files, folders, "#NUMBER", "artist - title"
+    query : what to search for; if there are names too, among those
+
+    Raises
+    ------
+    LibraryError
+        where a name fits no track, or one whose file cannot be used
+    """
+    chosen: set[int] | None = None
+    if named:
+        chosen = {number for text in named for number in _named(library, text)}
+    if query is not None:
+        found = _found(library, query)
+        chosen = found if chosen is None else chosen & found
+    present = library.tracks.ids().tolist()
+    return present if chosen is None else [number for number in present if number in chosen]
+
+
+def _named(library: Library, text: str) -> list[int]:
+    from harmonium.collection.indexing.known_files import is_below
+    from harmonium.errors import LibraryError
+    from harmonium.user_folders import absolute_path
+
+    folder = Path(absolute_path(text))
+    if not folder.is_dir():
+        track = library.tracks.resolve(text)
+        if track.state != "present":
+            why = f": {track.reason.rstrip('.')}" if track.reason else ""
+            raise LibraryError(f"{text} cannot be used; its file is {track.state}{why}.")
+        return [track.id]
+    inside = [track.id for track in library.tracks.all() if is_below(track.path, [str(folder)])]
+    if not inside:
+        raise LibraryError(
+            f"The library has no track in the folder {text}. `harmonium index {text}` adds those "
+            "that are there."
+        )
+    return inside
+
+
+def _found(library: Library, query: str) -> set[int]:
+    from harmonium.collection.answering.search import search
+
+    limit = max(1, library.tracks.count())
     return {
-        "mode": mode,
-        "fields": parse_pairs(field or [], "--field"),
-        "default_field": default_field,
-        "whitelist": only or None,
-        "ignore": ignore or None,
-        "aliases": parse_pairs(alias or [], "--alias"),
-        "scores": scores or None,
-        "id3_version": id3_version,
+        hit.track.id
+        for hit in search(library, query, limit=limit, min_probability=LEAST_PROBABILITY).hits
     }
 
 
 def _rules(
-    library: Library, file: Path | None, said: dict[str, Any], *, remember: bool, forget: bool
+    library: Library, file: Path | None, given: dict[str, Any], *, remember: bool, forget: bool
 ) -> Rules:
     """What the library remembers, then the file, then the options."""
     from harmonium.collection.writing.rule_layers import (
@@ -227,7 +259,7 @@ def _rules(
     layers = [
         {} if forget else library.settings.get(RULES_SETTING, {}),
         {} if file is None else read_rules(file),
-        said,
+        given,
     ]
     rules = make_rules(layers)
     if remember or forget:

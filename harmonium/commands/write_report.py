@@ -9,8 +9,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from harmonium.commands.flowing import Flow
-from harmonium.commands.listing import printable, say
+from harmonium.commands.screen import Flow, count, printable, say, say_some
 
 if TYPE_CHECKING:
     from harmonium.collection.filetags import FieldChange
@@ -35,7 +34,7 @@ def show_plan(console: Console, plan: WritePlan) -> None:
                 print(printable(planned.track.path), one.field, *values, sep="\t")
         return
     show_changes(console, plan.files)
-    say(console, f"{_count(len(plan.files))} would change, {plan.n_unchanged:,} would not.")
+    say(console, f"{count(len(plan.files), 'file')} would change, {plan.n_unchanged:,} would not.")
     _show_left_out(console, plan)
 
 
@@ -55,14 +54,14 @@ def show_changes(console: Console, files: Sequence[PlannedFile]) -> None:
 def say_nothing_to_write(console: Console, plan: WritePlan) -> None:
     """Why no file would change."""
     if plan.n_unchanged:
-        say(console, f"Nothing to write: {_count(plan.n_unchanged)} need no change.")
+        say(console, f"Nothing to write: {count(plan.n_unchanged, 'file')} need no change.")
     elif not plan.failures:
         say(console, "Nothing to write: there are no such tracks.")
 
 
 def say_written(console: Console, written: WriteReport, plan: WritePlan) -> None:
     """How many files were written, and how it is undone."""
-    parts = [f"Tags written to {_count(len(written.paths))}"]
+    parts = [f"Tags written to {count(len(written.paths), 'file')}"]
     if plan.n_unchanged:
         parts.append(f"{plan.n_unchanged:,} needed no change")
     failed = len(written.failures) + len(plan.failures)
@@ -75,13 +74,11 @@ def say_written(console: Console, written: WriteReport, plan: WritePlan) -> None
 
 def show_failures(errors: Console, failures: Iterable[FailedFile]) -> None:
     """Files that could not be used, with the reasons, on stderr."""
-    shown = list(failures)
-    for failure in shown[:MOST_FAILURES]:
-        reason = printable(failure.reason)
-        told = reason if failure.path in failure.reason else f"{printable(failure.path)}: {reason}"
-        say(errors, told)
-    if len(shown) > MOST_FAILURES:
-        say(errors, f"and {len(shown) - MOST_FAILURES:,} more")
+    lines = [
+        failure.reason if failure.path in failure.reason else f"{failure.path}: {failure.reason}"
+        for failure in failures
+    ]
+    say_some(errors, lines, MOST_FAILURES)
 
 
 def _difference(one: FieldChange) -> Flow:
@@ -104,7 +101,3 @@ def _show_left_out(console: Console, plan: WritePlan) -> None:
             reasons.setdefault(reason, set()).add(tag)
     for reason, tags in reasons.items():
         say(console, Text(f"Left out ({reason}): {', '.join(sorted(tags))}", style="dim"))
-
-
-def _count(n: int) -> str:
-    return f"{n:,} {'file' if n == 1 else 'files'}"

@@ -11,7 +11,7 @@ from signals import RATE, music
 
 from harmonium import cli
 from harmonium.audio import audio_files, cache, extraction, feature_files, file_tasks
-from harmonium.commands import features
+from harmonium.commands import IN_PART, INTERRUPTED, NOTHING_DONE
 from harmonium.engine import interface, processes, runner
 
 PAGE = (DOCS / "extraction.md").read_text(encoding="utf-8")
@@ -58,7 +58,7 @@ def test_every_option_is_described(option):
 
 def test_exit_codes_are_those_of_the_command():
     codes = {int(code) for code in re.findall(r"^\| (\d+) \|", PAGE, re.M)}
-    assert codes == {0, features.IN_PART, features.NOTHING_DONE, features.INTERRUPTED}
+    assert codes == {0, IN_PART, NOTHING_DONE, INTERRUPTED}
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from places import DOCS
 from typer.testing import CliRunner
 
 from harmonium.cli import Commands, app
-from harmonium.commands.loading import LazyGroup, Listed
+from harmonium.commands.lazy_group import LazyGroup, Listed
 
 MAKER = runpy.run_path(str(DOCS / "cli.py"))
 commands, page = MAKER["commands"], MAKER["page"]
@@ -87,8 +87,8 @@ class TestHelp:
         own = {name for name in loaded if name.startswith("harmonium.")}
         assert own == {
             *("harmonium.cli", "harmonium.errors"),
-            *("harmonium.commands", "harmonium.commands.exit_codes"),
-            "harmonium.commands.loading",
+            "harmonium.commands",
+            "harmonium.commands.lazy_group",
         }
 
     def test_lists_every_command(self):

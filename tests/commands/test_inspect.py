@@ -1,11 +1,11 @@
 """The picture of a clip shows what it says, and the command draws it."""
 
 import re
-import sys
 
 import numpy as np
 import polars as pl
 import pytest
+from command_line import run_main
 from matplotlib.image import imread
 from signals import RATE, clicks, music
 from sound_files import write_sndfile
@@ -15,7 +15,6 @@ from harmonium.audio import Clip, feature_names
 from harmonium.audio.paper_features import DEFAULTS
 from harmonium.audio.picture import draw_clip, save_picture
 from harmonium.audio.spectrum import decibels, mel_spectrogram, raise_to_floor
-from harmonium.cli import main
 
 BANDS = ("high", "high-mid", "low-mid", "low")  # from the top
 
@@ -112,19 +111,16 @@ def models(tmp_path_factory):
     return folder
 
 
-def run(monkeypatch, capsys, *arguments):
+def run(monkeypatch, *arguments):
     """Exit code, and what was written to the screen in one line each."""
-    monkeypatch.setattr(sys, "argv", ["harmonium", "inspect", *map(str, arguments)])
     monkeypatch.setenv("COLUMNS", "500")
-    with pytest.raises(SystemExit) as end:
-        main()
-    out, err = capsys.readouterr()
-    return end.value.code or 0, out, err
+    done = run_main("inspect", *arguments)
+    return done.exit_code, done.stdout, done.stderr
 
 
-def test_the_command_draws_a_png(song, tmp_path, monkeypatch, capsys):
+def test_the_command_draws_a_png(song, tmp_path, monkeypatch):
     path = tmp_path / "clip.png"
-    assert run(monkeypatch, capsys, song, "-o", path, "--start", "0.5", "--seconds", "2") == (
+    assert run(monkeypatch, song, "-o", path, "--start", "0.5", "--seconds", "2") == (
         0,
         f"Drawn: {path}\n",
         "",
@@ -135,11 +131,9 @@ def test_the_command_draws_a_png(song, tmp_path, monkeypatch, capsys):
 
 
 @pytest.mark.parametrize("model", ["named", "numbered"])
-def test_a_models_tags_are_drawn_too(model, song, models, tmp_path, monkeypatch, capsys):
+def test_a_models_tags_are_drawn_too(model, song, models, tmp_path, monkeypatch):
     path = tmp_path / "clip.svg"
-    code, _, err = run(
-        monkeypatch, capsys, song, "-o", path, "--model", models / model, "--tags", "2"
-    )
+    code, _, err = run(monkeypatch, song, "-o", path, "--model", models / model, "--tags", "2")
     assert (code, err) == (0, "")
     drawn = path.read_text(encoding="utf-8")
     found = [tag for tag in ("calm", "loud", "odd") if f"<!-- {tag} -->" in drawn]
@@ -164,7 +158,7 @@ def test_what_cannot_be_drawn_is_one_message(
 ):
     monkeypatch.chdir(tmp_path)
     options = [option.format(named=models / "named", other=models / "other") for option in options]
-    code, out, err = run(monkeypatch, capsys, song, *options)
+    code, out, err = run(monkeypatch, song, *options)
     assert (code, out) == (2, "")
     assert err.startswith("Error: ")
     assert err.count("\n") == 1

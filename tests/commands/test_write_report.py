@@ -25,7 +25,7 @@ from harmonium.collection.writing.write_tracks import (
     WriteReport,
 )
 from harmonium.commands import write_report
-from harmonium.commands.flowing import Flow
+from harmonium.commands.screen import Flow
 from harmonium.errors import DataError
 
 

@@ -1,10 +1,31 @@
 """Running commands in this process."""
 
+import sys
+from contextlib import redirect_stderr, redirect_stdout
+from io import StringIO
+from types import SimpleNamespace
+from unittest import mock
+
+import pytest
 from typer.testing import CliRunner
 
-from harmonium.cli import app
+from harmonium.cli import app, main
 
 
 def run(*arguments, **options):
     options = {"catch_exceptions": False} | options
     return CliRunner().invoke(app, [str(argument) for argument in arguments], **options)
+
+
+def run_main(*arguments):
+    """As from a shell: expected errors are messages on stderr, and an exit code."""
+    line = ["harmonium", *map(str, arguments)]
+    with (
+        redirect_stdout(StringIO()) as out,
+        redirect_stderr(StringIO()) as err,
+        mock.patch.object(sys, "argv", line),
+        pytest.raises(SystemExit) as end,
+    ):
+        main()
+    code = end.value.code or 0
+    return SimpleNamespace(exit_code=code, stdout=out.getvalue(), stderr=err.getvalue())

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from harmonium.commands.exit_codes import INTERRUPTED
+from harmonium.commands import INTERRUPTED
 
 
 class Listed(NamedTuple):

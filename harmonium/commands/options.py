@@ -1,0 +1,128 @@
+"""Arguments and options that several commands have."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+LibraryOption = Annotated[
+    str | None,
+    typer.Option(
+        "--library",
+        "-L",
+        metavar="PLACE",
+        envvar="HARMONIUM_LIBRARY",
+        show_default=False,
+        show_envvar=False,
+        help="The library: a file, or postgresql://USER@HOST/DATABASE. By default the one that "
+        "HARMONIUM_LIBRARY names, then the library of this user.",
+    ),
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
+SeedOption = Annotated[
+    int, typer.Option("--seed", metavar="N", min=0, help="Another seed, other chances.")
+]
+
+# How to listen to files.
+ExtractorOption = Annotated[
+    str,
+    typer.Option(
+        "--extractor",
+        "-e",
+        metavar="NAME",
+        help="paper (timbre and rhythm, 389 numbers), timbre, rhythm, or one that another "
+        "package provides.",
+    ),
+]
+StartOption = Annotated[
+    float | None,
+    typer.Option(
+        "--start",
+        metavar="S",
+        min=0,
+        show_default=False,
+        help="Where the clip begins; by default the clip is the middle of the file.",
+    ),
+]
+JobsOption = Annotated[
+    int | None,
+    typer.Option(
+        "--jobs",
+        "-j",
+        metavar="N",
+        min=1,
+        show_default=False,
+        help="Processes to work with; by default one for each core.",
+    ),
+]
+EngineOption = Annotated[
+    str,
+    typer.Option(
+        "--engine",
+        metavar="ENGINE",
+        help="processes, serial (no other process), or the address of a Dask scheduler, "
+        "tcp://HOST:PORT.",
+    ),
+]
+CacheOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--cache",
+        metavar="DIR",
+        show_default=False,
+        help="Where features are kept for the next time, by the content of files; by default the "
+        "folder that HARMONIUM_CACHE names, then the system's folder for caches.",
+    ),
+]
+NoCacheOption = Annotated[
+    bool, typer.Option("--no-cache", help="Neither use features kept before nor keep any.")
+]
+TimeLimitOption = Annotated[
+    float,
+    typer.Option(
+        "--time-limit",
+        metavar="S",
+        help="Seconds after which a file is given up, because its decoder hangs.",
+    ),
+]
+
+# How to read a table of people's tags.
+TABLE_HELP = "A table of who gave which tag to what: .csv, .tsv or .parquet, also gzipped."
+AliasesOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--aliases",
+        metavar="FILE",
+        show_default=False,
+        help="Spellings that mean the same: a table with the columns alias and tag.",
+    ),
+]
+DelimiterOption = Annotated[
+    str | None,
+    typer.Option(
+        "--delimiter", metavar="CHAR", show_default=False, help="What separates the columns."
+    ),
+]
+NoHeaderOption = Annotated[
+    bool, typer.Option("--no-header", help="The first line is a row, not the names of columns.")
+]
+EncodingOption = Annotated[
+    str, typer.Option("--encoding", metavar="NAME", help="The encoding of a text file.")
+]
+
+
+def file_option(text: str, *flags: str) -> Any:
+    """An option that names a file to read or write."""
+    return typer.Option(*flags, metavar="FILE", show_default=False, help=text)
+
+
+def column(name: str) -> str | int:
+    """A column by name, or by position if it is a number."""
+    return int(name) if name.isdecimal() else name
+
+
+def cache_folder(cache: Path | None, no_cache: bool) -> Path | None:
+    """The folder for features that --cache and --no-cache mean; None: features are not kept."""
+    from harmonium.user_folders import user_cache_folder
+
+    return None if no_cache else cache or user_cache_folder()

@@ -1,0 +1,135 @@
+"""What commands show: tables for people, tab-separated lines for programs, progress, numbers."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+
+from rich.console import Console, ConsoleOptions
+from rich.measure import Measurement
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    ProgressColumn,
+    TextColumn,
+    TimeRemainingColumn,
+)
+from rich.table import Table
+from rich.text import Text
+
+Cell = str | Text
+BETWEEN = ", "
+
+
+def show_rows(
+    console: Console,
+    columns: Sequence[str],
+    rows: Iterable[Sequence[Cell]],
+    *,
+    title: str | None = None,
+    right: Sequence[str] = (),
+) -> None:
+    """Show rows of cells; ``right`` names the columns that hold numbers."""
+    if not console.is_terminal:
+        for row in rows:
+            print(*(printable(str(cell)) for cell in row), sep="\t")
+        return
+    if title is not None:
+        say(console, Text(printable(title), style="bold"))
+    table = plain_table(*columns, right=right)
+    for row in rows:
+        table.add_row(*(c if isinstance(c, Text) else Text(printable(c)) for c in row))
+    console.print(table)
+
+
+def plain_table(*columns: str, right: Sequence[str] = ()) -> Table:
+    """A table without lines; its cells are broken rather than cut."""
+    table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 2, 0, 0))
+    for column in columns:
+        table.add_column(column, justify="right" if column in right else "left", overflow="fold")
+    return table
+
+
+def say(console: Console, message: str | Text) -> None:
+    """A line that is broken by the terminal, if at all; nothing in it acts on the terminal."""
+    text = message if isinstance(message, Text) else Text(printable(message))
+    console.print(text, soft_wrap=True)
+
+
+def say_some(
+    console: Console, lines: Sequence[str], most: int, *, more: str = "", indent: str = ""
+) -> None:
+    """At most so many lines, then how many more there are; ``more`` ends that line."""
+    for line in lines[:most]:
+        say(console, f"{indent}{line}")
+    if len(lines) > most:
+        say(console, f"{indent}and {len(lines) - most:,} more{more}")
+
+
+def printable(text: str) -> str:
+    """A text without characters that do something to a terminal."""
+    return "".join(c if c.isprintable() else _escaped(c) for c in text)
+
+
+def _escaped(letter: str) -> str:
+    """Bytes of a file's name that are not UTF-8 come as letters from U+DC80 on."""
+    byte = ord(letter) - 0xDC00
+    return f"\\x{byte:02x}" if 0x80 <= byte <= 0xFF else repr(letter)[1:-1]
+
+
+def percent(probability: float) -> str:
+    """A probability as a whole number of hundredths, for people."""
+    return f"{100 * probability:.0f} %"
+
+
+def count(number: int, what: str) -> str:
+    """For example "1 track" or "1,200 tracks"."""
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
+@contextmanager
+def bar(
+    console: Console, name: str, *columns: ProgressColumn
+) -> Iterator[Callable[[int, int], None]]:
+    """A progress bar that is gone when it is done; gives what to call with (done, total)."""
+    with Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        *columns,
+        TimeRemainingColumn(),
+        console=console,
+        transient=True,
+        disable=not console.is_terminal,
+    ) as progress:
+        task = progress.add_task(name, total=None)
+        yield lambda done, total: progress.update(task, completed=done, total=total)
+
+
+class Flow:
+    """Texts with commas between them, as many to a line as there is room for.
+
+    Lines are broken between texts, and not within one.
+    """
+
+    def __init__(self, pieces: Sequence[Text]) -> None:
+        self.pieces = pieces
+
+    def lines(self, width: int) -> list[Text]:
+        """The lines; one is longer than the width only where a single piece is."""
+        found: list[Text] = []
+        for number, piece in enumerate(self.pieces):
+            last = number == len(self.pieces) - 1
+            whole = piece.copy() if last else Text.assemble(piece, BETWEEN.rstrip())
+            if found and found[-1].cell_len + 1 + whole.cell_len <= width:
+                found[-1] = Text.assemble(found[-1], " ", whole)
+            else:
+                found.append(whole)
+        return found
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterable[Text]:
+        yield from self.lines(options.max_width)
+
+    def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
+        longest = max((piece.cell_len + 1 for piece in self.pieces), default=0)
+        total = sum(piece.cell_len + len(BETWEEN) for piece in self.pieces)
+        return Measurement(longest, max(longest, total)).with_maximum(options.max_width)
