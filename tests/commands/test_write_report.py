@@ -1,23 +1,15 @@
-"""What write and undo show on a terminal, and the joining of rules."""
+"""What write and undo show on a terminal."""
 
 import io
 import re
-import tomllib
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from places import DOCS
 from rich.console import Console
 from rich.text import Text
 
 from harmonium.collection.filetags import FieldChange, FileChange, UnwrittenTag
-from harmonium.collection.writing.rule_layers import (
-    RULE_NAMES,
-    join_layers,
-    make_rules,
-    parse_pairs,
-)
 from harmonium.collection.writing.write_tracks import (
     FailedFile,
     PlannedFile,
@@ -26,7 +18,6 @@ from harmonium.collection.writing.write_tracks import (
 )
 from harmonium.commands import write_report
 from harmonium.commands.screen import Flow
-from harmonium.errors import DataError
 
 
 class FakeTrack:
@@ -108,52 +99,3 @@ def test_many_failures_are_cut_short():
     said = plain(shown(write_report.show_failures, [FailedFile(f"{i}", "no") for i in range(40)]))
     assert len(said) == 31
     assert said[-1] == "and 10 more"
-
-
-NAMES = st.text("abc", min_size=1, max_size=3)
-
-
-@given(st.lists(st.dictionaries(NAMES, st.sampled_from(["genre", "mood"])), max_size=4))
-def test_the_last_layer_wins_for_each_tag(layers):
-    rules = make_rules([{"fields": layer} for layer in layers])
-    for tag in {tag for layer in layers for tag in layer}:
-        assert rules.fields[tag] == [layer[tag] for layer in layers if tag in layer][-1]
-
-
-@given(st.lists(st.lists(NAMES, max_size=3), max_size=4))
-def test_tags_to_ignore_add_up(layers):
-    found = join_layers([{"ignore": layer} for layer in layers]).get("ignore", [])
-    assert set(found) == {tag for layer in layers for tag in layer}
-    assert len(found) == len(set(found))
-
-
-def test_what_a_layer_does_not_say_stays():
-    assert join_layers([{"mode": "append"}, {"mode": None}]) == {"mode": "append"}
-    assert make_rules([{"default_field": "none"}]).default_field is None
-
-
-@given(NAMES, NAMES)
-def test_pairs(tag, value):
-    assert parse_pairs([f"{tag}={value}"], "--alias") == {tag: value}
-    assert parse_pairs([f" {tag} =x= {value} "], "--alias") == {f"{tag} =x": value}
-
-
-@pytest.mark.parametrize("pair", ["", "=", "a=", "=b", "a", " = "])
-def test_what_is_no_pair(pair):
-    with pytest.raises(DataError, match="takes TAG=VALUE"):
-        parse_pairs([pair], "--alias")
-
-
-def test_the_rules_of_the_docs_are_rules():
-    page = (DOCS / "collection.md").read_text(encoding="utf-8")
-    (text,) = re.findall(r"^```toml\n(.*?)^```", page, re.M | re.S)
-    rules = make_rules([tomllib.loads(text)])
-    assert rules.fields == {"mellow": "mood"}
-    assert rules.aliases == {"hip hop": "Hip-Hop"}
-
-
-def test_the_docs_name_every_rule():
-    page = (DOCS / "collection.md").read_text(encoding="utf-8")
-    table = page.partition("## Write")[2].partition("```toml")[0]
-    named = set(re.findall(r"\| `\[?(\w+)\]?` \|", table))
-    assert named == {*RULE_NAMES} - {"separator"}

@@ -7,7 +7,7 @@
 `docs/filetags.md` says what is written where.
 """
 
-from harmonium.collection.filetags.formats.base import FIELDS
+from harmonium.collection.filetags.formats.base import FIELDS, READ_FIELDS
 from harmonium.collection.filetags.plan import FieldChange, FileChange, plan_write
 from harmonium.collection.filetags.read import FileTags, audio_digest, read_tags
 from harmonium.collection.filetags.rules import MODES, Rules, UnwrittenTag
@@ -17,6 +17,7 @@ from harmonium.collection.filetags.write import UndoRecord, apply_change
 __all__ = [
     "FIELDS",
     "MODES",
+    "READ_FIELDS",
     "FieldChange",
     "FileChange",
     "FileTags",

@@ -91,7 +91,7 @@ def copy(source: BinaryIO, target: BinaryIO, start: int, end: int) -> None:
         target.write(data)
 
 
-def file_digest(file: BinaryIO) -> str:
+def content_digest(file: BinaryIO) -> str:
     """The SHA-256 digest of an open file's content, in hexadecimal digits."""
     file.seek(0)
     return hashlib.file_digest(file, "sha256").hexdigest()  # type: ignore[arg-type]

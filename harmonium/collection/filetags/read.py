@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import BinaryIO
 
 from harmonium.collection.filetags.formats.base import (
+    READ_FIELDS,
     SCORE_FIELDS,
     Format,
     Id3Options,
@@ -40,6 +41,11 @@ class FileTags:
     """Tag → score, where Harmonium wrote them."""
     notes: tuple[str, ...] = ()
     """What is odd about the file's tags."""
+
+    @property
+    def fields(self) -> dict[str, Values]:
+        """Field → values, of the fields that tags are read from."""
+        return {name: getattr(self, name) for name in READ_FIELDS}
 
 
 def read_tags(path: PathLike, *, separator: str = "; ") -> FileTags:
@@ -90,6 +96,7 @@ def _file_tags(
     found: Format, contents: TagContents, places: list[dict[str, tuple[str, ...]]]
 ) -> FileTags:
     first = places[0]
+    # Which frame holds the grouping is the choice of whoever wrote it: both are read.
     grouping = dict.fromkeys(v for each in places for v in contents.at(each["grouping"]))
     return FileTags(
         format=found.name,

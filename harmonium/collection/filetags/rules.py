@@ -92,7 +92,7 @@ class Rules:
     def sort(self, tags: GivenTags) -> tuple[dict[str, dict[str, float]], list[UnwrittenTag]]:
         """({field: {name to write: score}}, what is left out); scores not given are NaN.
 
-        Of tags with one name the first spelling and the highest score count.
+        Where several tags have one name, the first spelling and the highest score count.
         """
         found: dict[str, dict[str, tuple[str, float]]] = {}  # by field and folded name
         left_out: list[UnwrittenTag] = []

@@ -8,7 +8,7 @@ from harmonium.collection.filetags.delta import difference, patch
 from harmonium.collection.filetags.music_file import (
     FileProblem,
     PathLike,
-    file_digest,
+    content_digest,
     opened,
     readable,
 )
@@ -32,8 +32,8 @@ def undo(
     ----------
     path : where the file is now
     record : what `apply_change` or `undo` gave
-    exact : False lets a file that was changed since through: of its fields, those that still have
-        the values that were written get back the former ones, and all else stays
+    exact : with False, a file that was changed since is not refused: its fields that still have
+        what was written get back their former values, and all else stays
     keep, keep_times : as in `apply_change`
 
     Returns
@@ -48,7 +48,7 @@ def undo(
         where it was changed since, and ``exact`` is True
     """
     with opened(path) as file:
-        now = file_digest(file)
+        now = content_digest(file)
     if now == record.before:
         return None
     if now == record.after:
@@ -70,7 +70,7 @@ def undo(
 def _restore(path: PathLike, record: UndoRecord, old: BinaryIO, new: BinaryIO) -> UndoRecord:
     """Write the file as it was."""
     patch(record.delta, old, new)
-    if file_digest(new) != record.before:
+    if content_digest(new) != record.before:
         raise FileProblem("the record of its change does not lead back; nothing was undone")
     return UndoRecord(
         change=_reversed(path, record.change),

@@ -9,7 +9,7 @@ from typing import Any, BinaryIO, Self, TypeAlias
 from harmonium.collection.filetags.delta import Delta, difference
 from harmonium.collection.filetags.formats.base import Format, Values
 from harmonium.collection.filetags.formats.detect import format_of
-from harmonium.collection.filetags.music_file import FileProblem, file_digest
+from harmonium.collection.filetags.music_file import FileProblem, content_digest
 from harmonium.collection.filetags.plan import FileChange
 from harmonium.collection.filetags.read import sound_digest
 from harmonium.collection.filetags.replace_file import replace_file
@@ -31,7 +31,7 @@ class UndoRecord:
     audio: str
     """`audio_digest` of both."""
     delta: Delta
-    """What makes the former of the latter."""
+    """What turns the latter into the former."""
 
     def to_bytes(self) -> bytes:
         """For the store; compressed."""
@@ -132,8 +132,8 @@ def _checked_undo(found: Format, old: BinaryIO, new: BinaryIO, change: FileChang
         raise FileProblem("writing would have changed its sound; it was left as it is")
     return UndoRecord(
         change=change,
-        before=file_digest(old),
-        after=file_digest(new),
+        before=content_digest(old),
+        after=content_digest(new),
         audio=audio,
         delta=difference(old, new),
     )
@@ -145,9 +145,6 @@ def _check_fields(found: Format, file: BinaryIO, change: FileChange, *, after: b
     for one in change.fields:
         there = contents.at(one.places)
         if there != (one.after if after else one.before):
-            reason = (
-                "the tags cannot be read back; it was left as it is"
-                if after
-                else "it was changed since; plan again"
-            )
+            unread = "the tags cannot be read back; it was left as it is"
+            reason = unread if after else "it was changed since; plan again"
             raise FileProblem(f"{reason} ({one.field}: {', '.join(there)!r})")

@@ -14,9 +14,8 @@ from pathlib import Path
 import polars as pl
 import sqlalchemy as sa
 
-from harmonium.collection.filetags import UndoRecord
+from harmonium.collection.filetags import READ_FIELDS, UndoRecord
 from harmonium.collection.importing.columns import choose_columns, first_line
-from harmonium.collection.indexing.examine import FIELDS
 from harmonium.collection.indexing.run import FOLDERS
 from harmonium.collection.library import Library
 from harmonium.collection.store.row_matching import Matcher, match_all
@@ -145,8 +144,8 @@ def import_file_tags(
     """
     wanted = list(fields)
     for name in wanted:
-        if name not in FIELDS:
-            raise DataError(f"'fields' must be among {', '.join(FIELDS)}, got {name!r}.")
+        if name not in READ_FIELDS:
+            raise DataError(f"'fields' must be among {', '.join(READ_FIELDS)}, got {name!r}.")
     _check_not_empty(library)
     report = ImportReport()
     written = _written_tags(library)

@@ -14,8 +14,6 @@ from harmonium.collection.filetags import audio_digest, read_tags
 from harmonium.collection.store.tracks import TrackFile
 from harmonium.errors import FileTagError
 
-FIELDS = ("genre", "mood", "grouping", "comment")
-"""The fields of a file that hold tags."""
 UNREAD = "unread:"
 """How the sound of a file begins that could not be opened: it is not known."""
 UNSETTLED = -1
@@ -100,7 +98,7 @@ def _read(path: str, status: os.stat_result) -> TrackFile:
         artist=tags.artist,
         album=tags.album,
         duration=tags.duration,
-        file_tags={name: getattr(tags, name) for name in FIELDS},
+        file_tags=tags.fields,
     )
 
 

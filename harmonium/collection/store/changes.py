@@ -137,11 +137,18 @@ class Changes:
             raise LibraryError(f"There is no change {change_id} in the library.")
         return _change(row)
 
-    def keep_file(self, change_id: int, track_id: int | None, path: str, record: bytes) -> None:
-        """Store what undoes the writing of a file; it is kept when this returns."""
+    def keep_file(self, change_id: int, track_id: int | None, path: str, record: bytes) -> int:
+        """Store what undoes the writing of a file; the number of this record."""
         values = {"change_id": change_id, "track_id": track_id, "record": record}
         with self._library.begin() as connection:
-            connection.execute(sa.insert(written_file).values(values | stored_path(path)))
+            return key_of(
+                connection.execute(sa.insert(written_file).values(values | stored_path(path)))
+            )
+
+    def forget_file(self, number: int) -> None:
+        """Drop the record of a write that did not take place."""
+        with self._library.begin() as connection:
+            connection.execute(sa.delete(written_file).where(written_file.c.id == number))
 
     def files(self, change_id: int) -> _Files:
         """The files that a change wrote to, the latest first."""

@@ -21,13 +21,10 @@ if TYPE_CHECKING:
 
     from harmonium.collection.library import Library
 
-LONGEST_LOOK = 1000
-"""Changes that are looked through for the last one."""
-
 
 def last_change(library: Library) -> Change:
     """The last change that is not undone, and does not undo another."""
-    for change in library.changes.list(LONGEST_LOOK):
+    for change in library.changes.list():
         if change.undone_by is None and change.undoes is None:
             return change
     raise LibraryError("There is nothing to undo.")
@@ -48,8 +45,8 @@ def undo_change(
     Parameters
     ----------
     change_id : its number
-    exact : False gives files that were changed since the former values of those fields that still
-        have what was written
+    exact : with False, files that were changed since get back the former values of those fields
+        that still have what was written
     progress : called with the number of files that are done and the number of all
     """
     total = 0 if progress is None else len(library.changes.files(change_id))

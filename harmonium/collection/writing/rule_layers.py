@@ -45,10 +45,7 @@ def read_rules(path: Path) -> dict[str, Any]:
 
 
 def make_rules(layers: Sequence[Mapping[str, Any]], *, source: str = "the rules") -> Rules:
-    """Rules of several layers, of which later ones win.
-
-    Their maps are united; a list of tags to ignore adds to those before it.
-    """
+    """Rules made of several layers: later ones win, tables are united, tags to ignore add up."""
     whole = join_layers(layers)
     _check(whole, source)
     if whole.get("default_field") == NOT_WRITTEN:
@@ -57,7 +54,7 @@ def make_rules(layers: Sequence[Mapping[str, Any]], *, source: str = "the rules"
 
 
 def join_layers(layers: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """One layer of several; what is None in a layer is not said in it."""
+    """One layer made of several; None in a layer means that it says nothing."""
     whole: dict[str, Any] = {}
     for layer in layers:
         for name, value in layer.items():

@@ -6,10 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import sqlalchemy as sa
-
 from harmonium.collection.filetags import UndoRecord, read_tags
-from harmonium.collection.store.schema import stored_path, written_file
 from harmonium.collection.store.tracks import Track, TrackFile
 from harmonium.errors import FileTagError
 
@@ -46,7 +43,8 @@ class UndoableWriter:
         try:
             done = work(keep=lambda record: kept.append(self._keep(track, path, record)))
         except FileTagError:
-            self._drop(kept)
+            for number in kept:
+                self._library.changes.forget_file(number)
             raise
         if done is not None and track is not None:
             self._written = (track, path)
@@ -64,29 +62,17 @@ class UndoableWriter:
         self._library.tracks.replace(track.id, found)
 
     def _keep(self, track: Track | None, path: str, record: UndoRecord) -> int:
-        with self._library.begin() as connection:
+        with self._library.begin():
             if self.change is None:
                 self.change = self._begin()
             self.finish()
-            values = stored_path(path) | {
-                "change_id": self.change,
-                "track_id": None if track is None else track.id,
-                "record": record.to_bytes(),
-            }
-            statement = sa.insert(written_file).values(values).returning(written_file.c.id)
-            return int(connection.execute(statement).scalar_one())
-
-    def _drop(self, kept: list[int]) -> None:
-        """Forget the record of a write that did not take place."""
-        if kept:
-            with self._library.begin() as connection:
-                connection.execute(sa.delete(written_file).where(written_file.c.id.in_(kept)))
+            track_id = None if track is None else track.id
+            return self._library.changes.keep_file(self.change, track_id, path, record.to_bytes())
 
 
 def _file_of(track: Track, path: str) -> TrackFile:
     """What the file of a track is now, its sound being the same."""
     status, tags = Path(path).stat(), read_tags(path)
-    found = {name: list(getattr(tags, name)) for name in ("genre", "mood", "grouping", "comment")}
     return TrackFile(
         path=path,
         sound=track.sound,
@@ -96,5 +82,5 @@ def _file_of(track: Track, path: str) -> TrackFile:
         artist=tags.artist,
         album=tags.album,
         duration=tags.duration if track.duration is None else track.duration,
-        file_tags=found,
+        file_tags=tags.fields,
     )

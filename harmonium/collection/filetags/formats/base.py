@@ -6,6 +6,8 @@ from typing import BinaryIO, Protocol, Self, TypeAlias
 
 FIELDS = ("genre", "mood", "grouping")
 """The fields that tags are written to."""
+READ_FIELDS = (*FIELDS, "comment")
+"""The fields that tags are read from."""
 SCORE_FIELDS = tuple(f"harmonium_{name}" for name in FIELDS)
 """The fields that hold the scores of the tags in each."""
 

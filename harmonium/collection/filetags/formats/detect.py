@@ -22,7 +22,7 @@ KNOWN = "MP3, FLAC, Ogg Vorbis, Opus, Speex, Ogg FLAC, MP4 (M4A), WAV and AIFF"
 
 
 def format_of(file: BinaryIO) -> Format:
-    """The format, or `FileProblem`."""
+    """The format of a file; raises `FileProblem` where its tags are not known."""
     head = read_at(file, 0, 12)
     if head[:4] == b"RIFF" and head[8:] == b"WAVE":
         return WAV

@@ -3,9 +3,8 @@
 from collections.abc import Iterator, Mapping
 from typing import BinaryIO, NamedTuple
 
-from harmonium.collection.filetags.formats import vorbis
+from harmonium.collection.filetags.formats import id3, vorbis
 from harmonium.collection.filetags.formats.base import Id3Options, TagContents, Values
-from harmonium.collection.filetags.formats.id3 import leading_tags
 from harmonium.collection.filetags.music_file import FileProblem, blocks, copy, read_at, size_of
 
 PADDING = 4096
@@ -39,7 +38,7 @@ class Flac:
     def read(self, file: BinaryIO, options: Id3Options) -> TagContents:
         """What the first block of comments says."""
         head = _head(file)
-        notes = ("it has an ID3 tag, which is left alone",) if leading_tags(file) else ()
+        notes = ("it has an ID3 tag, which is left alone",) if id3.leading_tags(file) else ()
         duration = _duration(head.blocks[0].data)
         data = next((block.data for block in head.blocks if block.kind == COMMENT), None)
         if data is None:
@@ -63,14 +62,11 @@ class Flac:
         """The block with the sound's parameters and MD5 sum, and all frames."""
         head = _head(file)
         yield head.blocks[0].data
-        end = size_of(file)
-        if end - head.end >= 128 and read_at(file, end - 128, 3) == b"TAG":
-            end -= 128
-        yield from blocks(file, head.end, end)
+        yield from blocks(file, head.end, id3.end_before_id3v1(file, head.end))
 
 
 def _head(file: BinaryIO) -> _Head:
-    start = leading_tags(file) + 4
+    start = id3.leading_tags(file) + 4
     at = start
     found: list[_Block] = []
     last = False

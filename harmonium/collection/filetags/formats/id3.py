@@ -21,12 +21,13 @@ from harmonium.collection.filetags.formats.base import (
     TagContents,
     Values,
 )
-from harmonium.collection.filetags.music_file import FileProblem, read_at
+from harmonium.collection.filetags.music_file import FileProblem, read_at, size_of
 
 HEADER = 10
 PADDING = 1024
 """Bytes left free in a tag that had to grow."""
 _LARGEST = 1 << 28
+_ID3V1 = 128
 
 _UNSYNCHRONISED, _EXTENDED, _EXPERIMENTAL, _FOOTER = 0x80, 0x40, 0x20, 0x10
 _IDENTITY = {
@@ -98,6 +99,13 @@ def leading_tags(file: BinaryIO) -> int:
     while length := tag_length(read_at(file, start, HEADER)):
         start += length
     return start
+
+
+def end_before_id3v1(file: BinaryIO, start: int = 0) -> int:
+    """Where an ID3v1 tag begins after ``start``; where there is none, the end of the file."""
+    end = size_of(file)
+    has = end - _ID3V1 >= start and read_at(file, end - _ID3V1, 3) == b"TAG"
+    return end - _ID3V1 if has else end
 
 
 def tag_length(head: bytes) -> int:

@@ -14,7 +14,6 @@ from harmonium.collection.filetags.formats import id3
 from harmonium.collection.filetags.formats.base import Id3Options, TagContents, Values
 from harmonium.collection.filetags.music_file import FileProblem, blocks, copy, read_at, size_of
 
-_ID3V1 = 128
 _APE = 32
 
 
@@ -85,15 +84,9 @@ def _other_tags(file: BinaryIO) -> tuple[str, ...]:
     first = id3.tag_length(read_at(file, 0, id3.HEADER))
     if first and id3.leading_tags(file) > first:
         notes.append("it has a second ID3v2 tag after the first, which is left alone")
-    if _ape_length(file, _before_id3v1(file)):
+    if _ape_length(file, id3.end_before_id3v1(file)):
         notes.append("it has an APEv2 tag, which is left alone")
     return tuple(notes)
-
-
-def _before_id3v1(file: BinaryIO) -> int:
-    end = size_of(file)
-    has = end >= _ID3V1 and read_at(file, end - _ID3V1, 3) == b"TAG"
-    return end - _ID3V1 if has else end
 
 
 def _ape_length(file: BinaryIO, end: int) -> int:
@@ -108,5 +101,5 @@ def _ape_length(file: BinaryIO, end: int) -> int:
 
 def _trailing_tags(file: BinaryIO) -> int:
     """Where the tags at the end begin."""
-    end = _before_id3v1(file)
+    end = id3.end_before_id3v1(file)
     return end - _ape_length(file, end)

@@ -60,8 +60,26 @@ class Ogg:
         )
 
     def sound(self, file: BinaryIO) -> Iterator[bytes]:
-        """All packets but the second of each stream, whatever pages they are on."""
-        yield from _packets_without_comments(file)
+        """All packets but the second of each stream, whatever pages they are on.
+
+        They come in pieces; the last piece of one is followed by its stream and number.
+        """
+        seen: dict[bytes, int] = {}
+        start, size = 0, size_of(file)
+        while start < size:
+            head = read_at(file, start, 27)
+            if len(head) < 27 or not head.startswith(b"OggS"):
+                yield from blocks(file, start, size)  # whatever it is, it is not pages
+                return
+            lacing = read_at(file, start + 27, head[26])
+            body = read_at(file, start + 27 + len(lacing), sum(lacing))
+            serial, position = head[14:18], head[6:14]
+            if head[5] & 2:  # the stream's first page
+                seen[serial] = 0
+            if position not in (bytes(8), b"\xff" * 8):  # pages of sound, which nobody divides anew
+                yield position
+            yield from _pieces(lacing, body, serial, seen)
+            start += 27 + len(lacing) + len(body)
 
     def _duration(self, file: BinaryIO) -> float | None:
         file.seek(0)
@@ -140,26 +158,6 @@ def _comment_pages(file: BinaryIO, first: bytes) -> list[OggPage]:
             if page.complete or len(page.packets) > 1:
                 return found
     raise FileProblem("it ends before its comments do")
-
-
-def _packets_without_comments(file: BinaryIO) -> Iterator[bytes]:
-    """Pieces of packets; the last piece of one is followed by its stream and number."""
-    seen: dict[bytes, int] = {}
-    start, size = 0, size_of(file)
-    while start < size:
-        head = read_at(file, start, 27)
-        if len(head) < 27 or not head.startswith(b"OggS"):
-            yield from blocks(file, start, size)  # whatever it is, it is not pages
-            return
-        lacing = read_at(file, start + 27, head[26])
-        body = read_at(file, start + 27 + len(lacing), sum(lacing))
-        serial, position = head[14:18], head[6:14]
-        if head[5] & 2:  # the stream's first page
-            seen[serial] = 0
-        if position not in (bytes(8), b"\xff" * 8):  # pages of sound, which nobody divides anew
-            yield position
-        yield from _pieces(lacing, body, serial, seen)
-        start += 27 + len(lacing) + len(body)
 
 
 def _pieces(lacing: bytes, body: bytes, serial: bytes, seen: dict[bytes, int]) -> Iterator[bytes]:
