@@ -11,9 +11,10 @@ import matplotlib
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
-from harmonium.data.synthetic import SyntheticCollection, make_collection
 from PIL import Image
 from scipy.signal import stft
+
+from harmonium.synthetic import SyntheticCollection, make_collection
 
 GENRES = ("rock", "jazz", "house", "classical")
 SEEDS = range(5)

@@ -19,7 +19,7 @@ from harmonium.synthetic.listeners import (
     relevant_tags,
     tags_of,
 )
-from harmonium.synthetic.music import Clip, make_clip
+from harmonium.synthetic.music import SyntheticClip, make_clip
 from harmonium.synthetic.render import render
 from harmonium.synthetic.storage import audio_path, write_collection
 from harmonium.synthetic.tones import RATE, Samples
@@ -108,7 +108,7 @@ class SyntheticCollection:
     def __len__(self) -> int:
         return self.n_clips
 
-    def clip(self, index: int) -> Clip:
+    def clip(self, index: int) -> SyntheticClip:
         """What clip ``index`` is made of: its track, section and parts."""
         if not 0 <= index < self.n_clips:
             raise DataError(f"'index' must be from 0 to {self.n_clips - 1}, got {index}.")

@@ -28,7 +28,8 @@ def play_drums(
     strokes: dict[str, Samples] = {}
     for note in notes:
         if note.kind not in strokes:
-            strokes[note.kind] = LEVELS[note.kind] * stroke(note.kind, kit, brightness, seed)
+            level = np.float32(DRUMS[note.kind][0])
+            strokes[note.kind] = level * stroke(note.kind, kit, brightness, seed)
         add_at(out, strokes[note.kind] * np.float32(note.force**1.3), round(note.start * RATE))
     return out
 
@@ -44,7 +45,7 @@ def add_at(out: Samples, sound: Samples, start: int) -> None:
 @lru_cache(maxsize=64)
 def stroke(drum: str, kit: str, brightness: float, seed: int) -> Samples:
     """One stroke on a drum of a kit, its peak near one."""
-    sound = _DRUMS[drum](kit, brightness, seed)
+    sound = DRUMS[drum][1](kit, brightness, seed)
     sound = sound * np.minimum(1, times(len(sound))[::-1] / 0.01).astype(np.float32)
     return (sound / (np.abs(sound).max() + 1e-9)).astype(np.float32)
 
@@ -127,28 +128,16 @@ def _tom(kit: str, brightness: float, seed: int) -> Samples:
     return (np.sin(2 * np.pi * phase) * envelope).astype(np.float32)
 
 
-_DRUMS: dict[str, Callable[[str, float, int], Samples]] = {
-    "kick": _kick,
-    "snare": _snare,
-    "clap": _clap,
-    "tom": _tom,
-    "hat": _cymbal(0.09, 0.022, 7_000, 0.15),
-    "pedal": _cymbal(0.07, 0.015, 5_500, 0.15),
-    "open": _cymbal(0.4, 0.12, 6_500, 0.15),
-    "ride": _cymbal(0.7, 0.22, 5_500, 0.35),
-    "crash": _cymbal(1.6, 0.45, 3_500, 0.1),
-    "shaker": _shaker,
-}
-
-LEVELS = {
-    "kick": np.float32(0.85),
-    "snare": np.float32(0.85),
-    "clap": np.float32(0.7),
-    "tom": np.float32(0.7),
-    "hat": np.float32(0.32),
-    "pedal": np.float32(0.2),
-    "open": np.float32(0.36),
-    "ride": np.float32(0.25),
-    "crash": np.float32(0.45),
-    "shaker": np.float32(0.3),
+# Each drum's level beside the others, and one stroke on it: (kit, brightness, seed) → samples.
+DRUMS: dict[str, tuple[float, Callable[[str, float, int], Samples]]] = {
+    "kick": (0.85, _kick),
+    "snare": (0.85, _snare),
+    "clap": (0.7, _clap),
+    "tom": (0.7, _tom),
+    "hat": (0.32, _cymbal(0.09, 0.022, 7_000, 0.15)),
+    "pedal": (0.2, _cymbal(0.07, 0.015, 5_500, 0.15)),
+    "open": (0.36, _cymbal(0.4, 0.12, 6_500, 0.15)),
+    "ride": (0.25, _cymbal(0.7, 0.22, 5_500, 0.35)),
+    "crash": (0.45, _cymbal(1.6, 0.45, 3_500, 0.1)),
+    "shaker": (0.3, _shaker),
 }

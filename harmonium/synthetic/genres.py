@@ -6,7 +6,7 @@ of ``instruments.py``, ``voice.py`` and ``drums.py``, the patterns those of ``pa
 
 from dataclasses import dataclass, field
 
-Options = tuple[tuple[str, str, float], ...]  # instrument, pattern, weight
+PartChoices = tuple[tuple[str, str, float], ...]  # instrument, pattern, weight
 
 ERAS = ("60s", "70s", "80s", "90s", "today")
 
@@ -35,7 +35,7 @@ PROGRESSIONS = {
 
 
 @dataclass(frozen=True)
-class Recipe:
+class GenreRecipe:
     """The ranges and chances that a track of one genre is drawn from.
 
     Attributes
@@ -60,7 +60,7 @@ class Recipe:
     tempo: tuple[float, float]
     modes: dict[str, float]
     progressions: tuple[str, ...]
-    parts: dict[str, tuple[float, Options]]
+    parts: dict[str, tuple[float, PartChoices]]
     loudness: tuple[float, float]
     room: tuple[float, float]
     neighbours: tuple[str, ...]
@@ -73,7 +73,7 @@ class Recipe:
     male: float = 0.55
 
 
-def _role(chance: float, *options: str) -> tuple[float, Options]:
+def _role(chance: float, *options: str) -> tuple[float, PartChoices]:
     """The chance of a role, and its options from ``"instrument/pattern weight"``."""
     parsed = []
     for option in options:
@@ -87,8 +87,8 @@ def _eras(*weights: float) -> dict[str, float]:
     return dict(zip(ERAS, weights, strict=True))
 
 
-RECIPES: dict[str, Recipe] = {
-    "rock": Recipe(
+RECIPES: dict[str, GenreRecipe] = {
+    "rock": GenreRecipe(
         weight=11,
         tempo=(98, 152),
         modes={"major": 4, "mixolydian": 3, "minor": 3, "dorian": 1},
@@ -110,7 +110,7 @@ RECIPES: dict[str, Recipe] = {
         neighbours=("blues", "indie", "punk", "metal", "country", "folk"),
         male=0.75,
     ),
-    "indie": Recipe(
+    "indie": GenreRecipe(
         weight=6,
         tempo=(88, 150),
         modes={"major": 5, "minor": 3, "mixolydian": 1},
@@ -135,7 +135,7 @@ RECIPES: dict[str, Recipe] = {
         eras=_eras(0.3, 0.3, 1, 3, 4),
         neighbours=("rock", "pop", "folk"),
     ),
-    "punk": Recipe(
+    "punk": GenreRecipe(
         weight=4,
         tempo=(155, 205),
         modes={"major": 6, "minor": 2, "mixolydian": 1},
@@ -155,7 +155,7 @@ RECIPES: dict[str, Recipe] = {
         neighbours=("rock", "metal", "indie"),
         male=0.8,
     ),
-    "metal": Recipe(
+    "metal": GenreRecipe(
         weight=5,
         tempo=(110, 190),
         modes={"minor": 8, "dorian": 1},
@@ -175,7 +175,7 @@ RECIPES: dict[str, Recipe] = {
         neighbours=("rock", "punk"),
         male=0.9,
     ),
-    "pop": Recipe(
+    "pop": GenreRecipe(
         weight=11,
         tempo=(92, 132),
         modes={"major": 7, "minor": 3},
@@ -203,7 +203,7 @@ RECIPES: dict[str, Recipe] = {
         neighbours=("soul", "house", "indie", "rock", "hip hop"),
         male=0.4,
     ),
-    "folk": Recipe(
+    "folk": GenreRecipe(
         weight=6,
         tempo=(72, 128),
         modes={"major": 5, "dorian": 2, "minor": 2, "mixolydian": 2},
@@ -221,7 +221,7 @@ RECIPES: dict[str, Recipe] = {
         eras=_eras(4, 3, 0.5, 1, 3),
         neighbours=("country", "indie", "classical"),
     ),
-    "country": Recipe(
+    "country": GenreRecipe(
         weight=5,
         tempo=(88, 140),
         modes={"major": 8, "mixolydian": 2},
@@ -240,7 +240,7 @@ RECIPES: dict[str, Recipe] = {
         neighbours=("folk", "rock", "blues"),
         male=0.6,
     ),
-    "blues": Recipe(
+    "blues": GenreRecipe(
         weight=5,
         tempo=(62, 126),
         modes={"mixolydian": 5, "dorian": 3},
@@ -265,7 +265,7 @@ RECIPES: dict[str, Recipe] = {
         neighbours=("rock", "jazz", "soul"),
         male=0.75,
     ),
-    "jazz": Recipe(
+    "jazz": GenreRecipe(
         weight=7,
         tempo=(72, 196),
         modes={"major": 4, "dorian": 4, "minor": 1},
@@ -288,7 +288,7 @@ RECIPES: dict[str, Recipe] = {
         neighbours=("blues", "soul", "classical"),
         male=0.3,
     ),
-    "soul": Recipe(
+    "soul": GenreRecipe(
         weight=5,
         tempo=(70, 112),
         modes={"major": 4, "dorian": 3, "minor": 3},
@@ -310,7 +310,7 @@ RECIPES: dict[str, Recipe] = {
         neighbours=("funk", "pop", "hip hop", "jazz"),
         male=0.4,
     ),
-    "funk": Recipe(
+    "funk": GenreRecipe(
         weight=4,
         tempo=(94, 122),
         modes={"dorian": 6, "mixolydian": 4},
@@ -332,7 +332,7 @@ RECIPES: dict[str, Recipe] = {
         neighbours=("soul", "hip hop", "house"),
         male=0.65,
     ),
-    "reggae": Recipe(
+    "reggae": GenreRecipe(
         weight=4,
         tempo=(66, 92),
         modes={"major": 5, "minor": 4},
@@ -351,7 +351,7 @@ RECIPES: dict[str, Recipe] = {
         neighbours=("soul", "hip hop", "pop"),
         male=0.8,
     ),
-    "hip hop": Recipe(
+    "hip hop": GenreRecipe(
         weight=8,
         tempo=(78, 104),
         modes={"minor": 6, "dorian": 3, "major": 1},
@@ -379,7 +379,7 @@ RECIPES: dict[str, Recipe] = {
         neighbours=("soul", "funk", "pop", "techno"),
         male=0.8,
     ),
-    "house": Recipe(
+    "house": GenreRecipe(
         weight=6,
         tempo=(118, 130),
         modes={"minor": 5, "dorian": 3, "major": 2},
@@ -401,7 +401,7 @@ RECIPES: dict[str, Recipe] = {
         neighbours=("techno", "pop", "soul"),
         male=0.2,
     ),
-    "techno": Recipe(
+    "techno": GenreRecipe(
         weight=6,
         tempo=(126, 150),
         modes={"minor": 9, "dorian": 1},
@@ -420,7 +420,7 @@ RECIPES: dict[str, Recipe] = {
         eras=_eras(0, 0, 1, 5, 4),
         neighbours=("house", "ambient"),
     ),
-    "ambient": Recipe(
+    "ambient": GenreRecipe(
         weight=6,
         tempo=(54, 84),
         modes={"major": 4, "dorian": 3, "minor": 4},
@@ -442,7 +442,7 @@ RECIPES: dict[str, Recipe] = {
         neighbours=("classical", "techno"),
         male=0.2,
     ),
-    "classical": Recipe(
+    "classical": GenreRecipe(
         weight=6,
         tempo=(60, 138),
         modes={"major": 6, "minor": 5},

@@ -100,26 +100,30 @@ def _organ(frequency: float, n: int, patch: Patch) -> Samples:
     return (tone + 0.2 * click).astype(np.float32)
 
 
-def _steel_string(frequency: float, n: int, patch: Patch) -> Samples:
-    return plucked_string(
-        frequency, n, decay=3.5, damping=0.45 / patch.brightness, softness=0.12, seed=patch.seed
-    )
+def _string(
+    *, decay: float, damping: float, softness: float, position: float = 0.18, steel: bool = True
+) -> Tone:
+    """A plucked string; steel is damped less where the instrument is brighter."""
+
+    def tone(frequency: float, n: int, patch: Patch) -> Samples:
+        return plucked_string(
+            frequency,
+            n,
+            decay=decay,
+            damping=damping / patch.brightness if steel else damping,
+            softness=softness,
+            position=position,
+            seed=patch.seed,
+        )
+
+    return tone
 
 
-def _nylon_string(frequency: float, n: int, patch: Patch) -> Samples:
-    return plucked_string(frequency, n, decay=2.2, damping=1.0, softness=0.9, seed=patch.seed)
-
-
-def _harp(frequency: float, n: int, patch: Patch) -> Samples:
-    return plucked_string(
-        frequency, n, decay=4.0, damping=0.8, softness=0.6, position=0.45, seed=patch.seed
-    )
-
-
-def _electric_string(frequency: float, n: int, patch: Patch) -> Samples:
-    return plucked_string(
-        frequency, n, decay=4.5, damping=0.6 / patch.brightness, softness=0.4, seed=patch.seed
-    )
+_steel_string = _string(decay=3.5, damping=0.45, softness=0.12)
+_nylon_string = _string(decay=2.2, damping=1.0, softness=0.9, steel=False)
+_harp = _string(decay=4.0, damping=0.8, softness=0.6, position=0.45, steel=False)
+_electric_string = _string(decay=4.5, damping=0.6, softness=0.4)
+_electric_bass = _string(decay=3.0, damping=1.6, softness=1.6)
 
 
 def _lead_string(frequency: float, n: int, patch: Patch) -> Samples:
@@ -130,22 +134,25 @@ def _lead_string(frequency: float, n: int, patch: Patch) -> Samples:
     return harmonic_tone(phase, _series(frequency, 0.6, most=20), bright)
 
 
-def _electric_bass(frequency: float, n: int, patch: Patch) -> Samples:
-    return plucked_string(
-        frequency, n, decay=3.0, damping=1.6 / patch.brightness, softness=1.6, seed=patch.seed
-    )
-
-
 def _upright_bass(frequency: float, n: int, patch: Patch) -> Samples:
     tone = plucked_string(frequency, n, decay=1.3, damping=4.0, softness=4.0, seed=patch.seed)
     thump = np.exp(-times(n) / 0.02) * low_pass(noise(n, patch.seed), 300)
     return (tone + 0.3 * thump).astype(np.float32)
 
 
-def _synth_bass(frequency: float, n: int, patch: Patch) -> Samples:
+def _filtered_saw(slope: float, *, shut: float, sweep: float, seconds: float) -> Tone:
     """A saw-tooth through a filter that shuts."""
-    bright = 0.55 + 0.38 * np.exp(-times(n) / (0.18 * patch.brightness))
-    return harmonic_tone(phase_of(frequency, n), _series(frequency, 0.8, most=24), bright)
+
+    def tone(frequency: float, n: int, patch: Patch) -> Samples:
+        bright = shut + sweep * np.exp(-times(n) / (seconds * patch.brightness))
+        return harmonic_tone(phase_of(frequency, n), _series(frequency, slope, most=24), bright)
+
+    return tone
+
+
+_synth_bass = _filtered_saw(0.8, shut=0.55, sweep=0.38, seconds=0.18)
+_synth_stab = _filtered_saw(0.7, shut=0.6, sweep=0.35, seconds=0.12)
+_saw_pluck = _filtered_saw(0.6, shut=0.4, sweep=0.55, seconds=0.09)
 
 
 def _bowed(frequency: float, n: int, patch: Patch) -> Samples:
@@ -211,15 +218,7 @@ def _synth_lead(frequency: float, n: int, patch: Patch) -> Samples:
 
 
 def _synth_pluck(frequency: float, n: int, patch: Patch) -> Samples:
-    t = times(n)
-    bright = 0.4 + 0.55 * np.exp(-t / (0.09 * patch.brightness))
-    tone = harmonic_tone(phase_of(frequency, n), _series(frequency, 0.6, most=24), bright)
-    return (np.exp(-t / 0.35) * tone).astype(np.float32)
-
-
-def _synth_stab(frequency: float, n: int, patch: Patch) -> Samples:
-    bright = 0.6 + 0.35 * np.exp(-times(n) / (0.12 * patch.brightness))
-    return harmonic_tone(phase_of(frequency, n), _series(frequency, 0.7, most=24), bright)
+    return (np.exp(-times(n) / 0.35) * _saw_pluck(frequency, n, patch)).astype(np.float32)
 
 
 def _synth_pad(frequency: float, n: int, patch: Patch) -> Samples:

@@ -10,15 +10,15 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from harmonium.synthetic.concepts import CONCEPTS, KINDS, TAGS
 from harmonium.synthetic.music import (
     ASSIGNMENT,
     TAGGING,
     USER,
-    Clip,
+    SyntheticClip,
     generator,
 )
 from harmonium.synthetic.truth import salience
-from harmonium.synthetic.vocabulary import CONCEPTS, KINDS, TAGS
 
 TAG_NAMES = tuple(TAGS)
 _CONCEPT_NAMES = tuple(CONCEPTS)
@@ -77,12 +77,12 @@ def make_listener(seed: int, number: int) -> Listener:
     )
 
 
-def relevant_tags(clip: Clip) -> NDArray[np.bool_]:
+def relevant_tags(clip: SyntheticClip) -> NDArray[np.bool_]:
     """Which tags hold of a clip, synonyms included: (n_tags,) bool."""
     return _salience_vector(clip)[_CONCEPT_OF] > 0
 
 
-def _salience_vector(clip: Clip) -> NDArray[np.float64]:
+def _salience_vector(clip: SyntheticClip) -> NDArray[np.float64]:
     found = salience(clip)
     return np.array([found.get(name, 0.0) for name in _CONCEPT_NAMES])
 
@@ -109,7 +109,7 @@ def _audience(seed: int, n_users: int) -> tuple[NDArray[np.intp], NDArray[np.flo
     return generator(seed, ASSIGNMENT).permutation(n_users), activity
 
 
-def tags_of(seed: int, clip: Clip, user: int) -> list[int]:
+def tags_of(seed: int, clip: SyntheticClip, user: int) -> list[int]:
     """The tags that a user gives to a clip, as indices into ``TAG_NAMES``; at least one."""
     listener = make_listener(seed, user)
     heard = _salience_vector(clip)
@@ -129,7 +129,7 @@ def tags_of(seed: int, clip: Clip, user: int) -> list[int]:
     return list(dict.fromkeys(_perhaps_mistaken(rng, listener, heard, tag) for tag in said))
 
 
-def _attention(seed: int, clip: Clip) -> NDArray[np.float64]:
+def _attention(seed: int, clip: SyntheticClip) -> NDArray[np.float64]:
     """What catches the ear in this clip, beyond what the music explains: the same for everybody."""
     rng = generator(seed, TAGGING, clip.track.number, clip.number)
     return np.exp(rng.normal(0, 0.6, len(_CONCEPT_NAMES)))

@@ -10,8 +10,8 @@ from functools import lru_cache
 
 import numpy as np
 
-from harmonium.synthetic.genres import PROGRESSIONS, RECIPES, Options, Recipe
-from harmonium.synthetic.names import album_name, artist_name, track_title
+from harmonium.synthetic.genres import PROGRESSIONS, RECIPES, GenreRecipe, PartChoices
+from harmonium.synthetic.invented_names import album_name, artist_name, track_title
 
 # The sections of a track that clips are cut from, in order and over again.
 SECTIONS = ("verse", "chorus", "solo", "breakdown", "finale")
@@ -78,7 +78,7 @@ class Artist:
 
 
 @dataclass(frozen=True)
-class Track:
+class SyntheticTrack:
     """A piece of music, before it is written out.
 
     Attributes
@@ -129,10 +129,10 @@ class Track:
 
 
 @dataclass(frozen=True)
-class Clip:
+class SyntheticClip:
     """A few seconds of a track: the section it is cut from and the parts that play there."""
 
-    track: Track
+    track: SyntheticTrack
     number: int
     section: str
     parts: tuple[Part, ...]
@@ -189,7 +189,7 @@ def make_artist(seed: int, number: int) -> Artist:
 
 
 @lru_cache(maxsize=4096)
-def make_track(seed: int, number: int) -> Track:
+def make_track(seed: int, number: int) -> SyntheticTrack:
     """The track with this number in the collection with this seed."""
     rng = generator(seed, TRACK, number)
     # Artists come in as tracks do; the early ones have the more tracks.
@@ -197,7 +197,7 @@ def make_track(seed: int, number: int) -> Track:
     genres = _genres(rng, artist.genre)
     recipe, other = RECIPES[genres[0]], RECIPES[genres[-1]]
     lofi = recipe.lofi * (2.0 if artist.era == "60s" else 1.0)
-    return Track(
+    return SyntheticTrack(
         number=number,
         artist=artist,
         title=track_title(number),
@@ -227,7 +227,7 @@ def _genres(rng: np.random.Generator, genre: str) -> tuple[str, ...]:
 
 
 def _parts(
-    rng: np.random.Generator, recipe: Recipe, other: Recipe, artist: Artist
+    rng: np.random.Generator, recipe: GenreRecipe, other: GenreRecipe, artist: Artist
 ) -> tuple[Part, ...]:
     """Players by the recipe; about half of the roles follow the genre that is borrowed from."""
     parts = []
@@ -245,14 +245,14 @@ def _parts(
 
 
 @lru_cache(maxsize=16)
-def _anybody(role: str) -> Options:
+def _anybody(role: str) -> PartChoices:
     """What is played in a role in any genre."""
     return tuple(
         o for recipe in RECIPES.values() if role in recipe.parts for o in recipe.parts[role][1]
     )
 
 
-def _part(rng: np.random.Generator, role: str, options: Options, artist: Artist) -> Part:
+def _part(rng: np.random.Generator, role: str, options: PartChoices, artist: Artist) -> Part:
     found = {f"{name}/{pattern}": weight for name, pattern, weight in options}
     instrument, pattern = choose(rng.random(), found).split("/")
     if instrument == "voice":
@@ -268,7 +268,7 @@ def _part(rng: np.random.Generator, role: str, options: Options, artist: Artist)
 
 
 @lru_cache(maxsize=16384)
-def make_clip(seed: int, track: int, number: int) -> Clip:
+def make_clip(seed: int, track: int, number: int) -> SyntheticClip:
     """Clip ``number`` of a track in the collection with this seed."""
     piece = make_track(seed, track)
     rng = generator(seed, CLIP, track, number)
@@ -280,7 +280,7 @@ def make_clip(seed: int, track: int, number: int) -> Clip:
     )
     if all(part.role == "drums" for part in parts):
         parts = piece.parts
-    return Clip(
+    return SyntheticClip(
         track=piece,
         number=number,
         section=section,

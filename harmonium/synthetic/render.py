@@ -14,7 +14,7 @@ from harmonium.synthetic.effects import (
     rms,
 )
 from harmonium.synthetic.instruments import INSTRUMENTS, Instrument, Patch
-from harmonium.synthetic.music import Clip, Part
+from harmonium.synthetic.music import Part, SyntheticClip
 from harmonium.synthetic.score import Note, notes_of
 from harmonium.synthetic.tones import RATE, Samples, pitch_to_hertz
 from harmonium.synthetic.voice import sing
@@ -26,7 +26,7 @@ VOICE_WET = 0.3
 QUIETEST_DRUMS = 0.12
 
 
-def render(clip: Clip, seconds: float) -> Samples:
+def render(clip: SyntheticClip, seconds: float) -> Samples:
     """The clip's sound, mono at ``RATE``, |x| < 1: (seconds · RATE,) float32."""
     n = round(seconds * RATE)
     dry = np.zeros(n, np.float32)
@@ -44,7 +44,7 @@ def render(clip: Clip, seconds: float) -> Samples:
     return fade(limit(mix))
 
 
-def _play(clip: Clip, part: Part, n: int) -> tuple[Samples, float]:
+def _play(clip: SyntheticClip, part: Part, n: int) -> tuple[Samples, float]:
     notes = notes_of(clip, part, n / RATE)
     if part.instrument in KITS:
         drums = play_drums(notes, part.instrument, n, brightness=part.brightness, seed=part.seed)

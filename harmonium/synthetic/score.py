@@ -6,20 +6,13 @@ of timing and force) belongs to the clip.
 """
 
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 
-from harmonium.synthetic.harmony import (
-    Chord,
-    chord_degree,
-    in_scale,
-    nearest,
-    pitch_classes,
-    scale_pitch,
-    voicings,
-)
-from harmonium.synthetic.music import SECTIONS, Clip, Part, Track
+from harmonium.synthetic.genres import MODES
+from harmonium.synthetic.music import SECTIONS, Part, SyntheticClip, SyntheticTrack
 from harmonium.synthetic.patterns import (
     BASS,
     CHORDS,
@@ -61,7 +54,7 @@ LOOSENESS = {"drum machine": 0.0, "synth": 0.001, "voice": 0.018}
 USUAL_LOOSENESS = 0.008
 
 
-def notes_of(clip: Clip, part: Part, seconds: float) -> list[Note]:
+def notes_of(clip: SyntheticClip, part: Part, seconds: float) -> list[Note]:
     """Everything a part plays in the first ``seconds`` of a clip, in time."""
     rng = np.random.default_rng([clip.seed, part.seed])
     track = clip.track
@@ -78,17 +71,19 @@ def notes_of(clip: Clip, part: Part, seconds: float) -> list[Note]:
     return sorted(notes)
 
 
-Step = tuple[int, float, float, float, float, str]  # bar, step, length in steps, pitch, force, kind
+PlayedStep = tuple[int, float, float, float, float, str]
+# bar, step, length in steps, pitch, force, kind
+Chord = tuple[int, ...]  # MIDI pitches, or pitch classes (0 for C), from the lowest up
 
 
-def _bars(clip: Clip, part: Part, seconds: float) -> Iterator[Step]:
+def _bars(clip: SyntheticClip, part: Part, seconds: float) -> Iterator[PlayedStep]:
     play = {"drums": _drums, "bass": _bass, "lead": _melody, "voice": _melody}
     n_bars = int(np.ceil((seconds * clip.track.tempo / 60 + clip.offset) / 4))
     for bar in range(clip.first_bar, clip.first_bar + n_bars):
         yield from play.get(part.role, _chords)(clip, part, bar)
 
 
-def _swung(step: float, track: Track) -> float:
+def _swung(step: float, track: SyntheticTrack) -> float:
     """Move the second half of each pair of eighths (or sixteenths) back, up to triplets."""
     unit = 2 * track.swing_steps
     whole, rest = divmod(step, unit)
@@ -103,7 +98,7 @@ def _looseness(instrument: str) -> float:
     return next(found, USUAL_LOOSENESS)
 
 
-def _chords(clip: Clip, part: Part, bar: int) -> Iterator[Step]:
+def _chords(clip: SyntheticClip, part: Part, bar: int) -> Iterator[PlayedStep]:
     track = clip.track
     chord = _voiced(track, part, bar)
     short = 0.55 if part.pattern in ("chug", "gallop", "skank", "scratch", "offbeat") else 0.95
@@ -126,7 +121,7 @@ def _strum_seconds(instrument: str) -> float:
     return {"acoustic guitar": 0.012, "electric guitar": 0.009, "harp": 0.03}.get(instrument, 0.003)
 
 
-def _voiced(track: Track, part: Part, bar: int) -> Chord:
+def _voiced(track: SyntheticTrack, part: Part, bar: int) -> Chord:
     centre = LOW_CENTRES.get(part.instrument, CENTRES.get(part.role, 60))
     degree = chord_degree(track, bar)
     if part.instrument == "distorted guitar":  # root, fifth, octave: thirds turn to mud
@@ -138,7 +133,7 @@ def _voiced(track: Track, part: Part, bar: int) -> Chord:
     return chord
 
 
-def _bass(clip: Clip, part: Part, bar: int) -> Iterator[Step]:
+def _bass(clip: SyntheticClip, part: Part, bar: int) -> Iterator[PlayedStep]:
     track = clip.track
     centre = {"cello": 45, "synth bass": 36}.get(part.instrument, CENTRES["bass"])
     degree = chord_degree(track, bar)
@@ -159,7 +154,7 @@ def _bass(clip: Clip, part: Part, bar: int) -> Iterator[Step]:
         yield bar, event.step, event.length * short, pitch, force, ""
 
 
-def _melody(clip: Clip, part: Part, bar: int) -> Iterator[Step]:
+def _melody(clip: SyntheticClip, part: Part, bar: int) -> Iterator[PlayedStep]:
     """A phrase of four bars, A B A C: drawn once for each part and section, and sung again."""
     track = clip.track
     rng = np.random.default_rng([part.seed, SECTIONS.index(clip.section), (bar % 8) // 4])
@@ -186,13 +181,13 @@ def _contour(rng: np.random.Generator) -> list[int]:
     return walk
 
 
-def _melody_centre(part: Part, clip: Clip) -> float:
+def _melody_centre(part: Part, clip: SyntheticClip) -> float:
     if part.role == "voice":
         return VOICE_CENTRES[part.instrument] + (3 if clip.section in ("chorus", "finale") else 0)
     return LEAD_CENTRES.get(part.instrument, CENTRES["lead"])
 
 
-def _melody_pitch(track: Track, part: Part, bar: int, wish: float, step: int) -> float:
+def _melody_pitch(track: SyntheticTrack, part: Part, bar: int, wish: float, step: int) -> float:
     """A note of the chord on the beat, of the scale elsewhere; speech keeps to no scale."""
     if part.pattern == "rap":
         centre = VOICE_CENTRES[part.instrument] - 7
@@ -205,7 +200,7 @@ def _melody_pitch(track: Track, part: Part, bar: int, wish: float, step: int) ->
     return min((nearest(c, wish) for c in classes), key=lambda p: abs(p - wish))
 
 
-def _drums(clip: Clip, part: Part, bar: int) -> Iterator[Step]:
+def _drums(clip: SyntheticClip, part: Part, bar: int) -> Iterator[PlayedStep]:
     rng = np.random.default_rng([part.seed, bar])
     pattern = DRUMS[part.pattern]
     fill = bar % 4 == 3 and part.instrument == "acoustic kit" and rng.random() < 0.6
@@ -220,3 +215,59 @@ def _drums(clip: Clip, part: Part, bar: int) -> Iterator[Step]:
             yield bar, step, 1, 0, 0.7 + 0.07 * (step - 12), "snare" if step < 14 else "tom"
     if bar % 4 == 0 and clip.section in ("chorus", "finale") and part.pattern != "ride":
         yield bar, 0, 1, 0, 0.9, "crash"
+
+
+def chord_degree(track: SyntheticTrack, bar: int) -> int:
+    """The scale degree of the chord in a bar."""
+    return track.progression[bar % len(track.progression)]
+
+
+def scale_pitch(track: SyntheticTrack, degree: int) -> int:
+    """Semitones above C of a scale degree, which may lie outside one octave."""
+    octave, rest = divmod(degree, 7)
+    return track.tonic + 12 * octave + MODES[track.mode][rest]
+
+
+def pitch_classes(track: SyntheticTrack, degree: int) -> Chord:
+    """Root, third, fifth (and seventh) on a degree."""
+    size = 4 if track.sevenths else 3
+    return tuple(scale_pitch(track, degree + 2 * i) % 12 for i in range(size))
+
+
+def nearest(pitch_class: int, centre: float) -> int:
+    """The pitch of a class that is nearest to a centre."""
+    return int(pitch_class + 12 * round((centre - pitch_class) / 12))
+
+
+def in_scale(track: SyntheticTrack, pitch: int) -> int:
+    """The note of the scale at a pitch, or a semitone from it."""
+    classes = {scale_pitch(track, degree) % 12 for degree in range(7)}
+    return next(p for p in (pitch, pitch + 1, pitch - 1) if p % 12 in classes)
+
+
+@lru_cache(maxsize=1024)
+def voicings(track: SyntheticTrack, centre: float) -> tuple[Chord, ...]:
+    """One voicing for each chord of the progression, each as close to the one before as can be."""
+    found: list[Chord] = []
+    for degree in track.progression:
+        classes = pitch_classes(track, degree)
+        options = [
+            _stacked(classes[i:] + classes[:i], low)
+            for i in range(len(classes))
+            for low in (centre - 10, centre - 4)
+        ]
+        before = found[-1] if found else tuple(int(centre) for _ in classes)
+        found.append(min(options, key=lambda v, b=before: _movement(v, b, centre)))  # type: ignore[misc]
+    return tuple(found)
+
+
+def _stacked(classes: Chord, lowest: float) -> Chord:
+    pitches = [nearest(classes[0], lowest)]
+    for pitch_class in classes[1:]:
+        pitches.append(pitches[-1] + (pitch_class - pitches[-1]) % 12)
+    return tuple(pitches)
+
+
+def _movement(voicing: Chord, before: Chord, centre: float) -> float:
+    moved = sum(abs(a - b) for a, b in zip(voicing, before, strict=True))
+    return moved + abs(float(np.mean(voicing)) - centre)

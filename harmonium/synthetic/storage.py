@@ -16,7 +16,7 @@ from scipy.io import wavfile
 
 from harmonium.atomic_files import write_atomically
 from harmonium.errors import DataError
-from harmonium.synthetic.music import Clip, make_clip
+from harmonium.synthetic.music import SyntheticClip, make_clip
 from harmonium.synthetic.render import render
 from harmonium.synthetic.tones import RATE
 
@@ -29,7 +29,7 @@ MANIFEST = "collection.json"
 WAV_HEADER_BYTES = 44
 
 
-class Job(NamedTuple):
+class WavFile(NamedTuple):
     """One WAV file to write."""
 
     seed: int
@@ -39,7 +39,7 @@ class Job(NamedTuple):
     path: str
 
 
-def audio_path(clip: Clip) -> str:
+def audio_path(clip: SyntheticClip) -> str:
     """Where a clip lies in a collection's folder."""
     track = clip.track
     return f"audio/{track.artist.name}/{track.album}/{track.title} {clip.number + 1}.wav"
@@ -106,17 +106,17 @@ def _manifest(collection: SyntheticCollection) -> bytes:
     return (json.dumps(_parameters(collection), indent=2) + "\n").encode()
 
 
-def _missing(collection: SyntheticCollection, folder: Path, *, trust: bool) -> Iterator[Job]:
+def _missing(collection: SyntheticCollection, folder: Path, *, trust: bool) -> Iterator[WavFile]:
     """The files to write; those that are there with the right size count if trusted."""
     size = WAV_HEADER_BYTES + 2 * round(collection.clip_seconds * RATE)
     for index, name in enumerate(collection.clips["path"]):
         path = folder / name
         if not (trust and path.is_file() and path.stat().st_size == size):
             place = divmod(index, collection.clips_per_track)
-            yield Job(collection.seed, *place, collection.clip_seconds, str(path))
+            yield WavFile(collection.seed, *place, collection.clip_seconds, str(path))
 
 
-def _work(missing: list[Job], jobs: int) -> Iterator[None]:
+def _work(missing: list[WavFile], jobs: int) -> Iterator[None]:
     if jobs == 1 or len(missing) < 2:
         yield from map(_write_clip, missing)
         return
@@ -128,7 +128,7 @@ def _work(missing: list[Job], jobs: int) -> Iterator[None]:
         pool.shutdown(cancel_futures=True)
 
 
-def _write_clip(job: Job) -> None:
+def _write_clip(job: WavFile) -> None:
     samples = render(make_clip(job.seed, job.track, job.clip), job.seconds)
     buffer = io.BytesIO()
     wavfile.write(buffer, RATE, np.round(samples * 32_767).astype(np.int16))

@@ -4,8 +4,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from harmonium.synthetic.drums import KITS
+from harmonium.synthetic.genres import RECIPES
 from harmonium.synthetic.instruments import INSTRUMENTS
-from harmonium.synthetic.music import ROLE_GAIN, Clip, Part
+from harmonium.synthetic.music import ROLE_GAIN, Part, SyntheticClip
 
 # What the music of a genre adds to how energetic and how happy it seems.
 GENRE_ENERGY = {
@@ -48,15 +49,10 @@ PROMINENCE = {
 
 
 @dataclass(frozen=True)
-class Heard:
+class ClipFacts:
     """What there is to hear in a clip: the facts that the rules below are about."""
 
-    clip: Clip
-
-    @property
-    def genres(self) -> tuple[str, ...]:
-        """The track's genres."""
-        return self.clip.track.genres
+    clip: SyntheticClip
 
     def has_role(self, role: str) -> bool:
         """Whether a part with this role plays."""
@@ -70,7 +66,9 @@ class Heard:
     def genre(self, *names: str) -> float:
         """How clearly the clip is of one of these genres."""
         shares = (1.0, 0.6)
-        found = (share for share, g in zip(shares, self.genres, strict=False) if g in names)
+        found = (
+            share for share, g in zip(shares, self.clip.track.genres, strict=False) if g in names
+        )
         return next(found, 0.0) * (0.7 if self.clip.section == "breakdown" else 1.0)
 
     @property
@@ -132,90 +130,75 @@ def below(value: float, threshold: float, width: float) -> float:
     return above(-value, -threshold, width)
 
 
-def _beat(h: Heard) -> float:
+def _beat(h: ClipFacts) -> float:
     return min(h.instrument("drum machine"), h.genre("hip hop", "house", "techno", "pop", "soul"))
 
 
-def _happy(h: Heard) -> float:
+def _happy(h: ClipFacts) -> float:
     return above(h.valence, 0.4, 0.5) if h.energy > -0.2 else 0.0
 
 
-def _sad(h: Heard) -> float:
+def _sad(h: ClipFacts) -> float:
     return below(h.valence, -0.3, 0.5) if h.energy < 0.25 else 0.0
 
 
-def _aggressive(h: Heard) -> float:
+def _aggressive(h: ClipFacts) -> float:
     harsh = h.distortion > 0 and (h.clip.track.drive > 5 or h.clip.track.mode == "minor")
     return above(h.energy, 0.75, 0.6) if harsh else 0.0
 
 
-def _dark(h: Heard) -> float:
+def _dark(h: ClipFacts) -> float:
     return below(h.valence, -0.5, 0.5) if h.clip.track.mode in ("minor", "dorian") else 0.0
 
 
-def _dreamy(h: Heard) -> float:
+def _dreamy(h: ClipFacts) -> float:
     pad = h.instrument("synth pad", "strings", "bells") > 0
     return above(h.clip.track.room, 1.3, 1.5) if pad and h.energy < 0.1 else 0.0
 
 
-def _solo(h: Heard) -> float:
+def _solo(h: ClipFacts) -> float:
     return 0.8 if h.clip.section == "solo" and h.has_role("lead") else 0.0
 
 
-def _repetitive(h: Heard) -> float:
+def _repetitive(h: ClipFacts) -> float:
     short = len(h.clip.track.progression) <= 2
     looped = h.has_role("arp") or h.genre("techno", "house", "hip hop") > 0
     return 0.6 * short + 0.3 * looped if short and looped else 0.0
 
 
-def _heavy(h: Heard) -> float:
+def _heavy(h: ClipFacts) -> float:
     return above(h.clip.loudness, -13.5, 4) if h.distortion and h.clip.track.drive > 5 else 0.0
 
 
-def _party(h: Heard) -> float:
+def _party(h: ClipFacts) -> float:
     danceable = h.genre("house", "techno", "hip hop", "funk", "pop", "reggae")
     return min(danceable, above(h.energy, 0.2, 0.5)) if h.valence > -0.3 else 0.0
 
 
-def _sleep(h: Heard) -> float:
+def _sleep(h: ClipFacts) -> float:
     return below(h.energy, -0.8, 0.5) if not h.has_role("drums") else 0.0
 
 
-def _background(h: Heard) -> float:
+def _background(h: ClipFacts) -> float:
     return below(h.energy, -0.35, 0.6) if not h.has_role("voice") else 0.0
 
 
-def _era(decade: str) -> Callable[[Heard], float]:
+def _era(decade: str) -> Callable[[ClipFacts], float]:
     return lambda h: 0.7 if h.clip.track.artist.era == decade else 0.0
 
 
-def _genre(*names: str) -> Callable[[Heard], float]:
-    return lambda h: h.genre(*names)
+def _genre(name: str) -> Callable[[ClipFacts], float]:
+    return lambda h: h.genre(name)
 
 
-def _instrument(*names: str) -> Callable[[Heard], float]:
+def _instrument(*names: str) -> Callable[[ClipFacts], float]:
     return lambda h: h.instrument(*names)
 
 
-RULES: dict[str, Callable[[Heard], float]] = {
+RULES: dict[str, Callable[[ClipFacts], float]] = {
+    **{genre: _genre(genre) for genre in RECIPES},
     "rock": lambda h: max(h.genre("rock"), 0.6 * h.genre("punk", "metal", "indie")),
-    "indie": _genre("indie"),
-    "punk": _genre("punk"),
-    "metal": _genre("metal"),
-    "pop": _genre("pop"),
-    "folk": _genre("folk"),
-    "country": _genre("country"),
-    "blues": _genre("blues"),
-    "jazz": _genre("jazz"),
-    "soul": _genre("soul"),
-    "funk": _genre("funk"),
-    "reggae": _genre("reggae"),
-    "hip hop": _genre("hip hop"),
     "dance": lambda h: 0.9 * h.genre("house", "techno") if h.has_role("drums") else 0.0,
-    "house": _genre("house"),
-    "techno": _genre("techno"),
-    "ambient": _genre("ambient"),
-    "classical": _genre("classical"),
     "drums": _instrument(*KITS),
     "beat": _beat,
     "drum machine": lambda h: 0.7 * h.instrument("drum machine"),
@@ -258,15 +241,12 @@ RULES: dict[str, Callable[[Heard], float]] = {
     "party": _party,
     "sleep": _sleep,
     "background": _background,
-    "60s": _era("60s"),
-    "70s": _era("70s"),
-    "80s": _era("80s"),
-    "90s": _era("90s"),
+    **{decade: _era(decade) for decade in ("60s", "70s", "80s", "90s")},
 }
 
 
-def salience(clip: Clip) -> dict[str, float]:
+def salience(clip: SyntheticClip) -> dict[str, float]:
     """How much each concept stands out in a clip, in (0, 1]; the others are not named."""
-    heard = Heard(clip)
+    heard = ClipFacts(clip)
     found = {name: float(rule(heard)) for name, rule in RULES.items()}
     return {name: min(value, 1.0) for name, value in found.items() if value > 0}

@@ -12,11 +12,11 @@ from places import DOCS
 from harmonium.data import normalise_tag
 from harmonium.errors import DataError
 from harmonium.synthetic import collection, make_collection, patterns
+from harmonium.synthetic.concepts import CONCEPTS, KINDS, TAGS
+from harmonium.synthetic.invented_names import artist_name, track_title
 from harmonium.synthetic.listeners import TAG_NAMES, make_listener
 from harmonium.synthetic.music import make_track
-from harmonium.synthetic.names import artist_name, track_title
 from harmonium.synthetic.truth import RULES
-from harmonium.synthetic.vocabulary import CONCEPTS, KINDS, TAGS
 
 
 @pytest.fixture(scope="module", params=[0, 1])

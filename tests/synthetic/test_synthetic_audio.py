@@ -16,11 +16,10 @@ from harmonium.synthetic import make_collection
 from harmonium.synthetic.drums import KITS, stroke
 from harmonium.synthetic.effects import chorus, limit, reverberate
 from harmonium.synthetic.genres import RECIPES
-from harmonium.synthetic.harmony import voicings
 from harmonium.synthetic.instruments import INSTRUMENTS, Patch
 from harmonium.synthetic.music import make_clip, make_track
 from harmonium.synthetic.patterns import BASS, CHORDS, DRUMS, MELODY, STEPS, events
-from harmonium.synthetic.score import notes_of
+from harmonium.synthetic.score import notes_of, voicings
 from harmonium.synthetic.tones import (
     RATE,
     harmonic_tone,
