@@ -1,4 +1,4 @@
-"""Users' folders on Linux, macOS and Windows, and one spelling for the paths that they write."""
+"""Users' folders on Linux, macOS and Windows; one spelling for paths, and paths as text."""
 
 import os
 from pathlib import Path
@@ -35,3 +35,8 @@ def absolute_path(path: str | os.PathLike[str]) -> str:
         else:
             done = os.path.join(done, part)  # noqa: PTH118
     return done
+
+
+def readable(path: str | os.PathLike[str]) -> str:
+    """A path as text, with bytes that are not UTF-8 as \\xNN."""
+    return os.fsencode(path).decode(errors="backslashreplace")

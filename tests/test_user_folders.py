@@ -1,10 +1,16 @@
 """Where the library, fetched files and caches go."""
 
+import os
 import sys
 
 import pytest
 
-from harmonium.user_folders import absolute_path, user_cache_folder, user_data_folder
+from harmonium.user_folders import (
+    absolute_path,
+    readable,
+    user_cache_folder,
+    user_data_folder,
+)
 
 
 def test_the_cache_is_where_the_environment_says(monkeypatch, tmp_path):
@@ -53,3 +59,8 @@ def test_odd_paths_have_a_spelling_too():
     assert absolute_path("/") == absolute_path("/..") == "/"
     assert absolute_path("/a/~nobody/../b") == "/a/b"
     assert absolute_path("/caf\udce9/../nul\0") == "/nul\0"
+
+
+def test_a_path_can_be_read_whatever_is_in_it():
+    assert readable(os.fsdecode(b"caf\xe9.mp3")) == "caf\\xe9.mp3"
+    assert readable("café.mp3") == "café.mp3"

@@ -15,7 +15,6 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from types import TracebackType
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -23,8 +22,6 @@ from numpy.typing import NDArray
 
 from harmonium.errors import DataError
 
-ENVIRONMENT = "HARMONIUM_CACHE"
-"""The environment variable that names the default folder."""
 FILE_NAME = "features.sqlite"
 FORMAT = 1
 """Version of the tables; a cache with a later one is refused."""
@@ -117,12 +114,7 @@ class FeatureCache:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        at: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *raised: object) -> None:
         self.close()
 
     def close(self) -> None:

@@ -77,10 +77,10 @@ def decode(
                 refusals[name] = str(refusal)
             except OSError as error:
                 raise AudioError(f"{quoted(path)} cannot be read: {error.strerror}.") from None
-    raise AudioError(f"{quoted(path)} cannot be decoded: {_joined(refusals)}.")
+    raise AudioError(f"{quoted(path)} cannot be decoded: {_reasons(refusals)}.")
 
 
-def _joined(refusals: dict[str, str]) -> str:
+def _reasons(refusals: dict[str, str]) -> str:
     """What the decoders say; once, if they agree."""
     if len(set(refusals.values())) == 1:
         return next(iter(refusals.values()))

@@ -26,7 +26,7 @@ from harmonium.engine import Engine, EngineError, Runner, Serial, TaskOutcome, T
 from harmonium.errors import HarmoniumError
 
 PathLike = str | os.PathLike[str]
-Progress = Callable[[int, int], None]
+FileProgress = Callable[[int, int], None]
 """Called with how many files are done, and how many there are."""
 
 TIME_LIMIT = 300.0
@@ -66,7 +66,7 @@ def extract_files(
     jobs: int | None = None,
     engine: str | Engine = "processes",
     cache: PathLike | FeatureCache | None = None,
-    progress: Progress | None = None,
+    progress: FileProgress | None = None,
     start: float | None = None,
     time_limit: float | None = TIME_LIMIT,
 ) -> Extraction:

@@ -11,6 +11,7 @@ import polars as pl
 from harmonium.atomic_files import atomic_file
 from harmonium.audio.extraction import Extraction, UnusableFile
 from harmonium.errors import DataError
+from harmonium.user_folders import readable
 
 
 def write_features(path: str | os.PathLike[str], extraction: Extraction) -> None:
@@ -69,15 +70,6 @@ def check_place(path: str | os.PathLike[str]) -> None:
         )
 
 
-def readable(path: str | os.PathLike[str]) -> str:
-    """A path as text in UTF-8, with bytes that are not as \\xNN.
-
-    >>> print(readable(os.fsdecode(b"caf\\xe9.mp3")))
-    caf\\xe9.mp3
-    """
-    return os.fsencode(path).decode(errors="backslashreplace")
-
-
 def _frame(extraction: Extraction) -> pl.DataFrame:
     columns = {"path": [readable(path) for path in extraction.paths]}
     frame = pl.DataFrame(columns, schema={"path": pl.String})
@@ -87,14 +79,10 @@ def _frame(extraction: Extraction) -> pl.DataFrame:
 
 def _write_parquet(file: BinaryIO, extraction: Extraction) -> None:
     frame = _frame(extraction)
-    names = [os.fsencode(path) for path in extraction.paths]
-    if any(_is_not_utf8(name) for name in names):
+    if any(readable(path) != path for path in extraction.paths):
+        names = [os.fsencode(path) for path in extraction.paths]
         frame = frame.insert_column(1, pl.Series("path_bytes", names, pl.Binary))
     frame.write_parquet(file)
-
-
-def _write_csv(file: BinaryIO, extraction: Extraction) -> None:
-    _frame(extraction).write_csv(file)
 
 
 def _write_npz(file: BinaryIO, extraction: Extraction) -> None:
@@ -108,17 +96,9 @@ def _write_npz(file: BinaryIO, extraction: Extraction) -> None:
 
 _WRITERS: dict[str, Callable[[BinaryIO, Extraction], None]] = {
     ".parquet": _write_parquet,
-    ".csv": _write_csv,
+    ".csv": lambda file, extraction: _frame(extraction).write_csv(file),
     ".npz": _write_npz,
 }
-
-
-def _is_not_utf8(name: bytes) -> bool:
-    try:
-        name.decode()
-    except UnicodeDecodeError:
-        return True
-    return False
 
 
 def _replace(path: Path, write: Callable[[BinaryIO], object]) -> None:

@@ -16,11 +16,7 @@ class EngineError(HarmoniumError):
     """An engine that cannot be had, or that no longer works."""
 
 
-class TaskLost(HarmoniumError):
-    """A task without a result, through no exception of its own."""
-
-
-class WorkerDied(TaskLost):
+class WorkerDied(HarmoniumError):
     """The process that ran the task ended in the middle of it."""
 
     exit_code: int | None = None
@@ -34,7 +30,7 @@ class WorkerDied(TaskLost):
         return error
 
 
-class TimedOut(TaskLost):
+class TimedOut(HarmoniumError):
     """The task took longer than it may, and its process was ended."""
 
     @classmethod

@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import CancelledError, Future
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
-from types import TracebackType
 from typing import Generic, Self, TypeVar
 
 from harmonium.engine.interface import Engine, EngineError, Serial, WorkerDied, available_cores
@@ -107,12 +106,7 @@ class Runner(Generic[Task, Result]):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        at: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: object, *raised: object) -> None:
         if not self._is_mine:
             for future in self._under_way:
                 future.cancel()

@@ -19,7 +19,7 @@ from harmonium.errors import DataError, LibraryError
 from harmonium.user_folders import absolute_path
 
 if TYPE_CHECKING:
-    from harmonium.audio.extraction import Progress, UnusableFile
+    from harmonium.audio.extraction import FileProgress, UnusableFile
     from harmonium.audio.extractors import Extractor
     from harmonium.collection.library import Library
 
@@ -33,7 +33,7 @@ def tag_library(
     model: StoredModel | None = None,
     *,
     again: bool = False,
-    progress: "Progress | None" = None,
+    progress: "FileProgress | None" = None,
 ) -> int:
     """Store what the model says of all present tracks that it has not heard yet; how many.
 
@@ -143,7 +143,7 @@ def tag_files(
     *,
     known: dict[str, bool] | None = None,
     use_people: bool = True,
-    progress: "Progress | None" = None,
+    progress: "FileProgress | None" = None,
 ) -> tuple[list[TaggedFile], list["UnusableFile"]]:
     """What the model says of files, be they in the library or not, in the order of the paths.
 
@@ -175,7 +175,7 @@ def _features(
     tagger: StoredTagger,
     paths: Sequence[str],
     tracks: Sequence[Track | None],
-    progress: "Progress | None",
+    progress: "FileProgress | None",
 ) -> tuple[dict[str, NDArray[np.float32]], list["UnusableFile"]]:
     """Path → features: those of the library, or of the file where it has none."""
     ids = [track.id for track in tracks if track is not None]

@@ -12,6 +12,7 @@ from typing import BinaryIO, TypeAlias
 from mutagen import MutagenError
 
 from harmonium.errors import FileTagError
+from harmonium.user_folders import readable
 
 PathLike: TypeAlias = str | os.PathLike[str]
 
@@ -57,11 +58,6 @@ def explained(path: PathLike) -> Iterator[None]:
     except _DAMAGE as error:
         reason = str(error) or type(error).__name__
         raise FileTagError(f"{readable(path)} is damaged: {reason}.") from error
-
-
-def readable(path: PathLike) -> str:
-    """A path as text, with bytes that are not UTF-8 as \\xNN."""
-    return os.fsencode(path).decode(errors="backslashreplace")
 
 
 def size_of(file: BinaryIO) -> int:

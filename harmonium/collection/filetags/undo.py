@@ -10,12 +10,12 @@ from harmonium.collection.filetags.music_file import (
     PathLike,
     content_digest,
     opened,
-    readable,
 )
 from harmonium.collection.filetags.plan import FileChange, read_for_writing
 from harmonium.collection.filetags.replace_file import replace_file
 from harmonium.collection.filetags.write import KeepRecord, UndoRecord, apply_change
 from harmonium.errors import FileChangedError
+from harmonium.user_folders import readable
 
 
 def undo(

@@ -21,9 +21,8 @@ from numpy.typing import NDArray
 
 from harmonium.audio.audio_files import AudioFiles, find_audio
 from harmonium.audio.cache import FeatureCache
-from harmonium.audio.extraction import TIME_LIMIT, PathLike, iterate_files
+from harmonium.audio.extraction import TIME_LIMIT, FileProgress, PathLike, iterate_files
 from harmonium.audio.extractors import Extractor, get_extractor
-from harmonium.audio.feature_files import readable
 from harmonium.audio.file_tasks import FileFeatures
 from harmonium.collection.indexing.examine import Examined, examined
 from harmonium.collection.indexing.file_to_track import Filing
@@ -33,10 +32,7 @@ from harmonium.collection.library import Library
 from harmonium.collection.store import features
 from harmonium.engine import Engine, available_cores
 from harmonium.errors import LibraryError
-from harmonium.user_folders import absolute_path
-
-Progress = Callable[[int, int], None]
-"""Called with how many files are done, and how many there are to do."""
+from harmonium.user_folders import absolute_path, readable
 
 FOLDERS, EXTRACTOR = "folders", "extractor"
 """The settings that hold which folders were indexed, and by which extractor, its key."""
@@ -58,7 +54,7 @@ def index(
     jobs: int | None = None,
     engine: str | Engine = "processes",
     cache: PathLike | FeatureCache | None = None,
-    progress: Progress | None = None,
+    progress: FileProgress | None = None,
     time_limit: float | None = TIME_LIMIT,
     retry: bool = False,
 ) -> IndexReport:
@@ -107,7 +103,9 @@ class _Search:
 class _Run:
     """One run over the files."""
 
-    def __init__(self, library: Library, extractor: Extractor, progress: Progress | None) -> None:
+    def __init__(
+        self, library: Library, extractor: Extractor, progress: FileProgress | None
+    ) -> None:
         self.library = library
         self.extractor = extractor
         self.key = extractor_key(extractor)
