@@ -58,6 +58,11 @@ class TestResults:
         assert isinstance(error, RuntimeError)
         assert str(error) == "Unpicklable: 1 and 1"
 
+    def test_a_result_that_cannot_be_read_is_an_error_of_its_task(self):
+        found = outcomes(engine_tasks.give_what_cannot_be_read, [1, -1, 2, 3, 4])
+        assert isinstance(found.pop(-1).error, ImportError)
+        assert {task: o.result for task, o in found.items()} == {1: 2, 2: 4, 3: 6, 4: 8}
+
     def test_no_task(self):
         assert outcomes(engine_tasks.double, []) == {}
 
@@ -121,6 +126,11 @@ class TestDeaths:
             else:
                 assert outcome.result == 2 * task
         assert not new_processes()
+
+    def test_a_death_in_the_middle_of_an_answer_takes_only_its_task(self):
+        found = outcomes(engine_tasks.die_while_answering, [1, -1, 2, 3, 4])
+        assert isinstance(found.pop(-1).error, WorkerDied)
+        assert {task: o.result for task, o in found.items()} == {1: 2, 2: 4, 3: 6, 4: 8}
 
     def test_the_victim_of_a_stray_kill_is_tried_again(self, tmp_path):
         marker = str(tmp_path / "died")

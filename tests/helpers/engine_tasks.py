@@ -4,6 +4,7 @@ import ctypes
 import os
 import signal
 import time
+from multiprocessing.connection import Connection
 from pathlib import Path
 
 
@@ -33,6 +34,36 @@ def die_at_negatives(x):
     if x < 0:
         os.kill(os.getpid(), signal.SIGSEGV)
     return 2 * x
+
+
+def die_while_answering(x):
+    """As a process does that is ended in the middle of sending its result."""
+    if x < 0:
+
+        def send_half(pipe, data, write=None):
+            os.write(pipe.fileno(), bytes(data)[: len(data) // 2])
+            os.kill(os.getpid(), signal.SIGKILL)
+
+        Connection._send = send_half
+        return "x" * 10_000
+    return 2 * x
+
+
+class OnlyThere:
+    """Can be sent to another process, but not read in it."""
+
+    def __reduce__(self):
+        return _fail_elsewhere, (os.getpid(),)
+
+
+def _fail_elsewhere(pid):
+    if os.getpid() != pid:
+        raise ImportError("there is no such module here")
+    return OnlyThere()
+
+
+def give_what_cannot_be_read(x):
+    return OnlyThere() if x < 0 else 2 * x
 
 
 def die_once(marker):
