@@ -3,35 +3,15 @@
 import os
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Protocol
 
 from harmonium.atomic_files import write_atomically
+from harmonium.collection.store.tracks import Track
 from harmonium.errors import DataError
 
 ENDINGS = (".m3u8", ".m3u")
 
 
-class Entry(Protocol):
-    """What a playlist says of a track."""
-
-    @property
-    def path(self) -> str:
-        """The file."""
-
-    @property
-    def title(self) -> str | None:
-        """Its title, if known."""
-
-    @property
-    def artist(self) -> str | None:
-        """Its artist, if known."""
-
-    @property
-    def duration(self) -> float | None:
-        """Its length in seconds, if known."""
-
-
-def playlist(tracks: Iterable[Entry]) -> str:
+def playlist(tracks: Iterable[Track]) -> str:
     """The text of a playlist: a line about each track, and its path."""
     lines = ["#EXTM3U"]
     for track in tracks:
@@ -55,7 +35,7 @@ def check_playlist(path: Path) -> None:
         raise DataError(f"{path} is a folder. Give the name of a file in it.")
 
 
-def write_playlist(path: Path, tracks: Iterable[Entry]) -> None:
+def write_playlist(path: Path, tracks: Iterable[Track]) -> None:
     """Write a playlist; an interrupted write leaves the old file or none."""
     check_playlist(path)
     text = playlist(tracks)
@@ -63,7 +43,7 @@ def write_playlist(path: Path, tracks: Iterable[Entry]) -> None:
     write_atomically(path, os.fsencode(text))
 
 
-def _name(track: Entry) -> str:
+def _name(track: Track) -> str:
     title = track.title or Path(track.path).stem
     name = f"{track.artist} - {title}" if track.artist else title
     return " ".join(name.split())

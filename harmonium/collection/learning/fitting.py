@@ -75,6 +75,11 @@ class TrainingSet:
     smoothed: Floats | None = None
     """(n, C) smoothed labels."""
 
+    def rows(self, rows: NDArray[np.intp]) -> "TrainingSet":
+        """Some of the tracks."""
+        smoothed = None if self.smoothed is None else self.smoothed[rows]
+        return TrainingSet(self.X[rows], self.Y[rows], self.folds[rows], self.tags, smoothed)
+
     def targets(self, hyperparameters: Hyperparameters) -> Floats:
         """The labels to learn from, (n, C)."""
         if hyperparameters.smoothed and self.smoothed is not None:
@@ -112,14 +117,26 @@ def fit(
     ``to_try`` are tried with labels as they are; the best of them with smoothed labels, too, if
     there are any.
     """
-    work = _Work(examples, n_hidden, seed, len(to_try), progress)
-    candidates = [work.attempt(hyperparameters) for hyperparameters in to_try]
+    n, n_folds = len(examples.X), int(examples.folds.max()) + 1
+    if n_folds < 2:
+        raise DataError(f"'folds' must have at least 2 folds. Got {n_folds}.")
+    rng = np.random.default_rng(seed)
+    searched, n_searched = examples, n_folds
+    if n > MOST_TO_SEARCH:
+        searched = examples.rows(np.sort(rng.permutation(n)[:MOST_TO_SEARCH]))
+        n_searched = min(n_folds, FOLDS_TO_SEARCH)
+    n_candidates = len(to_try) + (examples.smoothed is not None)
+    fits = _Fits(n_hidden, seed, rng, progress, n_candidates * n_searched + n_folds + 1)
+    candidates = [fits.attempt(searched, n_searched, one) for one in to_try]
     if examples.smoothed is not None:
-        best = max(candidates, key=lambda candidate: candidate.auc)
-        candidates.append(work.attempt(best.hyperparameters._replace(smoothed=True)))
+        best = max(candidates, key=lambda candidate: candidate.auc).hyperparameters
+        candidates.append(fits.attempt(searched, n_searched, best._replace(smoothed=True)))
     candidates.sort(key=lambda candidate: -candidate.auc)
-    held_out = work.held_out(candidates[0])
-    return Fitted(work.final(candidates[0]), held_out, tuple(candidates))
+    chosen, _, epochs = candidates[0]
+    held_out, _ = fits.cross_validate(examples, n_folds, chosen, "Scoring", epochs)
+    named = pl.DataFrame(examples.targets(chosen), schema=list(examples.tags))
+    model = fits.fitted(chosen, examples.X, named, "Fitting", epochs)
+    return Fitted(model, held_out, tuple(candidates))
 
 
 def usual_epochs(n_tracks: int, batch_size: int) -> int:
@@ -141,115 +158,82 @@ def interrupts_raise() -> Iterator[None]:
             raise KeyboardInterrupt(str(warning)) from None
 
 
-class _Work:
+@dataclass
+class _Fits:
     """The fits, one after another."""
 
-    def __init__(
-        self,
-        examples: TrainingSet,
-        n_hidden: int,
-        seed: int,
-        n_to_try: int,
-        progress: TrainingProgress | None,
-    ) -> None:
-        self._examples, self._n_hidden, self._seed = examples, n_hidden, seed
-        self._rng = np.random.default_rng(seed)
-        n, n_folds = len(examples.X), int(examples.folds.max()) + 1
-        if n_folds < 2:
-            raise DataError(f"'folds' must have at least 2 folds. Got {n_folds}.")
-        many = n > MOST_TO_SEARCH
-        chosen = self._rng.permutation(n)[:MOST_TO_SEARCH] if many else np.arange(n)
-        self._searched = np.zeros(n, bool)
-        self._searched[chosen] = True
-        self._search_folds = range(min(n_folds, FOLDS_TO_SEARCH) if many else n_folds)
-        self._all_folds = range(n_folds)
-        n_candidates = n_to_try + (examples.smoothed is not None)
-        self._progress, self._done = progress, 0
-        self._total = n_candidates * len(self._search_folds) + n_folds + 1
+    n_hidden: int
+    seed: int
+    rng: np.random.Generator
+    progress: TrainingProgress | None
+    total: int
+    done: int = 0
 
-    def attempt(self, hyperparameters: Hyperparameters) -> Candidate:
+    def attempt(
+        self, examples: TrainingSet, n_folds: int, hyperparameters: Hyperparameters
+    ) -> Candidate:
         """Cross-validate hyperparameters, stopping early on the fold that is scored."""
         from harmonium.evaluation import auc_per_tag
 
-        Y = self._examples.Y
-        P = np.full(Y.shape, np.nan, np.float32)
-        epochs = []
-        for fold in self._search_folds:
-            rest, fold_rows = self._split(fold, self._search_folds, self._searched)
-            model = self._model(hyperparameters, len(rest))
-            valid = (self._examples.X[fold_rows], Y[fold_rows])
-            self._fit(model, hyperparameters, rest, eval_set=valid)
-            P[fold_rows] = model.predict_proba(valid[0])
-            epochs.append(model.best_epoch_ or model.n_iter_)
-            self._step("Trying settings")
+        P, epochs = self.cross_validate(examples, n_folds, hyperparameters, "Trying settings")
         scored = ~np.isnan(P[:, 0])
-        auc = auc_per_tag(Y[scored], P[scored]).values
+        auc = auc_per_tag(examples.Y[scored], P[scored]).values
         mean = float(np.nanmean(auc)) if np.isfinite(auc).any() else 0.5
-        return Candidate(hyperparameters, mean, int(np.median(epochs)))
+        return Candidate(hyperparameters, mean, max(1, int(np.median(epochs))))
 
-    def held_out(self, candidate: Candidate) -> Floats:
-        """The probabilities of each fold by a model of the others."""
-        P = np.empty(self._examples.Y.shape, np.float32)
-        everything = np.ones(len(P), bool)
-        for fold in self._all_folds:
-            rest, fold_rows = self._split(fold, self._all_folds, everything)
-            model = self._fixed(candidate, len(rest))
-            self._fit(model, candidate.hyperparameters, rest)
-            P[fold_rows] = model.predict_proba(self._examples.X[fold_rows])
-            self._step("Scoring")
-        return P
+    def cross_validate(
+        self,
+        examples: TrainingSet,
+        n_folds: int,
+        hyperparameters: Hyperparameters,
+        what: str,
+        epochs: int | None = None,
+    ) -> tuple[Floats, list[int]]:
+        """The probabilities of the first folds by models of the others, (n, C), and their epochs.
 
-    def final(self, candidate: Candidate) -> Any:
-        """The model of all tracks."""
-        examples = self._examples
-        model = self._fixed(candidate, len(examples.X))
-        targets = examples.targets(candidate.hyperparameters)
-        with interrupts_raise():
-            model.fit(examples.X, pl.DataFrame(targets, schema=list(examples.tags)))
-        self._step("Fitting")
-        return model
-
-    def _split(
-        self, fold: int, folds: range, used: NDArray[np.bool_]
-    ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        """Rows to learn from, as many for every fold so that one program serves all; and the fold.
-
-        That leaves out a few tracks at random.
+        With ``epochs`` a model learns that long, otherwise until the fold is ranked best. All learn
+        from equally many tracks, so that one compiled program serves them: a few, at random, are
+        left out.
         """
-        fold_of = self._examples.folds
-        least = min(int((used & (fold_of != other)).sum()) for other in folds)
-        rest = self._rng.permutation(np.flatnonzero(used & (fold_of != fold)))[:least]
-        return rest, np.flatnonzero(used & (fold_of == fold))
+        X, Y, targets = examples.X, examples.Y, examples.targets(hyperparameters)
+        least = min(int((examples.folds != fold).sum()) for fold in range(n_folds))
+        P, learnt = np.full(Y.shape, np.nan, np.float32), []
+        for fold in range(n_folds):
+            held = np.flatnonzero(examples.folds == fold)
+            rest = self.rng.permutation(np.flatnonzero(examples.folds != fold))[:least]
+            valid = (X[held], Y[held]) if epochs is None else None
+            model = self.fitted(hyperparameters, X[rest], targets[rest], what, epochs, valid)
+            P[held] = model.predict_proba(X[held])
+            learnt.append(model.best_epoch_ or model.n_iter_)
+        return P, learnt
 
-    def _fixed(self, candidate: Candidate, n_rows: int) -> Any:
-        """An untrained model for as many updates as were best."""
-        model = self._model(candidate.hyperparameters, n_rows)
-        return model.set_params(max_epochs=max(1, candidate.epochs))
-
-    def _model(self, hyperparameters: Hyperparameters, n_rows: int) -> Any:
+    def fitted(
+        self,
+        hyperparameters: Hyperparameters,
+        X: Floats,
+        Y: Any,
+        what: str,
+        epochs: int | None,
+        valid: tuple[Floats, Floats] | None = None,
+    ) -> Any:
+        """A model that has learnt for so many epochs, or until ``valid`` is ranked best."""
         from harmonium.estimators import DiscriminativeRBM
 
-        batch_size = 20 if n_rows >= 200 else 10
-        epochs = usual_epochs(n_rows, batch_size)
-        return DiscriminativeRBM(
-            n_hidden=self._n_hidden,
+        batch_size = 20 if len(X) >= 200 else 10
+        most = usual_epochs(len(X), batch_size)
+        model = DiscriminativeRBM(
+            n_hidden=self.n_hidden,
             learning_rate=hyperparameters.learning_rate,
             l2=hyperparameters.l2,
             batch_size=batch_size,
-            max_epochs=epochs,
-            patience=int(np.clip(epochs // 10, 5, 30)),
+            max_epochs=epochs or most,
+            patience=int(np.clip(most // 10, 5, 30)),
             validation_fraction=0.0,
-            random_state=self._seed,
+            random_state=self.seed,
         )
-
-    def _fit(
-        self, model: Any, hyperparameters: Hyperparameters, rows: NDArray[np.intp], **more: Any
-    ) -> None:
-        Y = self._examples.targets(hyperparameters)[rows]
         with interrupts_raise():
-            model.fit(self._examples.X[rows], Y, **more)
-
-    def _step(self, what: str) -> None:
-        self._done += 1
-        if self._progress:
-            self._progress(what, self._done, self._total)
+            model.fit(X, Y, eval_set=valid)
+        self.done += 1
+        if self.progress:
+            self.progress(what, self.done, self.total)
+        return model
