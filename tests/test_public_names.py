@@ -63,5 +63,10 @@ def test_features_need_no_model_code():
     assert {"jax", "sklearn", "matplotlib"}.isdisjoint(loaded_by("import harmonium.audio"))
 
 
+def test_a_models_description_is_read_without_model_code():
+    code = "from harmonium.estimators.model_files import from_bytes"
+    assert {"jax", "sklearn", "scipy"}.isdisjoint(loaded_by(code))
+
+
 def test_a_model_loads_what_it_needs():
     assert {"jax", "sklearn"} <= loaded_by("from harmonium import DiscriminativeRBM")

@@ -1,12 +1,20 @@
-"""scikit-learn estimators over the RBM core, and the classifiers they are compared with."""
+"""scikit-learn estimators over the RBM core, and the classifiers they are compared with.
 
-from harmonium.estimators.discriminative import DiscriminativeRBM
-from harmonium.estimators.generative import GenerativeRBM
-from harmonium.estimators.linear.chains import ChainTagger
-from harmonium.estimators.linear.exact_logistic import ExactLogisticTagger
-from harmonium.estimators.linear.svm import SVMTagger
-from harmonium.estimators.networks import LogisticTagger, MLPTagger
-from harmonium.estimators.smoother.smoother import TagSmoother
+Each is loaded when first used, so that reading a model's description loads neither JAX nor
+scikit-learn.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from harmonium.estimators.discriminative import DiscriminativeRBM
+    from harmonium.estimators.generative import GenerativeRBM
+    from harmonium.estimators.linear.chains import ChainTagger
+    from harmonium.estimators.linear.exact_logistic import ExactLogisticTagger
+    from harmonium.estimators.linear.svm import SVMTagger
+    from harmonium.estimators.networks import LogisticTagger, MLPTagger
+    from harmonium.estimators.smoother.smoother import TagSmoother
 
 __all__ = [
     "ChainTagger",
@@ -18,3 +26,20 @@ __all__ = [
     "SVMTagger",
     "TagSmoother",
 ]
+
+_MODULES = {
+    "ChainTagger": "linear.chains",
+    "DiscriminativeRBM": "discriminative",
+    "ExactLogisticTagger": "linear.exact_logistic",
+    "GenerativeRBM": "generative",
+    "LogisticTagger": "networks",
+    "MLPTagger": "networks",
+    "SVMTagger": "linear.svm",
+    "TagSmoother": "smoother.smoother",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
+    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")

@@ -6,14 +6,20 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
 from harmonium.errors import DataError
 from harmonium.estimators.labels import Targets, classes_of, read_more_targets, read_targets
-from harmonium.estimators.scaling import standardising, unscaled
-from harmonium.estimators.storing import Storable
+from harmonium.estimators.model_files import (
+    Arrays,
+    StoredEstimator,
+    array_of_names,
+    finite_array,
+    typed_array,
+)
+from harmonium.estimators.scaling import Scaling, standardising, unscaled
 from harmonium.estimators.thresholds import best_thresholds
 from harmonium.evaluation import auc_per_tag
 
@@ -23,13 +29,18 @@ COUNT = Interval(Integral, 1, None, closed="left")
 JOBS = [COUNT, Interval(Integral, None, -1, closed="right"), None]
 
 
-class TagClassifier(ClassifierMixin, Storable):
+class TagClassifier(ClassifierMixin, StoredEstimator, BaseEstimator):
     """Base of all classifiers of tags. A subclass gives ``fit`` and the scores of a fitted model.
 
     It has a parameter ``scale_features``.
     """
 
     scale_features: bool
+    _scaling: Scaling
+    _one_column: bool
+    tags_: NDArray[Any]
+    classes_: NDArray[Any]
+    thresholds_: NDArray[np.float64]
 
     @abstractmethod
     def _scores(self, X: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -115,6 +126,48 @@ class TagClassifier(ClassifierMixin, Storable):
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_params")
+
+    # Files. ----------------------------------------------------------------------------------
+
+    def _learnt(self) -> tuple[Arrays, dict[str, Any]]:
+        names = getattr(self, "feature_names_in_", None)
+        classes = self.classes_ if self._one_column else None
+        arrays = {f"scaling.{k}": v for k, v in self._scaling._asdict().items()}
+        return arrays | {"thresholds": self.thresholds_}, {
+            "tags": self.tags_.tolist(),
+            "classes": None if classes is None else classes.tolist(),
+            "classes_dtype": None if classes is None else classes.dtype.str,
+            "features": None if names is None else names.tolist(),
+        }
+
+    def _restore(self, arrays: Arrays, about: dict[str, Any]) -> None:
+        self._scaling = Scaling(*(finite_array(arrays, f"scaling.{k}") for k in Scaling._fields))
+        self.thresholds_ = typed_array(arrays, "thresholds")
+        self.tags_ = array_of_names(about["tags"])
+        self._one_column = about["classes"] is not None
+        dtype, classes = about["classes_dtype"], about["classes"]
+        classes = np.array(classes, dtype) if self._one_column else None
+        self.classes_ = classes_of(Targets(np.zeros((0, 0), np.float32), self.tags_, classes))
+        self.n_features_in_ = len(self._scaling.mean)
+        if about["features"] is not None:
+            self.feature_names_in_ = array_of_names(about["features"])
+        self._check_parts()
+
+    def _check_parts(self) -> None:
+        """Refuse parts that belong to different models, or to none."""
+        n_features, n_tags = self.n_features_in_, len(self.tags_)
+        agree = (
+            self._scaling.mean.shape == self._scaling.scale.shape == (n_features,)
+            and self.thresholds_.shape == (n_tags,)
+            and len(getattr(self, "feature_names_in_", range(n_features))) == n_features
+            and (not self._one_column or (n_tags == 1 and self.classes_.shape == (2,)))
+        )
+        if not agree:
+            raise ValueError("its arrays and its description differ in length")
+        if not (self._scaling.scale > 0).all():
+            raise ValueError("scaling.scale must be above 0")
+        if np.isnan(self.thresholds_).any():
+            raise ValueError("thresholds must be numbers")
 
 
 class ProbabilisticTagClassifier(TagClassifier):

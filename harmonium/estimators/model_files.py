@@ -1,27 +1,62 @@
-"""Models as files: one safetensors file whose metadata is JSON. Nothing in it is executed."""
+"""Models as files and as bytes: safetensors whose metadata is JSON. Nothing in them is executed.
+
+Neither JAX nor scikit-learn is loaded to read one.
+"""
 
 import json
 import os
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save
+from safetensors import SafetensorError
+from safetensors.numpy import load, save
 
+from harmonium import __version__
 from harmonium.atomic_files import write_atomically
 from harmonium.errors import ModelFileError
 
 FORMAT = 1
-"""Version of the file format; a file with a higher one is refused."""
+"""Version of the format; a model with a higher one is refused."""
 
 _KEY = "harmonium"
+_AGAIN = "Train and save the model again, or take a copy that is whole."
 
 Arrays = dict[str, NDArray[Any]]
+PathLike = str | os.PathLike[str]
 
 
-def write_model(path: str | os.PathLike[str], arrays: Arrays, description: dict[str, Any]) -> None:
+# Arrays and a description. --------------------------------------------------------------------
+
+
+def to_bytes(arrays: Mapping[str, NDArray[Any]], description: dict[str, Any]) -> bytes:
+    """Arrays and a JSON description, as a file holds them."""
+    text = json.dumps({"format": FORMAT, **description})
+    return save({k: np.ascontiguousarray(v) for k, v in arrays.items()}, metadata={_KEY: text})
+
+
+def from_bytes(
+    data: bytes, *, name: str = "The model", way_out: str = _AGAIN
+) -> tuple[Arrays, dict[str, Any]]:
+    """The arrays and the description that ``to_bytes`` was given; ``name`` is for errors."""
+    try:
+        arrays = load(data)
+        length = int.from_bytes(data[:8], "little")
+        metadata = json.loads(data[8 : 8 + length]).get("__metadata__", {})
+        description = _description(metadata.get(_KEY), name, way_out)
+    except ModelFileError:
+        raise
+    except (SafetensorError, KeyError, TypeError, ValueError, RecursionError) as error:
+        raise ModelFileError(
+            f"{name} is not a Harmonium model, or is damaged ({error}). {way_out}"
+        ) from None
+    return arrays, description
+
+
+def write_model(path: PathLike, arrays: Arrays, description: dict[str, Any]) -> None:
     """Write arrays and a JSON description; an interrupted write leaves the old file or none."""
     path = Path(path)
     if not path.parent.is_dir():
@@ -31,44 +66,160 @@ def write_model(path: str | os.PathLike[str], arrays: Arrays, description: dict[
         )
     if path.is_dir():
         raise ModelFileError(f"'{path}' is a folder. Give the name of a file in it.")
-    text = json.dumps({"format": FORMAT, **description})
-    data = save({k: np.ascontiguousarray(v) for k, v in arrays.items()}, metadata={_KEY: text})
-    write_atomically(path, data)
+    write_atomically(path, to_bytes(arrays, description))
 
 
-def read_model(path: str | os.PathLike[str]) -> tuple[Arrays, dict[str, Any]]:
+def read_model(path: PathLike) -> tuple[Arrays, dict[str, Any]]:
     """The arrays and the description of a model file."""
     if not Path(path).is_file():
         raise ModelFileError(f"There is no model file at '{path}'.")
     try:
-        with safe_open(path, framework="numpy") as file:
-            description = _description(path, (file.metadata() or {}).get(_KEY))
-            arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except ModelFileError:
-        raise
-    except (SafetensorError, OSError, TypeError, ValueError, RecursionError) as error:
-        raise ModelFileError(
-            f"'{path}' is not a Harmonium model, or is damaged ({error}). "
-            "Train and save the model again, or take a copy that is whole."
-        ) from None
-    return arrays, description
+        data = Path(path).read_bytes()
+    except OSError as error:
+        raise ModelFileError(f"'{path}' cannot be read ({error}). {_AGAIN}") from None
+    return from_bytes(data, name=f"'{path}'")
 
 
-def _description(path: str | os.PathLike[str], text: str | None) -> dict[str, Any]:
+def _description(text: str | None, name: str, way_out: str) -> dict[str, Any]:
     """The JSON description, if it is one that this version can read."""
     if text is None:
-        raise ModelFileError(f"'{path}' is a safetensors file, but not a Harmonium model.")
+        raise ModelFileError(f"{name} is a safetensors file, but not a Harmonium model.")
     description = json.loads(text)
     version = description.get("format") if isinstance(description, dict) else None
     if not isinstance(version, int) or version < 1:
         raise ModelFileError(
-            f"'{path}' does not say which format of Harmonium models it has, or is damaged. "
-            "Train and save the model again, or take a copy that is whole."
+            f"{name} does not say which format of Harmonium models it has, or is damaged. {way_out}"
         )
     if version > FORMAT:
         raise ModelFileError(
-            f"'{path}' was written by a newer version of Harmonium "
+            f"{name} was written by a newer version of Harmonium "
             f"({description.get('version', 'unknown')}, format {version}; this one "
             f"reads up to {FORMAT}). Upgrade Harmonium to read it."
         )
     return description
+
+
+# Estimators. ----------------------------------------------------------------------------------
+
+
+class StoredEstimator(ABC):
+    """The part of an estimator that saves and loads it. A subclass says what it has learnt."""
+
+    _param_type: ClassVar[Any]  # NamedTuple of the parameter arrays
+    _params: Any
+
+    @abstractmethod
+    def _learnt(self) -> tuple[Arrays, dict[str, Any]]:
+        """Arrays, and a description that JSON can hold, of what was learnt besides ``_params``."""
+
+    @abstractmethod
+    def _restore(self, arrays: Arrays, about: dict[str, Any]) -> None:
+        """Take back what ``_learnt`` gave.
+
+        KeyError, TypeError, ValueError or IndexError where that is not what it is.
+        """
+
+    @abstractmethod
+    def _check_shapes(self, params: Any) -> None:
+        """Refuse parameters other than the settings ask for."""
+
+    def save(self, path: PathLike) -> None:
+        """Write the fitted model to one file, by convention with the ending ``.safetensors``.
+
+        A ``random_state`` that is not a number is not saved.
+        """
+        write_model(path, *self._described())
+
+    def to_bytes(self, more: Mapping[str, NDArray[Any]] | None = None) -> bytes:
+        """What ``save`` writes; ``more`` arrays are kept with it, and left alone by ``load``."""
+        arrays, about = self._described()
+        return to_bytes(arrays | dict(more or {}), about)
+
+    @classmethod
+    def load(cls, path: PathLike) -> Self:
+        """A fitted model from a file that ``save`` wrote."""
+        return cls._from_parts(*read_model(path), name=f"'{path}'")
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Self:
+        """A fitted model from what ``to_bytes`` gave."""
+        return cls._from_parts(*from_bytes(data), name="The model")
+
+    def _described(self) -> tuple[Arrays, dict[str, Any]]:
+        """The arrays and the description of the fitted model."""
+        from sklearn.utils.validation import check_is_fitted
+
+        check_is_fitted(self)
+        self._check_shapes(self._params)
+        arrays, about = self._learnt()
+        parameters: Any = self.get_params()  # type: ignore[attr-defined]
+        description = {
+            "version": __version__,
+            "class": type(self).__name__,
+            "parameters": {name: _json_value(value) for name, value in parameters.items()},
+        }
+        params = {f"params.{k}": v for k, v in self._params._asdict().items()}
+        return params | arrays, description | about
+
+    @classmethod
+    def _from_parts(cls, arrays: Arrays, about: dict[str, Any], *, name: str) -> Self:
+        if about.get("class") != cls.__name__:
+            raise ModelFileError(
+                f"{name} holds a {about.get('class')}, not a {cls.__name__}. "
+                f"Load it with {about.get('class')}.load."
+            )
+        try:
+            settings = about["parameters"].items()
+            model = cls(**{k: tuple(v) if isinstance(v, list) else v for k, v in settings})
+            model._validate_params()  # type: ignore[attr-defined]
+            kind = model._param_type
+            model._params = kind(
+                *(finite_array(arrays, f"params.{k}", np.float32) for k in kind._fields)
+            )
+            model._restore(arrays, about)
+            model._check_shapes(model._params)
+        except (AttributeError, LookupError, TypeError, ValueError, OverflowError) as error:
+            raise ModelFileError(
+                f"{name} does not hold a whole model ({type(error).__name__}: {error}). "
+                "Save the model again, or take a copy that is whole."
+            ) from None
+        return model
+
+
+def _json_value(value: Any) -> Any:
+    """A parameter as JSON has it: NumPy's numbers as Python's, a random generator as None."""
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, tuple | list | np.ndarray):
+        return [_json_value(part) for part in value]
+    return value if isinstance(value, bool | int | float | str) else None
+
+
+# Checked parts. -------------------------------------------------------------------------------
+
+
+def typed_array(arrays: Arrays, name: str, dtype: Any = np.float64) -> NDArray[Any]:
+    """The array of that name, if it has that type."""
+    array = arrays[name]
+    if array.dtype != dtype:
+        raise TypeError(f"{name} must hold {np.dtype(dtype)}, not {array.dtype}")
+    return array
+
+
+def finite_array(arrays: Arrays, name: str, dtype: Any = np.float64) -> NDArray[Any]:
+    """The array of that name, if it has that type and no number in it is NaN or infinite."""
+    array = typed_array(arrays, name, dtype)
+    if not np.isfinite(array).all():
+        raise ValueError(f"{name} must hold finite numbers")
+    return array
+
+
+def array_of_names(values: Any) -> NDArray[Any]:
+    """Names as ``fit`` keeps them: an object array of strings, or integers."""
+    if not isinstance(values, list) or len({type(value) for value in values}) != 1:
+        raise TypeError(f"expected a list of names or of numbers, not {values!r:.80}")
+    if isinstance(values[0], str):
+        return np.array(values, dtype=object)
+    if isinstance(values[0], int):
+        return np.array(values)
+    raise TypeError(f"expected names or numbers, not {values[0]!r:.80}")

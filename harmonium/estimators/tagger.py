@@ -18,9 +18,8 @@ from harmonium.estimators.classifier import (
     ProbabilisticTagClassifier,
 )
 from harmonium.estimators.labels import Targets
-from harmonium.estimators.model_files import Arrays
+from harmonium.estimators.model_files import Arrays, typed_array
 from harmonium.estimators.progress import epoch_progress
-from harmonium.estimators.storing import typed_array
 from harmonium.estimators.thresholds import best_thresholds
 from harmonium.estimators.validation import is_rankable, log_likelihood, mean_auc
 from harmonium.rbm.gradients import Batch, Gradient
@@ -263,11 +262,13 @@ class Tagger(ProbabilisticTagClassifier):
 
     # Files. ----------------------------------------------------------------------------------
 
-    def _more_to_save(self) -> tuple[Arrays, dict[str, Any]]:
+    def _learnt(self) -> tuple[Arrays, dict[str, Any]]:
+        arrays, about = super()._learnt()
         history = {f"history.{k}": np.array(self.history_[k], np.float64) for k in _HISTORY}
-        return history, {"best_epoch": self.best_epoch_}
+        return arrays | history, about | {"best_epoch": self.best_epoch_}
 
-    def _restore_more(self, arrays: Arrays, about: dict[str, Any]) -> None:
+    def _restore(self, arrays: Arrays, about: dict[str, Any]) -> None:
+        super()._restore(arrays, about)
         self.history_ = {k: typed_array(arrays, f"history.{k}").tolist() for k in _HISTORY}
         self.n_iter_, self.best_epoch_ = len(self.history_["seconds"]), about["best_epoch"]
         shapes = {arrays[f"history.{k}"].shape for k in _HISTORY}

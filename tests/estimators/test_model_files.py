@@ -24,6 +24,7 @@ from harmonium.estimators import (
     MLPTagger,
     SVMTagger,
 )
+from harmonium.estimators.model_files import from_bytes
 
 KEY = "harmonium"
 
@@ -136,6 +137,16 @@ def test_a_loaded_model_does_not_depend_on_its_file(fitted, path, train):
     again = DiscriminativeRBM.load(path)
     path.write_bytes(b"\0" * path.stat().st_size)
     np.testing.assert_array_equal(again.predict_proba(train.X), fitted.predict_proba(train.X))
+
+
+def test_bytes_are_what_a_file_holds(fitted, path, train):
+    assert fitted.to_bytes() == path.read_bytes()
+    again = DiscriminativeRBM.from_bytes(fitted.to_bytes({"more": np.arange(3)}))
+    np.testing.assert_array_equal(again.predict_proba(train.X), fitted.predict_proba(train.X))
+    arrays, _ = from_bytes(fitted.to_bytes({"more": np.arange(3)}))
+    np.testing.assert_array_equal(arrays["more"], np.arange(3))
+    with pytest.raises(ModelFileError, match="The model is not a Harmonium model, or is damaged"):
+        DiscriminativeRBM.from_bytes(b"nothing")
 
 
 def test_paths_may_be_strings(fitted, tmp_path):

@@ -6,7 +6,6 @@ import numpy as np
 import polars as pl
 
 from harmonium import DiscriminativeRBM
-from harmonium.collection.answering.stored_tagger import pack
 from harmonium.collection.answering.tag import tag_library
 from harmonium.collection.learning.thresholds import NEVER
 from harmonium.collection.store.models import StoredModel
@@ -95,7 +94,7 @@ def quick_model():
         vocabulary=tags,
         thresholds=np.array([0.4] * len(TAGS) + [NEVER], np.float32),
         extractor=EXTRACTOR,
-        bytes=pack(model, more),
+        bytes=model.to_bytes(more),
         report={"min_count": 1, "min_share": 0.2, "tags": [], "left_out": []},
     )
 

@@ -4,12 +4,9 @@ The bytes of a stored model are a file of ``DiscriminativeRBM`` (safetensors), w
 arrays: held-out probabilities of the tracks learnt from, and which tags people give together.
 """
 
-import json
 import os
-import tempfile
 from collections.abc import Mapping
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -128,10 +125,7 @@ class StoredTagger:
         keep_compiled()
         from harmonium.estimators import DiscriminativeRBM
 
-        with tempfile.TemporaryDirectory() as folder:
-            file = Path(folder) / "model.safetensors"
-            file.write_bytes(self._bytes)
-            return DiscriminativeRBM.load(file).set_params(n_jobs=-1)
+        return DiscriminativeRBM.from_bytes(self._bytes).set_params(n_jobs=-1)
 
 
 def keep_compiled() -> None:
@@ -145,32 +139,13 @@ def keep_compiled() -> None:
     os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.1")
 
 
-def pack(model: Any, more: Arrays) -> bytes:
-    """A fitted ``DiscriminativeRBM`` and more arrays as the bytes of a stored model."""
-    from harmonium.estimators.model_files import read_model, write_model
-
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / "model.safetensors"
-        model.save(file)
-        arrays, about = read_model(file)
-        write_model(file, arrays | dict(more), about)
-        return file.read_bytes()
-
-
 def unpack(data: bytes) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
     """The arrays and the description of a stored model, without the estimators."""
-    from safetensors import SafetensorError
-    from safetensors.numpy import load
+    from harmonium.estimators.model_files import from_bytes
 
-    try:
-        arrays = load(data)
-        length = int.from_bytes(data[:8], "little")
-        about = json.loads(json.loads(data[8 : 8 + length])["__metadata__"]["harmonium"])
-        kind = about["class"]
-    except (SafetensorError, ValueError, KeyError, TypeError) as error:
-        raise ModelFileError(
-            f"The stored model is damaged ({error}). `harmonium train` makes a new one."
-        ) from None
-    if kind != "DiscriminativeRBM":
-        raise ModelFileError(f"The stored model is a {kind}, which is not known.")
+    arrays, about = from_bytes(
+        data, name="The stored model", way_out="`harmonium train` makes a new one."
+    )
+    if about.get("class") != "DiscriminativeRBM":
+        raise ModelFileError(f"The stored model is a {about.get('class')}, which is not known.")
     return arrays, about

@@ -10,7 +10,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from harmonium import __version__
-from harmonium.collection.answering.stored_tagger import keep_compiled, pack
+from harmonium.collection.answering.stored_tagger import keep_compiled
 from harmonium.collection.learning.fitting import (
     N_FOLDS,
     Fitted,
@@ -178,7 +178,7 @@ class _Learnt:
             vocabulary=list(self.vocabulary.tags),
             thresholds=thresholds,
             extractor=self.extractor,
-            bytes=pack(self.fitted.model, more),
+            bytes=self.fitted.model.to_bytes(more),
             report=self._report(scores, thresholds, seconds),
         )
 

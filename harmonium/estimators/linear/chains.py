@@ -17,8 +17,7 @@ from harmonium.estimators.linear.exact_logistic import (
     warn_if_not_converged,
 )
 from harmonium.estimators.linear.newton import logistic_regressions
-from harmonium.estimators.model_files import Arrays
-from harmonium.estimators.storing import typed_array
+from harmonium.estimators.model_files import Arrays, typed_array
 from harmonium.estimators.tagger import base_log_odds
 
 BLOCK = 2**22  # entries of a (clips, chains, tags) array that are predicted at a time
@@ -174,10 +173,12 @@ class ChainTagger(ProbabilisticTagClassifier):
                 f"{wanted}. Fit a new model to change its size, or set it back."
             )
 
-    def _more_to_save(self) -> tuple[Arrays, dict[str, Any]]:
-        return {"orders": self.orders_}, {}
+    def _learnt(self) -> tuple[Arrays, dict[str, Any]]:
+        arrays, about = super()._learnt()
+        return arrays | {"orders": self.orders_}, about
 
-    def _restore_more(self, arrays: Arrays, about: dict[str, Any]) -> None:
+    def _restore(self, arrays: Arrays, about: dict[str, Any]) -> None:
+        super()._restore(arrays, about)
         self.orders_ = typed_array(arrays, "orders", np.int64)
         wanted = np.broadcast_to(np.arange(len(self.tags_)), (self.n_chains, len(self.tags_)))
         if not np.array_equal(np.sort(self.orders_, axis=-1), wanted):

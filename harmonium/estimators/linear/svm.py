@@ -18,8 +18,7 @@ from harmonium.errors import DataError, DataWarning
 from harmonium.estimators.classifier import COUNT, JOBS
 from harmonium.estimators.labels import Targets, is_soft, tag_names
 from harmonium.estimators.linear.shared import LinearParams, LinearTagClassifier
-from harmonium.estimators.model_files import Arrays
-from harmonium.estimators.storing import typed_array
+from harmonium.estimators.model_files import Arrays, typed_array
 from harmonium.estimators.thresholds import best_thresholds
 
 LEAST_MARGIN = 1e-2
@@ -215,10 +214,12 @@ class SVMTagger(LinearTagClassifier):
             scores = expit(self._scores(self._scaling(X)).astype(np.float64))
             self.thresholds_ = logit(best_thresholds(targets.Y, scores))
 
-    def _more_to_save(self) -> tuple[Arrays, dict[str, Any]]:
-        return {"nu": self.nu_}, {}
+    def _learnt(self) -> tuple[Arrays, dict[str, Any]]:
+        arrays, about = super()._learnt()
+        return arrays | {"nu": self.nu_}, about
 
-    def _restore_more(self, arrays: Arrays, about: dict[str, Any]) -> None:
+    def _restore(self, arrays: Arrays, about: dict[str, Any]) -> None:
+        super()._restore(arrays, about)
         self.nu_ = typed_array(arrays, "nu")
 
 

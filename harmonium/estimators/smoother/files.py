@@ -1,128 +1,87 @@
 """Saving and loading smoothers: the parameters, and the pairs whose tags they answer with."""
 
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import polars as pl
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from sklearn.utils.validation import check_is_fitted
 
-from harmonium import __version__
 from harmonium.data import Conditioning
-from harmonium.errors import ModelFileError
-from harmonium.estimators.model_files import Arrays, read_model, write_model
+from harmonium.estimators.model_files import (
+    Arrays,
+    StoredEstimator,
+    finite_array,
+    typed_array,
+)
 from harmonium.estimators.smoother.rows import Conditions, Others, Parts, with_pairs
-from harmonium.estimators.storing import finite_array, typed_array
 from harmonium.rbm.model import Params
 
 _NAMES = ("users", "items", "tracks", "tags")
 _HISTORY = ("log_likelihood", "validation", "seconds")
 
 
-class StoredSmoother:
-    """The part of a smoother that saves and loads it."""
+class StoredSmoother(StoredEstimator):
+    """The part of a smoother that saves and loads it.
 
+    A file has what the smoother answers with: the parameters, the names of users, clips, tracks and
+    tags, and who gave which tag to what.
+    """
+
+    conditioning: str
+    n_hidden: int
+    prior_users: float
+    _param_type = Params
     _data: Conditioning
     _conditions: Conditions
-    _params: Params
     history_: dict[str, list[float]]
     best_epoch_: int
     n_iter_: int
     baseline_: float
 
-    def save(self, path: Any) -> None:
-        """Write the fitted smoother to one file, by convention with the ending ``.safetensors``.
-
-        The file has what the smoother answers with: the parameters, the names of users, clips,
-        tracks and tags, and who gave which tag to what. A ``random_state`` that is not a number is
-        not saved.
-        """
-        check_is_fitted(self)
+    def _learnt(self) -> tuple[Arrays, dict[str, Any]]:
         others, parts = self._conditions
         arrays = {
-            **{f"params.{name}": array for name, array in self._params._asdict().items()},
             **{f"history.{name}": np.array(self.history_[name], np.float64) for name in _HISTORY},
             "baseline": np.array([self.baseline_]),
             **_packed_pairs(self._data),
         }
         if others is not None:
             arrays |= {"others.rates": others.rates, "others.spread": others.spread}
-        settings = {name: _plain(value) for name, value in self.get_params().items()}  # type: ignore[attr-defined]
-        about = {
-            "version": __version__,
-            "class": type(self).__name__,
-            "parameters": settings,
-            "parts": list(parts.names),
-            "best_epoch": self.best_epoch_,
-        }
-        write_model(path, arrays, about)
-
-    @classmethod
-    def load(cls, path: Any) -> Self:
-        """A fitted smoother from a file that ``save`` wrote."""
-        arrays, about = read_model(path)
-        if about.get("class") != cls.__name__:
-            raise ModelFileError(
-                f"'{path}' holds a {about.get('class')}, not a {cls.__name__}. "
-                f"Load it with {about.get('class')}.load."
-            )
-        try:
-            settings = dict(about["parameters"])
-            settings["auxiliary"] = tuple(settings["auxiliary"])
-            model = cls(**settings)
-            model._validate_params()  # type: ignore[attr-defined]
-            model._restore(arrays, about)
-        except (KeyError, TypeError, ValueError, OverflowError, IndexError) as error:
-            raise ModelFileError(
-                f"'{path}' does not hold a whole model ({type(error).__name__}: {error}). "
-                "Save the model again, or take a copy that is whole."
-            ) from None
-        return model
+        return arrays, {"parts": list(parts.names), "best_epoch": self.best_epoch_}
 
     def _restore(self, arrays: Arrays, about: dict[str, Any]) -> None:
-        """What ``save`` wrote; KeyError, TypeError or ValueError where that is not what it is."""
-        data = _unpacked_pairs(arrays)
+        data = self._data = _unpacked_pairs(arrays)
         sizes = {"user": len(data.users), "track": len(data.tracks), "clip": len(data.items)}
         parts = Parts(tuple(about["parts"]), tuple(sizes[name] for name in about["parts"]))
         others = None
-        if self.conditioning == "other_users":  # type: ignore[attr-defined]
+        if self.conditioning == "other_users":
             rates, spread = (
                 finite_array(arrays, f"others.{name}", np.float32) for name in ("rates", "spread")
             )
-            others = Others(rates, spread, float(self.prior_users))  # type: ignore[attr-defined]
-        loaded: list[Any] = [
-            finite_array(arrays, f"params.{k}", np.float32) for k in Params._fields
-        ]
-        params = Params(*loaded)
-        _check_shapes(params, self.n_hidden, data, parts, others)  # type: ignore[attr-defined]
-        self._data, self._conditions, self._params = data, Conditions(others, parts), params
+            others = Others(rates, spread, float(self.prior_users))
+        self._conditions = Conditions(others, parts)
         self.history_ = {k: typed_array(arrays, f"history.{k}").tolist() for k in _HISTORY}
         self.n_iter_, self.best_epoch_ = len(self.history_["seconds"]), int(about["best_epoch"])
         self.baseline_ = float(typed_array(arrays, "baseline")[0])
 
-
-def _check_shapes(
-    params: Params, n_hidden: int, data: Conditioning, parts: Parts, others: Others | None
-) -> None:
-    """Refuse parts that belong to different models."""
-    n_tags = len(data.tags)
-    n_inputs = 0 if others is None else n_tags
-    wanted = {
-        "U": (n_hidden, n_tags),
-        "W": (n_hidden, n_inputs),
-        "V": (parts.n_rows, n_tags),
-        "c": (n_hidden,),
-        "d": (n_tags,),
-    }
-    for name, shape in wanted.items():
-        found = getattr(params, name).shape
-        if found != shape:
-            raise ValueError(f"{name} has the shape {found} where {shape} belongs")
-    if others is not None and not others.rates.shape == others.spread.shape == (n_tags,):
-        raise ValueError("the others' tags are scaled for another vocabulary")
-    if others is not None and not (others.spread > 0).all():
-        raise ValueError("others.spread must be above 0")
+    def _check_shapes(self, params: Params) -> None:
+        n_hidden, n_tags, others = self.n_hidden, len(self._data.tags), self._conditions.others
+        wanted = {
+            "U": (n_hidden, n_tags),
+            "W": (n_hidden, 0 if others is None else n_tags),
+            "V": (self._conditions.parts.n_rows, n_tags),
+            "c": (n_hidden,),
+            "d": (n_tags,),
+        }
+        for name, shape in wanted.items():
+            found = getattr(params, name).shape
+            if found != shape:
+                raise ValueError(f"{name} has the shape {found} where {shape} belongs")
+        if others is not None and not others.rates.shape == others.spread.shape == (n_tags,):
+            raise ValueError("the others' tags are scaled for another vocabulary")
+        if others is not None and not (others.spread > 0).all():
+            raise ValueError("others.spread must be above 0")
 
 
 def _packed_pairs(data: Conditioning) -> Arrays:
@@ -178,12 +137,3 @@ def _codes(array: NDArray[Any], limit: int, name: str) -> NDArray[np.int32]:
     if len(array) and not 0 <= array.min() <= array.max() < limit:
         raise ValueError(f"{name} has codes outside 0..{limit - 1}")
     return array
-
-
-def _plain(value: Any) -> Any:
-    """A parameter as JSON has it; a random generator as None."""
-    if isinstance(value, np.generic):
-        return value.item()
-    if isinstance(value, tuple | list | np.ndarray):
-        return [str(part) for part in value]
-    return value if isinstance(value, bool | int | float | str) else None
