@@ -136,7 +136,10 @@ def _say(word: str, colour: str, message: str) -> None:
     from rich.console import Console
     from rich.text import Text
 
-    Console(stderr=True).print(Text.assemble((word, colour), " ", message))
+    from harmonium.commands.screen import printable
+
+    lines = "\n".join(map(printable, message.split("\n")))
+    Console(stderr=True).print(Text.assemble((word, colour), " ", lines))
 
 
 def _show_warning(

@@ -1,5 +1,5 @@
-"""The main job, start to end, on the generated collection: `story` is told by `harmonium demo`.
+"""The main job, start to end, on the generated collection: what `harmonium demo` does and shows.
 
-Half of the tracks are tagged by three people. The library learns from those and tags the others;
-the truth of the collection says how well. `page` shows it.
+Three people tag half of the tracks. The library learns from those and tags the others; the truth
+of the collection says how well. `page` shows it.
 """

@@ -9,33 +9,40 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from importlib.resources import files
-from typing import NamedTuple
+from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 import numpy as np
 from numpy.typing import NDArray
 
+from harmonium.audio import decode
 from harmonium.audio.paper_features import DEFAULTS
 from harmonium.audio.spectrum import decibels, mel_spectrogram, raise_to_floor
+from harmonium.demo.steps import PAGE, PEOPLE, DemoEvaluation, DemoMusic, PredictedTag, TagAUC
 
-SHOWN = 8
-"""Tags on the card of a track."""
+if TYPE_CHECKING:
+    from harmonium.collection.answering.search import SearchResult
+    from harmonium.collection.store.models import StoredModel
+
+N_CARDS = 24
+"""Tracks on the page."""
+TAGS_ON_A_CARD = 8
 PICTURE_WIDTH = 420
 """Pixels of a spectrogram, about a frame each."""
 FIRST_TAGS = 16
 """Tags whose scores are seen at once; the others unfold."""
 
-
-class Guess(NamedTuple):
-    """What the model says of one tag of a track, and what is so."""
-
-    tag: str
-    probability: float
-    true: bool
+NEXT_STEPS = (
+    ("harmonium index ~/Music", "find your music, and listen to it"),
+    ("harmonium import --from-files", "learn from the genres in your files (or: tags.csv)"),
+    ("harmonium train", "learn from them; then: harmonium tag"),
+)
+"""(command, what it does)"""
 
 
 @dataclass(frozen=True)
-class Card:
+class TrackCard:
     """A track that nobody tagged."""
 
     title: str
@@ -44,32 +51,67 @@ class Card:
     """Path of the sound, from the page's folder."""
     picture: bytes
     """A PNG file."""
-    guesses: Sequence[Guess]
-    """Of every tag, the likeliest first."""
+    tags: Sequence[PredictedTag]
+    """All of them, the likeliest first."""
 
 
 @dataclass(frozen=True)
-class TagScore:
-    """How well the model knows a tag."""
-
-    tag: str
-    examples: int
-    auc: float
-
-
-@dataclass(frozen=True)
-class Results:
+class PageContent:
     """All that the page shows."""
 
     facts: Mapping[str, str]
     """What it is → the number."""
-    scores: Sequence[TagScore]
+    scores: Sequence[TagAUC]
     query: str
     hits: Sequence[tuple[str, float]]
     """(track, probability) of what the query found."""
-    cards: Sequence[Card]
+    cards: Sequence[TrackCard]
     next_steps: Sequence[tuple[str, str]]
     """(command, what it does)"""
+
+
+def write_page(
+    music: DemoMusic,
+    model: StoredModel,
+    evaluation: DemoEvaluation,
+    query: str,
+    found: SearchResult,
+    n_given: int,
+) -> Path:
+    """Write the page beside the music; its path."""
+    n_learnt = sum(tag["learnt"] for tag in model.report["tags"])
+    content = PageContent(
+        facts={
+            "tracks": f"{music.collection.n_tracks:,}",
+            f"tags that {PEOPLE} people gave to {music.n_tagged:,} of them": f"{n_given:,}",
+            "different tags that it can tell by ear": f"{n_learnt} of {len(model.vocabulary)}",
+            "mean AUC of the other half": f"{evaluation.auc.mean:.3f}",
+        },
+        scores=evaluation.tag_aucs(),
+        query=query,
+        hits=[(hit.track.name, hit.probability) for hit in found.hits],
+        cards=[_make_card(music, evaluation, i) for i in chosen_rows(len(evaluation.rows))],
+        next_steps=NEXT_STEPS,
+    )
+    path = music.path(PAGE)
+    path.write_text(render_page(content), encoding="utf-8")
+    return path
+
+
+def chosen_rows(n: int) -> list[int]:
+    """Some of n rows, from all over them."""
+    return np.linspace(0, n - 1, min(n, N_CARDS)).round().astype(int).tolist()
+
+
+def _make_card(music: DemoMusic, evaluation: DemoEvaluation, i: int) -> TrackCard:
+    clip = music.collection.clips.row(int(evaluation.rows[i]), named=True)
+    return TrackCard(
+        title=clip["title"],
+        artist=clip["artist"],
+        audio=clip["path"],
+        picture=spectrogram_png(decode(music.path(clip["path"])).samples),
+        tags=evaluation.predicted_tags(i),
+    )
 
 
 def spectrogram_png(samples: NDArray[np.float32]) -> bytes:
@@ -88,7 +130,7 @@ def spectrogram_png(samples: NDArray[np.float32]) -> bytes:
     return file.getvalue()
 
 
-def render_page(results: Results) -> str:
+def render_page(content: PageContent) -> str:
     """The whole page, as HTML."""
     return f"""<!DOCTYPE html>
 <html lang="en">
@@ -104,26 +146,26 @@ def render_page(results: Results) -> str:
 <h1>What Harmonium made of this collection</h1>
 <p>Three people tagged half of the tracks. The model learnt from them and tagged the other half,
 which it had never heard. The music is generated, so what is true of each track is known.</p>
-{_facts(results.facts)}
+{_facts(content.facts)}
 </header>
 <main>
 <h2>How well it knows each tag</h2>
 <p class="soft">The AUC of the tag among the tracks that nobody tagged, against the truth:
 0.5 is chance, 1 is perfect. Beside each tag the number of tracks that it was learnt from.</p>
-{_scores(results.scores)}
-<h2>Search: <code>{escape(results.query)}</code></h2>
-{_hits(results.hits)}
+{_scores(content.scores)}
+<h2>Search: <code>{escape(content.query)}</code></h2>
+{_hits(content.hits)}
 <h2>Tracks that nobody tagged</h2>
 <div class="finder"><label for="tag">Order by a tag</label>
 <input id="tag" list="known" placeholder="guitar, calm, …" autocomplete="off">
-<datalist id="known">{_known(results.scores)}</datalist>
+<datalist id="known">{_known(content.scores)}</datalist>
 <span id="found" class="soft" role="status"></span></div>
 <p class="soft">The likeliest tags of each track; <span class="yes">✓</span> is true of it.
 Click into a picture to hear that place.</p>
 <div class="cards">
-{"".join(map(_card, results.cards))}</div>
+{"".join(map(_card, content.cards))}</div>
 <h2>Next, with your own music</h2>
-{_steps(results.next_steps)}
+{_steps(content.next_steps)}
 </main>
 <script>
 {_resource("page.js")}</script>
@@ -144,7 +186,7 @@ def _facts(facts: Mapping[str, str]) -> str:
     return f'<ul class="facts">{items}</ul>'
 
 
-def _scores(scores: Sequence[TagScore]) -> str:
+def _scores(scores: Sequence[TagAUC]) -> str:
     lists = [_score_list(part) for part in (scores[:FIRST_TAGS], scores[FIRST_TAGS:]) if part]
     if len(lists) < 2:
         return "".join(lists)
@@ -152,7 +194,7 @@ def _scores(scores: Sequence[TagScore]) -> str:
     return f"{lists[0]}<details><summary>{others}</summary>{lists[1]}</details>"
 
 
-def _score_list(scores: Sequence[TagScore]) -> str:
+def _score_list(scores: Sequence[TagAUC]) -> str:
     rows = "".join(
         "<li>"
         + _row(
@@ -187,21 +229,21 @@ def _hits(hits: Sequence[tuple[str, float]]) -> str:
     return f'<ol class="hits">{items}</ol>'
 
 
-def _known(scores: Sequence[TagScore]) -> str:
+def _known(scores: Sequence[TagAUC]) -> str:
     return "".join(f'<option value="{escape(score.tag)}">' for score in scores)
 
 
-def _card(card: Card) -> str:
+def _card(card: TrackCard) -> str:
     picture = base64.b64encode(card.picture).decode()
-    tags = json.dumps({guess.tag: round(guess.probability, 4) for guess in card.guesses})
+    tags = json.dumps({one.tag: round(one.probability, 4) for one in card.tags})
     rows = "".join(
         _row(
-            guess.tag,
-            guess.probability,
-            f"{100 * guess.probability:.0f} %",
-            ' <span class="yes" title="true of this track">✓</span>' if guess.true else "",
+            one.tag,
+            one.probability,
+            f"{100 * one.probability:.0f} %",
+            ' <span class="yes" title="true of this track">✓</span>' if one.true else "",
         )
-        for guess in card.guesses[:SHOWN]
+        for one in card.tags[:TAGS_ON_A_CARD]
     )
     return f"""<article class="card" data-tags="{escape(tags)}">
 <h3>{escape(card.title)}</h3>

@@ -261,6 +261,19 @@ harmonium.cli.main()
     assert done.returncode == 2
 
 
+def test_nothing_in_an_error_acts_on_the_terminal():
+    code = """
+import harmonium.cli
+from harmonium.errors import DataError
+def fails():
+    raise DataError("\\x1b[31mred\\nand green")
+harmonium.cli.app = fails
+harmonium.cli.main()
+"""
+    done = call(code=code)
+    assert (done.stderr, done.returncode) == ("Error: \\x1b[31mred\nand green\n", 2)
+
+
 def test_letters_that_the_terminal_does_not_have_are_escaped():
     code = """
 import harmonium.cli

@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+from contextlib import chdir
 from html.parser import HTMLParser
 from urllib.parse import unquote
 
@@ -13,18 +14,24 @@ from typer.testing import CliRunner
 
 from harmonium.cli import app
 from harmonium.collection import Library
-from harmonium.demo import story
-from harmonium.demo.page import Card, Guess, Results, TagScore, render_page, spectrogram_png
-from harmonium.errors import DataError
+from harmonium.collection.indexing.run import index
+from harmonium.collection.learning.vocabulary import FEWEST_TRACKS
+from harmonium.commands.demo import LEAST_TRACKS
+from harmonium.demo import steps
+from harmonium.demo.page import PageContent, TrackCard, chosen_rows, render_page, spectrogram_png
+from harmonium.demo.steps import PredictedTag, TagAUC
 
-N_TRACKS = 60
+N_TRACKS = LEAST_TRACKS
 
 
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("demo")
-    arguments = ["demo", str(folder), "--tracks", str(N_TRACKS), "--jobs", "1"]
-    return folder, CliRunner().invoke(app, arguments, catch_exceptions=False)
+    """The smallest demo, in a folder beside the one where it is called."""
+    top = tmp_path_factory.mktemp("top")
+    (top / "work").mkdir()
+    arguments = ["demo", "../demo", "--tracks", str(N_TRACKS), "--jobs", "1"]
+    with chdir(top / "work"):
+        return top / "demo", CliRunner().invoke(app, arguments, catch_exceptions=False)
 
 
 def test_the_demo_tells_what_it_does(demo):
@@ -32,11 +39,11 @@ def test_the_demo_tells_what_it_does(demo):
     assert result.exit_code == 0
     said = " ".join(result.output.split())
     for words in (
-        "60 tracks of 10 seconds",
-        "60 new tracks in the library",
+        "40 tracks of 10 seconds",
+        "40 new tracks in the library",
         "3 people gave",
-        "to 30 of the tracks",
-        "60 tracks have a probability",
+        "to 20 of the tracks",
+        "40 tracks have a probability",
         "Mean AUC",
         str(folder / "results.html"),
     ):
@@ -45,7 +52,7 @@ def test_the_demo_tells_what_it_does(demo):
 
 def test_every_step_says_its_command(demo):
     said = " ".join(demo[1].output.split())
-    for command in ("index", "import", "train", "tag", "search"):
+    for command in ("index ../demo/audio", "import ../demo/tags.csv", "train", "tag", "search"):
         assert f"harmonium {command}" in said
 
 
@@ -94,7 +101,7 @@ def test_the_page_shows_and_plays_tracks_that_nobody_tagged(demo):
     folder, _ = demo
     page = Elements((folder / "results.html").read_text(encoding="utf-8"))
     sounds = [unquote(element["src"]) for element in page.of("audio")]
-    assert len(sounds) == 24
+    assert len(sounds) == N_TRACKS // 2
     assert all((folder / sound).is_file() for sound in sounds)
     tagged = set(pl.read_csv(folder / "tags.csv")["item"])
     assert tagged.isdisjoint(sounds)
@@ -104,10 +111,10 @@ def test_the_page_shows_and_plays_tracks_that_nobody_tagged(demo):
 def test_a_second_run_takes_up_the_first(demo):
     folder, _ = demo
     before = {path: path.stat().st_mtime_ns for path in folder.rglob("*.wav")}
-    music = story.make_music(folder, N_TRACKS, seed=0, jobs=1, progress=ignore)
+    music = steps.make_music(folder, N_TRACKS, seed=0, jobs=1, progress=ignore)
     with Library.open(folder / "library.db") as library:
-        report = story.index_music(library, music, jobs=1, progress=ignore)
-        again = story.import_tags(library, music)
+        report = index(library, [folder / "audio"], jobs=1)
+        again = steps.import_tags(library, music)
     assert (report.new, report.changed, report.heard, again.n_added) == ([], [], 0, 0)
     assert {path: path.stat().st_mtime_ns for path in folder.rglob("*.wav")} == before
 
@@ -116,30 +123,47 @@ def ignore(done, total):
     """No progress is shown."""
 
 
-def test_too_small_a_collection_says_what_is_needed(tmp_path):
-    with pytest.raises(DataError, match="track"):
-        CliRunner().invoke(
-            app, ["demo", str(tmp_path), "--tracks", "20", "--jobs", "1"], catch_exceptions=False
-        )
+class TestFewestTracks:
+    def test_half_of_them_are_as_many_as_training_needs(self):
+        assert LEAST_TRACKS // 2 == FEWEST_TRACKS
+
+    @pytest.mark.parametrize("seed", range(5))
+    def test_people_tag_all_of_their_half(self, seed):
+        music = steps.draw_music(".", LEAST_TRACKS, seed=seed)
+        assert steps.given_tags(music)["item"].n_unique() == FEWEST_TRACKS
+
+    def test_fewer_are_refused_at_once(self, tmp_path):
+        arguments = ["demo", str(tmp_path / "demo"), "--tracks", str(LEAST_TRACKS - 1)]
+        result = CliRunner().invoke(app, arguments)
+        assert result.exit_code == 2
+        assert "'--tracks'" in result.output
+        assert not (tmp_path / "demo").exists()
 
 
 class TestPage:
+    def test_the_tracks_shown_are_from_all_over(self):
+        rows = chosen_rows(100)
+        assert len(set(rows)) == 24
+        assert (rows[0], rows[-1]) == (0, 99)
+        assert max(np.diff(rows)) <= 5
+        assert chosen_rows(3) == [0, 1, 2]
+
     def test_nothing_in_names_acts_on_the_page(self):
-        page = render_page(_results(name="<b>&\"'"))
+        page = render_page(_content(name="<b>&\"'"))
         assert "<b>&" not in page
         elements = Elements(page)
         assert "b>&" in "".join(elements.texts)
 
     def test_the_probabilities_are_there_for_the_script(self):
-        (card,) = Elements(render_page(_results())).of("article")
+        (card,) = Elements(render_page(_content())).of("article")
         assert card["data-tags"] == '{"rock": 0.75, "calm": 0.25}'
 
     def test_paths_are_quoted(self):
-        (audio,) = Elements(render_page(_results())).of("audio")
+        (audio,) = Elements(render_page(_content())).of("audio")
         assert audio["src"] == "audio/An%20artist%23/50%25.wav"
 
     def test_it_loads_nothing_from_elsewhere(self):
-        assert not re.findall(r"""(?:src|href)=["'](?:https?:)?//""", render_page(_results()))
+        assert not re.findall(r"""(?:src|href)=["'](?:https?:)?//""", render_page(_content()))
 
     def test_a_picture_of_a_sound(self):
         rng = np.random.default_rng(0)
@@ -150,12 +174,12 @@ class TestPage:
         assert height == 40
 
 
-def _results(name="rock"):
-    guesses = [Guess(name, 0.75, True), Guess("calm", 0.25, False)]
-    card = Card("A title", "An artist", "audio/An artist#/50%.wav", b"", guesses)
-    return Results(
+def _content(name="rock"):
+    tags = [PredictedTag(name, 0.75, True), PredictedTag("calm", 0.25, False)]
+    card = TrackCard("A title", "An artist", "audio/An artist#/50%.wav", b"", tags)
+    return PageContent(
         facts={"tracks": "1"},
-        scores=[TagScore(name, 3, 0.9)],
+        scores=[TagAUC(name, 3, 0.9)],
         query="rock",
         hits=[(name, 0.9)],
         cards=[card],
