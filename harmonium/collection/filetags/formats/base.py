@@ -1,6 +1,6 @@
 """What every format of music files offers: the outline that each module here follows."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import BinaryIO, Protocol, Self, TypeAlias
 
@@ -91,3 +91,15 @@ def decoded(data: bytes) -> str:
         return data.decode()
     except UnicodeDecodeError:
         return data.decode("latin-1")
+
+
+def with_new_items(
+    items: Iterable[bytes], key: Callable[[bytes], str], new: Mapping[str, list[bytes]]
+) -> tuple[bytes, ...]:
+    """The items with new ones for some keys, where the first old one was or at the end."""
+    pending = dict(new)
+    kept: list[bytes] = []
+    for item in items:
+        name = key(item)
+        kept += pending.pop(name, []) if name in new else [item]
+    return (*kept, *(item for some in pending.values() for item in some))

@@ -20,6 +20,7 @@ from harmonium.collection.filetags.formats.base import (
     Id3Options,
     TagContents,
     Values,
+    with_new_items,
 )
 from harmonium.collection.filetags.music_file import FileProblem, read_at, size_of
 
@@ -135,18 +136,8 @@ class Id3Tag:
 
     def with_values(self, edits: Mapping[str, Values], separator: str) -> "Id3Tag":
         """The tag with new frames for these places, each where the old one was or at the end."""
-        pending = {_key(place): (place, values) for place, values in edits.items()}
-        ours = set(pending)
-        frames: list[bytes] = []
-        for frame in self.frames:
-            key = self._key_of(frame)
-            if key not in ours:
-                frames.append(frame)
-            elif key in pending:
-                frames.extend(self._frames_for(*pending.pop(key), separator))
-        for place, values in pending.values():
-            frames.extend(self._frames_for(place, values, separator))
-        return replace(self, frames=tuple(frames))
+        new = {_key(p): self._frames_for(p, values, separator) for p, values in edits.items()}
+        return replace(self, frames=with_new_items(self.frames, self._key_of, new))
 
     def render(self, room: int) -> bytes:
         """The tag as bytes, as long as ``room`` if it fits."""

@@ -26,6 +26,9 @@ class _Chunk(NamedTuple):
     end: int
     """Where the next begins."""
 
+    def data(self, file: BinaryIO) -> bytes:
+        return read_at(file, self.start + 8, self.size)
+
 
 @dataclass(frozen=True)
 class Iff:
@@ -47,8 +50,7 @@ class Iff:
         chunks = self._chunks(file)
         contents = TagContents(version=None)
         if (chunk := self._tag_chunk(chunks)) and chunk.size:
-            data = read_at(file, chunk.start + 8, chunk.size)
-            contents = id3.read_tag(BytesIO(data), options, required=True)
+            contents = id3.read_tag(BytesIO(chunk.data(file)), options, required=True)
         texts = self._texts(file, chunks)
         values = {place: value for place, value in contents.values.items() if value}
         return replace(
@@ -87,15 +89,15 @@ class Iff:
 
     def _chunks(self, file: BinaryIO) -> list[_Chunk]:
         declared = int.from_bytes(read_at(file, 4, 4), self.order)
-        end = min(8 + declared, size_of(file))
-        chunks: list[_Chunk] = []
-        start = 12
+        return list(self._walk(file, 12, min(8 + declared, size_of(file))))
+
+    def _walk(self, file: BinaryIO, start: int, end: int) -> Iterator[_Chunk]:
         while start + 8 <= end:
             header = read_at(file, start, 8)
             size = int.from_bytes(header[4:], self.order)
-            chunks.append(_Chunk(header[:4], start, size, start + 8 + size + size % 2))
-            start = chunks[-1].end
-        return chunks
+            chunk = _Chunk(header[:4], start, size, start + 8 + size + size % 2)
+            yield chunk
+            start = chunk.end
 
     def _tag_chunk(self, chunks: list[_Chunk]) -> _Chunk | None:
         return next((chunk for chunk in chunks if chunk.name in _TAGS), None)
@@ -107,7 +109,7 @@ class Iff:
         edits: Mapping[str, Values],
         options: Id3Options,
     ) -> bytes:
-        data = read_at(file, old.start + 8, old.size) if old else b""
+        data = old.data(file) if old else b""
         room = id3.tag_length(data)
         new = id3.edited_tag(data[:room], edits, options, room=room)
         name = old.name if old else self.tag
@@ -124,16 +126,14 @@ class Iff:
         """Place → what RIFF's list of texts says for it."""
         texts: dict[str, Values] = {}
         for chunk in chunks:
-            data = read_at(file, chunk.start + 8, chunk.size) if chunk.name == b"LIST" else b""
+            data = chunk.data(file) if chunk.name == b"LIST" else b""
             if not data.startswith(b"INFO"):
                 continue
-            at = 4
-            while at + 8 <= len(data):
-                size = int.from_bytes(data[at + 4 : at + 8], self.order)
-                text = decoded(data[at + 8 : at + 8 + size].split(b"\0")[0]).strip()
-                if (place := _INFO.get(data[at : at + 4])) and text:
+            inside = BytesIO(data)
+            for one in self._walk(inside, 4, len(data)):
+                text = decoded(one.data(inside).split(b"\0")[0]).strip()
+                if (place := _INFO.get(one.name)) and text:
                     texts.setdefault(place, (text,))
-                at += 8 + size + size % 2
         return texts
 
 

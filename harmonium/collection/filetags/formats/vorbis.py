@@ -12,6 +12,7 @@ from harmonium.collection.filetags.formats.base import (
     Id3Options,
     Values,
     decoded,
+    with_new_items,
 )
 from harmonium.collection.filetags.music_file import FileProblem
 
@@ -41,17 +42,8 @@ class Comments:
 
     def with_values(self, edits: Mapping[str, Values]) -> "Comments":
         """With new comments for these keys, where the first old one was or at the end."""
-        pending = dict(edits)
-        entries: list[bytes] = []
-        for entry in self.entries:
-            key = _key(entry)
-            if key not in edits:
-                entries.append(entry)
-            elif key in pending:
-                entries.extend(_entries(key, pending.pop(key)))
-        for key, values in pending.items():
-            entries.extend(_entries(key, values))
-        return replace(self, entries=tuple(entries))
+        new = {key: [f"{key}={v}".encode() for v in values] for key, values in edits.items()}
+        return replace(self, entries=with_new_items(self.entries, _key, new))
 
     def render(self) -> bytes:
         """As bytes, without the rest."""
@@ -91,10 +83,6 @@ def _part(data: bytes, at: int) -> tuple[bytes, int]:
 
 def _key(entry: bytes) -> str:
     return entry.partition(b"=")[0].decode("latin-1").upper()
-
-
-def _entries(key: str, values: Values) -> list[bytes]:
-    return [f"{key}={value}".encode() for value in values]
 
 
 def _sized(data: bytes) -> bytes:
