@@ -35,16 +35,16 @@ def usual_settings(chosen: tuple[dict[str, Any], ...]) -> dict[str, Any]:
 def seconds_to_train(arm: Any, settings: dict[str, Any], n_folds: int, seed: int) -> float:
     """The median of three trainings, after a first, on the first split of the protocol."""
     from harmonium.evaluation import grouped_folds, nested_folds
-    from harmonium.experiments.materials import material
-    from harmonium.experiments.models import build
+    from harmonium.experiments.datasets import load_dataset
+    from harmonium.experiments.models import build_model
 
-    data = material(arm.dataset)
+    data = load_dataset(arm.dataset)
     folds = grouped_folds(data.groups, data.Y, n_folds=n_folds, seed=seed)
     split = next(nested_folds(folds))
     X, Y = data.features(arm.features), data.Y
     took = []
     for _ in range(4):
-        model = build(arm.model.estimator, settings, seed=0)
+        model = build_model(arm.model.estimator, settings, seed=0)
         began = time.perf_counter()
         model.fit(X[split.train], Y[split.train], (X[split.valid], Y[split.valid]))
         took.append(time.perf_counter() - began)
@@ -74,13 +74,13 @@ def differences(summary: Any) -> list[str]:
 
 def main(arguments: list[str] | None = None) -> None:
     from harmonium.experiments.report import summarise
-    from harmonium.experiments.report.reading import read_folder
+    from harmonium.experiments.results import read_results
 
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("results", type=Path, help="the folder of the experiment's results")
     options = parser.parse_args(arguments)
     warnings.simplefilter("ignore")
-    recipe, results, measurements = read_folder(options.results)
+    recipe, results, measurements = read_results(options.results)
     summary = summarise(recipe, results, measurements)
     print("| dataset | model | mean AUC | seconds to train |\n|---|---|---|---|")
     for found in summary.arms:

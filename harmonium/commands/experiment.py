@@ -20,9 +20,10 @@ from harmonium.commands.screen import bar
 from harmonium.errors import DataError
 
 if TYPE_CHECKING:
+    from harmonium.experiments.datasets import DatasetSpec
     from harmonium.experiments.plan import Run
-    from harmonium.experiments.progress import Progress
-    from harmonium.experiments.specs import DatasetSpec, Recipe
+    from harmonium.experiments.progress import ExperimentProgress
+    from harmonium.experiments.recipe import Recipe
 
 REFRESH = 1.0
 """Seconds between two looks of the live table."""
@@ -72,10 +73,10 @@ def run(
     [dim]Example:[/dim]  harmonium experiment run recipes/small/table2.toml
     """
     from harmonium.engine import available_cores
-    from harmonium.experiments.progress import Progress
+    from harmonium.experiments.progress import ExperimentProgress
     from harmonium.experiments.recipe import read_recipe
-    from harmonium.experiments.results import opened
-    from harmonium.experiments.running import run_experiment
+    from harmonium.experiments.results import open_results
+    from harmonium.experiments.run import run_experiment
 
     console = Console()
     path = found_recipe(recipe)
@@ -84,8 +85,8 @@ def run(
     console.print(f"[bold]{chosen.title}[/bold]", highlight=False)
     _prepare(chosen, console)
     began = time.monotonic()
-    with opened(folder, path.read_text(encoding="utf-8")) as store:
-        progress = Progress(chosen, store)
+    with open_results(folder, path.read_text(encoding="utf-8")) as store:
+        progress = ExperimentProgress(chosen, store)
         before = progress.done
         if before:
             console.print(f"{before:,} runs are done already.")
@@ -150,13 +151,13 @@ def report(
     [dim]Example:[/dim]  harmonium experiment report results/table2
     """
     from harmonium.experiments.report import write_report
-    from harmonium.experiments.report.terminal import rich_table
+    from harmonium.experiments.report.renderers import terminal_table
 
     console = Console()
     made, folder = write_report(results, output)
     console.print(Text(made.title, style="bold"))
     console.print()
-    console.print(rich_table(made.main, width=console.width))
+    console.print(terminal_table(made.main, width=console.width))
     if made.unfinished:
         console.print(Text.assemble(("Not finished: ", "yellow"), made.unfinished))
     console.print(Text(f"Written to {folder}: report.html, report.md, report.tex, figures/"))
@@ -188,7 +189,7 @@ def _short(path: Path) -> str:
 
 def _is_there(spec: DatasetSpec) -> bool:
     from harmonium.data.datasets import info, is_found
-    from harmonium.experiments.specs import GENERATED
+    from harmonium.experiments.datasets import GENERATED
 
     return spec.name == GENERATED or is_found(info(spec.name)) is not None
 
@@ -222,19 +223,18 @@ def _named(what: str, known: list[tuple[str, Any]], wanted: str) -> list[Any]:
 
 
 def _prepare(recipe: Recipe, console: Console) -> None:
-    """Hear the datasets that are sound, once, before the runs need them."""
-    from harmonium.experiments.catalogue import has_audio
-    from harmonium.experiments.materials import prepare
+    """Extract the features of datasets that are sound, once, before the runs need them."""
+    from harmonium.experiments.datasets import extract_features
 
     for spec in recipe.datasets:
-        if has_audio(spec):
+        if spec.has_audio:
             with bar(console, f"listening to {spec.label}") as progress:
-                prepare(spec, progress=progress)
+                extract_features(spec, progress=progress)
 
 
 @contextmanager
 def _shown(
-    console: Console, progress: Progress, jobs: int
+    console: Console, progress: ExperimentProgress, jobs: int
 ) -> Iterator[Callable[[Run, dict[str, Any]], None]]:
     """A live table on a terminal; elsewhere a line from time to time."""
     last = time.monotonic()
@@ -264,27 +264,27 @@ def _shown(
     yield note
 
 
-def _view(progress: Progress, jobs: int) -> Group:
+def _view(progress: ExperimentProgress, jobs: int) -> Group:
     return Group(_table(progress), Text(_line(progress, jobs)))
 
 
-def _line(progress: Progress, jobs: int) -> str:
+def _line(progress: ExperimentProgress, jobs: int) -> str:
     left = progress.remaining_seconds(jobs)
     return f"{progress.done:,} of {progress.total:,} runs" + (
         f", about {_time(left)} left" if left else ""
     )
 
 
-def _table(progress: Progress) -> Table:
+def _table(progress: ExperimentProgress) -> Table:
     table = Table("dataset", "model")
     for name in ("runs", "seconds each", "mean AUC so far"):
         table.add_column(name, justify="right")
     last = None
-    for (dataset, model), part in progress.parts.items():
-        each = f"{sum(part.seconds) / len(part.seconds):.1f}" if part.seconds else ""
-        auc = "" if part.auc is None else f"{100 * part.auc:.1f} %"
+    for (dataset, name), model in progress.models.items():
+        each = f"{sum(model.seconds) / len(model.seconds):.1f}" if model.seconds else ""
+        auc = "" if model.auc is None else f"{100 * model.auc:.1f} %"
         shown = "" if dataset == last else dataset
-        table.add_row(shown, model, f"{part.done} / {part.total}", each, auc)
+        table.add_row(shown, name, f"{model.done} / {model.total}", each, auc)
         last = dataset
     return table
 

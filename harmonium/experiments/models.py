@@ -4,6 +4,7 @@ import inspect
 import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -16,8 +17,8 @@ Matrix = NDArray[np.float32]
 
 
 @dataclass(frozen=True)
-class Kind:
-    """A kind of model."""
+class ModelClass:
+    """Where the class of a model is found."""
 
     module: str
     name: str
@@ -26,21 +27,22 @@ class Kind:
 
     def load(self) -> Callable[..., Any]:
         """The estimator class, imported only now: JAX takes a second."""
-        module = __import__(self.module, fromlist=[self.name])
-        return getattr(module, self.name)
+        return getattr(import_module(self.module), self.name)
 
 
 _OURS = "harmonium.estimators"
 MODELS = {
-    "DiscriminativeRBM": Kind(_OURS, "DiscriminativeRBM"),
-    "GenerativeRBM": Kind(_OURS, "GenerativeRBM"),
-    "MLPTagger": Kind(_OURS, "MLPTagger"),
-    "LogisticTagger": Kind(_OURS, "LogisticTagger"),
-    "ExactLogisticTagger": Kind(_OURS, "ExactLogisticTagger"),
-    "SVMTagger": Kind(_OURS, "SVMTagger"),
-    "ChainTagger": Kind(_OURS, "ChainTagger"),
-    "sklearn.MLPClassifier": Kind("sklearn.neural_network", "MLPClassifier", ours=False),
-    "sklearn.LogisticRegression": Kind("sklearn.linear_model", "LogisticRegression", ours=False),
+    "DiscriminativeRBM": ModelClass(_OURS, "DiscriminativeRBM"),
+    "GenerativeRBM": ModelClass(_OURS, "GenerativeRBM"),
+    "MLPTagger": ModelClass(_OURS, "MLPTagger"),
+    "LogisticTagger": ModelClass(_OURS, "LogisticTagger"),
+    "ExactLogisticTagger": ModelClass(_OURS, "ExactLogisticTagger"),
+    "SVMTagger": ModelClass(_OURS, "SVMTagger"),
+    "ChainTagger": ModelClass(_OURS, "ChainTagger"),
+    "sklearn.MLPClassifier": ModelClass("sklearn.neural_network", "MLPClassifier", ours=False),
+    "sklearn.LogisticRegression": ModelClass(
+        "sklearn.linear_model", "LogisticRegression", ours=False
+    ),
 }
 
 
@@ -57,20 +59,20 @@ def check_settings(estimator: str, settings: Iterable[str], *, where: str) -> No
             )
 
 
-def build(estimator: str, settings: dict[str, Any], *, seed: int) -> Any:
+def build_model(estimator: str, settings: dict[str, Any], *, seed: int) -> Any:
     """An untrained model."""
-    kind = MODELS[estimator]
-    cls = kind.load()
+    entry = MODELS[estimator]
+    cls = entry.load()
     parameters = inspect.signature(cls).parameters
     seeded = {"random_state": seed} if "random_state" in parameters else {}
     model = cls(**{**seeded, **settings})
-    return model if kind.ours else OfScikitLearn(model)
+    return model if entry.ours else ScikitLearnTagger(model)
 
 
-class OfScikitLearn:
+class ScikitLearnTagger:
     """scikit-learn's own classifier on standardised features, one per tag where it has to be.
 
-    An unknown label counts as absent: these classifiers do not know of unknown ones.
+    An unknown label counts as absent: these classifiers have no other way to take it.
     """
 
     def __init__(self, classifier: Any) -> None:
@@ -83,7 +85,7 @@ class OfScikitLearn:
         classifier = classifier if several else OneVsRestClassifier(classifier)
         self._pipeline = make_pipeline(StandardScaler(), classifier)
 
-    def fit(self, X: Matrix, Y: Matrix, eval_set: object = None) -> "OfScikitLearn":
+    def fit(self, X: Matrix, Y: Matrix, eval_set: object = None) -> "ScikitLearnTagger":
         """Learn; there is no early stopping on ``eval_set``."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # a network that max_iter stops says so each time

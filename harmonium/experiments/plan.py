@@ -4,16 +4,17 @@ Nothing else holds the state of an experiment, so it can be stopped and resumed 
 """
 
 import hashlib
+import itertools
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from harmonium.experiments.catalogue import has_audio, has_listeners, n_items
-from harmonium.experiments.specs import DatasetSpec, ModelSpec, Recipe, grid
+from harmonium.experiments.datasets import DatasetSpec
+from harmonium.experiments.recipe import ModelSpec, Recipe
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,7 +42,7 @@ class Arm:
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
-    """One training and what is tested on it. Everything that its result depends on."""
+    """One training and its tests: everything that their result depends on."""
 
     dataset: DatasetSpec
     model: str
@@ -59,7 +60,7 @@ class Run:
 
     @cached_property
     def key(self) -> str:
-        """A name made of the contents: equal runs of any recipe have the same."""
+        """A name made from the contents: equal runs of any recipe have the same."""
         content = asdict(self)
         del content["model"]
         del content["dataset"]["label"]
@@ -67,29 +68,72 @@ class Run:
         return hashlib.blake2b(text.encode(), digest_size=10).hexdigest()
 
 
+class WayToTest(NamedTuple):
+    """One of the tests of a trained model."""
+
+    inference: str | None
+    """How to predict; None is the model's own way."""
+    known: float
+    """The share of a clip's tags that the model is told."""
+
+
+def ways_to_test(inference: Sequence[str], known: Iterable[float]) -> list[WayToTest]:
+    """Each way to predict with each share of known tags, in the order of a run's tests."""
+    return [WayToTest(*way) for way in itertools.product(inference or (None,), known)]
+
+
 Results = Mapping[str, Mapping[str, Any]]
-"""Run key -> what it gave."""
+"""Run key -> the result of the run."""
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """What is known of one arm and test fold."""
+class Stage:
+    """One stage of a search on one test fold, all of whose runs are done."""
+
+    points: list[dict[str, Any]]
+    """The settings that were tried."""
+    runs: list[list[Run]]
+    """The runs of each point, one for each validation fold of the search."""
+    valid_aucs: list[float]
+    """The mean validation AUC of each point."""
+
+    @property
+    def chosen(self) -> int:
+        """The best point, the first of equals."""
+        return int(np.argmax(self.valid_aucs))
+
+
+@dataclass(frozen=True)
+class FoldState:
+    """How far one arm has come on one test fold."""
 
     settings: dict[str, Any] | None
-    """Chosen on validation folds; None while the search is not over."""
+    """Chosen on validation folds; None while the search goes on."""
+    stages: list[Stage]
+    """The stages of the search that are done."""
     final: list[Run]
-    """The runs whose mean is the score of the test fold; empty while the search is not over."""
+    """The runs whose mean is the score of the test fold; empty while the search goes on."""
     missing: list[Run]
     """The runs to do next."""
     done: list[Run]
-    """Those that are done, of the search and after it."""
+    """The runs that are done, of the search and after it, each once."""
+
+    @property
+    def finished(self) -> bool:
+        """Whether all runs are there."""
+        return self.settings is not None and not self.missing
+
+
+def grid(values: Mapping[str, Iterable[Any]]) -> list[dict[str, Any]]:
+    """Every combination of the values, the last name varying fastest."""
+    return [dict(zip(values, point, strict=True)) for point in itertools.product(*values.values())]
 
 
 def arms(recipe: Recipe) -> list[Arm]:
     """Every combination of dataset, model and what varies, but for those that cannot be.
 
-    Only tags whose givers are known can be smoothed, only features of sound have groups, and of a
-    small dataset no large part can be taken.
+    Only tags whose givers are known can be smoothed, only features of sound have groups, and a
+    small dataset has no large part.
     """
     return [
         Arm(
@@ -106,102 +150,105 @@ def arms(recipe: Recipe) -> list[Arm]:
         for smoothing in recipe.vary.smoothing
         for clips in recipe.vary.clips
         for features in recipe.vary.features
-        if _possible(recipe, dataset, smoothing, clips, features)
+        if (dataset.has_triples or not smoothing)
+        and (dataset.has_audio or features == "all")
+        and _has_clips(dataset, clips, recipe.n_folds)
     ]
 
 
-def _possible(
-    recipe: Recipe, dataset: DatasetSpec, smoothing: bool, clips: int, features: str
-) -> bool:
-    n = n_items(dataset)
+def _has_clips(dataset: DatasetSpec, clips: int, n_folds: int) -> bool:
+    n = dataset.n_clips
     # folds are not all of one size
-    enough = n is None or clips <= 0.9 * n * (recipe.n_folds - 2) / recipe.n_folds
-    return (
-        (has_listeners(dataset) or not smoothing)
-        and (has_audio(dataset) or features == "all")
-        and enough
-    )
+    return n is None or clips <= 0.9 * n * (n_folds - 2) / n_folds
 
 
-def outcome(recipe: Recipe, arm: Arm, test_fold: int, results: Results) -> Outcome:
-    """How far the search of one arm has come on one test fold.
+def fold_state(recipe: Recipe, arm: Arm, test_fold: int, results: Results) -> FoldState:
+    """How far one arm has come on one test fold.
 
     Settings are chosen by the mean AUC over tags and the first ``search_folds`` validation folds;
     the test fold has no part in it.
     """
     others = [(test_fold + i) % recipe.n_folds for i in range(1, recipe.n_folds)]
     settings = {**arm.model.settings, **arm.settings}
+    stages: list[Stage] = []
     done: dict[str, Run] = {}
-    for stage in arm.model.search:
-        points = grid(stage)
-        if len(points) == 1:
-            settings = {**settings, **points[0]}
-            continue
-        tried = [
-            [
-                _run(recipe, arm, {**settings, **point}, test_fold, valid)
-                for valid in others[: recipe.search_folds]
+    for values in arm.model.search:
+        points = grid(values)
+        if len(points) > 1:
+            folds = others[: recipe.search_folds]
+            tried = [
+                _runs(recipe, arm, {**settings, **point}, test_fold, folds) for point in points
             ]
-            for point in points
-        ]
-        done |= {run.key: run for runs in tried for run in runs if run.key in results}
-        missing = [run for runs in tried for run in runs if run.key not in results]
-        if missing:
-            return Outcome(None, [], missing, list(done.values()))
-        best = max(range(len(points)), key=lambda i: _validation_auc(tried[i], results))
-        settings = {**settings, **points[best]}
-    final = [_run(recipe, arm, settings, test_fold, valid) for valid in others]
-    done |= {run.key: run for run in final if run.key in results}
-    missing = [run for run in final if run.key not in results]
-    return Outcome(settings, final, missing, list(done.values()))
+            missing = _not_done(itertools.chain(*tried), results, done)
+            if missing:
+                return FoldState(None, stages, [], missing, list(done.values()))
+            aucs = [mean_validation_auc(runs, results) for runs in tried]
+            stages.append(Stage(points, tried, aucs))
+            points = [points[stages[-1].chosen]]
+        settings = {**settings, **points[0]}
+    final = _runs(recipe, arm, settings, test_fold, others)
+    missing = _not_done(final, results, done)
+    return FoldState(settings, stages, final, missing, list(done.values()))
+
+
+def _runs(
+    recipe: Recipe, arm: Arm, settings: dict[str, Any], test_fold: int, valid_folds: Iterable[int]
+) -> list[Run]:
+    return [
+        Run(
+            dataset=arm.dataset,
+            model=arm.model.name,
+            estimator=arm.model.estimator,
+            settings=settings,
+            smoothing=arm.smoothing,
+            clips=arm.clips,
+            features=arm.features,
+            inference=recipe.tests.inference,
+            known=recipe.tests.known,
+            n_folds=recipe.n_folds,
+            test_fold=test_fold,
+            valid_fold=valid_fold,
+            seed=recipe.seed,
+        )
+        for valid_fold in valid_folds
+    ]
+
+
+def _not_done(runs: Iterable[Run], results: Results, done: dict[str, Run]) -> list[Run]:
+    """The runs without a result; those with one are added to ``done``."""
+    missing = []
+    for run in runs:
+        if run.key in results:
+            done[run.key] = run
+        else:
+            missing.append(run)
+    return missing
+
+
+def mean_validation_auc(runs: Sequence[Run], results: Results) -> float:
+    """The mean over runs of the mean AUC on their validation folds."""
+    return float(np.mean([results[run.key]["valid_auc"] for run in runs]))
+
+
+def fold_states(recipe: Recipe, results: Results) -> Iterator[tuple[Arm, FoldState]]:
+    """Every arm with the state of each of its test folds, in order."""
+    for arm in arms(recipe):
+        for fold in range(recipe.n_folds):
+            yield arm, fold_state(recipe, arm, fold, results)
 
 
 def missing(recipe: Recipe, results: Results) -> list[Run]:
     """The runs that can be done now, each once, in the order of the recipe."""
     found: dict[str, Run] = {}
-    for arm in arms(recipe):
-        for fold in range(recipe.n_folds):
-            for run in outcome(recipe, arm, fold, results).missing:
-                found.setdefault(run.key, run)
+    for _, state in fold_states(recipe, results):
+        for run in state.missing:
+            found.setdefault(run.key, run)
     return list(found.values())
 
 
 def most_runs(recipe: Recipe, arm: Arm) -> int:
     """How many runs an arm takes at most: stages may repeat one another's points."""
-    stages = [len(grid(stage)) for stage in arm.model.search]
+    stages = [len(grid(values)) for values in arm.model.search]
     searched = recipe.search_folds * sum(size for size in stages if size > 1)
     again = recipe.search_folds if max(stages, default=1) > 1 else 0  # the winner's
     return (searched - again + recipe.n_folds - 1) * recipe.n_folds
-
-
-def _run(
-    recipe: Recipe, arm: Arm, settings: dict[str, Any], test_fold: int, valid_fold: int
-) -> Run:
-    return Run(
-        dataset=arm.dataset,
-        model=arm.model.name,
-        estimator=arm.model.estimator,
-        settings=settings,
-        smoothing=arm.smoothing,
-        clips=arm.clips,
-        features=arm.features,
-        inference=recipe.tests.inference,
-        known=recipe.tests.known,
-        n_folds=recipe.n_folds,
-        test_fold=test_fold,
-        valid_fold=valid_fold,
-        seed=recipe.seed,
-    )
-
-
-def _validation_auc(runs: list[Run], results: Results) -> float:
-    return float(np.mean([results[run.key]["valid_auc"] for run in runs]))
-
-
-def finished(recipe: Recipe, results: Results) -> Iterator[tuple[Arm, int, Outcome]]:
-    """Every arm and test fold whose runs are all there."""
-    for arm in arms(recipe):
-        for fold in range(recipe.n_folds):
-            state = outcome(recipe, arm, fold, results)
-            if state.settings is not None and not state.missing:
-                yield arm, fold, state

@@ -5,17 +5,17 @@ from typing import Any
 
 import numpy as np
 
-from harmonium.experiments.plan import Run, arms, finished, most_runs, outcome
-from harmonium.experiments.results import Store
-from harmonium.experiments.specs import Recipe
+from harmonium.experiments.plan import Run, arms, fold_states, most_runs
+from harmonium.experiments.recipe import Recipe
+from harmonium.experiments.results import ResultStore
 
-Row = tuple[str, str]
+DatasetAndModel = tuple[str, str]
 """A dataset's label and a model's name."""
 
 
 @dataclass
-class Part:
-    """What is known of one model on one dataset."""
+class ModelProgress:
+    """How far one model is on one dataset."""
 
     total: int = 0
     """Runs that it takes at most."""
@@ -26,22 +26,20 @@ class Part:
     """Mean over tags, folds and arms that are finished."""
 
 
-class Progress:
+class ExperimentProgress:
     """The state of an experiment, kept up to date run by run."""
 
-    def __init__(self, recipe: Recipe, store: Store) -> None:
+    def __init__(self, recipe: Recipe, store: ResultStore) -> None:
         self.recipe, self.store = recipe, store
-        self.parts: dict[Row, Part] = {}
+        self.models: dict[DatasetAndModel, ModelProgress] = {}
         for arm in arms(recipe):
-            part = self.parts.setdefault((arm.dataset.label, arm.model.name), Part())
-            part.total += most_runs(recipe, arm)
+            name = (arm.dataset.label, arm.model.name)
+            self.models.setdefault(name, ModelProgress()).total += most_runs(recipe, arm)
+        for arm, state in fold_states(recipe, store.results):
+            for run in state.done:
+                measured = store.measurements.get(run.key, {})
+                self._count((arm.dataset.label, arm.model.name), measured)
         self.refresh()
-        for arm in arms(recipe):
-            for fold in range(recipe.n_folds):
-                for run in outcome(recipe, arm, fold, store.results).done:
-                    self._count(
-                        (arm.dataset.label, arm.model.name), store.measurements.get(run.key, {})
-                    )
 
     def add(self, run: Run, measured: dict[str, Any]) -> None:
         """A run ended."""
@@ -49,39 +47,40 @@ class Progress:
 
     def refresh(self) -> None:
         """Look up the scores of what is finished."""
-        aucs: dict[Row, list[float]] = {row: [] for row in self.parts}
-        for arm, _, state in finished(self.recipe, self.store.results):
-            values = [self.store.results[run.key]["tests"][0]["auc"] for run in state.final]
-            row = (arm.dataset.label, arm.model.name)
-            aucs[row].append(float(np.nanmean(np.array(values, dtype=float))))
-        for row, part in self.parts.items():
-            part.auc = float(np.mean(aucs[row])) if aucs[row] else None
+        aucs: dict[DatasetAndModel, list[float]] = {name: [] for name in self.models}
+        for arm, state in fold_states(self.recipe, self.store.results):
+            if state.finished:
+                values = [self.store.results[run.key]["tests"][0]["auc"] for run in state.final]
+                mean = float(np.nanmean(np.array(values, dtype=float)))
+                aucs[arm.dataset.label, arm.model.name].append(mean)
+        for name, model in self.models.items():
+            model.auc = float(np.mean(aucs[name])) if aucs[name] else None
 
     def remaining_seconds(self, jobs: int) -> float | None:
         """From how long the runs of each model took so far; None before the first."""
-        known = [seconds for part in self.parts.values() for seconds in part.seconds]
+        known = [seconds for model in self.models.values() for seconds in model.seconds]
         if not known:
             return None
         usual = float(np.mean(known))
         left = sum(
-            (part.total - part.done) * (float(np.mean(part.seconds)) if part.seconds else usual)
-            for part in self.parts.values()
+            (model.total - model.done) * (float(np.mean(model.seconds)) if model.seconds else usual)
+            for model in self.models.values()
         )
         return left / jobs
 
     @property
     def done(self) -> int:
         """Runs that ended."""
-        return sum(part.done for part in self.parts.values())
+        return sum(model.done for model in self.models.values())
 
     @property
     def total(self) -> int:
         """Runs there are at most."""
-        return sum(part.total for part in self.parts.values())
+        return sum(model.total for model in self.models.values())
 
-    def _count(self, row: Row, measured: dict[str, Any]) -> None:
-        part = self.parts[row]
-        part.done = min(part.done + 1, part.total)
+    def _count(self, name: DatasetAndModel, measured: dict[str, Any]) -> None:
+        model = self.models[name]
+        model.done = min(model.done + 1, model.total)
         names = ("seconds", "test_seconds", "smoothing_seconds")
         if "seconds" in measured:
-            part.seconds.append(sum(measured[name] for name in names))
+            model.seconds.append(sum(measured[name] for name in names))

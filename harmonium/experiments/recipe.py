@@ -6,23 +6,82 @@ model's ``search`` lists grids that are searched one after the other. See docs/e
 
 import tomllib
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from harmonium.errors import DataError
-from harmonium.experiments.catalogue import CATALOGUE
+from harmonium.experiments.datasets import CATALOGUE, GROUPS, DatasetSpec
 from harmonium.experiments.models import MODELS, check_settings
-from harmonium.experiments.specs import (
-    FEATURE_GROUPS,
-    FORMS,
-    GROUPS,
-    DatasetSpec,
-    ModelSpec,
-    Recipe,
-    Tests,
-    Vary,
-)
 from harmonium.nearest_names import did_you_mean
+
+FORMS = (
+    "comparison",
+    "damping",
+    "approximations",
+    "search",
+    "completion",
+    "learning-curve",
+    "feature-groups",
+)
+"""How the report shows the results."""
+
+FEATURE_GROUPS = ("all", "timbre", "rhythm")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelSpec:
+    """A model, and the settings that are fixed or searched."""
+
+    name: str
+    """In tables and figures."""
+    estimator: str
+    """One of `harmonium.experiments.models.MODELS`."""
+    settings: dict[str, Any] = field(default_factory=dict)
+    search: tuple[dict[str, tuple[Any, ...]], ...] = ()
+    """Grids, each searched around what the one before found."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Variations:
+    """Every combination of these is an arm of its own."""
+
+    settings: dict[str, tuple[Any, ...]] = field(default_factory=dict)
+    smoothing: tuple[bool, ...] = (False,)
+    """Train on smoothed tags; needs a dataset with triples."""
+    clips: tuple[int, ...] = (0,)
+    """Train on so many clips; 0 is all of them."""
+    features: tuple[str, ...] = ("all",)
+
+    NAMES: ClassVar[tuple[str, ...]] = ("smoothing", "clips", "features")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tests:
+    """What each trained model is tested with."""
+
+    inference: tuple[str, ...] = ()
+    """Ways to predict; by default the model's own."""
+    known: tuple[float, ...] = (0.0,)
+    """Shares of the tags that the model is told before it predicts the others."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recipe:
+    """One experiment."""
+
+    title: str
+    form: str
+    datasets: tuple[DatasetSpec, ...]
+    models: tuple[ModelSpec, ...]
+    vary: Variations = Variations()
+    tests: Tests = Tests()
+    n_folds: int = 5
+    search_folds: int = 1
+    """Validation folds that the search uses for each test fold; the final runs use all."""
+    seed: int = 0
+    note: str = ""
+    """Said in the report."""
 
 
 def read_recipe(path: str | Path, *, trusted: bool = False) -> Recipe:
@@ -139,8 +198,8 @@ def _model(table: dict[str, Any]) -> ModelSpec:
     )
 
 
-def _vary(table: dict[str, Any]) -> Vary:
-    own = {key: _values(key, table[key]) for key in Vary.NAMES if key in table}
+def _vary(table: dict[str, Any]) -> Variations:
+    own = {key: _values(key, table[key]) for key in Variations.NAMES if key in table}
     for value in own.get("features", ()):
         _check_choice("features", value, FEATURE_GROUPS)
     for value in own.get("smoothing", ()):
@@ -149,8 +208,8 @@ def _vary(table: dict[str, Any]) -> Vary:
     for value in own.get("clips", ()):
         if not isinstance(value, int) or value < 0:
             raise DataError(f"'clips' must be a list of whole numbers, got {value!r}.")
-    settings = {k: _values(k, v) for k, v in table.items() if k not in Vary.NAMES}
-    return Vary(settings=settings, **own)
+    settings = {k: _values(k, v) for k, v in table.items() if k not in Variations.NAMES}
+    return Variations(settings=settings, **own)
 
 
 def _tests(table: dict[str, Any]) -> Tests:
@@ -189,11 +248,8 @@ def _check_distinct(what: str, values: list[str]) -> None:
 
 def _tables(table: dict[str, Any], key: str) -> list[dict[str, Any]]:
     entries = table[key]
-    if (
-        not isinstance(entries, list)
-        or not entries
-        or not all(isinstance(e, dict) for e in entries)
-    ):
+    are_tables = isinstance(entries, list) and all(isinstance(e, dict) for e in entries)
+    if not are_tables or not entries:
         raise DataError(f"'{key}' must be tables: write [[{key}]] above each.")
     return entries
 

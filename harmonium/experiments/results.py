@@ -4,7 +4,7 @@
     results.jsonl        a line per run: what it was and what it gave; the same for the same recipe
     measurements.jsonl   a line per run: seconds, memory, versions, when
 
-A finished experiment's results are sorted, and then do not tell how often it was stopped.
+A finished experiment's results are sorted, so the files do not tell how often it was stopped.
 """
 
 import json
@@ -14,26 +14,27 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from harmonium.atomic_files import write_atomically
 from harmonium.errors import DataError
 from harmonium.experiments.plan import Run
+from harmonium.experiments.recipe import Recipe, parse_recipe
 from harmonium.file_locks import try_lock
 
 RECIPE, RESULTS, MEASUREMENTS = "recipe.toml", "results.jsonl", "measurements.jsonl"
 
-Lines = dict[str, dict[str, Any]]
-"""Run key -> the line."""
+StoredLines = dict[str, dict[str, Any]]
+"""Run key -> the line of that run."""
 
 
-class Store:
+class ResultStore:
     """The results of one experiment, open for more."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.results = _mended(folder / RESULTS)
-        self.measurements = _mended(folder / MEASUREMENTS)
+        self.results = _repair(folder / RESULTS)
+        self.measurements = _repair(folder / MEASUREMENTS)
 
     def add(self, run: Run, result: dict[str, Any], measured: dict[str, Any]) -> None:
         """Keep a run for good: when this returns it is on the disk."""
@@ -48,12 +49,13 @@ class Store:
     def finish(self) -> None:
         """Sort the files by run, atomically."""
         for name, lines in ((RESULTS, self.results), (MEASUREMENTS, self.measurements)):
-            text = "".join(_line(lines[key]) for key in sorted(lines))
-            _replace(self.folder / name, text)
+            write_atomically(
+                self.folder / name, b"".join(_line(lines[key]) for key in sorted(lines))
+            )
 
 
 @contextmanager
-def opened(folder: Path, recipe_text: str) -> Iterator[Store]:
+def open_results(folder: Path, recipe_text: str) -> Iterator[ResultStore]:
     """The results in a folder, new or begun before, with this recipe; for one process at a time."""
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / ".lock").open("w") as lock:
@@ -61,23 +63,43 @@ def opened(folder: Path, recipe_text: str) -> Iterator[Store]:
             raise DataError(
                 f"Another process is writing to {folder}. Wait for it, or name another folder."
             )
-        _replace(folder / RECIPE, recipe_text)
-        yield Store(folder)
+        write_atomically(folder / RECIPE, recipe_text.encode())
+        yield ResultStore(folder)
 
 
-def read_results(folder: str | Path) -> tuple[str, Lines, Lines]:
-    """The recipe's text, the results and the measurements in a folder; nothing is changed."""
+def read_results(folder: str | Path) -> tuple[Recipe, StoredLines, StoredLines]:
+    """The recipe, the results and the measurements in a folder, checked; nothing is changed."""
     folder = Path(folder)
     if not (folder / RECIPE).is_file():
         raise DataError(
             f"{folder} holds no results: it has no {RECIPE}. Give the folder that "
             "'harmonium experiment run' wrote."
         )
-    recipe = (folder / RECIPE).read_text(encoding="utf-8")
-    return recipe, _read(folder / RESULTS)[0], _read(folder / MEASUREMENTS)[0]
+    try:
+        text = (folder / RECIPE).read_text(encoding="utf-8")
+        results, measurements = (_read(folder / name)[0] for name in (RESULTS, MEASUREMENTS))
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataError(f"{folder} cannot be read as results: {error}.") from None
+    try:
+        recipe = parse_recipe(text, trusted=True)  # its settings were checked before the first run
+    except DataError as error:
+        raise DataError(f"{folder / RECIPE}: {error}") from None
+    if not results:
+        raise DataError(
+            f"{folder} holds no results yet: {RESULTS} is missing or empty. "
+            "Let 'harmonium experiment run' finish some runs first."
+        )
+    for key, line in results.items():
+        auc, tests = line.get("valid_auc"), line.get("tests")
+        if not isinstance(auc, int | float) or not isinstance(tests, list):
+            raise DataError(
+                f"The result of run '{key}' is damaged: it needs a number 'valid_auc' and a list "
+                f"'tests'. Remove its line from {RESULTS} and do that run again."
+            )
+    return recipe, results, measurements
 
 
-def _mended(path: Path) -> Lines:
+def _repair(path: Path) -> StoredLines:
     """The lines of a file; what a stop in the middle of a line left behind is cut off."""
     lines, whole = _read(path)
     if path.exists() and path.stat().st_size > whole:
@@ -86,13 +108,13 @@ def _mended(path: Path) -> Lines:
     return lines
 
 
-def _read(path: Path) -> tuple[Lines, int]:
+def _read(path: Path) -> tuple[StoredLines, int]:
     """The whole lines, and how many bytes they take. Of two lines for a run the last counts."""
     if not path.exists():
         return {}, 0
     content = path.read_bytes()
     whole = content.rfind(b"\n") + 1
-    lines: Lines = {}
+    lines: StoredLines = {}
     for number, text in enumerate(content[:whole].splitlines(), start=1):
         try:
             line = json.loads(text)
@@ -104,20 +126,12 @@ def _read(path: Path) -> tuple[Lines, int]:
     return lines, whole
 
 
-def _line(content: dict[str, Any]) -> str:
-    return json.dumps(content, sort_keys=True, allow_nan=False) + "\n"
+def _line(content: dict[str, Any]) -> bytes:
+    return json.dumps(content, sort_keys=True, allow_nan=False).encode() + b"\n"
 
 
 def _append(path: Path, content: dict[str, Any]) -> None:
     with path.open("ab") as file:
-        file.write(_line(content).encode())
-        _to_disk(file)
-
-
-def _replace(path: Path, text: str) -> None:
-    write_atomically(path, text.encode())
-
-
-def _to_disk(file: IO[bytes]) -> None:
-    file.flush()
-    os.fsync(file.fileno())
+        file.write(_line(content))
+        file.flush()
+        os.fsync(file.fileno())

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 from toy_data import RECIPE, write_toy
 
-from harmonium.experiments import performing
+from harmonium.experiments import run
 
 WITHOUT_UNIX = textwrap.dedent(
     """
@@ -21,11 +21,11 @@ WITHOUT_UNIX = textwrap.dedent(
         sys.modules[name] = None
 
     from harmonium.experiments.recipe import read_recipe
-    from harmonium.experiments.results import opened
-    from harmonium.experiments.running import run_experiment
+    from harmonium.experiments.results import open_results
+    from harmonium.experiments.run import run_experiment
 
     recipe, folder = Path(sys.argv[1]), Path(sys.argv[2])
-    with opened(folder, recipe.read_text()) as store:
+    with open_results(folder, recipe.read_text()) as store:
         run_experiment(read_recipe(recipe), store, engine="serial")
     """
 )
@@ -52,6 +52,6 @@ def test_an_experiment_runs_without_the_modules_of_unix(tmp_path):
 def test_peak_memory_is_in_megabytes_on_every_system(monkeypatch, system, unit):
     """Linux counts in KiB, macOS in bytes; both here have used 300 MB."""
     used = SimpleNamespace(ru_maxrss=300 * 2**20 // unit)
-    monkeypatch.setattr(performing.resource, "getrusage", lambda who: used)
+    monkeypatch.setattr(run.resource, "getrusage", lambda who: used)
     monkeypatch.setattr(sys, "platform", system)
-    assert performing.peak_memory_mb() == 300.0
+    assert run.peak_memory_mb() == 300.0

@@ -1,7 +1,7 @@
 import numpy as np
 from toy_data import RECIPE
 
-from harmonium.experiments.plan import arms, finished, missing, most_runs, outcome
+from harmonium.experiments.plan import arms, fold_state, fold_states, missing, most_runs
 from harmonium.experiments.recipe import parse_recipe
 
 
@@ -13,23 +13,23 @@ def test_the_search_comes_first_and_the_final_runs_use_every_validation_fold():
     recipe = parse_recipe(RECIPE)
     arm = arms(recipe)[0]
     results = {}
-    first = outcome(recipe, arm, 0, results)
+    first = fold_state(recipe, arm, 0, results)
     assert [run.settings for run in first.missing] == [{"C": c} for c in (0.01, 0.1, 1.0, 10.0)]
     assert {run.valid_fold for run in first.missing} == {1}
     for run in first.missing:
         results[run.key] = result({0.01: 0.5, 0.1: 0.6, 1.0: 0.8, 10.0: 0.7}[run.settings["C"]])
-    second = outcome(recipe, arm, 0, results)
+    second = fold_state(recipe, arm, 0, results)
     assert [run.settings for run in second.missing] == [
         {"C": 1.0, "fit_intercept": value} for value in (True, False)
     ]
     for run in second.missing:
         results[run.key] = result(0.9 if run.settings["fit_intercept"] else 0.95)
-    final = outcome(recipe, arm, 0, results)
+    final = fold_state(recipe, arm, 0, results)
     assert final.settings == {"C": 1.0, "fit_intercept": False}
     assert [run.valid_fold for run in final.final] == [1, 2]
     assert [run.valid_fold for run in final.missing] == [2]  # the other was part of the search
     results[final.missing[0].key] = result(0.1)
-    assert outcome(recipe, arm, 0, results).missing == []
+    assert fold_state(recipe, arm, 0, results).missing == []
 
 
 def test_the_test_fold_has_no_part_in_the_choice():
@@ -38,10 +38,10 @@ def test_the_test_fold_has_no_part_in_the_choice():
 
     def chosen(test_auc):
         results = {}
-        while runs := outcome(recipe, arm, 0, results).missing:
+        while runs := fold_state(recipe, arm, 0, results).missing:
             for run in runs:
                 results[run.key] = result(-run.settings["C"], test_auc(run.settings["C"]))
-        return outcome(recipe, arm, 0, results).settings
+        return fold_state(recipe, arm, 0, results).settings
 
     assert chosen(lambda C: C) == chosen(lambda C: -C)
 
@@ -57,7 +57,7 @@ def test_missing_gives_each_run_once_and_ends():
         for i in rng.permutation(len(runs))[: rng.integers(1, 5)]:
             assert runs[i].key not in results
             results[runs[i].key] = result(rng.random())
-    assert len(list(finished(recipe, results))) == 2 * 3
+    assert sum(state.finished for _, state in fold_states(recipe, results)) == 2 * 3
     assert len(results) <= sum(most_runs(recipe, arm) for arm in arms(recipe))
     # of each of three test folds: 4 + 2 in the search, 1 more validation fold; and 2 of "fixed"
     assert len(results) == 3 * (4 + 2 + 1) + 3 * 2
@@ -75,8 +75,8 @@ def test_the_key_is_of_what_the_result_depends_on():
 def test_an_interrupted_search_is_not_judged_by_half_of_it():
     recipe = parse_recipe(RECIPE)
     arm = arms(recipe)[0]
-    runs = outcome(recipe, arm, 0, {}).missing
-    state = outcome(recipe, arm, 0, {runs[0].key: result(0.9)})
+    runs = fold_state(recipe, arm, 0, {}).missing
+    state = fold_state(recipe, arm, 0, {runs[0].key: result(0.9)})
     assert state.settings is None
     assert state.final == []
     assert [run.key for run in state.missing] == [run.key for run in runs[1:]]

@@ -5,7 +5,7 @@ from places import PROJECT
 from toy_data import RECIPE
 
 from harmonium.errors import DataError
-from harmonium.experiments.catalogue import CATALOGUE
+from harmonium.experiments.datasets import CATALOGUE
 from harmonium.experiments.plan import arms
 from harmonium.experiments.recipe import parse_recipe, read_recipe
 

@@ -17,14 +17,16 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.text import Text
 from places import DOCS
 
-from harmonium.experiments.report import write_report
-from harmonium.experiments.report.drawing import draw, style
-from harmonium.experiments.report.html import table_html
-from harmonium.experiments.report.latex import LONG, table_latex
-from harmonium.experiments.report.latex import escape as tex
-from harmonium.experiments.report.markdown import escape as md
-from harmonium.experiments.report.markdown import table_markdown
+from harmonium.experiments.report import figures, write_report
 from harmonium.experiments.report.pictures import CountPanel, Counts
+from harmonium.experiments.report.renderers import (
+    LATEX_ROWS,
+    escape_latex,
+    escape_markdown,
+    html_table,
+    latex_table,
+    markdown_table,
+)
 from harmonium.experiments.report.tables import Cell, Column, Table
 
 NASTY = r"a_b & 100% $x$ #1 {y} \z ~ ^ [k] <script>alert(1)</script> | *s* `c`"
@@ -157,8 +159,8 @@ class TestEveryForm:
 
 def check_legible(picture):
     """No text leaves the figure, and no tick's label touches the next."""
-    with style.house_style():
-        figure = draw(picture)
+    with figures.house_style():
+        figure = figures.draw_picture(picture)
         canvas = FigureCanvasAgg(figure)
         canvas.draw()
         renderer = canvas.get_renderer()
@@ -267,8 +269,11 @@ class TestEscaping:
         assert r"\<script\>" in text
 
     def test_unusual_letters_in_latex(self):
-        assert tex("χ² ± 0.1 − 2 × 3 – β") == r"$\chi$$^2$ $\pm$ 0.1 $-$ 2 $\times$ 3 -- $\beta$"
-        assert tex("two\nlines  and 0.1\u00a0×2") == r"two lines and 0.1~$\times$2"
+        assert (
+            escape_latex("χ² ± 0.1 − 2 × 3 – β")
+            == r"$\chi$$^2$ $\pm$ 0.1 $-$ 2 $\times$ 3 -- $\beta$"
+        )
+        assert escape_latex("two\nlines  and 0.1\u00a0×2") == r"two lines and 0.1~$\times$2"
 
 
 texts = st.text(
@@ -291,24 +296,24 @@ def small_table(texts):
 def test_any_text_survives_in_a_table(texts):
     table = small_table(texts)
     words = [word for text in texts for word in (text, text) if text]
-    page = Page(table_html(table))
+    page = Page(html_table(table))
     assert [w for w in page.words if w.strip("\n") and w not in ("A", "B", "C")] == [
         word for word in words if word not in ("A", "B", "C")
     ]
-    check_latex(table_latex(table))
-    for line in table_markdown(table).splitlines():
+    check_latex(latex_table(table))
+    for line in markdown_table(table).splitlines():
         assert len(re.findall(r"(?<!\\)(?:\\\\)*\|", line)) == 3
 
 
 @settings(deadline=None, max_examples=60)
 @given(texts)
 def test_escaped_markdown_says_the_same(text):
-    unescaped = re.sub(r"\\([\\`*_\[\]<>|~$])", r"\1", md(text))
+    unescaped = re.sub(r"\\([\\`*_\[\]<>|~$])", r"\1", escape_markdown(text))
     assert unescaped == re.sub(r"[ \t\r\n]+", " ", text).strip()
 
 
 def test_a_long_table_is_continued_where_a_group_begins():
-    rows = [(Cell(f"group {i // 30}"), Cell(str(i))) for i in range(3 * LONG)]
+    rows = [(Cell(f"group {i // 30}"), Cell(str(i))) for i in range(3 * LATEX_ROWS)]
     table = Table(
         name="long",
         title="T",
@@ -317,7 +322,7 @@ def test_a_long_table_is_continued_where_a_group_begins():
         rows=tuple(rows),
         groups=tuple(row[0].text for row in rows),
     )
-    text = table_latex(table)
+    text = latex_table(table)
     check_latex(text)
     parts = text.split(r"\begin{tabular}")[1:]
     assert [len(re.findall(r"^group", part, flags=re.MULTILINE)) for part in parts] == [30] * 4
@@ -326,14 +331,14 @@ def test_a_long_table_is_continued_where_a_group_begins():
 
 
 def test_series_differ_in_more_than_colour():
-    assert len(set(style.HATCHES)) == len(style.HATCHES) == len(style.COLOURS)
-    assert len(set(style.MARKERS)) == len(style.MARKERS) == len(style.COLOURS)
+    assert len(set(figures.HATCHES)) == len(figures.HATCHES) == len(figures.COLOURS)
+    assert len(set(figures.MARKERS)) == len(figures.MARKERS) == len(figures.COLOURS)
 
 
 def test_differences_look_alike_in_every_panel():
-    limits = style.same_span([(60.0, 70.0), (80.0, 81.0)], least=3.0, margin=0.0)
+    limits = figures.same_span([(60.0, 70.0), (80.0, 81.0)], least=3.0, margin=0.0)
     np.testing.assert_allclose(limits, [(60.0, 70.0), (75.5, 85.5)])
-    np.testing.assert_allclose(style.same_span([(70.0, 70.1)], least=3.0), [(68.55, 71.55)])
+    np.testing.assert_allclose(figures.same_span([(70.0, 70.1)], least=3.0), [(68.55, 71.55)])
 
 
 def test_docs_name_every_form_and_file():

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from harmonium.errors import DataError
-from harmonium.experiments.plan import arms, outcome
+from harmonium.experiments.plan import arms, fold_state
+from harmonium.experiments.recipe import FORMS
 from harmonium.experiments.report import build_report, summarise
-from harmonium.experiments.report.reading import read_folder
-from harmonium.experiments.report.scores import mean_known, standard_error
-from harmonium.experiments.specs import FORMS
+from harmonium.experiments.report.numbers import mean_known, standard_error
+from harmonium.experiments.results import read_results
 
 TWO_MODELS = """
 title = "By hand"
@@ -198,15 +198,15 @@ class TestSettings:
 
     def test_the_stages_end_where_the_plan_does(self, tmp_path):
         folder = fabricate(tmp_path, RECIPES["search"], plausible, valid=plausible_valid)
-        recipe, results, measurements = read_folder(folder)
+        recipe, results, measurements = read_results(folder)
         summary = summarise(recipe, results, measurements)
         for arm, found in zip(arms(recipe), summary.arms, strict=True):
             for fold in range(recipe.n_folds):
-                state = outcome(recipe, arm, fold, results)
+                state = fold_state(recipe, arm, fold, results)
                 assert found.chosen[fold] == state.settings
                 for stage in found.stages:
                     assert stage.points[stage.chosen[fold]].items() <= state.settings.items()
-                    assert stage.values[fold].argmax() == stage.chosen[fold]
+                    assert stage.valid_aucs[fold].argmax() == stage.chosen[fold]
 
     def test_seconds(self, searched):
         found = {(row[0], row[1]): row[2:] for row in rows(table_of(searched, "times"))}

@@ -6,7 +6,7 @@ from toy_data import RECIPE
 from harmonium.errors import DataError
 from harmonium.experiments.plan import missing
 from harmonium.experiments.recipe import parse_recipe
-from harmonium.experiments.results import opened, read_results
+from harmonium.experiments.results import open_results, read_results
 
 RUNS = missing(parse_recipe(RECIPE), {})
 
@@ -16,20 +16,20 @@ def add(store, run):
 
 
 def test_what_was_added_is_there_again(tmp_path):
-    with opened(tmp_path / "new" / "folder", RECIPE) as store:
+    with open_results(tmp_path / "new" / "folder", RECIPE) as store:
         for run in RUNS[:3]:
             add(store, run)
-    with opened(tmp_path / "new" / "folder", RECIPE) as store:
+    with open_results(tmp_path / "new" / "folder", RECIPE) as store:
         assert list(store.results) == [run.key for run in RUNS[:3]]
         assert store.results[RUNS[0].key]["valid_auc"] == 0.5
     recipe, results, measurements = read_results(tmp_path / "new" / "folder")
-    assert recipe == RECIPE
+    assert recipe == parse_recipe(RECIPE)
     assert results.keys() == measurements.keys()
     assert results[RUNS[1].key]["run"]["settings"] == RUNS[1].settings
 
 
 def test_a_line_cut_anywhere_costs_that_run_only(tmp_path):
-    with opened(tmp_path, RECIPE) as store:
+    with open_results(tmp_path, RECIPE) as store:
         for run in RUNS[:3]:
             add(store, run)
     path = tmp_path / "results.jsonl"
@@ -38,7 +38,7 @@ def test_a_line_cut_anywhere_costs_that_run_only(tmp_path):
     for end in range(last, len(whole), 7):
         path.write_bytes(whole[:end])
         assert list(read_results(tmp_path)[1]) == [run.key for run in RUNS[:2]]
-        with opened(tmp_path, RECIPE) as store:
+        with open_results(tmp_path, RECIPE) as store:
             assert path.read_bytes() == whole[:last]
             add(store, RUNS[2])
         assert path.read_bytes() == whole
@@ -46,7 +46,7 @@ def test_a_line_cut_anywhere_costs_that_run_only(tmp_path):
 
 def test_a_finished_file_does_not_depend_on_the_order(tmp_path):
     for name, runs in (("a", RUNS[:4]), ("b", RUNS[3::-1])):
-        with opened(tmp_path / name, RECIPE) as store:
+        with open_results(tmp_path / name, RECIPE) as store:
             for run in runs:
                 add(store, run)
             store.finish()
@@ -56,7 +56,7 @@ def test_a_finished_file_does_not_depend_on_the_order(tmp_path):
 
 
 def test_a_line_that_is_no_result_is_named(tmp_path):
-    with opened(tmp_path, RECIPE) as store:
+    with open_results(tmp_path, RECIPE) as store:
         add(store, RUNS[0])
     path = tmp_path / "results.jsonl"
     path.write_text("nonsense\n" + path.read_text())
@@ -66,9 +66,9 @@ def test_a_line_that_is_no_result_is_named(tmp_path):
 
 def test_two_processes_do_not_write_at_once(tmp_path):
     with (
-        opened(tmp_path, RECIPE),
+        open_results(tmp_path, RECIPE),
         pytest.raises(DataError, match="Another process is writing"),
-        opened(tmp_path, RECIPE),
+        open_results(tmp_path, RECIPE),
     ):
         pass
 
@@ -79,9 +79,9 @@ def test_a_folder_without_results(tmp_path):
 
 
 def test_results_are_strict_json(tmp_path):
-    with opened(tmp_path, RECIPE) as store, pytest.raises(ValueError, match="JSON"):
+    with open_results(tmp_path, RECIPE) as store, pytest.raises(ValueError, match="JSON"):
         store.add(RUNS[0], {"valid_auc": float("nan")}, {})
-    with opened(tmp_path, RECIPE) as store:
+    with open_results(tmp_path, RECIPE) as store:
         add(store, RUNS[0])
     for name in ("results.jsonl", "measurements.jsonl"):
         for line in (tmp_path / name).read_text().splitlines():

@@ -14,11 +14,11 @@ from toy_data import RECIPE, write_toy
 
 from harmonium.data.datasets import load
 from harmonium.evaluation import auc_per_tag, grouped_folds
-from harmonium.experiments.materials import material
-from harmonium.experiments.plan import arms, finished, missing
+from harmonium.experiments.datasets import load_dataset
+from harmonium.experiments.plan import arms, fold_states, missing
 from harmonium.experiments.recipe import parse_recipe
-from harmonium.experiments.results import opened, read_results
-from harmonium.experiments.running import RunError, run_experiment
+from harmonium.experiments.results import open_results, read_results
+from harmonium.experiments.run import RunError, run_experiment
 
 OURS = """
 title = "Toy"
@@ -45,13 +45,13 @@ estimator = "SVMTagger"
 def toy(tmp_path, monkeypatch):
     write_toy(tmp_path / "data")
     monkeypatch.setenv("HARMONIUM_DATA", str(tmp_path / "data"))
-    material.cache_clear()
+    load_dataset.cache_clear()
     return tmp_path
 
 
 def run(folder, text=RECIPE, **options):
     recipe = parse_recipe(text)
-    with opened(folder, text) as store:
+    with open_results(folder, text) as store:
         run_experiment(recipe, store, **options)
         assert missing(recipe, store.results) == []
     return (folder / "results.jsonl").read_bytes()
@@ -71,11 +71,13 @@ def test_a_run_is_the_protocol(toy):
     recipe = parse_recipe(RECIPE)
     arm = arms(recipe)[1]
     seen = 0
-    for found, fold, outcome in finished(recipe, results):
+    for found, state in fold_states(recipe, results):
         if found != arm:
             continue
-        assert [run.valid_fold for run in outcome.final] == [(fold + 1) % 3, (fold + 2) % 3]
-        for final in outcome.final:
+        assert state.finished
+        fold = state.final[0].test_fold
+        assert [run.valid_fold for run in state.final] == [(fold + 1) % 3, (fold + 2) % 3]
+        for final in state.final:
             train = (folds != fold) & (folds != final.valid_fold)
             model = make_pipeline(
                 StandardScaler(), OneVsRestClassifier(LogisticRegression(C=0.5, random_state=0))
@@ -95,7 +97,7 @@ def test_a_run_is_the_protocol(toy):
 def test_the_engine_does_not_matter_and_nothing_is_repeated(toy):
     alone = run(toy / "serial", engine="serial")
     done = []
-    with opened(toy / "processes", RECIPE) as store:
+    with open_results(toy / "processes", RECIPE) as store:
         recipe = parse_recipe(RECIPE)
         run_experiment(
             recipe, store, engine="processes", jobs=2, watch=lambda run, _: done.append(run.key)
@@ -103,7 +105,7 @@ def test_the_engine_does_not_matter_and_nothing_is_repeated(toy):
     assert (toy / "processes" / "results.jsonl").read_bytes() == alone
     assert len(done) == len(set(done)) == len(alone.splitlines())
     again = []
-    with opened(toy / "processes", RECIPE) as store:
+    with open_results(toy / "processes", RECIPE) as store:
         run_experiment(recipe, store, engine="serial", watch=lambda run, _: again.append(run.key))
     assert again == []
 
@@ -144,11 +146,11 @@ PROGRAM = textwrap.dedent(
     from pathlib import Path
 
     from harmonium.experiments.recipe import read_recipe
-    from harmonium.experiments.results import opened
-    from harmonium.experiments.running import run_experiment
+    from harmonium.experiments.results import open_results
+    from harmonium.experiments.run import run_experiment
 
     recipe, folder = Path(sys.argv[1]), Path(sys.argv[2])
-    with opened(folder, recipe.read_text()) as store:
+    with open_results(folder, recipe.read_text()) as store:
         run_experiment(read_recipe(recipe), store, engine="serial")
     """
 )

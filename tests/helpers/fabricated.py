@@ -6,8 +6,8 @@ from dataclasses import asdict
 
 import numpy as np
 
-from harmonium.experiments.plan import missing
-from harmonium.experiments.report.reading import stored_recipe, ways_of_testing
+from harmonium.experiments.plan import missing, ways_to_test
+from harmonium.experiments.recipe import parse_recipe
 
 VERSIONS = {"harmonium": "1.2.3", "python": "3.11.0"}
 
@@ -18,7 +18,7 @@ def fabricate(folder, text, aucs, *, valid=lambda run: 0.5, wanted=lambda run: T
     aucs(run, inference, known) gives the AUC of each tag, None where undefined; valid(run) the mean
     AUC on the validation fold; tags are the names of the tags, if the results are to have them.
     """
-    recipe, results = stored_recipe(text), {}
+    recipe, results = parse_recipe(text, trusted=True), {}
     while todo := [run for run in missing(recipe, results) if wanted(run)]:
         for run in todo:
             results[run.key] = {
@@ -28,7 +28,7 @@ def fabricate(folder, text, aucs, *, valid=lambda run: 0.5, wanted=lambda run: T
                 "best_epoch": 3,
                 "tests": [
                     {"inference": way, "known": known, "auc": aucs(run, way, known)}
-                    for way, known in ways_of_testing(run.inference, run.known)
+                    for way, known in ways_to_test(run.inference, run.known)
                 ],
             } | ({"tags": tags} if tags else {})
     folder.mkdir(parents=True, exist_ok=True)

@@ -5,9 +5,8 @@
 - ``summarise(recipe, results, measurements)`` gives the numbers behind it as arrays.
 """
 
-from harmonium.experiments.report.building import build_report
-from harmonium.experiments.report.summary import summarise
+from harmonium.experiments.report.build import build_report, write_report
+from harmonium.experiments.report.numbers import summarise
 from harmonium.experiments.report.tables import Report
-from harmonium.experiments.report.writing import write_report
 
 __all__ = ["Report", "build_report", "summarise", "write_report"]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Heights:
+class BarSeries:
     """The bars of one series: a value for each group, NaN where there is none."""
 
     name: str
@@ -21,7 +21,7 @@ class BarPanel:
 
     title: str
     groups: tuple[str, ...]
-    series: tuple[Heights, ...]
+    series: tuple[BarSeries, ...]
 
 
 @dataclass(frozen=True, kw_only=True)

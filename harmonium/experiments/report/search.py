@@ -1,17 +1,35 @@
 """The form of Table 1: what the search found, and how much each setting matters."""
 
 import re
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from harmonium.errors import DataError
+from harmonium.experiments.report import paper
+from harmonium.experiments.report.numbers import (
+    ArmSummary,
+    StageSummary,
+    Summary,
+    mean_known,
+    standard_error,
+)
 from harmonium.experiments.report.pictures import DotPanel, Dots
-from harmonium.experiments.report.scores import mean_known, standard_error
-from harmonium.experiments.report.searching import Stage
-from harmonium.experiments.report.settings import arm_words, settings_table
-from harmonium.experiments.report.summary import ArmSummary, Summary
-from harmonium.experiments.report.tables import Cell, Column, Figure, Table, first_cells
-from harmonium.experiments.report.words import percent, setting_words
+from harmonium.experiments.report.tables import (
+    NOTHING,
+    Cell,
+    Column,
+    Figure,
+    Table,
+    first_cells,
+    format_percent,
+    format_setting,
+    format_value,
+    setting_heading,
+    text_row,
+)
 
 
 def search(summary: Summary) -> list[Table | Figure]:
@@ -26,14 +44,82 @@ def search(summary: Summary) -> list[Table | Figure]:
         if arm.n_finished and arm.stages:
             searched.setdefault(arm.arm.dataset.label, []).append(arm)
     figures = [_figure(dataset, arms, summary) for dataset, arms in searched.items()]
-    return [found, *figures, _tried(summary, [arm for arms in searched.values() for arm in arms])]
+    tried = _tried_table(summary, [arm for arms in searched.values() for arm in arms])
+    return [found, *figures, tried]
+
+
+def settings_table(summary: Summary) -> Table | None:
+    """A row per arm: what was chosen on how many test folds; None where nothing was searched."""
+    finished = [arm for arm in summary.arms if arm.n_finished]
+    points = [stage.points[0] for arm in finished for stage in arm.stages]
+    keys = list(dict.fromkeys(key for point in points for key in point))
+    if not keys:
+        return None
+    rows: list[tuple[Cell, ...]] = []
+    seen: set[tuple[str, str]] = set()
+    for arm in finished:
+        rows.append(_settings_row(arm, keys, summary))
+        place = (arm.arm.dataset.name, arm.arm.model.name)
+        printed = paper.settings(*place)
+        if printed and place not in seen:
+            values = [
+                format_value(key, printed[key]) if key in printed else NOTHING for key in keys
+            ]
+            texts = (arm.arm.dataset.label, f"{arm.arm.model.name}, paper", *values)
+            rows.append(text_row(*texts, NOTHING, NOTHING, faint=True))
+        seen.add(place)
+    return Table(
+        name="settings",
+        title="Settings found by the search (as in the paper's Table 1)",
+        caption=_settings_caption(summary, any(cell.faint for row in rows for cell in row)),
+        columns=(
+            Column("Dataset", "left"),
+            Column("Model", "left"),
+            *(Column(setting_heading(key), "left") for key in keys),
+            Column("Validation AUC"),
+            Column("Test AUC"),
+        ),
+        rows=tuple(rows),
+        groups=first_cells(rows),
+    )
+
+
+def _settings_row(arm: ArmSummary, keys: list[str], summary: Summary) -> tuple[Cell, ...]:
+    return text_row(
+        arm.arm.dataset.label,
+        summary.arm_name(arm.arm),
+        *(format_choices(key, arm.chosen) for key in keys),
+        format_percent(float(mean_known(arm.valid_aucs)), standard_error(arm.valid_aucs)),
+        format_percent(arm.scores[0].mean, arm.scores[0].error),
+    )
+
+
+def _settings_caption(summary: Summary, with_paper: bool) -> str:
+    folds = summary.recipe.search_folds
+    caption = (
+        "Chosen for each test fold by the mean AUC on "
+        + ("a validation fold" if folds == 1 else f"{folds} validation folds")
+        + "; the test fold has no part in it. ×n: on n of the test folds; without it, on all. AUCs "
+        "are of the chosen settings, in percent, ± the standard error over folds."
+    )
+    return caption + (f" Rows marked “paper”: {paper.CITATION}, Table 1." if with_paper else "")
+
+
+def format_choices(key: str, chosen: Sequence[dict[str, Any]]) -> str:
+    """How often each value was chosen, the most frequent first: 0.01 ×4, 0.1 ×1."""
+    counts = Counter(format_value(key, settings[key]) for settings in chosen if key in settings)
+    if not counts:
+        return NOTHING
+    if len(counts) == 1 and counts.total() == len(chosen):
+        return next(iter(counts))
+    return ", ".join(f"{value}\u00a0×{times}" for value, times in counts.most_common())
 
 
 def _figure(dataset: str, arms: list[ArmSummary], summary: Summary) -> Figure:
     title = f"{dataset}: validation AUC by setting"
     many = any(len(arm.stages) > 1 for arm in arms)
     return Figure(
-        name=f"search-{_slug(dataset)}",
+        name=f"search-{_file_name(dataset)}",
         title=title,
         caption=(
             "Mean AUC over tags on the validation folds of the search, and over test folds, with "
@@ -54,40 +140,38 @@ def _figure(dataset: str, arms: list[ArmSummary], summary: Summary) -> Figure:
 
 
 def _stage_title(arm: ArmSummary, number: int, summary: Summary) -> str:
-    words = arm_words(arm, summary)
-    return f"{words}, stage {number}" if len(arm.stages) > 1 else words
+    name = summary.arm_name(arm.arm)
+    return f"{name}, stage {number}" if len(arm.stages) > 1 else name
 
 
-def _panel(title: str, stage: Stage) -> DotPanel:
-    columns = stage.values.T
+def _panel(title: str, stage: StageSummary) -> DotPanel:
+    columns = stage.valid_aucs.T
+    times = [stage.times_chosen(i) for i in range(len(stage.points))]
     return DotPanel(
         title=title,
-        choices=tuple(_point_words(point) for point in stage.points),
+        choices=tuple(_format_point(point) for point in stage.points),
         values=tuple(100 * float(column.mean()) for column in columns),
         errors=tuple(100 * standard_error(column) for column in columns),
-        words=tuple(
-            f"{times}×" if (times := stage.times_chosen(i)) else ""
-            for i in range(len(stage.points))
-        ),
+        words=tuple(f"{n}×" if n else "" for n in times),
     )
 
 
-def _tried(summary: Summary, arms: list[ArmSummary]) -> Table:
+def _tried_table(summary: Summary, arms: list[ArmSummary]) -> Table:
     rows = []
     for arm in arms:
         for number, stage in enumerate(arm.stages, start=1):
-            means = np.array([mean_known(column) for column in stage.values.T])
+            means = np.array([mean_known(column) for column in stage.valid_aucs.T])
             for i, point in enumerate(stage.points):
-                text = percent(float(means[i]), standard_error(stage.values[:, i]), digits=2)
-                cells = (
-                    Cell(arm.arm.dataset.label),
-                    Cell(arm_words(arm, summary)),
-                    Cell(str(number)),
-                    Cell(_point_words(point)),
-                    Cell(text, strong=bool(means[i] == means.max())),
-                    Cell(str(stage.times_chosen(i))),
+                error = standard_error(stage.valid_aucs[:, i])
+                text = format_percent(float(means[i]), error, digits=2)
+                place = (arm.arm.dataset.label, summary.arm_name(arm.arm), str(number))
+                rows.append(
+                    (
+                        *text_row(*place, _format_point(point)),
+                        Cell(text, strong=bool(means[i] == means.max())),
+                        Cell(str(stage.times_chosen(i))),
+                    )
                 )
-                rows.append(cells)
     return Table(
         name="search-tried",
         title="Every setting tried",
@@ -108,10 +192,9 @@ def _tried(summary: Summary, arms: list[ArmSummary]) -> Table:
     )
 
 
-def _point_words(point: dict[str, object]) -> str:
-    return ", ".join(setting_words(key, value) for key, value in point.items())
+def _format_point(point: dict[str, object]) -> str:
+    return ", ".join(format_setting(key, value) for key, value in point.items())
 
 
-def _slug(text: str) -> str:
-    """A name for a file."""
+def _file_name(text: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")

@@ -1,0 +1,263 @@
+"""The datasets of experiments: which there are, and what a run takes from one."""
+
+import hashlib
+import inspect
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from harmonium.data import Triples
+from harmonium.data.datasets import Dataset, DatasetInfo, info, load
+from harmonium.engine import available_cores
+from harmonium.errors import DataError
+from harmonium.synthetic import make_collection
+from harmonium.user_folders import user_cache_folder
+
+GENERATED = "generated"
+"""The name of the dataset that is made and not read."""
+
+GROUPS = ("artist", "track", "item")
+
+
+@dataclass(frozen=True, kw_only=True)
+class DatasetSpec:
+    """A dataset, and what is taken from it."""
+
+    name: str
+    """As `harmonium data list` shows it, or "generated"."""
+    label: str = ""
+    """In tables and figures; by default the name."""
+    n_tags: int | None = None
+    """The most popular tags only."""
+    min_positives: int = 5
+    """Tags with fewer positive clips than this are left out."""
+    groups: Literal["artist", "track", "item"] = "artist"
+    """What no two folds share: "artist", "track" or "item"."""
+    options: dict[str, Any] = field(default_factory=dict)
+    """Of the dataset's loader, or of the generated collection."""
+
+    def __hash__(self) -> int:
+        return hash((self.name, self.label, self.n_tags))
+
+    @property
+    def n_clips(self) -> int | None:
+        """How many clips the dataset has at most, where that is known before it is read."""
+        if self.name != GENERATED:
+            return info(self.name).items
+        usual = inspect.signature(make_collection).parameters
+        sizes = (
+            self.options.get(size, usual[size].default) for size in ("n_tracks", "clips_per_track")
+        )
+        return int(np.prod(list(sizes)))
+
+    @property
+    def has_triples(self) -> bool:
+        """Whether the dataset says who gave a tag, so that its tags can be smoothed."""
+        return self.name == GENERATED or info(self.name).triples is not None
+
+    @property
+    def has_audio(self) -> bool:
+        """Whether the features are computed from sound, and so are known as timbre and rhythm."""
+        return self.name == GENERATED or info(self.name).audio
+
+
+CATALOGUE = {
+    spec.label: spec
+    for spec in (
+        DatasetSpec(name="majorminer", label="majorminer-104", options={"features": "mfcc"}),
+        DatasetSpec(name="majorminer", label="majorminer-1022", options={"features": "all"}),
+        DatasetSpec(name="emotify", label="emotify", groups="track"),
+        DatasetSpec(name="msd", label="msd-50", n_tags=50, options={"n_tags": 50}),
+        DatasetSpec(name="msd", label="msd-100", n_tags=100, options={"n_tags": 100}),
+        DatasetSpec(name="hetrec-msd", label="hetrec-msd", n_tags=100),
+        DatasetSpec(name="mulan:cal500", label="cal500", groups="item"),
+        DatasetSpec(name="mturk", label="mturk", n_tags=77, groups="item"),
+        DatasetSpec(name="majmin", label="majmin", n_tags=77, groups="item"),
+        DatasetSpec(
+            name=GENERATED,
+            label="generated",
+            n_tags=40,
+            groups="track",
+            options={"n_tracks": 48, "clips_per_track": 3, "n_users": 60},
+        ),
+    )
+}
+"""The datasets that a recipe can name without describing them."""
+
+
+@dataclass(frozen=True, eq=False)
+class SmootherInput:
+    """Who said what about which item."""
+
+    triples: Triples
+    """Of the tags that were kept."""
+    pairs: tuple[pl.Series, pl.Series]
+    """Users and items: who judged what, with or without giving it one of the kept tags."""
+    items: pl.Series
+    """(n_clips,) the item of each clip; several clips may share one."""
+    tracks: pl.Series
+    """(n_clips,) the track of each clip."""
+
+
+@dataclass(frozen=True, eq=False)
+class PreparedDataset:
+    """A dataset, ready for training and testing."""
+
+    X: NDArray[np.float32]
+    """(n_clips, n_features)"""
+    Y: NDArray[np.float32]
+    """(n_clips, n_tags) labels: 0, 1, NaN."""
+    tags: tuple[str, ...]
+    groups: NDArray[np.int32]
+    """(n_clips,) what no two folds share."""
+    counts: NDArray[np.float32]
+    """(n_clips, n_tags) how many people gave the tag; the SVM prefers clips with many."""
+    n_timbre: int
+    """So many features, the first, are about timbre; 0 where that is not known."""
+    smoother_input: SmootherInput | None
+    """None where nobody knows who gave a tag."""
+
+    def features(self, group: str) -> NDArray[np.float32]:
+        """All features, or one group of them."""
+        if group == "all":
+            return self.X
+        if not self.n_timbre:
+            raise DataError(
+                f"features = '{group}' needs a dataset with audio, whose features are known to be "
+                "about timbre or rhythm: emotify or generated."
+            )
+        return self.X[:, : self.n_timbre] if group == "timbre" else self.X[:, self.n_timbre :]
+
+
+@lru_cache(maxsize=2)
+def load_dataset(spec: DatasetSpec) -> PreparedDataset:
+    """Read a dataset; kept in memory for the next runs on it."""
+    data = _source(spec)
+    labels = data.labels(spec.n_tags)
+    kept = np.flatnonzero(np.nansum(labels.values, axis=0) >= spec.min_positives)
+    if not len(kept):
+        raise DataError(
+            f"No tag of '{spec.label}' has {spec.min_positives} positive clips. "
+            "Lower 'min_positives'."
+        )
+    tags = labels.tags.gather(kept)
+    X, n_timbre = _features(data)
+    return PreparedDataset(
+        X=X,
+        Y=labels.values[:, kept],
+        tags=tuple(tags),
+        groups=data.groups(spec.groups),
+        counts=data.counts.matrix[:, _places(tags, data.tags)].toarray().astype(np.float32),
+        n_timbre=n_timbre,
+        smoother_input=_smoother_input(data, tags),
+    )
+
+
+def extract_features(
+    spec: DatasetSpec, *, progress: Callable[[int, int], None] | None = None
+) -> None:
+    """Compute the features of a dataset's sound files on all cores, so that runs find them ready.
+
+    ``progress`` is called with (files done, files).
+    """
+    data = _source(spec, jobs=available_cores())
+    _sound_features(data.audio or (), engine="processes", progress=progress)
+
+
+def _source(spec: DatasetSpec, *, jobs: int = 1) -> Dataset:
+    """The whole dataset; the generated one's sound is written to the user's cache."""
+    if spec.name != GENERATED:
+        return load(spec.name, **spec.options)
+    collection = make_collection(**spec.options)
+    options = json.dumps(spec.options, sort_keys=True)
+    name = hashlib.blake2b(options.encode(), digest_size=6).hexdigest()
+    folder = user_cache_folder() / "generated" / name
+    collection.write(folder, jobs=jobs)
+    return Dataset(
+        info=DatasetInfo(
+            name=GENERATED,
+            title="The generated collection",
+            summary="Music, listeners and tags made by harmonium.synthetic.",
+            files={},
+            citation="",
+            licence="",
+            homepage="",
+            how_to_get="",
+        ),
+        items=collection.triples.items,
+        counts=collection.triples.counts(),
+        triples=collection.triples,
+        tracks=collection.clips["track"],
+        artists=collection.clips["artist"],
+        audio=[folder / path for path in collection.clips["path"]],
+    )
+
+
+def _features(data: Dataset) -> tuple[NDArray[np.float32], int]:
+    """The dataset's own features, or those of its audio; and how many are about timbre."""
+    if data.features is not None:
+        return data.features, 0
+    if data.audio is None:
+        raise DataError(f"Dataset '{data.name}' has neither features nor audio to train on.")
+    from harmonium.audio import FeatureParameters
+
+    return _sound_features(data.audio, engine="serial"), FeatureParameters().n_timbre
+
+
+def _sound_features(
+    paths: Sequence[Path], *, engine: str, progress: Callable[[int, int], None] | None = None
+) -> NDArray[np.float32]:
+    """The features of sound files, (n_files, 389), from the user's cache where they are there."""
+    from harmonium.audio import extract_files  # here, because reports never need it
+
+    extraction = extract_files(paths, engine=engine, cache=user_cache_folder(), progress=progress)
+    if extraction.failures:
+        failure = extraction.failures[0]
+        raise DataError(f"{failure.path} cannot be used: {failure.reason}")
+    return extraction.features
+
+
+def _smoother_input(data: Dataset, tags: pl.Series) -> SmootherInput | None:
+    if data.triples is None:
+        return None
+    triples, items = data.triples, data.items
+    if data.name == "hetrec-msd":  # the tags are the artist's: one of the tracks stands for all
+        artist = data.groups("artist")
+        items = items.gather(np.unique(artist, return_index=True)[1][artist])
+    users, judged = triples.users.gather(triples.user), triples.items.gather(triples.item)
+    if data.seen is not None:
+        users, judged = data.seen["user"], data.seen["item"]
+    return SmootherInput(
+        triples=_with_tags(triples, tags),
+        pairs=(users, judged),
+        items=items,
+        tracks=items if data.tracks is None else data.tracks,
+    )
+
+
+def _with_tags(triples: Triples, tags: pl.Series) -> Triples:
+    """The triples of these tags, in this order of tags; users and items keep their codes."""
+    new = np.full(len(triples.tags), -1, np.int32)
+    new[_places(tags, triples.tags)] = np.arange(len(tags), dtype=np.int32)
+    rows = new[triples.tag] >= 0
+    return Triples(
+        triples.user[rows],
+        triples.item[rows],
+        new[triples.tag[rows]],
+        users=triples.users,
+        items=triples.items,
+        tags=tags,
+    )
+
+
+def _places(tags: pl.Series, among: pl.Series) -> NDArray[np.intp]:
+    """Where each of the tags is among others."""
+    place = {tag: i for i, tag in enumerate(among)}
+    return np.array([place[tag] for tag in tags])

@@ -1,0 +1,423 @@
+"""Figures, drawn with matplotlib, which is imported here and nowhere else.
+
+They are for print, in grey as in colour, and for the colour-blind: series differ in colour (the
+palette of Okabe and Ito) and in hatch, marker or dashes besides.
+"""
+
+import io
+import math
+import textwrap
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import matplotlib
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+from matplotlib.ticker import (
+    FixedLocator,
+    FuncFormatter,
+    MaxNLocator,
+    NullLocator,
+    StrMethodFormatter,
+)
+
+from harmonium.experiments.report.pictures import (
+    BarPanel,
+    Bars,
+    CountPanel,
+    Counts,
+    DotPanel,
+    Dots,
+    Line,
+    LinePanel,
+    Lines,
+    Picture,
+)
+
+COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#999999")
+HATCHES = ("", "///", "...", "\\\\\\", "xxx", "+++", "ooo", "---")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
+DASHES: tuple[Any, ...] = ("-", "--", "-.", ":", (0, (5, 1)), (0, (1, 1)), (0, (3, 1, 1, 1)), "-")
+BETTER, WORSE = COLOURS[0], COLOURS[5]
+
+WIDTH = 7.0
+"""Inches: the width of a page's text."""
+NARROW = 4.8
+"""Inches, for a figure of one panel."""
+DPI = 240
+
+_RULES: Any = {
+    "font.family": "DejaVu Sans",
+    "font.size": 8.5,
+    "axes.titlesize": 9,
+    "axes.titleweight": "bold",
+    "axes.labelsize": 8.5,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.axisbelow": True,
+    "axes.linewidth": 0.7,
+    "xtick.labelsize": 8,
+    "ytick.labelsize": 8,
+    "grid.color": "#dddddd",
+    "grid.linewidth": 0.6,
+    "legend.fontsize": 8.5,
+    "legend.frameon": False,
+    "hatch.linewidth": 0.7,
+    "errorbar.capsize": 2.5,
+    "text.parse_math": False,  # a $ in a name is a $
+    "svg.hashsalt": "harmonium",
+    "svg.fonttype": "path",
+    "savefig.dpi": DPI,
+}
+
+
+@contextmanager
+def house_style() -> Iterator[None]:
+    """The same look on every machine, whatever the user's own settings are."""
+    with matplotlib.rc_context():
+        matplotlib.rcdefaults()
+        matplotlib.rcParams.update(_RULES)
+        yield
+
+
+def image_files(picture: Picture) -> dict[str, bytes]:
+    """The picture as "png" and as "svg", the same bytes for the same picture."""
+    with house_style():
+        figure = draw_picture(picture)
+        png = _saved_image(figure, "png", {"Software": None})
+        figure.set_layout_engine("none")  # everything has found its place
+        return {
+            "png": png,
+            "svg": _saved_image(figure, "svg", {"Date": None, "Creator": None}),
+        }
+
+
+def draw_picture(picture: Picture) -> Figure:
+    """The picture as a figure of matplotlib, in the style that is set."""
+    match picture:
+        case Bars():
+            return _draw_bars(picture)
+        case Lines():
+            return _draw_lines(picture)
+        case Counts():
+            return _draw_counts(picture)
+        case Dots():
+            return _draw_dots(picture)
+
+
+def _saved_image(figure: Figure, kind: str, metadata: dict[str, None]) -> bytes:
+    file = io.BytesIO()
+    figure.savefig(file, format=kind, metadata=metadata)
+    return file.getvalue()
+
+
+LEAST_BAR_SPAN = 4.0
+"""Percent: differences smaller than a fraction of this are meant to look small."""
+
+
+def _draw_bars(picture: Bars) -> Figure:
+    """A panel per dataset; an axis begins below the lowest bar and says where."""
+    names = list(dict.fromkeys(series.name for panel in picture.panels for series in panel.series))
+    most = max(len(panel.groups) * len(panel.series) for panel in picture.panels)
+    few = most <= 8
+    figure, axes = panel_grid(len(picture.panels), columns=2 if few else 1, height=2.3, narrow=few)
+    ends = [_bar_ends(panel) for panel in picture.panels]
+    limits = same_span(ends, least=LEAST_BAR_SPAN, margin=0.25)
+    for axis, panel, (low, high) in zip(axes, picture.panels, limits, strict=True):
+        _draw_bar_panel(axis, panel, names)
+        bottom = math.floor(low)
+        axis.set_ylim(bottom, high)
+        axis.set_title(wrapped(panel.title, 40), loc="left")
+        axis.set_xlabel(picture.group_label)
+        axis.set_ylabel(f"{picture.value_label}\naxis from {bottom} %")
+    add_head(figure, picture.title, [_bar_key(name, i) for i, name in enumerate(names)])
+    return figure
+
+
+def _bar_key(name: str, number: int) -> Patch:
+    return Patch(label=name, **_bar_look(number))
+
+
+def _bar_look(number: int) -> dict[str, Any]:
+    return {
+        "facecolor": cycle(COLOURS, number),
+        "hatch": cycle(HATCHES, number),
+        "edgecolor": "black",
+        "linewidth": 0.6,
+    }
+
+
+def _draw_bar_panel(axis: Axes, panel: BarPanel, names: list[str]) -> None:
+    places = np.arange(len(panel.groups))
+    width = 0.84 / len(panel.series)
+    for i, series in enumerate(panel.series):
+        x = places + (i - (len(panel.series) - 1) / 2) * width
+        values, errors = np.array(series.values), np.nan_to_num(np.array(series.errors))
+        axis.bar(x, np.nan_to_num(values), 0.92 * width, **_bar_look(names.index(series.name)))
+        axis.errorbar(x, values, errors, fmt="none", ecolor="black", elinewidth=0.9)
+        for place, value, error in zip(x, values, errors, strict=True):
+            if not math.isnan(value):
+                _write_value(axis, place, value, error)
+    axis.set_xticks(places, [wrapped(group, 14) for group in panel.groups])
+    axis.grid(axis="y")
+
+
+def _write_value(axis: Axes, place: float, value: float, error: float) -> None:
+    axis.annotate(
+        f"{value:.1f}",
+        (place, value + error),
+        xytext=(0, 2.5),
+        textcoords="offset points",
+        ha="center",
+        fontsize=6.5,
+    )
+
+
+def _bar_ends(panel: BarPanel) -> tuple[float, float]:
+    """The lowest and the highest end of an error bar."""
+    values = np.array([series.values for series in panel.series])
+    errors = np.nan_to_num(np.array([series.errors for series in panel.series]))
+    return float(np.nanmin(values - errors)), float(np.nanmax(values + errors))
+
+
+LEAST_LINE_SPAN = 3.0
+"""Percent: differences smaller than a fraction of this are meant to look small."""
+
+
+def _draw_lines(picture: Lines) -> Figure:
+    """A panel per dataset, a line per model."""
+    names = list(dict.fromkeys(line.name for panel in picture.panels for line in panel.lines))
+    figure, axes = panel_grid(len(picture.panels), columns=2, height=2.6)
+    limits = same_span([_line_ends(panel) for panel in picture.panels], least=LEAST_LINE_SPAN)
+    for axis, panel, limit in zip(axes, picture.panels, limits, strict=True):
+        for line in panel.lines:
+            _draw_line(axis, line, _line_look(names.index(line.name)), band=picture.band)
+        if picture.log_x:
+            _log_axis(axis, panel)
+        axis.grid()
+        axis.set_ylim(*limit)
+        axis.set_title(wrapped(panel.title, 40), loc="left")
+        axis.set_xlabel(picture.x_label)
+        axis.set_ylabel(picture.y_label)
+    keys = [Line2D([], [], label=name, **_line_look(i)) for i, name in enumerate(names)]
+    add_head(figure, picture.title, keys)
+    return figure
+
+
+def _line_look(number: int) -> dict[str, Any]:
+    return {
+        "color": cycle(COLOURS, number),
+        "marker": cycle(MARKERS, number),
+        "linestyle": cycle(DASHES, number),
+        "markersize": 4.5,
+        "markeredgecolor": "black",
+        "markeredgewidth": 0.5,
+        "linewidth": 1.5,
+    }
+
+
+def _draw_line(axis: Axes, line: Line, look: dict[str, Any], *, band: bool) -> None:
+    y, errors = np.array(line.y), np.nan_to_num(np.array(line.errors))
+    if band:
+        axis.plot(line.x, y, **look)
+        axis.fill_between(line.x, y - errors, y + errors, color=look["color"], alpha=0.2, lw=0)
+    else:
+        axis.errorbar(line.x, y, errors, elinewidth=1.0, **look)
+
+
+def _line_ends(panel: LinePanel) -> tuple[float, float]:
+    """The lowest and the highest end of a standard error."""
+    y = np.concatenate([line.y for line in panel.lines])
+    errors = np.nan_to_num(np.concatenate([line.errors for line in panel.lines]))
+    return float((y - errors).min()), float((y + errors).max())
+
+
+def _log_axis(axis: Axes, panel: LinePanel) -> None:
+    """Ticks at the numbers that were tried, and not at powers of ten; of close ones, at one."""
+    axis.set_xscale("log")
+    ticks: list[float] = []
+    for x in sorted({x for line in panel.lines for x in line.x}, reverse=True):
+        if not ticks or ticks[-1] / x >= 1.3:
+            ticks.append(x)
+    axis.xaxis.set_major_locator(FixedLocator(ticks))
+    axis.xaxis.set_minor_locator(NullLocator())
+    axis.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
+
+
+_UP: dict[str, Any] = {"facecolor": BETTER, "edgecolor": "black", "linewidth": 0.6}
+_DOWN: dict[str, Any] = {**_UP, "facecolor": WORSE, "hatch": "///"}
+
+
+def _draw_counts(picture: Counts) -> Figure:
+    """Panels on one scale; every bar has its number."""
+    most = max(len(panel.groups) for panel in picture.panels)
+    columns = 3 if most <= 2 else 2 if most <= 4 else 1
+    figure, axes = panel_grid(len(picture.panels), columns=columns, height=1.9, narrow=most <= 5)
+    highest = max((n or 0 for p in picture.panels for n in p.up), default=0)
+    lowest = max((n or 0 for p in picture.panels for n in p.down), default=0)
+    room = 0.18 * max(highest + lowest, 4)
+    for axis, panel in zip(axes, picture.panels, strict=True):
+        _draw_count_bars(axis, panel.up, 1, _UP)
+        _draw_count_bars(axis, panel.down, -1, _DOWN)
+        _label_count_panel(axis, panel, small=most > 7)
+        axis.set_ylim(-lowest - room, highest + room)
+        axis.set_ylabel(picture.value_label)
+    keys = [Patch(label=picture.up_label, **_UP), Patch(label=picture.down_label, **_DOWN)]
+    add_head(figure, picture.title, keys)
+    return figure
+
+
+def _draw_count_bars(
+    axis: Axes, counts: tuple[int | None, ...], sign: int, look: dict[str, Any]
+) -> None:
+    places = np.arange(len(counts))
+    heights = [sign * (count or 0) for count in counts]
+    axis.bar(places, heights, 0.62, **look)
+    for place, height, count in zip(places, heights, counts, strict=True):
+        if count is not None:
+            axis.annotate(
+                str(count),
+                (place, height),
+                xytext=(0, 2.5 * sign),
+                textcoords="offset points",
+                ha="center",
+                va="bottom" if sign > 0 else "top",
+                fontsize=7.5,
+            )
+
+
+def _label_count_panel(axis: Axes, panel: CountPanel, *, small: bool) -> None:
+    places = np.arange(len(panel.groups))
+    axis.set_title(wrapped(panel.title, 34), loc="left")
+    axis.axhline(0, color="black", linewidth=0.8)
+    axis.set_xticks(places, [wrapped(group, 12) for group in panel.groups])
+    axis.tick_params(axis="x", length=0, labelsize=6.5 if small else 8)
+    axis.set_xlim(-0.6, len(places) - 0.4)
+    axis.yaxis.set_major_locator(MaxNLocator(integer=True, nbins=5))
+    axis.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{abs(value):g}"))
+    axis.grid(axis="y")
+
+
+def _draw_dots(picture: Dots) -> Figure:
+    """Panels one above the other, as high as they have choices."""
+    sizes = [len(panel.choices) + 1.8 for panel in picture.panels]
+    figure = Figure(figsize=(WIDTH, 0.4 + 0.2 * sum(sizes)), layout="constrained")
+    axes = figure.subplots(len(sizes), 1, sharex=True, squeeze=False, height_ratios=sizes).ravel()
+    for axis, panel in zip(axes, picture.panels, strict=True):
+        _draw_dot_panel(axis, panel)
+        axis.set_title(panel.title, loc="left")
+        axis.set_title(picture.word_label, loc="right", fontsize=8, fontweight="normal")
+    axes[-1].set_xlabel(picture.value_label)
+    add_head(figure, picture.title)
+    return figure
+
+
+def _draw_dot_panel(axis: Axes, panel: DotPanel) -> None:
+    places = np.arange(len(panel.choices))
+    values, errors = np.array(panel.values), np.nan_to_num(np.array(panel.errors))
+    axis.errorbar(
+        values,
+        places,
+        xerr=errors,
+        fmt="o",
+        color=COLOURS[0],
+        ecolor="black",
+        elinewidth=0.9,
+        markersize=5,
+        markeredgecolor="black",
+        markeredgewidth=0.5,
+    )
+    for place, word in zip(places, panel.words, strict=True):
+        axis.annotate(
+            word,
+            (1.0, place),
+            xycoords=("axes fraction", "data"),
+            xytext=(4, 0),
+            textcoords="offset points",
+            va="center",
+            fontsize=8,
+        )
+    axis.set_yticks(places, [wrapped(choice, 60) for choice in panel.choices])
+    axis.set_ylim(len(places) - 0.4, -0.6)
+    axis.grid()
+
+
+def cycle(choices: tuple[Any, ...], number: int) -> Any:
+    """The colour, hatch, marker or dashes of a series; they begin again after the last."""
+    return choices[number % len(choices)]
+
+
+def panel_grid(
+    n_panels: int, *, columns: int, height: float, narrow: bool = True
+) -> tuple[Figure, list[Axes]]:
+    """A figure and its panels, row by row; ``height`` is that of a row, in inches.
+
+    One panel alone is as wide as the page only where it must be (``narrow=False``).
+    """
+    columns = min(columns, n_panels)
+    rows = -(-n_panels // columns)
+    width = NARROW if narrow and n_panels == 1 else WIDTH
+    figure = Figure(figsize=(width, rows * height), layout="constrained")
+    axes = figure.subplots(rows, columns, squeeze=False).ravel()
+    for axis in axes[n_panels:]:
+        axis.remove()
+    return figure, list(axes[:n_panels])
+
+
+def add_head(figure: Figure, title: str, legend: Sequence[Any] = ()) -> None:
+    """Put the title and one legend for all panels above them; the figure grows by as much.
+
+    ``legend`` are artists with labels, one for each series.
+    """
+    width, height = figure.get_size_inches()
+    words = wrapped(title, int(11 * width))
+    title_height = 0.08 + 0.18 * (1 + words.count("\n"))
+    columns = _legend_columns([artist.get_label() for artist in legend], 13 * width)
+    rows = -(-len(legend) // columns)
+    head = title_height + (0.1 + 0.17 * rows if rows else 0.0)
+    total = height + head
+    figure.set_size_inches(width, total)
+    engine = figure.get_layout_engine()
+    if isinstance(engine, ConstrainedLayoutEngine):
+        engine.set(rect=(0, 0, 1, height / total))
+    left = 0.08 / width
+    figure.text(left, 1 - 0.06 / total, words, va="top", fontsize=10, fontweight="bold")
+    if legend:
+        drawn = figure.legend(
+            handles=list(legend),
+            loc="upper left",
+            bbox_to_anchor=(left, 1 - title_height / total),
+            ncols=columns,
+            borderaxespad=0,
+            borderpad=0.2,
+            handlelength=2.8,
+        )
+        drawn.set_in_layout(False)
+
+
+def _legend_columns(labels: list[str], room: float) -> int:
+    """How many entries fit side by side into a room of so many characters."""
+    longest = max((len(label) for label in labels), default=0) + 8
+    return max(1, min(len(labels), int(room / longest)))
+
+
+def same_span(
+    ends: Sequence[tuple[float, float]], *, least: float, margin: float = 0.06
+) -> list[tuple[float, float]]:
+    """Limits for panels with these lowest and highest values: each its own, all as far apart.
+
+    So differences look alike in every panel, and small ones are not made to look large: the limits
+    are at least ``least`` apart.
+    """
+    span = max(least, *((1 + 2 * margin) * (high - low) for low, high in ends))
+    return [((low + high - span) / 2, (low + high + span) / 2) for low, high in ends]
+
+
+def wrapped(text: str, width: int) -> str:
+    """The text in lines of at most so many characters; its own line ends are kept."""
+    return "\n".join(textwrap.fill(line, width) for line in text.split("\n"))

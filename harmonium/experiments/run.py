@@ -1,0 +1,347 @@
+"""Runs an experiment: does what is missing, until nothing is.
+
+One run trains a model on some folds, stops early on another, and tests it on the last.
+"""
+
+import platform
+import sys
+import time
+from collections import defaultdict, deque
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing
+from functools import lru_cache
+from importlib.metadata import version
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from harmonium import __version__
+from harmonium.data import Triples
+from harmonium.engine import Runner, TaskOutcome
+from harmonium.errors import DataError, HarmoniumError
+from harmonium.evaluation import Split, auc_per_tag, grouped_folds
+from harmonium.experiments.datasets import (
+    DatasetSpec,
+    PreparedDataset,
+    SmootherInput,
+    load_dataset,
+)
+from harmonium.experiments.models import build_model
+from harmonium.experiments.plan import Run, WayToTest, missing, ways_to_test
+from harmonium.experiments.recipe import Recipe
+from harmonium.experiments.results import ResultStore
+
+try:
+    import resource
+except ImportError:  # Windows
+    resource = None  # type: ignore[assignment]
+
+STACKED = "stacked"
+"""The engine that trains many models as one program, on the GPU that JAX finds."""
+
+LARGEST_STACK = 256
+"""Models in one stack; bounds the memory."""
+
+Matrix = NDArray[np.float32]
+
+
+class RunOutput(NamedTuple):
+    """What a run gave."""
+
+    result: dict[str, Any]
+    """Depends on the run alone."""
+    measured: dict[str, Any]
+    """What it took: seconds, memory; and the versions."""
+
+
+class RunError(HarmoniumError):
+    """A run that failed; the message says which, and why."""
+
+
+def run_experiment(
+    recipe: Recipe,
+    store: ResultStore,
+    *,
+    engine: str = "processes",
+    jobs: int | None = None,
+    watch: Callable[[Run, dict[str, Any]], None] | None = None,
+) -> None:
+    """Do every run that the store does not have yet, and keep each as it ends.
+
+    An interrupt, or a run that fails, ends the experiment; the runs that ended before are kept, and
+    the next call goes on from there.
+
+    Parameters
+    ----------
+    recipe : what to run
+    store : where the results are, from `harmonium.experiments.results.open_results`
+    engine, jobs : as for `harmonium.engine.make_executor`; or "stacked", which trains all models
+        that are alike as one program, and is for a GPU
+    watch : called with each run that ended, and with what was measured
+    """
+    if engine == STACKED:
+        outputs = _run_stacked(recipe, store)
+    else:
+        outputs = _run_on_engine(recipe, store, engine, jobs)
+    with closing(outputs):  # an interrupt here must end the workers too
+        for run, output in outputs:
+            store.add(run, *output)
+            if watch:
+                watch(run, output.measured)
+    store.finish()
+
+
+def _run_on_engine(
+    recipe: Recipe, store: ResultStore, engine: str, jobs: int | None
+) -> Generator[tuple[Run, RunOutput], None, None]:
+    """Every missing run with its output, as it ends; the store must have it before the next."""
+    waiting: deque[Run] = deque()
+    under_way: set[str] = set()
+    with Runner[Run, RunOutput](train_and_test, engine=engine, jobs=jobs) as runner:
+        while True:
+            if not waiting:  # what a search found may have made more runs possible
+                runs = missing(recipe, store.results)
+                waiting.extend(run for run in runs if run.key not in under_way)
+            while waiting and not runner.full:
+                run = waiting.popleft()
+                under_way.add(run.key)
+                runner.submit(run)
+            if not runner.pending:
+                return
+            outcome = runner.next()
+            yield outcome.task, _output(outcome)
+            under_way.remove(outcome.task.key)
+
+
+def _output(outcome: TaskOutcome[Run, RunOutput]) -> RunOutput:
+    if outcome.error is None:
+        assert outcome.result is not None
+        return outcome.result
+    run = outcome.task
+    settings = ", ".join(f"{name} {value}" for name, value in run.settings.items())
+    where = f"{run.dataset.label}, {run.model} ({settings}), test fold {run.test_fold}"
+    if isinstance(outcome.error, HarmoniumError):
+        raise RunError(f"{where}: {outcome.error}") from outcome.error
+    raise outcome.error
+
+
+def _run_stacked(
+    recipe: Recipe, store: ResultStore
+) -> Generator[tuple[Run, RunOutput], None, None]:
+    """Every missing run with its output; runs that are alike are trained together."""
+    from harmonium.estimators.stacked import signature
+    from harmonium.estimators.tagger import Tagger
+
+    while runs := missing(recipe, store.results):
+        stacks: dict[Any, list[tuple[Run, Tagger]]] = defaultdict(list)
+        for run in runs:
+            model = build_model(run.estimator, run.settings, seed=_model_seed(run))
+            if isinstance(model, Tagger) and not run.smoothing:
+                alike = (run.dataset, run.features, run.clips, signature(model))
+                stacks[alike].append((run, model))
+            else:
+                yield run, train_and_test(run)
+        for members in stacks.values():
+            for first in range(0, len(members), LARGEST_STACK):
+                yield from _train_stack(members[first : first + LARGEST_STACK])
+
+
+def _train_stack(members: Sequence[tuple[Run, Any]]) -> Iterator[tuple[Run, RunOutput]]:
+    """Train models as one program; the seconds of a run are its share."""
+    from harmonium.estimators.stacked import fit_stacked
+
+    runs, models = zip(*members, strict=True)
+    data = load_dataset(runs[0].dataset)
+    X = data.features(runs[0].features)
+    splits = [_split(run, data) for run in runs]
+    began = time.perf_counter()
+    fit_stacked(models, X, data.Y, [s.train for s in splits], [s.valid for s in splits])
+    seconds = (time.perf_counter() - began) / len(runs)
+    for run, model, split in zip(runs, models, splits, strict=True):
+        yield run, _test(run, model, X, data, split, seconds=seconds)
+
+
+def train_and_test(run: Run) -> RunOutput:
+    """Do a run: smooth the tags if it says so, train, test."""
+    data = load_dataset(run.dataset)
+    split = _split(run, data)
+    X = data.features(run.features)
+    began = time.perf_counter()
+    which = (run.n_folds, run.test_fold, run.valid_fold, run.seed)
+    targets = _smoothed_tags(run.dataset, *which) if run.smoothing else None
+    smoothed = time.perf_counter()
+    model = _fit(run, data, X, split, targets)
+    seconds = time.perf_counter() - smoothed
+    return _test(run, model, X, data, split, seconds=seconds, smoothing=smoothed - began)
+
+
+def _split(run: Run, data: PreparedDataset) -> Split:
+    """The clips that a run trains on, stops early on and tests on."""
+    folds = grouped_folds(data.groups, data.Y, n_folds=run.n_folds, seed=run.seed)
+    return Split(
+        test_fold=run.test_fold,
+        valid_fold=run.valid_fold,
+        train=_training_clips(run, folds),
+        valid=np.flatnonzero(folds == run.valid_fold),
+        test=np.flatnonzero(folds == run.test_fold),
+    )
+
+
+def _training_clips(run: Run, folds: NDArray[np.int64]) -> NDArray[np.intp]:
+    """The clips of all other folds, or so many of them; a smaller number takes a part of these."""
+    clips = np.flatnonzero((folds != run.test_fold) & (folds != run.valid_fold))
+    if not run.clips:
+        return clips
+    if run.clips > len(clips):
+        raise DataError(
+            f"clips = {run.clips} is more than the {len(clips)} training clips that "
+            f"'{run.dataset.label}' has. Ask for fewer."
+        )
+    order = np.random.default_rng((run.seed, run.test_fold, run.valid_fold)).permutation(clips)
+    return np.sort(order[: run.clips])
+
+
+def _fit(run: Run, data: PreparedDataset, X: Matrix, split: Split, targets: Matrix | None) -> Any:
+    """The model trained on raw or smoothed tags; early stopping is always on raw ones."""
+    train, valid = split.train, split.valid
+    model = build_model(run.estimator, run.settings, seed=_model_seed(run))
+    eval_set = (X[valid], data.Y[valid])
+    if run.estimator == "SVMTagger":
+        if targets is None:
+            return model.fit(X[train], data.Y[train], eval_set, counts=data.counts[train])
+        return model.fit(X[train], None, eval_set, counts=targets[train])
+    return model.fit(X[train], (data.Y if targets is None else targets)[train], eval_set)
+
+
+def _model_seed(run: Run) -> int:
+    """The same for all settings, so that they are compared alike."""
+    return _seed(run.seed, run.test_fold, run.valid_fold)
+
+
+def _seed(*parts: int) -> int:
+    return int(np.random.SeedSequence(parts).generate_state(1)[0] % 2**31)
+
+
+@lru_cache(maxsize=32)
+def _smoothed_tags(
+    dataset: DatasetSpec, n_folds: int, test_fold: int, valid_fold: int, seed: int
+) -> Matrix:
+    """Smoothed tags of the training clips, (n_clips, n_tags); NaN for all other clips.
+
+    The smoother sees the triples of the training folds alone.
+    """
+    from harmonium.estimators import TagSmoother
+
+    data = load_dataset(dataset)
+    if data.smoother_input is None:
+        raise DataError(
+            f"'{dataset.label}' says how many people gave a tag but not who: there is nothing to "
+            "smooth. Use a dataset with triples, or leave smoothing out."
+        )
+    folds = grouped_folds(data.groups, data.Y, n_folds=n_folds, seed=seed)
+    train = np.flatnonzero((folds != test_fold) & (folds != valid_fold))
+    items = data.smoother_input.items.gather(train)
+    distinct = items.unique(maintain_order=True)
+    triples, pairs, tracks = _said_of(data.smoother_input, train)
+    smoother = TagSmoother(random_state=_seed(seed, test_fold, valid_fold))
+    smoother.fit(triples, pairs=pairs, tracks=tracks)
+    values = smoother.smooth(distinct).values
+    targets = np.full(data.Y.shape, np.nan, np.float32)
+    targets[train] = values[items.replace_strict(distinct, np.arange(len(distinct))).to_numpy()]
+    return targets
+
+
+def _said_of(
+    known: SmootherInput, clips: NDArray[np.intp]
+) -> tuple[Triples, tuple[Any, Any], dict[str, str]]:
+    """The triples of some clips, the (users, items) who judged them, and their tracks by item."""
+    items = known.items.gather(clips)
+    tracks = dict(zip(items, known.tracks.gather(clips), strict=True))
+    items = items.unique(maintain_order=True)
+    users, judged = known.pairs
+    among = judged.is_in(items.implode())
+    return known.triples.select_items(items), (users.filter(among), judged.filter(among)), tracks
+
+
+def _test(
+    run: Run,
+    model: Any,
+    X: Matrix,
+    data: PreparedDataset,
+    split: Split,
+    *,
+    seconds: float,
+    smoothing: float = 0.0,
+) -> RunOutput:
+    """The AUCs of a trained model, and what it took."""
+    began = time.perf_counter()
+    valid_X, valid_Y = X[split.valid], data.Y[split.valid]
+    test_X, test_Y = X[split.test], data.Y[split.test]
+    result = {
+        "tags": list(data.tags),
+        "valid_auc": float(auc_per_tag(valid_Y, _scores(model, valid_X)).mean),
+        "tests": [
+            {**way._asdict(), "auc": _aucs(run, model, test_X, test_Y, way)}
+            for way in ways_to_test(run.inference, run.known)
+        ],
+        "best_epoch": int(getattr(model, "best_epoch_", 0)),
+    }
+    measured = {
+        "seconds": seconds,
+        "test_seconds": time.perf_counter() - began,
+        "smoothing_seconds": smoothing,
+        "seconds_to_best": _seconds_to_best(model),
+        "clips": len(split.train),
+        "peak_memory_mb": peak_memory_mb(),
+        "versions": _versions(),
+    }
+    return RunOutput(result, measured)
+
+
+def _aucs(run: Run, model: Any, X: Matrix, Y: Matrix, way: WayToTest) -> list[float | None]:
+    """AUC by tag, tested in one way; None where it is not defined.
+
+    Where a random share of a clip's tags is told, the AUC is that of the tags not told.
+    """
+    if way.inference is not None:
+        model.set_params(inference=way.inference)
+    if not way.known:
+        aucs = auc_per_tag(Y, _scores(model, X)).values
+    else:
+        told = np.random.default_rng((run.seed, run.test_fold)).random(Y.shape) < way.known
+        given, asked = np.where(told, Y, np.nan), np.where(told, np.nan, Y)
+        predicted = model.complete(X, given) if hasattr(model, "complete") else _scores(model, X)
+        aucs = auc_per_tag(asked, predicted).values
+    return [None if np.isnan(auc) else float(auc) for auc in aucs]
+
+
+def _scores(model: Any, X: Matrix) -> Matrix:
+    """Scores for ranking clips by tag, (n_clips, n_tags)."""
+    if hasattr(model, "predict_proba"):
+        return model.predict_proba(X)
+    return model.decision_function(X)
+
+
+def _seconds_to_best(model: Any) -> float | None:
+    epochs = getattr(model, "best_epoch_", 0)
+    return float(sum(model.history_["seconds"][:epochs])) if epochs else None
+
+
+def peak_memory_mb() -> float | None:
+    """The largest memory of this process so far; None on Windows, which does not say."""
+    if resource is None:
+        return None
+    unit = 1 if sys.platform == "darwin" else 1024  # bytes on macOS, KiB elsewhere
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 2**20
+
+
+@lru_cache(maxsize=1)
+def _versions() -> dict[str, str]:
+    """What the results were computed with."""
+    packages = ("jax", "numpy", "scipy", "scikit-learn")
+    return {
+        "harmonium": __version__,
+        "python": platform.python_version(),
+        **{name: version(name) for name in packages},
+    }
