@@ -92,7 +92,7 @@ def score(place: Path, data: Dataset, tagged: NDArray[np.bool_]) -> None:
         assert model.id is not None
         tracks = {Path(track.path).stem: track.id for track in library.tracks.all()}
         rows = [i for i in np.flatnonzero(~tagged) if data.items[int(i)] in tracks]
-        P = library.predictions.of(model.id, [tracks[data.items[int(i)]] for i in rows])
+        P = library.predictions.probabilities(model.id, [tracks[data.items[int(i)]] for i in rows])
     columns = [labels.tags.to_list().index(tag) for tag in model.vocabulary]
     auc = auc_per_tag(labels.values[rows][:, columns], P)
     print(f"\n{len(rows)} excerpts that the model tagged, {len(model.vocabulary)} emotions:\n")

@@ -146,9 +146,9 @@ class Library:
         return Predictions(self)
 
     @cached_property
-    def settings(self) -> "Settings":
+    def settings(self) -> "LibrarySettings":
         """Small things to remember."""
-        return Settings(self)
+        return LibrarySettings(self)
 
     def _bring_up_to_date(self, create: bool) -> None:
         with self.connect() as connection:
@@ -182,7 +182,7 @@ class _Here(threading.local):
     """Of `snapshot`."""
 
 
-class Settings:
+class LibrarySettings:
     """Names with values that JSON can hold."""
 
     def __init__(self, library: Library) -> None:

@@ -155,7 +155,7 @@ def evaluate(library: Library, music: DemoMusic, model: StoredModel) -> DemoEval
     paths = music.collection.clips["path"]
     rows = np.flatnonzero(~music.is_tagged)
     ids = [numbers[str(music.path(paths[int(row)]))] for row in rows]
-    probabilities = library.predictions.of(model.id, ids)
+    probabilities = library.predictions.probabilities(model.id, ids)
     known = music.collection.tags.to_list()
     columns = [known.index(tag) for tag in model.vocabulary]
     truth = music.collection.truth[rows][:, columns]

@@ -37,7 +37,7 @@ def test_files_and_tags_that_are_amiss(library):
 
 def test_wrong_tags_are_doubted_most(library):
     model, ids, truth = small_library.trained(library)
-    P = library.predictions.of(model.id, ids)
+    P = library.predictions.probabilities(model.id, ids)
     wrong = int(np.argmin(P[:, 0]))  # what the model is surest about
     left_out = int(np.argmax(np.where(truth[:, 1], P[:, 1], 0)))
     library.opinions.say("ann", int(ids[wrong]), ["rock"], change=new_change(library))

@@ -53,7 +53,7 @@ def similarities(
         raise LibraryError(
             f"The model has not heard track #{track_id} yet. `harmonium tag` lets it hear all."
         )
-    said = agreed_tags(library.opinions.of([track_id])).get(track_id, {})
+    said = agreed_tags(library.opinions.triples([track_id])).get(track_id, {})
     own = np.array([said.get(model.vocabulary[j], np.nan) for j in learnt], np.float32)
     return alike(_columns(library, model.id, learnt, heard), row, own)
 

@@ -154,7 +154,9 @@ def tag_files(
     """
     tracks = [library.tracks.find(absolute_path(path)) for path in paths]
     vectors, failures = _features(library, tagger, paths, tracks, progress)
-    said = agreed_tags(library.opinions.of([track.id for track in tracks if track is not None]))
+    said = agreed_tags(
+        library.opinions.triples([track.id for track in tracks if track is not None])
+    )
     found = [
         (path, track, {} if track is None else said.get(track.id, {}))
         for path, track in zip(paths, tracks, strict=True)
@@ -225,6 +227,9 @@ def stored_tags(library: "Library", tagger: StoredTagger, page: int = 1000) -> I
     ids = np.intersect1d(heard, library.tracks.ids())
     for start in range(0, len(ids), page):
         some = ids[start : start + page]
-        P, said = library.predictions.of(tagger.id, some), agreed_tags(library.opinions.of(some))
+        P, said = (
+            library.predictions.probabilities(tagger.id, some),
+            agreed_tags(library.opinions.triples(some)),
+        )
         for track, p in zip(library.tracks.many(some), P, strict=True):
             yield TaggedFile(track.path, track, said.get(track.id, {}), p, {})

@@ -16,10 +16,9 @@ import sqlalchemy as sa
 
 from harmonium.collection.filetags import READ_FIELDS, UndoRecord
 from harmonium.collection.importing.columns import choose_columns, first_line
-from harmonium.collection.indexing.run import FOLDERS
 from harmonium.collection.library import Library
-from harmonium.collection.store.row_matching import Matcher, match_all
-from harmonium.collection.store.schema import change, written_file
+from harmonium.collection.store.schema import FOLDERS, change, written_file
+from harmonium.collection.store.track_finder import TrackFinder
 from harmonium.data.coded_rows import CodedRows
 from harmonium.data.normalise import normalise_tag, speller
 from harmonium.data.table_files import read_rows
@@ -177,9 +176,13 @@ def _matched(library: Library, rows: CodedRows, spell: Spell) -> tuple[pl.DataFr
         rows.columns[role].names.gather(distinct[role]).alias(f"{role}_") for role in keys
     )
     with library.connect() as connection:
-        matcher = Matcher(connection, library.settings.get(FOLDERS, []))
-    named = ({role: row[f"{role}_"] for role in keys} for row in words.iter_rows(named=True))
-    numbers, reasons = match_all(matcher, named)
+        finder = TrackFinder(connection, library.settings.get(FOLDERS, []))
+    answers = [
+        finder.match(**{role: row[f"{role}_"] for role in keys})
+        for row in words.iter_rows(named=True)
+    ]
+    numbers = [answer if isinstance(answer, int) else None for answer in answers]
+    reasons = [answer if isinstance(answer, str) else None for answer in answers]
     words = words.with_columns(
         pl.Series("track_id", numbers, pl.Int64), pl.Series("reason", reasons, pl.String)
     )

@@ -30,12 +30,11 @@ from harmonium.collection.indexing.known_files import Collation, Known, Sorted, 
 from harmonium.collection.indexing.report import IndexReport
 from harmonium.collection.library import Library
 from harmonium.collection.store import features
+from harmonium.collection.store.schema import EXTRACTOR, FOLDERS
 from harmonium.engine import Engine, available_cores
 from harmonium.errors import LibraryError
 from harmonium.user_folders import absolute_path, readable
 
-FOLDERS, EXTRACTOR = "folders", "extractor"
-"""The settings that hold which folders were indexed, and by which extractor, its key."""
 _READ_TOGETHER = 64  # files whose tracks are stored in one transaction
 _KEPT_TOGETHER = 256  # features that are
 

@@ -28,40 +28,40 @@ WHERE ended_by IS NULL AND person_id IN (SELECT DISTINCT person_id FROM kept)
 AND NOT EXISTS (SELECT 1 FROM kept i WHERE {_KEY.replace("o.", "opinion.")})"""
 
 
-def add(connection: sa.Connection, rows: pl.DataFrame, change: int, at: int) -> int:
+def begin_opinions(connection: sa.Connection, rows: pl.DataFrame, change: int, at: int) -> int:
     """Let opinions begin, and those end that say otherwise; how many began.
 
     rows : distinct track_id, tag_id, person_id, with value
     """
     began = 0
     for start in range(0, len(rows), CHUNK):
-        stage(connection, rows.slice(start, CHUNK))
+        make_table(connection, rows.slice(start, CHUNK))
         connection.execute(sa.text(_END), {"change": change})
         began += connection.execute(sa.text(_BEGIN), {"change": change, "at": at}).rowcount
         connection.exec_driver_sql("DROP TABLE incoming")
     return began
 
 
-def end_others(connection: sa.Connection, rows: pl.DataFrame, change: int) -> int:
+def end_other_opinions(connection: sa.Connection, rows: pl.DataFrame, change: int) -> int:
     """End what the same people say of other tracks or with other tags; how many ended."""
     rows = rows.select("track_id", "tag_id", "person_id")
-    stage(connection, rows.clear(), "kept")
+    make_table(connection, rows.clear(), "kept")
     for start in range(0, len(rows), CHUNK):
-        fill(connection, rows.slice(start, CHUNK), "kept")
+        fill_table(connection, rows.slice(start, CHUNK), "kept")
     connection.exec_driver_sql("CREATE INDEX kept_key ON kept (track_id, tag_id, person_id)")
     ended = connection.execute(sa.text(_END_OTHERS), {"change": change}).rowcount
     connection.exec_driver_sql("DROP TABLE kept")
     return ended
 
 
-def stage(connection: sa.Connection, rows: pl.DataFrame, name: str = "incoming") -> None:
+def make_table(connection: sa.Connection, rows: pl.DataFrame, name: str = "incoming") -> None:
     """Make a temporary table of a frame of whole numbers."""
     columns = ", ".join(f"{column} bigint NOT NULL" for column in rows.columns)
     connection.exec_driver_sql(f"CREATE TEMPORARY TABLE {name} ({columns})")
-    fill(connection, rows, name)
+    fill_table(connection, rows, name)
 
 
-def fill(connection: sa.Connection, rows: pl.DataFrame, name: str) -> None:
+def fill_table(connection: sa.Connection, rows: pl.DataFrame, name: str) -> None:
     """Add the rows of a frame to a temporary table."""
     if not len(rows):
         return
@@ -111,11 +111,6 @@ def _postgres_type(column: sa.Column[Any], connection: sa.Connection) -> str:
     """The name by which psycopg knows a column's type."""
     name = str(column.type.compile(connection.dialect)).lower()
     return "float8" if name == "float" else name
-
-
-def fetch(connection: sa.Connection, query: sa.Select[Any]) -> Sequence[Any]:
-    """All rows of a query, as the driver gives them: SQLAlchemy's own are slower."""
-    return [tuple(row) for row in connection.execute(query)]
 
 
 def pairs(connection: sa.Connection, key: sa.Column[Any], value: sa.Column[Any]) -> dict[Any, Any]:

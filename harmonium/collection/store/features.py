@@ -11,11 +11,12 @@ from harmonium.collection.store.bulk import insert_rows
 from harmonium.collection.store.schema import extractor, feature, key_of, track
 from harmonium.errors import LibraryError
 
-Found = tuple[NDArray[np.int64], NDArray[np.float32]]
+TrackFeatures = tuple[NDArray[np.int64], NDArray[np.float32]]
+"""Numbers of tracks (n,) and their features (n, n_features)."""
 _PAGE = 1000
 
 
-def read(connection: sa.Connection, ids: NDArray[np.int64], key: str) -> Found:
+def read(connection: sa.Connection, ids: NDArray[np.int64], key: str) -> TrackFeatures:
     """The features of those of the tracks that have them, in the order given."""
     known = _extractor(connection, key)
     if known is None:
@@ -29,7 +30,7 @@ def read(connection: sa.Connection, ids: NDArray[np.int64], key: str) -> Found:
     return have, _matrix([vectors[i] for i in have.tolist()], n_features)
 
 
-def read_range(connection: sa.Connection, start: int, end: int, key: str) -> Found:
+def read_range(connection: sa.Connection, start: int, end: int, key: str) -> TrackFeatures:
     """The features of the present tracks numbered from `start` to before `end`."""
     known = _extractor(connection, key)
     if known is None:
@@ -118,5 +119,5 @@ def _matrix(rows: list[bytes], n_features: int) -> NDArray[np.float32]:
     return data.reshape(len(rows), n_features)
 
 
-def _nothing() -> Found:
+def _nothing() -> TrackFeatures:
     return np.empty(0, np.int64), np.empty((0, 0), np.float32)

@@ -145,19 +145,20 @@ class Opinions:
             key = ["track_id", "tag_id", "person_id"]
             coded = coded.drop_nulls().unique(key, keep="last", maintain_order=True).sort(key)
             at = _time_of(connection, change)
-            ended = bulk.end_others(connection, coded, change) if replace else 0
-            began = bulk.add(connection, coded, change, at)
+            ended = bulk.end_other_opinions(connection, coded, change) if replace else 0
+            began = bulk.begin_opinions(connection, coded, change, at)
             people_counts.recount(connection, coded["track_id"])
             if ended:
                 people_counts.recount(connection, _tracks_ended_by(connection, change))
             return ended + began
 
-    def triples(self) -> pl.DataFrame:
-        """All that is in force: person, track_id, tag, value (1 or -1) and at (UTC)."""
-        return self._frame([_IN_FORCE])
+    def triples(self, track_ids: ArrayLike | None = None) -> pl.DataFrame:
+        """What is in force, of these tracks or of all: person, track_id, tag, value and at.
 
-    def of(self, track_ids: ArrayLike) -> pl.DataFrame:
-        """What is in force of these tracks; the columns of `triples`."""
+        value is 1 or -1, at a time in UTC.
+        """
+        if track_ids is None:
+            return self._frame([_IN_FORCE])
         ids = np.asarray(track_ids, np.int64).ravel().tolist()
         pages = [ids[start : start + _PAGE] for start in range(0, len(ids), _PAGE)] or [[]]
         return pl.concat([self._frame([_IN_FORCE, opinion.c.track_id.in_(page)]) for page in pages])
@@ -197,7 +198,7 @@ class Opinions:
         query = sa.select(*(opinion.c[name] for name in columns)).where(*conditions)
         query = query.order_by(opinion.c.track_id, opinion.c.tag_id, opinion.c.person_id)
         with self._library.connect() as connection:
-            rows = bulk.fetch(connection, query)
+            rows = [tuple(row) for row in connection.execute(query)]
             names = {
                 column: bulk.pairs(connection, table.c.id, table.c.name)
                 for column, table in (("person_id", person), ("tag_id", tag))

@@ -11,12 +11,10 @@ import numpy as np
 import sqlalchemy as sa
 from numpy.typing import NDArray
 
-from harmonium.collection.store.schema import BLOCK, crowd, opinion
+from harmonium.collection.store.schema import BLOCK, opinion, people_count
 
 _FEW = 500
 """Tracks of a block that are counted one by one; where there are more, the whole block is."""
-
-People = NDArray[np.int64]
 
 
 def recount(connection: sa.Connection, track_ids: Iterable[int]) -> None:
@@ -37,7 +35,7 @@ def recount(connection: sa.Connection, track_ids: Iterable[int]) -> None:
         _write(connection, block, people)
 
 
-def people_of(connection: sa.Connection, track_ids: NDArray[np.int64]) -> People:
+def people_of(connection: sa.Connection, track_ids: NDArray[np.int64]) -> NDArray[np.int64]:
     """How many people have said something of tracks, (n,)."""
     blocks = track_ids // BLOCK
     result = np.zeros(len(track_ids), np.int64)
@@ -57,15 +55,15 @@ def _counts(chosen: sa.ColumnElement[bool]) -> sa.Select[tuple[int, int]]:
     )
 
 
-def _read(connection: sa.Connection, blocks: list[int]) -> dict[int, People]:
-    query = sa.select(crowd).where(crowd.c.block.in_(blocks))
+def _read(connection: sa.Connection, blocks: list[int]) -> dict[int, NDArray[np.int64]]:
+    query = sa.select(people_count).where(people_count.c.block.in_(blocks))
     return {
         row.block: np.frombuffer(row.people, "<i4").astype(np.int64)
         for row in connection.execute(query)
     }
 
 
-def _write(connection: sa.Connection, block: int, people: People) -> None:
+def _write(connection: sa.Connection, block: int, people: NDArray[np.int64]) -> None:
     data = people.astype("<i4").tobytes()
-    connection.execute(sa.delete(crowd).where(crowd.c.block == block))
-    connection.execute(sa.insert(crowd).values(block=block, people=data))
+    connection.execute(sa.delete(people_count).where(people_count.c.block == block))
+    connection.execute(sa.insert(people_count).values(block=block, people=data))

@@ -92,7 +92,7 @@ class Predictions:
         have = columns[0] != _NONE
         return numbers[have], np.stack([unpacked(column[have]) for column in columns], axis=1)
 
-    def of(self, model_id: int, ids: ArrayLike) -> NDArray[np.float32]:
+    def probabilities(self, model_id: int, ids: ArrayLike) -> NDArray[np.float32]:
         """The probabilities of tracks (n,), (n, n_tags); NaN where there are none."""
         numbers = np.asarray(ids, np.int64).ravel()
         blocks = numbers // BLOCK

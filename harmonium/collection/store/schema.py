@@ -25,6 +25,8 @@ setting = sa.Table(
     sa.Column("key", sa.Text, primary_key=True),
     sa.Column("value", sa.Text, nullable=False),  # JSON
 )
+FOLDERS, EXTRACTOR = "folders", "extractor"
+"""The settings that hold which folders were indexed, and by which extractor, its key."""
 
 track = sa.Table(
     "track",
@@ -152,8 +154,8 @@ sa.Index(
     postgresql_where=opinion.c.ended_by.is_not(None),
 )
 
-# Follows from the opinions in force; `crowds` keeps it so.
-crowd = sa.Table(
+# Follows from the opinions in force; `people_counts` keeps it so.
+people_count = sa.Table(
     "crowd",
     metadata,
     sa.Column("block", sa.Integer, primary_key=True, autoincrement=False),  # as of predictions

@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from harmonium.collection.store import bulk, features
 from harmonium.collection.store.schema import (
+    FOLDERS,
     loaded_path,
     now,
     storable,
@@ -25,8 +26,9 @@ from harmonium.collection.store.schema import (
     to_datetime,
     track,
 )
-from harmonium.collection.store.track_finder import resolve
+from harmonium.collection.store.track_finder import resolve, track_number
 from harmonium.errors import LibraryError
+from harmonium.user_folders import absolute_path
 
 if TYPE_CHECKING:
     from harmonium.collection.library import Library
@@ -100,22 +102,28 @@ class Tracks:
         return self.many([track_id])[0]
 
     def find(self, path: str) -> Track | None:
-        """The track whose file is at this absolute path."""
+        """The track whose file is at this absolute path; of several, one that is present."""
+        query = sa.select(track).where(track.c.path == stored_path(path)["path"])
         with self._library.connect() as connection:
-            rows = connection.execute(_of_path(path))
+            rows = connection.execute(query.order_by((track.c.state != "present"), track.c.id))
             return next((_track(row) for row in rows if loaded_path(row) == path), None)
 
     def resolve(self, text: str) -> Track:
-        """The track that a person means: by a path, "#12", the end of a path, or "artist - title".
+        """The track that a person means: by the rules of `track_finder`.
 
         Raises
         ------
         LibraryError
             where none or several fit; it names those that come near
         """
+        number = track_number(text)
+        if number is not None:
+            return self.get(number)
         with self._library.connect() as connection:
-            found = resolve(connection, text)
-        return self.get(found)
+            if (found := self.find(absolute_path(text))) is not None:
+                return found  # without reading all tracks
+            folders = self._library.settings.get(FOLDERS, [])
+            return self.get(resolve(connection, text, folders))
 
     def all(self, states: Iterable[str] = ("present",)) -> Iterator[Track]:
         """The tracks, in the order of their numbers; read page by page."""
@@ -265,10 +273,6 @@ def _columns(file: TrackFile) -> dict[str, Any]:
 
 def _text(value: str | None) -> str | None:
     return None if value is None else storable(value)
-
-
-def _of_path(path: str) -> sa.Select[Any]:
-    return sa.select(track).where(track.c.path == stored_path(path)["path"])
 
 
 def _track(row: Any) -> Track:

@@ -34,7 +34,7 @@ WHERE o.ended_by = :change AND o.begun_by <> :change"""
 
 
 @dataclass(frozen=True)
-class Plan:
+class UndoPlan:
     """What can be undone of a change; the triples are in the temporary table undo_key."""
 
     change: int
@@ -44,7 +44,7 @@ class Plan:
     """Later change → how many triples are as it left them."""
 
 
-def plan(connection: sa.Connection, number: int) -> Plan:
+def plan(connection: sa.Connection, number: int) -> UndoPlan:
     """Find what of a change can be undone."""
     connection.exec_driver_sql("DROP TABLE IF EXISTS undo_key")
     connection.exec_driver_sql(_MAKE_KEYS % (number, number))
@@ -53,10 +53,10 @@ def plan(connection: sa.Connection, number: int) -> Plan:
         connection.exec_driver_sql("ANALYZE undo_key")
     conflicts = _set_aside_touched(connection, number)
     keys = connection.scalar(sa.text("SELECT count(*) FROM undo_key"))
-    return Plan(number, int(keys or 0), conflicts)
+    return UndoPlan(number, int(keys or 0), conflicts)
 
 
-def carry_out(connection: sa.Connection, undo: Plan, by: int) -> tuple[int, int]:
+def carry_out(connection: sa.Connection, undo: UndoPlan, by: int) -> tuple[int, int]:
     """Undo what is planned, as part of the change `by`; how many opinions ended and began."""
     ended = connection.execute(sa.text(_END), {"by": by}).rowcount
     revived = connection.execute(sa.text(_REVIVE), {"by": by, "change": undo.change}).rowcount
@@ -101,7 +101,7 @@ def _set_aside_touched(connection: sa.Connection, number: int) -> dict[int, int]
         pl.col("standing").is_null() | (pl.col("standing") != number)
     )
     for start in range(0, len(blocked), bulk.CHUNK):
-        bulk.stage(connection, blocked.select(_KEY).slice(start, bulk.CHUNK))
+        bulk.make_table(connection, blocked.select(_KEY).slice(start, bulk.CHUNK))
         connection.exec_driver_sql(_DROP_BLOCKED)
         connection.exec_driver_sql("DROP TABLE incoming")
     counts = blocked.drop_nulls("standing").group_by("standing").len().sort("standing")

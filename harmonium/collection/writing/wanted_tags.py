@@ -55,7 +55,7 @@ def wanted_tags(
     from_files = {one.name for one in library.opinions.people() if one.kind == "file"}
     for start in range(0, len(ids), _BATCH):
         some = [int(number) for number in ids[start : start + _BATCH]]
-        opinions = library.opinions.of(some)
+        opinions = library.opinions.triples(some)
         said = agreed_tags(opinions.filter(~pl.col("person").is_in(list(from_files))))
         guessed = {} if model is None else _guessed(library, model, some)
         for track in library.tracks.many(some):
@@ -75,7 +75,7 @@ def _guessed(library: Library, model: StoredModel, ids: list[int]) -> dict[int, 
     """Track → the tags whose probability reaches their threshold, the likeliest first."""
     if model.id is None:
         return {}
-    probabilities = library.predictions.of(model.id, ids)  # (n, n_tags), or (n, 0)
+    probabilities = library.predictions.probabilities(model.id, ids)  # (n, n_tags), or (n, 0)
     if not probabilities.shape[1]:
         return {}
     enough = probabilities >= model.thresholds  # NaN is not

@@ -29,7 +29,9 @@ def brute_force(library, model, ids, text):
     for row in library.opinions.triples().iter_rows(named=True):
         votes.setdefault((row["track_id"], row["tag"]), set()).add(row["value"])
     found = []
-    for track, p in zip(ids.tolist(), library.predictions.of(model.id, ids), strict=True):
+    for track, p in zip(
+        ids.tolist(), library.predictions.probabilities(model.id, ids), strict=True
+    ):
         own, mixed, masks = {}, {}, {}
         for name in tags_of(query):
             j = model.vocabulary.index(name)
@@ -79,7 +81,7 @@ def test_peoples_own_tags_come_first_and_the_model_finds_the_rest(world):
 
 def test_what_a_person_denies_is_not_found_whatever_the_model_says(world):
     library, model, ids, _ = world
-    best = int(ids[np.argmax(library.predictions.of(model.id, ids)[:, 0])])
+    best = int(ids[np.argmax(library.predictions.probabilities(model.id, ids)[:, 0])])
     library.opinions.say("bob", best, absent=["rock"], change=new_change(library))
     library.opinions.say("ann", best, retract=["rock"], change=new_change(library))
     assert best not in {hit.track.id for hit in search(library, "rock", limit=100).hits}
@@ -190,7 +192,7 @@ def test_likeness_is_of_the_tracks_that_have_predictions_wherever_they_are_store
     library.predictions.put(number, ids, rng.random((len(ids), 3)))
     library.predictions.forget_tracks(forgotten)
     left = np.setdiff1d(ids, forgotten)
-    P = library.predictions.of(number, left)
+    P = library.predictions.probabilities(number, left)
     row = int(np.flatnonzero(left == 3)[0])
     expected = np.delete(alike(P.T, row, np.full(3, np.nan, np.float32)), row)
     found = similarities(library, library.models.current(), 3, left)

@@ -32,7 +32,9 @@ def test_the_whole_library_is_tagged_block_by_block_and_only_once(library, monke
     assert steps[-1] == (60, 60)
     assert len(steps) == 4
     expected = StoredTagger(library.models.current()).probabilities(X)
-    np.testing.assert_allclose(library.predictions.of(model_id, ids), expected, atol=1e-4)
+    np.testing.assert_allclose(
+        library.predictions.probabilities(model_id, ids), expected, atol=1e-4
+    )
     assert tag_library(library) == 0
     assert tag_library(library, again=True) == 60
 
@@ -51,7 +53,7 @@ def test_an_interrupted_run_goes_on_where_it_was(library, monkeypatch):
     so_far = library.predictions.count(model_id)
     assert 30 < so_far < 60
     assert tag_library(library) == 60 - so_far
-    assert not np.isnan(library.predictions.of(model_id, ids)).any()
+    assert not np.isnan(library.predictions.probabilities(model_id, ids)).any()
 
 
 def test_predictions_leave_what_people_say_alone(library):
@@ -74,7 +76,7 @@ def test_a_tagged_track_is_completed_from_what_people_say(world):
     known = np.array([[1, np.nan, np.nan, np.nan, 0, np.nan]], np.float32)
     _, X = library.tracks.features([track.id], extractor=small_library.EXTRACTOR)
     np.testing.assert_allclose(with_people.probabilities, tagger.probabilities(X, known)[0])
-    stored = library.predictions.of(model.id, [track.id])[0]
+    stored = library.predictions.probabilities(model.id, [track.id])[0]
     np.testing.assert_allclose(by_sound.probabilities, stored, atol=1e-4)
     assert with_people.probabilities[1] < by_sound.probabilities[1]  # rock leaves less of jazz
     rows = with_people.tags(tagger)

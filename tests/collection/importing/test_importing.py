@@ -7,7 +7,7 @@ from some_tracks import add_tracks, in_force, say
 from harmonium.collection import Library
 from harmonium.collection.importing.columns import choose_columns, first_line
 from harmonium.collection.importing.tables import import_file_tags, import_table
-from harmonium.collection.store.row_matching import EMPTY, NONE, SEVERAL, Matcher
+from harmonium.collection.store.track_finder import EMPTY, NONE, SEVERAL, TrackFinder
 from harmonium.collection.store.tracks import TrackFile
 from harmonium.errors import DataError, LibraryError
 
@@ -36,7 +36,7 @@ def matcher(tmp_path_factory):
             for k, (path, artist, title) in enumerate(files)
         )
         with library.connect() as connection:
-            return Matcher(connection, ["/music", "/other"])
+            return TrackFinder(connection, ["/music", "/other"])
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ def test_a_present_file_comes_before_a_missing_one_of_its_path(library):
     one, two = library.tracks.put([TrackFile("/m/x.mp3", "a"), TrackFile("/m/x.mp3", "b")])
     library.tracks.set_state([two], "missing")
     with library.connect() as connection:
-        assert Matcher(connection).match("/m/x.mp3") == one
+        assert TrackFinder(connection).match("/m/x.mp3") == one
 
 
 # Columns

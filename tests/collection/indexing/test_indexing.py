@@ -13,8 +13,9 @@ from harmonium.audio.extractors import Extractor, features_of_file
 from harmonium.collection.filetags import apply_change, plan_write
 from harmonium.collection.indexing import examine
 from harmonium.collection.indexing import run as index_run
-from harmonium.collection.indexing.run import EXTRACTOR, FOLDERS, extractor_key, index
+from harmonium.collection.indexing.run import extractor_key, index
 from harmonium.collection.store.models import StoredModel
+from harmonium.collection.store.schema import EXTRACTOR, FOLDERS
 from harmonium.errors import LibraryError
 
 

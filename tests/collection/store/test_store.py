@@ -102,11 +102,27 @@ def test_many_tracks_are_read_page_by_page_in_order(library, monkeypatch):
         ("artist 1 - song 4", 5),
         ("ARTIST 1 – Song_4", 5),
         ("song 4", 5),
+        ("004.MP3", 5),
+        ("Music\\004", 5),
+        ("../music/004.mp3", 5),
     ],
 )
-def test_a_track_is_found_by_what_people_call_it(library, text, expected):
+def test_a_track_is_found_by_what_people_call_it(library, monkeypatch, text, expected):
+    monkeypatch.chdir("/tmp")
     add_tracks(library, 6)
     assert library.tracks.resolve(text).id == expected
+
+
+def test_people_find_accents_however_they_are_written(library):
+    (one,) = library.tracks.put([TrackFile("/m/Cafe\u0301.flac", "a")])
+    assert library.tracks.resolve("Caf\u00e9.flac").id == one
+
+
+def test_a_present_track_is_found_before_a_missing_one_of_its_path(library):
+    one, two = library.tracks.put([TrackFile("/m/x.mp3", "a"), TrackFile("/m/x.mp3", "b")])
+    library.tracks.set_state([one], "missing")
+    for text in ("/m/x.mp3", "x.mp3", "x"):
+        assert library.tracks.resolve(text).id == two
 
 
 def test_what_is_not_found_is_told_with_what_comes_near(library):
@@ -197,11 +213,11 @@ def test_what_people_say(library):
     assert library.opinions.tracks_with("jazz").tolist() == []  # ann says it is not
     people = [(p.name, p.kind, p.n_tags, p.n_tracks) for p in library.opinions.people()]
     assert people == [("ann", "person", 3, 1), ("bob", "person", 3, 2)]
-    assert library.opinions.of([two]).select("person", "tag", "value").rows() == [
+    assert library.opinions.triples([two]).select("person", "tag", "value").rows() == [
         ("bob", "rock", 1),
         ("bob", "loud", -1),
     ]
-    assert library.opinions.of([]).height == 0
+    assert library.opinions.triples([]).height == 0
 
 
 def test_saying_otherwise_and_taking_back(library):
@@ -317,8 +333,10 @@ def test_predictions_of_any_tracks_in_any_order(library):
     numbers, columns = library.predictions.columns(model, [2, 0])
     np.testing.assert_array_equal(numbers, ids[order])
     np.testing.assert_allclose(columns, probabilities[order][:, [2, 0]], rtol=0, atol=STEP / 2)
-    np.testing.assert_array_equal(library.predictions.of(model, ids)[order][:, [2, 0]], columns)
-    assert np.isnan(library.predictions.of(model, [2, BLOCK + 1])).all()
+    np.testing.assert_array_equal(
+        library.predictions.probabilities(model, ids)[order][:, [2, 0]], columns
+    )
+    assert np.isnan(library.predictions.probabilities(model, [2, BLOCK + 1])).all()
     assert library.predictions.count(model) == 6
 
 
@@ -339,7 +357,7 @@ def test_what_is_possible_is_stored_as_possible(library):
     model = library.models.add(a_model())
     given = np.array([[0.0, 1e-30, STEP / 3], [1.0, 1 - 1e-7, 1 - STEP / 3], [1.1, -0.1, np.nan]])
     library.predictions.put(model, [1, 2, 3], given)
-    found = library.predictions.of(model, [1, 2, 3])
+    found = library.predictions.probabilities(model, [1, 2, 3])
     assert found[0, 0] == 0
     assert (found[0, 1:] > 0).all()
     assert found[1, 0] == 1
@@ -353,7 +371,7 @@ def test_predictions_replace_those_before_and_no_opinion(library):
     model = library.models.add(a_model())
     for value in (0.1, 0.9):
         library.predictions.put(model, [one], np.full((1, 3), value))
-    assert library.predictions.of(model, [one])[0, 0] == pytest.approx(0.9, abs=STEP / 2)
+    assert library.predictions.probabilities(model, [one])[0, 0] == pytest.approx(0.9, abs=STEP / 2)
     assert in_force(library) == {("ann", one, "tag 0"): 1}
     with pytest.raises(LibraryError, match="'probabilities' must have a row for each of the 2"):
         library.predictions.put(model, [1, 2], [[0.5]])
