@@ -2,29 +2,27 @@
 
 ``concurrent.futures.ProcessPoolExecutor`` gives up all its tasks when one worker dies, does not
 tell which task it was, and cannot stop a task that hangs. Here each worker has a pipe of its own,
-so that a death or a time limit concerns one task alone.
+and a thread that waits for its answer, so that a death or a time limit concerns one task alone.
 """
 
 import pickle
 import threading
-import time
-from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
-from dataclasses import dataclass
 from multiprocessing import get_context, resource_tracker
-from multiprocessing.connection import Connection, wait
-from multiprocessing.context import SpawnProcess
+from multiprocessing.connection import wait
+from queue import Empty, SimpleQueue
 from typing import Any, NamedTuple, TypeVar
 
 from harmonium.engine.interface import Engine, EngineError, TimedOut, WorkerDied
-from harmonium.engine.worker import READY, interrupts_held, serve
+from harmonium.engine.worker import interrupts_held, serve
 
 T = TypeVar("T")
 
 START_ATTEMPTS = 2
 """How many workers may die in a row before one of them was ready."""
+THREAD_NAME = "waits for a worker"
 
 
 class Call(NamedTuple):
@@ -34,28 +32,33 @@ class Call(NamedTuple):
     message: bytes  # the pickled function and its arguments
 
 
-@dataclass(eq=False)
 class Worker:
-    """A process, the pipe to it, and what it is doing."""
+    """A process, and the pipe to it."""
 
-    process: SpawnProcess
-    pipe: Connection
-    ready: bool = False
-    call: Call | None = None
-    deadline: float | None = None
+    def __init__(self) -> None:
+        context = get_context("spawn")
+        self.pipe, theirs = context.Pipe()
+        self.process = context.Process(target=serve, args=(theirs,), daemon=True)
+        self.process.start()
+        theirs.close()  # so that its end is seen on the pipe
 
-    @property
-    def idle(self) -> bool:
-        """Whether a task can be sent."""
-        return self.ready and self.call is None
+    def end(self, *, at_once: bool = True) -> int | None:
+        """Make sure that the process is gone, and return its exit code."""
+        if not at_once:
+            self.process.join(timeout=5)  # it is ending by itself, and the exit code says how
+        self.process.kill()
+        self.process.join()
+        self.pipe.close()
+        exit_code = self.process.exitcode
+        self.process.close()
+        return exit_code
 
 
 class Processes(Engine):
     """An executor of ``jobs`` processes that survives theirs.
 
     Each worker ignores Ctrl-C, which is the caller's to act on, computes with one thread, and ends
-    when the caller's process does. They start when there is work for them. A dispatcher thread
-    owns them; nothing else touches them.
+    when the caller's process does. They start when there is work for them.
 
     Parameters
     ----------
@@ -66,16 +69,16 @@ class Processes(Engine):
     def __init__(self, jobs: int, *, time_limit: float | None = None) -> None:
         self.jobs = jobs
         self.time_limit = time_limit
-        self._workers: list[Worker] = []
-        self._waiting: deque[Call] = deque()
-        self._failed_starts = 0
+        self._waiting: SimpleQueue[Call | None] = SimpleQueue()  # None: a thread is to end
+        self._threads: list[threading.Thread] = []
+        self._idle: list[Worker] = []
         self._broken: EngineError | None = None
-        self._closing = False  # no more tasks; end when the last is done
-        self._dropping = False  # those that wait are not to be done
-        self._abandoned = False  # end now
-        self._wake_receiver, self._wake_sender = get_context("spawn").Pipe(duplex=False)
-        self._wake_lock = threading.Lock()  # submit and shutdown may come from several threads
-        self._dispatcher: threading.Thread | None = None
+        self._closing = False
+        self._lock = threading.Lock()  # submit and shutdown may come from several threads
+        # A process that looks after its children may reap any of them: one thread at a time.
+        self._process_lock = threading.Lock()
+        # Closing the one end wakes every thread that waits at the other.
+        self._stop_receiver, self._stop_sender = get_context("spawn").Pipe(duplex=False)
 
     @property
     def capacity(self) -> int:
@@ -88,158 +91,122 @@ class Processes(Engine):
         Raises EngineError where the function or an argument cannot be sent to another process.
         """
         call = Call(Future(), _pickled(fn, args, kwargs))
-        with self._wake_lock:
+        with self._lock:
             if self._closing:
                 raise RuntimeError("cannot submit to an executor that was shut down")
             if self._broken:
                 raise self._broken
-            self._waiting.append(call)
-            if self._dispatcher is None:
-                self._start_dispatcher()
-            self._wake_sender.send_bytes(b"!")
+            self._waiting.put(call)
+            if len(self._threads) < self.jobs:
+                self._threads.append(self._new_thread())
         return call.future
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         """End the workers when all tasks are done; or those under way, and cancel the others."""
-        with self._wake_lock:
-            if not self._closing:
-                self._closing, self._dropping = True, cancel_futures
-                self._wake_sender.send_bytes(b"!")
-        if wait and self._dispatcher is not None:
-            self._dispatcher.join()
+        with self._lock:
+            self._closing = True
+            if cancel_futures:
+                self._cancel_waiting()
+            for _ in self._threads:
+                self._waiting.put(None)
+        if wait:
+            for thread in self._threads:
+                thread.join()
 
     def abandon(self) -> None:
-        """Kill the workers; tasks that were not done are cancelled."""
-        self._abandoned = True
-        self.shutdown(wait=True, cancel_futures=True)
+        """Kill the workers; tasks that were not begun are cancelled."""
+        self.shutdown(wait=False, cancel_futures=True)
+        self._stop_sender.close()
+        self.shutdown()
 
-    def _start_dispatcher(self) -> None:
+    def _cancel_waiting(self) -> None:
+        with suppress(Empty):
+            while True:
+                if call := self._waiting.get_nowait():
+                    call.future.cancel()
+                    call.future.set_running_or_notify_cancel()
+
+    def _new_thread(self) -> threading.Thread:
         # Before, since it lets interrupts through in the thread that starts it.
         resource_tracker.ensure_running()
-        # The dispatcher inherits that interrupts are blocked, and from it the workers do: Ctrl-C
-        # does not meet them while they start either.
+        # The thread inherits that interrupts are blocked, and from it the workers do: Ctrl-C does
+        # not meet them while they start either. A daemon does not keep the program from ending.
         with interrupts_held():
-            self._dispatcher = threading.Thread(target=self._dispatch, daemon=True)
-            self._dispatcher.start()
+            thread = threading.Thread(target=self._serve, name=THREAD_NAME, daemon=True)
+            thread.start()
+        return thread
 
-    def _dispatch(self) -> None:
-        """The dispatcher thread: sends tasks, receives results, replaces the dead."""
-        try:
-            while not self._abandoned:
-                self._feed()
-                # After feeding, which also drops what was cancelled: nothing else may come.
-                if self._closing and self._finished():
-                    break
-                self._receive()
-        except Exception as error:
-            self._break(EngineError(f"The worker processes cannot be run: {error!r}."))
-        finally:
-            self._end()
+    def _serve(self) -> None:
+        """Do tasks, in a thread, until there are no more; then end a worker that is idle."""
+        while call := self._waiting.get():
+            if not call.future.set_running_or_notify_cancel():
+                continue
+            try:
+                result = self._do(call.message)
+            except BaseException as error:
+                call.future.set_exception(error)
+            else:
+                call.future.set_result(result)
+        with self._process_lock:
+            if self._idle:
+                self._idle.pop().end()
 
-    def _finished(self) -> bool:
-        return not self._waiting and all(worker.call is None for worker in self._workers)
-
-    def _feed(self) -> None:
-        """Give tasks to idle workers, and start as many workers as there is work for."""
-        if self._dropping:
-            _cancel(self._waiting)
-        for worker in self._workers:
-            while worker.idle and self._waiting:
-                call = self._waiting.popleft()
-                if call.future.set_running_or_notify_cancel():
-                    self._send(worker, call)
-        coming = sum(not worker.ready for worker in self._workers)
-        wanted = min(len(self._waiting) - coming, self.jobs - len(self._workers))
-        for _ in range(wanted):
-            self._workers.append(_start_worker())
-
-    def _send(self, worker: Worker, call: Call) -> None:
-        worker.call = call
-        if self.time_limit is not None:
-            worker.deadline = time.monotonic() + self.time_limit
+    def _do(self, message: bytes) -> Any:
+        """The result of a task; its exception is raised."""
+        worker = self._ready_worker()
         with suppress(OSError):  # it died while idle; what follows from that is done on receiving
-            worker.pipe.send_bytes(call.message)
+            worker.pipe.send_bytes(message)
+        answer = self._receive(worker, self.time_limit)
+        self._idle.append(worker)
+        result, error = pickle.loads(answer)
+        if error is not None:
+            raise error
+        return result
 
-    def _receive(self) -> None:
-        """Wait for something to happen, and act on it."""
-        by_handle: dict[Any, Worker] = {}
-        for worker in self._workers:
-            by_handle[worker.pipe] = by_handle[worker.process.sentinel] = worker
-        deadlines = [worker.deadline for worker in self._workers if worker.deadline is not None]
-        timeout = max(0.0, min(deadlines) - time.monotonic()) if deadlines else None
-        handles = wait([self._wake_receiver, *by_handle], timeout)
-        while self._wake_receiver.poll():
-            self._wake_receiver.recv_bytes()
-        for worker in {id(w): w for w in map(by_handle.get, handles) if w}.values():
-            self._hear(worker)
-        self._stop_late()
+    def _ready_worker(self) -> Worker:
+        """One that is idle, or a new one."""
+        with self._process_lock:
+            while self._idle:
+                worker = self._idle.pop()
+                if worker.process.is_alive():
+                    return worker
+                worker.end()
+        return self._new_worker()
 
-    def _hear(self, worker: Worker) -> None:
-        """Take what a worker says; its end, if it says no more."""
-        try:
-            while worker.pipe.poll():
-                message = worker.pipe.recv_bytes()
-                if message == READY:
-                    worker.ready, self._failed_starts = True, 0
-                else:
-                    self._finish(worker, message)
-            if worker.process.is_alive():
-                return
-        except (EOFError, OSError):
-            pass
-        self._bury(worker)
+    def _new_worker(self) -> Worker:
+        """One that has started; an EngineError, now and from now on, where none does."""
+        if self._broken:
+            raise self._broken
+        for _ in range(START_ATTEMPTS):
+            try:
+                with self._process_lock:
+                    worker = Worker()
+            except Exception as error:
+                self._broken = EngineError(f"The worker processes cannot be run: {error!r}.")
+                raise self._broken from error
+            try:
+                self._receive(worker, None)  # that it is ready
+                return worker
+            except WorkerDied as death:
+                exit_code = death.exit_code
+        self._broken = _cannot_start(exit_code)
+        raise self._broken
 
-    def _finish(self, worker: Worker, message: bytes) -> None:
-        call, worker.call, worker.deadline = worker.call, None, None
-        assert call is not None
-        try:
-            result, error = pickle.loads(message)
-        except Exception as unreadable:
-            result, error = None, unreadable
-        if error is None:
-            call.future.set_result(result)
+    def _receive(self, worker: Worker, seconds: float | None) -> bytes:
+        """The worker's next message; an exception where none comes, and the worker is then gone."""
+        ready = wait([worker.pipe, worker.process.sentinel, self._stop_receiver], seconds)
+        reason: Exception | None = None
+        if self._stop_receiver in ready:
+            reason = EngineError("The work was stopped.")
+        elif not ready:
+            reason = TimedOut.after(seconds or 0)
         else:
-            call.future.set_exception(error)
-
-    def _stop_late(self) -> None:
-        now = time.monotonic()
-        for worker in list(self._workers):
-            if worker.deadline is not None and worker.deadline <= now:
-                assert self.time_limit is not None
-                self._bury(worker, TimedOut.after(self.time_limit))
-
-    def _bury(self, worker: Worker, reason: TimedOut | None = None) -> None:
-        """Take leave of a worker that died or is too late; its task ends with the reason."""
-        self._workers.remove(worker)
-        exit_code = _kill(worker, at_once=reason is not None)
-        if worker.call is not None:
-            worker.call.future.set_exception(reason or WorkerDied.with_exit_code(exit_code))
-        elif not worker.ready:
-            self._failed_starts += 1
-            if self._failed_starts >= START_ATTEMPTS:
-                self._break(_cannot_start(exit_code))
-
-    def _break(self, reason: EngineError) -> None:
-        """No task will be done any more: say so to those that wait, and to those that come."""
-        with self._wake_lock:
-            self._broken = reason
-        while self._waiting:
-            call = self._waiting.popleft()
-            if call.future.set_running_or_notify_cancel():
-                call.future.set_exception(reason)
-
-    def _end(self) -> None:
-        """The last thing the dispatcher does: no process and no unanswered future remains."""
-        with self._wake_lock:
-            self._closing = True
-        for worker in self._workers:
-            _kill(worker, at_once=True)
-            if worker.call is not None:
-                reason = self._broken or EngineError("The work was stopped.")
-                worker.call.future.set_exception(reason)
-        self._workers.clear()
-        _cancel(self._waiting)
-        self._wake_receiver.close()
+            with suppress(EOFError, OSError):
+                if worker.pipe.poll():
+                    return worker.pipe.recv_bytes()
+        with self._process_lock:
+            exit_code = worker.end(at_once=reason is not None)
+        raise reason or WorkerDied.with_exit_code(exit_code)
 
 
 def _cannot_start(exit_code: int | None) -> EngineError:
@@ -251,27 +218,6 @@ def _cannot_start(exit_code: int | None) -> EngineError:
     )
 
 
-def _start_worker() -> Worker:
-    context = get_context("spawn")
-    ours, theirs = context.Pipe()
-    process = context.Process(target=serve, args=(theirs,), daemon=True)
-    process.start()
-    theirs.close()  # so that its end is seen on the pipe
-    return Worker(process, ours)
-
-
-def _kill(worker: Worker, *, at_once: bool) -> int | None:
-    """Make sure that the process is gone, and return its exit code."""
-    if not at_once:
-        worker.process.join(timeout=5)  # it is ending by itself, and the exit code says how
-    worker.process.kill()
-    worker.process.join()
-    worker.pipe.close()
-    exit_code = worker.process.exitcode
-    worker.process.close()
-    return exit_code
-
-
 def _pickled(fn: Callable[..., Any], args: Any, kwargs: Any) -> bytes:
     try:
         return pickle.dumps((fn, args, kwargs), pickle.HIGHEST_PROTOCOL)
@@ -281,10 +227,3 @@ def _pickled(fn: Callable[..., Any], args: Any, kwargs: Any) -> bytes:
             f"sent to another process ({error}). Define functions and classes at the top of a "
             "module, not inside other functions, or work with engine='serial'."
         ) from error
-
-
-def _cancel(calls: deque[Call]) -> None:
-    while calls:
-        call = calls.popleft()
-        call.future.cancel()
-        call.future.set_running_or_notify_cancel()

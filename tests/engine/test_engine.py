@@ -17,6 +17,7 @@ from harmonium.engine import (
     available_cores,
     completed,
     make_executor,
+    processes,
 )
 
 ENGINES = ["processes", "serial"]
@@ -189,7 +190,7 @@ class TestStopping:
         with pytest.raises(KeyError):
             fail()
         assert not new_processes()
-        assert not [t for t in threading.enumerate() if "_dispatch" in t.name]
+        assert not [t for t in threading.enumerate() if t.name == processes.THREAD_NAME]
 
     @pytest.mark.parametrize("moment", ["while the workers start", "in the middle of a task"])
     def test_ctrl_c_ends_everything_quietly(self, tmp_path, moment):
@@ -204,6 +205,25 @@ class TestStopping:
             assert not [pid for pid in _pids(tmp_path) if is_running(pid)]
         finally:
             end(process)
+
+    def test_a_program_that_ends_in_the_middle_does_not_wait(self, tmp_path):
+        script = tmp_path / "script.py"
+        script.write_text(
+            "import sys\n"
+            "from engine_tasks import say_and_sleep\n"
+            "from harmonium.engine import make_executor\n"
+            'if __name__ == "__main__":\n'
+            "    executor = make_executor(jobs=1)\n"
+            "    futures = [executor.submit(say_and_sleep, sys.argv[1]) for _ in range(3)]\n"
+            "    executor.submit(abs, 1)\n"
+            "    while not futures[0].running():\n"
+            "        pass\n"
+            "    sys.exit(3)\n"
+        )
+        process = start(script, tmp_path)
+        output, errors = process.communicate(timeout=PATIENCE)
+        assert (process.returncode, output, errors) == (3, "", "")
+        assert not [pid for pid in _pids(tmp_path) if is_running(pid)]
 
     def test_workers_do_not_outlive_a_killed_caller(self, tmp_path):
         process = _start_sleepers(tmp_path)
