@@ -1,8 +1,9 @@
 """Names to integer codes: each distinct string is handled once, rows are integers.
 
 Strings are told apart by a 64-bit hash, and a checksum of a second hash shows whether two of them
-shared the first one; then all is done again with other hashes. Work goes in blocks that stay in the
-processor's cache, since at millions of rows fresh memory costs more than the arithmetic.
+shared the first one; if so, all is done again with other hashes. The work is done in blocks that
+stay in the processor's cache: at millions of rows fresh memory costs more than the arithmetic.
+docs/design.md says why this is not left to polars.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -64,7 +65,7 @@ def _prepared_ahead(batches: Iterable[Batch], pool: Executor) -> Iterator[Batch]
 
 
 class _Encoder:
-    """Gives names codes in order of first appearance, a batch of rows after the other.
+    """Gives names codes in order of first appearance, one batch of rows after another.
 
     A hash table with linear probing, at most a quarter full, leads from slots to codes. Each step
     of a search is taken for a whole block of rows at once.

@@ -1,6 +1,6 @@
 """The words that listeners have for what they hear.
 
-A concept is something that is or is not so of a clip; its words are synonyms. Each word has a
+A concept is something that is or is not true of a clip; its words are synonyms. Each word has a
 familiarity: how readily it comes to people's minds, which makes some tags common and most rare.
 """
 

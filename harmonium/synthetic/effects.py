@@ -31,7 +31,7 @@ def active_rms(x: Samples) -> float:
 def amplifier(x: Samples, *, drive: float) -> Samples:
     """tanh(drive · x / rms) of a sound freed of its bass, then a loudspeaker.
 
-    The loudspeaker stresses 1.5 to 4 kHz, and knows neither deep bass nor high treble.
+    The loudspeaker emphasises 1.5 to 4 kHz, and passes neither deep bass nor high treble.
     """
     tight = x - np.float32(0.6) * low_pass(x, 250)
     shaped = np.tanh(tight * np.float32(drive / (active_rms(tight) + 1e-9)))

@@ -92,7 +92,7 @@ def listeners_of(
 ) -> NDArray[np.intp]:
     """The users who tag a clip: (users_per_clip,) distinct numbers.
 
-    One comes by rota, so that everybody tags about equally many clips at least; the others come
+    One is chosen by rota, so that nobody tags far fewer clips than the rest; the others are drawn
     in proportion to their activity.
     """
     rota, activity = _audience(seed, n_users)

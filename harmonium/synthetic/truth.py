@@ -1,4 +1,4 @@
-"""What is so of a clip: every concept that holds, and how much it stands out."""
+"""What is true of a clip: every concept that holds, and how much it stands out."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -130,18 +130,6 @@ def below(value: float, threshold: float, width: float) -> float:
     return above(-value, -threshold, width)
 
 
-def _beat(h: ClipFacts) -> float:
-    return min(h.instrument("drum machine"), h.genre("hip hop", "house", "techno", "pop", "soul"))
-
-
-def _happy(h: ClipFacts) -> float:
-    return above(h.valence, 0.4, 0.5) if h.energy > -0.2 else 0.0
-
-
-def _sad(h: ClipFacts) -> float:
-    return below(h.valence, -0.3, 0.5) if h.energy < 0.25 else 0.0
-
-
 def _aggressive(h: ClipFacts) -> float:
     harsh = h.distortion > 0 and (h.clip.track.drive > 5 or h.clip.track.mode == "minor")
     return above(h.energy, 0.75, 0.6) if harsh else 0.0
@@ -154,10 +142,6 @@ def _dark(h: ClipFacts) -> float:
 def _dreamy(h: ClipFacts) -> float:
     pad = h.instrument("synth pad", "strings", "bells") > 0
     return above(h.clip.track.room, 1.3, 1.5) if pad and h.energy < 0.1 else 0.0
-
-
-def _solo(h: ClipFacts) -> float:
-    return 0.8 if h.clip.section == "solo" and h.has_role("lead") else 0.0
 
 
 def _repetitive(h: ClipFacts) -> float:
@@ -173,14 +157,6 @@ def _heavy(h: ClipFacts) -> float:
 def _party(h: ClipFacts) -> float:
     danceable = h.genre("house", "techno", "hip hop", "funk", "pop", "reggae")
     return min(danceable, above(h.energy, 0.2, 0.5)) if h.valence > -0.3 else 0.0
-
-
-def _sleep(h: ClipFacts) -> float:
-    return below(h.energy, -0.8, 0.5) if not h.has_role("drums") else 0.0
-
-
-def _background(h: ClipFacts) -> float:
-    return below(h.energy, -0.35, 0.6) if not h.has_role("voice") else 0.0
 
 
 def _era(decade: str) -> Callable[[ClipFacts], float]:
@@ -200,7 +176,9 @@ RULES: dict[str, Callable[[ClipFacts], float]] = {
     "rock": lambda h: max(h.genre("rock"), 0.6 * h.genre("punk", "metal", "indie")),
     "dance": lambda h: 0.9 * h.genre("house", "techno") if h.has_role("drums") else 0.0,
     "drums": _instrument(*KITS),
-    "beat": _beat,
+    "beat": lambda h: min(
+        h.instrument("drum machine"), h.genre("hip hop", "house", "techno", "pop", "soul")
+    ),
     "drum machine": lambda h: 0.7 * h.instrument("drum machine"),
     "guitar": _instrument("acoustic guitar", *ELECTRIC_GUITARS),
     "acoustic guitar": _instrument("acoustic guitar"),
@@ -219,9 +197,9 @@ RULES: dict[str, Callable[[ClipFacts], float]] = {
     "male voice": _instrument("male voice"),
     "female voice": _instrument("female voice"),
     "no voice": lambda h: 0.0 if h.has_role("voice") else 0.6,
-    "solo": _solo,
-    "happy": _happy,
-    "sad": _sad,
+    "solo": lambda h: 0.8 if h.clip.section == "solo" and h.has_role("lead") else 0.0,
+    "happy": lambda h: above(h.valence, 0.4, 0.5) if h.energy > -0.2 else 0.0,
+    "sad": lambda h: below(h.valence, -0.3, 0.5) if h.energy < 0.25 else 0.0,
     "calm": lambda h: below(h.energy, -0.25, 0.6),
     "energetic": lambda h: above(h.energy, 0.45, 0.6),
     "aggressive": _aggressive,
@@ -239,8 +217,8 @@ RULES: dict[str, Callable[[ClipFacts], float]] = {
     "repetitive": _repetitive,
     "heavy": _heavy,
     "party": _party,
-    "sleep": _sleep,
-    "background": _background,
+    "sleep": lambda h: below(h.energy, -0.8, 0.5) if not h.has_role("drums") else 0.0,
+    "background": lambda h: below(h.energy, -0.35, 0.6) if not h.has_role("voice") else 0.0,
     **{decade: _era(decade) for decade in ("60s", "70s", "80s", "90s")},
 }
 

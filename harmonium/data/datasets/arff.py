@@ -60,7 +60,7 @@ def read_arff(path: Path) -> Arff:
 
 
 def _lines(path: Path) -> Iterator[tuple[int, str]]:
-    """The lines that say something, with their numbers."""
+    """The lines that are neither blank nor comments, with their numbers."""
     for number, line in enumerate(read_text(path).split("\n"), start=1):
         line = line.strip()
         if line and not line.startswith("%"):

@@ -154,7 +154,7 @@ class Dataset:
         min_count : a tag is positive from so many users on, negative where nobody gave it, and
             unknown (NaN) between
         min_share : a tag is positive where at least this share of the item's listeners gave it,
-            and negative elsewhere: what one of forty listeners marked is hardly there. Only for
+            and negative elsewhere: what one listener in forty marked hardly applies. Only for
             datasets that count listeners.
 
         Without min_count and min_share, the dataset's own rule holds.

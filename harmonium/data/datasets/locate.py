@@ -1,8 +1,8 @@
 """Where the files of a dataset are.
 
-The data folder is the one given, else the one that the environment variable HARMONIUM_DATA names,
-and in any case without a given one also the per-user folder that `harmonium data fetch` writes to.
-A data folder has one subfolder per dataset; a dataset's own folder may be named directly, too.
+The data folder is the one given. Where none is given, the folder that the environment variable
+HARMONIUM_DATA names is searched, and then the user's own; `harmonium data fetch` writes to the
+first of these. A data folder has one subfolder per dataset; a dataset's own folder will do, too.
 """
 
 import os

@@ -21,8 +21,8 @@ INFO = DatasetInfo(
     title="Million Song Subset with Last.fm tags",
     summary="Tracks with Last.fm's weight, 0 to 100, for each of the 500 tags that most tracks "
     "have; the weights stand where other datasets have counts. Features: mean and covariance of "
-    "timbre and chroma, loudness, tempo. Tracks with none of the tags are left out: nobody said "
-    "what they are not.",
+    "timbre and chroma, loudness, tempo. Tracks with none of the tags are left out: nothing is "
+    "known about them.",
     files={"msd-subset": ("features.npz", "lastfm_top500.npz")},
     items=4082,
     tags=500,

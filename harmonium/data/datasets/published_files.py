@@ -1,4 +1,4 @@
-"""Reading the tables and arrays of the public datasets; a fault is told with its file and line."""
+"""The tables and arrays of the public datasets; a fault is reported with its file and line."""
 
 import csv
 import zipfile
@@ -122,7 +122,7 @@ def not_empty(path: Path, table: pl.DataFrame, column: str) -> pl.Series:
 def read_arrays(
     path: Path, rows: Sequence[str], others: Sequence[str] = ()
 ) -> dict[str, NDArray[Any]]:
-    """The named arrays of an .npz file, of which those in rows must be equally long."""
+    """The named arrays of an .npz file; those in rows must be equally long."""
     try:
         # Opened here: np.load leaves a file open that turns out to be no archive.
         with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
