@@ -22,7 +22,6 @@ import polars as pl
 from harmonium import DiscriminativeRBM
 from harmonium.collection import Library
 from harmonium.collection.answering.search import search
-from harmonium.collection.answering.stored_tagger import pack
 from harmonium.collection.answering.tag import tag_library
 from harmonium.collection.store.models import StoredModel
 from harmonium.collection.store.tracks import TrackFile
@@ -81,7 +80,7 @@ def add_model(library: Library) -> None:
         vocabulary=TAGS,
         thresholds=np.full(N_TAGS, 0.5, np.float32),
         extractor=EXTRACTOR,
-        bytes=pack(model, {}),
+        bytes=model.to_bytes(),
         report={},
     )
     library.models.add(stored)

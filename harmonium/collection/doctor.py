@@ -100,9 +100,9 @@ def examine(library: "Library", *, doubts: int = 20) -> Health:
 def find_doubts(library: "Library", model: StoredModel, n: int) -> list[Doubt]:
     """The n labels of the tracks learnt from that held-out probabilities contradict most.
 
-    Of a tag that was given, the surprise is log(usual / p), of one that was not
-    log((1 - usual) / (1 - p)): how many times less probable the label is for a track that sounds
-    like this than for any track. Only for tags that the model can tell.
+    The surprise at a tag that was given is log(usual / p), and log((1 - usual) / (1 - p)) at one
+    that was not: how many times less probable the label is for a track that sounds like this than
+    for any track. Only tags that the model can tell are judged.
     """
     tagger = StoredTagger(model)
     ids, P = tagger.held_out

@@ -1,8 +1,8 @@
 """Tracks that are alike in their tags.
 
-A track is what sets it apart: the probability of each tag that the model has learnt, less its mean
-over the library, in units of its deviation. Two tracks are alike as far as these point the same
-way: their cosine, brought to 0 … 1.
+A track is described by what sets it apart: the probability of each tag that the model has learnt,
+less its mean over the library, in units of its deviation. Two tracks are alike as far as these
+vectors point the same way: their cosine, brought to 0 … 1.
 """
 
 from collections.abc import Iterable, Iterator

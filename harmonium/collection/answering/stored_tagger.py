@@ -141,11 +141,17 @@ def keep_compiled() -> None:
 
 def unpack(data: bytes) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
     """The arrays and the description of a stored model, without the estimators."""
-    from harmonium.estimators.model_files import from_bytes
+    from harmonium.estimators.model_files import finite_array, from_bytes
 
-    arrays, about = from_bytes(
-        data, name="The stored model", way_out="`harmonium train` makes a new one."
-    )
+    way_out = "`harmonium train` makes a new one."
+    arrays, about = from_bytes(data, name="The stored model", way_out=way_out)
     if about.get("class") != "DiscriminativeRBM":
         raise ModelFileError(f"The stored model is a {about.get('class')}, which is not known.")
+    try:
+        for key in "UWcd":
+            finite_array(arrays, f"params.{key}", np.float32)
+        for key in ("mean", "scale"):
+            finite_array(arrays, f"scaling.{key}")
+    except (KeyError, TypeError, ValueError) as error:
+        raise ModelFileError(f"The stored model is damaged ({error}). {way_out}") from None
     return arrays, about

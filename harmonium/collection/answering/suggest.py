@@ -4,13 +4,13 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from harmonium.collection.answering.numpy_inference import tag_probabilities
 from harmonium.collection.answering.stored_tagger import StoredTagger
 from harmonium.errors import DataError
-
-Doubles = NDArray[np.float64]
+from harmonium.estimators.smoother.results import relations, suggestions
 
 
 class Suggestion(NamedTuple):
@@ -39,30 +39,19 @@ def suggest(tagger: StoredTagger, tags: Sequence[str], n: int = 10) -> list[Sugg
     if not known:
         raise DataError("Give at least one tag to go by.")
     given, usual = _given(tagger, known, 1), _given(tagger, [], 1)
-    order = [j for j in np.argsort(-given, kind="stable") if j not in known][:n]
-    return [Suggestion(tagger.tags[j], float(given[j]), float(usual[j])) for j in order]
+    table = suggestions(pl.Series(tagger.tags), given, usual, known, n)
+    return [Suggestion(*row) for row in table.iter_rows()]
 
 
 def related(tagger: StoredTagger, tag: str, n: int = 10) -> list[Relation]:
     """The n tags that a tag makes most likely, and the n that it makes least likely, below."""
     place = tagger.place(tag)
     present, absent = _given(tagger, [place], 1), _given(tagger, [place], 0)
-    change = _log_odds(present) - _log_odds(absent)
-    change[place] = 0
-    order = np.argsort(-change, kind="stable")
-    more, less = order[change[order] > 0][:n], order[change[order] < 0][-n:]
-    return [
-        Relation(tagger.tags[j], float(change[j]), float(present[j]), float(absent[j]))
-        for j in np.concatenate([more, less])
-    ]
+    table = relations(pl.Series(tagger.tags), present, absent, place, n)
+    return [Relation(*row) for row in table.iter_rows()]
 
 
-def _given(tagger: StoredTagger, places: list[int], value: float) -> Doubles:
+def _given(tagger: StoredTagger, places: list[int], value: float) -> NDArray[np.float64]:
     y = np.full(len(tagger.tags), np.nan)
     y[places] = value
     return tag_probabilities(tagger.together, y)
-
-
-def _log_odds(p: Doubles) -> Doubles:
-    limited = np.clip(p, 1e-7, 1 - 1e-7)
-    return np.log(limited) - np.log1p(-limited)

@@ -41,7 +41,7 @@ def tag_library(
 
     Parameters
     ----------
-    again : of those that it has heard, too
+    again : whether to store anew what it says of tracks that it has heard
     """
     model = model or current_model(library)
     assert model.id is not None

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from harmonium.collection.library import Library
 
 MOST_TRACKS = 50_000
-"""Tracks to learn from; of more, a random choice."""
+"""Tracks to learn from, at most; where there are more, a random choice of them."""
 
 
 @dataclass(frozen=True)

@@ -64,8 +64,8 @@ class Smoothed:
 
 def suggestions(
     tags: pl.Series,
-    given: NDArray[np.float32],
-    usual: NDArray[np.float32],
+    given: NDArray[np.floating],
+    usual: NDArray[np.floating],
     known: list[int],
     n: int,
 ) -> pl.DataFrame:
@@ -78,7 +78,7 @@ def suggestions(
 
 
 def relations(
-    tags: pl.Series, present: NDArray[np.float32], absent: NDArray[np.float32], tag: int, n: int
+    tags: pl.Series, present: NDArray[np.floating], absent: NDArray[np.floating], tag: int, n: int
 ) -> pl.DataFrame:
     """The n largest and the n smallest log-odds ratios, from probabilities with a tag and without.
 
@@ -99,6 +99,6 @@ def relations(
     )
 
 
-def _log_odds(p: NDArray[np.float32]) -> NDArray[np.float64]:
+def _log_odds(p: NDArray[np.floating]) -> NDArray[np.float64]:
     limited = np.clip(p.astype(np.float64), 1e-7, 1 - 1e-7)
     return np.log(limited) - np.log1p(-limited)

@@ -14,6 +14,7 @@ from harmonium.collection.answering.numpy_inference import (
 )
 from harmonium.collection.answering.stored_tagger import StoredTagger, unpack
 from harmonium.errors import DataError, ModelFileError
+from harmonium.estimators.model_files import from_bytes, to_bytes
 from harmonium.rbm.infer import Options, infer
 from harmonium.rbm.model import Params
 
@@ -121,6 +122,18 @@ def test_the_model_has_learnt_something(tagger):
 def test_features_of_another_kind_are_refused(tagger):
     with pytest.raises(DataError, match=r"must have 6 features, got the shape \(1, 7\)"):
         tagger.probabilities(np.zeros((1, 7), np.float32))
+
+
+@pytest.mark.parametrize("name", ["params.U", "params.W", "params.c", "scaling.scale"])
+@pytest.mark.parametrize("value", [np.nan, np.inf, None], ids=["NaN", "infinite", "missing"])
+def test_a_model_with_numbers_that_are_none_is_refused(name, value):
+    arrays, about = from_bytes(small_library.quick_model().bytes)
+    if value is None:
+        del arrays[name]
+    else:
+        arrays[name] = np.full_like(arrays[name], value)
+    with pytest.raises(ModelFileError, match=rf"damaged \(.*{name}.*\)\. `harmonium train` makes"):
+        unpack(to_bytes(arrays, about))
 
 
 @pytest.mark.parametrize("data", [b"", b"nonsense" * 10])
