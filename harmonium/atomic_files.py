@@ -7,6 +7,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
+from harmonium.errors import DataError
+from harmonium.user_folders import readable
+
 
 @contextmanager
 def atomic_file(path: Path) -> Iterator[BinaryIO]:
@@ -31,3 +34,20 @@ def write_atomically(path: Path, content: bytes) -> None:
     """Write a file; at any moment there is the old one or the new one."""
     with atomic_file(path) as file:
         file.write(content)
+
+
+def check_writable(path: str | os.PathLike[str]) -> None:
+    """Refuse, before any work, a file whose folder is not there or may not be written to."""
+    file = Path(path)
+    if file.is_dir():
+        raise DataError(f"'{readable(file)}' is a folder. Give the name of a file in it.")
+    if not file.parent.is_dir():
+        raise DataError(
+            f"'{readable(file)}' cannot be written: there is no folder '{readable(file.parent)}'. "
+            "Create it first."
+        )
+    if not os.access(file.parent, os.W_OK):
+        raise DataError(
+            f"'{readable(file)}' cannot be written: the folder '{readable(file.parent)}' may not "
+            "be written to. Choose another."
+        )

@@ -8,7 +8,7 @@ from typing import BinaryIO
 import numpy as np
 import polars as pl
 
-from harmonium.atomic_files import atomic_file
+from harmonium.atomic_files import atomic_file, check_writable
 from harmonium.audio.extraction import Extraction, UnusableFile
 from harmonium.errors import DataError
 from harmonium.user_folders import readable
@@ -50,24 +50,7 @@ def check_output(path: str | os.PathLike[str]) -> None:
         raise DataError(
             f"The name of the output must end in {', '.join(_WRITERS)}, got '{readable(file)}'."
         )
-    check_place(file)
-
-
-def check_place(path: str | os.PathLike[str]) -> None:
-    """Refuse a file whose folder is not there or may not be written to."""
-    file = Path(path)
-    if file.is_dir():
-        raise DataError(f"'{readable(file)}' is a folder. Give the name of a file in it.")
-    if not file.parent.is_dir():
-        raise DataError(
-            f"'{readable(file)}' cannot be written: there is no folder '{readable(file.parent)}'. "
-            "Create it first."
-        )
-    if not os.access(file.parent, os.W_OK):
-        raise DataError(
-            f"'{readable(file)}' cannot be written: the folder '{readable(file.parent)}' may not "
-            "be written to. Choose another."
-        )
+    check_writable(file)
 
 
 def _frame(extraction: Extraction) -> pl.DataFrame:

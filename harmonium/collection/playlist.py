@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
-from harmonium.atomic_files import write_atomically
+from harmonium.atomic_files import check_writable, write_atomically
 from harmonium.collection.store.tracks import Track
 from harmonium.errors import DataError
 
@@ -29,10 +29,7 @@ def check_playlist(path: Path) -> None:
     """Refuse, before any work, a playlist that could not be written."""
     if path.suffix.lower() not in ENDINGS:
         raise DataError(f"A playlist must end in {' or '.join(ENDINGS)}. Got {path.name!r}.")
-    if not path.parent.is_dir():
-        raise DataError(f"There is no folder {path.parent} to write {path.name} to.")
-    if path.is_dir():
-        raise DataError(f"{path} is a folder. Give the name of a file in it.")
+    check_writable(path)
 
 
 def write_playlist(path: Path, tracks: Iterable[Track]) -> None:

@@ -13,6 +13,9 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from harmonium.commands.options import JsonOption
+from harmonium.commands.screen import plain_table
+
 if TYPE_CHECKING:
     from harmonium.data.datasets import DatasetInfo
 
@@ -22,7 +25,7 @@ app = typer.Typer(
     help="List, describe and fetch the public datasets that Harmonium reads.",
 )
 
-Folder = Annotated[
+FolderOption = Annotated[
     Path | None,
     typer.Option(
         "--folder",
@@ -33,11 +36,10 @@ Folder = Annotated[
         "HARMONIUM_DATA names, then the user's own (on Linux ~/.local/share/harmonium).",
     ),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 
 
 @app.command("list")
-def list_datasets(folder: Folder = None, as_json: AsJson = False) -> None:
+def list_datasets(folder: FolderOption = None, as_json: JsonOption = False) -> None:
     """List the public datasets, and say which of them are on this machine.
 
     [dim]Example:[/dim]  HARMONIUM_DATA=~/datasets harmonium data list
@@ -49,13 +51,13 @@ def list_datasets(folder: Folder = None, as_json: AsJson = False) -> None:
     }
     infos = [datasets.info(name) for name in found]
     if as_json:
-        _print_json([_listed(info, found[info.name]) for info in infos])
+        _print_json([_dataset_record(info, found[info.name]) for info in infos])
         return
     roots = datasets.data_folders(folder)
     console = Console()
     console.print(_list_table(infos, found, roots, with_titles=console.width >= 110))
     console.print()
-    console.print(Text("Searched: " + ", ".join(_short(root) for root in roots), style="dim"))
+    console.print(Text("Searched: " + ", ".join(_from_home(root) for root in roots), style="dim"))
     if not all(found.values()):
         missing = next(name for name, path in found.items() if path is None)
         console.print(
@@ -66,9 +68,9 @@ def list_datasets(folder: Folder = None, as_json: AsJson = False) -> None:
 @app.command("show")
 def show_dataset(
     name: Annotated[str, typer.Argument(help="A name from 'harmonium data list', or mulan:NAME.")],
-    folder: Folder = None,
+    folder: FolderOption = None,
     tags: Annotated[int, typer.Option("--tags", "-t", min=0, help="How many tags to list.")] = 10,
-    as_json: AsJson = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Read a dataset and show its sizes, tags, labels, groups and terms.
 
@@ -89,7 +91,7 @@ def show_dataset(
 @app.command("fetch")
 def fetch_dataset(
     name: Annotated[str, typer.Argument(help="mturk or majmin.")],
-    folder: Folder = None,
+    folder: FolderOption = None,
     force: Annotated[
         bool, typer.Option("--force", help="Fetch files again that are there.")
     ] = False,
@@ -147,7 +149,7 @@ def _print_json(value: object) -> None:
     print(json.dumps(value, indent=2, ensure_ascii=False))
 
 
-def _listed(info: DatasetInfo, path: Path | None) -> dict[str, Any]:
+def _dataset_record(info: DatasetInfo, path: Path | None) -> dict[str, Any]:
     """A dataset of the list as JSON values."""
     return {
         "name": info.name,
@@ -168,9 +170,8 @@ def _list_table(
     *,
     with_titles: bool,
 ) -> Table:
-    table = Table(
-        box=None, header_style="bold", pad_edge=False, padding=(0, 2, 0, 0), expand=with_titles
-    )
+    table = plain_table()
+    table.expand = with_titles
     table.add_column("Name", style="cyan", no_wrap=True)
     for heading in ("Items", "Tags", "Features", "Triples"):
         table.add_column(heading, justify="right", no_wrap=True)
@@ -225,14 +226,13 @@ def _terms_table(facts: dict[str, Any], path: Path | None) -> Table:
             "Cite": facts["citation"],
             "Licence": facts["licence"],
             "Homepage": facts["homepage"],
-            "Folder": "" if path is None else _short(path),
+            "Folder": "" if path is None else _from_home(path),
         }
     )
 
 
 def _tags_table(facts: dict[str, Any]) -> Table:
-    table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 2, 0, 0))
-    table.add_column("Tags with most positives", overflow="fold")
+    table = plain_table("Tags with most positives")
     table.add_column("Items", justify="right", no_wrap=True)
     table.add_column("Share", justify="right", no_wrap=True)
     table.add_column("", no_wrap=True)
@@ -245,7 +245,8 @@ def _tags_table(facts: dict[str, Any]) -> Table:
 
 
 def _pairs(rows: dict[str, Any]) -> Table:
-    table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
+    table = plain_table()
+    table.show_header = False
     table.add_column(style="bold", no_wrap=True, min_width=9)
     table.add_column(overflow="fold")
     for key, value in rows.items():
@@ -266,9 +267,9 @@ def _number(value: int | None) -> str:
 
 def _below(path: Path, roots: list[Path]) -> str:
     """The path as it is below the data folder, where it is in the first one."""
-    return str(path.relative_to(roots[0])) if path.is_relative_to(roots[0]) else _short(path)
+    return str(path.relative_to(roots[0])) if path.is_relative_to(roots[0]) else _from_home(path)
 
 
-def _short(path: Path) -> str:
+def _from_home(path: Path) -> str:
     home = Path.home()
     return f"~/{path.relative_to(home)}" if path.is_relative_to(home) else str(path)

@@ -53,11 +53,11 @@ def doctor(
         health = examine(opened, doubts=doubts)
     console = Console()
     if as_json:
-        print(json.dumps(_record(health), indent=1))
+        print(json.dumps(_health_record(health), indent=1))
     elif console.is_terminal:
-        _show(console, health, limit)
+        _show_health(console, health, limit)
     else:
-        _lines(console, health)
+        _print_lines(console, health)
     raise typer.Exit(0 if health.is_well else ILL)
 
 
@@ -94,7 +94,7 @@ def _sections(health: Health) -> dict[str, tuple[str, tuple[str, ...], list[tupl
     }
 
 
-def _lines(console: Console, health: Health) -> None:
+def _print_lines(console: Console, health: Health) -> None:
     """For programs: the kind of finding, and what it is about."""
     for kind, (_, _, rows) in _sections(health).items():
         show_rows(console, (), ((kind, *row) for row in rows))
@@ -104,16 +104,16 @@ def _lines(console: Console, health: Health) -> None:
         show_rows(console, (), [("doubt", *cells)])
 
 
-def _show(console: Console, health: Health, limit: int) -> None:
+def _show_health(console: Console, health: Health, limit: int) -> None:
     anything = False
     for title, columns, rows in _sections(health).values():
         if rows:
-            _table(console, title, columns, rows, limit)
+            _show_section(console, title, columns, rows, limit)
             anything = True
     if health.doubts:
         rows = [_doubt(doubt) for doubt in health.doubts]
         title = "Possible mistakes in people's tags, the most surprising first"
-        _table(console, title, ("Track", "Tag", "", "Model", "Usual"), rows, len(rows))
+        _show_section(console, title, ("Track", "Tag", "", "Model", "Usual"), rows, len(rows))
     elif health.doubts is None:
         say(
             console, "Without a model, people's tags cannot be judged: 'harmonium train' makes one."
@@ -122,7 +122,7 @@ def _show(console: Console, health: Health, limit: int) -> None:
         say(console, "Nothing is amiss.")
 
 
-def _table(
+def _show_section(
     console: Console,
     title: str,
     columns: Sequence[str],
@@ -144,7 +144,7 @@ def _doubt(doubt: Doubt) -> tuple[str, ...]:
     return doubt.track.name, doubt.tag, said, percent(doubt.probability), percent(doubt.usual)
 
 
-def _record(health: Health) -> dict[str, Any]:
+def _health_record(health: Health) -> dict[str, Any]:
     return {
         "unreadable": [{"path": t.path, "reason": t.reason} for t in health.unreadable],
         "missing": [t.path for t in health.missing],

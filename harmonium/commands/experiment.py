@@ -92,7 +92,7 @@ def run(
             console.print(f"{before:,} runs are done already.")
         workers = jobs or available_cores()
         try:
-            with _shown(console, progress, workers) as watch:
+            with _watched(console, progress, workers) as watch:
                 run_experiment(chosen, store, engine=engine, jobs=jobs, watch=watch)
         except KeyboardInterrupt:
             console.print(
@@ -102,7 +102,7 @@ def run(
             raise typer.Exit(INTERRUPTED) from None
     progress.refresh()
     if not console.is_terminal:
-        console.print(_table(progress))
+        console.print(_progress_table(progress))
     console.print(
         f"{progress.done - before:,} runs in {_time(time.monotonic() - began)}. "
         f"Tables and figures: [bold]harmonium experiment report {folder}[/bold]",
@@ -123,7 +123,7 @@ def list_recipes() -> None:
     for path in sorted(path for root in _roots() for path in root.rglob("*.toml")):
         recipe = read_recipe(path, trusted=True)
         there = [spec.label for spec in recipe.datasets if _is_there(spec)]
-        table.add_row(_short(path), recipe.title, ", ".join(there) or "none")
+        table.add_row(_recipe_name(path), recipe.title, ", ".join(there) or "none")
     Console().print(table)
 
 
@@ -182,7 +182,7 @@ def _roots() -> list[Path]:
     return [root for root in (package / "recipes", package.parent / "recipes") if root.is_dir()]
 
 
-def _short(path: Path) -> str:
+def _recipe_name(path: Path) -> str:
     root = next(root for root in _roots() if path.is_relative_to(root))
     return str(path.relative_to(root).with_suffix(""))
 
@@ -196,7 +196,7 @@ def _is_there(spec: DatasetSpec) -> bool:
 
 def _restricted(recipe: Recipe, datasets: str, models: str, console: Console) -> Recipe:
     """The recipe with the datasets and models asked for, or with the datasets at hand."""
-    specs = _named("dataset", [(spec.label, spec) for spec in recipe.datasets], datasets)
+    specs = _chosen("dataset", [(spec.label, spec) for spec in recipe.datasets], datasets)
     if not datasets:
         missing = [spec.label for spec in specs if not _is_there(spec)]
         specs = [spec for spec in specs if spec.label not in missing]
@@ -207,11 +207,11 @@ def _restricted(recipe: Recipe, datasets: str, models: str, console: Console) ->
             )
         if missing:
             console.print(f"Left out, as their files are not there: {', '.join(missing)}.")
-    kept = _named("model", [(spec.name, spec) for spec in recipe.models], models)
+    kept = _chosen("model", [(spec.name, spec) for spec in recipe.models], models)
     return dataclasses.replace(recipe, datasets=tuple(specs), models=tuple(kept))
 
 
-def _named(what: str, known: list[tuple[str, Any]], wanted: str) -> list[Any]:
+def _chosen(what: str, known: list[tuple[str, Any]], wanted: str) -> list[Any]:
     if not wanted:
         return [spec for _, spec in known]
     names = [name.strip() for name in wanted.split(",")]
@@ -233,7 +233,7 @@ def _prepare(recipe: Recipe, console: Console) -> None:
 
 
 @contextmanager
-def _shown(
+def _watched(
     console: Console, progress: ExperimentProgress, jobs: int
 ) -> Iterator[Callable[[Run, dict[str, Any]], None]]:
     """A live table on a terminal; elsewhere a line from time to time."""
@@ -265,7 +265,7 @@ def _shown(
 
 
 def _view(progress: ExperimentProgress, jobs: int) -> Group:
-    return Group(_table(progress), Text(_line(progress, jobs)))
+    return Group(_progress_table(progress), Text(_line(progress, jobs)))
 
 
 def _line(progress: ExperimentProgress, jobs: int) -> str:
@@ -275,7 +275,7 @@ def _line(progress: ExperimentProgress, jobs: int) -> str:
     )
 
 
-def _table(progress: ExperimentProgress) -> Table:
+def _progress_table(progress: ExperimentProgress) -> Table:
     table = Table("dataset", "model")
     for name in ("runs", "seconds each", "mean AUC so far"):
         table.add_column(name, justify="right")

@@ -76,13 +76,14 @@ def features(
     [dim]Exit codes:[/dim]  0 all files are in the table; 1 some could not be
     used, the others are in it; 2 nothing was written; 130 interrupted.
     """
+    from harmonium.atomic_files import check_writable
     from harmonium.audio.audio_files import find_audio
-    from harmonium.audio.feature_files import check_output, check_place
+    from harmonium.audio.feature_files import check_output
     from harmonium.errors import DataError
 
     check_output(output)
     if failures is not None:
-        check_place(failures)
+        check_writable(failures)
     chosen = _extractor(extractor, seconds)
     with Console(stderr=True).status("Looking for files of music"):
         found = find_audio(paths)

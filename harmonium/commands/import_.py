@@ -116,6 +116,7 @@ def import_(
     [dim]Exit codes:[/dim]  0 all rows were used; 1 some were not and are reported;
     2 nothing was done, or no row could be used.
     """
+    from harmonium.atomic_files import check_writable
     from harmonium.collection import Library
     from harmonium.collection.importing.tables import import_file_tags, import_table
     from harmonium.data.tag_files import read_aliases
@@ -129,7 +130,7 @@ def import_(
     columns |= {"tag": tag, "user": user, "value": value}
     if unmatched is not None:
         unmatched = unmatched.expanduser()
-        _check_folder(unmatched)
+        check_writable(unmatched)
     with Library.open(library, create=False) as opened:
         if table is None:
             wanted = [name.strip() for name in fields.split(",") if name.strip()]
@@ -155,20 +156,10 @@ def import_(
             )
     if unmatched is not None:
         _write_unmatched(unmatched, report)
-    _show(report, as_json=as_json, dry_run=dry_run, replaced=replace)
+    _show_report(report, as_json=as_json, dry_run=dry_run, replaced=replace)
     if not report.n_matched and not report.n_own:
         raise typer.Exit(NOTHING_DONE)
     raise typer.Exit(0 if report.complete else IN_PART)
-
-
-def _check_folder(path: Path) -> None:
-    """Before anything is imported: whether there is a place for the rest."""
-    from harmonium.errors import DataError
-
-    if not path.parent.is_dir():
-        raise DataError(f"{path} cannot be written: there is no folder {path.parent}.")
-    if path.is_dir():
-        raise DataError(f"{path} cannot be written: it is a folder. Name a file in it.")
 
 
 def _write_unmatched(path: Path, report: ImportReport) -> None:
@@ -180,14 +171,14 @@ def _write_unmatched(path: Path, report: ImportReport) -> None:
         raise DataError(f"{path} cannot be written: {error.strerror or error}.") from error
 
 
-def _show(report: ImportReport, *, as_json: bool, dry_run: bool, replaced: bool) -> None:
+def _show_report(report: ImportReport, *, as_json: bool, dry_run: bool, replaced: bool) -> None:
     """What was done, on the standard output; what was not, on that of errors."""
     console, errors = Console(), Console(stderr=True)
     if as_json:
-        print(json.dumps(_as_dict(report), indent=2))
+        print(json.dumps(_report_record(report), indent=2))
         return
     if console.is_terminal:
-        for line in _sentences(report, dry_run, replaced):
+        for line in _summary(report, dry_run, replaced):
             say(console, line)
     else:
         names = ("n_rows", "n_matched", "n_added", "n_tracks", "n_tags", "change")
@@ -206,7 +197,7 @@ def _show(report: ImportReport, *, as_json: bool, dry_run: bool, replaced: bool)
         say(errors, f"{count(report.n_own, 'tag')} left out, as Harmonium wrote them itself.")
 
 
-def _sentences(report: ImportReport, dry_run: bool, replaced: bool) -> Iterator[str]:
+def _summary(report: ImportReport, dry_run: bool, replaced: bool) -> Iterator[str]:
     if report.n_own == report.n_rows:
         return  # there is nothing to say but that
     people = ", ".join(report.people[:5]) + (" and others" if len(report.people) > 5 else "")
@@ -242,7 +233,7 @@ def _show_unmatched(errors: Console, report: ImportReport) -> None:
     say_some(errors, lines, MOST_SHOWN, more=more, indent="  ")
 
 
-def _as_dict(report: ImportReport) -> dict[str, Any]:
+def _report_record(report: ImportReport) -> dict[str, Any]:
     names = ("change", "n_rows", "n_matched", "n_added", "n_tracks", "n_tags", "n_own", "people")
     return {name: getattr(report, name) for name in names} | {
         "left_out": report.left_out,

@@ -67,15 +67,15 @@ def _tags(file: Path, start: float, model: Path, extractor: str) -> list[tuple[s
     from harmonium.audio import features_of_file, get_extractor
 
     chosen = get_extractor(extractor)
-    tagger = _load(model)
+    tagger = _load_tagger(model)
     _check_fit(tagger, chosen, model)
     features = features_of_file(file, chosen, start=start)[None]
-    probabilities = tagger.predict_proba(_named(features, tagger))[0]
+    probabilities = tagger.predict_proba(_with_names(features, tagger))[0]
     found = zip(map(str, tagger.tags_), map(float, probabilities), strict=True)
     return sorted(found, key=lambda tag: -tag[1])
 
 
-def _load(path: Path) -> Any:
+def _load_tagger(path: Path) -> Any:
     """The model of a file, whichever class it is of."""
     from harmonium import estimators
     from harmonium.errors import ModelFileError
@@ -107,7 +107,7 @@ def _check_fit(tagger: Any, extractor: Extractor, path: Path) -> None:
         )
 
 
-def _named(features: Any, tagger: Any) -> Any:
+def _with_names(features: Any, tagger: Any) -> Any:
     """The features as the model has seen them: with names if it knows theirs."""
     import polars as pl
 

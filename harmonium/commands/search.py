@@ -89,7 +89,7 @@ def search(
         )
     if playlist is not None and found.hits:
         write_playlist(playlist, [hit.track for hit in found.hits])
-    _show(found, as_json)
+    _show_result(found, as_json)
     if found.n_below and not as_json:
         say(Console(stderr=True), _left_out(found.n_below, min_probability))
     if playlist is not None and found.hits:
@@ -97,12 +97,12 @@ def search(
     raise typer.Exit(0 if found.hits else 1)
 
 
-def _show(found: SearchResult, as_json: bool) -> None:
+def _show_result(found: SearchResult, as_json: bool) -> None:
     errors = Console(stderr=True)
     for name in found.people_only:
         say(errors, f"The model cannot tell {name!r}: only what people say of it counts.")
     if as_json:
-        print(json.dumps([_record(hit) for hit in found.hits], indent=1))
+        print(json.dumps([_hit_record(hit) for hit in found.hits], indent=1))
         return
     if not found.hits:
         say(errors, "Nothing was found.")
@@ -137,7 +137,7 @@ def _source(hit: Hit) -> str:
     return "people" if hit.certain else "model"
 
 
-def _record(hit: Hit) -> dict[str, Any]:
+def _hit_record(hit: Hit) -> dict[str, Any]:
     track = hit.track
     return {
         "id": track.id,

@@ -143,6 +143,7 @@ def smooth(
 
 def _check_outputs(output: Path, model: Path | None) -> None:
     """Refuse, before any work, what could not be written."""
+    from harmonium.atomic_files import check_writable
     from harmonium.errors import DataError
 
     if output.suffix.lower() not in FORMATS:
@@ -150,11 +151,8 @@ def _check_outputs(output: Path, model: Path | None) -> None:
             f"The table must end in {' or '.join(FORMATS)}, which says its format. "
             f"Got {output.name!r}."
         )
-    for path in (output, model):
-        if path is not None and not path.parent.is_dir():
-            raise DataError(f"There is no folder {path.parent} to write {path.name} to.")
-        if path is not None and path.is_dir():
-            raise DataError(f"{path} is a folder. Give the name of a file in it.")
+    for path in filter(None, (output, model)):
+        check_writable(path)
 
 
 def _well_known(triples: Triples, min_users: int) -> Triples:

@@ -98,7 +98,7 @@ def tag(
 
     if as_json and as_csv:
         raise DataError("Ask for --json or for --csv, not for both.")
-    show = _print_json if as_json else _print_csv if as_csv else _show
+    show = _print_json if as_json else _print_csv if as_csv else _show_tags
     choice = TagChoice(top, min_probability)
     with Library.open(library, create=False) as opened:
         if paths:
@@ -188,7 +188,7 @@ def _stored(library: Library, choice: TagChoice) -> Iterator[tuple[str, list[Tra
         yield one.path, one.tags(tagger, choice)
 
 
-def _show(files: Iterable[tuple[str, list[TrackTag]]]) -> None:
+def _show_tags(files: Iterable[tuple[str, list[TrackTag]]]) -> None:
     console = Console()
     for number, (path, rows) in enumerate(files):
         if not console.is_terminal:

@@ -82,7 +82,9 @@ def _code(report: UndoReport) -> int:
 def _list(changes: list[Change], as_json: bool) -> None:
     """The latest first: a table for people, lines for programs."""
     if as_json:
-        print(json.dumps([_as_dict(change) for change in changes], ensure_ascii=False, indent=2))
+        print(
+            json.dumps([_change_record(change) for change in changes], ensure_ascii=False, indent=2)
+        )
         return
     console = Console()
     if not console.is_terminal:
@@ -108,7 +110,7 @@ def _state(change: Change) -> str:
     return "" if change.undone_by is None else f"undone by {change.undone_by}"
 
 
-def _as_dict(change: Change) -> dict[str, object]:
+def _change_record(change: Change) -> dict[str, object]:
     return {
         "id": change.id,
         "at": change.at.isoformat(),

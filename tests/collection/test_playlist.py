@@ -31,7 +31,7 @@ def test_a_path_that_is_not_utf8_goes_out_as_it_came_in(tmp_path):
 def test_what_cannot_be_written_is_refused_at_once(tmp_path):
     with pytest.raises(DataError, match=r"must end in \.m3u8"):
         check_playlist(tmp_path / "list.txt")
-    with pytest.raises(DataError, match="There is no folder"):
+    with pytest.raises(DataError, match="there is no folder"):
         check_playlist(tmp_path / "none" / "list.m3u8")
     with pytest.raises(DataError, match="line break"):
         playlist([track("/a\nb.ogg")])

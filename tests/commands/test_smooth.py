@@ -90,7 +90,7 @@ def test_clips_that_few_have_tagged_may_be_left_out(file, triples, tmp_path):
     ("arguments", "message"),
     [
         (("-o", "{}/out.xlsx"), "must end in .parquet or .csv"),
-        (("-o", "{}/nowhere/out.csv"), "There is no folder"),
+        (("-o", "{}/nowhere/out.csv"), "there is no folder"),
         (("-o", "{}/out.csv", "--model", "{}"), "is a folder"),
         (("-o", "{}/out.csv", "--user", "listener"), "no column 'listener' for 'user'"),
         (("-o", "{}/out.csv", "--min-users", "99"), "No clip has been tagged by 99 users"),
