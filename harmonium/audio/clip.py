@@ -196,7 +196,7 @@ def _clip(source: Decoder, rate: int, seconds: float, start: float | None) -> Cl
     first = _first_frame(source, n_frames, start)
     frames = _read(source, first, n_frames, units * unit)
     while frames is None and start is None and first > 0:
-        # The file is truncated, or its length an estimate: the middle of what there is, roughly.
+        # The file is truncated, or its length is an estimate: try nearer to the beginning.
         first //= 2
         frames = _read(source, first, n_frames, units * unit)
     if frames is None:

@@ -115,7 +115,7 @@ class FFmpeg:
         self._container.seek(offset + (stream.start_time or 0), stream=stream)
 
     def _frames(self) -> Iterator[AudioFrame]:
-        """Frames from here on; damaged packets are passed over, up to a number of them in a row."""
+        """Frames from here on; damaged packets are skipped, up to `MOST_DAMAGED` in a row."""
         damaged = 0
         self._at_beginning = False
         for packet in self._container.demux(self._stream):
@@ -131,8 +131,8 @@ class FFmpeg:
     def _place(self, frame: AudioFrame, end: int | None) -> int:
         """The number of the frame's first sample within the sound.
 
-        Where the time stamps are coarse (milliseconds in Matroska), the end of the frame before is
-        the better word, unless a packet is missing in between.
+        Where the time stamps are coarse (milliseconds in Matroska), the end of the frame before
+        tells it better, unless a packet is missing in between.
         """
         if frame.sample_rate != self.rate:
             raise CannotDecode(f"its rate changes from {self.rate} to {frame.sample_rate} Hz")

@@ -17,7 +17,7 @@ from harmonium.audio.decoder import CannotDecode, mean_of_channels
 # soundfile seeks to where it is anyway, for which MP3 decodes some frames again: not too few.
 BLOCK = 2**18
 
-# libsndfile's word for a length that it does not know
+# What libsndfile gives for a length that it does not know.
 UNKNOWN_LENGTH = 2**63 - 1
 
 
@@ -29,7 +29,7 @@ class Sndfile:
     def __init__(self, file: BinaryIO) -> None:
         os.lseek(file.fileno(), 0, os.SEEK_SET)
         with _calling():
-            # By descriptor: names in any encoding, and no guess by the name's ending.
+            # By descriptor: any name will do, and its ending is no hint.
             self._sound = soundfile.SoundFile(file.fileno(), closefd=False)
         self.rate: int = self._sound.samplerate
         frames = self._sound.frames
@@ -61,7 +61,7 @@ def _calling() -> Iterator[None]:
             yield
     except (soundfile.SoundFileError, OSError, ValueError) as error:
         reason = (getattr(error, "error_string", None) or str(error)).strip().rstrip(".").lower()
-        if reason.startswith("file does not exist"):  # so it says of an MP3 file without a frame
+        if reason.startswith("file does not exist"):  # what it says of an MP3 file without a frame
             reason = "no sound found"
         raise CannotDecode(reason) from None
 

@@ -32,7 +32,7 @@ MARKS_HZ = (100, 400, 800, 1600, 3200, 6400, 12_800)
 WEAKEST_PEAK = 0.05
 """Modulations below this depth are no beat, and get no mark."""
 SLOWEST_BEAT = 0.5
-"""Hz; nor are slower ones."""
+"""Hz; slower modulations are no beat either."""
 
 SIZE, TAGS_WIDTH = (11.0, 8.5), 3.2  # inches
 

@@ -17,7 +17,7 @@ from harmonium.errors import DataError
 Floats = NDArray[np.float32]
 
 # Frames transformed at a time: few enough to stay in the processor's cache from step to step, and
-# too few for a product with the filterbank to be worth a second thread.
+# so few that the product with the filterbank does not start a second thread.
 BLOCK = 32
 
 # Slaney's mel scale: linear below 1000 Hz, 15 mels; above it a factor of 6.4 is 27 mels.

@@ -32,7 +32,7 @@ def timbre_features(mel: Floats, parameters: FeatureParameters) -> NDArray[np.fl
 
     (n_frames, n_mels) positive energies → (n_timbre,)
     """
-    # In float64: of many similar values, sums in float32 lose what tells them apart.
+    # In float64: sums of many similar values in float32 lose their differences.
     coefficients = mfccs(mel, parameters).astype(np.float64)
     mean = coefficients.mean(axis=0)
     centred = coefficients - mean

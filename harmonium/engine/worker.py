@@ -88,8 +88,9 @@ def _answer(message: bytes) -> bytes:
 
 def _pickled_error(error: Exception) -> bytes:
     """The pair for an exception; by its text alone, where it cannot be pickled and read again."""
-    message = pickle.dumps((None, error)) if _survives(error) else b""
-    return message or pickle.dumps((None, RuntimeError(f"{type(error).__name__}: {error}")))
+    if not _survives(error):
+        error = RuntimeError(f"{type(error).__name__}: {error}")
+    return pickle.dumps((None, error))
 
 
 def _survives(value: Any) -> bool:
