@@ -21,10 +21,10 @@ INTRODUCTION = """\
 This page is made from the commands' own help by `python docs/cli.py > docs/cli.md`.
 `harmonium COMMAND --help` shows the same, and `harmonium --help` lists the commands.
 
-**Output.** On a terminal, tables and colours for people. In a pipe or a file, plain lines, with
-tabs between columns, and no colours. Progress and complaints go to the standard error, so that
-they never get into a pipe. Where a command has `--json`, it prints JSON on the standard output
-and nothing else.
+**Output.** On a terminal there are tables and colours for people. In a pipe or a file there are
+plain lines, with tabs between columns, and no colours. Progress and complaints go to the standard
+error, so that they never get into a pipe. Where a command has `--json`, it prints JSON on the
+standard output and nothing else.
 
 **Exit codes.**
 
@@ -37,15 +37,15 @@ and nothing else.
 | 141 | the reader of a pipe, such as `head`, went away |
 
 **Completion.** `harmonium --install-completion` sets up your shell (Bash, Zsh, Fish or
-PowerShell) to complete commands and options with the tabulator key; `--show-completion` prints
-the script instead. To get the script of a certain shell, whichever runs:
+PowerShell) to complete commands and options with the Tab key; `--show-completion` prints the
+script instead. To get the script of a particular shell, whichever one is running:
 `_HARMONIUM_COMPLETE=source_zsh harmonium` (or `source_bash`, `source_fish`).
 
 **Environment.**
 
 | variable | |
 |---|---|
-| `HARMONIUM_LIBRARY` | the library of music, where `--library` does not name one: a path or a URL |
+| `HARMONIUM_LIBRARY` | the library of music, unless `--library` names one: a path or a URL |
 | `HARMONIUM_CACHE` | the folder for features that are kept for the next time |
 | `HARMONIUM_DATA` | the folder of the public datasets |
 | `NO_COLOR` | if set, no colours |
@@ -85,7 +85,7 @@ def _description(text: str) -> Iterator[str]:
             yield "".join(f"    {line}\n" for line in lines)
         else:
             line = " ".join(part.strip() for part in paragraph.splitlines())
-            yield _plain(LABEL.sub(r"**\1:** ", line)) + "\n"
+            yield _without_markup(LABEL.sub(r"**\1:** ", line)) + "\n"
 
 
 def _parameters(command: Any) -> Iterator[str]:
@@ -115,7 +115,7 @@ def _help(parameter: Any, context: Any) -> str:
         text += " Required."
     elif default := _default(parameter, context):
         text += f" Default: {default}."
-    return _plain(text).replace("|", r"\|")
+    return _without_markup(text).replace("|", r"\|")
 
 
 def _default(parameter: Any, context: Any) -> str:
@@ -129,7 +129,7 @@ def _default(parameter: Any, context: Any) -> str:
     return f"`{getattr(shown, 'value', shown)}`"
 
 
-def _plain(text: str) -> str:
+def _without_markup(text: str) -> str:
     """Without what is meant for the terminal."""
     return re.sub(r"\[/?(dim|bold|italic|green|red|yellow|cyan)\]", "", text).replace(r"\[", "[")
 

@@ -12,95 +12,77 @@ from harmonium.commands import INTERRUPTED, NOBODY_READS, NOTHING_DONE
 from harmonium.commands.lazy_group import LazyGroup, Listed
 from harmonium.errors import HarmoniumError, HarmoniumWarning
 
-MUSIC, RESEARCH = "Your music", "Data and experiments"
+
+def _panel(title: str, commands: dict[str, tuple[str, str]]) -> dict[str, Listed]:
+    """The commands under a heading of the help: name → module and function, summary."""
+    return {
+        name: Listed(f"harmonium.commands.{place}", summary, title)
+        for name, (place, summary) in commands.items()
+    }
 
 
 class Commands(LazyGroup):
     """All commands, in the order in which they are listed."""
 
     # A new command is a line here: where it is, and the first line of its docstring.
-    listed = {  # noqa: RUF012
-        "index": Listed(
-            "harmonium.commands.index:index",
-            "Bring the library up to date with the music in folders.",
-            MUSIC,
-        ),
-        "import": Listed(
-            "harmonium.commands.import_:import_",
-            "Import people's tags, from a table or from the files themselves.",
-            MUSIC,
-        ),
-        "train": Listed(
-            "harmonium.commands.train:train",
-            "Learn from people's tags how tracks with each tag sound.",
-            MUSIC,
-        ),
-        "tag": Listed(
-            "harmonium.commands.tag:tag",
-            "Say which tags tracks have, with the probability of each.",
-            MUSIC,
-        ),
-        "search": Listed(
-            "harmonium.commands.search:search",
-            "Find tracks by their tags, the surest first.",
-            MUSIC,
-        ),
-        "suggest": Listed(
-            "harmonium.commands.suggest:suggest",
-            "Suggest further tags for a track that has these, whatever it sounds like.",
-            MUSIC,
-        ),
-        "related": Listed(
-            "harmonium.commands.suggest:related",
-            "List the tags that a tag makes more likely, and those that it makes less likely.",
-            MUSIC,
-        ),
-        "doctor": Listed(
-            "harmonium.commands.doctor:doctor",
-            "Examine a library: its files, its tags, and what people may have got wrong.",
-            MUSIC,
-        ),
-        "write": Listed(
-            "harmonium.commands.write:write",
-            "Write tags into the files of tracks, where players look for them.",
-            MUSIC,
-        ),
-        "undo": Listed(
-            "harmonium.commands.undo:undo",
-            "Take back a change: people's tags, and files to the byte.",
-            MUSIC,
-        ),
-        "demo": Listed(
-            "harmonium.commands.demo:demo",
-            "Generate a music collection, learn its listeners' tags, and tag the rest of it.",
-            MUSIC,
-        ),
-        "features": Listed(
-            "harmonium.commands.features:features",
-            "Compute the features of files of music, and write them as a table.",
-            RESEARCH,
-        ),
-        "inspect": Listed(
-            "harmonium.commands.inspect:inspect",
-            "Draw what a clip sounds like: its spectrum, and how its bands swing.",
-            RESEARCH,
-        ),
-        "smooth": Listed(
-            "harmonium.commands.smooth:smooth",
-            "Predict from who tagged what which tags a new user would give each clip.",
-            RESEARCH,
-        ),
-        "data": Listed(
-            "harmonium.commands.data:app",
-            "List, describe and fetch the public datasets that Harmonium reads.",
-            RESEARCH,
-        ),
-        "experiment": Listed(
-            "harmonium.commands.experiment:app",
-            "Run the paper's experiments, and make tables and figures of their results.",
-            RESEARCH,
-        ),
-    }
+    listed = _panel(
+        "Your music",
+        {
+            "index": ("index:index", "Bring the library up to date with the music in folders."),
+            "import": (
+                "import_:import_",
+                "Import people's tags, from a table or from the files themselves.",
+            ),
+            "train": ("train:train", "Learn from people's tags how tracks with each tag sound."),
+            "tag": ("tag:tag", "Say which tags tracks have, with the probability of each."),
+            "search": ("search:search", "Find tracks by their tags, the surest first."),
+            "suggest": (
+                "suggest:suggest",
+                "Suggest further tags for a track that has these, whatever it sounds like.",
+            ),
+            "related": (
+                "suggest:related",
+                "List the tags that a tag makes more likely, and those that it makes less likely.",
+            ),
+            "doctor": (
+                "doctor:doctor",
+                "Examine a library: its files, its tags, and what people may have got wrong.",
+            ),
+            "write": (
+                "write:write",
+                "Write tags into the files of tracks, where players look for them.",
+            ),
+            "undo": ("undo:undo", "Take back a change: people's tags, and files to the byte."),
+            "demo": (
+                "demo:demo",
+                "Generate a music collection, learn its listeners' tags, and tag the rest of it.",
+            ),
+        },
+    ) | _panel(
+        "Data and experiments",
+        {
+            "features": (
+                "features:features",
+                "Compute the features of files of music, and write them as a table.",
+            ),
+            "inspect": (
+                "inspect:inspect",
+                "Draw what a clip sounds like: its spectrum, and how its bands swing.",
+            ),
+            "smooth": (
+                "smooth:smooth",
+                "Predict the tags that a new user would give each clip, from who tagged what.",
+            ),
+            "data": (
+                "data:app",
+                "List, describe and fetch the public datasets that Harmonium reads.",
+            ),
+            "experiment": (
+                "experiment:app",
+                "Run the paper's experiments, and make tables and figures of their results.",
+            ),
+        },
+    )
 
 
 app = typer.Typer(

@@ -91,7 +91,7 @@ def smooth(
         int, typer.Option(metavar="N", min=0, help="Lines of each list of the summary.")
     ] = 8,
 ) -> None:
-    """Predict from who tagged what which tags a new user would give each clip.
+    """Predict the tags that a new user would give each clip, from who tagged what.
 
     Fills in what users left out, and doubts what nobody corroborates.
     Writes the probability of every tag for every clip, and says where
