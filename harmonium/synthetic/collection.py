@@ -54,30 +54,28 @@ def make_collection(
     >>> collection.samples(0).shape
     (220500,)
     """
-    for name, value, least in (
-        ("n_tracks", n_tracks, 1),
-        ("clips_per_track", clips_per_track, 1),
-        ("n_users", n_users, 1),
-        ("users_per_clip", users_per_clip, 1),
-        ("seed", seed, 0),
-    ):
-        if not isinstance(value, int | np.integer) or value < least:
-            raise DataError(f"'{name}' must be a whole number of at least {least}, got {value!r}.")
+    if not isfinite(clip_seconds) or clip_seconds < 0.5:
+        raise DataError(f"'clip_seconds' must be at least 0.5, got {clip_seconds!r}.")
+    collection = SyntheticCollection(
+        _whole_number("n_tracks", n_tracks),
+        _whole_number("clips_per_track", clips_per_track),
+        _whole_number("n_users", n_users),
+        _whole_number("users_per_clip", users_per_clip),
+        float(clip_seconds),
+        _whole_number("seed", seed, least=0),
+    )
     if users_per_clip > n_users:
         raise DataError(
             f"'users_per_clip' must be at most 'n_users', got {users_per_clip} and {n_users}. "
             "Ask for more users, or for fewer per clip."
         )
-    if not isfinite(clip_seconds) or clip_seconds < 0.5:
-        raise DataError(f"'clip_seconds' must be at least 0.5, got {clip_seconds!r}.")
-    return SyntheticCollection(
-        int(n_tracks),
-        int(clips_per_track),
-        int(n_users),
-        int(users_per_clip),
-        float(clip_seconds),
-        int(seed),
-    )
+    return collection
+
+
+def _whole_number(name: str, value: int, *, least: int = 1) -> int:
+    if not isinstance(value, int | np.integer) or value < least:
+        raise DataError(f"'{name}' must be a whole number of at least {least}, got {value!r}.")
+    return int(value)
 
 
 @dataclass(frozen=True)

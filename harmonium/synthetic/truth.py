@@ -96,16 +96,18 @@ class ClipFacts:
     @property
     def electronic_share(self) -> float:
         """The share of the parts, singers aside, that are electronic."""
-        played = [p.instrument for p in self.clip.parts if p.role != "voice"]
-        electronic = [i == "drum machine" or _is(i, "electronic") for i in played]
-        return sum(electronic) / len(electronic) if electronic else 0.0
+        return self._share(lambda i: i == "drum machine" or _is(i, "electronic"), if_none=0.0)
 
     @property
     def acoustic_share(self) -> float:
         """The share of the parts that need no electricity."""
-        played = [p.instrument for p in self.clip.parts if p.role != "voice"]
-        acoustic = [i in ("brushes", "acoustic kit") or _is(i, "acoustic") for i in played]
-        return sum(acoustic) / len(acoustic) if acoustic else 1.0
+        kits = ("brushes", "acoustic kit")
+        return self._share(lambda i: i in kits or _is(i, "acoustic"), if_none=1.0)
+
+    def _share(self, rule: Callable[[str], bool], *, if_none: float) -> float:
+        """The share of the instruments that a rule holds for; voices do not count."""
+        found = [rule(part.instrument) for part in self.clip.parts if part.role != "voice"]
+        return sum(found) / len(found) if found else if_none
 
 
 def _prominence(part: Part) -> float:

@@ -60,7 +60,7 @@ def fetch(
             _fetch_file(name, split, address, path, wanted.get(path.name), progress)
         else:
             check_digest(path, fetch_again=f"harmonium data fetch {name} --force")
-            _check_wanted(path, str(path), wanted.get(path.name))
+            _check_wanted(digest_of(path), str(path), wanted.get(path.name))
     return list(paths)
 
 
@@ -88,10 +88,9 @@ def _fetch_file(
         path.parent.mkdir(parents=True, exist_ok=True)
         with atomic_file(path) as file:
             _download(url, file, path.name, progress)
-            part = Path(file.name)
-            _check_wanted(part, url, wanted)
-            _check_content(name, split, part, url)
-            digest = digest_of(part)
+            digest = digest_of(Path(file.name))
+            _check_wanted(digest, url, wanted)
+            _check_content(name, split, Path(file.name), url)
         keep_digest(path, digest)
     except (
         urllib.error.URLError,
@@ -135,9 +134,9 @@ def _check_content(name: str, split: str, part: Path, url: str) -> None:
         raise DataError(f"{url} is not what was published: {problem}") from None
 
 
-def _check_wanted(path: Path, place: str, wanted: str | None) -> None:
-    """Raise DataError if the file, which is or comes from `place`, is not the one asked for."""
-    if wanted is not None and (digest := digest_of(path)) != wanted:
+def _check_wanted(digest: str, place: str, wanted: str | None) -> None:
+    """Raise DataError if the file at `place` is not the one asked for."""
+    if wanted is not None and digest != wanted:
         raise DataError(
             f"{place} has the SHA-256 {digest}, not {wanted}. It is another file, or damaged: try "
             "--force or another --url, or ask for no --sha256."
