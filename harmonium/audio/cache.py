@@ -3,9 +3,9 @@
 One SQLite database. Whatever is in it when a process is killed stays whole: each result is written
 in a transaction of its own, to a write-ahead log. Several processes may use it at once.
 
-A file is known by the SHA-256 digest of its content. Reading a whole file takes a while, so the
-cache also remembers which content a path had, with the file's `FileStatus`: as long as that is
-the same, the file is taken to be unchanged.
+A file is known by the SHA-256 digest of its content, or of its sound alone where whoever asks has
+that already. Reading a whole file takes a while, so the cache also remembers which content a path
+had, with the file's `FileStatus`: as long as that is the same, the file is taken to be unchanged.
 """
 
 import hashlib

@@ -16,6 +16,7 @@ from harmonium.audio.cache import FeatureCache
 from harmonium.audio.extractors import Extractor, get_extractor
 from harmonium.audio.file_tasks import (
     CachedExtraction,
+    DigestedFile,
     FileFeatures,
     FileReader,
     FileTask,
@@ -131,22 +132,19 @@ def iterate_files(
     cache: PathLike | FeatureCache | None = None,
     start: float | None = None,
     time_limit: float | None = TIME_LIMIT,
-    digests: bool = False,
 ) -> Iterator[FileFeatures]:
     """The features of files one by one, in the order in which they are ready.
 
     Paths are taken as they can be worked on, and nothing is kept: for any number of files. Features
-    that were computed are in the cache before they are yielded. The parameters are those of
-    `extract_files`, and
-
-    digests : whether to compute the digest of each file's content also where there is no cache
+    that were computed are in the cache before they are yielded. A path may be a `DigestedFile`, for
+    which the cache needs no digest. The parameters are those of `extract_files`.
     """
     extractor = get_extractor(extractor)
     with ExitStack() as stack:
         if cache is not None and not isinstance(cache, FeatureCache):
             cache = stack.enter_context(FeatureCache(cache))
         recipe = f"{extractor.version}; from {'the middle' if start is None else f'{start:g} s'}"
-        steps = CachedExtraction(cache, recipe, len(extractor.feature_names), digests)
+        steps = CachedExtraction(cache, recipe, len(extractor.feature_names))
         here = engine == "serial" or isinstance(engine, Serial)
         read = FileReader(extractor if here else packed(extractor), start)
         runner = Runner[FileTask, WorkerAnswer](
@@ -157,7 +155,9 @@ def iterate_files(
             while runner.full:
                 yield from _act(runner, steps)
             name = os.fspath(path)
-            step = steps.first_step(FileTask(position, name, os.path.abspath(name)))  # noqa: PTH100
+            full = os.path.abspath(name)  # noqa: PTH100
+            digested = path if isinstance(path, DigestedFile) else None
+            step = steps.first_step(FileTask(position, name, full, digested=digested))
             if isinstance(step, FileTask):
                 runner.submit(step)
             else:

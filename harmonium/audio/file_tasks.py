@@ -30,10 +30,27 @@ class FileFeatures:
     """(n_features,)"""
     reason: str | None = None
     """Why there are no features, in words that follow the file's name."""
-    digest: bytes | None = None
-    """SHA-256 of its content, where it was asked for or a cache needed it."""
     cached: bool = False
     """Whether the features were in the cache."""
+
+
+@dataclass(frozen=True)
+class DigestedFile:
+    """A path with a digest that is known already, so that the file need not be read for one."""
+
+    path: str
+    digest: bytes
+    """SHA-256 of its content, or of its sound alone."""
+    size: int
+    modified: int
+    """What the file was when that was computed; if it is not so any more, the digest is void."""
+
+    def __fspath__(self) -> str:
+        return self.path
+
+    def digest_now(self, status: FileStatus) -> bytes | None:
+        """The digest, if the file is still what it was."""
+        return self.digest if (self.size, self.modified) == status[:2] else None
 
 
 @dataclass(frozen=True)
@@ -45,6 +62,7 @@ class FileTask:
     full_path: str
     wants_vector: bool = True
     wants_digest: bool = False
+    digested: DigestedFile | None = None
     status: FileStatus | None = None
     digest: bytes | None = None
     attempt: int = 1
@@ -54,11 +72,10 @@ class FileTask:
         vector: NDArray[np.float32] | None = None,
         *,
         reason: str | None = None,
-        digest: bytes | None = None,
         cached: bool = False,
     ) -> FileFeatures:
         """The end of it."""
-        return FileFeatures(self.position, self.path, vector, reason, digest, cached)
+        return FileFeatures(self.position, self.path, vector, reason, cached)
 
 
 @dataclass(frozen=True)
@@ -100,28 +117,31 @@ class CachedExtraction:
     cache: FeatureCache | None
     recipe: str
     n_features: int
-    digests: bool
 
     def first_step(self, task: FileTask) -> FileTask | FileFeatures:
         """What is to be done for a file; or its features, where they are known."""
         if self.cache is None:
-            return replace(task, wants_digest=self.digests)
+            return task
         try:
             status = file_status(task.full_path)
         except (OSError, ValueError):
             return task  # a worker finds the words for it
         known = self._checked(self.cache.find_by_path(task.full_path, status, self.recipe))
         if known:
-            return task.done(known.vector, digest=known.digest, cached=True)
+            return task.done(known.vector, cached=True)
+        digest = task.digested.digest_now(status) if task.digested else None
+        task = replace(task, status=status, digest=digest)
+        if digest is not None and (found := self._find(self.cache, task, status, digest)):
+            return found
         # This content can be known only if some of its size is: then its digest comes first.
         possible = self.cache.has_size(status.size, self.recipe)
-        return replace(task, status=status, wants_digest=True, wants_vector=not possible)
+        return replace(task, wants_digest=possible or digest is None, wants_vector=not possible)
 
     def next_step(self, task: FileTask, answer: WorkerAnswer) -> FileTask | FileFeatures:
         """What follows from a worker's answer: the features, or what is to be done next."""
         digest = answer.digest or task.digest
         if answer.reason or self.cache is None or task.status is None or digest is None:
-            return task.done(answer.vector, reason=answer.reason, digest=digest)
+            return task.done(answer.vector, reason=answer.reason)
         try:
             status = file_status(task.full_path)
         except OSError:
@@ -130,12 +150,20 @@ class CachedExtraction:
             return _again(task, status)
         if answer.vector is not None:
             self.cache.put(task.full_path, status, digest, self.recipe, answer.vector)
-            return task.done(answer.vector, digest=digest)
-        known = self._checked(self.cache.find_by_content(digest, self.recipe))
+            return task.done(answer.vector)
+        if found := self._find(self.cache, task, status, digest):
+            return found
+        return replace(task, wants_vector=True, wants_digest=False, digest=digest)
+
+    def _find(
+        self, cache: FeatureCache, task: FileTask, status: FileStatus, digest: bytes
+    ) -> FileFeatures | None:
+        """The features of a content, if the cache has them; it then knows the path, too."""
+        known = self._checked(cache.find_by_content(digest, self.recipe))
         if known is None:
-            return replace(task, wants_vector=True, wants_digest=False, digest=digest)
-        self.cache.remember(task.full_path, status, digest)
-        return task.done(known.vector, digest=digest, cached=True)
+            return None
+        cache.remember(task.full_path, status, digest)
+        return task.done(known.vector, cached=True)
 
     def _checked(self, known: CachedFeatures | None) -> CachedFeatures | None:
         """What the cache has, unless it is not what the extractor gives."""
@@ -147,7 +175,14 @@ def _again(task: FileTask, status: FileStatus) -> FileTask | FileFeatures:
     if task.attempt == ATTEMPTS:
         return task.done(reason=f"changed while it was read, {ATTEMPTS} times.")
     attempt = task.attempt + 1
-    return FileTask(task.position, task.path, task.full_path, True, True, status, attempt=attempt)
+    return FileTask(
+        task.position,
+        task.path,
+        task.full_path,
+        wants_digest=True,
+        status=status,
+        attempt=attempt,
+    )
 
 
 def packed(extractor: Extractor) -> bytes:

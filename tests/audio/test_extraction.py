@@ -17,6 +17,7 @@ from signals import RATE, music
 from harmonium.audio import cache as cache_module
 from harmonium.audio import features_of_file, file_tasks, get_extractor
 from harmonium.audio.extraction import UnusableFile, extract_files, iterate_files
+from harmonium.audio.file_tasks import DigestedFile
 from harmonium.engine import EngineError
 from harmonium.errors import DataError
 
@@ -188,14 +189,27 @@ class TestCache:
         write_level(path, 0.1)
         assert not extract_files([path], cache=tmp_path / "cache", **options).failures
 
-    def test_digests_are_given(self, tmp_path):
-        paths = write_levels(tmp_path, [0.1, 0.2])
-        digests = [cache_module.file_digest(path) for path in paths]
-        options = {"extractor": LEVELS, "engine": "serial"}
-        for more in ({"digests": True}, {"cache": tmp_path}, {"cache": tmp_path}):
-            found = sorted(iterate_files(paths, **options, **more), key=lambda f: f.position)
-            assert [f.digest for f in found] == digests
-        assert [f.digest for f in iterate_files(paths, **options)] == [None, None]
+    def test_a_digest_that_is_known_is_not_computed(self, tmp_path, monkeypatch):
+        path, moved = write_levels(tmp_path / "a", [0.1])[0], tmp_path / "moved.wav"
+        function, options = counting()
+        options["cache"] = tmp_path / "cache"
+        status = cache_module.file_status(path)
+        known = DigestedFile(str(path), b"sound", status.size, status.modified)
+        monkeypatch.setattr(file_tasks, "file_digest", None)
+        (first,) = iterate_files([known], **options)
+        path.rename(moved)
+        (second,) = iterate_files([replace(known, path=str(moved))], **options)
+        assert (first.cached, second.cached, function.calls) == (False, True, 1)
+        np.testing.assert_array_equal(first.vector, second.vector)
+
+    def test_a_digest_of_a_file_that_is_another_now_is_not_used(self, tmp_path):
+        first, second = write_levels(tmp_path, [0.1, 0.2])
+        _, options = counting()
+        for path in (first, second):
+            status = cache_module.file_status(path)
+            was = DigestedFile(str(path), b"sound", status.size, status.modified - 1)
+            (found,) = iterate_files([was], cache=tmp_path / "cache", **options)
+            assert not found.cached
 
 
 class TestTrouble:

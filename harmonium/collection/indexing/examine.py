@@ -1,4 +1,4 @@
-"""What a file is: its sound, its tags and its stamp."""
+"""What a file is: its sound, its tags, its size and its time."""
 
 import hashlib
 import os
@@ -30,7 +30,7 @@ class SizeAndTime:
 
 
 @dataclass(frozen=True)
-class Examined:
+class ExaminedFile:
     """A file that was read."""
 
     file: TrackFile
@@ -39,23 +39,23 @@ class Examined:
 
 
 def size_and_time(path: str) -> SizeAndTime:
-    """The stamp of a file, or an OSError."""
+    """A file's size and time, or an OSError."""
     status = os.stat(path)  # noqa: PTH116
     return SizeAndTime(status.st_size, status.st_mtime_ns)
 
 
-def examine(path: str) -> Examined:
-    """Read a file: the digest of its sound, its tags, and its stamp."""
+def examine(path: str) -> ExaminedFile:
+    """Read a file: the digest of its sound, its tags, size and time."""
     try:
         status = os.stat(path)  # noqa: PTH116
         if not stat.S_ISREG(status.st_mode):
             return _unread(path, "is not a file.")
-        return Examined(_read(path, status))
+        return ExaminedFile(_read(path, status))
     except OSError as error:
         return _unread(path, f"cannot be read: {error.strerror or error}.")
 
 
-def examined(paths: Iterable[str], *, threads: int) -> Iterator[Examined]:
+def examine_all(paths: Iterable[str], *, threads: int) -> Iterator[ExaminedFile]:
     """Read files in this order, several at once: most of the work is outside Python's lock."""
     if threads <= 1:
         yield from map(examine, paths)
@@ -69,12 +69,12 @@ def examined(paths: Iterable[str], *, threads: int) -> Iterator[Examined]:
 
 def _windowed(
     pool: ThreadPoolExecutor,
-    function: Callable[[str], Examined],
+    function: Callable[[str], ExaminedFile],
     paths: Iterable[str],
     size: int,
-) -> Iterator[Examined]:
+) -> Iterator[ExaminedFile]:
     """The results in order, with at most `size` under way."""
-    window: deque[Future[Examined]] = deque()
+    window: deque[Future[ExaminedFile]] = deque()
     for path in paths:
         window.append(pool.submit(function, path))
         if len(window) == size:
@@ -85,15 +85,15 @@ def _windowed(
 
 def _read(path: str, status: os.stat_result) -> TrackFile:
     settled = time.time_ns() - status.st_mtime_ns > SETTLED_NS
-    stamp = (status.st_size, status.st_mtime_ns if settled else UNSETTLED)
+    seen = (status.st_size, status.st_mtime_ns if settled else UNSETTLED)
     try:
         tags, sound = read_tags(path), audio_digest(path)
     except FileTagError:  # a format whose tags are not known
-        return TrackFile(path, file_digest(path).hex(), *stamp)
+        return TrackFile(path, file_digest(path).hex(), *seen)
     return TrackFile(
         path,
         sound,
-        *stamp,
+        *seen,
         title=tags.title,
         artist=tags.artist,
         album=tags.album,
@@ -102,7 +102,7 @@ def _read(path: str, status: os.stat_result) -> TrackFile:
     )
 
 
-def _unread(path: str, reason: str) -> Examined:
+def _unread(path: str, reason: str) -> ExaminedFile:
     # Each has a sound of its own, so that no two of them are taken for copies.
     sound = UNREAD + hashlib.sha256(os.fsencode(path)).hexdigest()
-    return Examined(TrackFile(path, sound, modified=UNSETTLED), reason)
+    return ExaminedFile(TrackFile(path, sound, modified=UNSETTLED), reason)

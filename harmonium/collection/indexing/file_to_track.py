@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 import numpy as np
 import sqlalchemy as sa
 
-from harmonium.collection.indexing.examine import UNREAD, Examined, SizeAndTime
-from harmonium.collection.indexing.known_files import Collation, Known
+from harmonium.collection.indexing.examine import UNREAD, ExaminedFile, SizeAndTime
+from harmonium.collection.indexing.known_files import KnownFiles, KnownTrack
 from harmonium.collection.indexing.report import IndexReport
 from harmonium.collection.library import Library
 from harmonium.collection.store import features
@@ -16,7 +16,7 @@ from harmonium.collection.store.tracks import TrackFile
 
 
 @dataclass
-class Filing:
+class TrackUpdater:
     """Files as they are read, brought into the library.
 
     Each method takes a file and gives its track, or None where it is not one of its own.
@@ -26,13 +26,13 @@ class Filing:
     extractor: str
     """The key of the extractor whose features are wanted."""
     report: IndexReport
-    known: Collation
+    known: KnownFiles
     lacking: set[int]
     """Present tracks without features."""
-    altered: list[Examined] = field(default_factory=list)
+    altered: list[ExaminedFile] = field(default_factory=list)
     """Files at known paths with another sound, to be decided when all others are."""
 
-    def same_path(self, one: Examined) -> Known | None:
+    def same_path(self, one: ExaminedFile) -> KnownTrack | None:
         """A file at a known path that is not what it was."""
         known = self.known.by_path[one.file.path]
         if one.reason is not None:
@@ -51,7 +51,7 @@ class Filing:
         self._replace(known, one.file)
         return known
 
-    def new_path(self, one: Examined) -> Known | None:
+    def new_path(self, one: ExaminedFile) -> KnownTrack | None:
         """A file at a path that is not known, or no longer anybody's."""
         owner = self.known.by_sound.get(one.file.sound)
         if owner is None:
@@ -67,7 +67,7 @@ class Filing:
         self._replace(owner, one.file)
         return owner
 
-    def altered_path(self, one: Examined) -> Known | None:
+    def altered_path(self, one: ExaminedFile) -> KnownTrack | None:
         """A known path with another sound, when all files but these are decided."""
         former = self.known.by_path.get(one.file.path)
         if former is None or one.file.sound in self.known.by_sound:
@@ -77,13 +77,13 @@ class Filing:
         self._change_sound(former, one.file)
         return former
 
-    def unreadable(self, known: Known, reason: str) -> None:
+    def unreadable(self, known: KnownTrack, reason: str) -> None:
         """A track that cannot be heard."""
         self.library.tracks.set_state([known.id], "unreadable", reason=reason)
         known.state = "unreadable"
         self.report.unreadable[known.path] = reason
 
-    def bring_back(self, tracks: Iterable[Known]) -> None:
+    def bring_back(self, tracks: Iterable[KnownTrack]) -> None:
         """Tracks whose files are what they were: if they were missing, or are to be tried again."""
         back = [one for one in tracks if one.state != "present"]
         self.report.back += [one.path for one in back if one.state == "missing"]
@@ -99,11 +99,11 @@ class Filing:
             for path in paths:
                 _drop_copy(connection, path)
 
-    def _add(self, one: Examined) -> Known:
+    def _add(self, one: ExaminedFile) -> KnownTrack:
         state = "present" if one.reason is None else "unreadable"
         (number,) = self.library.tracks.put([one.file], state=state, reason=one.reason)
-        stamp = SizeAndTime(one.file.size, one.file.modified)
-        added = Known(number, one.file.path, one.file.sound, stamp, state)
+        seen = SizeAndTime(one.file.size, one.file.modified)
+        added = KnownTrack(number, one.file.path, one.file.sound, seen, state)
         self.known.add(added)
         if one.reason is None:
             self.report.new.append(one.file.path)
@@ -112,17 +112,17 @@ class Filing:
             self.report.unreadable[one.file.path] = one.reason
         return added
 
-    def _replace(self, known: Known, file: TrackFile) -> None:
+    def _replace(self, known: KnownTrack, file: TrackFile) -> None:
         """Store what a track's file is now."""
         self.library.tracks.replace(known.id, file)
         if file.path in self.known.copies:
             self.drop_copies([file.path])
-        known.stamp = SizeAndTime(file.size, file.modified)
+        known.seen = SizeAndTime(file.size, file.modified)
         if known.state != "present":
             known.state = "present"
             self.lacking |= self._without_features([known.id])
 
-    def _change_sound(self, known: Known, file: TrackFile) -> None:
+    def _change_sound(self, known: KnownTrack, file: TrackFile) -> None:
         """Another sound in place of a track's: what was heard and predicted of it is void."""
         with self.library.begin() as connection:
             features.forget(connection, known.id)
@@ -134,14 +134,14 @@ class Filing:
         self._replace(known, file)
         self.lacking.add(known.id)
 
-    def _note_copy(self, file: TrackFile, of: Known) -> None:
+    def _note_copy(self, file: TrackFile, of: KnownTrack) -> None:
         values = {"track_id": of.id, "size": file.size, "modified": file.modified}
         with self.library.begin() as connection:
             _drop_copy(connection, file.path)
             connection.execute(sa.insert(track_copy).values(values | stored_path(file.path)))
         self.report.copies.append((file.path, of.path))
 
-    def _says_otherwise(self, known: Known, file: TrackFile) -> bool:
+    def _says_otherwise(self, known: KnownTrack, file: TrackFile) -> bool:
         """Whether the tags of a file are not those that the library has."""
         track = self.library.tracks.get(known.id)
         tags = {name: [*values] for name, values in file.file_tags.items() if values}

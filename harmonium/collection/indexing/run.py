@@ -23,10 +23,10 @@ from harmonium.audio.audio_files import AudioFiles, find_audio
 from harmonium.audio.cache import FeatureCache
 from harmonium.audio.extraction import TIME_LIMIT, FileProgress, PathLike, iterate_files
 from harmonium.audio.extractors import Extractor, get_extractor
-from harmonium.audio.file_tasks import FileFeatures
-from harmonium.collection.indexing.examine import Examined, examined
-from harmonium.collection.indexing.file_to_track import Filing
-from harmonium.collection.indexing.known_files import Collation, Known, Sorted, is_below
+from harmonium.audio.file_tasks import DigestedFile, FileFeatures
+from harmonium.collection.indexing.examine import ExaminedFile, examine_all
+from harmonium.collection.indexing.file_to_track import TrackUpdater
+from harmonium.collection.indexing.known_files import KnownFiles, KnownTrack, SortedFiles, is_below
 from harmonium.collection.indexing.report import IndexReport
 from harmonium.collection.library import Library
 from harmonium.collection.store import features
@@ -89,7 +89,7 @@ def index(
 
 
 @dataclass
-class _Search:
+class _SearchedPlaces:
     """What was searched, and what was found."""
 
     folders: list[str]
@@ -111,66 +111,66 @@ class _Run:
         self.progress = progress
         self.report = IndexReport()
         with library.connect() as connection:
-            known = Collation.load(connection)
+            known = KnownFiles.load(connection)
             lacking = features.without(connection, self.key)
-        self.filing = Filing(library, self.key, self.report, known, lacking)
-        self.given: list[Known] = []  # the track of each path that the extraction was given
+        self.updater = TrackUpdater(library, self.key, self.report, known, lacking)
+        self.given: list[KnownTrack] = []  # the track of each path that the extraction was given
         self.waiting: list[tuple[int, NDArray[np.float32]]] = []  # features to be kept
         self.done = self.total = 0
 
-    def begin(self, search: _Search, retry: bool) -> Sorted:
+    def begin(self, search: _SearchedPlaces, retry: bool) -> SortedFiles:
         """Compare the files with what the library knows."""
-        filing = self.filing
+        updater = self.updater
         self.report.unlisted.update(search.found.unreadable)
         self._remember(search)
-        todo = filing.known.sort(search.found.files, retry=retry)
+        todo = updater.known.sort(search.found.files, retry=retry)
         self.report.unchanged = sum(one.state != "missing" for one in todo.unchanged)
         self.report.copies += [(path, one.path) for path, one in todo.copies]
         reasons = self.library.tracks.many([one.id for one in todo.unreadable])
         self.report.unreadable |= {one.path: one.reason or "" for one in reasons}
-        filing.bring_back(todo.unchanged)
-        todo.unchanged = [one for one in todo.unchanged if one.id in filing.lacking]
+        updater.bring_back(todo.unchanged)
+        todo.unchanged = [one for one in todo.unchanged if one.id in updater.lacking]
         self.total = len(todo.unchanged) + len(todo.changed) + len(todo.new)
         return todo
 
-    def needing_features(self, todo: Sorted, threads: int) -> Iterator[str]:
-        """Read files and store their tracks; the paths of those that have no features yet."""
-        filing = self.filing
+    def needing_features(self, todo: SortedFiles, threads: int) -> Iterator[DigestedFile]:
+        """Read files and store their tracks; those that have no features yet."""
+        updater = self.updater
         for one in todo.unchanged:
             yield self._given(one)
-        yield from self._stored(examined(todo.changed, threads=threads), filing.same_path)
-        yield from self._stored(examined(todo.new, threads=threads), filing.new_path)
+        yield from self._stored(examine_all(todo.changed, threads=threads), updater.same_path)
+        yield from self._stored(examine_all(todo.new, threads=threads), updater.new_path)
         # Sounds that are known come first: what was moved away is then not taken for changed.
-        filing.altered.sort(key=lambda one: one.file.sound not in filing.known.by_sound)
-        self.total += len(filing.altered)
-        yield from self._stored(filing.altered, filing.altered_path)
+        updater.altered.sort(key=lambda one: one.file.sound not in updater.known.by_sound)
+        self.total += len(updater.altered)
+        yield from self._stored(updater.altered, updater.altered_path)
 
-    def extract(self, paths: Iterator[str], options: dict[str, Any]) -> None:
+    def extract(self, files: Iterator[DigestedFile], options: dict[str, Any]) -> None:
         """Compute features and keep them."""
-        first = next(paths, None)
+        first = next(files, None)
         if first is None:
             return  # without starting any process
-        results = iterate_files(chain([first], paths), extractor=self.extractor, **options)
+        results = iterate_files(chain([first], files), extractor=self.extractor, **options)
         try:
             for found in results:
                 self._heard(self.given[found.position], found)
         finally:
             self._keep()
 
-    def note_vanished(self, search: _Search) -> None:
+    def note_vanished(self, search: _SearchedPlaces) -> None:
         """Say which tracks are missing."""
-        known, unlisted = self.filing.known, self.report.unlisted
+        known, unlisted = self.updater.known, self.report.unlisted
         there, searched = set(search.found.files), [*search.folders, *search.gone]
         gone = list(known.vanished(searched, unlisted))
         self.library.tracks.set_state([one.id for one in gone], "missing")
         self.report.missing += [one.path for one in gone]
-        self.filing.drop_copies(
+        self.updater.drop_copies(
             path
             for path in known.copies
             if path not in there and is_below(path, searched) and not is_below(path, unlisted)
         )
 
-    def _remember(self, search: _Search) -> None:
+    def _remember(self, search: _SearchedPlaces) -> None:
         before = set(self.library.settings.get(FOLDERS, []))
         now = sorted((before | set(search.folders)) - set(search.gone))
         with self.library.begin():
@@ -178,28 +178,28 @@ class _Run:
             self.library.settings.set(EXTRACTOR, self.key)
 
     def _stored(
-        self, files: Iterable[Examined], decide: Callable[[Examined], Known | None]
-    ) -> Iterator[str]:
-        """Store what was read, some at a time; the paths of those that need features."""
+        self, files: Iterable[ExaminedFile], decide: Callable[[ExaminedFile], KnownTrack | None]
+    ) -> Iterator[DigestedFile]:
+        """Store what was read, some at a time; those that need features."""
         for batch in _batches(files):
             with self.library.begin():
                 decided = [decide(one) for one in batch]
             for one in decided:
-                if one is not None and one.id in self.filing.lacking and one.state == "present":
+                if one is not None and one.id in self.updater.lacking and one.state == "present":
                     yield self._given(one)
                 else:
                     self._count()
 
-    def _given(self, one: Known) -> str:
-        """The path of a track, which goes to the extraction."""
+    def _given(self, one: KnownTrack) -> DigestedFile:
+        """The file of a track, which goes to the extraction."""
         self.given.append(one)
-        self.filing.lacking.discard(one.id)  # not twice
-        return one.path
+        self.updater.lacking.discard(one.id)  # not twice
+        return DigestedFile(one.path, bytes.fromhex(one.sound), one.seen.size, one.seen.modified)
 
-    def _heard(self, one: Known, found: FileFeatures) -> None:
+    def _heard(self, one: KnownTrack, found: FileFeatures) -> None:
         if found.vector is None:
             self.report.give_up(one.path, found.reason or "")
-            self.filing.unreadable(one, found.reason or "")
+            self.updater.unreadable(one, found.reason or "")
         else:
             self.waiting.append((one.id, found.vector))
             self.report.cached += found.cached
@@ -220,7 +220,7 @@ class _Run:
             self.progress(self.done, self.total)
 
 
-def _find(library: Library, paths: Iterable[PathLike]) -> _Search:
+def _find(library: Library, paths: Iterable[PathLike]) -> _SearchedPlaces:
     """Search what is named, or else the folders of earlier runs."""
     named = [absolute_path(path) for path in paths]
     places = named or library.settings.get(FOLDERS, [])
@@ -238,7 +238,7 @@ def _find(library: Library, paths: Iterable[PathLike]) -> _Search:
         found.unreadable |= dict.fromkeys(gone, "is not there. Its tracks stay as they are.")
         gone = []
     folders = [place for place in there if os.path.isdir(place)]  # noqa: PTH112
-    return _Search(folders, gone, found)
+    return _SearchedPlaces(folders, gone, found)
 
 
 def _check_gone(library: Library, gone: list[str]) -> None:
@@ -249,8 +249,8 @@ def _check_gone(library: Library, gone: list[str]) -> None:
             raise LibraryError(f"There is no file or folder {readable(place)}.")
 
 
-def _batches(found: Iterable[Examined]) -> Iterator[list[Examined]]:
-    batch: list[Examined] = []
+def _batches(found: Iterable[ExaminedFile]) -> Iterator[list[ExaminedFile]]:
+    batch: list[ExaminedFile] = []
     for one in found:
         batch.append(one)
         if len(batch) == _READ_TOGETHER:

@@ -8,8 +8,10 @@ import pytest
 from noise_files import LEVEL, RATE, level, long_ago, write
 from some_tracks import in_force, say
 
+from harmonium.audio import file_tasks
 from harmonium.audio.audio_files import find_audio
 from harmonium.audio.extractors import Extractor, features_of_file
+from harmonium.collection import Library
 from harmonium.collection.filetags import apply_change, plan_write
 from harmonium.collection.indexing import examine
 from harmonium.collection.indexing import run as index_run
@@ -391,6 +393,15 @@ def test_names_that_are_not_utf8(library, run, tmp_path):
     run(tmp_path / "music")
     assert [track.path for track in library.tracks.all()] == [os.fsdecode(odd)]
     assert run(tmp_path / "music").unchanged == 1
+
+
+def test_a_file_is_read_for_one_digest_only(library, run, music, tmp_path, monkeypatch):
+    monkeypatch.setattr(file_tasks, "file_digest", None)
+    assert run(music, cache=tmp_path / "cache").heard == 3
+    (music / "album").rename(music / "record")
+    with Library.open(tmp_path / "other.db") as other:  # finds the features by their sound
+        report = index(other, [music], extractor=LEVEL, engine="serial", cache=tmp_path / "cache")
+    assert (report.heard, report.cached) == (3, 3)
 
 
 def test_processes_and_the_cache(library, tmp_path):
