@@ -53,15 +53,7 @@ def choose_vocabulary(
     DataError
         where the tracks or the tags are too few, with how many more it takes
     """
-    if n_tracks < FEWEST_TRACKS:
-        raise DataError(
-            f"{n_tracks:,} tracks have both features and tags; training needs at least "
-            f"{FEWEST_TRACKS}. Tag {FEWEST_TRACKS - n_tracks:,} more, or import more tags."
-        )
-    usual = USUAL_EXAMPLES if n_tracks >= FEW_TRACKS else FEWEST_EXAMPLES
-    needed = usual if min_examples is None else min_examples
-    if needed < 2:
-        raise DataError(f"'min_examples' must be at least 2, got {needed}.")
+    needed = _examples_needed(n_tracks, min_examples)
     table = (
         judged.group_by("tag")
         .agg(examples=(pl.col("label") == 1).sum(), unknown=pl.col("label").is_nan().sum())
@@ -81,6 +73,20 @@ def choose_vocabulary(
     if not tags:
         raise DataError(_nothing(left_out, needed))
     return Vocabulary(tuple(tags), tuple(left_out))
+
+
+def _examples_needed(n_tracks: int, asked: int | None) -> int:
+    """How many tracks a tag needs, where there are enough tracks at all."""
+    if n_tracks < FEWEST_TRACKS:
+        raise DataError(
+            f"{n_tracks:,} tracks have both features and tags; training needs at least "
+            f"{FEWEST_TRACKS}. Tag {FEWEST_TRACKS - n_tracks:,} more, or import more tags."
+        )
+    usual = USUAL_EXAMPLES if n_tracks >= FEW_TRACKS else FEWEST_EXAMPLES
+    needed = usual if asked is None else asked
+    if needed < 2:
+        raise DataError(f"'min_examples' must be at least 2, got {needed}.")
+    return needed
 
 
 def _lack(n_with: int, n_without: int, needed: int) -> tuple[int, str] | None:
