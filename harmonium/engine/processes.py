@@ -5,6 +5,7 @@ tell which task it was, and cannot stop a task that hangs. Here each worker has 
 and a thread that waits for its answer, so that a death or a time limit concerns one task alone.
 """
 
+import atexit
 import pickle
 import threading
 from collections.abc import Callable
@@ -97,6 +98,8 @@ class Processes(Engine):
             if self._broken:
                 raise self._broken
             self._waiting.put(call)
+            if not self._threads:
+                atexit.register(self.abandon)  # a program that ends does not wait for its tasks
             if len(self._threads) < self.jobs:
                 self._threads.append(self._new_thread())
         return call.future
@@ -112,6 +115,7 @@ class Processes(Engine):
         if wait:
             for thread in self._threads:
                 thread.join()
+            atexit.unregister(self.abandon)
 
     def abandon(self) -> None:
         """Kill the workers; tasks that were not begun are cancelled."""
@@ -130,7 +134,7 @@ class Processes(Engine):
         # Before, since it lets interrupts through in the thread that starts it.
         resource_tracker.ensure_running()
         # The thread inherits that interrupts are blocked, and from it the workers do: Ctrl-C does
-        # not meet them while they start either. A daemon does not keep the program from ending.
+        # not meet them while they start either.
         with interrupts_held():
             thread = threading.Thread(target=self._serve, name=THREAD_NAME, daemon=True)
             thread.start()

@@ -210,14 +210,14 @@ class TestStopping:
         script = tmp_path / "script.py"
         script.write_text(
             "import sys\n"
+            "from pathlib import Path\n"
             "from engine_tasks import say_and_sleep\n"
             "from harmonium.engine import make_executor\n"
+            "from processes_in_tests import wait_until\n"
             'if __name__ == "__main__":\n'
             "    executor = make_executor(jobs=1)\n"
             "    futures = [executor.submit(say_and_sleep, sys.argv[1]) for _ in range(3)]\n"
-            "    executor.submit(abs, 1)\n"
-            "    while not futures[0].running():\n"
-            "        pass\n"
+            "    wait_until(lambda: list(Path(sys.argv[1]).glob('[1-9]*')), 'a task')\n"
             "    sys.exit(3)\n"
         )
         process = start(script, tmp_path)
