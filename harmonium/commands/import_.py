@@ -25,7 +25,7 @@ from harmonium.commands.options import (
 from harmonium.commands.screen import count, say, say_some, show_rows
 
 if TYPE_CHECKING:
-    from harmonium.collection.importing.tables import ImportReport
+    from harmonium.collection.importing.import_report import ImportReport
 
 MOST_SHOWN = 10
 """Items without a track that are shown."""
@@ -118,7 +118,8 @@ def import_(
     """
     from harmonium.atomic_files import check_writable
     from harmonium.collection import Library
-    from harmonium.collection.importing.tables import import_file_tags, import_table
+    from harmonium.collection.importing.file_tags import import_file_tags
+    from harmonium.collection.importing.tables import import_table
     from harmonium.data.tag_files import read_aliases
 
     if (table is None) != from_files:

@@ -17,7 +17,7 @@ from harmonium.user_folders import absolute_path
 
 if TYPE_CHECKING:
     from harmonium.collection import Library
-    from harmonium.collection.importing.tables import ImportReport
+    from harmonium.collection.importing.import_report import ImportReport
     from harmonium.collection.store.models import StoredModel
 
 PEOPLE = 3

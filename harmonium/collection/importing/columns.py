@@ -137,17 +137,14 @@ def choose_columns(
                 "says whose tags they are where there is no such column."
             )
         return {role: position for position, role in enumerate(roles)}
-    _check(chosen, names, source, has_person)
+    _check_clear(chosen, names, source, has_person)
     return chosen
 
 
-def _check(
+def _check_clear(
     chosen: Mapping[str, str | int], names: Sequence[str], source: str, has_person: bool
 ) -> None:
     there = f" Its columns: {', '.join(map(repr, names))}." if names else ""
-    for role, column in chosen.items():
-        if names and isinstance(column, str) and column.strip() not in map(str.strip, names):
-            raise DataError(f"{source} has no column {column!r}, which --{role} names.{there}")
     if "item" not in chosen and "title" not in chosen:
         raise DataError(
             f"It is not clear which column of {source} says what is tagged.{there} Name it with "

@@ -6,7 +6,8 @@ from some_tracks import add_tracks, in_force, say
 
 from harmonium.collection import Library
 from harmonium.collection.importing.columns import choose_columns, first_line
-from harmonium.collection.importing.tables import import_file_tags, import_table
+from harmonium.collection.importing.file_tags import import_file_tags
+from harmonium.collection.importing.tables import import_table
 from harmonium.collection.store.track_finder import EMPTY, NONE, SEVERAL, TrackFinder
 from harmonium.collection.store.tracks import TrackFile
 from harmonium.errors import DataError, LibraryError

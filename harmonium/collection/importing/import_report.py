@@ -1,0 +1,89 @@
+"""What an import did; and keeping it as one change, which can be undone.
+
+All of an import is there or nothing. What is in force already is not added again, so that importing
+the same twice does nothing.
+"""
+
+from dataclasses import dataclass, field
+
+import polars as pl
+import sqlalchemy as sa
+
+from harmonium.collection.library import Library
+from harmonium.collection.store.schema import change
+from harmonium.errors import LibraryError
+
+
+@dataclass
+class ImportReport:
+    """What was imported, and what was not."""
+
+    change: int | None = None
+    """The number of the change; None where nothing was new, or it was a trial."""
+    n_rows: int = 0
+    """Rows of the table, or tags in files."""
+    n_matched: int = 0
+    """Rows whose track was found."""
+    n_added: int = 0
+    """Opinions that are new, or were taken back; on a trial, how many could be new at most."""
+    people: list[str] = field(default_factory=list)
+    n_tracks: int = 0
+    n_tags: int = 0
+    unmatched: pl.DataFrame = field(default_factory=lambda: _no_unmatched())
+    """What was not found: item, artist, title, reason and rows, the most frequent first."""
+    left_out: dict[str, int] = field(default_factory=dict)
+    """Reason → rows that could not be used at all."""
+    n_own: int = 0
+    """Tags in files that Harmonium wrote there itself."""
+
+    @property
+    def complete(self) -> bool:
+        """Whether every row could be used."""
+        return not len(self.unmatched) and not self.left_out
+
+
+def check_has_tracks(library: Library) -> None:
+    """Refuse to import into an empty library: nothing would be found in it."""
+    if not library.tracks.count():
+        raise LibraryError(
+            f"The library {library.place} has no tracks yet. `harmonium index FOLDER` comes first."
+        )
+
+
+def keep_import(
+    library: Library,
+    frame: pl.DataFrame,
+    report: ImportReport,
+    source: str,
+    *,
+    kind: str,
+    replace: bool,
+    dry_run: bool,
+) -> ImportReport:
+    """Add the rows as one change, unless it is a trial or there is nothing new."""
+    report.people = sorted(frame["person"].unique()) if len(frame) else []
+    report.n_tracks, report.n_tags = frame["track_id"].n_unique(), frame["tag"].n_unique()
+    if dry_run:
+        report.n_added = len(frame.unique(["person", "track_id", "tag"]))
+        return report
+    tags, tracks = _counted(report.n_matched, "tag"), _counted(report.n_tracks, "track")
+    summary = f"{source}: {tags} of {tracks}"
+    with library.begin() as connection:
+        number = library.changes.begin("import", summary, connection=connection)
+        report.n_added = library.opinions.add_triples(
+            frame, change=number, kind=kind, replace=replace
+        )
+        if report.n_added:
+            report.change = number
+        else:  # nothing to undo, so nothing to tell of
+            connection.execute(sa.delete(change).where(change.c.id == number))
+    return report
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
+def _no_unmatched() -> pl.DataFrame:
+    texts = dict.fromkeys(("item", "artist", "title", "reason"), pl.String)
+    return pl.DataFrame(schema={**texts, "rows": pl.Int64})
