@@ -17,7 +17,7 @@ from harmonium.synthetic.listeners import (
     listeners_of,
     make_listener,
     relevant_tags,
-    tags_of,
+    tags_said,
 )
 from harmonium.synthetic.music import SyntheticClip, make_clip
 from harmonium.synthetic.render import render
@@ -154,7 +154,7 @@ class SyntheticCollection:
             (int(user), index, tag)
             for index in range(self.n_clips)
             for user in self._listeners_of(index)
-            for tag in tags_of(self.seed, self.clip(index), int(user))
+            for tag in tags_said(self.seed, self.clip(index), int(user))
         ]
         user, item, tag = np.ascontiguousarray(np.array(rows, np.int32).T)
         names = [make_listener(self.seed, number).name for number in range(self.n_users)]

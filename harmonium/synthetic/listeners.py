@@ -109,7 +109,7 @@ def _audience(seed: int, n_users: int) -> tuple[NDArray[np.intp], NDArray[np.flo
     return generator(seed, ASSIGNMENT).permutation(n_users), activity
 
 
-def tags_of(seed: int, clip: SyntheticClip, user: int) -> list[int]:
+def tags_said(seed: int, clip: SyntheticClip, user: int) -> list[int]:
     """The tags that a user gives to a clip, as indices into ``TAG_NAMES``; at least one."""
     listener = make_listener(seed, user)
     heard = _salience_vector(clip)
