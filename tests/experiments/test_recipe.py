@@ -5,7 +5,6 @@ from places import PROJECT
 from toy_data import RECIPE
 
 from harmonium.errors import DataError
-from harmonium.experiments.datasets import CATALOGUE
 from harmonium.experiments.plan import arms
 from harmonium.experiments.recipe import parse_recipe, read_recipe
 
@@ -89,7 +88,3 @@ def test_arms_that_cannot_be_are_left_out():
     assert {arm.dataset.label for arm in grouped if arm.features == "rhythm"} == {"emotify"}
     curve = arms(parse_recipe(text.replace("XX", "clips = [100, 100000, 0]")))
     assert {arm.clips for arm in curve if arm.dataset.label == "emotify"} == {0, 100}
-
-
-def test_the_catalogue_is_keyed_by_label():
-    assert all(spec.label == label for label, spec in CATALOGUE.items())

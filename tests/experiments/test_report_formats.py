@@ -14,6 +14,7 @@ from fabricated import RECIPES, fabricate, plausible, plausible_valid
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.text import Text
 from places import DOCS
 
@@ -227,6 +228,21 @@ class TestTheSameBytes:
         with matplotlib.rc_context({"font.size": 20, "axes.grid": True}):
             write_report(results, tmp_path)
         assert files_of(tmp_path) == files
+
+    def test_the_last_bits_of_the_layout_do_not_matter(self, reports, monkeypatch):
+        """The solver of the layout gives other last bits now and then."""
+        execute = ConstrainedLayoutEngine.execute
+
+        def execute_otherwise(engine, figure):
+            execute(engine, figure)
+            for axes in figure.axes:
+                nudged = np.nextafter(axes.get_position().bounds, 1.0)
+                axes._set_position(nudged)
+
+        pictures = [report.figures[0].picture for report, _, _ in reports.values()]
+        images = [figures.image_files(picture) for picture in pictures]
+        monkeypatch.setattr(ConstrainedLayoutEngine, "execute", execute_otherwise)
+        assert [figures.image_files(picture) for picture in pictures] == images
 
     def test_without_a_date_or_a_path(self, reports):
         for _, files, results in reports.values():

@@ -89,12 +89,20 @@ def image_files(picture: Picture) -> dict[str, bytes]:
     """The picture as "png" and as "svg", the same bytes for the same picture."""
     with house_style():
         figure = draw_picture(picture)
-        png = _saved_image(figure, "png", {"Software": None})
-        figure.set_layout_engine("none")  # everything has found its place
+        _fix_layout(figure)
         return {
-            "png": png,
+            "png": _saved_image(figure, "png", {"Software": None}),
             "svg": _saved_image(figure, "svg", {"Date": None, "Creator": None}),
         }
+
+
+def _fix_layout(figure: Figure) -> None:
+    """Find a place for everything, once; rounded, since the last bits differ from time to time."""
+    figure.set_dpi(DPI)
+    figure.draw_without_rendering()
+    figure.set_layout_engine("none")
+    for axes in figure.axes:
+        axes.set_position(np.round(axes.get_position().bounds, 6))
 
 
 def draw_picture(picture: Picture) -> Figure:
