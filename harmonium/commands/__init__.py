@@ -8,3 +8,10 @@ INTERRUPTED = 130
 """By Ctrl-C: what was committed stays, and the same command goes on."""
 NOBODY_READS = 141
 """What the output goes to was closed, as by `| head`; the shell's number for that."""
+
+
+def exit_code(n_done: int, n_failed: int) -> int:
+    """The code of a command by how many things it did, and how many it could not do."""
+    if not n_failed:
+        return 0
+    return IN_PART if n_done else NOTHING_DONE

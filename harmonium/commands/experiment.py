@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -238,30 +238,26 @@ def _watched(
 ) -> Iterator[Callable[[Run, dict[str, Any]], None]]:
     """A live table on a terminal; elsewhere a line from time to time."""
     last = time.monotonic()
-    if console.is_terminal:
-        with Live(_view(progress, jobs), console=console, auto_refresh=False) as live:
+    on_screen = Live(_view(progress, jobs), console=console, auto_refresh=False)
+    with on_screen if console.is_terminal else nullcontext() as live:
 
-            def watch(run: Run, measured: dict[str, Any]) -> None:
-                nonlocal last
-                progress.add(run, measured)
-                if time.monotonic() - last >= REFRESH:
-                    last = time.monotonic()
-                    progress.refresh()
-                    live.update(_view(progress, jobs), refresh=True)
+        def show() -> None:
+            if live is None:
+                console.print(_line(progress, jobs))
+            else:
+                progress.refresh()
+                live.update(_view(progress, jobs), refresh=True)
 
-            yield watch
-            progress.refresh()
-            live.update(_view(progress, jobs), refresh=True)
-        return
+        def watch(run: Run, measured: dict[str, Any]) -> None:
+            nonlocal last
+            progress.add(run, measured)
+            if time.monotonic() - last >= (EVERY if live is None else REFRESH):
+                last = time.monotonic()
+                show()
 
-    def note(run: Run, measured: dict[str, Any]) -> None:
-        nonlocal last
-        progress.add(run, measured)
-        if time.monotonic() - last >= EVERY:
-            last = time.monotonic()
-            console.print(_line(progress, jobs))
-
-    yield note
+        yield watch
+        if live is not None:
+            show()
 
 
 def _view(progress: ExperimentProgress, jobs: int) -> Group:

@@ -13,7 +13,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from harmonium.commands import IN_PART, NOTHING_DONE
+from harmonium.commands import exit_code
 from harmonium.commands.options import JsonOption, LibraryOption
 from harmonium.commands.screen import bar, count, percent, printable, say, show_rows
 
@@ -132,9 +132,7 @@ def _tag_paths(
     show((one.path, one.tags(tagger, choice)) for one in tagged)
     for failure in failures:
         say(Console(stderr=True), f"{failure.path}: {failure.reason}")
-    if failures:
-        return IN_PART if tagged else NOTHING_DONE
-    return 0
+    return exit_code(len(tagged), len(failures))
 
 
 def _files(library: Library, named: list[str]) -> list[str]:

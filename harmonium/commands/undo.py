@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
-from harmonium.commands import IN_PART, INTERRUPTED, NOTHING_DONE
+from harmonium.commands import INTERRUPTED, exit_code
 from harmonium.commands.options import JsonOption, LibraryOption
 from harmonium.commands.screen import bar, count, plain_table, say
 
@@ -70,13 +70,8 @@ def undo(
                 say(errors, f"Stopped. To go on: harmonium undo {wanted.id}")
                 raise typer.Exit(INTERRUPTED) from None
     _report(wanted, report, as_json)
-    raise typer.Exit(_code(report))
-
-
-def _code(report: UndoReport) -> int:
-    if report.complete:
-        return 0
-    return IN_PART if report.ended + report.revived + report.files_restored else NOTHING_DONE
+    n_done = report.ended + report.revived + report.files_restored
+    raise typer.Exit(exit_code(n_done, 0 if report.complete else 1))
 
 
 def _list(changes: list[Change], as_json: bool) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
-from harmonium.commands import IN_PART, INTERRUPTED, NOTHING_DONE
+from harmonium.commands import IN_PART, INTERRUPTED, NOTHING_DONE, exit_code
 from harmonium.commands.options import JsonOption, LibraryOption, file_option
 from harmonium.commands.screen import bar, count, say
 
@@ -283,7 +283,7 @@ def _carry_out(
         return IN_PART if plan.failures else 0
     if not plan.files:
         report.say_nothing_to_write(console, plan)
-        return _code(0, len(plan.failures)) if plan.failures else 0
+        return exit_code(0, len(plan.failures))
     if not yes and len(plan.files) > 1 and not _agreed(errors, plan):
         errors.print("Nothing was written.")
         return NOTHING_DONE
@@ -311,33 +311,26 @@ def _write(
         print(json.dumps({"change": written.change, "written": written.paths}, ensure_ascii=False))
     else:
         report.say_written(console, written, plan)
-    return _code(len(written.paths), len(plan.failures) + len(written.failures))
+    return exit_code(len(written.paths), len(plan.failures) + len(written.failures))
 
 
 def _agreed(errors: Console, plan: WritePlan) -> bool:
     """Whether the person says yes to what is shown; a program has to with --yes."""
-    from harmonium.collection.writing.write_tracks import count_files
     from harmonium.commands.write_report import show_changes
     from harmonium.errors import DataError
 
-    count = count_files(len(plan.files))
+    files = count(len(plan.files), "file")
     if not is_terminal():
         raise DataError(
-            f"Tags would be written to {count}, and there is nobody to ask. Say --yes, or look "
+            f"Tags would be written to {files}, and there is nobody to ask. Say --yes, or look "
             "first with --dry-run."
         )
     show_changes(errors, plan.files[:FEW])
     if len(plan.files) > FEW:
         errors.print(f"and {len(plan.files) - FEW:,} more (--dry-run shows all)", style="dim")
-    return typer.confirm(f"Write to {count}?", err=True)
+    return typer.confirm(f"Write to {files}?", err=True)
 
 
 def is_terminal() -> bool:
     """Whether there is somebody to ask."""
     return sys.stdin is not None and sys.stdin.isatty()
-
-
-def _code(n_written: int, n_failed: int) -> int:
-    if not n_failed:
-        return 0
-    return IN_PART if n_written else NOTHING_DONE
