@@ -65,13 +65,6 @@ class FileStatus(NamedTuple):
         return max(self.modified, self.changed) + SETTLED_NS < time.time_ns()
 
 
-class CachedFeatures(NamedTuple):
-    """A file that the cache has features of."""
-
-    digest: bytes
-    vector: NDArray[np.float32]
-
-
 def file_status(path: str | os.PathLike[str]) -> FileStatus:
     """The status of a file, or an OSError."""
     found = os.stat(path)  # noqa: PTH116
@@ -121,25 +114,25 @@ class FeatureCache:
         """Close the database."""
         self._database.close()
 
-    def find_by_path(self, path: str, status: FileStatus, recipe: str) -> CachedFeatures | None:
+    def find_by_path(
+        self, path: str, status: FileStatus, recipe: str
+    ) -> NDArray[np.float32] | None:
         """The features of a file that is as it was when they were computed."""
         row = self._one(
-            "SELECT digest, vector FROM files f "
-            "JOIN contents c ON c.id = f.content "
-            "JOIN vectors v ON v.content = c.id "
-            "WHERE path = ? AND (f.size, modified, changed, inode) = (?, ?, ?, ?) AND recipe = ?",
+            "SELECT vector FROM files f JOIN vectors v ON v.content = f.content "
+            "WHERE path = ? AND (size, modified, changed, inode) = (?, ?, ?, ?) AND recipe = ?",
             (os.fsencode(path), *status, self._recipe(recipe)),
         )
-        return row and CachedFeatures(row[0], _vector(row[1]))
+        return row and _vector(row[0])
 
-    def find_by_content(self, digest: bytes, recipe: str) -> CachedFeatures | None:
+    def find_by_content(self, digest: bytes, recipe: str) -> NDArray[np.float32] | None:
         """The features of a content, wherever the file is."""
         row = self._one(
             "SELECT vector FROM contents c JOIN vectors v ON v.content = c.id "
             "WHERE digest = ? AND recipe = ?",
             (digest, self._recipe(recipe)),
         )
-        return row and CachedFeatures(digest, _vector(row[0]))
+        return row and _vector(row[0])
 
     def has_size(self, size: int, recipe: str) -> bool:
         """Whether there are features of any content of this size: if not, none of it is known."""

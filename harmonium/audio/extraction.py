@@ -21,7 +21,7 @@ from harmonium.audio.file_tasks import (
     FileReader,
     FileTask,
     WorkerAnswer,
-    packed,
+    pickled_extractor,
 )
 from harmonium.engine import Engine, EngineError, Runner, Serial, TaskOutcome, TimedOut, WorkerDied
 from harmonium.errors import HarmoniumError
@@ -146,7 +146,7 @@ def iterate_files(
         recipe = f"{extractor.version}; from {'the middle' if start is None else f'{start:g} s'}"
         steps = CachedExtraction(cache, recipe, len(extractor.feature_names))
         here = engine == "serial" or isinstance(engine, Serial)
-        read = FileReader(extractor if here else packed(extractor), start)
+        read = FileReader(extractor if here else pickled_extractor(extractor), start)
         runner = Runner[FileTask, WorkerAnswer](
             read, engine=engine, jobs=jobs, time_limit=time_limit
         )

@@ -8,7 +8,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from harmonium.audio.cache import CachedFeatures, FeatureCache, FileStatus, file_digest, file_status
+from harmonium.audio.cache import FeatureCache, FileStatus, file_digest, file_status
 from harmonium.audio.clip import quoted
 from harmonium.audio.extractors import Extractor, features_of_file
 from harmonium.engine import EngineError
@@ -89,14 +89,14 @@ class WorkerAnswer:
 
 @dataclass(frozen=True)
 class FileReader:
-    """The function that workers run: task → answer. The extractor is packed."""
+    """The function that workers run: task → answer. The extractor is pickled for processes."""
 
     extractor: bytes | Extractor
     start: float | None
 
     def __call__(self, task: FileTask) -> WorkerAnswer:
         """Read the file; what is wrong with it is a reason, what is wrong otherwise raises."""
-        extractor = unpacked(self.extractor)
+        extractor = loaded_extractor(self.extractor)
         vector = digest = None
         try:
             if task.wants_vector:  # first, as it knows what is not a file of music
@@ -126,9 +126,9 @@ class CachedExtraction:
             status = file_status(task.full_path)
         except (OSError, ValueError):
             return task  # a worker finds the words for it
-        known = self._checked(self.cache.find_by_path(task.full_path, status, self.recipe))
-        if known:
-            return task.done(known.vector, cached=True)
+        vector = self.cache.find_by_path(task.full_path, status, self.recipe)
+        if self._is_right(vector):
+            return task.done(vector, cached=True)
         digest = task.digested.digest_now(status) if task.digested else None
         task = replace(task, status=status, digest=digest)
         if digest is not None and (found := self._find(self.cache, task, status, digest)):
@@ -159,33 +159,30 @@ class CachedExtraction:
         self, cache: FeatureCache, task: FileTask, status: FileStatus, digest: bytes
     ) -> FileFeatures | None:
         """The features of a content, if the cache has them; it then knows the path, too."""
-        known = self._checked(cache.find_by_content(digest, self.recipe))
-        if known is None:
+        vector = cache.find_by_content(digest, self.recipe)
+        if not self._is_right(vector):
             return None
         cache.remember(task.full_path, status, digest)
-        return task.done(known.vector, cached=True)
+        return task.done(vector, cached=True)
 
-    def _checked(self, known: CachedFeatures | None) -> CachedFeatures | None:
-        """What the cache has, unless it is not what the extractor gives."""
-        return known if known and len(known.vector) == self.n_features else None
+    def _is_right(self, vector: NDArray[np.float32] | None) -> bool:
+        """Whether the cache has a vector, of the length that the extractor gives."""
+        return vector is not None and len(vector) == self.n_features
 
 
 def _again(task: FileTask, status: FileStatus) -> FileTask | FileFeatures:
     """What is to be done for a file that is no longer what it was when it was read."""
     if task.attempt == ATTEMPTS:
         return task.done(reason=f"changed while it was read, {ATTEMPTS} times.")
-    attempt = task.attempt + 1
     return FileTask(
-        task.position,
-        task.path,
-        task.full_path,
+        *(task.position, task.path, task.full_path),
         wants_digest=True,
         status=status,
-        attempt=attempt,
+        attempt=task.attempt + 1,
     )
 
 
-def packed(extractor: Extractor) -> bytes:
+def pickled_extractor(extractor: Extractor) -> bytes:
     """The extractor as it goes to workers: pickled once, not for each file."""
     try:
         return pickle.dumps(extractor)
@@ -196,7 +193,7 @@ def packed(extractor: Extractor) -> bytes:
         ) from error
 
 
-def unpacked(extractor: bytes | Extractor) -> Extractor:
+def loaded_extractor(extractor: bytes | Extractor) -> Extractor:
     """The extractor in a worker; the same object for all files, so that it can keep things."""
     return extractor if isinstance(extractor, Extractor) else _loaded(extractor)
 

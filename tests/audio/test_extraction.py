@@ -156,7 +156,8 @@ class TestCache:
         with cache_module.FeatureCache(tmp_path / "cache") as cache:
             recipe = cache._database.execute("SELECT version FROM recipes").fetchone()[0]
             for path in (renamed, copied, c):
-                assert cache.find_by_path(str(path), cache_module.file_status(path), recipe)
+                status = cache_module.file_status(path)
+                assert cache.find_by_path(str(path), status, recipe) is not None
 
     @pytest.mark.parametrize(
         "change", [{"start": 0.01}, {"seconds": 0.1}, {"revision": "2"}, {"name": "even"}]
