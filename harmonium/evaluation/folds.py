@@ -39,7 +39,8 @@ def grouped_folds(
     """
     labels = ternary(Y)
     group_of = _group_index(groups, len(labels.positive))
-    _check_n_folds(n_folds, least=2)
+    if not isinstance(n_folds, int | np.integer) or n_folds < 2:
+        raise DataError(f"n_folds must be a whole number, at least 2. Got {n_folds!r}.")
     n_groups = int(group_of.max(initial=-1)) + 1
     if n_groups < n_folds:
         raise DataError(
@@ -245,8 +246,3 @@ def _fold_index(folds: ArrayLike, *, least: int) -> tuple[NDArray[np.int64], int
             f"folds must be numbered from 0 without a gap, and at least {least}. Got {found}."
         )
     return fold_of, len(found)
-
-
-def _check_n_folds(n_folds: int, *, least: int) -> None:
-    if not isinstance(n_folds, int | np.integer) or n_folds < least:
-        raise DataError(f"n_folds must be a whole number, at least {least}. Got {n_folds!r}.")

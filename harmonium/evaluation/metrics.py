@@ -9,7 +9,7 @@ from harmonium.evaluation.calibration import (
     calibration_error_per_tag,
     log_loss_per_tag,
 )
-from harmonium.evaluation.inputs import MetricResult, validate
+from harmonium.evaluation.inputs import MetricResult
 from harmonium.evaluation.ranking import (
     auc_per_clip,
     auc_per_tag,
@@ -48,7 +48,6 @@ def evaluate(
     >>> results["precision_at_k"].reasons
     {0: 'fewer than 10 known labels', 1: 'fewer than 10 known labels'}
     """
-    validate(Y, S)
     results = {
         "auc": auc_per_tag(Y, S),
         "average_precision": average_precision_per_tag(Y, S),

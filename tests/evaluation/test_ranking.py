@@ -15,8 +15,8 @@ from harmonium.evaluation import (
     auc_per_clip,
     auc_per_tag,
     average_precision_per_tag,
-    ordering,
     precision_at_k_per_tag,
+    ranking,
 )
 
 NAN = float("nan")
@@ -197,7 +197,7 @@ def test_magnitudes_too_far_apart_for_one_scale():
 @given(hnp.arrays(float, hnp.array_shapes(min_dims=2, max_dims=2), elements=SCORES))
 @settings(deadline=None, max_examples=100)
 def test_ordinals_are_ordered_as_the_scores_and_leave_a_bit_free(scores):
-    ordinals = ordering.ordinals(scores)
+    ordinals = ranking.ordinals(scores)
     assert np.abs(ordinals.astype(object)).max() < 2**62
     by_score, by_ordinal = scores.ravel(), ordinals.ravel()
     np.testing.assert_array_equal(
@@ -208,7 +208,7 @@ def test_ordinals_are_ordered_as_the_scores_and_leave_a_bit_free(scores):
 def test_tags_in_blocks_give_what_tags_together_give(monkeypatch):
     Y, S = random_case(np.random.default_rng(1), unknown=0.1, levels=4)
     together = auc_per_tag(Y, S).values
-    monkeypatch.setattr(ordering, "_BLOCK", 700)  # two tags at a time
+    monkeypatch.setattr(ranking, "_BLOCK", 700)  # two tags at a time
     np.testing.assert_array_equal(auc_per_tag(Y, S), together)
 
 
