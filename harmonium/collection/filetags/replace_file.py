@@ -16,13 +16,11 @@ from pathlib import Path
 from typing import BinaryIO, TypeVar
 
 from harmonium.collection.filetags.music_file import FileProblem, explained
-
-try:
-    import fcntl
-except ImportError:  # Windows, which does not let others remove a file that is open
-    fcntl = None  # type: ignore[assignment]
+from harmonium.file_locks import try_lock
 
 Result = TypeVar("Result")
+
+_IS_WINDOWS = os.name == "nt"  # where nobody else can remove a file that is open
 
 _NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0)  # Windows has no such flag
 _PART = re.compile(r"\.harmonium-[0-9a-f]{16}\.part")
@@ -65,7 +63,7 @@ def replace_file(
             _check_unchanged(place, status)
             if not _is_at(part, new.fileno()):
                 raise FileProblem("another program took away the new file meanwhile; try again")
-            if fcntl is None:
+            if _IS_WINDOWS:
                 new.close()
                 old.close()
             part.replace(place)
@@ -94,7 +92,7 @@ def _part(place: Path) -> Iterator[tuple[Path, BinaryIO]]:
         try:
             yield part, file
         except BaseException:
-            if fcntl is None:
+            if _IS_WINDOWS:
                 file.close()
             _remove(part)
             raise
@@ -111,7 +109,9 @@ def _create(part: Path) -> int:
             descriptor = os.open(part, os.O_RDWR | os.O_CREAT | os.O_EXCL | _NO_FOLLOW, 0o600)
         except FileExistsError:
             raise FileProblem(_what_is_in_the_way(part)) from None
-        _lock(descriptor, wait=True)  # nobody but a sweep can have it, and lets go at once
+        if _IS_WINDOWS:
+            return descriptor
+        try_lock(descriptor, wait=True)  # nobody but a sweep can have it, and lets go at once
         if _is_at(part, descriptor):
             return descriptor
         os.close(descriptor)  # swept away before it was locked
@@ -124,19 +124,6 @@ def _what_is_in_the_way(part: Path) -> str:
         "another program is writing tags to it; try again when it has ended, or, if there is none, "
         f"remove {part.name} beside it"
     )
-
-
-def _lock(descriptor: int, *, wait: bool = False) -> bool:
-    """Whether the file is ours now; it is until it is closed, however the process ends."""
-    if fcntl is None:
-        return True
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    except OSError:
-        return True  # a file system without locks
-    return True
 
 
 def _is_at(part: Path, descriptor: int) -> bool:
@@ -158,12 +145,12 @@ def _sweep(folder: Path) -> None:
 
 def _remove_if_left(part: Path) -> None:
     """Remove a file unless the process that writes to it is alive."""
-    if fcntl is None:
+    if _IS_WINDOWS:
         part.unlink()  # refused while another process has it open
         return
     descriptor = os.open(part, os.O_RDWR | os.O_NONBLOCK | _NO_FOLLOW)
     try:
-        if _lock(descriptor) and _is_at(part, descriptor):
+        if try_lock(descriptor) and _is_at(part, descriptor):
             part.unlink()
     finally:
         os.close(descriptor)

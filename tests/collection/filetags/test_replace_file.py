@@ -182,7 +182,7 @@ def test_a_hard_link_that_was_planted_before_is_taken_away_and_its_file_stays(so
 
 def test_a_part_that_is_swept_away_before_it_is_locked_is_made_again(song, monkeypatch):
     swept = []
-    lock = replace_file._lock
+    lock = replace_file.try_lock
 
     def sweep_first(descriptor, *rest, **options):
         if not swept:
@@ -191,7 +191,7 @@ def test_a_part_that_is_swept_away_before_it_is_locked_is_made_again(song, monke
         return lock(descriptor, *rest, **options)
 
     part = part_of(song)
-    monkeypatch.setattr(replace_file, "_lock", sweep_first)
+    monkeypatch.setattr(replace_file, "try_lock", sweep_first)
     undo(song, write(song))
     assert swept
     assert_untouched(song)
@@ -220,7 +220,7 @@ def test_a_link_that_takes_the_place_of_the_new_file_is_not_touched(
 
 
 def test_what_a_killed_process_left_is_removed_where_there_are_no_locks(song, monkeypatch):
-    monkeypatch.setattr(replace_file, "fcntl", None)
+    monkeypatch.setattr(replace_file, "_IS_WINDOWS", True)
     part_of(song).write_bytes(b"half a file")
     undo(song, write(song))
     assert_untouched(song)
