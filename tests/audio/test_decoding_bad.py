@@ -40,6 +40,8 @@ def files(sound, tmp_path_factory):
         "ogg": write_sndfile(folder / "a.ogg", sound, RATE),
         "opus": write_sndfile(folder / "a.opus", sound, RATE, format="OGG", subtype="OPUS"),
         "m4a": write_ffmpeg(folder / "a.m4a", sound, RATE, "aac"),
+        "caf": write_sndfile(folder / "a.caf", sound, RATE, format="CAF", subtype="PCM_16"),
+        "ts": write_ffmpeg(folder / "a.ts", sound, RATE, "aac", container="mpegts"),
     }
 
 
@@ -249,14 +251,10 @@ def test_a_big_picture_in_front_of_the_sound_and_tags_behind_it(files, tmp_path)
     assert decode(path, start=0).decoder == "ffmpeg"
 
 
-def caf(sound, folder) -> bytes:
-    return write_sndfile(folder / "a.caf", sound, RATE, format="CAF", subtype="PCM_16").read_bytes()
-
-
-def test_sound_that_ffmpeg_knows_nothing_of(sound, tmp_path, capfd):
+def test_sound_that_ffmpeg_knows_nothing_of(sound, files, tmp_path, capfd):
     """PyAV then has a stream without a rate and everything else."""
     path = tmp_path / "a"
-    path.write_bytes(caf(sound, tmp_path).replace(b"lpcm", b"zzzz"))
+    path.write_bytes(files["caf"].read_bytes().replace(b"lpcm", b"zzzz"))
     assert refusal(path) == (
         " cannot be decoded: supported file format but unsupported encoding (libsndfile); "
         "its sound cannot be made out (ffmpeg)."
@@ -269,10 +267,10 @@ def test_sound_that_ffmpeg_knows_nothing_of(sound, tmp_path, capfd):
 
 
 @pytest.mark.parametrize("chunk", [b"data", bytes(10) + b"data"], ids=["missing", "extra"])
-def test_a_seek_to_where_no_file_reaches_is_silent(chunk, sound, tmp_path, capfd):
+def test_a_seek_to_where_no_file_reaches_is_silent(chunk, files, tmp_path, capfd):
     """Bytes too many or too few make a length of what is none; PyAV printed the failing seeks."""
     path = tmp_path / "a"
-    path.write_bytes(caf(sound, tmp_path).replace(bytes(4) + b"data", chunk, 1))
+    path.write_bytes(files["caf"].read_bytes().replace(bytes(4) + b"data", chunk, 1))
     assert refusal(path).startswith(" cannot be decoded: ")
     assert capfd.readouterr() == ("", "")
 
@@ -308,7 +306,7 @@ def test_silence_and_a_short_file(tmp_path):
         features_of_file(short)
 
 
-@pytest.mark.parametrize("kind", ["wav", "flac", "mp3", "ogg", "opus", "m4a"])
+@pytest.mark.parametrize("kind", ["wav", "flac", "mp3", "ogg", "opus", "m4a", "caf", "ts"])
 @settings(
     max_examples=25,
     deadline=None,
