@@ -3,9 +3,10 @@
 import csv
 import io
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
+from typing import TypeAlias
 
 import numpy as np
 import polars as pl
@@ -31,8 +32,14 @@ class Layout:
     header: bool
 
 
+Roles: TypeAlias = Mapping[str, str | int]
+"""Role → its column, by name or by position from 0."""
+ChooseRoles: TypeAlias = Callable[[list[str], int], Roles]
+"""Names of the columns, none without a header, and how many columns there are → the roles."""
+
+
 def rows_of_text(
-    data: bytes, layout: Layout, roles: Mapping[str, str | int], *, source: str
+    data: bytes, layout: Layout, roles: Roles | ChooseRoles, *, source: str
 ) -> CodedRows:
     """The columns that `roles` asks for, from the bytes of a file in UTF-8."""
     if not data or data.isspace():
@@ -41,7 +48,7 @@ def rows_of_text(
         data = data.replace(b"\r", b"\n")
     if data.endswith((b"\n\n", b"\n\r\n")):
         data = data.rstrip(b"\r\n")
-    names = _column_names(data, layout, roles, source=source)
+    names, roles = _column_names(data, layout, roles, source=source)
     where = find_columns(roles, names, source=source, header=layout.header)
     reader = _TextReader(data, layout, where, n_fields=len(names), source=source)
     columns = encode_batches(reader.batches, list(where))
@@ -53,9 +60,9 @@ def rows_of_text(
 
 
 def _column_names(
-    data: bytes, layout: Layout, roles: Mapping[str, str | int], *, source: str
-) -> list[str]:
-    """The header; without one, the roles in their order, then positions.
+    data: bytes, layout: Layout, roles: Roles | ChooseRoles, *, source: str
+) -> tuple[list[str], Roles]:
+    """The header, and the roles; without a header, the roles in their order, then positions.
 
     The number of columns of a file without a header is the usual one among its first rows.
     """
@@ -67,10 +74,11 @@ def _column_names(
                 f"The header of {source} has bytes that are not UTF-8. "
                 "Name the file's encoding, for example encoding='latin-1'."
             )
-        return header
+        return header, roles(header, len(header)) if callable(roles) else roles
     widths = Counter(len(fields) for _, fields in islice(found, _FIRST_ROWS))
     n_fields = widths.most_common(1)[0][0]
-    return [*roles, *(str(i) for i in range(len(roles), n_fields))][:n_fields]
+    roles = roles([], n_fields) if callable(roles) else roles
+    return [*roles, *(str(i) for i in range(len(roles), n_fields))][:n_fields], roles
 
 
 class _TextReader:

@@ -1,17 +1,17 @@
 """A file to rows: what kind it is, its bytes, and its columns."""
 
+import csv
 import gzip
 import io
 import os
 import zlib
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TypeAlias
 
 import polars as pl
 
 from harmonium.data.coded_rows import CodedRows, find_columns
-from harmonium.data.delimited_text import Layout, rows_of_text
+from harmonium.data.delimited_text import ChooseRoles, Layout, Roles, rows_of_text
 from harmonium.errors import DataError
 from harmonium.nearest_names import nearest_names
 
@@ -19,25 +19,34 @@ PathLike: TypeAlias = str | os.PathLike[str]
 
 DELIMITERS = {".csv": ",", ".tsv": "\t", ".tab": "\t"}
 PARQUET = (".parquet", ".pq")
+_LIKELY = (",", ";", "\t", "|")  # what may part columns where nothing is said of it
+_HEAD = 1 << 16  # bytes in which the first line must be
 _UTF8_MARK, _UTF16_MARKS = b"\xef\xbb\xbf", (b"\xff\xfe", b"\xfe\xff")
 
 
 def read_rows(
     path: PathLike,
-    roles: Mapping[str, str | int],
+    roles: Roles | ChooseRoles,
     *,
     header: bool = True,
     delimiter: str | None = None,
     quote: str | None = '"',
     encoding: str = "utf-8",
+    any_delimiter: bool = False,
 ) -> CodedRows:
-    """The columns that `roles` asks for, from a CSV, TSV or Parquet file, plain or gzipped."""
+    """The columns that `roles` asks for, from a CSV, TSV or Parquet file, plain or gzipped.
+
+    any_delimiter : whether to tell from the first line what parts the columns, if it is not named
+    """
     file = Path(path).expanduser()
     source = file.name
     suffix = _suffix(file)
     data = _unpacked(_bytes(file), source=source)
     if suffix in PARQUET and delimiter is None:
         return _rows_of_parquet(data, roles, source=source)
+    if any_delimiter and delimiter is None:
+        data, encoding = _utf8(data, encoding, source=source), "utf-8"
+        delimiter = _told_delimiter(data, DELIMITERS.get(suffix))
     layout = Layout(_delimiter(suffix, delimiter, source=source), _quote(quote), header)
     if layout.quote == layout.delimiter:
         raise DataError(f"'quote' and 'delimiter' must differ, got {quote!r} for both.")
@@ -89,6 +98,20 @@ def _unpacked(data: bytes, *, source: str) -> bytes:
     return unpacked
 
 
+def _told_delimiter(data: bytes, usual: str | None) -> str | None:
+    """The usual one, if it is in the first line; else one that is; else the usual one."""
+    text = data[:_HEAD].decode(errors="replace")
+    candidates = _LIKELY if usual is None else (usual, *_LIKELY)
+    return next((one for one in candidates if _parts_first_line(text, one)), usual)
+
+
+def _parts_first_line(text: str, delimiter: str) -> bool:
+    try:
+        return len(next(csv.reader(io.StringIO(text), delimiter=delimiter))) > 1
+    except (StopIteration, csv.Error):
+        return False  # reading it says what is wrong
+
+
 def _delimiter(suffix: str, delimiter: str | None, *, source: str) -> str:
     if delimiter is None:
         if suffix not in DELIMITERS:
@@ -122,7 +145,9 @@ def _utf8(data: bytes, encoding: str, *, source: str) -> bytes:
         except UnicodeError as error:
             raise DataError(f"{source} is not in the encoding {encoding!r}: {error}.") from None
     if data.startswith(_UTF16_MARKS):
-        raise DataError(f"{source} is in UTF-16, not in UTF-8. Pass encoding='utf-16'.")
+        raise DataError(
+            f"{source} is in UTF-16, not in UTF-8. Pass encoding='utf-16' (--encoding utf-16)."
+        )
     if data.startswith(b"PAR1"):
         raise DataError(f"{source} is Parquet, not text. Rename it to end in .parquet.")
     if b"\0" in data[:4096]:
@@ -130,9 +155,10 @@ def _utf8(data: bytes, encoding: str, *, source: str) -> bytes:
     return data.removeprefix(_UTF8_MARK)
 
 
-def _rows_of_parquet(data: bytes, roles: Mapping[str, str | int], *, source: str) -> CodedRows:
+def _rows_of_parquet(data: bytes, roles: Roles | ChooseRoles, *, source: str) -> CodedRows:
     try:
         names = list(pl.read_parquet_schema(io.BytesIO(data)))
+        roles = roles(names, len(names)) if callable(roles) else roles
         where = find_columns(roles, names, source=source)
         frame = pl.read_parquet(io.BytesIO(data), columns=[names[at] for at in where.values()])
     except (pl.exceptions.PolarsError, OSError) as error:

@@ -1,15 +1,7 @@
 """Which columns of a table of tags hold what: as they are named, or as their names suggest."""
 
-import csv
-import gzip
-import io
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
 
-import polars as pl
-
-from harmonium.data.table_files import DELIMITERS, PARQUET
 from harmonium.errors import DataError
 
 USUAL = {
@@ -23,76 +15,6 @@ USUAL = {
     "user": ("user", "person", "listener", "user_id", "username", "who", "annotator"),
 }
 """Role → names that columns usually have, the likeliest first."""
-DELIMITING = (",", ";", "\t", "|")
-"""What may part the columns of a text file, where nothing is said of it."""
-_HEAD = 1 << 16  # bytes in which the first line must be
-
-
-@dataclass(frozen=True)
-class FirstLine:
-    """What can be told of a table before it is read."""
-
-    cells: list[str]
-    """Of the first line, or the names of a Parquet file's columns; empty if there are none."""
-    delimiter: str | None
-    """Of a text file: as it was named, or as the line suggests; None if neither says."""
-
-
-def first_line(path: Path, *, delimiter: str | None, encoding: str) -> FirstLine:
-    """The first line of a table, and what parts its columns.
-
-    Raises
-    ------
-    DataError
-        where it is no table of text, or in another encoding
-    """
-    nothing = FirstLine([], delimiter)
-    try:
-        with path.open("rb") as file:
-            head = file.read(_HEAD)
-        if head.startswith(b"PAR1"):
-            return FirstLine(list(pl.read_parquet_schema(path)), delimiter)
-        if head.startswith(b"\x1f\x8b"):
-            with gzip.open(path) as unpacked:
-                head = unpacked.read(_HEAD)
-    except (OSError, EOFError, pl.exceptions.PolarsError):
-        return nothing  # reading it says what is wrong
-    suffix = path.with_suffix("").suffix if path.suffix.lower() == ".gz" else path.suffix
-    if suffix.lower() in PARQUET or (delimiter is not None and len(delimiter) != 1):
-        return nothing
-    text = _text(head, encoding, source=path.name)
-    usual = DELIMITERS.get(suffix.lower())
-    chosen = delimiter or _told_delimiter(text, usual)
-    return FirstLine(_cells(text, chosen or ","), chosen)
-
-
-def _text(head: bytes, encoding: str, *, source: str) -> str:
-    """The beginning of a text file; what cannot be decoded is replaced."""
-    if head.startswith((b"\xff\xfe", b"\xfe\xff")) and "16" not in encoding:
-        raise DataError(f"{source} is in UTF-16, not in {encoding}: pass --encoding utf-16.")
-    try:
-        text = head.decode(encoding, errors="replace").removeprefix("\ufeff")
-    except LookupError:
-        raise DataError(
-            f"'encoding' must be one that Python knows, as utf-8, cp1252 or utf-16: got "
-            f"{encoding!r}."
-        ) from None
-    if "\0" in text:
-        raise DataError(f"{source} is not a table: neither text (CSV, TSV) nor Parquet.")
-    return text
-
-
-def _told_delimiter(text: str, usual: str | None) -> str | None:
-    """The usual one, if it is in the first line; else one that is; else the usual one."""
-    candidates = DELIMITING if usual is None else (usual, *DELIMITING)
-    return next((one for one in candidates if len(_cells(text, one)) > 1), usual)
-
-
-def _cells(text: str, delimiter: str) -> list[str]:
-    try:
-        return [cell.strip() for cell in next(csv.reader(io.StringIO(text), delimiter=delimiter))]
-    except (StopIteration, csv.Error, ValueError):
-        return []  # reading it says what is wrong
 
 
 def choose_columns(

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import polars as pl
 
-from harmonium.collection.importing.columns import choose_columns, first_line
+from harmonium.collection.importing.columns import choose_columns
 from harmonium.collection.importing.import_report import (
     ImportReport,
     check_has_tracks,
@@ -65,17 +65,19 @@ def import_table(
     """
     file = Path(path).expanduser()
     named = {"item": item, "artist": artist, "title": title, "tag": tag, "user": user}
-    first = first_line(file, delimiter=delimiter, encoding=encoding)
     has_person = person is not None and user is None
-    roles = choose_columns(
-        named | {"value": value},
-        first.cells if header else [],
-        source=file.name,
-        has_person=has_person,
-        n_columns=len(first.cells),
-    )
+
+    def choose(names: Sequence[str], n_columns: int) -> dict[str, str | int]:
+        return choose_columns(
+            named | {"value": value},
+            names,
+            source=file.name,
+            has_person=has_person,
+            n_columns=n_columns,
+        )
+
     rows = read_rows(
-        file, roles, header=header, delimiter=first.delimiter, quote='"', encoding=encoding
+        file, choose, header=header, delimiter=delimiter, encoding=encoding, any_delimiter=True
     )
     frame, report = _matched(library, rows, speller(normalise=True, aliases=aliases))
     if has_person:

@@ -5,11 +5,12 @@ import pytest
 from some_tracks import add_tracks, in_force, say
 
 from harmonium.collection import Library
-from harmonium.collection.importing.columns import choose_columns, first_line
+from harmonium.collection.importing.columns import choose_columns
 from harmonium.collection.importing.file_tags import import_file_tags
 from harmonium.collection.importing.tables import import_table
 from harmonium.collection.store.track_finder import EMPTY, NONE, SEVERAL, TrackFinder
 from harmonium.collection.store.tracks import TrackFile
+from harmonium.data.table_files import read_rows
 from harmonium.errors import DataError, LibraryError
 
 
@@ -142,39 +143,53 @@ def test_columns_that_are_too_few():
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "delimiter"),
+    ("name", "text", "expected"),
     [
-        ("t.csv", "file,tag", ","),
-        ("t.csv", "file;tag", ";"),
-        ("t.csv", "file\ttag", "\t"),
-        ("t.csv", '"a;b",tag', ","),
-        ("t.tsv", "file,x\ttag", "\t"),
-        ("t.tsv", "file,tag", ","),
-        ("t.txt", "file|tag", "|"),
-        ("t.csv", "file", ","),
-        ("t.txt", "file", None),
-        ("t.csv", "", ","),
+        ("t.csv", "file,tag", ["file", "tag"]),
+        ("t.csv", "file;tag", ["file", "tag"]),
+        ("t.csv", "file\ttag", ["file", "tag"]),
+        ("t.csv", '"a;b",tag', ["a;b", "tag"]),
+        ("t.tsv", "file,x\ttag", ["file,x", "tag"]),
+        ("t.tsv", "file,tag", ["file", "tag"]),
+        ("t.txt", "file|tag", ["file", "tag"]),
+        ("t.csv", "file", ["file"]),
     ],
 )
-def test_what_parts_the_columns_is_told_from_the_first_line(tmp_path, name, text, delimiter):
-    path = table(tmp_path, text, name)
-    assert first_line(path, delimiter=None, encoding="utf-8").delimiter == delimiter
-    assert first_line(path, delimiter="x", encoding="utf-8").delimiter == "x"
+def test_what_parts_the_columns_is_told_from_the_first_line(tmp_path, name, text, expected):
+    found = []
+
+    def choose(names, n_columns):
+        found.append((names, n_columns))
+        return {"item": 0}
+
+    path = table(tmp_path, f"{text}\n{text}\n", name)
+    read_rows(path, choose, any_delimiter=True)
+    read_rows(path, choose, any_delimiter=True, header=False)
+    assert found[0] == (expected, len(expected))
+    assert found[1] == ([], len(expected))
+
+
+def test_a_delimiter_that_is_named_counts(tmp_path):
+    path = table(tmp_path, "file,tag|x\na,b|c\n")
+    rows = read_rows(path, {"item": "file,tag"}, any_delimiter=True, delimiter="|")
+    assert rows.values("item").to_list() == ["a,b"]
 
 
 @pytest.mark.parametrize(
-    ("content", "encoding", "message"),
+    ("name", "content", "encoding", "message"),
     [
-        ("file,tag".encode("utf-16"), "utf-8", "in UTF-16.*--encoding utf-16"),
-        (b"OggS\0\2\0", "utf-8", "not a table"),
-        (b"file,tag", "klingon", "'encoding'.*'klingon'"),
+        ("t.csv", "file,tag".encode("utf-16"), "utf-8", "in UTF-16.*--encoding utf-16"),
+        ("t.csv", b"OggS\0\2\0", "utf-8", "not a text file"),
+        ("t.csv", b"file,tag", "klingon", "'encoding'.*'klingon'"),
+        ("t.csv", b"", "utf-8", "is empty"),
+        ("t.txt", b"file", "utf-8", "name its delimiter"),
     ],
 )
-def test_what_is_no_table_of_text(tmp_path, content, encoding, message):
-    path = tmp_path / "t.csv"
+def test_what_is_no_table_of_text(library, tmp_path, name, content, encoding, message):
+    path = tmp_path / name
     path.write_bytes(content)
     with pytest.raises(DataError, match=message):
-        first_line(path, delimiter=None, encoding=encoding)
+        import_table(library, path, encoding=encoding)
 
 
 # Tables
