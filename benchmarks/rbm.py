@@ -89,14 +89,14 @@ def harmonium_epoch(size: dict[str, int], method: str) -> float:
 def harmonium_lbp(size: dict[str, int], threads: int) -> float:
     import jax.numpy as jnp
 
-    from harmonium.rbm.infer import Options, infer
+    from harmonium.rbm.infer import InferenceOptions, infer
     from harmonium.rbm.model import Params
 
     p = problem(size)
     params = Params(
         *(jnp.asarray(a) for a in (p["U"], p["W"], np.zeros((0, size["C"]), "f4"), p["c"], p["d"]))
     )
-    options = Options("lbp", size["K"], 0.5, tolerance=0.0, threads=threads, retry=False)
+    options = InferenceOptions("lbp", size["K"], 0.5, tolerance=0.0, threads=threads, retry=False)
     index = np.zeros((size["N"], 0), np.int32)
     unknown = np.full((size["N"], size["C"]), np.nan, np.float32)
     return timed(lambda: infer(params, p["X"], index, unknown, options), 7)

@@ -33,7 +33,7 @@ from smoothing_baselines import chosen, methods
 from harmonium import TagSmoother
 from harmonium.data import Conditioning, Triples
 from harmonium.data.datasets import load
-from harmonium.estimators.smoother.rows import without
+from harmonium.estimators.smoother.conditions import without
 from harmonium.estimators.smoother.training import hold_out
 from harmonium.estimators.validation import log_likelihood
 from harmonium.evaluation import auc_per_tag

@@ -13,7 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from harmonium.data import Conditioning
-from harmonium.estimators.smoother.rows import tag_rates
+from harmonium.estimators.smoother.conditions import tag_rates
 from harmonium.estimators.validation import log_likelihood
 
 Scores = np.ndarray  # (n_items, n_tags)

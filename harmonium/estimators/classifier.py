@@ -1,13 +1,11 @@
 """What every classifier of tags shares: checked data in; scores, decisions and files out."""
 
 from abc import abstractmethod
-from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
 from harmonium.errors import DataError
@@ -19,28 +17,21 @@ from harmonium.estimators.model_files import (
     finite_array,
     typed_array,
 )
+from harmonium.estimators.parameters import estimator, parameter
 from harmonium.estimators.scaling import Scaling, standardising, unscaled
-from harmonium.estimators.thresholds import best_thresholds
+from harmonium.estimators.validation import best_thresholds
 from harmonium.evaluation import auc_per_tag
 
-POSITIVE = Interval(Real, 0, None, closed="neither")
-NOT_NEGATIVE = Interval(Real, 0, None, closed="left")
-COUNT = Interval(Integral, 1, None, closed="left")
-JOBS = [COUNT, Interval(Integral, None, -1, closed="right"), None]
 
-
+@estimator
 class TagClassifier(ClassifierMixin, StoredEstimator, BaseEstimator):
-    """Base of all classifiers of tags. A subclass gives ``fit`` and the scores of a fitted model.
+    """Base of all classifiers of tags. A subclass gives ``fit`` and the scores of the model."""
 
-    It has a parameter ``scale_features``.
-    """
-
-    scale_features: bool
-    _scaling: Scaling
-    _one_column: bool
-    tags_: NDArray[Any]
-    classes_: NDArray[Any]
-    thresholds_: NDArray[np.float64]
+    scale_features: bool = parameter(
+        default=True,
+        doc="""Bring each feature to zero mean and equal variance first (see
+        ``harmonium.estimators.scaling``); without it, X is used as it is.""",
+    )
 
     @abstractmethod
     def _scores(self, X: NDArray[np.float32]) -> NDArray[np.float32]:

@@ -1,26 +1,98 @@
-"""The multi-label discriminative RBM as a scikit-learn estimator."""
+"""The RBMs as classifiers, and the multi-label discriminative RBM."""
 
-from typing import Any, ClassVar, Literal
+from typing import Any
 
 import numpy as np
-from sklearn.utils._param_validation import StrOptions
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_consistent_length
 
-from harmonium.estimators.classifier import NOT_NEGATIVE
-from harmonium.estimators.rbm_tagger import RBMTagger
-from harmonium.estimators.tagger import Clips, single_precision
+from harmonium.estimators.gradient_tagger import GradientTagger, HiddenUnits, LabelledClips
+from harmonium.estimators.gradient_training import single_precision
+from harmonium.estimators.labels import is_soft, read_more_targets
+from harmonium.estimators.parameters import NOT_NEGATIVE, estimator, parameter
+from harmonium.estimators.rbm_estimator import ConditionalTraining, RBMInference
 from harmonium.rbm.generative import Hybrid, JointContrastiveDivergence, JointParams
-from harmonium.rbm.gradients import (
-    BeliefPropagation,
-    ContrastiveDivergence,
-    Gradient,
-    MeanField,
-    PseudoLikelihood,
-)
+from harmonium.rbm.gradients import Gradient
+from harmonium.rbm.infer import Inference, infer
 from harmonium.rbm.model import Params
+from harmonium.rbm.soft import for_soft_targets
 from harmonium.rbm.training import Tree
 
 
-class DiscriminativeRBM(RBMTagger):
+class RBMTagger(HiddenUnits, RBMInference, GradientTagger):
+    """Base of the RBMs: p(y | x) is inferred, and some of y may be known."""
+
+    @property
+    def params_(self) -> Params:
+        """The parameters for features as given: σ(c + Wx + Uy) with x a row of X."""
+        U, W, V, c, d = self._conditional(self._params)
+        W = W / self._scaling.scale
+        return Params(U, W, V, c - W @ self._scaling.mean, d)
+
+    def complete(self, X: Any, y: Any) -> NDArray[np.float32]:
+        """p(y_j = 1 | x, the known tags), shape (n_clips, n_tags).
+
+        ``y`` is (n_clips, n_tags) with NaN for the tags to infer; known tags come back as given.
+        """
+        return self.infer(X, y).y
+
+    def infer(self, X: Any, y: Any = None) -> Inference:
+        """Marginals of tags ``y`` and hidden units ``h``, with ``diagnostics`` for each clip.
+
+        The diagnostics say which method found a clip's marginals in the end, how far they are from
+        converged, and whether that is within ``tolerance``. ``y`` as for :meth:`complete`.
+        """
+        features = self._features(X)
+        known = None
+        if y is not None:
+            known = read_more_targets(y, self._targets()).Y
+            check_consistent_length(features, known)
+        return self._infer(self._params, features, known)
+
+    def _probabilities(self, X: NDArray[np.float32]) -> NDArray[np.float32]:
+        return self._infer(self._params, X).y
+
+    def _validation_scores(self, params: Tree, X: NDArray[np.float32]) -> NDArray[np.float32]:
+        return self._infer(params, X, quick=True).y
+
+    def _check_inference(self, params: Tree) -> None:
+        self._inference_options(params.U.shape)
+
+    def _infer(
+        self,
+        params: Tree,
+        X: NDArray[np.float32],
+        Y: NDArray[np.float32] | None = None,
+        *,
+        quick: bool = False,
+    ) -> Inference:
+        if Y is None:
+            Y = np.full((len(X), len(self.tags_)), np.nan, np.float32)
+        none = np.zeros((len(X), 0), np.int32)
+        options = self._inference_options(params.U.shape, quick=quick)
+        return infer(self._conditional(params), X, none, Y, options)
+
+    def _input_variance(self) -> float:
+        """Variance of each input of the Gaussian RBM: that of scaled features, or 1."""
+        return 1 / len(self._scaling.mean) if self.scale_features else 1.0
+
+    def _conditional(self, params: Tree) -> Params:
+        """The parameters of p(y | x) among those that are trained."""
+        return Params(*params[:5])
+
+    def _random_params(self, rng: np.random.Generator, clips: LabelledClips) -> Params:
+        """Parameters of p(y | x) to start from."""
+        U, W, c, d = self._first_weights(rng, clips)
+        V = np.zeros((0, clips.Y.shape[1]))
+        return single_precision(Params, U, W, V, c, d)
+
+    def _gradient(self, Y: NDArray[np.float32]) -> Gradient:
+        objective = self._objective()
+        return for_soft_targets(objective) if is_soft(Y) else objective
+
+
+@estimator
+class DiscriminativeRBM(ConditionalTraining, RBMTagger):
     """Predicts the tags of a clip from its features, and from the tags already known.
 
     A conditional RBM p(y, h | x) ∝ exp(hᵀUy + hᵀWx + dᵀy + cᵀh) trained to maximise
@@ -29,38 +101,7 @@ class DiscriminativeRBM(RBMTagger):
 
     Parameters
     ----------
-    n_hidden : number of hidden units, n.
-    training : how the gradient is approximated: "cd" (contrastive divergence), "mean_field"
-        (mean-field contrastive divergence), "lbp" (loopy belief propagation) or "pl" (the exact
-        gradient of the pseudo-likelihood).
-    training_steps : Gibbs sweeps, mean-field updates or message iterations of the negative phase;
-        None means 1 for "cd", 5 for "mean_field" and 10 for "lbp".
-    inference : how p(y_j = 1 | x) is computed: "lbp", "mean_field", "gibbs", or "exact"
-        (enumeration: only if there are at most 20 hidden units or 20 tags).
-    inference_steps : iterations, or sweeps of each of 8 chains for "gibbs".
-    damping : share of the old message that loopy belief propagation keeps, in training and
-        prediction; in [0, 1).
-    tolerance : a clip's inference is converged when no probability changes by more.
-    learning_rate, schedule : step length, and how it changes with the epochs: "constant",
-        "inverse" or "cosine".
-    optimizer, momentum : "adam" or "sgd", and the decay of its mean gradient.
-    batch_size, max_epochs : clips per step, and passes over the clips at most.
-    patience : epochs without a better validation AUC, or as good a one with a better likelihood,
-        after which training stops; the best parameters are kept.
-    averaging : the model is the mean of its parameters over about so many epochs; 0 turns it off.
-    validation_fraction : share of the clips to stop early on when ``fit`` is given no
-        ``eval_set``; 0 trains on all clips for ``max_epochs``.
-    init_scale : standard deviation of W at the start of training, for features of unit norm.
-    l1, l2 : strengths of the penalties on U and W. With ℓ1, zeros are exact if ``averaging=0``.
-    generative_weight : α of the hybrid, which maximises α log p(y, x) + log p(y | x), the joint
-        distribution by CD-1 with Gaussian inputs; 0 is the discriminative RBM.
-    scale_features : bring each feature to zero mean and equal variance first (see
-        ``harmonium.estimators.scaling``); without it, X is used as it is.
-    warm_start : let ``fit`` continue from the parameters of the last. With a number as
-        ``random_state`` it holds out the same clips again, if they are given in the same order.
-    n_jobs : threads that predict; None means 1, -1 one for each core.
-    random_state : seed; the same seed, data and machine give the same model to the bit.
-    verbose : 1 shows a progress bar.
+    {parameters}
 
     Attributes
     ----------
@@ -87,72 +128,19 @@ class DiscriminativeRBM(RBMTagger):
     (200, 3)
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **RBMTagger._parameter_constraints,
-        "training": [StrOptions({"cd", "mean_field", "lbp", "pl"})],
-        "generative_weight": [NOT_NEGATIVE],
-    }
-
-    def __init__(
-        self,
-        n_hidden: int = 100,
-        *,
-        training: Literal["cd", "mean_field", "lbp", "pl"] = "cd",
-        training_steps: int | None = None,
-        inference: Literal["lbp", "mean_field", "gibbs", "exact"] = "lbp",
-        inference_steps: int = 20,
-        damping: float = 0.5,
-        tolerance: float = 1e-3,
-        learning_rate: float = 0.01,
-        schedule: Literal["constant", "inverse", "cosine"] = "constant",
-        optimizer: Literal["adam", "sgd"] = "adam",
-        momentum: float = 0.9,
-        batch_size: int = 20,
-        max_epochs: int = 200,
-        patience: int = 20,
-        averaging: float = 5.0,
-        validation_fraction: float = 0.1,
-        init_scale: float = 1.0,
-        l1: float = 0.0,
-        l2: float = 0.1,
-        generative_weight: float = 0.0,
-        scale_features: bool = True,
-        warm_start: bool = False,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-        verbose: int = 0,
-    ) -> None:
-        self.n_hidden = n_hidden
-        self.training = training
-        self.training_steps = training_steps
-        self.inference = inference
-        self.inference_steps = inference_steps
-        self.damping = damping
-        self.tolerance = tolerance
-        self.learning_rate = learning_rate
-        self.schedule = schedule
-        self.optimizer = optimizer
-        self.momentum = momentum
-        self.batch_size = batch_size
-        self.max_epochs = max_epochs
-        self.patience = patience
-        self.averaging = averaging
-        self.validation_fraction = validation_fraction
-        self.init_scale = init_scale
-        self.l1 = l1
-        self.l2 = l2
-        self.generative_weight = generative_weight
-        self.scale_features = scale_features
-        self.warm_start = warm_start
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
+    l2: float = parameter(default=0.1)
+    generative_weight: float = parameter(
+        NOT_NEGATIVE,
+        default=0.0,
+        doc="""α of the hybrid, which maximises α log p(y, x) + log p(y | x), the joint distribution
+        by CD-1 with Gaussian inputs; 0 is the discriminative RBM.""",
+    )
 
     @property
     def _param_type(self) -> Any:
         return JointParams if self.generative_weight else Params
 
-    def _start(self, rng: np.random.Generator, clips: Clips) -> Tree:
+    def _start(self, rng: np.random.Generator, clips: LabelledClips) -> Tree:
         params = self._random_params(rng, clips)
         if not self.generative_weight:
             return params
@@ -160,16 +148,6 @@ class DiscriminativeRBM(RBMTagger):
 
     def _objective(self) -> Gradient:
         if not self.generative_weight:
-            return self._discriminative()
+            return self._conditional_gradient()
         joint = JointContrastiveDivergence(1, self._input_variance())
-        return Hybrid(float(self.generative_weight), self._discriminative(), joint)
-
-    def _discriminative(self) -> Gradient:
-        steps = self.training_steps
-        if self.training == "cd":
-            return ContrastiveDivergence(steps or 1)
-        if self.training == "mean_field":
-            return MeanField(steps or 5)
-        if self.training == "lbp":
-            return BeliefPropagation(steps or 10, float(self.damping))
-        return PseudoLikelihood()
+        return Hybrid(float(self.generative_weight), self._conditional_gradient(), joint)

@@ -1,6 +1,6 @@
 """The generative RBM over features and tags, or over tags alone."""
 
-from typing import Any, Literal
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -11,9 +11,11 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from harmonium.errors import DataError
+from harmonium.estimators.discriminative import RBMTagger
+from harmonium.estimators.gradient_tagger import LabelledClips
+from harmonium.estimators.gradient_training import single_precision
 from harmonium.estimators.labels import Targets, read_more_targets, read_targets
-from harmonium.estimators.rbm_tagger import RBMTagger
-from harmonium.estimators.tagger import Clips, single_precision
+from harmonium.estimators.parameters import COUNT, estimator, parameter
 from harmonium.rbm.compilation import compiled, refuse_fork
 from harmonium.rbm.generative import JointContrastiveDivergence, JointParams, joint_sweep
 from harmonium.rbm.gradients import Gradient
@@ -25,6 +27,7 @@ SCORE_BLOCK = 2**22
 """Numbers of clips × hidden units × tags that are scored at a time: about 16 MiB each."""
 
 
+@estimator
 class GenerativeRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RBMTagger):
     """A joint model p(y, x) of features and tags: Gaussian inputs x, binary tags y.
 
@@ -32,62 +35,21 @@ class GenerativeRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RBMTagger
     as in :class:`DiscriminativeRBM`. With ``X=None`` it is a plain RBM over tag vectors. As a
     transformer it gives p(h_k = 1 | x), the hidden representation.
 
-    Parameters and attributes are those of :class:`DiscriminativeRBM`. ``training_steps`` is the K
-    of CD-K; None means 1. Of tags alone, training runs for ``max_epochs``.
+    Of tags alone, training runs for ``max_epochs``.
+
+    Parameters
+    ----------
+    {parameters}
+
+    Attributes
+    ----------
+    Those of :class:`DiscriminativeRBM`.
     """
 
-    _param_type = JointParams
+    n_hidden: int = parameter(default=200, kw_only=False)
+    training_steps: int | None = parameter(COUNT, default=None, doc="The K of CD-K; None means 1.")
 
-    def __init__(
-        self,
-        n_hidden: int = 200,
-        *,
-        training_steps: int | None = None,
-        inference: Literal["lbp", "mean_field", "gibbs", "exact"] = "lbp",
-        inference_steps: int = 20,
-        damping: float = 0.5,
-        tolerance: float = 1e-3,
-        learning_rate: float = 0.01,
-        schedule: Literal["constant", "inverse", "cosine"] = "constant",
-        optimizer: Literal["adam", "sgd"] = "adam",
-        momentum: float = 0.9,
-        batch_size: int = 20,
-        max_epochs: int = 200,
-        patience: int = 20,
-        averaging: float = 5.0,
-        validation_fraction: float = 0.1,
-        init_scale: float = 1.0,
-        l1: float = 0.0,
-        l2: float = 0.0,
-        scale_features: bool = True,
-        warm_start: bool = False,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-        verbose: int = 0,
-    ) -> None:
-        self.n_hidden = n_hidden
-        self.training_steps = training_steps
-        self.inference = inference
-        self.inference_steps = inference_steps
-        self.damping = damping
-        self.tolerance = tolerance
-        self.learning_rate = learning_rate
-        self.schedule = schedule
-        self.optimizer = optimizer
-        self.momentum = momentum
-        self.batch_size = batch_size
-        self.max_epochs = max_epochs
-        self.patience = patience
-        self.averaging = averaging
-        self.validation_fraction = validation_fraction
-        self.init_scale = init_scale
-        self.l1 = l1
-        self.l2 = l2
-        self.scale_features = scale_features
-        self.warm_start = warm_start
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
+    _param_type = JointParams
 
     def transform(self, X: Any) -> NDArray[np.float32]:
         """p(h_k = 1 | x), shape (n_clips, n_hidden)."""
@@ -162,15 +124,17 @@ class GenerativeRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RBMTagger
             return np.asarray(X, np.float32)
         return super()._features(X)
 
-    def _hold_out(self, rng: Any, X: Any, targets: Any, valid: Any) -> tuple[Clips, Clips | None]:
+    def _hold_out(
+        self, rng: Any, X: Any, targets: Any, valid: Any
+    ) -> tuple[LabelledClips, LabelledClips | None]:
         if X.shape[1] == 0:  # every clip has the same p(y): there is no ranking to stop on
-            return Clips(X.astype(np.float32), targets.Y), None
+            return LabelledClips(X.astype(np.float32), targets.Y), None
         return super()._hold_out(rng, X, targets, valid)
 
     def _input_variance(self) -> float:
         return super()._input_variance() if self.n_features_in_ else 1.0
 
-    def _start(self, rng: np.random.Generator, clips: Clips) -> Tree:
+    def _start(self, rng: np.random.Generator, clips: LabelledClips) -> Tree:
         params = self._random_params(rng, clips)
         return single_precision(JointParams, *params, np.zeros(clips.X.shape[1]))
 

@@ -88,6 +88,13 @@ def is_soft(Y: NDArray[np.float32]) -> bool:
     return bool(((Y > 0) & (Y < 1)).any())
 
 
+def base_log_odds(Y: NDArray[np.float32]) -> NDArray[np.float64]:
+    """log(p / (1 - p)) with p the mean of the known labels, one 0 and one 1 added, by tag."""
+    known = np.sum(~np.isnan(Y), axis=0)
+    rate = (np.nansum(Y, axis=0) + 1) / (known + 2)
+    return np.log(rate / (1 - rate))
+
+
 def _matrix(y: Any, name: str) -> NDArray[np.float32]:
     Y = check_array(
         y, ensure_all_finite="allow-nan", dtype=np.float32, input_name=name, accept_sparse="csr"

@@ -108,16 +108,16 @@ class StoredEstimator(ABC):
     _param_type: ClassVar[Any]  # NamedTuple of the parameter arrays
     _params: Any
 
-    @abstractmethod
     def _learnt(self) -> tuple[Arrays, dict[str, Any]]:
         """Arrays, and a description that JSON can hold, of what was learnt besides ``_params``."""
+        return {}, {}
 
-    @abstractmethod
     def _restore(self, arrays: Arrays, about: dict[str, Any]) -> None:
         """Take back what ``_learnt`` gave.
 
-        KeyError, TypeError, ValueError or IndexError where that is not what it is.
+        LookupError, TypeError or ValueError where that is not what it is.
         """
+        return
 
     @abstractmethod
     def _check_shapes(self, params: Any) -> None:

@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
 from harmonium.errors import DataError
+from harmonium.estimators.discriminative import RBMTagger
+from harmonium.estimators.gradient_tagger import TIE_BREAKER, GradientTagger, LabelledClips
 from harmonium.estimators.networks import Feedforward
-from harmonium.estimators.rbm_tagger import RBMTagger
-from harmonium.estimators.tagger import TIE_BREAKER, Clips, Tagger
-from harmonium.estimators.thresholds import best_thresholds
+from harmonium.estimators.validation import best_thresholds
 from harmonium.rbm.belief import belief_propagation
 from harmonium.rbm.compilation import compiled
 from harmonium.rbm.gradients import Batch
-from harmonium.rbm.infer import Options
+from harmonium.rbm.infer import InferenceOptions
 from harmonium.rbm.model import Params, condition
 from harmonium.rbm.sampling import mean_field
 from harmonium.rbm.stacking import Scaled, Stack, stacked, train_stacked
@@ -31,14 +31,14 @@ DIFFERENT = ("learning_rate", "init_scale", "l1", "l2", "random_state", "verbose
 """Settings in which the models of a stack may differ."""
 
 
-def signature(model: Tagger) -> tuple[Any, ...]:
+def signature(model: GradientTagger) -> tuple[Any, ...]:
     """What the models of one stack have in common."""
     settings = model.get_params()
     return type(model), *((k, v) for k, v in sorted(settings.items()) if k not in DIFFERENT)
 
 
 def fit_stacked(
-    models: Sequence[Tagger],
+    models: Sequence[GradientTagger],
     X: NDArray[np.float32],
     Y: NDArray[np.float32],
     train: Sequence[Rows],
@@ -113,7 +113,7 @@ def fit_stacked(
 class _Marginals:
     """p(y_j = 1 | x) of an RBM, as one traceable function."""
 
-    options: Options
+    options: InferenceOptions
 
     def __call__(self, params: Tree, X: Array) -> Array:
         field = condition(Params(*params[:5]), X, jnp.zeros((len(X), 0), jnp.int32))
@@ -136,21 +136,23 @@ class _Outputs:
         return jax.nn.sigmoid(self.logits(params, X))
 
 
-def _predictor(model: Tagger, start: Tree) -> Callable[[Tree, Array], Array]:
+def _predictor(model: GradientTagger, start: Tree) -> Callable[[Tree, Array], Array]:
     """What early stopping judges. "gibbs" and "exact" are judged by belief propagation."""
     if isinstance(model, RBMTagger):
-        return _Marginals(model._quick(model._options(start)))
+        return _Marginals(model._inference_options(start.U.shape, quick=True))
     assert isinstance(model, Feedforward)
     return _Outputs(type(model)._logits)
 
 
-def _prepared(model: Tagger, X: NDArray[np.float32], Y: NDArray[np.float32]) -> tuple[Tree, int]:
+def _prepared(
+    model: GradientTagger, X: NDArray[np.float32], Y: NDArray[np.float32]
+) -> tuple[Tree, int]:
     """Where training starts, and its seed, as in ``fit``."""
     model._validate_params()
     X, targets = model._read(X, Y, like=None)
     model._describe(X, targets)
     rng = np.random.default_rng(check_random_state(model.random_state).randint(2**31 - 1))
-    start = model._start(rng, Clips(model._scaling(X), targets.Y))
+    start = model._start(rng, LabelledClips(model._scaling(X), targets.Y))
     model._check_inference(start)
     return start, int(rng.integers(2**31))
 

@@ -1,4 +1,4 @@
-"""How well scores agree with held-out labels, which may be probabilities.
+"""How well scores agree with held-out labels, which may be probabilities, and what to decide by.
 
 A label that is a probability p counts as p of a positive and 1 - p of a negative: for labels of 0
 and 1 that is the usual AUC and the usual likelihood.
@@ -53,3 +53,27 @@ def _pairs_won(y: Floats, s: Floats) -> float:
     negative = np.bincount(place, weights=1 - p, minlength=len(values))
     below = np.cumsum(negative) - negative
     return float(positive @ (below + negative / 2) - (p * (1 - p)).sum() / 2)
+
+
+def best_thresholds(Y: NDArray[np.float32], P: NDArray[np.float32]) -> NDArray[np.float64]:
+    """The threshold that maximises F1 = 2TP / (2TP + FP + FN), for each tag; 0.5 without positives.
+
+    Y is (N, C): a label that is a probability counts as so much of a positive and the rest of a
+    negative, unknown labels are left out. P is (N, C) probabilities. A threshold lies half way
+    between two scores, so that p >= threshold is the decision that was scored.
+    """
+    return np.array([_best_threshold(y, p) for y, p in zip(Y.T, P.T, strict=True)])
+
+
+def _best_threshold(y: NDArray[np.float32], p: NDArray[np.float32]) -> float:
+    known = ~np.isnan(y)
+    order = np.argsort(-p[known], kind="stable")
+    y, p = y[known][order], p[known][order].astype(np.float64)
+    if not y.any():
+        return 0.5
+    chosen = np.arange(1, len(y) + 1)
+    f1 = 2 * np.cumsum(y) / (chosen + y.sum())  # 2TP + FP + FN = chosen + positives
+    last_of_ties = np.append(p[1:] < p[:-1], True)
+    best = int(np.argmax(np.where(last_of_ties, f1, -1.0)))
+    below = p[best + 1] if best + 1 < len(p) else 0.0
+    return float((p[best] + below) / 2)

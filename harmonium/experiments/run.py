@@ -131,13 +131,13 @@ def _run_stacked(
 ) -> Generator[tuple[Run, RunOutput], None, None]:
     """Every missing run with its output; runs that are alike are trained together."""
     from harmonium.estimators.stacked import signature
-    from harmonium.estimators.tagger import Tagger
+    from harmonium.estimators.gradient_tagger import GradientTagger
 
     while runs := missing(recipe, store.results):
-        stacks: dict[Any, list[tuple[Run, Tagger]]] = defaultdict(list)
+        stacks: dict[Any, list[tuple[Run, GradientTagger]]] = defaultdict(list)
         for run in runs:
             model = build_model(run.estimator, run.settings, seed=_model_seed(run))
-            if isinstance(model, Tagger) and not run.smoothing:
+            if isinstance(model, GradientTagger) and not run.smoothing:
                 alike = (run.dataset, run.features, run.clips, signature(model))
                 stacks[alike].append((run, model))
             else:

@@ -46,7 +46,7 @@ class Inference(NamedTuple):
     diagnostics: Diagnostics
 
 
-class Options(NamedTuple):
+class InferenceOptions(NamedTuple):
     """How to infer."""
 
     method: Method = "lbp"
@@ -58,13 +58,13 @@ class Options(NamedTuple):
     retry: bool = True  # give the clips on which LBP does not converge another chance
 
 
-class _Clips(NamedTuple):
+class _Inputs(NamedTuple):
     u: NDArray[np.float32]  # (N, D)
     a: NDArray[np.int32]  # (N, S)
     y: NDArray[np.float32]  # (N, C), NaN unknown
 
-    def take(self, rows: NDArray[np.intp] | slice) -> "_Clips":
-        return _Clips(self.u[rows], self.a[rows], self.y[rows])
+    def take(self, rows: NDArray[np.intp] | slice) -> "_Inputs":
+        return _Inputs(self.u[rows], self.a[rows], self.y[rows])
 
 
 _Marginals = tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.float32]]
@@ -75,14 +75,14 @@ def infer(
     u: NDArray[np.float32],
     a: NDArray[np.int32],
     y: NDArray[np.float32],
-    options: Options,
+    options: InferenceOptions,
 ) -> Inference:
     """Marginals of every clip under ``params``, given the known tags; NaN in ``y`` is unknown.
 
     Shapes: ``u`` (N, D), ``a`` (N, S), ``y`` (N, C).
     """
     refuse_fork()
-    clips = _Clips(u, a, y)
+    clips = _Inputs(u, a, y)
     tags, hidden, residual = _run(options, params, clips)
     method = np.full(len(y), options.method, dtype="<U24")
     if options.method == "lbp" and options.retry:
@@ -99,7 +99,7 @@ def infer(
     )
 
 
-def _retries(options: Options) -> Iterator[tuple[Options, str]]:
+def _retries(options: InferenceOptions) -> Iterator[tuple[InferenceOptions, str]]:
     """More damping and patience, then mean field, which cannot oscillate."""
     steps = _RETRY_PATIENCE * options.steps
     damping = (1 + options.damping) / 2
@@ -107,12 +107,12 @@ def _retries(options: Options) -> Iterator[tuple[Options, str]]:
     yield options._replace(method="mean_field", steps=steps), "mean_field"
 
 
-def _limit(options: Options, residual: NDArray[np.float32]) -> NDArray[np.float32]:
+def _limit(options: InferenceOptions, residual: NDArray[np.float32]) -> NDArray[np.float32]:
     """The tolerance, in float32 like the residual, so that the comparison matches the program's."""
     return np.full_like(residual, options.tolerance)
 
 
-def _run(options: Options, params: Params, clips: _Clips) -> _Marginals:
+def _run(options: InferenceOptions, params: Params, clips: _Inputs) -> _Marginals:
     """Chunk by chunk, in threads if asked: compiled programs release the interpreter lock."""
     n_clips = len(clips.y)
     if not n_clips:
@@ -188,28 +188,34 @@ def _exact(params: Params, u: Array, a: Array, y: Array) -> tuple[Array, Array, 
     return result.y, result.h, jnp.zeros_like(result.log_z)
 
 
-def _run_lbp(options: Options, params: Params, clips: _Clips, _: int) -> tuple[Array, ...]:
+def _run_lbp(
+    options: InferenceOptions, params: Params, clips: _Inputs, _: int
+) -> tuple[Array, ...]:
     damping, tolerance = np.float32(options.damping), np.float32(options.tolerance)
     return _lbp(params, *clips, steps=options.steps, damping=damping, tolerance=tolerance)
 
 
-def _run_mean_field(options: Options, params: Params, clips: _Clips, _: int) -> tuple[Array, ...]:
+def _run_mean_field(
+    options: InferenceOptions, params: Params, clips: _Inputs, _: int
+) -> tuple[Array, ...]:
     return _mean_field(params, *clips, steps=options.steps)
 
 
-def _run_gibbs(options: Options, params: Params, clips: _Clips, start: int) -> tuple[Array, ...]:
+def _run_gibbs(
+    options: InferenceOptions, params: Params, clips: _Inputs, start: int
+) -> tuple[Array, ...]:
     key = jax.random.fold_in(jax.random.key(options.seed), start)
     return _gibbs(key, params, *clips, steps=options.steps)
 
 
-def _run_exact(_: Options, params: Params, clips: _Clips, __: int) -> tuple[Array, ...]:
+def _run_exact(_: InferenceOptions, params: Params, clips: _Inputs, __: int) -> tuple[Array, ...]:
     with jax.enable_x64(True):
         double = jax.tree.map(lambda array: np.asarray(array, np.float64), params)
         u, a, y = clips
         return _exact(double, u.astype(np.float64), a, y.astype(np.float64))
 
 
-_PROGRAMS: dict[str, Callable[[Options, Params, _Clips, int], tuple[Array, ...]]] = {
+_PROGRAMS: dict[str, Callable[[InferenceOptions, Params, _Inputs, int], tuple[Array, ...]]] = {
     "lbp": _run_lbp,
     "mean_field": _run_mean_field,
     "gibbs": _run_gibbs,

@@ -15,7 +15,7 @@ from harmonium.rbm.compilation import compiled
 from harmonium.rbm.gradients import Batch
 
 
-class Table(NamedTuple):
+class RowTable(NamedTuple):
     """V, with an account of which rows still owe shrinkage."""
 
     V: Array  # (A, C)
@@ -28,7 +28,7 @@ class Shrinkage(NamedTuple):
     l1: Array
     l2: Array
 
-    def of(self, rows: Array) -> "Shrinkage":
+    def at(self, rows: Array) -> "Shrinkage":
         """That of some rows."""
         return Shrinkage(*(s[rows] if s.ndim else s for s in self))
 
@@ -44,7 +44,9 @@ def shrink(v: Array, times: Array, by: Shrinkage) -> Array:
     return jnp.sign(v) * jnp.maximum(kept * jnp.abs(v) - by.l1 * summed, 0.0)
 
 
-def look_up(table: Table, batch: Batch, step: Array, by: Shrinkage) -> tuple[Array, Array, Batch]:
+def look_up(
+    table: RowTable, batch: Batch, step: Array, by: Shrinkage
+) -> tuple[Array, Array, Batch]:
     """The rows that a batch uses, one copy for each use, and the batch with indices into these.
 
     Gives the rows' numbers (B·S,), the rows (B·S, C) up to date before minibatch ``step``, and the
@@ -52,20 +54,20 @@ def look_up(table: Table, batch: Batch, step: Array, by: Shrinkage) -> tuple[Arr
     """
     used = jnp.maximum(batch.a.reshape(-1), 0)
     owed = (step - table.done[used]).astype(table.V.dtype)[:, None]
-    rows = shrink(table.V[used], owed, by.of(used))
+    rows = shrink(table.V[used], owed, by.at(used))
     places = jnp.arange(batch.a.size, dtype=batch.a.dtype).reshape(batch.a.shape)
     return used, rows, batch._replace(a=jnp.where(batch.a >= 0, places, batch.a))
 
 
-def write_back(table: Table, used: Array, rows: Array, change: Array, step: Array) -> Table:
+def write_back(table: RowTable, used: Array, rows: Array, change: Array, step: Array) -> RowTable:
     """The table with the rows brought up to date and changed; a row used twice changes by both."""
     V = table.V.at[used].set(rows, mode="promise_in_bounds")
     V = V.at[used].add(change, mode="promise_in_bounds")
-    return Table(V, table.done.at[used].set(step, mode="promise_in_bounds"))
+    return RowTable(V, table.done.at[used].set(step, mode="promise_in_bounds"))
 
 
 @compiled(donate_argnames=("table",))
-def settle(table: Table, step: Array, by: Shrinkage) -> Table:
+def settle(table: RowTable, step: Array, by: Shrinkage) -> RowTable:
     """The table with every row up to date."""
     owed = (step - table.done).astype(table.V.dtype)[:, None]
-    return Table(shrink(table.V, owed, by), jnp.full_like(table.done, step))
+    return RowTable(shrink(table.V, owed, by), jnp.full_like(table.done, step))

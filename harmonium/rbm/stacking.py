@@ -19,9 +19,9 @@ from harmonium.rbm.compilation import compiled
 from harmonium.rbm.gradients import Batch, Gradient
 from harmonium.rbm.training import (
     BLOCK,
+    EpochSettings,
     History,
     Optimiser,
-    Pace,
     Penalty,
     Result,
     Schedule,
@@ -109,8 +109,8 @@ def train_stacked(
     for epoch in range(max_epochs):
         began = time.perf_counter()
         rates = np.array([schedule(epoch) for schedule in stack.schedules], np.float32)
-        pace = Pace(rates, penalties, decay)
-        state, proxy = _epoch(setup, state, stack, data, batch_size, n_batches, epoch, pace)
+        settings = EpochSettings(rates, penalties, decay)
+        state, proxy = _epoch(setup, state, stack, data, batch_size, n_batches, epoch, settings)
         values = score(state.outcome)
         seconds = (time.perf_counter() - began) / n
         for i in np.flatnonzero(running):
@@ -137,7 +137,7 @@ def _epoch(
     batch_size: int,
     n_batches: int,
     epoch: int,
-    pace: Pace,
+    settings: EpochSettings,
 ) -> tuple[State, NDArray[np.float64]]:
     """Every training clip of every model once. Gives the sums of the likelihood proxies, (S,)."""
     rows = np.stack(
@@ -152,7 +152,7 @@ def _epoch(
             [np.random.SeedSequence((s, epoch, i)).generate_state(1)[0] for s in stack.seeds]
         )
         part = rows[:, first : first + BLOCK]
-        state, proxy = _blocks(setup, state, keys, data, part, pace, stack.scaling)
+        state, proxy = _blocks(setup, state, keys, data, part, settings, stack.scaling)
         total += np.asarray(proxy)
     return state, total
 
@@ -179,16 +179,18 @@ def _blocks(
     seeds: Array,
     data: Batch,
     rows: Array,
-    pace: Pace,
+    settings: EpochSettings,
     scaling: Scaled,
 ) -> tuple[State, Array]:
     """`harmonium.rbm.training.block` for each model."""
 
-    def one(state: State, seed: Array, rows: Array, pace: Pace, scaling: Scaled) -> Any:
+    def one(
+        state: State, seed: Array, rows: Array, settings: EpochSettings, scaling: Scaled
+    ) -> Any:
         own = setup._replace(gradient=_OnScaled(setup.gradient, scaling))
-        return block(own, state, seed, data, rows, pace)
+        return block(own, state, seed, data, rows, settings)
 
-    return jax.vmap(one)(state, seeds, rows, pace, scaling)
+    return jax.vmap(one)(state, seeds, rows, settings, scaling)
 
 
 @compiled(donate_argnames=("best",))

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from harmonium.errors import DataError
 from harmonium.rbm.compilation import compiled, refuse_fork
 from harmonium.rbm.gradients import Batch, Gradient, log_probabilities
-from harmonium.rbm.rows import Shrinkage, Table, look_up, settle, write_back
+from harmonium.rbm.rows import RowTable, Shrinkage, look_up, settle, write_back
 
 BLOCK = 128
 """Minibatches per compiled scan: bounds the memory of random numbers and gathered rows."""
@@ -67,7 +67,7 @@ class State(NamedTuple):
     optimiser: Any
     average: Tree | None  # running mean of the parameters, if one is kept
     step: Array  # (), minibatches so far
-    table: Table | None = None  # V, where it is trained by rows; ``params`` and the rest lack it
+    table: RowTable | None = None  # V, where it is trained by rows; ``params`` and the rest lack it
 
     @property
     def outcome(self) -> Tree:
@@ -116,7 +116,7 @@ class Result(NamedTuple):
     interrupted: bool
 
 
-class Pace(NamedTuple):
+class EpochSettings(NamedTuple):
     """The numbers of an epoch, inputs of the compiled program."""
 
     rate: Any
@@ -140,7 +140,7 @@ def start(
     """The state before the first minibatch; ``by_rows`` sets V apart."""
     table = None
     if by_rows:
-        table = Table(jnp.array(params.V), jnp.zeros(len(params.V), jnp.int32))
+        table = RowTable(jnp.array(params.V), jnp.zeros(len(params.V), jnp.int32))
         params = params._replace(V=params.V[:0])
     memory = optimiser.transformation().init(params)
     average = jax.tree.map(jnp.array, params) if averaged else None
@@ -153,7 +153,7 @@ def block(
     seed: Array,
     data: Batch,
     rows: Array,
-    pace: Pace,
+    settings: EpochSettings,
 ) -> tuple[State, Array]:
     """Descend over minibatches whose row numbers are ``rows`` (n_batches, B); -1 fills up."""
     n_batches, size = rows.shape
@@ -169,16 +169,16 @@ def block(
             table = None
             gradient, logits = setup.gradient(state.params, *inputs)
         else:
-            table, gradient, logits = descend_rows(setup.gradient, state, *inputs, pace)
-        if pace.penalty.ridge is not None:
+            table, gradient, logits = descend_rows(setup.gradient, state, *inputs, settings)
+        if settings.penalty.ridge is not None:
             gradient = jax.tree.map(
-                lambda g, r, p: g + r * p, gradient, pace.penalty.ridge, state.params
+                lambda g, r, p: g + r * p, gradient, settings.penalty.ridge, state.params
             )
         updates, memory = transformation.update(gradient, state.optimiser, state.params)
-        params = jax.tree.map(lambda p, g: p - pace.rate * g, state.params, updates)
-        params = proximal(params, pace.rate, pace.penalty)
+        params = jax.tree.map(lambda p, g: p - settings.rate * g, state.params, updates)
+        params = proximal(params, settings.rate, settings.penalty)
         number = state.step + 1
-        average = running_mean(state.average, params, pace.decay, number)
+        average = running_mean(state.average, params, settings.decay, number)
         return State(params, memory, average, number, table), logits
 
     state, logits = lax.scan(step, state, (batches, noise))
@@ -190,8 +190,8 @@ _block = compiled(static_argnames=("setup",), donate_argnames=("state",))(block)
 
 
 def descend_rows(
-    gradient: Gradient, state: State, batch: Batch, noise: Array, pace: Pace
-) -> tuple[Table, Tree, Array]:
+    gradient: Gradient, state: State, batch: Batch, noise: Array, settings: EpochSettings
+) -> tuple[RowTable, Tree, Array]:
     """A step of the rows of V that the batch uses: V_r ← V_r - rate Σ_b w_b ∂loss_b/∂V_r.
 
     Gives the new table, the gradient of the other parameters, and the logits. It is the sum over
@@ -199,10 +199,10 @@ def descend_rows(
     on how many others are in the batch.
     """
     assert state.table is not None
-    assert pace.shrinkage is not None
-    used, rows, local = look_up(state.table, batch, state.step, pace.shrinkage)
+    assert settings.shrinkage is not None
+    used, rows, local = look_up(state.table, batch, state.step, settings.shrinkage)
     slopes, logits = gradient(state.params._replace(V=rows), local, noise)
-    change = -pace.row_rate * jnp.sum(batch.w) * slopes.V
+    change = -settings.row_rate * jnp.sum(batch.w) * slopes.V
     table = write_back(state.table, used, rows, change, state.step)
     return table, slopes._replace(V=jnp.zeros_like(state.params.V)), logits
 
@@ -267,10 +267,10 @@ def train(
     try:
         for epoch in range(max_epochs):
             began = time.perf_counter()
-            pace = _pace(schedule, epoch, penalty, decay, row_rate)
-            state, proxy = _epoch(setup, state, data, batch_size, (seed, epoch), pace)
+            settings = _epoch_settings(schedule, epoch, penalty, decay, row_rate)
+            state, proxy = _epoch(setup, state, data, batch_size, (seed, epoch), settings)
             if state.table is not None:
-                state = state._replace(table=settle(state.table, state.step, pace.shrinkage))
+                state = state._replace(table=settle(state.table, state.step, settings.shrinkage))
             if not _finite(state.outcome):
                 raise DataError(_diverged(epoch + 1, schedule.learning_rate))
             value = score(state.outcome) if score else np.nan
@@ -301,17 +301,17 @@ def _diverged(epoch: int, learning_rate: float) -> str:
     )
 
 
-def _pace(
+def _epoch_settings(
     schedule: Schedule, epoch: int, penalty: Penalty, decay: Any, row_rate: float | None
-) -> Pace:
+) -> EpochSettings:
     """The numbers of an epoch; where V is trained by rows its penalty is kept apart."""
     rate = np.float32(schedule(epoch))
     if row_rate is None:
-        return Pace(rate, penalty, decay)
+        return EpochSettings(rate, penalty, decay)
     row_step = np.float32(row_rate * rate / schedule.learning_rate)
     shrinkage = Shrinkage(row_step * penalty.l1.V, row_step * penalty.l2.V)
     others = Penalty(*(tree and tree._replace(V=np.float32(0)) for tree in penalty))
-    return Pace(rate, others, decay, row_step, shrinkage)
+    return EpochSettings(rate, others, decay, row_step, shrinkage)
 
 
 def _epoch(
@@ -320,13 +320,13 @@ def _epoch(
     data: Batch,
     batch_size: int,
     seeds: tuple[int, int],
-    pace: Pace,
+    settings: EpochSettings,
 ) -> tuple[State, float]:
     """Every clip once, in a random order. Gives the state and the log-likelihood proxy's sum."""
     total = 0.0
     for i, rows in enumerate(row_blocks(len(data.w), batch_size, seeds)):
         noise_seed = np.random.SeedSequence((*seeds, i)).generate_state(1)[0]
-        state, proxy = _block(setup, state, noise_seed, data, rows, pace)
+        state, proxy = _block(setup, state, noise_seed, data, rows, settings)
         total += float(proxy)
     return state, total
 

@@ -12,7 +12,7 @@ from places import HELPERS, PROJECT
 from tagging_data import draw, easy_model, quick
 
 from harmonium.errors import TrainingInterrupted
-from harmonium.estimators import tagger
+from harmonium.estimators import gradient_tagger, gradient_training
 
 CUT = 60  # clips per call of partial_fit
 
@@ -70,8 +70,8 @@ def test_clips_held_out_for_validation_are_not_trained_on(train, monkeypatch):
         seen["trained"] = np.asarray(data.u)
         return original(start, data, **options)
 
-    original = tagger.train
-    monkeypatch.setattr(tagger, "train", spy)
+    original = gradient_training.train
+    monkeypatch.setattr(gradient_training, "train", spy)
     model = quick(max_epochs=1, validation_fraction=0.1).fit(*train)
     assert seen["trained"].shape == (270, 6)
     assert len(np.unique(seen["trained"], axis=0)) == 270
@@ -202,8 +202,8 @@ def test_training_that_goes_on_draws_other_random_numbers(train, monkeypatch):
         seeds.append(options["seed"])
         return original(*data, **options)
 
-    original = tagger.train
-    monkeypatch.setattr(tagger, "train", spy)
+    original = gradient_training.train
+    monkeypatch.setattr(gradient_training, "train", spy)
     model = quick(warm_start=True, max_epochs=2).fit(*train).fit(*train)
     model.partial_fit(*train)
     assert len(set(seeds)) == 3
@@ -276,7 +276,7 @@ def test_a_random_generator_as_seed_goes_on_from_fit_to_fit(train):
 def interrupt_in_epoch(monkeypatch):
     """Sends this process the signal of Ctrl-C while the given epoch is being scored."""
     old = signal.signal(signal.SIGINT, signal.default_int_handler)
-    original, calls = tagger.mean_auc, []
+    original, calls = gradient_tagger.mean_auc, []
 
     def arrange(epoch):
         def score(*arrays):
@@ -285,7 +285,7 @@ def interrupt_in_epoch(monkeypatch):
                 signal.raise_signal(signal.SIGINT)
             return original(*arrays)
 
-        monkeypatch.setattr(tagger, "mean_auc", score)
+        monkeypatch.setattr(gradient_tagger, "mean_auc", score)
 
     yield arrange
     signal.signal(signal.SIGINT, old)

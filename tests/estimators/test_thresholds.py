@@ -8,7 +8,7 @@ from hypothesis.extra.numpy import arrays
 from sklearn.metrics import f1_score
 from tagging_data import N_TAGS
 
-from harmonium.estimators.thresholds import best_thresholds
+from harmonium.estimators.validation import best_thresholds
 
 
 def f1(y, chosen):

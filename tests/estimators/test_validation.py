@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from sklearn.metrics import f1_score, log_loss
 
-from harmonium.estimators.thresholds import best_thresholds
-from harmonium.estimators.validation import is_rankable, log_likelihood, mean_auc
+from harmonium.estimators.validation import best_thresholds, is_rankable, log_likelihood, mean_auc
 from harmonium.evaluation import auc_per_tag
 
 HARD, SOFT = [0.0, 1.0, np.nan], [0.0, 0.25, 0.5, 1.0, np.nan]

@@ -15,9 +15,9 @@ from enumeration import (
 )
 
 from harmonium.rbm.exact import exact, log_likelihood
-from harmonium.rbm.infer import Options, infer
+from harmonium.rbm.infer import InferenceOptions, infer
 
-EXACT = Options(method="exact")
+EXACT = InferenceOptions(method="exact")
 jitted, jitted_log_likelihood = jax.jit(exact), jax.jit(log_likelihood)
 # (hidden units, tags): enumerated over the hidden units, over the tags, and at the smallest sizes
 SHAPES = [(10, 12), (10, 8), (1, 12), (10, 1), (1, 1)]

@@ -12,7 +12,7 @@ from enumeration import (
 )
 
 from harmonium.rbm import infer as module
-from harmonium.rbm.infer import CHUNK, METHODS, TILE, Options, infer
+from harmonium.rbm.infer import CHUNK, METHODS, TILE, InferenceOptions, infer
 
 N_HIDDEN, N_TAGS, N_FEATURES, N_ROWS = 6, 7, 5, 4
 N_CLIPS = CHUNK + TILE - 3
@@ -23,7 +23,7 @@ PARAMS = as_params(
 
 
 def options(method):
-    return Options(method=method, steps=40)
+    return InferenceOptions(method=method, steps=40)
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +53,7 @@ def test_every_clip_has_marginals_and_diagnostics(method, whole, clips):
     assert ((result.y >= 0) & (result.y <= 1)).all()
     known = ~np.isnan(clips[2])
     np.testing.assert_array_equal(result.y[known], clips[2][known])
-    within = result.diagnostics.residual <= np.float32(Options().tolerance)
+    within = result.diagnostics.residual <= np.float32(InferenceOptions().tolerance)
     np.testing.assert_array_equal(result.diagnostics.converged, within)
 
 
@@ -141,7 +141,7 @@ def run(case, choice):
     return infer(as_params(model), np.float32(u), a, np.float32(y), choice)
 
 
-UNDAMPED = Options(damping=0.0, steps=100)
+UNDAMPED = InferenceOptions(damping=0.0, steps=100)
 
 
 def test_without_retry_a_clip_that_oscillates_is_left_and_reported():
@@ -175,9 +175,9 @@ def test_a_clip_that_damping_does_not_help_gets_mean_field():
 def test_too_few_steps_are_reported():
     case = frustrated(1.0)
     for method, enough in (("lbp", 100), ("mean_field", 1000)):
-        few = run(case, Options(method=method, steps=1, retry=False))
+        few = run(case, InferenceOptions(method=method, steps=1, retry=False))
         assert not few.diagnostics.converged[0]
-        many = run(case, Options(method=method, steps=enough, retry=False))
+        many = run(case, InferenceOptions(method=method, steps=enough, retry=False))
         assert many.diagnostics.converged.all()
 
 
@@ -192,7 +192,7 @@ def test_weights_of_50_give_no_nan(method):
         u = rng.normal(size=(8, 3)).astype(np.float32)
         a = rng.integers(-1, 4, (8, 2)).astype(np.int32)
         y = random_tags(rng, 8, 12, unknown=0.7).astype(np.float32)
-        result = infer(params, u, a, y, Options(method=method))
+        result = infer(params, u, a, y, InferenceOptions(method=method))
         for array in (result.y, result.h):
             assert ((array >= 0) & (array <= 1)).all()
         assert np.isfinite(result.diagnostics.residual).all()
@@ -207,7 +207,7 @@ def test_weights_of_50_on_a_tree_are_right(method):
         u = np.float32(rng.normal(size=(8, 3))).astype(np.float64)
         a = rng.integers(-1, 4, (8, 2)).astype(np.int32)
         y = random_tags(rng, 8, 12, unknown=0.7)
-        choice = Options(method=method, steps=200)
+        choice = InferenceOptions(method=method, steps=200)
         result = infer(as_params(model), np.float32(u), a, np.float32(y), choice)
         truth = enumerate_clips(model, u, a, y)
         tolerance = 1e-6 if method == "exact" else 1e-3

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from harmonium.rbm.blinding import Blinded
 from harmonium.rbm.gradients import Batch, ContrastiveDivergence, MeanField, PseudoLikelihood
 from harmonium.rbm.model import Params
-from harmonium.rbm.rows import Shrinkage, Table, shrink
+from harmonium.rbm.rows import RowTable, Shrinkage, shrink
 from harmonium.rbm.training import Optimiser, Penalty, Schedule, train
 
 DTYPE_PROMOTION = "standard"  # optax is not strict
@@ -103,7 +103,7 @@ def test_many_steps_of_shrinkage_at_once_are_those_steps(v, times, l1, l2):
 
 
 def test_a_table_is_its_rows_and_their_account():
-    assert Table._fields == ("V", "done")
+    assert RowTable._fields == ("V", "done")
 
 
 # Hiding. -------------------------------------------------------------------------------------

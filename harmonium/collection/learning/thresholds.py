@@ -69,7 +69,7 @@ def choose_thresholds(Y: Floats, P: Floats, scores: TagScores) -> Floats:
     The one with the best F1, where there are ``ENOUGH`` tracks with the tag; for rarer tags the
     one that finds as many tracks as have it. ``NEVER`` for tags that are not learnt.
     """
-    from harmonium.estimators.thresholds import best_thresholds
+    from harmonium.estimators.validation import best_thresholds
 
     best = best_thresholds(Y, P)
     level = np.array([as_many(y, p) for y, p in zip(Y.T, P.T, strict=True)])

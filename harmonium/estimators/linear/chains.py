@@ -1,6 +1,6 @@
 """Classifier chains over logistic regression: each tag is predicted from those before it too."""
 
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,8 +9,8 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_consistent_length
 
 from harmonium.errors import DataError
-from harmonium.estimators.classifier import COUNT, POSITIVE, ProbabilisticTagClassifier
-from harmonium.estimators.labels import read_more_targets
+from harmonium.estimators.classifier import ProbabilisticTagClassifier
+from harmonium.estimators.labels import base_log_odds, read_more_targets
 from harmonium.estimators.linear.exact_logistic import (
     fit_linear,
     has_minimum,
@@ -18,7 +18,7 @@ from harmonium.estimators.linear.exact_logistic import (
 )
 from harmonium.estimators.linear.newton import logistic_regressions
 from harmonium.estimators.model_files import Arrays, typed_array
-from harmonium.estimators.tagger import base_log_odds
+from harmonium.estimators.parameters import COUNT, POSITIVE, estimator, parameter
 
 BLOCK = 2**22  # entries of a (clips, chains, tags) array that are predicted at a time
 LARGEST = 2**27
@@ -33,6 +33,7 @@ class ChainParams(NamedTuple):
     d: NDArray[np.float32]  # (E, C)
 
 
+@estimator
 class ChainTagger(ProbabilisticTagClassifier):
     """Classifier chains: the mean of several, each with the tags in another random order.
 
@@ -53,11 +54,7 @@ class ChainTagger(ProbabilisticTagClassifier):
 
     Parameters
     ----------
-    n_chains : number of chains, E.
-    l2 : strength of the penalty on the weights of features and tags, above 0.
-    scale_features : bring each feature to zero mean and equal variance first (see
-        ``harmonium.estimators.scaling``); without it, X is used as it is.
-    random_state : seed of the orders.
+    {parameters}
 
     Attributes
     ----------
@@ -85,26 +82,15 @@ class ChainTagger(ProbabilisticTagClassifier):
     True
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_chains": [COUNT],
-        "l2": [POSITIVE],
-        "scale_features": ["boolean"],
-        "random_state": ["random_state"],
-    }
-    _param_type = ChainParams
+    n_chains: int = parameter(COUNT, default=10, doc="Number of chains, E.", kw_only=False)
+    l2: float = parameter(
+        POSITIVE,
+        default=1e-3,
+        doc="Strength of the penalty on the weights of features and tags, above 0.",
+    )
+    random_state: Any = parameter("random_state", default=None, doc="Seed of the orders.")
 
-    def __init__(
-        self,
-        n_chains: int = 10,
-        *,
-        l2: float = 1e-3,
-        scale_features: bool = True,
-        random_state: Any = None,
-    ) -> None:
-        self.n_chains = n_chains
-        self.l2 = l2
-        self.scale_features = scale_features
-        self.random_state = random_state
+    _param_type = ChainParams
 
     def fit(self, X: Any, y: Any, eval_set: tuple[Any, Any] | None = None) -> Self:
         """Learn from clips and their tags.

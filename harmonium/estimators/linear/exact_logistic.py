@@ -1,19 +1,21 @@
 """Penalised logistic regression, solved to convergence."""
 
 import warnings
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
 from harmonium.errors import TrainingWarning
-from harmonium.estimators.classifier import POSITIVE, ProbabilisticTagClassifier
+from harmonium.estimators.classifier import ProbabilisticTagClassifier
+from harmonium.estimators.labels import base_log_odds
 from harmonium.estimators.linear.newton import Solution, logistic_regressions
 from harmonium.estimators.linear.shared import LinearParams, LinearTagClassifier
-from harmonium.estimators.tagger import base_log_odds
+from harmonium.estimators.parameters import POSITIVE, estimator, parameter
 
 
+@estimator
 class ExactLogisticTagger(LinearTagClassifier, ProbabilisticTagClassifier):
     """Logistic regression by an exact solver: p(y_j = 1 | x) = σ(d_j + W_j x).
 
@@ -32,9 +34,7 @@ class ExactLogisticTagger(LinearTagClassifier, ProbabilisticTagClassifier):
 
     Parameters
     ----------
-    l2 : strength of the penalty, above 0.
-    scale_features : bring each feature to zero mean and equal variance first (see
-        ``harmonium.estimators.scaling``); without it, X is used as it is.
+    {parameters}
 
     Attributes
     ----------
@@ -52,14 +52,7 @@ class ExactLogisticTagger(LinearTagClassifier, ProbabilisticTagClassifier):
     [0, 0, 0, 1, 1]
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "l2": [POSITIVE],
-        "scale_features": ["boolean"],
-    }
-
-    def __init__(self, *, l2: float = 1e-3, scale_features: bool = True) -> None:
-        self.l2 = l2
-        self.scale_features = scale_features
+    l2: float = parameter(POSITIVE, default=1e-3, doc="Strength of the penalty, above 0.")
 
     def fit(self, X: Any, y: Any, eval_set: tuple[Any, Any] | None = None) -> Self:
         """Learn from clips and their tags.

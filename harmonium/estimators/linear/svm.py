@@ -3,7 +3,7 @@
 import warnings
 from dataclasses import replace
 from numbers import Real
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -15,11 +15,11 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_array
 
 from harmonium.errors import DataError, DataWarning
-from harmonium.estimators.classifier import COUNT, JOBS
 from harmonium.estimators.labels import Targets, is_soft, tag_names
 from harmonium.estimators.linear.shared import LinearParams, LinearTagClassifier
 from harmonium.estimators.model_files import Arrays, typed_array
-from harmonium.estimators.thresholds import best_thresholds
+from harmonium.estimators.parameters import COUNT, JOBS, estimator, parameter
+from harmonium.estimators.validation import best_thresholds
 
 LEAST_MARGIN = 1e-2
 """Margins below this, for examples of unit length on average, are rounding: libsvm's tolerance."""
@@ -40,6 +40,7 @@ class Hyperplane(NamedTuple):
     nu: float
 
 
+@estimator
 class SVMTagger(LinearTagClassifier):
     """A linear ν-SVM for each tag, trained on equally many positive and negative clips.
 
@@ -58,13 +59,7 @@ class SVMTagger(LinearTagClassifier):
 
     Parameters
     ----------
-    nu : ν, in (0, 1].
-    max_examples : positives, and negatives, at most for each tag.
-    balanced : take equally many positives and negatives; if False, up to ``max_examples`` of each.
-    scale_features : bring each feature to zero mean and equal variance first (see
-        ``harmonium.estimators.scaling``); without it, X is used as it is.
-    n_jobs : threads that train; None means 1, -1 one for each core.
-    random_state : seed of the choice between clips with equal counts.
+    {parameters}
 
     Attributes
     ----------
@@ -88,31 +83,25 @@ class SVMTagger(LinearTagClassifier):
     [-2.0, 2.0]
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "nu": [Interval(Real, 0, 1, closed="right")],
-        "max_examples": [COUNT],
-        "balanced": ["boolean"],
-        "scale_features": ["boolean"],
-        "n_jobs": JOBS,
-        "random_state": ["random_state"],
-    }
-
-    def __init__(
-        self,
-        nu: float = 0.5,
-        *,
-        max_examples: int = 200,
-        balanced: bool = True,
-        scale_features: bool = True,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-    ) -> None:
-        self.nu = nu
-        self.max_examples = max_examples
-        self.balanced = balanced
-        self.scale_features = scale_features
-        self.n_jobs = n_jobs
-        self.random_state = random_state
+    nu: float = parameter(
+        Interval(Real, 0, 1, closed="right"), default=0.5, doc="ν, in (0, 1].", kw_only=False
+    )
+    max_examples: int = parameter(
+        COUNT, default=200, doc="Positives, and negatives, at most for each tag."
+    )
+    balanced: bool = parameter(
+        default=True,
+        doc="""Take equally many positives and negatives; if False, up to ``max_examples`` of
+        each.""",
+    )
+    n_jobs: int | None = parameter(
+        *JOBS, default=None, doc="Threads that train; None means 1, -1 one for each core."
+    )
+    random_state: Any = parameter(
+        "random_state",
+        default=None,
+        doc="Seed of the choice between clips with equal counts.",
+    )
 
     def fit(
         self, X: Any, y: Any = None, eval_set: tuple[Any, Any] | None = None, *, counts: Any = None

@@ -14,11 +14,10 @@ from harmonium.estimators.model_files import (
     finite_array,
     typed_array,
 )
-from harmonium.estimators.smoother.rows import Conditions, Others, Parts, with_pairs
+from harmonium.estimators.smoother.conditions import Conditions, Others, Parts, with_pairs
 from harmonium.rbm.model import Params
 
 _NAMES = ("users", "items", "tracks", "tags")
-_HISTORY = ("log_likelihood", "validation", "seconds")
 
 
 class StoredSmoother(StoredEstimator):
@@ -34,21 +33,17 @@ class StoredSmoother(StoredEstimator):
     _param_type = Params
     _data: Conditioning
     _conditions: Conditions
-    history_: dict[str, list[float]]
-    best_epoch_: int
-    n_iter_: int
     baseline_: float
 
     def _learnt(self) -> tuple[Arrays, dict[str, Any]]:
         others, parts = self._conditions
         arrays = {
-            **{f"history.{name}": np.array(self.history_[name], np.float64) for name in _HISTORY},
             "baseline": np.array([self.baseline_]),
             **_packed_pairs(self._data),
         }
         if others is not None:
             arrays |= {"others.rates": others.rates, "others.spread": others.spread}
-        return arrays, {"parts": list(parts.names), "best_epoch": self.best_epoch_}
+        return arrays, {"parts": list(parts.names)}
 
     def _restore(self, arrays: Arrays, about: dict[str, Any]) -> None:
         data = self._data = _unpacked_pairs(arrays)
@@ -61,8 +56,6 @@ class StoredSmoother(StoredEstimator):
             )
             others = Others(rates, spread, float(self.prior_users))
         self._conditions = Conditions(others, parts)
-        self.history_ = {k: typed_array(arrays, f"history.{k}").tolist() for k in _HISTORY}
-        self.n_iter_, self.best_epoch_ = len(self.history_["seconds"]), int(about["best_epoch"])
         self.baseline_ = float(typed_array(arrays, "baseline")[0])
 
     def _check_shapes(self, params: Params) -> None:

@@ -10,7 +10,7 @@ from harmonium.data import Triples, normalise_tag, read_triples
 from harmonium.data.conditioning import Pairs
 from harmonium.data.name_columns import as_strings, codes_in
 from harmonium.errors import DataError
-from harmonium.estimators.smoother.rows import PARTS, Codes
+from harmonium.estimators.smoother.conditions import PARTS, Codes
 from harmonium.nearest_names import nearest_names
 
 _ROLES = ("user", "item", "tag")

@@ -2,23 +2,35 @@
 
 import warnings
 from collections.abc import Sequence
-from numbers import Real
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 import polars as pl
-from joblib import effective_n_jobs
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from harmonium.data import Conditioning
-from harmonium.errors import DataError, DataWarning, TrainingInterrupted
-from harmonium.estimators.classifier import COUNT, JOBS, NOT_NEGATIVE, POSITIVE
-from harmonium.estimators.progress import epoch_progress
-from harmonium.estimators.smoother.changes import changes
+from harmonium.errors import DataError, DataWarning
+from harmonium.estimators.gradient_training import GradientTrained, numpy_params
+from harmonium.estimators.parameters import (
+    COUNT,
+    NOT_NEGATIVE,
+    POSITIVE,
+    SHARE,
+    estimator,
+    parameter,
+)
+from harmonium.estimators.rbm_estimator import ConditionalTraining
+from harmonium.estimators.smoother.conditions import (
+    PARTS,
+    Codes,
+    Conditions,
+    Floats,
+    conditions_of,
+    without,
+)
 from harmonium.estimators.smoother.files import StoredSmoother
 from harmonium.estimators.smoother.inputs import (
     auxiliary_parts,
@@ -28,37 +40,25 @@ from harmonium.estimators.smoother.inputs import (
     unknown_tag,
     with_vocabulary,
 )
-from harmonium.estimators.smoother.results import Smoothed, relations, suggestions
-from harmonium.estimators.smoother.rows import (
-    PARTS,
-    Codes,
-    Conditions,
-    Floats,
-    conditions_of,
-    without,
-)
+from harmonium.estimators.smoother.results import Smoothed, changes, relations, suggestions
 from harmonium.estimators.smoother.training import (
     Hiding,
     Priors,
-    Training,
-    arrays_of,
     hold_out,
-    objective,
     rates_log_likelihood,
     start,
     training_data,
 )
 from harmonium.estimators.validation import log_likelihood
-from harmonium.rbm.exact import MAX_UNITS
-from harmonium.rbm.infer import Options, infer
+from harmonium.rbm.infer import infer
 from harmonium.rbm.model import Params
-from harmonium.rbm.training import Result, Schedule
+from harmonium.rbm.training import Optimiser, Result
 
-_CHANCE = Interval(Real, 0, 1, closed="left")
 _MOST_HELD_OUT = 5000  # pairs: more would tell little more, and take longer than training
 
 
-class TagSmoother(StoredSmoother, BaseEstimator):
+@estimator
+class TagSmoother(ConditionalTraining, GradientTrained, StoredSmoother, BaseEstimator):
     """Says which tags a new user would give a clip, from who gave which tag to what.
 
     A conditional RBM p(y, h | u, a) ∝ exp(hᵀUy + hᵀWu + yᵀVa + dᵀy + cᵀh): y is one user's tags
@@ -71,26 +71,7 @@ class TagSmoother(StoredSmoother, BaseEstimator):
 
     Parameters
     ----------
-    conditioning : "other_users" for the doubly conditional model, "none" for the singly
-        conditional one.
-    auxiliary : which of "user", "track" and "clip" have rows in V; any of them, or none. Tracks are
-        left out where every track is one clip.
-    n_tags : learn the most used tags only; None for all.
-    n_hidden : hidden units.
-    training, training_steps, inference, inference_steps, damping, tolerance : as for
-        :class:`DiscriminativeRBM`.
-    prior_users : how many usual users are added to the others of a clip.
-    tags_l2, others_l2, user_l2, track_l2, clip_l2 : strengths of the ℓ2 penalties on U, on W, and
-        on the rows of V, against the sum of the pairs' log-likelihoods.
-    rows_l1, others_l1 : of ℓ1 on V and on W, by proximal steps: zeros are exact.
-    hide_user, hide_all : the chance that a training pair loses its user, or everything that it is
-        conditioned on, so that the model can do without.
-    learning_rate, schedule, batch_size, max_epochs : of the training; ``row_rate`` is the step
-        length of V's rows.
-    patience, validation_fraction : a share of the pairs is held out; training stops after so many
-        epochs in which their log-likelihood, as that of new users, has not risen.
-    refit : then train once more with all pairs, for as many epochs as were best.
-    n_jobs : threads that predict. random_state : seed. verbose : 1 shows a progress bar.
+    {parameters}
 
     Attributes
     ----------
@@ -110,106 +91,79 @@ class TagSmoother(StoredSmoother, BaseEstimator):
     (40, 20)
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "conditioning": [StrOptions({"other_users", "none"})],
-        "auxiliary": ["array-like", str],
-        "n_tags": [COUNT, None],
-        "n_hidden": [COUNT],
-        "training": [StrOptions({"cd", "mean_field", "lbp", "pl"})],
-        "training_steps": [COUNT, None],
-        "inference": [StrOptions({"lbp", "mean_field", "gibbs", "exact"})],
-        "inference_steps": [COUNT],
-        "damping": [_CHANCE],
-        "tolerance": [NOT_NEGATIVE],
-        "prior_users": [NOT_NEGATIVE],
-        "tags_l2": [NOT_NEGATIVE],
-        "others_l2": [NOT_NEGATIVE],
-        "user_l2": [NOT_NEGATIVE],
-        "track_l2": [NOT_NEGATIVE],
-        "clip_l2": [NOT_NEGATIVE],
-        "rows_l1": [NOT_NEGATIVE],
-        "others_l1": [NOT_NEGATIVE],
-        "hide_user": [_CHANCE],
-        "hide_all": [_CHANCE],
-        "learning_rate": [POSITIVE],
-        "row_rate": [POSITIVE],
-        "schedule": [StrOptions({"constant", "inverse", "cosine"})],
-        "batch_size": [COUNT],
-        "max_epochs": [COUNT],
-        "patience": [COUNT],
-        "validation_fraction": [_CHANCE],
-        "refit": ["boolean"],
-        "n_jobs": JOBS,
-        "random_state": ["random_state"],
-        "verbose": ["verbose"],
-    }
+    conditioning: Literal["other_users", "none"] = parameter(
+        default="other_users",
+        doc="""The doubly conditional model, or ("none") the singly conditional one.""",
+        kw_only=False,
+    )
+    auxiliary: Sequence[str] = parameter(
+        *("array-like", str),
+        default=PARTS,
+        doc="""Which of "user", "track" and "clip" have rows in V; any of them, or none. Tracks are
+        left out where every track is one clip.""",
+        kw_only=False,
+    )
+    n_tags: int | None = parameter(
+        COUNT, default=None, doc="Learn the most used tags only; None for all."
+    )
+    n_hidden: int = parameter(COUNT, default=50, doc="Number of hidden units.")
+    training: Literal["cd", "mean_field", "lbp", "pl"] = parameter(default="pl")
+    prior_users: float = parameter(
+        NOT_NEGATIVE,
+        default=1.0,
+        doc="How many usual users are added to the others of a clip.",
+    )
+    tags_l2: float = parameter(
+        NOT_NEGATIVE,
+        default=10.0,
+        doc="""Strength of the ℓ2 penalty on U, against the sum of the pairs' log-likelihoods, as
+        those below.""",
+    )
+    others_l2: float = parameter(NOT_NEGATIVE, default=1.0, doc="Of the ℓ2 penalty on W.")
+    user_l2: float = parameter(
+        NOT_NEGATIVE, default=1.0, doc="Of the ℓ2 penalty on the users' rows of V."
+    )
+    track_l2: float = parameter(
+        NOT_NEGATIVE, default=1.0, doc="Of the ℓ2 penalty on the tracks' rows of V."
+    )
+    clip_l2: float = parameter(
+        NOT_NEGATIVE, default=5.0, doc="Of the ℓ2 penalty on the clips' rows of V."
+    )
+    rows_l1: float = parameter(
+        NOT_NEGATIVE,
+        default=0.0,
+        doc="Strength of ℓ1 on V, by proximal steps: zeros are exact.",
+    )
+    others_l1: float = parameter(NOT_NEGATIVE, default=0.0, doc="Strength of ℓ1 on W, likewise.")
+    hide_user: float = parameter(
+        SHARE,
+        default=0.5,
+        doc="The chance that a training pair loses its user, so that the model can do without.",
+    )
+    hide_all: float = parameter(
+        SHARE,
+        default=0.2,
+        doc="The chance that a training pair loses everything that it is conditioned on.",
+    )
+    row_rate: float = parameter(POSITIVE, default=0.3, doc="Step length of V's rows.")
+    schedule: Literal["constant", "inverse", "cosine"] = parameter(default="inverse")
+    batch_size: int = parameter(COUNT, default=50, doc="Pairs per step.")
+    max_epochs: int = parameter(COUNT, default=100, doc="Passes over the pairs at most.")
+    patience: int = parameter(
+        COUNT,
+        default=20,
+        doc="""Epochs after which training stops, if the log-likelihood of the pairs held out, as
+        that of new users, has not risen in them.""",
+    )
+    validation_fraction: float = parameter(
+        SHARE, default=0.2, doc="Share of the pairs that is held out."
+    )
+    refit: bool = parameter(
+        default=True,
+        doc="Then train once more with all pairs, for as many epochs as were best.",
+    )
 
-    def __init__(
-        self,
-        conditioning: Literal["other_users", "none"] = "other_users",
-        auxiliary: Sequence[str] = PARTS,
-        *,
-        n_tags: int | None = None,
-        n_hidden: int = 50,
-        training: Literal["cd", "mean_field", "lbp", "pl"] = "pl",
-        training_steps: int | None = None,
-        inference: Literal["lbp", "mean_field", "gibbs", "exact"] = "lbp",
-        inference_steps: int = 20,
-        damping: float = 0.5,
-        tolerance: float = 1e-3,
-        prior_users: float = 1.0,
-        tags_l2: float = 10.0,
-        others_l2: float = 1.0,
-        user_l2: float = 1.0,
-        track_l2: float = 1.0,
-        clip_l2: float = 5.0,
-        rows_l1: float = 0.0,
-        others_l1: float = 0.0,
-        hide_user: float = 0.5,
-        hide_all: float = 0.2,
-        learning_rate: float = 0.01,
-        row_rate: float = 0.3,
-        schedule: Literal["constant", "inverse", "cosine"] = "inverse",
-        batch_size: int = 50,
-        max_epochs: int = 100,
-        patience: int = 20,
-        validation_fraction: float = 0.2,
-        refit: bool = True,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-        verbose: int = 0,
-    ) -> None:
-        self.conditioning = conditioning
-        self.auxiliary = auxiliary
-        self.n_tags = n_tags
-        self.n_hidden = n_hidden
-        self.training = training
-        self.training_steps = training_steps
-        self.inference = inference
-        self.inference_steps = inference_steps
-        self.damping = damping
-        self.tolerance = tolerance
-        self.prior_users = prior_users
-        self.tags_l2 = tags_l2
-        self.others_l2 = others_l2
-        self.user_l2 = user_l2
-        self.track_l2 = track_l2
-        self.clip_l2 = clip_l2
-        self.rows_l1 = rows_l1
-        self.others_l1 = others_l1
-        self.hide_user = hide_user
-        self.hide_all = hide_all
-        self.learning_rate = learning_rate
-        self.row_rate = row_rate
-        self.schedule = schedule
-        self.batch_size = batch_size
-        self.max_epochs = max_epochs
-        self.patience = patience
-        self.validation_fraction = validation_fraction
-        self.refit = refit
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
+    _score_name, _score_label = "validation", "log-likelihood"
 
     # Fitting. --------------------------------------------------------------------------------
 
@@ -232,21 +186,22 @@ class TagSmoother(StoredSmoother, BaseEstimator):
         self._validate_params()
         kept, pairs = with_vocabulary(read_any_triples(triples), self.n_tags, pairs)
         data = Conditioning.from_triples(kept, tracks=tracks, pairs=pairs)
-        self._check_inference(len(data.tags))
+        self._inference_options((self.n_hidden, len(data.tags)))
         seeds = check_random_state(self.random_state).randint(2**31 - 1, size=3)
         rng = np.random.default_rng(seeds[0])
         held_out = hold_out(rng, data, self.validation_fraction, _MOST_HELD_OUT)
         conditions, result = self._train(data, held_out, seeds[1:], self.max_epochs)
-        self._keep(data, conditions, result)
+        self._forget()
+        self._keep(result)
+        self._data, self._conditions = data, conditions
         self.baseline_ = rates_log_likelihood(data, held_out)
         if len(held_out) and self.refit and not result.interrupted:
             none = np.zeros(0, np.intp)
             conditions, again = self._train(data, none, seeds[1:], result.best_epoch)
             if not again.interrupted:
-                self._conditions, self._params = conditions, arrays_of(again.params)
-            result = again
-        if result.interrupted:
-            self._warn_of_interrupt()
+                self._conditions, self._params = conditions, numpy_params(again.params)
+            result = result._replace(interrupted=again.interrupted)
+        self._warn_if_interrupted(result)
         return self
 
     def _train(
@@ -265,28 +220,18 @@ class TagSmoother(StoredSmoother, BaseEstimator):
             prior_users=float(self.prior_users),
         )
         hiding = Hiding(float(self.hide_user), float(self.hide_all))
-        gradient = objective(self.training, self.training_steps, float(self.damping))
-        training = Training(
-            gradient=hiding(gradient, conditions),
-            schedule=Schedule(self.schedule, self.learning_rate, self.max_epochs),
-            priors=self._priors(),
-            row_rate=float(self.row_rate),
-            batch_size=self.batch_size,
-            patience=self.patience,
+        result = self._descend(
+            start(np.random.default_rng(seeds[0]), known, conditions, self.n_hidden),
+            training_data(known, conditions),
+            gradient=hiding(self._conditional_gradient(), conditions),
+            optimiser=Optimiser("adam", 0.9),
+            penalty=self._priors().penalty(conditions, len(known), self.batch_size),
+            row_rate=float(self.row_rate) if conditions.parts.n_rows else None,
+            max_epochs=max_epochs,
             seed=int(seeds[1]),
+            score=self._score(known, data, conditions, held_out),
+            title="" if len(held_out) else ", all pairs",
         )
-        name = type(self).__name__ if len(held_out) else f"{type(self).__name__}, all pairs"
-        with epoch_progress(
-            max_epochs, shown=bool(self.verbose), name=name, measure="log-likelihood"
-        ) as on_epoch:
-            result = training(
-                start(np.random.default_rng(seeds[0]), known, conditions, self.n_hidden),
-                training_data(known, conditions),
-                conditions,
-                max_epochs=max_epochs,
-                score=self._score(known, data, conditions, held_out),
-                on_epoch=on_epoch,
-            )
         return conditions, result
 
     def _score(
@@ -302,7 +247,7 @@ class TagSmoother(StoredSmoother, BaseEstimator):
         user = np.full(len(held_out), -1, np.int32)
         u, a = conditions(known, user, data.item[held_out])
         y = data.y[held_out].toarray()
-        options = self._options()._replace(retry=False, tolerance=max(self.tolerance, 1e-2))
+        options = self._inference_options((self.n_hidden, y.shape[1]), quick=True)
         unknown = np.full_like(y, np.nan)
         return lambda params: log_likelihood(y, infer(params, u, a, unknown, options).y)
 
@@ -310,32 +255,6 @@ class TagSmoother(StoredSmoother, BaseEstimator):
         kinds = ("tags", "others", "user", "track", "clip")
         l2 = {kind: float(getattr(self, f"{kind}_l2")) for kind in kinds}
         return Priors(l2, float(self.rows_l1), float(self.others_l1))
-
-    def _keep(self, data: Conditioning, conditions: Conditions, result: Result) -> None:
-        self._data, self._conditions = data, conditions
-        self._params = arrays_of(result.params)
-        self.best_epoch_, self.n_iter_ = result.best_epoch, len(result.history)
-        self.history_ = {
-            "log_likelihood": result.history.log_likelihood,
-            "validation": result.history.score,
-            "seconds": result.history.seconds,
-        }
-
-    def _warn_of_interrupt(self) -> None:
-        kept = f"those of epoch {self.best_epoch_}" if self.best_epoch_ else "those of the start"
-        warnings.warn(
-            f"Training was interrupted; the best parameters so far, {kept}, are kept.",
-            TrainingInterrupted,
-            stacklevel=3,
-        )
-
-    def _check_inference(self, n_tags: int) -> None:
-        if self.inference == "exact" and min(self.n_hidden, n_tags) > MAX_UNITS:
-            raise DataError(
-                f"inference='exact' enumerates 2^min(n_hidden, n_tags) states and takes at most "
-                f"{MAX_UNITS} units on the smaller side. Got {self.n_hidden} hidden units and "
-                f"{n_tags} tags; use inference='lbp'."
-            )
 
     # What was learnt. ------------------------------------------------------------------------
 
@@ -467,24 +386,17 @@ class TagSmoother(StoredSmoother, BaseEstimator):
 
     def _predict(self, user: Codes, item: Codes) -> Floats:
         """p(y_j = 1), (N, C), of users for items by their codes; -1 is not known."""
-        u, a = self._conditions(self._data, user, item)
-        unknown = np.full((len(u), len(self._data.tags)), np.nan, np.float32)
-        return infer(self._params, u, a, unknown, self._options()).y
+        unknown = np.full((len(user), len(self._data.tags)), np.nan, np.float32)
+        return self._infer(*self._conditions(self._data, user, item), unknown)
 
     def _without_clip(self, given: Floats) -> Floats:
         """p(y_j = 1) given some tags, (N, C) with NaN for the others, of anybody and anything."""
         u = np.zeros((len(given), self._params.W.shape[1]), np.float32)
         a = np.full((len(given), len(self._conditions.parts.names)), -1, np.int32)
-        return infer(self._params, u, a, given, self._options()).y
+        return self._infer(u, a, given)
 
-    def _options(self) -> Options:
-        return Options(
-            self.inference,
-            self.inference_steps,
-            self.damping,
-            self.tolerance,
-            threads=effective_n_jobs(self.n_jobs),
-        )
+    def _infer(self, u: Floats, a: Codes, y: Floats) -> Floats:
+        return infer(self._params, u, a, y, self._inference_options(self._params.U.shape)).y
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_params")

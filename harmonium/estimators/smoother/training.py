@@ -1,6 +1,5 @@
 """How the smoother is trained: where it starts, what is penalised, what is hidden by chance."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,19 +7,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harmonium.data import Conditioning
-from harmonium.estimators.smoother.rows import Conditions, tag_rates, without
-from harmonium.estimators.tagger import equal_batch, single_precision
+from harmonium.estimators.gradient_training import equal_batch, single_precision
+from harmonium.estimators.smoother.conditions import Conditions, tag_rates, without
 from harmonium.rbm.blinding import Blinded
-from harmonium.rbm.gradients import (
-    Batch,
-    BeliefPropagation,
-    ContrastiveDivergence,
-    Gradient,
-    MeanField,
-    PseudoLikelihood,
-)
+from harmonium.rbm.gradients import Batch, Gradient
 from harmonium.rbm.model import Params
-from harmonium.rbm.training import History, Optimiser, Penalty, Result, Schedule, train
+from harmonium.rbm.training import Penalty
 
 
 @dataclass(frozen=True)
@@ -47,8 +39,7 @@ class Priors:
 
 def _strengths(**values: Any) -> Params:
     """These, and 0 for the parameters not named."""
-    found: list[Any] = [np.asarray(values.get(name, 0), np.float32) for name in Params._fields]
-    return Params(*found)
+    return single_precision(Params, *(values.get(name, 0) for name in Params._fields))
 
 
 @dataclass(frozen=True)
@@ -62,17 +53,6 @@ class Hiding:
         """The gradient of pairs of which some is hidden."""
         a = tuple(self.user if name == "user" else 0.0 for name in conditions.parts.names)
         return Blinded(gradient, u=0.0, a=a, all=self.everything)
-
-
-def objective(training: str, steps: int | None, damping: float) -> Gradient:
-    """The gradient of that name; None stands for each method's own number of steps."""
-    if training == "cd":
-        return ContrastiveDivergence(steps or 1)
-    if training == "mean_field":
-        return MeanField(steps or 5)
-    if training == "lbp":
-        return BeliefPropagation(steps or 10, damping)
-    return PseudoLikelihood()
 
 
 def start(
@@ -114,49 +94,3 @@ def rates_log_likelihood(data: Conditioning, held_out: NDArray[np.intp]) -> floa
     rates = tag_rates(without(data, held_out))
     share = np.asarray(data.y[held_out].mean(axis=0)).ravel()
     return float(np.mean(share * np.log(rates) + (1 - share) * np.log1p(-rates)))
-
-
-@dataclass(frozen=True)
-class Training:
-    """The settings of training that stay the same when it is repeated with all pairs."""
-
-    gradient: Gradient
-    schedule: Schedule
-    priors: Priors
-    row_rate: float
-    batch_size: int
-    patience: int
-    seed: int
-
-    def __call__(
-        self,
-        params: Params,
-        batch: Batch,
-        conditions: Conditions,
-        *,
-        max_epochs: int,
-        score: Callable[[Params], float] | None,
-        on_epoch: Callable[[History], None],
-    ) -> Result:
-        """Descend from ``params``."""
-        return train(
-            params,
-            batch,
-            gradient=self.gradient,
-            optimiser=Optimiser("adam", 0.9),
-            schedule=self.schedule,
-            penalty=self.priors.penalty(conditions, len(batch.w), self.batch_size),
-            batch_size=self.batch_size,
-            max_epochs=max_epochs,
-            patience=self.patience,
-            row_rate=self.row_rate if conditions.parts.n_rows else None,
-            seed=self.seed,
-            score=score,
-            on_epoch=on_epoch,
-        )
-
-
-def arrays_of(params: Any) -> Params:
-    """The parameters as NumPy arrays."""
-    found: list[Any] = [np.array(array) for array in params]
-    return Params(*found)

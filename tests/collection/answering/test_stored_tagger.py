@@ -15,7 +15,7 @@ from harmonium.collection.answering.numpy_inference import (
 from harmonium.collection.answering.stored_tagger import StoredTagger, unpack
 from harmonium.errors import DataError, ModelFileError
 from harmonium.estimators.model_files import from_bytes, to_bytes
-from harmonium.rbm.infer import Options, infer
+from harmonium.rbm.infer import InferenceOptions, infer
 from harmonium.rbm.model import Params
 
 
@@ -36,7 +36,7 @@ def by_jax(rbm, y):
     U, c, d = (array.astype(np.float32) for array in rbm)
     params = Params(U, np.zeros((len(c), 0), np.float32), np.zeros((0, len(d)), np.float32), c, d)
     none = np.zeros((1, 0), np.float32), np.zeros((1, 0), np.int32)
-    return infer(params, *none, y[None].astype(np.float32), Options())
+    return infer(params, *none, y[None].astype(np.float32), InferenceOptions())
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -13,7 +13,7 @@ from triple_data import TAGS, WORDS, make_world
 from harmonium import TagSmoother
 from harmonium.errors import DataError, DataWarning, TrainingInterrupted
 from harmonium.estimators.smoother import smoother as module
-from harmonium.estimators.smoother.rows import with_pairs
+from harmonium.estimators.smoother.conditions import with_pairs
 from harmonium.evaluation import auc_per_tag
 
 QUICK = {
@@ -169,10 +169,10 @@ def test_smoothed_tables(fitted):
     assert long.columns == ["item", "tag", "probability"]
     row = long.filter((pl.col("item") == "clip005") & (pl.col("tag") == "rock"))
     assert row["probability"].item() == wide.filter(pl.col("item") == "clip005")["rock"].item()
-    best = smoothed.of("clip005", 3)
+    best = smoothed.tags_of("clip005", 3)
     assert best["probability"].to_list() == sorted(smoothed.values[5], reverse=True)[:3]
     with pytest.raises(DataError, match="'clip999' is not among these 128 items"):
-        smoothed.of("clip999")
+        smoothed.tags_of("clip999")
 
 
 def test_an_unknown_user_is_a_new_one(fitted):

@@ -9,10 +9,7 @@ from triple_data import make_world
 from harmonium import TagSmoother
 from harmonium.data import Conditioning, Triples
 from harmonium.errors import DataError
-from harmonium.estimators.smoother.changes import changes
-from harmonium.estimators.smoother.inputs import with_vocabulary
-from harmonium.estimators.smoother.results import Smoothed, relations
-from harmonium.estimators.smoother.rows import (
+from harmonium.estimators.smoother.conditions import (
     Others,
     Parts,
     conditions_of,
@@ -21,6 +18,8 @@ from harmonium.estimators.smoother.rows import (
     tag_rates,
     without,
 )
+from harmonium.estimators.smoother.inputs import with_vocabulary
+from harmonium.estimators.smoother.results import Smoothed, changes, relations
 from harmonium.estimators.smoother.training import hold_out, rates_log_likelihood
 
 USERS = ["ann", "ann", "bob", "bob", "cat", "ann", "dan"]

@@ -1,73 +1,73 @@
-"""What every classifier trained by gradient shares: the training loop and what it records."""
+"""What every classifier trained by gradient shares: holding out, early stopping, going on."""
 
-import warnings
 from abc import abstractmethod
-from numbers import Real
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval, StrOptions
 
-from harmonium.errors import DataError, TrainingInterrupted
-from harmonium.estimators.classifier import (
-    COUNT,
-    NOT_NEGATIVE,
-    POSITIVE,
-    ProbabilisticTagClassifier,
-)
-from harmonium.estimators.labels import Targets
-from harmonium.estimators.model_files import Arrays, typed_array
-from harmonium.estimators.progress import epoch_progress
-from harmonium.estimators.thresholds import best_thresholds
-from harmonium.estimators.validation import is_rankable, log_likelihood, mean_auc
-from harmonium.rbm.gradients import Batch, Gradient
-from harmonium.rbm.training import Optimiser, Penalty, Result, Schedule, Tree, train
-
-_HISTORY = ("log_likelihood", "auc", "seconds")
+from harmonium.errors import DataError
+from harmonium.estimators.classifier import ProbabilisticTagClassifier
+from harmonium.estimators.gradient_training import GradientTrained, equal_batch
+from harmonium.estimators.labels import Targets, base_log_odds
+from harmonium.estimators.parameters import COUNT, NOT_NEGATIVE, SHARE, estimator, parameter
+from harmonium.estimators.validation import best_thresholds, is_rankable, log_likelihood, mean_auc
+from harmonium.rbm.gradients import Gradient
+from harmonium.rbm.training import Optimiser, Penalty, Result, Tree
 
 # Few validation clips may be ranked perfectly long before their probabilities are right: among
 # epochs of equal AUC the likelihood decides. It is far below what one pair of clips changes.
 TIE_BREAKER = 1e-9
 
 
-class Clips(NamedTuple):
+class LabelledClips(NamedTuple):
     """Checked and scaled training or validation data."""
 
     X: NDArray[np.float32]  # (N, D)
     Y: NDArray[np.float32]  # (N, C): 0, 1, a probability between, or NaN
 
-    def take(self, rows: NDArray[np.intp]) -> "Clips":
+    def take(self, rows: NDArray[np.intp]) -> "LabelledClips":
         """Some of the clips."""
-        return Clips(self.X[rows], self.Y[rows])
+        return LabelledClips(self.X[rows], self.Y[rows])
 
 
-class Tagger(ProbabilisticTagClassifier):
+@estimator
+class GradientTagger(GradientTrained, ProbabilisticTagClassifier):
     """Base of the classifiers trained by gradient. A subclass gives the model and its objective."""
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "learning_rate": [POSITIVE],
-        "schedule": [StrOptions({"constant", "inverse", "cosine"})],
-        "optimizer": [StrOptions({"adam", "sgd"})],
-        "momentum": [Interval(Real, 0, 1, closed="left")],
-        "batch_size": [COUNT],
-        "max_epochs": [COUNT],
-        "patience": [COUNT],
-        "averaging": [NOT_NEGATIVE],
-        "validation_fraction": [Interval(Real, 0, 1, closed="left")],
-        "l1": [NOT_NEGATIVE],
-        "l2": [NOT_NEGATIVE],
-        "scale_features": ["boolean"],
-        "warm_start": ["boolean"],
-        "random_state": ["random_state"],
-        "verbose": ["verbose"],
-    }
+    optimizer: Literal["adam", "sgd"] = parameter(
+        default="adam", doc="Adam, or stochastic gradient descent."
+    )
+    momentum: float = parameter(
+        SHARE, default=0.9, doc="Decay of the mean gradient that the optimizer keeps."
+    )
+    averaging: float = parameter(
+        NOT_NEGATIVE,
+        default=5.0,
+        doc="""The model is the mean of its parameters over about so many epochs; 0 turns it
+        off.""",
+    )
+    l1: float = parameter(
+        NOT_NEGATIVE,
+        default=0.0,
+        doc="Strength of the ℓ1 penalty on the weights. Zeros are exact if ``averaging=0``.",
+    )
+    l2: float = parameter(
+        NOT_NEGATIVE, default=0.0, doc="Strength of the ℓ2 penalty on the weights."
+    )
+    warm_start: bool = parameter(
+        default=False,
+        doc="""Let ``fit`` continue from the parameters of the last. With a number as
+        ``random_state`` it holds out the same clips again, if they are given in the same order.""",
+    )
+
+    _score_name, _score_label = "auc", "AUC"
 
     # What a subclass defines. ----------------------------------------------------------------
 
     @abstractmethod
-    def _start(self, rng: np.random.Generator, clips: Clips) -> Tree:
+    def _start(self, rng: np.random.Generator, clips: LabelledClips) -> Tree:
         """Parameters to start training from."""
 
     @abstractmethod
@@ -111,11 +111,13 @@ class Tagger(ProbabilisticTagClassifier):
         rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
         known, held_out = self._hold_out(rng, X, targets, valid)
         start = self._start(rng, known) if fresh else self._resume()
-        self._keep(self._train(start, known, held_out, int(rng.integers(2**31))))
+        result = self._train(start, known, held_out, int(rng.integers(2**31)))
+        self._keep(result)
         decided = known if held_out is None else held_out
         self.thresholds_ = np.full(len(self.tags_), 0.5)
         if targets.classes is None:
             self.thresholds_ = best_thresholds(decided.Y, self._probabilities(decided.X))
+        self._warn_if_interrupted(result, f" in epoch {self.n_iter_ + 1}")
         return self
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
@@ -131,15 +133,16 @@ class Tagger(ProbabilisticTagClassifier):
             self._describe(X, targets)
             self.thresholds_ = np.full(len(self.tags_), 0.5)
         rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
-        clips = Clips(self._scaling(X), targets.Y)
+        clips = LabelledClips(self._scaling(X), targets.Y)
         start = self._start(rng, clips) if first else self._resume()
-        self._keep(self._train(start, clips, None, int(rng.integers(2**31)), max_epochs=1))
+        result = self._train(start, clips, None, int(rng.integers(2**31)), max_epochs=1)
+        self._keep(result)
+        self._warn_if_interrupted(result, f" in epoch {self.n_iter_ + 1}")
         return self
 
     def _describe(self, X: NDArray[np.floating], targets: Targets) -> None:
         super()._describe(X, targets)
-        self.history_: dict[str, list[float]] = {k: [] for k in _HISTORY}
-        self.n_iter_ = self.best_epoch_ = 0
+        self._forget()
 
     def _hold_out(
         self,
@@ -147,11 +150,11 @@ class Tagger(ProbabilisticTagClassifier):
         X: NDArray[np.floating],
         targets: Targets,
         valid: tuple[NDArray[np.floating], Targets] | None,
-    ) -> tuple[Clips, Clips | None]:
+    ) -> tuple[LabelledClips, LabelledClips | None]:
         """Training and validation clips; None where validation clips could not tell tags apart."""
-        clips = Clips(self._scaling(X), targets.Y)
+        clips = LabelledClips(self._scaling(X), targets.Y)
         if valid is not None:
-            held_out = Clips(self._scaling(valid[0]), valid[1].Y)
+            held_out = LabelledClips(self._scaling(valid[0]), valid[1].Y)
             return clips, held_out if is_rankable(held_out.Y) else None
         order = rng.permutation(len(X))
         n_valid = int(self.validation_fraction * len(X))
@@ -163,16 +166,13 @@ class Tagger(ProbabilisticTagClassifier):
     def _train(
         self,
         start: Tree,
-        clips: Clips,
-        valid: Clips | None,
+        clips: LabelledClips,
+        valid: LabelledClips | None,
         seed: int,
         max_epochs: int | None = None,
     ) -> Result:
         self._check_inference(start)
-        n = len(clips.X)
-        max_epochs = max_epochs or self.max_epochs
-        data = equal_batch(clips.X, np.zeros((n, 0), np.int32), clips.Y)
-
+        none = np.zeros((len(clips.X), 0), np.int32)
         aucs: list[float] = []
 
         def score(params: Tree) -> float:
@@ -181,24 +181,17 @@ class Tagger(ProbabilisticTagClassifier):
             aucs.append(mean_auc(valid.Y, P))
             return aucs[-1] + TIE_BREAKER * log_likelihood(valid.Y, P)
 
-        with epoch_progress(
-            max_epochs, shown=bool(self.verbose), name=type(self).__name__
-        ) as on_epoch:
-            result = train(
-                start,
-                data,
-                gradient=self._gradient(clips.Y),
-                optimiser=Optimiser(self.optimizer, float(self.momentum)),
-                schedule=Schedule(self.schedule, self.learning_rate, self.max_epochs),
-                penalty=self._penalty(start),
-                batch_size=self.batch_size,
-                max_epochs=max_epochs,
-                patience=self.patience,
-                averaging=self.averaging,
-                seed=seed + self.n_iter_,  # other random numbers when training goes on
-                score=None if valid is None else score,
-                on_epoch=on_epoch,
-            )
+        result = self._descend(
+            start,
+            equal_batch(clips.X, none, clips.Y),
+            gradient=self._gradient(clips.Y),
+            optimiser=Optimiser(self.optimizer, float(self.momentum)),
+            penalty=self._penalty(start),
+            max_epochs=max_epochs or self.max_epochs,
+            averaging=self.averaging,
+            seed=seed + self.n_iter_,  # other random numbers when training goes on
+            score=None if valid is None else score,
+        )
         if valid is not None:
             result.history.score[:] = aucs[: len(result.history)]
         return result
@@ -215,26 +208,6 @@ class Tagger(ProbabilisticTagClassifier):
 
         return Penalty(strengths(self.l1), strengths(self.l2))
 
-    def _keep(self, result: Result) -> None:
-        self._params = type(result.params)(*(np.array(array) for array in result.params))
-        if result.best_epoch:
-            self.best_epoch_ = self.n_iter_ + result.best_epoch
-        history = {
-            "log_likelihood": result.history.log_likelihood,
-            "auc": result.history.score,
-            "seconds": result.history.seconds,
-        }
-        self.history_ = {k: self.history_[k] + v for k, v in history.items()}
-        self.n_iter_ = len(self.history_["seconds"])
-        if result.interrupted:
-            kept = f"of epoch {self.best_epoch_}" if result.best_epoch else "those of the start"
-            warnings.warn(
-                f"Training was interrupted in epoch {self.n_iter_ + 1}; the best parameters so "
-                f"far, {kept}, are kept.",
-                TrainingInterrupted,
-                stacklevel=3,
-            )
-
     def _resume(self) -> Tree:
         """Parameters to continue training from."""
         self._check_shapes(self._params)
@@ -243,7 +216,9 @@ class Tagger(ProbabilisticTagClassifier):
     def _check_shapes(self, params: Tree) -> None:
         """Refuse parameters other than the settings ask for."""
         n_features, n_tags = len(self._scaling.mean), len(self.tags_)
-        one = Clips(np.zeros((1, n_features), np.float32), np.zeros((1, n_tags), np.float32))
+        one = LabelledClips(
+            np.zeros((1, n_features), np.float32), np.zeros((1, n_tags), np.float32)
+        )
         wanted = self._start(np.random.default_rng(0), one)
         if params._fields != wanted._fields:
             raise DataError(
@@ -260,35 +235,28 @@ class Tagger(ProbabilisticTagClassifier):
     def _check_inference(self, params: Tree) -> None:
         """Refuse, before training, a model that could not predict. By default none."""
 
-    # Files. ----------------------------------------------------------------------------------
 
-    def _learnt(self) -> tuple[Arrays, dict[str, Any]]:
-        arrays, about = super()._learnt()
-        history = {f"history.{k}": np.array(self.history_[k], np.float64) for k in _HISTORY}
-        return arrays | history, about | {"best_epoch": self.best_epoch_}
+@estimator
+class HiddenUnits:
+    """The part of a classifier that has hidden units: their number, and their first weights."""
 
-    def _restore(self, arrays: Arrays, about: dict[str, Any]) -> None:
-        super()._restore(arrays, about)
-        self.history_ = {k: typed_array(arrays, f"history.{k}").tolist() for k in _HISTORY}
-        self.n_iter_, self.best_epoch_ = len(self.history_["seconds"]), about["best_epoch"]
-        shapes = {arrays[f"history.{k}"].shape for k in _HISTORY}
-        if shapes != {(self.n_iter_,)} or self.best_epoch_ not in range(self.n_iter_ + 1):
-            raise ValueError("its history is not one of whole epochs")
+    n_hidden: int = parameter(COUNT, default=100, doc="Number of hidden units, n.", kw_only=False)
+    init_scale: float = parameter(
+        NOT_NEGATIVE,
+        default=1.0,
+        doc="Standard deviation of W at the start of training, for features of unit norm.",
+    )
 
+    def _first_weights(
+        self, rng: np.random.Generator, clips: LabelledClips
+    ) -> tuple[NDArray[np.float64], ...]:
+        """U and W, small and random, c = 0, and d at the tags' log-odds: p(y) is the base rate."""
+        n, n_tags = self.n_hidden, clips.Y.shape[1]
+        # nothing is learnt of a feature that is constant: its later values must not matter
+        varies = np.ptp(clips.X, axis=0) > 0
+        U = rng.normal(0, 0.01, (n, n_tags))
+        W = rng.normal(0, self.init_scale, (n, clips.X.shape[1])) * varies
+        return U, W, np.zeros(n), base_log_odds(clips.Y)
 
-def equal_batch(u: Any, a: Any, y: Any) -> Batch:
-    """Clips that all have the same weight."""
-    weights: Any = np.ones(len(y), np.float32)
-    return Batch(u, a, y, weights)
-
-
-def single_precision(kind: Any, *arrays: Any) -> Any:
-    """A tuple of that kind, such as parameters, of these arrays in single precision."""
-    return kind(*(np.asarray(array, np.float32) for array in arrays))
-
-
-def base_log_odds(Y: NDArray[np.float32]) -> NDArray[np.float64]:
-    """log(p / (1 - p)) with p the mean of the known labels, one 0 and one 1 added, by tag."""
-    known = np.sum(~np.isnan(Y), axis=0)
-    rate = (np.nansum(Y, axis=0) + 1) / (known + 2)
-    return np.log(rate / (1 - rate))
+    def _penalised(self) -> tuple[str, ...]:
+        return ("U", "W")

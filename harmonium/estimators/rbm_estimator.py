@@ -1,0 +1,100 @@
+"""What every estimator with an RBM inside shares: how it is trained, and how it infers tags."""
+
+from typing import Literal
+
+from joblib import effective_n_jobs
+
+from harmonium.errors import DataError
+from harmonium.estimators.parameters import (
+    COUNT,
+    JOBS,
+    NOT_NEGATIVE,
+    SHARE,
+    estimator,
+    parameter,
+)
+from harmonium.rbm.exact import MAX_UNITS
+from harmonium.rbm.gradients import (
+    BeliefPropagation,
+    ContrastiveDivergence,
+    Gradient,
+    MeanField,
+    PseudoLikelihood,
+)
+from harmonium.rbm.infer import InferenceOptions
+
+
+@estimator
+class RBMInference:
+    """The part of an estimator that infers the tags of an RBM."""
+
+    inference: Literal["lbp", "mean_field", "gibbs", "exact"] = parameter(
+        default="lbp",
+        doc="""How p(y_j = 1 | x) is computed: by loopy belief propagation, mean field, Gibbs
+        sampling, or enumeration ("exact": of at most 20 hidden units or 20 tags).""",
+    )
+    inference_steps: int = parameter(
+        COUNT, default=20, doc='Iterations, or sweeps of each of 8 chains for "gibbs".'
+    )
+    damping: float = parameter(
+        SHARE,
+        default=0.5,
+        doc="""Share of the old message that loopy belief propagation keeps, in training and
+        prediction; in [0, 1).""",
+    )
+    tolerance: float = parameter(
+        NOT_NEGATIVE,
+        default=1e-3,
+        doc="A clip's inference is converged when no probability changes by more.",
+    )
+    n_jobs: int | None = parameter(
+        *JOBS, default=None, doc="Threads that predict; None means 1, -1 one for each core."
+    )
+
+    def _inference_options(
+        self, shape: tuple[int, int], *, quick: bool = False
+    ) -> InferenceOptions:
+        """For U of that shape; ``quick`` for early stopping, only as exact as a ranking needs."""
+        n_hidden, n_tags = shape
+        if self.inference == "exact" and min(shape) > MAX_UNITS:
+            raise DataError(
+                f"inference='exact' enumerates 2^min(n_hidden, n_tags) states and takes at most "
+                f"{MAX_UNITS} units on the smaller side. Got {n_hidden} hidden units and "
+                f"{n_tags} tags; use inference='lbp'."
+            )
+        return InferenceOptions(
+            self.inference,
+            self.inference_steps,
+            self.damping,
+            max(self.tolerance, 1e-2) if quick else self.tolerance,
+            threads=effective_n_jobs(self.n_jobs),
+            retry=not quick,
+        )
+
+
+@estimator
+class ConditionalTraining(RBMInference):
+    """The part of an estimator that maximises log p(y | x) by one of several approximations."""
+
+    training: Literal["cd", "mean_field", "lbp", "pl"] = parameter(
+        default="cd",
+        doc="""How the gradient is approximated: by contrastive divergence, mean-field contrastive
+        divergence, loopy belief propagation, or as the exact gradient of the pseudo-likelihood.""",
+    )
+    training_steps: int | None = parameter(
+        COUNT,
+        default=None,
+        doc="""Gibbs sweeps, mean-field updates or message iterations of the negative phase; None
+        means 1 for "cd", 5 for "mean_field" and 10 for "lbp".""",
+    )
+
+    def _conditional_gradient(self) -> Gradient:
+        """The gradient of -log p(y | x) that ``training`` names."""
+        steps = self.training_steps
+        if self.training == "cd":
+            return ContrastiveDivergence(steps or 1)
+        if self.training == "mean_field":
+            return MeanField(steps or 5)
+        if self.training == "lbp":
+            return BeliefPropagation(steps or 10, float(self.damping))
+        return PseudoLikelihood()

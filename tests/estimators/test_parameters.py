@@ -1,0 +1,71 @@
+"""Parameters of estimators: written once, and known to the constructor, the checks and help()."""
+
+import inspect
+
+import pytest
+from sklearn.base import BaseEstimator, clone
+
+from harmonium import estimators
+from harmonium.estimators.parameters import COUNT, POSITIVE, estimator, parameter
+
+
+@estimator
+class Base(BaseEstimator):
+    """A base."""
+
+    rate: float = parameter(POSITIVE, default=0.1, doc="Step length.")
+    kind: str = parameter(str, default="a", doc="Its kind.")
+
+
+@estimator
+class Model(Base):
+    """A model.
+
+    {parameters}
+    """
+
+    size: int | None = parameter(COUNT, default=3, doc="Its size.", kw_only=False)
+    rate: float = parameter(default=0.5)
+
+
+EVERY = [getattr(estimators, name) for name in estimators.__all__]
+each = pytest.mark.parametrize("kind", EVERY, ids=lambda kind: kind.__name__)
+
+
+def test_a_class_may_change_a_default_alone():
+    assert Base().rate == 0.1
+    model = Model(5)
+    assert (model.size, model.rate, model.kind) == (5, 0.5, "a")
+    assert clone(model.set_params(kind="b")).get_params() == {"kind": "b", "rate": 0.5, "size": 5}
+    with pytest.raises(TypeError, match="positional"):
+        Model(5, 0.5)
+    with pytest.raises(ValueError, match="The 'rate' parameter of Model must be a float in"):
+        Model(rate=-1)._validate_params()
+    Model(None)._validate_params()
+    assert Model.__doc__ == (
+        "A model.\n\nsize : int or None, default=3\n    Its size.\n"
+        "rate : float, default=0.5\n    Step length.\nkind : str, default='a'\n    Its kind."
+    )
+
+
+@each
+def test_help_describes_every_parameter_with_its_default(kind):
+    text = kind.__doc__
+    for name, given in inspect.signature(kind).parameters.items():
+        assert f"\n{name} : " in text
+        line = next(line for line in text.splitlines() if line.startswith(f"{name} : "))
+        assert line.endswith(f"default={given.default!r}")
+
+
+@each
+def test_every_parameter_is_checked(kind):
+    for name in kind().get_params():
+        with pytest.raises(ValueError, match=f"The '{name}' parameter of {kind.__name__} must be"):
+            kind(**{name: object()})._validate_params()
+    kind()._validate_params()
+
+
+@each
+def test_the_constructor_stores_what_it_is_given(kind):
+    marks = {name: object() for name in inspect.signature(kind).parameters}
+    assert vars(kind(**marks)) == marks
