@@ -130,8 +130,8 @@ def _run_stacked(
     recipe: Recipe, store: ResultStore
 ) -> Generator[tuple[Run, RunOutput], None, None]:
     """Every missing run with its output; runs that are alike are trained together."""
-    from harmonium.estimators.stacked import signature
     from harmonium.estimators.gradient_tagger import GradientTagger
+    from harmonium.estimators.stacked import signature
 
     while runs := missing(recipe, store.results):
         stacks: dict[Any, list[tuple[Run, GradientTagger]]] = defaultdict(list)
