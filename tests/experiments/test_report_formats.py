@@ -214,6 +214,7 @@ class TestTheSameBytes:
         program = (
             "import sys\n"
             "from harmonium.experiments.report import write_report\n"
+            "assert 'matplotlib' not in sys.modules\n"
             f"write_report({str(results)!r}, {str(tmp_path / 'again')!r})\n"
             "assert not {'jax', 'optax', 'matplotlib.pyplot'} & sys.modules.keys()\n"
         )

@@ -143,12 +143,9 @@ def _draw_bars(picture: Bars) -> Figure:
         axis.set_title(wrapped(panel.title, 40), loc="left")
         axis.set_xlabel(picture.group_label)
         axis.set_ylabel(f"{picture.value_label}\naxis from {bottom} %")
-    add_head(figure, picture.title, [_bar_key(name, i) for i, name in enumerate(names)])
+    keys = [Patch(label=name, **_bar_look(i)) for i, name in enumerate(names)]
+    add_head(figure, picture.title, keys)
     return figure
-
-
-def _bar_key(name: str, number: int) -> Patch:
-    return Patch(label=name, **_bar_look(number))
 
 
 def _bar_look(number: int) -> dict[str, Any]:
@@ -170,20 +167,10 @@ def _draw_bar_panel(axis: Axes, panel: BarPanel, names: list[str]) -> None:
         axis.errorbar(x, values, errors, fmt="none", ecolor="black", elinewidth=0.9)
         for place, value, error in zip(x, values, errors, strict=True):
             if not math.isnan(value):
-                _write_value(axis, place, value, error)
+                top = (place, value + error)
+                _write(axis, f"{value:.1f}", top, (0, 2.5), ha="center", fontsize=6.5)
     axis.set_xticks(places, [wrapped(group, 14) for group in panel.groups])
     axis.grid(axis="y")
-
-
-def _write_value(axis: Axes, place: float, value: float, error: float) -> None:
-    axis.annotate(
-        f"{value:.1f}",
-        (place, value + error),
-        xytext=(0, 2.5),
-        textcoords="offset points",
-        ha="center",
-        fontsize=6.5,
-    )
 
 
 def _bar_ends(panel: BarPanel) -> tuple[float, float]:
@@ -288,15 +275,9 @@ def _draw_count_bars(
     axis.bar(places, heights, 0.62, **look)
     for place, height, count in zip(places, heights, counts, strict=True):
         if count is not None:
-            axis.annotate(
-                str(count),
-                (place, height),
-                xytext=(0, 2.5 * sign),
-                textcoords="offset points",
-                ha="center",
-                va="bottom" if sign > 0 else "top",
-                fontsize=7.5,
-            )
+            va = "bottom" if sign > 0 else "top"
+            top, offset = (place, height), (0, 2.5 * sign)
+            _write(axis, str(count), top, offset, ha="center", va=va, fontsize=7.5)
 
 
 def _label_count_panel(axis: Axes, panel: CountPanel, *, small: bool) -> None:
@@ -341,18 +322,18 @@ def _draw_dot_panel(axis: Axes, panel: DotPanel) -> None:
         markeredgewidth=0.5,
     )
     for place, word in zip(places, panel.words, strict=True):
-        axis.annotate(
-            word,
-            (1.0, place),
-            xycoords=("axes fraction", "data"),
-            xytext=(4, 0),
-            textcoords="offset points",
-            va="center",
-            fontsize=8,
-        )
+        beside = {"xycoords": ("axes fraction", "data"), "va": "center", "fontsize": 8}
+        _write(axis, word, (1.0, place), (4, 0), **beside)
     axis.set_yticks(places, [wrapped(choice, 60) for choice in panel.choices])
     axis.set_ylim(len(places) - 0.4, -0.6)
     axis.grid()
+
+
+def _write(
+    axis: Axes, text: str, place: tuple[Any, Any], offset: tuple[float, float], **look: Any
+) -> None:
+    """Put text beside a place, so many points away."""
+    axis.annotate(text, place, xytext=offset, textcoords="offset points", **look)
 
 
 def cycle(choices: tuple[Any, ...], number: int) -> Any:
