@@ -68,7 +68,7 @@ def test_the_library_is_as_the_commands_make_it(demo):
         assert len(library.opinions.people()) == 3
         assert library.opinions.triples()["track_id"].n_unique() == N_TRACKS // 2
         model = library.models.current()
-        assert library.predictions.count(model.id) == N_TRACKS
+        assert len(library.predictions.columns(model.id, [0])[0]) == N_TRACKS
 
 
 def test_tagging_a_file_of_it_does_not_wait_for_jax(demo):

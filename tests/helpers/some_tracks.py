@@ -23,8 +23,8 @@ def add_tracks(library, n, *, start=0):
 
 def say(library, person, track_id, present=(), absent=(), retract=()):
     """One change in which a person says something of a track; its number."""
-    with library.begin() as connection:
-        change = library.changes.begin("say", f"{person} of {track_id}", connection=connection)
+    with library.begin():
+        change = library.changes.begin("say", f"{person} of {track_id}")
         library.opinions.say(person, track_id, present, absent, retract, change=change)
     return change
 

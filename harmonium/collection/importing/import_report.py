@@ -69,7 +69,7 @@ def keep_import(
     tags, tracks = _counted(report.n_matched, "tag"), _counted(report.n_tracks, "track")
     summary = f"{source}: {tags} of {tracks}"
     with library.begin() as connection:
-        number = library.changes.begin("import", summary, connection=connection)
+        number = library.changes.begin("import", summary)
         report.n_added = library.opinions.add_triples(
             frame, change=number, kind=kind, replace=replace
         )

@@ -93,14 +93,7 @@ class Changes:
     def __init__(self, library: Library) -> None:
         self._library = library
 
-    def begin(
-        self,
-        command: str,
-        summary: str,
-        *,
-        connection: sa.Connection | None = None,
-        undoes: int | None = None,
-    ) -> int:
+    def begin(self, command: str, summary: str, *, undoes: int | None = None) -> int:
         """Note that something is about to be changed; the number of the change.
 
         What belongs to it goes into the same `Library.begin`, so that both are kept or neither.
@@ -111,10 +104,8 @@ class Changes:
             "summary": storable(summary),
             "undoes": undoes,
         }
-        if connection is None:
-            with self._library.begin() as connection:
-                return _added(connection, values)
-        return _added(connection, values)
+        with self._library.begin() as connection:  # the one that is open, if there is one
+            return key_of(connection.execute(sa.insert(change).values(values)))
 
     def describe(self, change_id: int, summary: str) -> None:
         """Say in other words what a change did, when that is known."""
@@ -187,7 +178,7 @@ class Changes:
                     f"Nothing of change {change_id} ({undone.command}) can be undone: later "
                     f"changes ({later}) touched all of it. Undo those first."
                 )
-            number = self.begin("undo", _words(undone), connection=connection, undoes=change_id)
+            number = self.begin("undo", _words(undone), undoes=change_id)
             ended, revived = undo_opinions.carry_out(connection, plan, number)
             if not files and not plan.conflicts:
                 _mark(connection, change_id, number)
@@ -228,10 +219,6 @@ def _mark(connection: sa.Connection, number: int, by: int | None) -> None:
     before = connection.scalar(sa.select(change.c.undoes).where(change.c.id == number))
     if before is not None:
         _mark(connection, before, None if by is not None else number)
-
-
-def _added(connection: sa.Connection, values: dict[str, Any]) -> int:
-    return key_of(connection.execute(sa.insert(change).values(values)))
 
 
 def _change(row: Any) -> Change:

@@ -92,21 +92,9 @@ class Opinions:
         values = {1: _spelt(present), -1: _spelt(absent), 0: _spelt(retract)}
         said = [(name, value) for value, names in values.items() for name in names]
         _check_said(said)
-        kept = [(name, value) for name, value in said if value]
-        frame = pl.DataFrame(
-            {
-                "person": [person] * len(kept),
-                "track_id": [int(track_id)] * len(kept),
-                "tag": [name for name, _ in kept],
-                "value": [value for _, value in kept],
-            },
-            schema={
-                "person": pl.String,
-                "track_id": pl.Int64,
-                "tag": pl.String,
-                "value": pl.Int8,
-            },
-        )
+        schema = {"person": pl.String, "track_id": pl.Int64, "tag": pl.String, "value": pl.Int8}
+        kept = [(person, int(track_id), name, value) for name, value in said if value]
+        frame = pl.DataFrame(kept, schema=schema, orient="row")
         with self._library.begin() as connection:
             self.add_triples(frame, change=change, kind="person")
             _retract(connection, person, int(track_id), values[0], change)

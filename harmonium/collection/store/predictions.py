@@ -104,20 +104,6 @@ class Predictions:
                     result[rows, tag] = unpacked(steps[numbers[rows] % BLOCK])
         return result
 
-    def count(self, model_id: int) -> int:
-        """How many tracks have predictions."""
-        query = sa.select(prediction.c.probabilities).where(
-            prediction.c.model_id == model_id, prediction.c.tag == 0
-        )
-        with self._library.connect() as connection:
-            blocks = connection.execute(query).scalars()
-            return sum(int((steps_of(data) != _NONE).sum()) for data in blocks)
-
-    def forget(self, model_id: int) -> None:
-        """Drop all predictions of a model."""
-        with self._library.begin() as connection:
-            connection.execute(sa.delete(prediction).where(prediction.c.model_id == model_id))
-
     def forget_tracks(self, ids: ArrayLike) -> None:
         """Drop what all models say of these tracks (n,): they sound otherwise now."""
         numbers = np.asarray(ids, np.int64).ravel()

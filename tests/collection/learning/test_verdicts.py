@@ -106,8 +106,8 @@ def test_one_tag_of_all_tracks_is_settled_as_all_tags_of_one_are(library, n_peop
         for _ in range(400)
     }
     frame = triples(*((*key, value) for key, value in rows.items()))
-    with library.begin() as connection:
-        change = library.changes.begin("import", "at random", connection=connection)
+    with library.begin():
+        change = library.changes.begin("import", "at random")
         library.opinions.add_triples(frame, change=change)
     expected = agreed_tags(library.opinions.triples())
     held = [tags[name] for tags in expected.values() for name in tags]

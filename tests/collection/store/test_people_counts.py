@@ -27,8 +27,8 @@ def kept(library, ids):
 
 
 def import_(library, rows, *, replace=False):
-    with library.begin() as connection:
-        change = library.changes.begin("import", "rows", connection=connection)
+    with library.begin():
+        change = library.changes.begin("import", "rows")
         library.opinions.add_triples(triples(*rows), change=change, replace=replace)
     return change
 

@@ -337,7 +337,7 @@ def test_predictions_of_any_tracks_in_any_order(library):
         library.predictions.probabilities(model, ids)[order][:, [2, 0]], columns
     )
     assert np.isnan(library.predictions.probabilities(model, [2, BLOCK + 1])).all()
-    assert library.predictions.count(model) == 6
+    assert len(library.predictions.columns(model, [0])[0]) == 6
 
 
 def test_predictions_of_different_models_are_kept_apart(library):
@@ -347,10 +347,9 @@ def test_predictions_of_different_models_are_kept_apart(library):
     assert library.predictions.columns(two, [0])[0].tolist() == [2]
     library.predictions.forget_tracks([2])
     assert library.predictions.columns(one, [0])[0].tolist() == [1]
-    assert library.predictions.count(two) == 0
-    library.predictions.forget(one)
-    assert library.predictions.count(one) == 0
-    assert library.predictions.columns(one, [0, 1])[1].shape == (0, 2)
+    assert len(library.predictions.columns(two, [0])[0]) == 0
+    unheard = library.models.add(a_model())
+    assert library.predictions.columns(unheard, [0, 1])[1].shape == (0, 2)
 
 
 def test_what_is_possible_is_stored_as_possible(library):
