@@ -27,7 +27,7 @@ from harmonium.experiments.datasets import (
     SmootherInput,
     load_dataset,
 )
-from harmonium.experiments.models import build_model
+from harmonium.experiments.models import Matrix, build_model
 from harmonium.experiments.plan import Run, WayToTest, missing, ways_to_test
 from harmonium.experiments.recipe import Recipe
 from harmonium.experiments.results import ResultStore
@@ -42,8 +42,6 @@ STACKED = "stacked"
 
 LARGEST_STACK = 256
 """Models in one stack; bounds the memory."""
-
-Matrix = NDArray[np.float32]
 
 
 class RunOutput(NamedTuple):
