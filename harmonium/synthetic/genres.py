@@ -1,7 +1,7 @@
 """What the genres are made of: one recipe each, from which tracks are drawn.
 
 The recipes are in genres.toml. The instruments of their parts are those of ``instruments.py``,
-``voice.py`` and ``drums.py``, the patterns those of ``patterns.py``.
+``voice.py`` and ``drums.py``, the patterns those of ``patterns.toml``.
 """
 
 import tomllib
@@ -57,6 +57,7 @@ class GenreRecipe:
     eras : chances of the decades.
     neighbours : genres to borrow from.
     male : chance that a singer is a man.
+    energy, valence : what it adds to how energetic and how happy a track seems.
     """
 
     weight: float
@@ -74,11 +75,13 @@ class GenreRecipe:
     lofi: float = 0.08
     eras: dict[str, float] = field(default_factory=lambda: dict.fromkeys(ERAS, 1.0))
     male: float = 0.55
+    energy: float = 0.0
+    valence: float = 0.0
 
 
 def _recipe(table: dict[str, Any]) -> GenreRecipe:
     """A recipe from its table in genres.toml: lists become tuples."""
-    values = {k: tuple(v) if isinstance(v, list) else v for k, v in table.items()}
+    values: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in table.items()}
     values["parts"] = dict(map(_part, table["parts"]))
     if "eras" in table:
         values["eras"] = dict(zip(ERAS, table["eras"], strict=True))

@@ -52,7 +52,7 @@ class Part:
     ----------
     role : drums, bass, chords, pad, arp, lead or voice.
     instrument : what it plays on; singers are "male voice" or "female voice".
-    pattern : a name in ``patterns.py``.
+    pattern : a name in ``patterns.toml``.
     gain : level in the mix, in dB.
     brightness : of this very instrument, around 1.
     seed : of everything else that is particular to it.

@@ -3,38 +3,12 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from harmonium.synthetic.drums import KITS
+from harmonium.synthetic.concepts import CONCEPTS
 from harmonium.synthetic.genres import RECIPES
 from harmonium.synthetic.instruments import INSTRUMENTS
 from harmonium.synthetic.music import ROLE_GAIN, Part, SyntheticClip
 
-# What the music of a genre adds to how energetic and how happy it seems.
-GENRE_ENERGY = {
-    "punk": 0.35,
-    "metal": 0.35,
-    "techno": 0.25,
-    "house": 0.2,
-    "funk": 0.15,
-    "ambient": -0.4,
-    "classical": -0.2,
-    "folk": -0.2,
-    "soul": -0.1,
-}
-GENRE_VALENCE = {
-    "reggae": 0.3,
-    "funk": 0.4,
-    "country": 0.15,
-    "pop": 0.15,
-    "house": 0.2,
-    "metal": -0.5,
-    "blues": -0.35,
-    "techno": -0.3,
-    "ambient": -0.15,
-}
 MODE_VALENCE = {"major": 0.45, "mixolydian": 0.25, "dorian": -0.15, "minor": -0.5}
-
-ELECTRIC_GUITARS = ("electric guitar", "distorted guitar", "lead guitar", "jazz guitar")
-SYNTHESISERS = ("synth lead", "synth pluck", "synth stab", "synth pad", "synth bass")
 
 # How much a part stands out by its role.
 PROMINENCE = {
@@ -84,14 +58,14 @@ class ClipFacts:
         track = self.clip.track
         drums = 0.3 if self.has_role("drums") else -0.4
         pace = 0.3 * (track.tempo - 108) / 40 + 0.25 * (self.clip.loudness + 17) / 6
-        return pace + drums + 0.25 * self.distortion + GENRE_ENERGY.get(track.genres[0], 0.0)
+        return pace + drums + 0.25 * self.distortion + RECIPES[track.genres[0]].energy
 
     @property
     def valence(self) -> float:
         """About -1 (gloomy) to 1 (cheerful)."""
         track = self.clip.track
         pace = 0.4 * (track.tempo - 105) / 40
-        return MODE_VALENCE[track.mode] + pace + GENRE_VALENCE.get(track.genres[0], 0.0)
+        return MODE_VALENCE[track.mode] + pace + RECIPES[track.genres[0]].valence
 
     @property
     def electronic_share(self) -> float:
@@ -169,35 +143,19 @@ def _genre(name: str) -> Callable[[ClipFacts], float]:
     return lambda h: h.genre(name)
 
 
-def _instrument(*names: str) -> Callable[[ClipFacts], float]:
+def _instruments(names: list[str]) -> Callable[[ClipFacts], float]:
     return lambda h: h.instrument(*names)
 
 
 RULES: dict[str, Callable[[ClipFacts], float]] = {
+    **{name: _instruments(c.instruments) for name, c in CONCEPTS.items() if c.instruments},
     **{genre: _genre(genre) for genre in RECIPES},
     "rock": lambda h: max(h.genre("rock"), 0.6 * h.genre("punk", "metal", "indie")),
     "dance": lambda h: 0.9 * h.genre("house", "techno") if h.has_role("drums") else 0.0,
-    "drums": _instrument(*KITS),
     "beat": lambda h: min(
         h.instrument("drum machine"), h.genre("hip hop", "house", "techno", "pop", "soul")
     ),
     "drum machine": lambda h: 0.7 * h.instrument("drum machine"),
-    "guitar": _instrument("acoustic guitar", *ELECTRIC_GUITARS),
-    "acoustic guitar": _instrument("acoustic guitar"),
-    "electric guitar": _instrument(*ELECTRIC_GUITARS),
-    "bass": _instrument("electric bass", "upright bass", "synth bass"),
-    "piano": _instrument("piano"),
-    "electric piano": _instrument("electric piano", "organ"),
-    "organ": _instrument("organ"),
-    "strings": _instrument("strings", "violin", "fiddle", "cello"),
-    "synth": _instrument(*SYNTHESISERS),
-    "flute": _instrument("flute"),
-    "brass": _instrument("trumpet"),
-    "saxophone": _instrument("saxophone"),
-    "bells": _instrument("bells", "vibraphone"),
-    "voice": _instrument("male voice", "female voice"),
-    "male voice": _instrument("male voice"),
-    "female voice": _instrument("female voice"),
     "no voice": lambda h: 0.0 if h.has_role("voice") else 0.6,
     "solo": lambda h: 0.8 if h.clip.section == "solo" and h.has_role("lead") else 0.0,
     "happy": lambda h: above(h.valence, 0.4, 0.5) if h.energy > -0.2 else 0.0,
@@ -221,7 +179,7 @@ RULES: dict[str, Callable[[ClipFacts], float]] = {
     "party": _party,
     "sleep": lambda h: below(h.energy, -0.8, 0.5) if not h.has_role("drums") else 0.0,
     "background": lambda h: below(h.energy, -0.35, 0.6) if not h.has_role("voice") else 0.0,
-    **{decade: _era(decade) for decade in ("60s", "70s", "80s", "90s")},
+    **{decade: _era(decade) for decade, concept in CONCEPTS.items() if concept.kind == "era"},
 }
 
 

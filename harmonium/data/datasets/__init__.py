@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from harmonium.data.datasets import emotify, hetrec, majorminer, msd, mulan, paper_files
-from harmonium.data.datasets.dataset import Dataset, DatasetInfo, Labels
+from harmonium.data.datasets.dataset import INFOS, MULAN_SETS, Dataset, DatasetInfo, Labels
 from harmonium.data.datasets.locate import data_folders, is_found
 from harmonium.errors import DataError
 from harmonium.nearest_names import did_you_mean
@@ -29,20 +29,20 @@ __all__ = [
     "options_of",
 ]
 
-_LOADERS: dict[str, tuple[DatasetInfo, Callable[..., Dataset]]] = {
-    "mturk": (paper_files.MTURK, paper_files.load_mturk),
-    "majmin": (paper_files.MAJMIN, paper_files.load_majmin),
-    "majorminer": (majorminer.INFO, majorminer.load),
-    "emotify": (emotify.INFO, emotify.load),
-    "hetrec": (hetrec.INFO, hetrec.load),
-    "hetrec-msd": (hetrec.JOINED, hetrec.load_joined),
-    "msd": (msd.INFO, msd.load),
+_LOADERS: dict[str, Callable[..., Dataset]] = {
+    "mturk": partial(paper_files.load, "mturk"),
+    "majmin": partial(paper_files.load, "majmin"),
+    "majorminer": majorminer.load,
+    "emotify": emotify.load,
+    "hetrec": hetrec.load,
+    "hetrec-msd": hetrec.load_joined,
+    "msd": msd.load,
 }
 
 
 def names(folder: str | Path | None = None) -> list[str]:
     """The names that `load` takes: those known, and any other Mulan set in the data folder."""
-    known = [*_LOADERS, *(mulan.PREFIX + name for name in mulan.KNOWN)]
+    known = [*_LOADERS, *(mulan.PREFIX + name for name in MULAN_SETS)]
     found = {
         mulan.PREFIX + path.parent.name
         for root in data_folders(folder)
@@ -90,7 +90,7 @@ def options_of(name: str) -> list[str]:
 
 def _find(name: str) -> tuple[DatasetInfo, Callable[..., Dataset]]:
     if name in _LOADERS:
-        return _LOADERS[name]
+        return INFOS[name], _LOADERS[name]
     if name.startswith(mulan.PREFIX) and len(name) > len(mulan.PREFIX):
         which = name.removeprefix(mulan.PREFIX)
         if Path(which).name == which:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -39,7 +40,7 @@ class DatasetInfo:
     name: str
     title: str
     summary: str
-    files: Mapping[str, tuple[str, ...]]
+    files: Mapping[str, Sequence[str]]
     items: int | None = None
     tags: int | None = None
     features: int | None = None
@@ -51,6 +52,13 @@ class DatasetInfo:
     licence: str
     homepage: str
     how_to_get: str
+
+
+_TABLES = tomllib.loads(Path(__file__).with_name("datasets.toml").read_text(encoding="utf-8"))
+
+INFOS = {name: DatasetInfo(name=name, **table) for name, table in _TABLES["dataset"].items()}
+MULAN_SETS: dict[str, dict[str, Any]] = _TABLES["mulan"]
+"""Set in Mulan's form -> the attributes that are known of this one."""
 
 
 class Labels(NamedTuple):

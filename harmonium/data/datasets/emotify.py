@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from harmonium.data.datasets.dataset import Dataset, DatasetInfo
+from harmonium.data.datasets.dataset import INFOS, Dataset
 from harmonium.data.datasets.locate import locate
 from harmonium.data.datasets.published_files import fault, read_table, whole_numbers
 from harmonium.data.name_columns import codes_in
@@ -34,26 +34,7 @@ COLUMNS = (
 # Where the sound of excerpt N of a genre may be: short clips, or the published archive's layout.
 AUDIO = ("clips/{genre}_{number}.ogg", "{genre}/{number}.mp3", "emotifymusic/{genre}/{number}.mp3")
 
-INFO = DatasetInfo(
-    name="emotify",
-    title="Emotify: emotions that game listeners felt",
-    summary="One-minute excerpts; each listener marked up to three of nine emotions. There are no "
-    "listener ids: age, gender, mother tongue and mood make a pseudo-user, and listeners of one "
-    "excerpt who agree in all four are numbered. An emotion is positive where at least a quarter "
-    "of the excerpt's listeners marked it.",
-    files={"emotify": ("data.csv",)},
-    items=400,
-    tags=len(EMOTIONS),
-    triples=16184,
-    audio=True,
-    min_share=0.25,
-    citation="Aljanaki, Wiering, Veltkamp (2016), Studying emotion induced by music through a "
-    "crowdsourcing game, Information Processing & Management 52(1), 115-128",
-    licence="For research; the authors ask to cite the publication.",
-    homepage="http://www2.projects.science.uu.nl/memotion/emotifydata/",
-    how_to_get="Put data.csv from its homepage, and emotifymusic.zip from there unpacked, into a "
-    "folder emotify.",
-)
+INFO = INFOS["emotify"]
 
 
 def load(folder: str | Path | None = None) -> Dataset:

@@ -15,8 +15,9 @@ from typing import BinaryIO
 
 from harmonium.atomic_files import atomic_file
 from harmonium.data.datasets.checksums import check_digest, digest_of, is_digest, keep_digest
+from harmonium.data.datasets.dataset import INFOS
 from harmonium.data.datasets.locate import data_folders
-from harmonium.data.datasets.paper_files import INFOS, SIZES, URL, file_name, read_split
+from harmonium.data.datasets.paper_files import SIZES, file_name, read_split
 from harmonium.errors import DataError, DatasetNotFoundError
 
 ReceivedBytes = Callable[[str, int, int | None], None]
@@ -54,10 +55,10 @@ def fetch(
     target = data_folders(folder)[0] / name
     paths = {target / file_name(name, split): split for split in SIZES[name]}
     wanted = _wanted_digests(sha256 or {}, name, [path.name for path in paths])
+    source = f"{url.rstrip('/')}/{name}/" if url else INFOS[name].homepage
     for path, split in paths.items():
         if force or not path.is_file():
-            address = f"{(url or URL).rstrip('/')}/{name}/{path.name}"
-            _fetch_file(name, split, address, path, wanted.get(path.name), progress)
+            _fetch_file(name, split, source + path.name, path, wanted.get(path.name), progress)
         else:
             check_digest(path, fetch_again=f"harmonium data fetch {name} --force")
             _check_wanted(digest_of(path), str(path), wanted.get(path.name))
@@ -128,7 +129,7 @@ def _download(url: str, file: BinaryIO, label: str, progress: ReceivedBytes | No
 
 def _check_content(name: str, split: str, part: Path, url: str) -> None:
     try:
-        read_split(part, INFOS[name], split, check_sizes=True)
+        read_split(part, name, split, check_sizes=True)
     except DataError as error:
         problem = str(error).replace(str(part), "the file")
         raise DataError(f"{url} is not what was published: {problem}") from None

@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 
 from harmonium.data.datasets import msd
-from harmonium.data.datasets.dataset import Dataset, DatasetInfo
+from harmonium.data.datasets.dataset import INFOS, Dataset
 from harmonium.data.datasets.locate import locate
 from harmonium.data.datasets.published_files import fault, not_empty, read_table, whole_numbers
 from harmonium.data.name_columns import codes_in
@@ -18,49 +18,7 @@ TAGGINGS = "user_taggedartists.dat"
 # The published file may have been cut in two, each part with the header.
 SECOND_PART = "user_taggedartists_2.dat"
 JOIN = "artist_to_msd_tracks.tsv"
-_CITATION = (
-    "Cantador, Brusilovsky, Kuflik (2011), 2nd Workshop on Information Heterogeneity and Fusion in "
-    "Recommender Systems (HetRec 2011), Proc. RecSys 2011"
-)
-
-INFO = DatasetInfo(
-    name="hetrec",
-    title="HetRec 2011 Last.fm: users' tags of artists",
-    summary="True (user, artist, tag) triples from Last.fm. The items are artists; there are no "
-    "features. A tag is positive from two users on, unknown with one.",
-    files={"hetrec-lastfm": (TAGGINGS, "tags.dat", "artists.dat")},
-    items=12523,
-    tags=9749,
-    triples=186478,
-    min_count=2,
-    citation=_CITATION + ". Also name Last.fm, www.last.fm.",
-    licence="Non-commercial use.",
-    homepage="https://grouplens.org/datasets/hetrec-2011/",
-    how_to_get="Unpack hetrec2011-lastfm-2k.zip from its homepage into a folder hetrec-lastfm.",
-)
-
-JOINED = DatasetInfo(
-    name="hetrec-msd",
-    title="HetRec Last.fm tags on MSD subset tracks",
-    summary="The tracks of the Million Song Subset whose artists have tags in HetRec, with the "
-    "features of the one and the triples of the other: a track carries its artist's tags, so keep "
-    "an artist's tracks in one fold. Spellings of an artist that share tracks are one artist.",
-    files={
-        "hetrec-lastfm": (TAGGINGS, "tags.dat", JOIN),
-        "msd-subset": ("features.npz",),
-    },
-    items=3203,
-    tags=3792,
-    features=187,
-    triples=191173,
-    min_count=2,
-    citation=f"{_CITATION}; {msd.INFO.citation}. Also name Last.fm, www.last.fm.",
-    licence="Non-commercial use; the features under the Echo Nest's terms.",
-    homepage=INFO.homepage,
-    how_to_get=INFO.how_to_get
-    + f" {JOIN} beside them has artist id, name and comma-separated track ids (tabs, no header). "
-    + msd.INFO.how_to_get,
-)
+INFO, JOINED = INFOS["hetrec"], INFOS["hetrec-msd"]
 
 
 def load(
@@ -73,7 +31,7 @@ def load(
     joined : whether only the artists with tracks in the Million Song Subset are kept
     normalise : whether tags are brought to one spelling, so that "hip-hop" and "hip hop" are one
     """
-    needed = INFO.files["hetrec-lastfm"] + ((JOIN,) if joined else ())
+    needed = [*INFO.files["hetrec-lastfm"], *([JOIN] if joined else [])]
     path = locate(replace(INFO, files={"hetrec-lastfm": needed}), folder)["hetrec-lastfm"]
     rows = _taggings(path)
     if joined:

@@ -6,6 +6,7 @@ first of these. A data folder has one subfolder per dataset; a dataset's own fol
 """
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 from harmonium.data.datasets.dataset import DatasetInfo
@@ -53,7 +54,7 @@ def _candidates(subfolder: str, folder: str | Path | None) -> list[Path]:
     return [root / tail for root in data_folders(folder) for tail in [*ordered, "."]]
 
 
-def _missing(path: Path, files: tuple[str, ...]) -> list[str]:
+def _missing(path: Path, files: Sequence[str]) -> list[str]:
     return [
         file
         for file in files
@@ -61,7 +62,7 @@ def _missing(path: Path, files: tuple[str, ...]) -> list[str]:
     ]
 
 
-def _not_found(info: DatasetInfo, files: tuple[str, ...], candidates: list[Path]) -> str:
+def _not_found(info: DatasetInfo, files: Sequence[str], candidates: list[Path]) -> str:
     # The candidate that comes closest tells most: a folder with one of two files, say.
     nearest = min(candidates, key=lambda path: (len(_missing(path, files)), not path.is_dir()))
     wanted = ", ".join(file.replace("|", " or ") for file in _missing(nearest, files))

@@ -7,7 +7,7 @@ from typing import Literal
 import numpy as np
 import polars as pl
 
-from harmonium.data.datasets.dataset import Dataset, DatasetInfo
+from harmonium.data.datasets.dataset import INFOS, Dataset
 from harmonium.data.datasets.locate import locate
 from harmonium.data.datasets.published_files import (
     fault,
@@ -24,24 +24,7 @@ from harmonium.errors import DataError
 COLUMNS = ("clip", "title", "artist", "album", "offset", "tag", "count")
 N_MFCC = 104
 
-INFO = DatasetInfo(
-    name="majorminer",
-    title="MajorMiner: tags that game players agreed on",
-    summary="10-second clips with the number of players who used each tag; only counts of two and "
-    "more were published, so no tag is unknown at the default threshold. Features: mean and "
-    "covariance of 13 MFCCs (104 columns), or all 1,022 Essentia descriptors.",
-    files={"majorminer": ("majorminer.tsv", "features.npz")},
-    items=2359,
-    tags=40,
-    features=N_MFCC,
-    min_count=2,
-    citation="Mandel, Ellis (2008), A web-based game for collecting music metadata, Journal of New "
-    "Music Research 37(2), 151-165",
-    licence="None is stated; for research, citing the publication.",
-    homepage="http://majorminer.org/",
-    how_to_get="Put majorminer.tsv (clip id, title, artist, album, offset, tag, count; tabs, no "
-    "header) and features.npz (arrays clip_id, X, columns) into a folder majorminer.",
-)
+INFO = INFOS["majorminer"]
 
 
 def load(

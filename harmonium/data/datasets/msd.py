@@ -9,31 +9,14 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from harmonium.data.codes import encode
-from harmonium.data.datasets.dataset import Dataset, DatasetInfo
+from harmonium.data.datasets.dataset import INFOS, Dataset
 from harmonium.data.datasets.locate import locate
 from harmonium.data.datasets.published_files import fault, feature_matrix, read_arrays, strings
 from harmonium.data.normalise import normalise_names
 from harmonium.data.tag_counts import TagCounts
 from harmonium.errors import DataError
 
-INFO = DatasetInfo(
-    name="msd",
-    title="Million Song Subset with Last.fm tags",
-    summary="Tracks with Last.fm's weight, 0 to 100, for each of the 500 tags that most tracks "
-    "have; the weights stand where other datasets have counts. Features: mean and covariance of "
-    "timbre and chroma, loudness, tempo. Tracks with none of the tags are left out: nothing is "
-    "known about them.",
-    files={"msd-subset": ("features.npz", "lastfm_top500.npz")},
-    items=4082,
-    tags=500,
-    features=187,
-    citation="Bertin-Mahieux, Ellis, Whitman, Lamere (2011), The Million Song Dataset, Proc. ISMIR "
-    "2011",
-    licence="Non-commercial use, under the terms of the Echo Nest and of Last.fm.",
-    homepage="http://millionsongdataset.com/",
-    how_to_get="Put features.npz (arrays track_id, X, artist_id, artist_name, title, columns) and "
-    "lastfm_top500.npz (arrays track_id, Y, tags) into a folder msd-subset.",
-)
+INFO = INFOS["msd"]
 
 
 class TrackFeatures(NamedTuple):

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from harmonium.data.datasets.arff import Arff, Attribute, read_arff
-from harmonium.data.datasets.dataset import Dataset, DatasetInfo
+from harmonium.data.datasets.dataset import MULAN_SETS, Dataset, DatasetInfo
 from harmonium.data.datasets.locate import locate
 from harmonium.data.datasets.published_files import fault
 from harmonium.data.tag_counts import TagCounts
@@ -23,7 +23,7 @@ _LIBRARY += "multi-label learning, Journal of Machine Learning Research 12, 2411
 
 
 def info(name: str) -> DatasetInfo:
-    """What is known of `mulan:NAME`, for any NAME; more for the three sets named below."""
+    """What is known of `mulan:NAME`, for any NAME; more for those in datasets.toml."""
     arff = (f"{name}.arff|{name}-train.arff", f"{name}.arff|{name}-test.arff")
     generic = DatasetInfo(
         name=f"{PREFIX}{name}",
@@ -35,43 +35,7 @@ def info(name: str) -> DatasetInfo:
         homepage="https://mulan.sourceforge.net/datasets-mlc.html",
         how_to_get=f"Unpack {name} from its homepage into a folder mulan/{name}.",
     )
-    return replace(generic, **_KNOWN.get(name.lower(), {}))  # type: ignore[arg-type]
-
-
-_KNOWN = {
-    "emotions": {
-        "title": "Emotions: songs and the moods they evoke",
-        "summary": "Songs with 72 rhythm and timbre features and six moods, marked by experts. "
-        "Official split: 391 for training, 202 for testing.",
-        "items": 593,
-        "tags": 6,
-        "features": 72,
-        "citation": "Trohidis, Tsoumakas, Kalliris, Vlahavas (2008), Multilabel classification of "
-        "music into emotions, Proc. ISMIR 2008, 325-330",
-    },
-    "cal500": {
-        "title": "CAL500: songs described by paid listeners",
-        "summary": "Songs with 68 features and 174 words for genre, mood, instruments, voice and "
-        "use; in Mulan's version a word either holds or does not.",
-        "items": 502,
-        "tags": 174,
-        "features": 68,
-        "citation": "Turnbull, Barrington, Torres, Lanckriet (2008), Semantic annotation and "
-        "retrieval of music and sound effects, IEEE Transactions on Audio, Speech, and Language "
-        "Processing 16(2), 467-476",
-    },
-    "yeast": {
-        "title": "Yeast: genes and their functions (no music)",
-        "summary": "A benchmark from biology that multi-label methods are often compared on. "
-        "Official split: 1,500 for training, 917 for testing.",
-        "items": 2417,
-        "tags": 14,
-        "features": 103,
-        "citation": "Elisseeff, Weston (2001), A kernel method for multi-labelled classification, "
-        "Advances in Neural Information Processing Systems 14, 681-687",
-    },
-}
-KNOWN = tuple(_KNOWN)
+    return replace(generic, **MULAN_SETS.get(name.lower(), {}))
 
 
 def load(name: str, folder: str | Path | None = None) -> Dataset:

@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from harmonium.data.datasets.checksums import check_digest
-from harmonium.data.datasets.dataset import Dataset, DatasetInfo
+from harmonium.data.datasets.dataset import INFOS, Dataset
 from harmonium.data.datasets.locate import locate
 from harmonium.data.datasets.published_files import fault, read_text
 from harmonium.data.tag_counts import TagCounts
@@ -24,26 +24,6 @@ SIZES = {
     "mturk": {"train": 597, "valid": 123, "test": 195},
     "majmin": {"train": 1587, "valid": 471, "test": 480},
 }
-URL = "http://www.cs.toronto.edu/~larocheh/public/datasets"
-
-
-def _info(name: str, title: str, summary: str, tags: int) -> DatasetInfo:
-    return DatasetInfo(
-        name=name,
-        title=title,
-        summary=summary
-        + " 389 features with rows of unit norm, as the paper used them. The files do not name "
-        "their tags, tracks, artists or users.",
-        files={name: tuple(file_name(name, split) for split in SIZES[name])},
-        items=sum(SIZES[name].values()),
-        tags=tags,
-        features=N_FEATURES,
-        citation="Mandel, Pascanu, Larochelle, Bengio (2011), Autotagging music with conditional "
-        "restricted Boltzmann machines, arXiv:1103.2832",
-        licence="None is stated; published for research with the MLPython library.",
-        homepage=f"{URL}/{name}/",
-        how_to_get=f"Download it with: harmonium data fetch {name}.",
-    )
 
 
 def file_name(name: str, split: str) -> str:
@@ -51,50 +31,27 @@ def file_name(name: str, split: str) -> str:
     return f"{name}_{split}.libsvm"
 
 
-MTURK = _info(
-    "mturk",
-    "Clips tagged by MTurk workers (the paper's)",
-    "10-second clips described by workers of Amazon's Mechanical Turk.",
-    95,
-)
-MAJMIN = _info(
-    "majmin",
-    "MajorMiner clips (the paper's own files)",
-    "10-second clips with the tags that at least two players of the MajorMiner game agreed on.",
-    96,
-)
-INFOS = {info.name: info for info in (MTURK, MAJMIN)}
-
-
-def load_mturk(folder: str | Path | None = None, *, check_sizes: bool = True) -> Dataset:
-    """Read `mturk_{train,valid,test}.libsvm`; check_sizes=False allows a part of the rows."""
-    return _load(MTURK, folder, check_sizes)
-
-
-def load_majmin(folder: str | Path | None = None, *, check_sizes: bool = True) -> Dataset:
-    """Read `majmin_{train,valid,test}.libsvm`; check_sizes=False allows a part of the rows."""
-    return _load(MAJMIN, folder, check_sizes)
-
-
 def read_split(
-    path: Path, info: DatasetInfo, split: str, *, check_sizes: bool
+    path: Path, name: str, split: str, *, check_sizes: bool
 ) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
     """Features and labels of one file, which must have its published number of rows."""
-    X, Y = read_libsvm(path, n_features=N_FEATURES, n_labels=info.tags or 0)
-    published = SIZES[info.name][split]
+    X, Y = read_libsvm(path, n_features=N_FEATURES, n_labels=INFOS[name].tags or 0)
+    published = SIZES[name][split]
     if check_sizes and len(X) != published:
         problem = f"{len(X)} rows where the published file has {published}. Fetch it again."
         raise fault(path, None, problem)
     return X, Y
 
 
-def _load(info: DatasetInfo, folder: str | Path | None, check_sizes: bool) -> Dataset:
-    path = locate(info, folder)[info.name]
+def load(name: str, folder: str | Path | None = None, *, check_sizes: bool = True) -> Dataset:
+    """Read `NAME_{train,valid,test}.libsvm`; check_sizes=False allows a part of the rows."""
+    info = INFOS[name]
+    path = locate(info, folder)[name]
     features, labels, names, splits, start = [], [], [], {}, 0
-    for split in SIZES[info.name]:
-        file = path / file_name(info.name, split)
-        check_digest(file, fetch_again=f"harmonium data fetch {info.name} --force")
-        X, Y = read_split(file, info, split, check_sizes=check_sizes)
+    for split in SIZES[name]:
+        file = path / file_name(name, split)
+        check_digest(file, fetch_again=f"harmonium data fetch {name} --force")
+        X, Y = read_split(file, name, split, check_sizes=check_sizes)
         features.append(X)
         labels.append(Y)
         names += [f"{split} {row:04d}" for row in range(len(X))]
