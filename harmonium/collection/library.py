@@ -7,11 +7,9 @@ with Library.open() as library:
 
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from functools import cached_property
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 import sqlalchemy as sa
@@ -38,6 +36,18 @@ class Library:
         self.place = place
         """Where it is, without a password."""
         self._here = _Here()
+        self.tracks = Tracks(self)
+        """The pieces of music."""
+        self.opinions = Opinions(self)
+        """What people say of them."""
+        self.changes = Changes(self)
+        """What was done, and how it is undone."""
+        self.models = Models(self)
+        """The models that were trained."""
+        self.predictions = Predictions(self)
+        """What the models say of the tracks."""
+        self.settings = LibrarySettings(self)
+        """Small things to remember."""
 
     @classmethod
     def open(cls, place: str | Path | None = None, *, create: bool = True) -> Self:
@@ -70,12 +80,7 @@ class Library:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        at: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
@@ -93,6 +98,11 @@ class Library:
             return
         with database.reading(self.engine, self.place) as connection:
             yield connection
+
+    def fetch(self, query: sa.Select[Any]) -> Sequence[Any]:
+        """All rows that a query finds."""
+        with self.connect() as connection:
+            return connection.execute(query).all()
 
     @contextmanager
     def snapshot(self) -> Iterator[None]:
@@ -119,36 +129,6 @@ class Library:
                 yield connection
             finally:
                 self._here.writer = None
-
-    @cached_property
-    def tracks(self) -> Tracks:
-        """The pieces of music."""
-        return Tracks(self)
-
-    @cached_property
-    def opinions(self) -> Opinions:
-        """What people say of them."""
-        return Opinions(self)
-
-    @cached_property
-    def changes(self) -> Changes:
-        """What was done, and how it is undone."""
-        return Changes(self)
-
-    @cached_property
-    def models(self) -> Models:
-        """The models that were trained."""
-        return Models(self)
-
-    @cached_property
-    def predictions(self) -> Predictions:
-        """What the models say of the tracks."""
-        return Predictions(self)
-
-    @cached_property
-    def settings(self) -> "LibrarySettings":
-        """Small things to remember."""
-        return LibrarySettings(self)
 
     def _bring_up_to_date(self, create: bool) -> None:
         with self.connect() as connection:
@@ -182,11 +162,8 @@ class _Here(threading.local):
     """Of `snapshot`."""
 
 
-class LibrarySettings:
+class LibrarySettings(database.LibraryPart):
     """Names with values that JSON can hold."""
-
-    def __init__(self, library: Library) -> None:
-        self._library = library
 
     def get(self, key: str, default: Any = None) -> Any:
         """The value of a name, or the default."""

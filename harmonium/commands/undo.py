@@ -13,6 +13,8 @@ from harmonium.commands.options import JsonOption, LibraryOption
 from harmonium.commands.screen import bar, count, plain_table, say
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from harmonium.collection.store.changes import Change, UndoReport
 
 
@@ -74,7 +76,7 @@ def undo(
     raise typer.Exit(exit_code(n_done, 0 if report.complete else 1))
 
 
-def _list(changes: list[Change], as_json: bool) -> None:
+def _list(changes: Sequence[Change], as_json: bool) -> None:
     """The latest first: a table for people, lines for programs."""
     if as_json:
         print(

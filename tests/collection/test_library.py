@@ -27,7 +27,7 @@ with Library.open(sys.argv[1]) as library:
     print("open", flush=True)
     sys.stdin.readline()
     for k in range(15):
-        with library.begin() as connection:
+        with library.begin():
             change = library.changes.begin("say", "x")
             library.opinions.say(sys.argv[2], 1, [f"tag {k}"], change=change)
             seen = library.settings.get("count", 0)
@@ -155,7 +155,7 @@ def test_a_migration_that_fails_changes_nothing(place, tmp_path, monkeypatch):
         Library.open(place)
     monkeypatch.undo()
     with Library.open(place) as library:
-        assert len(library.predictions.columns(1, [0])[0]) == 0
+        assert library.predictions.columns(1, [0])[0].tolist() == []
 
 
 def test_where_there_is_no_library_the_error_says_what_makes_one(place):

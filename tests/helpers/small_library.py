@@ -65,8 +65,7 @@ def tag(library, ids, truth, people, seed=0):
 
 def new_change(library, command="say"):
     """A change for the tests to begin."""
-    with library.begin():
-        return library.changes.begin(command, "tests")
+    return library.changes.begin(command, "tests")
 
 
 @functools.cache

@@ -1,11 +1,15 @@
 """Many rows at once: brought into a temporary table by the driver's fastest way, used by SQL."""
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from typing import Any, TypeVar
 
 import polars as pl
 import sqlalchemy as sa
 
+Item = TypeVar("Item")
+PAGE = 1000
+"""Rows that are read, or values of an IN, at a time."""
 CHUNK = 100_000
 """Rows that are under way at a time."""
 
@@ -26,6 +30,13 @@ _END_OTHERS = f"""
 UPDATE opinion SET ended_by = :change
 WHERE ended_by IS NULL AND person_id IN (SELECT DISTINCT person_id FROM kept)
 AND NOT EXISTS (SELECT 1 FROM kept i WHERE {_KEY.replace("o.", "opinion.")})"""
+
+
+def batches(items: Iterable[Item], size: int | None = None) -> Iterator[list[Item]]:
+    """The items in lists of at most ``size``, by default `PAGE`."""
+    remaining = iter(items)
+    while some := list(islice(remaining, size or PAGE)):
+        yield some
 
 
 def begin_opinions(connection: sa.Connection, rows: pl.DataFrame, change: int, at: int) -> int:

@@ -7,14 +7,15 @@ and the one that undid it count as nothing then; so one can go back step by step
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any
 
 import sqlalchemy as sa
 
 from harmonium.collection.store import undo_opinions
+from harmonium.collection.store.database import LibraryPart
 from harmonium.collection.store.schema import (
     change,
     key_of,
@@ -26,9 +27,6 @@ from harmonium.collection.store.schema import (
     written_file,
 )
 from harmonium.errors import LibraryError
-
-if TYPE_CHECKING:
-    from harmonium.collection.library import Library
 
 
 @dataclass(frozen=True)
@@ -83,29 +81,18 @@ class UndoReport:
 Restore = Callable[[WrittenFile, int], str | None]
 """Makes a file what it was, as part of the change of this number; or says why it cannot."""
 
-_Changes: TypeAlias = list[Change]
-_Files: TypeAlias = list[WrittenFile]
 
-
-class Changes:
+class Changes(LibraryPart):
     """The changes of a library."""
-
-    def __init__(self, library: Library) -> None:
-        self._library = library
 
     def begin(self, command: str, summary: str, *, undoes: int | None = None) -> int:
         """Note that something is about to be changed; the number of the change.
 
         What belongs to it goes into the same `Library.begin`, so that both are kept or neither.
         """
-        values = {
-            "at": now(),
-            "command": storable(command),
-            "summary": storable(summary),
-            "undoes": undoes,
-        }
-        with self._library.begin() as connection:  # the one that is open, if there is one
-            return key_of(connection.execute(sa.insert(change).values(values)))
+        values = {"at": now(), "command": storable(command), "summary": storable(summary)}
+        with self._library.begin() as connection:
+            return key_of(connection.execute(sa.insert(change).values(**values, undoes=undoes)))
 
     def describe(self, change_id: int, summary: str) -> None:
         """Say in other words what a change did, when that is known."""
@@ -113,43 +100,41 @@ class Changes:
             values = {"summary": storable(summary)}
             connection.execute(sa.update(change).where(change.c.id == change_id).values(values))
 
-    def list(self, limit: int | None = None) -> _Changes:
+    def list(self, limit: int | None = None) -> Sequence[Change]:
         """The changes, the latest first."""
         query = sa.select(change).order_by(change.c.id.desc()).limit(limit)
-        with self._library.connect() as connection:
-            return [_change(row) for row in connection.execute(query)]
+        return [_change(row) for row in self._library.fetch(query)]
 
     def get(self, change_id: int) -> Change:
         """The change of a number, or a LibraryError."""
-        with self._library.connect() as connection:
-            query = sa.select(change).where(change.c.id == int(change_id))
-            row = connection.execute(query).first()
-        if row is None:
+        rows = self._library.fetch(sa.select(change).where(change.c.id == int(change_id)))
+        if not rows:
             raise LibraryError(f"There is no change {change_id} in the library.")
-        return _change(row)
+        return _change(rows[0])
 
     def keep_file(self, change_id: int, track_id: int | None, path: str, record: bytes) -> int:
         """Store what undoes the writing of a file; the number of this record."""
         values = {"change_id": change_id, "track_id": track_id, "record": record}
+        adding = sa.insert(written_file).values(values | stored_path(path))
         with self._library.begin() as connection:
-            return key_of(
-                connection.execute(sa.insert(written_file).values(values | stored_path(path)))
-            )
+            return key_of(connection.execute(adding))
 
     def forget_file(self, number: int) -> None:
         """Drop the record of a write that did not take place."""
         with self._library.begin() as connection:
             connection.execute(sa.delete(written_file).where(written_file.c.id == number))
 
-    def files(self, change_id: int) -> _Files:
+    def files(self, change_id: int) -> Sequence[WrittenFile]:
         """The files that a change wrote to, the latest first."""
         query = (
             sa.select(written_file)
             .where(written_file.c.change_id == change_id)
             .order_by(written_file.c.id.desc())
         )
-        with self._library.connect() as connection:
-            return [_file(row) for row in connection.execute(query)]
+        return [
+            WrittenFile(row.id, row.change_id, row.track_id, loaded_path(row), bytes(row.record))
+            for row in self._library.fetch(query)
+        ]
 
     def undo(self, change_id: int, *, restore: Restore | None = None) -> UndoReport:
         """Undo a change, as far as no later one touched the same.
@@ -178,26 +163,22 @@ class Changes:
                     f"Nothing of change {change_id} ({undone.command}) can be undone: later "
                     f"changes ({later}) touched all of it. Undo those first."
                 )
-            number = self.begin("undo", _words(undone), undoes=change_id)
+            was = "an undo" if undone.undoes is not None else undone.summary
+            number = self.begin("undo", f"change {change_id} undone: {was}", undoes=change_id)
             ended, revived = undo_opinions.carry_out(connection, plan, number)
             if not files and not plan.conflicts:
                 _mark(connection, change_id, number)
-        left = self._restore(files, restore, number)
+        left = {}
+        for file in files:
+            assert restore is not None
+            if reason := restore(file, number):
+                left[file.path] = reason
         if files and not left and not plan.conflicts:
             with self._library.begin() as connection:
                 _check_not_undone(self.get(change_id))  # by another, while files were restored
                 _mark(connection, change_id, number)
         restored = len(files) - len(left)
         return UndoReport(number, ended, revived, plan.conflicts, restored, left)
-
-    @staticmethod
-    def _restore(files: _Files, restore: Restore | None, number: int) -> dict[str, str]:
-        left = {}
-        for file in files:
-            assert restore is not None
-            if reason := restore(file, number):
-                left[file.path] = reason
-        return left
 
 
 def _check_not_undone(undone: Change) -> None:
@@ -206,11 +187,6 @@ def _check_not_undone(undone: Change) -> None:
             f"Change {undone.id} ({undone.command}) was undone already, by change "
             f"{undone.undone_by}. Undo that one to have it back."
         )
-
-
-def _words(undone: Change) -> str:
-    of = "an undo" if undone.undoes is not None else undone.summary
-    return f"change {undone.id} undone: {of}"
 
 
 def _mark(connection: sa.Connection, number: int, by: int | None) -> None:
@@ -223,8 +199,3 @@ def _mark(connection: sa.Connection, number: int, by: int | None) -> None:
 
 def _change(row: Any) -> Change:
     return Change(row.id, to_datetime(row.at), row.command, row.summary, row.undoes, row.undone_by)
-
-
-def _file(row: Any) -> WrittenFile:
-    path = loaded_path(row)
-    return WrittenFile(row.id, row.change_id, row.track_id, path, bytes(row.record))

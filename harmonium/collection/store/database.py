@@ -10,13 +10,16 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 from sqlalchemy.exc import DBAPIError
 
 from harmonium.errors import LibraryError
 from harmonium.user_folders import user_data_folder
+
+if TYPE_CHECKING:
+    from harmonium.collection.library import Library
 
 ENVIRONMENT = "HARMONIUM_LIBRARY"
 """The environment variable that names the default library."""
@@ -27,13 +30,22 @@ SYNCHRONOUS = "FULL"
 _WRITES = "harmonium_writes"
 _LOCK = 0x4861726D  # the number of the advisory lock; locks are per database
 _CACHE_KIB = 65_536
+_WAYS_OUT = {
+    "locked": " Another program has been writing to it all the while; try again when it is done.",
+    "not a database": " Name another file with --library.",
+}
+
+
+class LibraryPart:
+    """One kind of thing in a library."""
+
+    def __init__(self, library: "Library") -> None:
+        self._library = library
 
 
 def default_place() -> str:
     """$HARMONIUM_LIBRARY, or library.db in the folder that the system has for users' data."""
-    if named := os.environ.get(ENVIRONMENT):
-        return named
-    return str(user_data_folder() / "library.db")
+    return os.environ.get(ENVIRONMENT) or str(user_data_folder() / "library.db")
 
 
 def is_url(place: str) -> bool:
@@ -50,12 +62,9 @@ def sqlite_engine(file: Path) -> sa.Engine:
     @sa.event.listens_for(engine, "connect")
     def prepare(connection: Any, _: Any) -> None:
         connection.isolation_level = None  # transactions begin where `begin` says, not by guess
-        for pragma in (
-            "foreign_keys = ON",
-            f"synchronous = {SYNCHRONOUS}",
-            f"cache_size = -{_CACHE_KIB}",
-        ):
-            connection.execute(f"PRAGMA {pragma}")
+        connection.execute("PRAGMA foreign_keys = ON")
+        connection.execute(f"PRAGMA synchronous = {SYNCHRONOUS}")
+        connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
 
     @sa.event.listens_for(engine, "begin")
     def begin(connection: sa.Connection) -> None:
@@ -150,15 +159,6 @@ def explained(place: str) -> Iterator[None]:
     except (DBAPIError, sqlite3.Error, OSError) as error:
         cause = error.orig if isinstance(error, DBAPIError) and error.orig else error
         lines = [line.strip() for line in str(cause).splitlines() if line.strip()]
-        raise LibraryError(
-            f"The library {place} cannot be used: {lines[0] if lines else type(cause).__name__}."
-            f"{_way_out(str(cause))}"
-        ) from error
-
-
-def _way_out(reason: str) -> str:
-    if "locked" in reason:
-        return " Another program has been writing to it all the while; try again when it is done."
-    if "not a database" in reason:
-        return " Name another file with --library."
-    return ""
+        reason = lines[0] if lines else type(cause).__name__
+        way_out = next((way for sign, way in _WAYS_OUT.items() if sign in str(cause)), "")
+        raise LibraryError(f"The library {place} cannot be used: {reason}.{way_out}") from error

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import sqlalchemy as sa
 from numpy.typing import NDArray
 
-from harmonium.collection.store.schema import key_of, model, setting, to_datetime, to_microseconds
+from harmonium.collection.store.database import LibraryPart
+from harmonium.collection.store.schema import key_of, model, to_datetime, to_microseconds
 from harmonium.errors import LibraryError
-
-if TYPE_CHECKING:
-    from harmonium.collection.library import Library
 
 _CURRENT = "current_model"
 _WITHOUT_BYTES = [column for column in model.c if column is not model.c.bytes]
@@ -46,14 +45,8 @@ class StoredModel:
         return self.thresholds <= 1
 
 
-_Models: TypeAlias = list[StoredModel]
-
-
-class Models:
+class Models(LibraryPart):
     """The models of a library."""
-
-    def __init__(self, library: Library) -> None:
-        self._library = library
 
     def add(self, stored: StoredModel) -> int:
         """Store a model, and use it from now on; its number."""
@@ -72,55 +65,42 @@ class Models:
                 f"{len(stored.thresholds)}."
             )
         with self._library.begin() as connection:
-            added = connection.execute(sa.insert(model).values(values))
-            number = key_of(added)
+            number = key_of(connection.execute(sa.insert(model).values(values)))
             self._library.settings.set(_CURRENT, number)
         return number
 
     def current(self, *, whole: bool = True) -> StoredModel | None:
-        """The model in use: the last one added, unless `use` has chosen another.
+        """The model in use: the last one added.
 
         With `whole` False it comes without its bytes, as what is stored of it is often enough.
         """
-        with self._library.connect() as connection:
-            chosen = sa.select(setting.c.value).where(setting.c.key == _CURRENT)
-            text = connection.scalar(chosen)
-        return None if text is None else self.get(int(json.loads(text)), whole=whole)
+        number = self._library.settings.get(_CURRENT)
+        return None if number is None else self.get(number, whole=whole)
 
     def get(self, model_id: int, *, whole: bool = True) -> StoredModel:
         """The model of a number, or a LibraryError; with `whole` False, without its bytes."""
         columns = model.c if whole else _WITHOUT_BYTES
-        query = sa.select(*columns).where(model.c.id == int(model_id))
-        with self._library.connect() as connection:
-            row = connection.execute(query).mappings().first()
-        if row is None:
-            raise LibraryError(f"There is no model {model_id} in the library.{self._known()}")
-        return _stored(row)
+        rows = self._library.fetch(sa.select(*columns).where(model.c.id == int(model_id)))
+        if not rows:
+            known = ", ".join(str(one.id) for one in self.list())
+            way_out = f"There are {known}." if known else "`harmonium train` makes one."
+            raise LibraryError(f"There is no model {model_id} in the library. {way_out}")
+        return _stored(rows[0])
 
-    def list(self) -> _Models:
+    def list(self) -> Sequence[StoredModel]:
         """All models, the oldest first, each without its bytes."""
-        with self._library.connect() as connection:
-            query = sa.select(*_WITHOUT_BYTES).order_by(model.c.id)
-            return [_stored(row) for row in connection.execute(query).mappings()]
-
-    def use(self, model_id: int) -> None:
-        """Use this model from now on."""
-        self.get(model_id, whole=False)
-        self._library.settings.set(_CURRENT, int(model_id))
-
-    def _known(self) -> str:
-        numbers = [str(one.id) for one in self.list()]
-        return f" There are {', '.join(numbers)}." if numbers else " `harmonium train` makes one."
+        query = sa.select(*_WITHOUT_BYTES).order_by(model.c.id)
+        return [_stored(row) for row in self._library.fetch(query)]
 
 
 def _stored(row: Any) -> StoredModel:
+    values = {"bytes": b"", **row._mapping}
     return StoredModel(
-        id=row["id"],
-        made_at=to_datetime(row["made_at"]),
-        name=row["name"],
-        vocabulary=json.loads(row["vocabulary"]),
-        thresholds=np.frombuffer(row["thresholds"], "<f4").astype(np.float32),
-        extractor=row["extractor"],
-        bytes=bytes(row.get("bytes", b"")),
-        report=json.loads(row["report"]),
+        **values
+        | {
+            "made_at": to_datetime(row.made_at),
+            "vocabulary": json.loads(row.vocabulary),
+            "thresholds": np.frombuffer(row.thresholds, "<f4").astype(np.float32),
+            "report": json.loads(row.report),
+        }
     )

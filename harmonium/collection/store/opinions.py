@@ -6,26 +6,23 @@ every change can be undone.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import polars as pl
 import sqlalchemy as sa
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from harmonium.collection.store import bulk, people_counts
+from harmonium.collection.store.database import LibraryPart
 from harmonium.collection.store.schema import change as change_table
 from harmonium.collection.store.schema import opinion, person, storable, tag
 from harmonium.data.normalise import normalise_names, normalise_tag
 from harmonium.errors import LibraryError
 
-if TYPE_CHECKING:
-    from harmonium.collection.library import Library
-
 KINDS = ("person", "file", "import")
-_PAGE = 1000
 _IN_FORCE = opinion.c.ended_by.is_(None)
 
 
@@ -43,11 +40,8 @@ class Person:
     """Tracks that they say something of now."""
 
 
-class Opinions:
+class Opinions(LibraryPart):
     """What people say of the tracks of a library."""
-
-    def __init__(self, library: Library) -> None:
-        self._library = library
 
     def people(self) -> list[Person]:
         """Everybody who ever said anything, in the order in which they came."""
@@ -62,13 +56,11 @@ class Opinions:
             .subquery()
         )
         query = (
-            sa.select(person, counts.c.n_tags, counts.c.n_tracks)
+            sa.select(person, *(sa.func.coalesce(counts.c[n], 0) for n in ("n_tags", "n_tracks")))
             .join_from(person, counts, counts.c.person_id == person.c.id, isouter=True)
             .order_by(person.c.id)
         )
-        with self._library.connect() as connection:
-            rows = connection.execute(query).all()
-        return [Person(r.id, r.name, r.kind, r.n_tags or 0, r.n_tracks or 0) for r in rows]
+        return [Person(*row) for row in self._library.fetch(query)]
 
     def say(
         self,
@@ -89,15 +81,16 @@ class Opinions:
         present, absent, retract : tags, in any spelling
         change : the number of the change that this is part of, from `Changes.begin`
         """
-        values = {1: _spelt(present), -1: _spelt(absent), 0: _spelt(retract)}
-        said = [(name, value) for value, names in values.items() for name in names]
+        given = {1: present, -1: absent, 0: retract}
+        said = [(normalise_tag(name), value) for value, names in given.items() for name in names]
         _check_said(said)
+        rows = [(person, int(track_id), name, value) for name, value in said if value]
         schema = {"person": pl.String, "track_id": pl.Int64, "tag": pl.String, "value": pl.Int8}
-        kept = [(person, int(track_id), name, value) for name, value in said if value]
-        frame = pl.DataFrame(kept, schema=schema, orient="row")
         with self._library.begin() as connection:
+            frame = pl.DataFrame(rows, schema=schema, orient="row")
             self.add_triples(frame, change=change, kind="person")
-            _retract(connection, person, int(track_id), values[0], change)
+            taken_back = [name for name, value in said if not value]
+            _retract(connection, person, int(track_id), taken_back, change)
 
     def add_triples(
         self, frame: pl.DataFrame, *, change: int, kind: str = "import", replace: bool = False
@@ -129,7 +122,11 @@ class Opinions:
                 _ids(connection, person, frame["person"], _storable_names, kind=kind),
                 values.cast(pl.Int8).alias("value"),
             )
-            _check_values(coded["value"])
+            wrong = coded.filter(~pl.col("value").is_in([1, -1]))["value"]
+            if len(wrong):
+                raise LibraryError(
+                    f"'value' must be 1 (it is so) or -1 (it is not so), got {wrong[0]}."
+                )
             key = ["track_id", "tag_id", "person_id"]
             coded = coded.drop_nulls().unique(key, keep="last", maintain_order=True).sort(key)
             at = _time_of(connection, change)
@@ -137,7 +134,8 @@ class Opinions:
             began = bulk.begin_opinions(connection, coded, change, at)
             people_counts.recount(connection, coded["track_id"])
             if ended:
-                people_counts.recount(connection, _tracks_ended_by(connection, change))
+                touched = sa.select(opinion.c.track_id).where(opinion.c.ended_by == change)
+                people_counts.recount(connection, connection.execute(touched.distinct()).scalars())
             return ended + began
 
     def triples(self, track_ids: ArrayLike | None = None) -> pl.DataFrame:
@@ -146,10 +144,10 @@ class Opinions:
         value is 1 or -1, at a time in UTC.
         """
         if track_ids is None:
-            return self._frame([_IN_FORCE])
+            return self._frame()
         ids = np.asarray(track_ids, np.int64).ravel().tolist()
-        pages = [ids[start : start + _PAGE] for start in range(0, len(ids), _PAGE)] or [[]]
-        return pl.concat([self._frame([_IN_FORCE, opinion.c.track_id.in_(page)]) for page in pages])
+        pages = list(bulk.batches(ids)) or [[]]
+        return pl.concat([self._frame(opinion.c.track_id.in_(page)) for page in pages])
 
     def tags(self) -> pl.DataFrame:
         """The tags that somebody says fit something: tag, n_tracks, n_people; most used first."""
@@ -161,50 +159,34 @@ class Opinions:
             .where(_IN_FORCE, opinion.c.value == 1)
             .group_by(tag.c.name)
         )
-        with self._library.connect() as connection:
-            rows = [tuple(row) for row in connection.execute(query)]
+        rows = [tuple(row) for row in self._library.fetch(query)]
         schema = {"tag": pl.String, "n_tracks": pl.Int64, "n_people": pl.Int64}
         return pl.DataFrame(rows, schema=schema, orient="row").sort(
             "n_tracks", "tag", descending=[True, False]
         )
 
-    def tracks_with(self, tag_name: str) -> NDArray[np.int64]:
-        """The tracks that somebody says the tag fits, and nobody says it does not, ascending."""
-        query = (
-            sa.select(opinion.c.track_id)
-            .join_from(opinion, tag)
-            .where(_IN_FORCE, tag.c.name == normalise_tag(tag_name))
-            .group_by(opinion.c.track_id)
-            .having(sa.func.min(opinion.c.value) == 1)
-            .order_by(opinion.c.track_id)
-        )
-        with self._library.connect() as connection:
-            return np.array(connection.execute(query).scalars().all(), np.int64)
-
-    def _frame(self, conditions: list[Any]) -> pl.DataFrame:
+    def _frame(self, *conditions: Any) -> pl.DataFrame:
         columns = ("person_id", "track_id", "tag_id", "value", "at")
-        query = sa.select(*(opinion.c[name] for name in columns)).where(*conditions)
+        query = sa.select(*(opinion.c[name] for name in columns)).where(_IN_FORCE, *conditions)
         query = query.order_by(opinion.c.track_id, opinion.c.tag_id, opinion.c.person_id)
         with self._library.connect() as connection:
             rows = [tuple(row) for row in connection.execute(query)]
-            names = {
-                column: bulk.pairs(connection, table.c.id, table.c.name)
-                for column, table in (("person_id", person), ("tag_id", tag))
-            }
+            people, tags = (_names(connection, table) for table in (person, tag))
         schema = {name: pl.Int8 if name == "value" else pl.Int64 for name in columns}
         frame = pl.DataFrame(rows, schema=schema, orient="row")
         return frame.select(
-            _named("person_id", names["person_id"]).alias("person"),
+            pl.col("person_id").replace_strict(*people, return_dtype=pl.String).alias("person"),
             "track_id",
-            _named("tag_id", names["tag_id"]).alias("tag"),
+            pl.col("tag_id").replace_strict(*tags, return_dtype=pl.String).alias("tag"),
             "value",
             pl.col("at").cast(pl.Datetime("us", "UTC")),
         )
 
 
-def _named(column: str, names: dict[int, str]) -> pl.Expr:
-    old, new = pl.Series(list(names), dtype=pl.Int64), pl.Series(names.values(), dtype=pl.String)
-    return pl.col(column).replace_strict(old, new, return_dtype=pl.String)
+def _names(connection: sa.Connection, table: sa.Table) -> tuple[pl.Series, pl.Series]:
+    """The numbers and the names of all people, or tags."""
+    names = bulk.pairs(connection, table.c.id, table.c.name)
+    return pl.Series(list(names), dtype=pl.Int64), pl.Series(names.values(), dtype=pl.String)
 
 
 def _ids(
@@ -227,10 +209,6 @@ def _storable_names(names: pl.Series) -> pl.Series:
     return pl.Series([storable(name).strip() for name in names], dtype=pl.String)
 
 
-def _spelt(names: Iterable[str]) -> list[str]:
-    return [normalise_tag(name) for name in names]
-
-
 def _check_said(said: list[tuple[str, int]]) -> None:
     seen: dict[str, int] = {}
     for name, value in said:
@@ -240,12 +218,6 @@ def _check_said(said: list[tuple[str, int]]) -> None:
             raise LibraryError(
                 f"The tag {name!r} cannot be given, denied and taken back at once. Say one of it."
             )
-
-
-def _check_values(values: pl.Series) -> None:
-    wrong = values.filter(~values.is_in([1, -1]))
-    if len(wrong):
-        raise LibraryError(f"'value' must be 1 (it is so) or -1 (it is not so), got {wrong[0]}.")
 
 
 def _retract(
@@ -263,11 +235,6 @@ def _retract(
         ended = connection.execute(ending.values(ended_by=change)).rowcount
         if ended:
             people_counts.recount(connection, [track_id])
-
-
-def _tracks_ended_by(connection: sa.Connection, change: int) -> Sequence[int]:
-    query = sa.select(opinion.c.track_id).where(opinion.c.ended_by == change).distinct()
-    return connection.execute(query).scalars().all()
 
 
 def _time_of(connection: sa.Connection, change: int) -> int:

@@ -30,9 +30,16 @@ def recount(connection: sa.Connection, track_ids: Iterable[int]) -> None:
             chosen = opinion.c.track_id.in_(ids.tolist())
         people = _read(connection, [block]).get(block, np.zeros(BLOCK, np.int64))
         people[ids % BLOCK] = 0
-        for row in connection.execute(_counts(chosen)):
-            people[row.track_id % BLOCK] = row.people
-        _write(connection, block, people)
+        counted = (
+            sa.select(opinion.c.track_id, sa.func.count(sa.distinct(opinion.c.person_id)))
+            .where(opinion.c.ended_by.is_(None), chosen)
+            .group_by(opinion.c.track_id)
+        )
+        for track_id, n_people in connection.execute(counted):
+            people[track_id % BLOCK] = n_people
+        data = people.astype("<i4").tobytes()
+        connection.execute(sa.delete(people_count).where(people_count.c.block == block))
+        connection.execute(sa.insert(people_count).values(block=block, people=data))
 
 
 def people_of(connection: sa.Connection, track_ids: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -45,25 +52,9 @@ def people_of(connection: sa.Connection, track_ids: NDArray[np.int64]) -> NDArra
     return result
 
 
-def _counts(chosen: sa.ColumnElement[bool]) -> sa.Select[tuple[int, int]]:
-    return (
-        sa.select(
-            opinion.c.track_id, sa.func.count(sa.distinct(opinion.c.person_id)).label("people")
-        )
-        .where(opinion.c.ended_by.is_(None), chosen)
-        .group_by(opinion.c.track_id)
-    )
-
-
 def _read(connection: sa.Connection, blocks: list[int]) -> dict[int, NDArray[np.int64]]:
     query = sa.select(people_count).where(people_count.c.block.in_(blocks))
     return {
         row.block: np.frombuffer(row.people, "<i4").astype(np.int64)
         for row in connection.execute(query)
     }
-
-
-def _write(connection: sa.Connection, block: int, people: NDArray[np.int64]) -> None:
-    data = people.astype("<i4").tobytes()
-    connection.execute(sa.delete(people_count).where(people_count.c.block == block))
-    connection.execute(sa.insert(people_count).values(block=block, people=data))

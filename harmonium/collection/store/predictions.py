@@ -8,17 +8,14 @@ within `STEP`, far closer than any model knows it: half the bytes are half the t
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 import sqlalchemy as sa
 from numpy.typing import ArrayLike, NDArray
 
+from harmonium.collection.store.database import LibraryPart
 from harmonium.collection.store.schema import BLOCK, prediction
 from harmonium.errors import LibraryError
-
-if TYPE_CHECKING:
-    from harmonium.collection.library import Library
 
 STEP = 1 / 65534
 """Between two probabilities that can be told apart in the library."""
@@ -48,11 +45,8 @@ def steps_of(data: bytes) -> Steps:
     return np.frombuffer(data, "<u2")
 
 
-class Predictions:
+class Predictions(LibraryPart):
     """The predictions of a library's models."""
-
-    def __init__(self, library: Library) -> None:
-        self._library = library
 
     def put(self, model_id: int, ids: ArrayLike, probabilities: ArrayLike) -> None:
         """Store the probabilities (n, n_tags) of tracks (n,), in place of what these had."""
@@ -79,8 +73,7 @@ class Predictions:
         query = sa.select(prediction.c.tag, prediction.c.block, prediction.c.probabilities).where(
             prediction.c.model_id == model_id, prediction.c.tag.in_(set(wanted))
         )
-        with self._library.connect() as connection:
-            found = {(row.tag, row.block): row[2] for row in connection.execute(query)}
+        found = {(row.tag, row.block): row[2] for row in self._library.fetch(query)}
         blocks = sorted({block for _, block in found})
         if not blocks or not wanted:
             return np.empty(0, np.int64), np.empty((0, len(wanted)), np.float32)

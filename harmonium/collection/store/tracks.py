@@ -9,14 +9,15 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import sqlalchemy as sa
 from numpy.typing import ArrayLike, NDArray
 
 from harmonium.collection.store import bulk, features
+from harmonium.collection.store.database import LibraryPart
+from harmonium.collection.store.features import TrackFeatures
 from harmonium.collection.store.schema import (
     FOLDERS,
     loaded_path,
@@ -30,11 +31,7 @@ from harmonium.collection.store.track_finder import resolve, track_number
 from harmonium.errors import LibraryError
 from harmonium.user_folders import absolute_path
 
-if TYPE_CHECKING:
-    from harmonium.collection.library import Library
-
 STATES = ("present", "missing", "unreadable")
-_PAGE = 1000  # rows, or values of an IN, at a time
 
 
 @dataclass(frozen=True)
@@ -83,19 +80,15 @@ class TrackFile:
     file_tags: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 
-class Tracks:
+class Tracks(LibraryPart):
     """The tracks of a library."""
-
-    def __init__(self, library: Library) -> None:
-        self._library = library
 
     def count(self, state: str | None = None) -> int:
         """How many there are, of a state or at all."""
         query = sa.select(sa.func.count()).select_from(track)
         if state is not None:
             query = query.where(track.c.state == _checked(state))
-        with self._library.connect() as connection:
-            return connection.execute(query).scalar_one()
+        return int(self._library.fetch(query)[0][0])
 
     def get(self, track_id: int) -> Track:
         """The track of a number, or a LibraryError."""
@@ -104,9 +97,8 @@ class Tracks:
     def find(self, path: str) -> Track | None:
         """The track whose file is at this absolute path; of several, one that is present."""
         query = sa.select(track).where(track.c.path == stored_path(path)["path"])
-        with self._library.connect() as connection:
-            rows = connection.execute(query.order_by((track.c.state != "present"), track.c.id))
-            return next((_track(row) for row in rows if loaded_path(row) == path), None)
+        rows = self._library.fetch(query.order_by((track.c.state != "present"), track.c.id))
+        return next((_track(row) for row in rows if loaded_path(row) == path), None)
 
     def resolve(self, text: str) -> Track:
         """The track that a person means: by the rules of `track_finder`.
@@ -131,8 +123,7 @@ class Tracks:
         last = 0
         while True:
             query = sa.select(track).where(track.c.id > last, track.c.state.in_(wanted))
-            with self._library.connect() as connection:
-                page = connection.execute(query.order_by(track.c.id).limit(_PAGE)).all()
+            page = self._library.fetch(query.order_by(track.c.id).limit(bulk.PAGE))
             if not page:
                 return
             yield from map(_track, page)
@@ -142,10 +133,9 @@ class Tracks:
         """The tracks of these numbers, in this order."""
         wanted = [int(i) for i in np.asarray(ids).ravel()]
         found: dict[int, Track] = {}
-        with self._library.connect() as connection:
-            for start in range(0, len(wanted), _PAGE):
-                some = wanted[start : start + _PAGE]
-                rows = connection.execute(sa.select(track).where(track.c.id.in_(some)))
+        with self._library.snapshot():
+            for some in bulk.batches(wanted):
+                rows = self._library.fetch(sa.select(track).where(track.c.id.in_(some)))
                 found |= {row.id: _track(row) for row in rows}
         for number in wanted:
             if number not in found:
@@ -156,12 +146,9 @@ class Tracks:
         """The numbers of the tracks, ascending."""
         wanted = [_checked(state) for state in states]
         query = sa.select(track.c.id).where(track.c.state.in_(wanted)).order_by(track.c.id)
-        with self._library.connect() as connection:
-            return np.array(connection.execute(query).scalars().all(), np.int64)
+        return np.array([row.id for row in self._library.fetch(query)], np.int64)
 
-    def features(
-        self, ids: ArrayLike, *, extractor: str
-    ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+    def features(self, ids: ArrayLike, *, extractor: str) -> TrackFeatures:
         """The features of those of the tracks that have them.
 
         Parameters
@@ -176,15 +163,12 @@ class Tracks:
         with self._library.connect() as connection:
             return features.read(connection, np.asarray(ids, np.int64).ravel(), extractor)
 
-    def feature_blocks(
-        self, *, extractor: str, block: int = 8192
-    ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.float32]]]:
+    def feature_blocks(self, *, extractor: str, block: int) -> Iterator[TrackFeatures]:
         """The features of all present tracks, for blocks of numbers one after the other.
 
         Yields (m,) numbers and (m, n_features) features with 0 < m ≤ block.
         """
-        with self._library.connect() as connection:
-            last = connection.scalar(sa.select(sa.func.max(track.c.id))) or 0
+        last = self._library.fetch(sa.select(sa.func.max(track.c.id)))[0][0] or 0
         for start in range(0, last + 1, block):
             with self._library.connect() as connection:
                 found = features.read_range(connection, start, start + block, extractor)
@@ -201,42 +185,26 @@ class Tracks:
             features.write(connection, numbers, rows, extractor)
 
     def put(
-        self,
-        files: Iterable[TrackFile],
-        *,
-        state: str = "present",
-        reason: str | None = None,
+        self, files: Iterable[TrackFile], *, state: str = "present", reason: str | None = None
     ) -> list[int]:
         """Add tracks for new sounds, bring those of known ones up to date; their numbers."""
         common = {"state": _checked(state), "reason": reason}
-        numbers: list[int] = []
-        remaining = iter(files)
         with self._library.begin() as connection:
-            while some := list(islice(remaining, _PAGE)):
-                numbers += _put(connection, some, common)
-        return numbers
+            pages = [_put(connection, some, common) for some in bulk.batches(files)]
+        return [number for page in pages for number in page]
 
-    def replace(
-        self,
-        track_id: int,
-        file: TrackFile,
-        *,
-        state: str = "present",
-        reason: str | None = None,
-    ) -> None:
-        """Make a track that of another file, or of what its file has become."""
-        values = _columns(file) | {"state": _checked(state), "reason": reason}
+    def replace(self, track_id: int, file: TrackFile) -> None:
+        """Make a track that of another file, or of what its file has become; it is present."""
+        values = _columns(file) | {"state": "present", "reason": None}
         with self._library.begin() as connection:
             connection.execute(sa.update(track).where(track.c.id == int(track_id)).values(values))
 
     def set_state(self, ids: Iterable[int], state: str, *, reason: str | None = None) -> None:
         """Say that tracks are present, missing or unreadable."""
-        wanted = [int(number) for number in ids]
         values = {"state": _checked(state), "reason": reason}
         with self._library.begin() as connection:
-            for start in range(0, len(wanted), _PAGE):
-                some = track.c.id.in_(wanted[start : start + _PAGE])
-                connection.execute(sa.update(track).where(some).values(values))
+            for some in bulk.batches(map(int, ids)):
+                connection.execute(sa.update(track).where(track.c.id.in_(some)).values(values))
 
 
 def _put(
@@ -245,7 +213,7 @@ def _put(
     """Store files, at most a page of them; the numbers of their tracks."""
     wanted = track.c.sound.in_([file.sound for file in files])
     query = sa.select(track.c.sound, track.c.id).where(wanted)
-    known = {row[0]: row[1] for row in connection.execute(query)}
+    known = {row.sound: row.id for row in connection.execute(query)}
     rows = {file.sound: _columns(file) | common for file in files}  # of a sound, the last
     new = [row | {"added_at": now()} for sound, row in rows.items() if sound not in known]
     for sound, number in known.items():
@@ -258,21 +226,14 @@ def _put(
 
 
 def _columns(file: TrackFile) -> dict[str, Any]:
+    texts = {name: getattr(file, name) for name in ("title", "artist", "album")}
     tags = {name: [*values] for name, values in file.file_tags.items() if values}
-    return stored_path(file.path) | {
-        "sound": file.sound,
-        "title": _text(file.title),
-        "artist": _text(file.artist),
-        "album": _text(file.album),
-        "duration": file.duration,
+    return {
+        **vars(file),
+        **stored_path(file.path),
+        **{name: text and storable(text) for name, text in texts.items()},
         "file_tags": json.dumps(tags),
-        "size": file.size,
-        "modified": file.modified,
     }
-
-
-def _text(value: str | None) -> str | None:
-    return None if value is None else storable(value)
 
 
 def _track(row: Any) -> Track:

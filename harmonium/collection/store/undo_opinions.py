@@ -66,7 +66,7 @@ def carry_out(connection: sa.Connection, undo: UndoPlan, by: int) -> tuple[int, 
     return ended, revived
 
 
-def standing(base: int, later: Iterable[int], undoes: Mapping[int, int]) -> int | None:
+def standing(base: int, later: Iterable[int], undoes: Mapping[int, int | None]) -> int | None:
     """The change that a triple is as it is by, after `base` and then `later` touched it.
 
     None where `base` itself was undone. A change and the one that undid it leave nothing; one that
@@ -92,7 +92,7 @@ def _set_aside_touched(connection: sa.Connection, number: int) -> dict[int, int]
     rows = connection.execute(sa.text(_LATER), {"change": number}).all()
     if not rows:
         return {}
-    undoes = _undoes(connection)
+    undoes = bulk.pairs(connection, change.c.id, change.c.undoes)
     touched = _touching(rows, number)
     patterns = touched.select("changes").unique()
     last = [standing(number, pattern, undoes) for pattern in patterns["changes"]]
@@ -115,9 +115,3 @@ def _touching(rows: Sequence[sa.Row[tuple[int, ...]]], number: int) -> pl.DataFr
     touches = frame.unpivot(["begun_by", "ended_by"], index=_KEY, value_name="change")
     touches = touches.filter(pl.col("change") > number)  # no nulls either
     return touches.group_by(_KEY).agg(changes=pl.col("change").unique().sort())
-
-
-def _undoes(connection: sa.Connection) -> dict[int, int]:
-    """Change → the one that it undid."""
-    query = sa.select(change.c.id, change.c.undoes).where(change.c.undoes.is_not(None))
-    return {row[0]: row[1] for row in connection.execute(query)}
