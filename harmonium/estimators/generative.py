@@ -14,7 +14,7 @@ from harmonium.errors import DataError
 from harmonium.estimators.discriminative import RBMTagger
 from harmonium.estimators.gradient_tagger import LabelledClips
 from harmonium.estimators.gradient_training import single_precision
-from harmonium.estimators.labels import Targets, read_more_targets, read_targets
+from harmonium.estimators.labels import read_more_targets
 from harmonium.estimators.parameters import COUNT, estimator, parameter
 from harmonium.rbm.compilation import compiled, refuse_fork
 from harmonium.rbm.generative import JointContrastiveDivergence, JointParams, joint_sweep
@@ -35,7 +35,7 @@ class GenerativeRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RBMTagger
     as in :class:`DiscriminativeRBM`. With ``X=None`` it is a plain RBM over tag vectors. As a
     transformer it gives p(h_k = 1 | x), the hidden representation.
 
-    Of tags alone, training runs for ``max_epochs``.
+    A model of tags alone is trained for ``max_epochs``.
 
     Parameters
     ----------
@@ -43,7 +43,11 @@ class GenerativeRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RBMTagger
 
     Attributes
     ----------
-    Those of :class:`DiscriminativeRBM`.
+    params_ : U (n, C), W (n, D), V (empty), c (n,) and d (C,) for features as given to ``fit``.
+    tags_ : names of the tags. thresholds_ : probability from which ``predict`` says yes, by tag.
+    history_ : per epoch "log_likelihood" (a proxy, per tag), "auc" and "seconds".
+    best_epoch_ : the epoch whose parameters were kept, counted from 1.
+    n_features_in_, feature_names_in_, classes_, n_iter_ : as in scikit-learn.
     """
 
     n_hidden: int = parameter(default=200, kw_only=False)
@@ -90,7 +94,7 @@ class GenerativeRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RBMTagger
         return scores
 
     def score(self, X: Any, y: Any) -> float:
-        """Mean AUC over tags; of a model of tags alone, the mean log pseudo-likelihood per clip."""
+        """Mean AUC over tags; for tags alone, the mean log pseudo-likelihood per clip."""
         if X is None:
             return float(self.score_samples(None, y).mean())
         return super().score(X, y)
@@ -99,24 +103,11 @@ class GenerativeRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RBMTagger
         """As :meth:`DiscriminativeRBM.infer`; ``X=None`` for a model of tags alone."""
         return super().infer(_like(X, y), y)
 
-    def _read(
-        self,
-        X: Any,
-        y: Any,
-        *,
-        like: Targets | None,
-        classes: Any = None,
-        name: str = "y",
-        soft: bool = True,
-    ) -> tuple[NDArray[np.floating], Targets]:
-        if X is not None or y is None:
-            return super()._read(X, y, like=like, classes=classes, name=name, soft=soft)
-        if like is None:
-            targets = read_targets(y)
-        else:
-            targets = read_more_targets(y, like, name=name, soft=soft)
+    def _read_features(self, X: Any, y: Any, *, reset: bool) -> NDArray[np.floating]:
+        if X is not None:
+            return super()._read_features(X, y, reset=reset)
         self.n_features_in_ = 0
-        return _like(None, targets.Y), targets
+        return _like(X, y)
 
     def _features(self, X: Any) -> NDArray[np.float32]:
         check_is_fitted(self)
@@ -153,7 +144,7 @@ class GenerativeRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RBMTagger
 
 def _like(X: Any, y: Any) -> Any:
     """X, or no features for as many clips as y has."""
-    return np.zeros((len(y), 0)) if X is None and y is not None else X
+    return np.zeros((np.shape(y)[0], 0)) if X is None and y is not None else X
 
 
 @compiled()

@@ -58,7 +58,10 @@ class MLPTagger(HiddenUnits, Feedforward):
 
     Attributes
     ----------
-    Those of :class:`DiscriminativeRBM` but ``params_``.
+    tags_ : names of the tags. thresholds_ : probability from which ``predict`` says yes, by tag.
+    history_ : per epoch "log_likelihood" (a proxy, per tag), "auc" and "seconds".
+    best_epoch_ : the epoch whose parameters were kept, counted from 1.
+    n_features_in_, feature_names_in_, classes_, n_iter_ : as in scikit-learn.
     """
 
     init_scale: float = parameter(default=0.1)
@@ -81,7 +84,10 @@ class LogisticTagger(Feedforward):
 
     Attributes
     ----------
-    Those of :class:`DiscriminativeRBM` but ``params_``.
+    tags_ : names of the tags. thresholds_ : probability from which ``predict`` says yes, by tag.
+    history_ : per epoch "log_likelihood" (a proxy, per tag), "auc" and "seconds".
+    best_epoch_ : the epoch whose parameters were kept, counted from 1.
+    n_features_in_, feature_names_in_, classes_, n_iter_ : as in scikit-learn.
     """
 
     _param_type = LogisticParams

@@ -1,6 +1,6 @@
 """Classifier chains over logistic regression: each tag is predicted from those before it too."""
 
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,7 +9,6 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_consistent_length
 
 from harmonium.errors import DataError
-from harmonium.estimators.classifier import ProbabilisticTagClassifier
 from harmonium.estimators.labels import base_log_odds, read_more_targets
 from harmonium.estimators.linear.exact_logistic import (
     fit_linear,
@@ -17,6 +16,7 @@ from harmonium.estimators.linear.exact_logistic import (
     warn_if_not_converged,
 )
 from harmonium.estimators.linear.newton import logistic_regressions
+from harmonium.estimators.linear.shared import SolvedTagClassifier
 from harmonium.estimators.model_files import Arrays, typed_array
 from harmonium.estimators.parameters import COUNT, POSITIVE, estimator, parameter
 
@@ -34,7 +34,7 @@ class ChainParams(NamedTuple):
 
 
 @estimator
-class ChainTagger(ProbabilisticTagClassifier):
+class ChainTagger(SolvedTagClassifier):
     """Classifier chains: the mean of several, each with the tags in another random order.
 
     In a chain, a tag is predicted by logistic regression from the features and from the tags before
@@ -92,34 +92,13 @@ class ChainTagger(ProbabilisticTagClassifier):
 
     _param_type = ChainParams
 
-    def fit(self, X: Any, y: Any, eval_set: tuple[Any, Any] | None = None) -> Self:
-        """Learn from clips and their tags.
-
-        Parameters
-        ----------
-        X : (n_clips, n_features) features; array, pandas or polars frame.
-        y : (n_clips, n_tags) labels: 0 absent, 1 present, NaN unknown; or a probability between,
-            as smoothed tags have it. A frame's columns name the tags. Or (n_clips,) with two
-            classes, for one tag.
-        eval_set : (X, y) to set thresholds with, without probabilities; without it they are set on
-            the clips themselves.
-
-        Returns
-        -------
-        self
-        """
-        self._validate_params()
-        X, targets = self._read(X, y, like=None)
-        valid = (X, targets) if eval_set is None else self._read_eval_set(eval_set, targets)
-        self._describe(X, targets)
+    def _solve(self, X: NDArray[np.float32], Y: NDArray[np.float32]) -> ChainParams:
         rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
         n_tags = len(self.tags_)
         _check_size(self.n_chains, n_tags)
         orders = [rng.permutation(n_tags) for _ in range(self.n_chains)]
         self.orders_ = np.array(orders, np.int64)
-        self._params = _fit_chains(self._scaling(X), targets.Y, self.orders_, self.l2)
-        self._set_thresholds(*valid)
-        return self
+        return _fit_chains(X, Y, self.orders_, self.l2)
 
     @property
     def params_(self) -> ChainParams:

@@ -1,22 +1,24 @@
 """Penalised logistic regression, solved to convergence."""
 
 import warnings
-from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
 from harmonium.errors import TrainingWarning
-from harmonium.estimators.classifier import ProbabilisticTagClassifier
 from harmonium.estimators.labels import base_log_odds
 from harmonium.estimators.linear.newton import Solution, logistic_regressions
-from harmonium.estimators.linear.shared import LinearParams, LinearTagClassifier
+from harmonium.estimators.linear.shared import (
+    LinearParams,
+    LinearTagClassifier,
+    SolvedTagClassifier,
+)
 from harmonium.estimators.parameters import POSITIVE, estimator, parameter
 
 
 @estimator
-class ExactLogisticTagger(LinearTagClassifier, ProbabilisticTagClassifier):
+class ExactLogisticTagger(LinearTagClassifier, SolvedTagClassifier):
     """Logistic regression by an exact solver: p(y_j = 1 | x) = σ(d_j + W_j x).
 
     For each tag on its own the one minimum of
@@ -54,29 +56,8 @@ class ExactLogisticTagger(LinearTagClassifier, ProbabilisticTagClassifier):
 
     l2: float = parameter(POSITIVE, default=1e-3, doc="Strength of the penalty, above 0.")
 
-    def fit(self, X: Any, y: Any, eval_set: tuple[Any, Any] | None = None) -> Self:
-        """Learn from clips and their tags.
-
-        Parameters
-        ----------
-        X : (n_clips, n_features) features; array, pandas or polars frame.
-        y : (n_clips, n_tags) labels: 0 absent, 1 present, NaN unknown; or a probability between,
-            as smoothed tags have it. A frame's columns name the tags. Or (n_clips,) with two
-            classes, for one tag.
-        eval_set : (X, y) to set thresholds with, without probabilities; without it they are set on
-            the clips themselves.
-
-        Returns
-        -------
-        self
-        """
-        self._validate_params()
-        X, targets = self._read(X, y, like=None)
-        valid = (X, targets) if eval_set is None else self._read_eval_set(eval_set, targets)
-        self._describe(X, targets)
-        self._params = fit_linear(self._scaling(X), targets.Y, self.l2)
-        self._set_thresholds(*valid)
-        return self
+    def _solve(self, X: NDArray[np.float32], Y: NDArray[np.float32]) -> LinearParams:
+        return fit_linear(X, Y, self.l2)
 
     def _probabilities(self, X: NDArray[np.float32]) -> NDArray[np.float32]:
         return expit(self._linear(X)).astype(np.float32)
@@ -106,5 +87,5 @@ def warn_if_not_converged(solution: Solution) -> None:
             f"{missing} of {len(solution.converged)} logistic regressions did not reach their "
             "minimum. Raise l2, or use scale_features=True.",
             TrainingWarning,
-            stacklevel=4,
+            stacklevel=5,
         )

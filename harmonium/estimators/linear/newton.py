@@ -82,7 +82,7 @@ def logistic_regressions(
     ``more`` is (N, M), further columns; regression j uses those with ``allowed[j]``, (C, M), and
     their weights have the same penalty. A regression is done when the next step would change its
     weights by less than ``tolerance`` of their length, and the log-odds of every clip by less than
-    it; what that step would be is told from the last one, of which it is at most the share `LEFT`.
+    it. That step is not taken: it would be at most the share `LEFT` of the last one.
     """
     axes = principal_axes(X)
     more = np.zeros((len(X), 0)) if more is None else more
@@ -182,7 +182,7 @@ def _solve(
 ) -> tuple[Matrix, Matrix, NDArray[np.bool_]]:
     """Conjugate gradients for H δ = -g, H = Gᵀ diag(s) G + λ, for every regression.
 
-    Returns δ and Gδ, and of which regressions δ is as accurate as it should be.
+    Returns δ and Gδ, and for which regressions δ is as accurate as it should be.
     The preconditioner is the diagonal that H has if s does not depend on the clip. Where a
     regression may not use a column it is 0, and so stays δ.
     """

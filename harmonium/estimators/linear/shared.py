@@ -1,12 +1,13 @@
 """What classifiers with one linear function of the features per tag share."""
 
-from typing import Any, NamedTuple
+from abc import abstractmethod
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from harmonium.errors import DataError
-from harmonium.estimators.classifier import TagClassifier
+from harmonium.estimators.classifier import ProbabilisticTagClassifier, TagClassifier
 
 
 class LinearParams(NamedTuple):
@@ -45,3 +46,35 @@ class LinearTagClassifier(TagClassifier):
                 f"The model has weights of the shapes {params.W.shape} and {params.d.shape}, not "
                 f"those of {n_tags} tags and {n_features} features."
             )
+
+
+class SolvedTagClassifier(ProbabilisticTagClassifier):
+    """A classifier of probabilities whose parameters are solved for all at once."""
+
+    @abstractmethod
+    def _solve(self, X: NDArray[np.float32], Y: NDArray[np.float32]) -> Any:
+        """The parameters, from scaled features (N, D) and labels (N, C)."""
+
+    def fit(self, X: Any, y: Any, eval_set: tuple[Any, Any] | None = None) -> Self:
+        """Learn from clips and their tags.
+
+        Parameters
+        ----------
+        X : (n_clips, n_features) features; array, pandas or polars frame.
+        y : (n_clips, n_tags) labels: 0 absent, 1 present, NaN unknown; or a probability between,
+            as smoothed tags have it. A frame's columns name the tags. Or (n_clips,) with two
+            classes, for one tag.
+        eval_set : (X, y) to set thresholds with, without probabilities; without it they are set on
+            the clips themselves.
+
+        Returns
+        -------
+        self
+        """
+        self._validate_params()
+        X, targets = self._read(X, y, like=None)
+        valid = (X, targets) if eval_set is None else self._read_eval_set(eval_set, targets)
+        self._describe(X, targets)
+        self._params = self._solve(self._scaling(X), targets.Y)
+        self._set_thresholds(*valid)
+        return self

@@ -67,7 +67,7 @@ class Smoothed:
 
 
 def changes(data: Conditioning, P: NDArray[np.float32]) -> pl.DataFrame:
-    """The clips and tags of which smoothed probabilities (n_items, n_tags) say something else.
+    """The clips and tags for which smoothed probabilities (n_items, n_tags) say something else.
 
     A tag is filled in where nobody gave it to the clip, and yet it is as probable as for the median
     clip that somebody gave it to. It is doubted where somebody gave it, and yet it is less than

@@ -42,17 +42,17 @@ from harmonium.estimators.smoother.inputs import (
 )
 from harmonium.estimators.smoother.results import Smoothed, changes, relations, suggestions
 from harmonium.estimators.smoother.training import (
-    Hiding,
-    Priors,
     hold_out,
+    penalties,
     rates_log_likelihood,
     start,
     training_data,
+    with_hiding,
 )
 from harmonium.estimators.validation import log_likelihood
 from harmonium.rbm.infer import infer
 from harmonium.rbm.model import Params
-from harmonium.rbm.training import Optimiser, Result
+from harmonium.rbm.training import Optimiser, Penalty, Result
 
 _MOST_HELD_OUT = 5000  # pairs: more would tell little more, and take longer than training
 
@@ -219,13 +219,17 @@ class TagSmoother(ConditionalTraining, GradientTrained, StoredSmoother, BaseEsti
             others=self.conditioning == "other_users",
             prior_users=float(self.prior_users),
         )
-        hiding = Hiding(float(self.hide_user), float(self.hide_all))
         result = self._descend(
             start(np.random.default_rng(seeds[0]), known, conditions, self.n_hidden),
             training_data(known, conditions),
-            gradient=hiding(self._conditional_gradient(), conditions),
+            gradient=with_hiding(
+                self._conditional_gradient(),
+                conditions,
+                user=float(self.hide_user),
+                everything=float(self.hide_all),
+            ),
             optimiser=Optimiser("adam", 0.9),
-            penalty=self._priors().penalty(conditions, len(known), self.batch_size),
+            penalty=self._penalty(conditions, len(known)),
             row_rate=float(self.row_rate) if conditions.parts.n_rows else None,
             max_epochs=max_epochs,
             seed=int(seeds[1]),
@@ -251,10 +255,16 @@ class TagSmoother(ConditionalTraining, GradientTrained, StoredSmoother, BaseEsti
         unknown = np.full_like(y, np.nan)
         return lambda params: log_likelihood(y, infer(params, u, a, unknown, options).y)
 
-    def _priors(self) -> Priors:
+    def _penalty(self, conditions: Conditions, n_pairs: int) -> Penalty:
         kinds = ("tags", "others", "user", "track", "clip")
-        l2 = {kind: float(getattr(self, f"{kind}_l2")) for kind in kinds}
-        return Priors(l2, float(self.rows_l1), float(self.others_l1))
+        return penalties(
+            conditions,
+            n_pairs,
+            self.batch_size,
+            l2={kind: float(getattr(self, f"{kind}_l2")) for kind in kinds},
+            rows_l1=float(self.rows_l1),
+            others_l1=float(self.others_l1),
+        )
 
     # What was learnt. ------------------------------------------------------------------------
 
@@ -332,8 +342,8 @@ class TagSmoother(ConditionalTraining, GradientTrained, StoredSmoother, BaseEsti
         """p(y_j = 1) of a known user for a clip, given what the others gave it.
 
         What the user gave the clip is not used. ``user`` and ``clip`` are names, or sequences of
-        them to be taken in pairs. A user who is not known is a new one; of a clip that is not known
-        only the user's habits tell.
+        them to be taken in pairs. A user who is not known is a new one; for a clip that is not
+        known, only the user's habits count.
         """
         check_is_fitted(self)
         users = name_codes(user, self._data.users, name="user")

@@ -1,6 +1,5 @@
 """How the smoother is trained: where it starts, what is penalised, what is hidden by chance."""
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,26 +14,27 @@ from harmonium.rbm.model import Params
 from harmonium.rbm.training import Penalty
 
 
-@dataclass(frozen=True)
-class Priors:
+def penalties(
+    conditions: Conditions,
+    n_pairs: int,
+    batch_size: int,
+    *,
+    l2: dict[str, float],
+    rows_l1: float,
+    others_l1: float,
+) -> Penalty:
     """How strongly weights are drawn to 0, against the sum of the pairs' log-likelihoods.
 
     ``l2`` has the names tags (U), others (W), user, track and clip (rows of V): ½ λ θ². ``rows_l1``
-    is λ |θ| on V. ``others_l1`` is a threshold of each step of Adam on W.
+    is λ |θ| on V. ``others_l1`` is a threshold of each step of Adam on W. The loss is the mean over
+    pairs; V's rows take their share at every minibatch.
     """
-
-    l2: dict[str, float]
-    rows_l1: float
-    others_l1: float
-
-    def penalty(self, conditions: Conditions, n_pairs: int, batch_size: int) -> Penalty:
-        """For a loss that is the mean over pairs; V's rows take their share at every minibatch."""
-        share = min(batch_size, n_pairs) / n_pairs
-        parts = conditions.parts
-        l1 = parts.column(dict.fromkeys(parts.names, self.rows_l1 * share))
-        l2 = parts.column({name: self.l2[name] * share for name in parts.names})
-        ridge = {"U": self.l2["tags"] / n_pairs, "W": self.l2["others"] / n_pairs}
-        return Penalty(_strengths(V=l1, W=self.others_l1), _strengths(V=l2), _strengths(**ridge))
+    share = min(batch_size, n_pairs) / n_pairs
+    parts = conditions.parts
+    rows = parts.column({name: l2[name] * share for name in parts.names})
+    thresholds = parts.column(dict.fromkeys(parts.names, rows_l1 * share))
+    ridge = _strengths(U=l2["tags"] / n_pairs, W=l2["others"] / n_pairs)
+    return Penalty(_strengths(V=thresholds, W=others_l1), _strengths(V=rows), ridge)
 
 
 def _strengths(**values: Any) -> Params:
@@ -42,17 +42,12 @@ def _strengths(**values: Any) -> Params:
     return single_precision(Params, *(values.get(name, 0) for name in Params._fields))
 
 
-@dataclass(frozen=True)
-class Hiding:
-    """The chances that a training pair loses its user, or all that it is conditioned on."""
-
-    user: float
-    everything: float
-
-    def __call__(self, gradient: Gradient, conditions: Conditions) -> Gradient:
-        """The gradient of pairs of which some is hidden."""
-        a = tuple(self.user if name == "user" else 0.0 for name in conditions.parts.names)
-        return Blinded(gradient, u=0.0, a=a, all=self.everything)
+def with_hiding(
+    gradient: Gradient, conditions: Conditions, *, user: float, everything: float
+) -> Gradient:
+    """The gradient of pairs that lose their user, or all they are conditioned on, by chance."""
+    a = tuple(user if name == "user" else 0.0 for name in conditions.parts.names)
+    return Blinded(gradient, u=0.0, a=a, all=everything)
 
 
 def start(
