@@ -31,7 +31,6 @@ FolderOption = Annotated[
         "--folder",
         "-f",
         metavar="DIR",
-        show_default=False,
         help="The data folder, with one subfolder per dataset. By default the one that "
         "HARMONIUM_DATA names, then the user's own (on Linux ~/.local/share/harmonium).",
     ),
@@ -98,19 +97,14 @@ def fetch_dataset(
     url: Annotated[
         str | None,
         typer.Option(
-            "--url",
             envvar="HARMONIUM_FETCH_URL",
-            show_default=False,
             help="A mirror: the address of the folder that has mturk/ and majmin/ in it.",
         ),
     ] = None,
     sha256: Annotated[
         list[str] | None,
         typer.Option(
-            "--sha256",
-            metavar="FILE=HEX",
-            show_default=False,
-            help="The SHA-256 that a file must have; once for each file.",
+            metavar="FILE=HEX", help="The SHA-256 that a file must have; once for each file."
         ),
     ] = None,
 ) -> None:

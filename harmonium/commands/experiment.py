@@ -138,7 +138,6 @@ def report(
             "--output",
             "-o",
             metavar="DIR",
-            show_default=False,
             help="Where the report goes. By default the subfolder 'report' of the results.",
         ),
     ] = None,

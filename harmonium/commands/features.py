@@ -38,9 +38,7 @@ def features(
     paths: Annotated[
         list[Path],
         typer.Argument(
-            metavar="PATH",
-            show_default=False,
-            help="Files of music, and folders to search with all their subfolders.",
+            metavar="PATH", help="Files of music, and folders to search with all their subfolders."
         ),
     ],
     output: Annotated[
@@ -49,9 +47,7 @@ def features(
     extractor: ExtractorOption = "paper",
     seconds: Annotated[
         float | None,
-        typer.Option(
-            metavar="S", show_default=False, help="Length of the clip; by default the extractor's."
-        ),
+        typer.Option(metavar="S", help="Length of the clip; by default the extractor's."),
     ] = None,
     start: StartOption = None,
     jobs: JobsOption = None,

@@ -32,22 +32,14 @@ MOST_SHOWN = 10
 
 
 def _column_option(text: str) -> Any:
-    return typer.Option(metavar="COLUMN", show_default=False, help=text)
+    return typer.Option(metavar="COLUMN", help=text)
 
 
 def import_(
-    table: Annotated[
-        Path | None,
-        typer.Argument(
-            metavar="TABLE",
-            show_default=False,
-            help=TABLE_HELP,
-        ),
-    ] = None,
+    table: Annotated[Path | None, typer.Argument(metavar="TABLE", help=TABLE_HELP)] = None,
     library: LibraryOption = None,
     from_files: Annotated[
-        bool,
-        typer.Option("--from-files", help="Import the tags in the files that are indexed."),
+        bool, typer.Option("--from-files", help="Import the tags in the files that are indexed.")
     ] = False,
     fields: Annotated[
         str,
@@ -62,7 +54,6 @@ def import_(
             "--person",
             "-p",
             metavar="NAME",
-            show_default=False,
             help="Whose tags they are, if no column says so; by default 'files' with --from-files.",
         ),
     ] = None,

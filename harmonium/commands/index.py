@@ -38,7 +38,6 @@ def index(
         list[Path] | None,
         typer.Argument(
             metavar="PATH",
-            show_default=False,
             help="Files of music, and folders to search with all their subfolders; by default "
             "the folders that were indexed before.",
         ),

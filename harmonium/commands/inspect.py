@@ -14,25 +14,19 @@ if TYPE_CHECKING:
 
 
 def inspect(
-    file: Annotated[Path, typer.Argument(show_default=False, help="A file of music.")],
+    file: Annotated[Path, typer.Argument(help="A file of music.")],
     output: Annotated[
         Path, file_option("The picture to write: .png, .svg or .pdf.", "--output", "-o")
     ],
     start: StartOption = None,
     seconds: Annotated[float, typer.Option(metavar="S", min=1, help="Length of the clip.")] = 10,
     model: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="MODEL", show_default=False, help="A saved model, whose tags are drawn too."
-        ),
+        Path | None, typer.Option(metavar="MODEL", help="A saved model, whose tags are drawn too.")
     ] = None,
     extractor: Annotated[
         str,
         typer.Option(
-            "--extractor",
-            "-e",
-            metavar="NAME",
-            help="The features that the model was trained on.",
+            "--extractor", "-e", metavar="NAME", help="The features that the model was trained on."
         ),
     ] = "paper",
     tags: Annotated[

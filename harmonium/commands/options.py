@@ -12,7 +12,6 @@ LibraryOption = Annotated[
         "-L",
         metavar="PLACE",
         envvar="HARMONIUM_LIBRARY",
-        show_default=False,
         show_envvar=False,
         help="The library: a file, or postgresql://USER@HOST/DATABASE. By default the one that "
         "HARMONIUM_LIBRARY names, then the library of this user.",
@@ -40,7 +39,6 @@ StartOption = Annotated[
         "--start",
         metavar="S",
         min=0,
-        show_default=False,
         help="Where the clip begins; by default the clip is the middle of the file.",
     ),
 ]
@@ -51,7 +49,6 @@ JobsOption = Annotated[
         "-j",
         metavar="N",
         min=1,
-        show_default=False,
         help="Processes to work with; by default one for each core.",
     ),
 ]
@@ -69,7 +66,6 @@ CacheOption = Annotated[
     typer.Option(
         "--cache",
         metavar="DIR",
-        show_default=False,
         help="Where features are kept for the next time, by the content of files; by default the "
         "folder that HARMONIUM_CACHE names, then the system's folder for caches.",
     ),
@@ -93,15 +89,11 @@ AliasesOption = Annotated[
     typer.Option(
         "--aliases",
         metavar="FILE",
-        show_default=False,
         help="Spellings that mean the same: a table with the columns alias and tag.",
     ),
 ]
 DelimiterOption = Annotated[
-    str | None,
-    typer.Option(
-        "--delimiter", metavar="CHAR", show_default=False, help="What separates the columns."
-    ),
+    str | None, typer.Option("--delimiter", metavar="CHAR", help="What separates the columns.")
 ]
 NoHeaderOption = Annotated[
     bool, typer.Option("--no-header", help="The first line is a row, not the names of columns.")
@@ -113,7 +105,7 @@ EncodingOption = Annotated[
 
 def file_option(text: str, *flags: str) -> Any:
     """An option that names a file to read or write."""
-    return typer.Option(*flags, metavar="FILE", show_default=False, help=text)
+    return typer.Option(*flags, metavar="FILE", help=text)
 
 
 def column(name: str) -> str | int:

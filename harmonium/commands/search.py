@@ -22,7 +22,6 @@ def search(
         list[str] | None,
         typer.Argument(
             metavar="QUERY",
-            show_default=False,
             help="Tags with AND, OR, NOT (or -) and brackets; tags side by side must all hold. "
             "Tags of several words may be in quotes, and the whole in quotes for the shell.",
         ),
@@ -31,9 +30,7 @@ def search(
     like: Annotated[
         str | None,
         typer.Option(
-            "--like",
             metavar="TRACK",
-            show_default=False,
             help="Tracks whose tags are like those of this one: a file, the end of its path, "
             "#NUMBER, or artist - title.",
         ),
@@ -53,8 +50,7 @@ def search(
         ),
     ] = 0.05,
     playlist: Annotated[
-        Path | None,
-        file_option("Write the tracks as a playlist, too: .m3u8.", "--playlist", "-o"),
+        Path | None, file_option("Write the tracks as a playlist, too: .m3u8.", "--playlist", "-o")
     ] = None,
     as_json: JsonOption = False,
 ) -> None:

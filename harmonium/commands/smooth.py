@@ -35,10 +35,7 @@ TAGS_IN_A_CELL = 5
 
 
 def smooth(
-    triples: Annotated[
-        Path,
-        typer.Argument(metavar="TRIPLES", show_default=False, help=TABLE_HELP),
-    ],
+    triples: Annotated[Path, typer.Argument(metavar="TRIPLES", help=TABLE_HELP)],
     output: Annotated[
         Path,
         file_option("The table of probabilities to write: .parquet or .csv.", "--output", "-o"),
@@ -54,14 +51,11 @@ def smooth(
     track: Annotated[
         str | None,
         typer.Option(
-            metavar="COLUMN",
-            show_default=False,
-            help="The column of tracks, if several clips may be of one track.",
+            metavar="COLUMN", help="The column of tracks, if several clips may be of one track."
         ),
     ] = None,
     tracks: Annotated[
-        Path | None,
-        file_option("Or a table of its own, with the columns item and track."),
+        Path | None, file_option("Or a table of its own, with the columns item and track.")
     ] = None,
     aliases: AliasesOption = None,
     as_spelt: Annotated[
@@ -72,8 +66,7 @@ def smooth(
     no_header: NoHeaderOption = False,
     encoding: EncodingOption = "utf-8",
     min_users: Annotated[
-        int,
-        typer.Option(metavar="N", min=1, help="Leave out clips that fewer users have tagged."),
+        int, typer.Option(metavar="N", min=1, help="Leave out clips that fewer users have tagged.")
     ] = 1,
     long: Annotated[
         bool,

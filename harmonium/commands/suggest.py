@@ -18,10 +18,7 @@ if TYPE_CHECKING:
 
 def suggest(
     tags: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="TAG", show_default=False, help="Tags that a track has; with commas or not."
-        ),
+        list[str], typer.Argument(metavar="TAG", help="Tags that a track has; with commas or not.")
     ],
     library: LibraryOption = None,
     number: Annotated[
@@ -52,7 +49,7 @@ def suggest(
 
 
 def related(
-    tag: Annotated[str, typer.Argument(metavar="TAG", show_default=False, help="A tag.")],
+    tag: Annotated[str, typer.Argument(metavar="TAG", help="A tag.")],
     library: LibraryOption = None,
     number: Annotated[
         int,

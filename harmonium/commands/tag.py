@@ -27,7 +27,6 @@ def tag(
         list[str] | None,
         typer.Argument(
             metavar="PATH",
-            show_default=False,
             help="Files and folders of music, in the library or not; or #NUMBER, or artist - "
             "title. Without any, all tracks of the library.",
         ),
@@ -39,7 +38,6 @@ def tag(
             "--known",
             "-k",
             metavar="TAGS",
-            show_default=False,
             help="What you know already, such as 'rock, guitar, -live' (-: does not hold); it "
             "helps to infer the rest.",
         ),
@@ -55,7 +53,6 @@ def tag(
             "-n",
             metavar="N",
             min=1,
-            show_default=False,
             help="The N most probable tags of each, whatever their probability; people's tags "
             "come first, however many they are.",
         ),
@@ -68,7 +65,6 @@ def tag(
             metavar="P",
             min=0,
             max=1,
-            show_default=False,
             help="Tags of at least this probability, instead of the threshold of each tag.",
         ),
     ] = None,

@@ -27,7 +27,6 @@ def train(
         typer.Option(
             metavar="N",
             min=2,
-            show_default=False,
             help="Tracks that a tag needs; by default 10, or 5 where fewer than 100 tracks are "
             "tagged.",
         ),

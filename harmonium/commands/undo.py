@@ -23,7 +23,6 @@ def undo(
         int | None,
         typer.Argument(
             metavar="CHANGE",
-            show_default=False,
             help="The number of the change; by default the last one that is not undone.",
         ),
     ] = None,

@@ -30,7 +30,6 @@ def write(
         list[str] | None,
         typer.Argument(
             metavar="TRACK",
-            show_default=False,
             help="Tracks: files, folders, #NUMBER, or artist - title. Without any, and without "
             "--query, all tracks of the library.",
         ),
@@ -42,7 +41,6 @@ def write(
             "--query",
             "-q",
             metavar="QUERY",
-            show_default=False,
             help="Only tracks for which this is more likely than not, as 'harmonium search' says.",
         ),
     ] = None,
@@ -50,8 +48,7 @@ def write(
         bool, typer.Option("--people", help="Only what people say, no predictions.")
     ] = False,
     predicted: Annotated[
-        bool,
-        typer.Option("--predicted", help="Only what the model predicts and nobody denies."),
+        bool, typer.Option("--predicted", help="Only what the model predicts and nobody denies.")
     ] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", "-n", help="Show what would change, and write nothing.")
@@ -61,7 +58,6 @@ def write(
         str | None,
         typer.Option(
             metavar="MODE",
-            show_default=False,
             help="What to do with a field that has values: merge adds what it lacks in any "
             "spelling (the default), append what it lacks letter for letter, overwrite replaces "
             "it, only-if-empty leaves it.",
@@ -73,7 +69,6 @@ def write(
             "--field",
             "-f",
             metavar="TAG=FIELD",
-            show_default=False,
             help="The field for a tag: genre, mood or grouping; as often as you like.",
         ),
     ] = None,
@@ -81,26 +76,17 @@ def write(
         str | None,
         typer.Option(
             metavar="FIELD",
-            show_default=False,
             help="The field for all other tags (genre by default); none leaves them out.",
         ),
     ] = None,
     only: Annotated[
-        list[str] | None,
-        typer.Option("--only", metavar="TAG", show_default=False, help="Write only these tags."),
+        list[str] | None, typer.Option(metavar="TAG", help="Write only these tags.")
     ] = None,
     ignore: Annotated[
-        list[str] | None,
-        typer.Option("--ignore", metavar="TAG", show_default=False, help="Do not write this tag."),
+        list[str] | None, typer.Option(metavar="TAG", help="Do not write this tag.")
     ] = None,
     alias: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--alias",
-            metavar="TAG=NAME",
-            show_default=False,
-            help="Write a tag under another name.",
-        ),
+        list[str] | None, typer.Option(metavar="TAG=NAME", help="Write a tag under another name.")
     ] = None,
     scores: Annotated[
         bool, typer.Option("--scores", help="Also write the probabilities, for Harmonium.")
@@ -110,7 +96,6 @@ def write(
         typer.Option(
             "--id3",
             metavar="3|4",
-            show_default=False,
             help="The version of ID3 for files that have no such tag, 2.4 by default.",
         ),
     ] = None,
@@ -118,7 +103,6 @@ def write(
         str | None,
         typer.Option(
             metavar="TIT1|GRP1",
-            show_default=False,
             help="The ID3 frame for grouping; newer versions of iTunes look for GRP1.",
         ),
     ] = None,
