@@ -3,7 +3,8 @@
 import io
 import sys
 import warnings
-from typing import Annotated
+from collections.abc import Mapping
+from typing import Annotated, ClassVar
 
 import typer
 
@@ -12,77 +13,47 @@ from harmonium.commands import INTERRUPTED, NOBODY_READS, NOTHING_DONE
 from harmonium.commands.lazy_group import LazyGroup, Listed
 from harmonium.errors import HarmoniumError, HarmoniumWarning
 
-
-def _panel(title: str, commands: dict[str, tuple[str, str]]) -> dict[str, Listed]:
-    """The commands under a heading of the help: name → module and function, summary."""
-    return {
-        name: Listed(f"harmonium.commands.{place}", summary, title)
-        for name, (place, summary) in commands.items()
-    }
+# A new command is a line here: its name, and the first line of its docstring.
+YOUR_MUSIC = {
+    "index": "Bring the library up to date with the music in folders.",
+    "import": "Import people's tags, from a table or from the files themselves.",
+    "train": "Learn from people's tags how tracks with each tag sound.",
+    "tag": "Say which tags tracks have, with the probability of each.",
+    "search": "Find tracks by their tags, the surest first.",
+    "suggest": "Suggest further tags for a track that has these, whatever it sounds like.",
+    "related": "List the tags that a tag makes more likely, and those that it makes less likely.",
+    "doctor": "Examine a library: its files, its tags, and what people may have got wrong.",
+    "write": "Write tags into the files of tracks, where players look for them.",
+    "undo": "Take back a change: people's tags, and files to the byte.",
+    "demo": "Generate a music collection, learn its listeners' tags, and tag the rest of it.",
+}
+DATA_AND_EXPERIMENTS = {
+    "features": "Compute the features of files of music, and write them as a table.",
+    "inspect": "Draw what a clip sounds like: its spectrum, and how its bands swing.",
+    "smooth": "Predict the tags that a new user would give each clip, from who tagged what.",
+    "data": "List, describe and fetch the public datasets that Harmonium reads.",
+    "experiment": "Run the paper's experiments, and make tables and figures of their results.",
+}
+PLACES = {
+    "import": "import_:import_",
+    "related": "suggest:related",
+    "data": "data:app",
+    "experiment": "experiment:app",
+}
+"""Module and name of the commands that are not functions of their name in a module of that name."""
 
 
 class Commands(LazyGroup):
     """All commands, in the order in which they are listed."""
 
-    # A new command is a line here: where it is, and the first line of its docstring.
-    listed = _panel(
-        "Your music",
-        {
-            "index": ("index:index", "Bring the library up to date with the music in folders."),
-            "import": (
-                "import_:import_",
-                "Import people's tags, from a table or from the files themselves.",
-            ),
-            "train": ("train:train", "Learn from people's tags how tracks with each tag sound."),
-            "tag": ("tag:tag", "Say which tags tracks have, with the probability of each."),
-            "search": ("search:search", "Find tracks by their tags, the surest first."),
-            "suggest": (
-                "suggest:suggest",
-                "Suggest further tags for a track that has these, whatever it sounds like.",
-            ),
-            "related": (
-                "suggest:related",
-                "List the tags that a tag makes more likely, and those that it makes less likely.",
-            ),
-            "doctor": (
-                "doctor:doctor",
-                "Examine a library: its files, its tags, and what people may have got wrong.",
-            ),
-            "write": (
-                "write:write",
-                "Write tags into the files of tracks, where players look for them.",
-            ),
-            "undo": ("undo:undo", "Take back a change: people's tags, and files to the byte."),
-            "demo": (
-                "demo:demo",
-                "Generate a music collection, learn its listeners' tags, and tag the rest of it.",
-            ),
-        },
-    ) | _panel(
-        "Data and experiments",
-        {
-            "features": (
-                "features:features",
-                "Compute the features of files of music, and write them as a table.",
-            ),
-            "inspect": (
-                "inspect:inspect",
-                "Draw what a clip sounds like: its spectrum, and how its bands swing.",
-            ),
-            "smooth": (
-                "smooth:smooth",
-                "Predict the tags that a new user would give each clip, from who tagged what.",
-            ),
-            "data": (
-                "data:app",
-                "List, describe and fetch the public datasets that Harmonium reads.",
-            ),
-            "experiment": (
-                "experiment:app",
-                "Run the paper's experiments, and make tables and figures of their results.",
-            ),
-        },
-    )
+    listed: ClassVar[Mapping[str, Listed]] = {
+        name: Listed(f"harmonium.commands.{PLACES.get(name, f'{name}:{name}')}", summary, panel)
+        for panel, commands in (
+            ("Your music", YOUR_MUSIC),
+            ("Data and experiments", DATA_AND_EXPERIMENTS),
+        )
+        for name, summary in commands.items()
+    }
 
 
 app = typer.Typer(

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from harmonium.commands.options import JobsOption
@@ -49,157 +47,101 @@ def demo(
     """
     from harmonium.collection import Library
     from harmonium.demo import steps
+    from harmonium.demo.page import NEXT_STEPS, write_page
     from harmonium.engine import available_cores
 
     began = time.monotonic()
-    run = _DemoRun(Console(), folder, seed, jobs or available_cores())
-    music = run.generate(tracks)
+    console, n_jobs = Console(), jobs or available_cores()
+    _head(console, 1, "A collection of music", "generated, so that the truth about it is known")
+    with bar(console, "rendering") as progress:
+        music = steps.make_music(folder, tracks, seed=seed, jobs=n_jobs, progress=progress)
+    artists = music.collection.clips["artist"].n_unique()
+    say(console, f"{tracks} tracks of 10 seconds by {artists} invented artists.")
     with Library.open(music.path(steps.LIBRARY)) as library:
-        run.index(library, music)
-        n_given = run.import_tags(library, music)
-        model = run.train(library)
-        run.tag(library, model)
+        n_given = _listen(console, library, music, folder, n_jobs)
+        model = _learn(console, library, seed)
         evaluation = steps.evaluate(library, music, model)
-        run.show_evaluation(music, evaluation)
+        _show_evaluation(console, music, evaluation)
         query = steps.choose_query(evaluation, model)
-        found = run.search(library, query)
-    run.write_page(music, model, evaluation, query, found, n_given)
-    run.end(time.monotonic() - began)
+        found = _search(console, library, query)
+    _head(console, 8, "Look and listen", "open this page in a browser")
+    page = write_page(music, model, evaluation, query, found, n_given)
+    say(console, Text(str(page), style="bold"))
+    console.print()
+    say(console, f"Done in {time.monotonic() - began:.0f} s. Next, with your own music:")
+    width = max(len(command) for command, _ in NEXT_STEPS)
+    for command, why in NEXT_STEPS:
+        say(console, Text.assemble("  ", (f"{command:<{width}}", "cyan"), f"   # {why}"))
+    place = folder / steps.LIBRARY
+    say(console, f"To go on with this collection instead, add --library {place} to a command.")
 
 
-@dataclass
-class _DemoRun:
-    """Does each step of the demo, and says what came of it."""
-
-    console: Console
-    folder: Path
-    seed: int
-    jobs: int
-    n_steps: int = 0
-
-    def generate(self, n_tracks: int) -> DemoMusic:
-        from harmonium.demo.steps import make_music
-
-        self._head("A collection of music", "generated, so that the truth about it is known")
-        with bar(self.console, "rendering") as progress:
-            music = make_music(
-                self.folder, n_tracks, seed=self.seed, jobs=self.jobs, progress=progress
-            )
-        artists = music.collection.clips["artist"].n_unique()
-        self._say(f"{n_tracks} tracks of 10 seconds by {artists} invented artists.")
-        return music
-
-    def index(self, library: Library, music: DemoMusic) -> None:
-        from harmonium.collection.indexing.run import index
-        from harmonium.demo.steps import AUDIO
-
-        self._head("Listening", f"harmonium index {self.folder / AUDIO}")
-        with bar(self.console, "listening") as progress:
-            report = index(library, [music.path(AUDIO)], jobs=self.jobs, progress=progress)
-        n_known = music.collection.n_tracks - len(report.new)
-        again = f", {n_known} were known" if n_known else ""
-        self._say(
-            f"{len(report.new)} new tracks in the library{again}; 389 numbers for the timbre and "
-            "rhythm of each."
-        )
-
-    def import_tags(self, library: Library, music: DemoMusic) -> int:
-        from harmonium.demo.steps import PEOPLE, TAGS, import_tags
-
-        self._head("People's tags", f"harmonium import {self.folder / TAGS}")
-        report = import_tags(library, music)
-        self._say(
-            f"{PEOPLE} people gave {report.n_matched:,} tags to {report.n_tracks} of the tracks, "
-            f"{report.n_tags} different ones, each with words, habits and mistakes of their own. "
-            "Nobody tagged the other half."
-        )
-        return report.n_matched
-
-    def train(self, library: Library) -> StoredModel:
-        from harmonium.collection.learning.train import TrainingOptions, train
-
-        self._head("Learning", "harmonium train")
-        with bar(self.console, "training") as progress:
-            options = TrainingOptions(seed=self.seed)
-            model = train(library, options, progress=lambda _, *done: progress(*done))
-        self._say(_learnt(model.report))
-        return model
-
-    def tag(self, library: Library, model: StoredModel) -> None:
-        from harmonium.collection.answering.tag import tag_library
-
-        self._head("Tagging", "harmonium tag")
-        with bar(self.console, "tagging") as progress:
-            n = tag_library(library, model, progress=progress)
-        self._say(f"{n} tracks have a probability for each of {len(model.vocabulary)} tags.")
-
-    def show_evaluation(self, music: DemoMusic, evaluation: DemoEvaluation) -> None:
-        self._head("How good is that?", "the half that nobody tagged, against the truth")
-        table = plain_table("Tag", "Learnt from", "AUC", right=("Learnt from", "AUC"))
-        for one in evaluation.tag_aucs()[:TAGS_SHOWN]:
-            table.add_row(one.tag, str(one.examples), f"{one.auc:.2f}")
-        self.console.print(table)
-        text = Text.assemble(
-            f"Mean AUC of all {len(evaluation.tags)} tags: ",
-            (f"{evaluation.auc.mean:.3f}", "bold"),
-            " (0.5 is chance, 1 is perfect)",
-        )
-        self._say(text)
-        self.console.print()
-        self.console.print(_track_table(music, evaluation))
-
-    def search(self, library: Library, query: str) -> SearchResult:
-        from harmonium.collection.answering.search import search
-
-        self._head("Searching", f"harmonium search '{query}'")
-        found = search(library, query, limit=HITS_SHOWN)
-        table = plain_table("Track", "Probability", right=("Probability",))
-        for hit in found.hits:
-            by = "people say so" if hit.certain else percent(hit.probability)
-            table.add_row(Text(hit.track.name), by)
-        self.console.print(table)
-        return found
-
-    def write_page(self, *results: Any) -> None:
-        from harmonium.demo.page import write_page
-
-        self._head("Look and listen", "open this page in a browser")
-        self._say(Text(str(write_page(*results)), style="bold"))
-
-    def end(self, seconds: float) -> None:
-        from harmonium.demo.page import NEXT_STEPS
-        from harmonium.demo.steps import LIBRARY
-
-        self.console.print()
-        self._say(f"Done in {seconds:.0f} s. Next, with your own music:")
-        width = max(len(command) for command, _ in NEXT_STEPS)
-        for command, why in NEXT_STEPS:
-            self._say(Text.assemble("  ", (f"{command:<{width}}", "cyan"), f"   # {why}"))
-        library = self.folder / LIBRARY
-        self._say(f"To go on with this collection instead, add --library {library} to a command.")
-
-    def _head(self, title: str, how: str) -> None:
-        self.n_steps += 1
-        self.console.print()
-        self._say(Text.assemble((f"{self.n_steps}. {title}", "bold"), "   ", (how, "dim")))
-
-    def _say(self, message: str | Text) -> None:
-        say(self.console, message)
+def _head(console: Console, number: int, title: str, how: str) -> None:
+    console.print()
+    say(console, Text.assemble((f"{number}. {title}", "bold"), "   ", (how, "dim")))
 
 
-def _learnt(report: dict[str, Any]) -> str:
-    n_learnt = sum(tag["learnt"] for tag in report["tags"])
+def _listen(console: Console, library: Library, music: DemoMusic, folder: Path, jobs: int) -> int:
+    """Index the music, and import what people say of it; how many tags that are."""
+    from harmonium.collection.indexing.run import index
+    from harmonium.demo.steps import AUDIO, PEOPLE, TAGS, import_tags
+
+    _head(console, 2, "Listening", f"harmonium index {folder / AUDIO}")
+    with bar(console, "listening") as progress:
+        indexed = index(library, [music.path(AUDIO)], jobs=jobs, progress=progress)
+    n_known = music.collection.n_tracks - len(indexed.new)
+    again = f", {n_known} were known" if n_known else ""
+    say(
+        console,
+        f"{len(indexed.new)} new tracks in the library{again}; 389 numbers for the timbre and "
+        "rhythm of each.",
+    )
+    _head(console, 3, "People's tags", f"harmonium import {folder / TAGS}")
+    given = import_tags(library, music)
+    say(
+        console,
+        f"{PEOPLE} people gave {given.n_matched:,} tags to {given.n_tracks} of the tracks, "
+        f"{given.n_tags} different ones, each with words, habits and mistakes of their own. "
+        "Nobody tagged the other half.",
+    )
+    return given.n_matched
+
+
+def _learn(console: Console, library: Library, seed: int) -> StoredModel:
+    """Train a model, and tag all tracks with it."""
+    from harmonium.collection.answering.tag import tag_library
+    from harmonium.collection.learning.train import TrainingOptions, train
+
+    _head(console, 4, "Learning", "harmonium train")
+    with bar(console, "training") as progress:
+        options = TrainingOptions(seed=seed)
+        model = train(library, options, progress=lambda _, *done: progress(*done))
+    report, tags = model.report, model.report["tags"]
     words = "smoothed tags" if report["smoothed"] else "the tags as they were given"
     tried = f" Of smoothed and raw tags, {words} did better." if report["smoothing_tried"] else ""
-    return (
-        f"{len(report['tags'])} tags have enough examples, {n_learnt} of them can be told from "
-        f"chance; mean AUC {report['mean_auc']:.3f} against what the three say of tracks that were "
-        f"held out.{tried}"
+    say(
+        console,
+        f"{len(tags)} tags have enough examples, {sum(tag['learnt'] for tag in tags)} of them can "
+        f"be told from chance; mean AUC {report['mean_auc']:.3f} against what the three say of "
+        f"tracks that were held out.{tried}",
     )
+    _head(console, 5, "Tagging", "harmonium tag")
+    with bar(console, "tagging") as progress:
+        n = tag_library(library, model, progress=progress)
+    say(console, f"{n} tracks have a probability for each of {len(model.vocabulary)} tags.")
+    return model
 
 
-def _track_table(music: DemoMusic, evaluation: DemoEvaluation) -> Table:
-    table = plain_table("Track", "Its likeliest tags (✓ true of it)")
+def _show_evaluation(console: Console, music: DemoMusic, evaluation: DemoEvaluation) -> None:
+    _head(console, 6, "How good is that?", "the half that nobody tagged, against the truth")
+    scores = plain_table("Tag", "Learnt from", "AUC", right=("Learnt from", "AUC"))
+    for one in evaluation.tag_aucs()[:TAGS_SHOWN]:
+        scores.add_row(one.tag, str(one.examples), f"{one.auc:.2f}")
+    console.print(scores)
+    mean = Text(f"{evaluation.auc.mean:.3f}", style="bold")
+    what = f"Mean AUC of all {len(evaluation.tags)} tags: "
+    say(console, Text.assemble(what, mean, " (0.5 is chance, 1 is perfect)\n"))
+    tracks = plain_table("Track", "Its likeliest tags (✓ true of it)")
     n = len(evaluation.rows)
     for i in range(0, n, max(1, n // TRACKS_SHOWN))[:TRACKS_SHOWN]:
         clip = music.collection.clips.row(int(evaluation.rows[i]), named=True)
@@ -207,5 +149,18 @@ def _track_table(music: DemoMusic, evaluation: DemoEvaluation) -> Table:
             Text.assemble(f"{one.tag} {percent(one.probability)}", (" ✓" * one.true, "green"))
             for one in evaluation.predicted_tags(i)[:TAGS_OF_A_TRACK]
         ]
-        table.add_row(Text(f"{clip['artist']} - {clip['title']}"), Flow(tags))
-    return table
+        tracks.add_row(Text(f"{clip['artist']} - {clip['title']}"), Flow(tags))
+    console.print(tracks)
+
+
+def _search(console: Console, library: Library, query: str) -> SearchResult:
+    from harmonium.collection.answering.search import search
+
+    _head(console, 7, "Searching", f"harmonium search '{query}'")
+    found = search(library, query, limit=HITS_SHOWN)
+    table = plain_table("Track", "Probability", right=("Probability",))
+    for hit in found.hits:
+        by = "people say so" if hit.certain else percent(hit.probability)
+        table.add_row(Text(hit.track.name), by)
+    console.print(table)
+    return found

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.text import Text
 
 from harmonium.commands.options import JsonOption, LibraryOption
 from harmonium.commands.screen import percent, say, show_rows
@@ -69,11 +67,7 @@ def _sections(health: Health) -> dict[str, tuple[str, tuple[str, ...], list[tupl
             ("File", "Reason"),
             [(track.path, track.reason or "") for track in health.unreadable],
         ),
-        "missing": (
-            "Files that are gone",
-            ("File",),
-            [(track.path,) for track in health.missing],
-        ),
+        "missing": ("Files that are gone", ("File",), [(track.path,) for track in health.missing]),
         "copy": (
             "Files with the same sound as another",
             ("File", "The same as"),
@@ -99,49 +93,36 @@ def _print_lines(console: Console, health: Health) -> None:
     for kind, (_, _, rows) in _sections(health).items():
         show_rows(console, (), ((kind, *row) for row in rows))
     for doubt in health.doubts or []:
-        said = "given" if doubt.said else "not given"
-        cells = (doubt.track.path, doubt.tag, said, f"{doubt.probability:.4f}")
+        cells = (doubt.track.path, doubt.tag, _said(doubt), f"{doubt.probability:.4f}")
         show_rows(console, (), [("doubt", *cells)])
 
 
 def _show_health(console: Console, health: Health, limit: int) -> None:
-    anything = False
-    for title, columns, rows in _sections(health).values():
-        if rows:
-            _show_section(console, title, columns, rows, limit)
-            anything = True
-    if health.doubts:
-        rows = [_doubt(doubt) for doubt in health.doubts]
-        title = "Possible mistakes in people's tags, the most surprising first"
-        _show_section(console, title, ("Track", "Tag", "", "Model", "Usual"), rows, len(rows))
-    elif health.doubts is None:
+    sections = [(*section, limit) for section in _sections(health).values()]
+    doubts: list[tuple[str, ...]] = [
+        (d.track.name, d.tag, _said(d), percent(d.probability), percent(d.usual))
+        for d in health.doubts or []
+    ]
+    title = "Possible mistakes in people's tags, the most surprising first"
+    sections.append((title, ("Track", "Tag", "", "Model", "Usual"), doubts, len(doubts)))
+    sections = [section for section in sections if section[2]]
+    for title, columns, rows, most in sections:
+        headings = columns + ("",) * (max(map(len, rows)) - len(columns))
+        right = ("Tracks", "Model", "Usual")
+        show_rows(console, headings, rows[:most], title=f"{title}: {len(rows):,}", right=right)
+        if len(rows) > most:
+            say(console, f"and {len(rows) - most:,} more; --json lists all")
+        say(console, "")
+    if health.doubts is None:
         say(
             console, "Without a model, people's tags cannot be judged: 'harmonium train' makes one."
         )
-    elif not anything:
+    elif not sections:
         say(console, "Nothing is amiss.")
 
 
-def _show_section(
-    console: Console,
-    title: str,
-    columns: Sequence[str],
-    rows: Sequence[Sequence[str | Text]],
-    limit: int,
-) -> None:
-    wide = max(len(row) for row in rows)
-    padded = [[*row, *[""] * (wide - len(row))] for row in rows[:limit]]
-    headers = [*columns, *[""] * (wide - len(columns))]
-    right = ("Tracks", "Model", "Usual")
-    show_rows(console, headers, padded, title=f"{title}: {len(rows):,}", right=right)
-    if len(rows) > limit:
-        say(console, f"and {len(rows) - limit:,} more; --json lists all")
-    say(console, "")
-
-
-def _doubt(doubt: Doubt) -> tuple[str, ...]:
-    said = "given" if doubt.said else "not given"
-    return doubt.track.name, doubt.tag, said, percent(doubt.probability), percent(doubt.usual)
+def _said(doubt: Doubt) -> str:
+    return "given" if doubt.said else "not given"
 
 
 def _health_record(health: Health) -> dict[str, Any]:

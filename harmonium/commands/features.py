@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -26,9 +27,7 @@ from harmonium.commands.options import (
 from harmonium.commands.screen import bar, count, say, show_rows
 
 if TYPE_CHECKING:
-    from harmonium.audio.audio_files import AudioFiles
     from harmonium.audio.extraction import Extraction, UnusableFile
-    from harmonium.audio.extractors import Extractor
 
 MOST_SHOWN = 30
 """Files that the table of failures shows."""
@@ -74,13 +73,17 @@ def features(
     """
     from harmonium.atomic_files import check_writable
     from harmonium.audio.audio_files import find_audio
-    from harmonium.audio.feature_files import check_output
+    from harmonium.audio.extraction import UnusableFile
+    from harmonium.audio.extractors import get_extractor
+    from harmonium.audio.feature_files import check_output, write_failures, write_features
     from harmonium.errors import DataError
 
     check_output(output)
     if failures is not None:
         check_writable(failures)
-    chosen = _extractor(extractor, seconds)
+    chosen = get_extractor(extractor)
+    if seconds is not None:
+        chosen = replace(chosen, seconds=seconds)
     with Console(stderr=True).status("Looking for files of music"):
         found = find_audio(paths)
     if not found.files and not found.unreadable:
@@ -90,7 +93,7 @@ def features(
         )
     began = time.monotonic()
     extraction = _extract(
-        found,
+        found.files,
         extractor=chosen,
         jobs=jobs,
         engine=engine,
@@ -98,11 +101,24 @@ def features(
         start=start,
         time_limit=time_limit,
     )
-    code = _conclude(extraction, found, output, failures, time.monotonic() - began)
-    raise typer.Exit(code)
+    failed = [UnusableFile(*pair) for pair in found.unreadable.items()] + [*extraction.failures]
+    if failures is not None:
+        write_failures(failures, failed)
+    _show_failures(failed)
+    if not extraction.paths:
+        raise DataError("None of the files could be used; nothing was written.")
+    write_features(output, extraction)
+    n_features = extraction.features.shape[1]
+    parts = [f"{count(len(extraction.paths), 'file')}, {n_features:,} features each: {output}"]
+    if extraction.n_cached:
+        parts.append(f"{extraction.n_cached:,} from the cache")
+    if failed:
+        parts.append(f"{len(failed):,} could not be used")
+    say(Console(), f"{'; '.join(parts)}; {time.monotonic() - began:.1f} s")
+    raise typer.Exit(IN_PART if failed else 0)
 
 
-def _extract(found: AudioFiles, *, cache: Path | None, **options: Any) -> Extraction:
+def _extract(files: list[str], *, cache: Path | None, **options: Any) -> Extraction:
     """The features of the files, with a progress bar."""
     from harmonium.audio.extraction import extract_files
 
@@ -115,13 +131,13 @@ def _extract(found: AudioFiles, *, cache: Path | None, **options: Any) -> Extrac
                 done = n
                 show(n, total)
 
-            return extract_files(found.files, cache=cache, progress=progress, **options)
+            return extract_files(files, cache=cache, progress=progress, **options)
     except KeyboardInterrupt:
         if cache is None:
             kept = "Nothing was kept, for lack of a cache."
         else:
             kept = f"They are kept in {cache}; the same command goes on from there."
-        say(Console(stderr=True), f"Stopped after {done:,} of {len(found.files):,} files. {kept}")
+        say(Console(stderr=True), f"Stopped after {done:,} of {len(files):,} files. {kept}")
         raise typer.Exit(INTERRUPTED) from None
 
 
@@ -132,55 +148,16 @@ class _Rate(ProgressColumn):
         return Text("" if task.speed is None else f"{task.speed:,.0f} files/s")
 
 
-def _conclude(
-    extraction: Extraction, found: AudioFiles, output: Path, failures: Path | None, seconds: float
-) -> int:
-    """Write the files, say what was done, and give the exit code."""
-    from harmonium.audio.extraction import UnusableFile
-    from harmonium.audio.feature_files import write_failures, write_features
-    from harmonium.errors import DataError
-
-    failed = [UnusableFile(*pair) for pair in found.unreadable.items()] + [*extraction.failures]
-    if failures is not None:
-        write_failures(failures, failed)
-    if failed:
-        _report(failed)
-    if not extraction.paths:
-        raise DataError("None of the files could be used; nothing was written.")
-    write_features(output, extraction)
-    say(Console(), _summary(extraction, len(failed), output, seconds))
-    return IN_PART if failed else 0
-
-
-def _extractor(name: str, seconds: float | None) -> Extractor:
-    from dataclasses import replace
-
-    from harmonium.audio.extractors import get_extractor
-
-    extractor = get_extractor(name)
-    return extractor if seconds is None else replace(extractor, seconds=seconds)
-
-
-def _summary(extraction: Extraction, n_failed: int, output: Path, seconds: float) -> str:
-    n_features = extraction.features.shape[1]
-    parts = [f"{count(len(extraction.paths), 'file')}, {n_features:,} features each: {output}"]
-    if extraction.n_cached:
-        parts.append(f"{extraction.n_cached:,} from the cache")
-    if n_failed:
-        parts.append(f"{n_failed:,} could not be used")
-    return f"{'; '.join(parts)}; {seconds:.1f} s"
-
-
-def _report(failed: list[UnusableFile]) -> None:
+def _show_failures(failed: list[UnusableFile]) -> None:
     """The files that could not be used: a table for people, a line each for programs."""
     console = Console(stderr=True)
     if not console.is_terminal:
         for failure in failed:
             say(console, f"{failure.path}: {failure.reason}")
-        return
-    rows = [(failure.path, failure.reason) for failure in failed[:MOST_SHOWN]]
-    title = f"{len(failed):,} could not be used"
-    show_rows(console, ("File", "Reason"), rows, title=title)
-    if len(failed) > MOST_SHOWN:
+    elif failed:
+        rows = [(failure.path, failure.reason) for failure in failed[:MOST_SHOWN]]
+        title = f"{len(failed):,} could not be used"
+        show_rows(console, ("File", "Reason"), rows, title=title)
+    if console.is_terminal and len(failed) > MOST_SHOWN:
         more = f"and {len(failed) - MOST_SHOWN:,} more; --failures FILE writes all of them"
         say(console, Text(more, style="dim"))

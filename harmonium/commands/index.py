@@ -93,7 +93,10 @@ def index(
         print(json.dumps(report.to_dict(), indent=2))
     else:
         _summarise(Console(), report, n_tracks, time.monotonic() - began)
-    _complain(errors, report)
+    problems = {**report.unlisted, **report.unreadable}
+    lines = [f"{path}: {reason}" for path, reason in problems.items()]
+    most = MOST_SHOWN if errors.is_terminal else len(lines)
+    say_some(errors, lines, most, more=" that could not be used; --json lists")
     raise typer.Exit(0 if report.complete else IN_PART)
 
 
@@ -131,21 +134,13 @@ def _summarise(console: Console, report: IndexReport, n_tracks: int, seconds: fl
         return
     shown = ", ".join(f"{n:,} {name}" for name, n in rows[:-1] if n) or "nothing there"
     say(console, f"{shown}; {count(n_tracks, 'track')} in the library; {seconds:.1f} s")
-    _list(console, "Moved", [f"{old} → {new}" for old, new in report.moved])
-    _list(console, "Another sound than before; people's tags stayed with them", report.changed)
-    _list(console, "Missing; people's tags are kept", report.missing)
-    _list(console, "Copies", [f"{path} has the sound of {of}" for path, of in report.copies])
-
-
-def _list(console: Console, title: str, lines: list[str]) -> None:
-    if lines:
-        say(console, f"{title}:")
-        say_some(console, lines, MOST_SHOWN, more="; --json lists all", indent="  ")
-
-
-def _complain(errors: Console, report: IndexReport) -> None:
-    """What could not be used, with the reasons."""
-    problems = [*report.unlisted.items(), *report.unreadable.items()]
-    lines = [f"{path}: {reason}" for path, reason in problems]
-    most = MOST_SHOWN if errors.is_terminal else len(lines)
-    say_some(errors, lines, most, more=" that could not be used; --json lists")
+    lists = {
+        "Moved": [f"{old} → {new}" for old, new in report.moved],
+        "Another sound than before; people's tags stayed with them": report.changed,
+        "Missing; people's tags are kept": report.missing,
+        "Copies": [f"{path} has the sound of {of}" for path, of in report.copies],
+    }
+    for title, lines in lists.items():
+        if lines:
+            say(console, f"{title}:")
+            say_some(console, lines, MOST_SHOWN, more="; --json lists all", indent="  ")

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from importlib import import_module
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -32,19 +32,22 @@ class LazyGroup(TyperGroup):
     `listed` has them, in the order of the help; a subclass sets it.
     """
 
-    listed: Mapping[str, Listed] = {}
+    listed: ClassVar[Mapping[str, Listed]] = {}
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
-        self.commands: Any = _Commands(self.listed, self.commands)
+        self.commands: Any = _Commands(self.listed)
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Their names."""
-        return list(self.commands)
+        return list(self.listed)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """What to show of a command; not itself, unless it is here already."""
-        return self.commands.shown(cmd_name)
+        """What to show of a command; not itself, which need not be imported for that."""
+        if cmd_name not in self.listed:
+            return None
+        _, summary, panel = self.listed[cmd_name]
+        return TyperCommand(name=cmd_name, help=summary, rich_help_panel=panel)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """The command that the arguments call, and the arguments that are left for it."""
@@ -82,36 +85,24 @@ def _leave(code: int) -> None:
 class _Commands(Mapping[str, Any]):
     """Name → command, imported when it is asked for."""
 
-    def __init__(self, listed: Mapping[str, Listed], loaded: Mapping[str, Any]) -> None:
+    def __init__(self, listed: Mapping[str, Listed]) -> None:
         self._listed = listed
-        self._loaded = dict(loaded)
 
     def __iter__(self) -> Iterator[str]:
-        return iter([*self._listed, *(n for n in self._loaded if n not in self._listed)])
+        return iter(self._listed)
 
     def __len__(self) -> int:
-        return len(list(iter(self)))
+        return len(self._listed)
 
     def __getitem__(self, name: str) -> Any:
-        if name not in self._loaded:
-            self._loaded[name] = _load(name, self._listed[name])
-        return self._loaded[name]
-
-    def shown(self, name: str) -> Any:
-        if name in self._loaded or name not in self._listed:
-            return self._loaded.get(name)
-        _, summary, panel = self._listed[name]
-        return TyperCommand(name=name, help=summary, rich_help_panel=panel)
-
-
-def _load(name: str, listed: Listed) -> Any:
-    module, _, attribute = listed.place.partition(":")
-    found = getattr(import_module(module), attribute)
-    if isinstance(found, typer.Typer):
-        command: Any = typer.main.get_group(found)
-    else:
-        alone = typer.Typer(add_completion=False, rich_markup_mode="rich")
-        alone.command(name)(found)
-        command = typer.main.get_command(alone)
-    command.name, command.rich_help_panel = name, listed.panel
-    return command
+        place, _, panel = self._listed[name]
+        module, _, attribute = place.partition(":")
+        found = getattr(import_module(module), attribute)
+        if isinstance(found, typer.Typer):
+            command: Any = typer.main.get_group(found)
+        else:
+            alone = typer.Typer(add_completion=False, rich_markup_mode="rich")
+            alone.command(name)(found)
+            command = typer.main.get_command(alone)
+        command.name, command.rich_help_panel = name, panel
+        return command

@@ -18,6 +18,7 @@ from rich.text import Text
 
 Cell = str | Text
 BETWEEN = ", "
+MOST_FAILURES = 30
 
 
 def show_rows(
@@ -63,6 +64,12 @@ def say_some(
         say(console, f"{indent}{line}")
     if len(lines) > most:
         say(console, f"{indent}and {len(lines) - most:,} more{more}")
+
+
+def say_failures(console: Console, failures: Iterable[tuple[str, str]]) -> None:
+    """Files that could not be used, with the reasons; not all if they are many."""
+    lines = [why if path in why else f"{path}: {why}" for path, why in failures]
+    say_some(console, lines, MOST_FAILURES)
 
 
 def printable(text: str) -> str:

@@ -14,7 +14,7 @@ from harmonium.commands.options import JsonOption, LibraryOption, file_option
 from harmonium.commands.screen import percent, printable, say, show_rows
 
 if TYPE_CHECKING:
-    from harmonium.collection.answering.search import Hit, SearchResult
+    from harmonium.collection.answering.search import Hit
 
 
 def search(
@@ -85,48 +85,36 @@ def search(
         )
     if playlist is not None and found.hits:
         write_playlist(playlist, [hit.track for hit in found.hits])
-    _show_result(found, as_json)
-    if found.n_below and not as_json:
-        say(Console(stderr=True), _left_out(found.n_below, min_probability))
-    if playlist is not None and found.hits:
-        say(Console(stderr=True), f"{len(found.hits):,} tracks: {playlist}")
-    raise typer.Exit(0 if found.hits else 1)
-
-
-def _show_result(found: SearchResult, as_json: bool) -> None:
     errors = Console(stderr=True)
     for name in found.people_only:
         say(errors, f"The model cannot tell {name!r}: only what people say of it counts.")
     if as_json:
         print(json.dumps([_hit_record(hit) for hit in found.hits], indent=1))
-        return
-    if not found.hits:
+    elif found.hits:
+        _show_hits(Console(), found.hits)
+    else:
         say(errors, "Nothing was found.")
-        return
-    console = Console()
-    if console.is_terminal:
-        score = "Likely" if found.hits[0].similarity is None else "Alike"
-        rows = [_cells(hit) for hit in found.hits]
-        show_rows(console, (score, "Track", "File"), rows, right=(score,))
-        return
-    lines = ((f"{_score(hit):.4f}", _source(hit), hit.track.path) for hit in found.hits)
-    show_rows(console, (), lines)
+    if found.n_below and not as_json:
+        tracks = "1 track is" if found.n_below == 1 else f"{found.n_below:,} tracks are"
+        floor = f"{100 * min_probability:g} %"
+        say(errors, f"{tracks} left out, with less than {floor}; --min-probability 0 shows all.")
+    if playlist is not None and found.hits:
+        say(errors, f"{len(found.hits):,} tracks: {playlist}")
+    raise typer.Exit(0 if found.hits else 1)
 
 
-def _left_out(number: int, probability: float) -> str:
-    tracks = "1 track is" if number == 1 else f"{number:,} tracks are"
-    floor = f"{100 * probability:g} %"
-    return f"{tracks} left out, with less than {floor}; --min-probability 0 shows all."
-
-
-def _cells(hit: Hit) -> tuple[str | Text, ...]:
-    certain = hit.certain and hit.similarity is None
-    score = Text("tagged", style="green") if certain else Text(percent(_score(hit)))
-    return score, hit.track.name, Text(printable(hit.track.path), style="dim")
-
-
-def _score(hit: Hit) -> float:
-    return hit.probability if hit.similarity is None else hit.probability * hit.similarity
+def _show_hits(console: Console, hits: list[Hit]) -> None:
+    rows: list[tuple[str | Text, ...]] = []
+    for hit in hits:
+        score = hit.probability * (1 if hit.similarity is None else hit.similarity)
+        if not console.is_terminal:
+            rows.append((f"{score:.4f}", _source(hit), hit.track.path))
+            continue
+        tagged = hit.certain and hit.similarity is None
+        shown = Text("tagged", style="green") if tagged else percent(score)
+        rows.append((shown, hit.track.name, Text(printable(hit.track.path), style="dim")))
+    heading = "Likely" if hits[0].similarity is None else "Alike"
+    show_rows(console, (heading, "Track", "File"), rows, right=(heading,))
 
 
 def _source(hit: Hit) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -43,8 +42,8 @@ def suggest(
         print(json.dumps([one._asdict() for one in found], indent=1))
         return
     console = Console()
-    number_text = _number_format(console)
-    rows = [(one.tag, number_text(one.probability), number_text(one.usual)) for one in found]
+    p = percent if console.is_terminal else "{:.4f}".format
+    rows = [(one.tag, p(one.probability), p(one.usual)) for one in found]
     show_rows(console, ("Tag", "Probability", "Usual"), rows, right=("Probability", "Usual"))
 
 
@@ -73,14 +72,9 @@ def related(
         print(json.dumps([one._asdict() for one in found], indent=1))
         return
     console = Console()
-    number_text = _number_format(console)
+    p = percent if console.is_terminal else "{:.4f}".format
     rows = [
-        (
-            one.tag,
-            f"{one.log_odds:+.2f}",
-            number_text(one.probability_with),
-            number_text(one.probability_without),
-        )
+        (one.tag, f"{one.log_odds:+.2f}", p(one.probability_with), p(one.probability_without))
         for one in found
     ]
     columns = ("Tag", "Log-odds", "With", "Without")
@@ -93,8 +87,3 @@ def _current_tagger(place: str | None) -> StoredTagger:
 
     with Library.open(place, create=False) as library:
         return StoredTagger(current_model(library))
-
-
-def _number_format(console: Console) -> Callable[[float], str]:
-    """Percents for people, four decimals for programs."""
-    return percent if console.is_terminal else "{:.4f}".format

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -19,7 +19,9 @@ from harmonium.commands.screen import bar, count, percent, printable, say, show_
 
 if TYPE_CHECKING:
     from harmonium.collection import Library
+    from harmonium.collection.answering.stored_tagger import StoredTagger
     from harmonium.collection.answering.tag import TagChoice, TrackTag
+    from harmonium.collection.store.models import StoredModel
 
 
 def tag(
@@ -89,6 +91,7 @@ def tag(
     listed; 2 nothing was done; 130 interrupted, the same command goes on.
     """
     from harmonium.collection import Library
+    from harmonium.collection.answering.stored_tagger import StoredTagger, current_model
     from harmonium.collection.answering.tag import TagChoice
     from harmonium.errors import DataError
 
@@ -97,37 +100,40 @@ def tag(
     show = _print_json if as_json else _print_csv if as_csv else _show_tags
     choice = TagChoice(top, min_probability)
     with Library.open(library, create=False) as opened:
-        if paths:
-            code = _tag_paths(opened, paths, known, not sound_only, choice, show)
-        elif known is not None:
+        if not paths and known is not None:
             raise DataError("--known is about some tracks: name their files.")
+        model = current_model(opened)
+        if paths:
+            code = _tag_paths(
+                opened, StoredTagger(model), paths, known, not sound_only, choice, show
+            )
         else:
-            _tag_all(opened, again, choice, show if as_json or as_csv else None)
+            _tag_all(opened, model, again, choice, show if as_json or as_csv else None)
             code = 0
     raise typer.Exit(code)
 
 
 def _tag_paths(
     library: Library,
+    tagger: StoredTagger,
     named: list[str],
     known: str | None,
     use_people: bool,
     choice: TagChoice,
     show: Any,
 ) -> int:
-    from harmonium.collection.answering.stored_tagger import StoredTagger, current_model
     from harmonium.collection.answering.tag import read_known, tag_files
 
-    tagger = StoredTagger(current_model(library))
     given = None if known is None else read_known(known, tagger)
     files = _files(library, named)
-    with bar(Console(stderr=True), "listening") as progress:
+    errors = Console(stderr=True)
+    with bar(errors, "listening") as progress:
         tagged, failures = tag_files(
             library, tagger, files, known=given, use_people=use_people, progress=progress
         )
     show((one.path, one.tags(tagger, choice)) for one in tagged)
     for failure in failures:
-        say(Console(stderr=True), f"{failure.path}: {failure.reason}")
+        say(errors, f"{failure.path}: {failure.reason}")
     return exit_code(len(tagged), len(failures))
 
 
@@ -149,17 +155,19 @@ def _files(library: Library, named: list[str]) -> list[str]:
     return [str(file) for file in found.files]
 
 
-def _tag_all(library: Library, again: bool, choice: TagChoice, show: Any) -> None:
+def _tag_all(
+    library: Library, model: StoredModel, again: bool, choice: TagChoice, show: Any
+) -> None:
     import numpy as np
 
-    from harmonium.collection.answering.stored_tagger import current_model
-    from harmonium.collection.answering.tag import tag_library
+    from harmonium.collection.answering.stored_tagger import StoredTagger
+    from harmonium.collection.answering.tag import stored_tags, tag_library
 
-    model = current_model(library)
     with bar(Console(stderr=True), "tagging") as progress:
         n_new = tag_library(library, model, again=again, progress=progress)
     if show is not None:
-        show(_stored(library, choice))
+        tagger = StoredTagger(model)
+        show((one.path, one.tags(tagger, choice)) for one in stored_tags(library, tagger))
         return
     present, (heard, _) = library.tracks.ids(), library.predictions.columns(model.id or 0, [0])
     n_heard = int(np.isin(present, heard).sum())  # not those whose files are gone
@@ -170,16 +178,6 @@ def _tag_all(library: Library, again: bool, choice: TagChoice, show: Any) -> Non
         deaf = len(present) - n_heard
         have = "1 has" if deaf == 1 else f"{deaf:,} have"
         say(console, f"{have} no features: 'harmonium index' computes them.")
-
-
-def _stored(library: Library, choice: TagChoice) -> Iterator[tuple[str, list[TrackTag]]]:
-    """The tags of all present tracks by what is stored, block by block."""
-    from harmonium.collection.answering.stored_tagger import StoredTagger, current_model
-    from harmonium.collection.answering.tag import stored_tags
-
-    tagger = StoredTagger(current_model(library))
-    for one in stored_tags(library, tagger):
-        yield one.path, one.tags(tagger, choice)
 
 
 def _show_tags(files: Iterable[tuple[str, list[TrackTag]]]) -> None:
@@ -195,18 +193,12 @@ def _show_tags(files: Iterable[tuple[str, list[TrackTag]]]) -> None:
         if not rows:
             say(console, "No tag is probable enough; --top 5 shows the most probable ones.")
             continue
-        show_rows(
-            console,
-            ("Tag", "Probability"),
-            [_cells(row) for row in rows],
-            right=("Probability",),
-        )
-
-
-def _cells(row: TrackTag) -> tuple[str | Text, ...]:
-    if row.source == "model":
-        return row.tag, percent(row.probability)
-    return row.tag, Text({"people": "tagged", "given": "as you say"}[row.source], style="green")
+        certain = {
+            "people": Text("tagged", style="green"),
+            "given": Text("as you say", style="green"),
+        }
+        named = [(row.tag, certain.get(row.source, percent(row.probability))) for row in rows]
+        show_rows(console, ("Tag", "Probability"), named, right=("Probability",))
 
 
 def _print_json(files: Iterable[tuple[str, list[TrackTag]]]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -75,82 +76,54 @@ def train(
 
     options = TrainingOptions(min_examples, max_tags, min_count, min_share, smooth, seed)
     errors = Console(stderr=True)
-    with (
-        Library.open(library, create=False) as opened,
-        bar(errors, "Training") as progress,
-    ):
+    with Library.open(library, create=False) as opened, bar(errors, "Training") as progress:
         try:
-            model = train_library(
-                opened, options, progress=lambda _, done, total: progress(done, total)
-            )
+            model = train_library(opened, options, progress=lambda _, *done: progress(*done))
         except KeyboardInterrupt:
             say(errors, "Stopped. No model was stored; the former one, if any, stays in use.")
             raise typer.Exit(INTERRUPTED) from None
     if as_json:
         print(json.dumps({"model": model.id, **model.report}, indent=1))
         return
-    _report(Console(), model)
+    console = Console()
+    headings = ("Tag", "Tracks", "AUC", "±", "From", "")
+    show_rows(console, headings, map(_row, model.report["tags"]), right=headings[1:5])
+    if console.is_terminal:
+        say(console, "")
+        for line in _summary(model):
+            say(console, line)
 
 
-def _report(console: Console, model: StoredModel) -> None:
-    report = model.report
-    show_rows(
-        console,
-        ("Tag", "Tracks", "AUC", "±", "From", ""),
-        [_row(console, tag) for tag in report["tags"]],
-        right=("Tracks", "AUC", "±", "From"),
-    )
-    if not console.is_terminal:
-        return
-    say(console, "")
-    for line in _summary(model):
-        say(console, line)
-
-
-def _row(console: Console, tag: dict[str, Any]) -> tuple[str | Text, ...]:
-    def number(value: float | None) -> str:
-        return "" if value is None else f"{value:.2f}"
-
-    note: str | Text = "" if tag["learnt"] else "not learnt"
-    if console.is_terminal and note:
-        note = Text(str(note), style="yellow")
-    numbers = (number(tag[name]) for name in ("auc", "error", "threshold"))
+def _row(tag: dict[str, Any]) -> tuple[str | Text, ...]:
+    values = (tag[name] for name in ("auc", "error", "threshold"))
+    numbers = ("" if value is None else f"{value:.2f}" for value in values)
+    note = Text("" if tag["learnt"] else "not learnt", style="yellow")
     return tag["tag"], str(tag["examples"]), *numbers, note
 
 
-def _summary(model: StoredModel) -> list[str]:
-    report = model.report
-    tags = report["tags"]
+def _summary(model: StoredModel) -> Iterator[str]:
+    report, tags, left_out = model.report, model.report["tags"], model.report["left_out"]
     n_learnt = sum(tag["learnt"] for tag in tags)
     people = "1 person" if report["people"] == 1 else f"{report['people']:,} people"
-    lines = [
+    yield (
         f"Model {model.id}: {n_learnt:,} of {len(tags):,} tags learnt from {report['tracks']:,} "
-        f"tracks that {people} tagged, in {report['seconds']:.0f} s.",
+        f"tracks that {people} tagged, in {report['seconds']:.0f} s."
+    )
+    better = "smoothed tags" if report["smoothed"] else "tags as they were given"
+    yield (
         f"Mean AUC {report['mean_auc']:.3f}, of tracks held out by {report['grouped_by']} in "
-        f"{report['folds']} folds." + _learnt_from(report),
+        f"{report['folds']} folds."
+    ) + (f" It did better with {better}." if report["smoothing_tried"] else "")
+    yield (
         "An AUC of 0.5 is chance, 1 is perfect. A track is said to have a tag from the probability "
-        "under From on.",
-    ]
+        "under From on."
+    )
     if n_learnt < len(tags):
-        lines.append(
+        yield (
             "Tags that are not learnt cannot be told from chance: their tracks are too few, or do "
             "not sound alike. They are not predicted."
         )
-    lines += _left_out(report["left_out"])
-    lines.append("Next: harmonium tag")
-    return lines
-
-
-def _learnt_from(report: dict[str, Any]) -> str:
-    if not report["smoothing_tried"]:
-        return ""
-    better = "smoothed tags" if report["smoothed"] else "tags as they were given"
-    return f" It did better with {better}."
-
-
-def _left_out(left_out: list[dict[str, Any]]) -> list[str]:
-    if not left_out:
-        return []
-    lines = [f"{len(left_out):,} tags were left out. The most used of them, and what they lack:"]
-    lines += [f"  {one['tag']}: {one['reason']}" for one in left_out[:MOST_LEFT_OUT]]
-    return lines
+    if left_out:
+        yield f"{len(left_out):,} tags were left out. The most used of them, and what they lack:"
+        yield from (f"  {one['tag']}: {one['reason']}" for one in left_out[:MOST_LEFT_OUT])
+    yield "Next: harmonium tag"

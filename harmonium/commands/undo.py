@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
+from rich.text import Text
 
 from harmonium.commands import INTERRUPTED, exit_code
 from harmonium.commands.options import JsonOption, LibraryOption
-from harmonium.commands.screen import bar, count, plain_table, say
+from harmonium.commands.screen import bar, count, say, say_failures, show_rows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -78,72 +80,39 @@ def undo(
 def _list(changes: Sequence[Change], as_json: bool) -> None:
     """The latest first: a table for people, lines for programs."""
     if as_json:
-        print(
-            json.dumps([_change_record(change) for change in changes], ensure_ascii=False, indent=2)
-        )
+        records = [{**asdict(change), "at": change.at.isoformat()} for change in changes]
+        print(json.dumps(records, ensure_ascii=False, indent=2))
         return
     console = Console()
-    if not console.is_terminal:
-        for one in changes:
-            print(one.id, one.at.isoformat(), one.command, one.summary, _state(one), sep="\t")
+    if console.is_terminal and not changes:
+        say(console, "Nothing was changed yet.")
         return
-    if not changes:
-        console.print("Nothing was changed yet.")
-        return
-    table = plain_table()
-    table.add_column("Change", justify="right", style="cyan", no_wrap=True)
-    for heading in ("When", "Command"):
-        table.add_column(heading, no_wrap=True)
-    table.add_column("What", overflow="fold")
-    table.add_column("", style="dim", no_wrap=True)
+    rows: list[tuple[str | Text, ...]] = []
     for one in changes:
-        when = one.at.astimezone().strftime("%Y-%m-%d %H:%M")
-        table.add_row(str(one.id), when, one.command, one.summary, _state(one))
-    console.print(table)
-
-
-def _state(change: Change) -> str:
-    return "" if change.undone_by is None else f"undone by {change.undone_by}"
-
-
-def _change_record(change: Change) -> dict[str, object]:
-    return {
-        "id": change.id,
-        "at": change.at.isoformat(),
-        "command": change.command,
-        "summary": change.summary,
-        "undoes": change.undoes,
-        "undone_by": change.undone_by,
-    }
+        here = one.at.astimezone().strftime("%Y-%m-%d %H:%M")
+        when = here if console.is_terminal else one.at.isoformat()
+        undone = "" if one.undone_by is None else f"undone by {one.undone_by}"
+        number = Text(str(one.id), style="cyan")
+        rows.append((number, when, one.command, one.summary, Text(undone, style="dim")))
+    show_rows(console, ("Change", "When", "Command", "What", ""), rows, right=("Change",))
 
 
 def _report(change: Change, report: UndoReport, as_json: bool) -> None:
-    from harmonium.collection.writing.write_tracks import FailedFile
-    from harmonium.commands.write_report import show_failures
-
     errors = Console(stderr=True)
-    show_failures(errors, [FailedFile(path, why) for path, why in report.files_left.items()])
+    say_failures(errors, report.files_left.items())
     for later, n in sorted(report.conflicts.items()):
         stay = "stays as it is" if n == 1 else "stay as they are"
         say(errors, f"{count(n, 'tag')} {stay}: change {later} came later. Undo that one first.")
     if as_json:
-        print(
-            json.dumps(
-                {
-                    "undone": change.id,
-                    "change": report.change,
-                    "tags": report.ended + report.revived,
-                    "files": report.files_restored,
-                    "complete": report.complete,
-                }
-            )
-        )
+        record = {
+            "undone": change.id,
+            "change": report.change,
+            "tags": report.ended + report.revived,
+            "files": report.files_restored,
+            "complete": report.complete,
+        }
+        print(json.dumps(record))
         return
-    print(_undone(change, report))
-    print(f"To have it back: harmonium undo {report.change}")
-
-
-def _undone(change: Change, report: UndoReport) -> str:
     parts = []
     if report.ended:
         parts.append(f"{count(report.ended, 'tag')} taken back")
@@ -153,4 +122,5 @@ def _undone(change: Change, report: UndoReport) -> str:
         parts.append(f"{count(report.files_restored, 'file')} restored")
     undone = "undone" if report.complete else "undone in part"
     amount = ", ".join(parts)
-    return f"Change {change.id} ({change.command}: {change.summary}) is {undone}: {amount}."
+    print(f"Change {change.id} ({change.command}: {change.summary}) is {undone}: {amount}.")
+    print(f"To have it back: harmonium undo {report.change}")

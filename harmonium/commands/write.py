@@ -12,7 +12,7 @@ from rich.console import Console
 
 from harmonium.commands import IN_PART, INTERRUPTED, NOTHING_DONE, exit_code
 from harmonium.commands.options import JsonOption, LibraryOption, file_option
-from harmonium.commands.screen import bar, count, say
+from harmonium.commands.screen import bar, count, say, say_failures
 
 if TYPE_CHECKING:
     from harmonium.collection import Library
@@ -149,14 +149,11 @@ def write(
         _check_known(opened, only or [])
         final = _rules(opened, rules, given, remember=remember, forget=forget)
         source = TagSources(people=people or not predicted, predicted=predicted or not people)
-        ids = chosen_tracks(opened, paths or [], query)
+        ids = _chosen_tracks(opened, paths or [], query)
         errors = Console(stderr=True)
         if source.predicted and (n := count_unheard(opened, ids)):
-            have = "has" if n == 1 else "have"
-            say(
-                errors,
-                f"{count(n, 'track')} {have} no predictions yet; 'harmonium tag' makes them.",
-            )
+            have = f"{count(n, 'track')} {'has' if n == 1 else 'have'}"
+            say(errors, f"{have} no predictions yet; 'harmonium tag' makes them.")
         with bar(errors, "reading") as progress:
             plan = plan_writes(opened, ids, final, source=source, progress=progress)
         code = _carry_out(opened, plan, dry_run=dry_run, yes=yes, as_json=as_json)
@@ -177,7 +174,7 @@ def _check_known(library: Library, tags: list[str]) -> None:
             raise unknown_tag(tag, known)
 
 
-def chosen_tracks(library: Library, named: list[str], query: str | None) -> list[int]:
+def _chosen_tracks(library: Library, named: list[str], query: str | None) -> list[int]:
     """The numbers of the present tracks that are named or found, ascending; else of all.
 
     named : files, folders, "#NUMBER", "artist - title"
@@ -188,14 +185,16 @@ def chosen_tracks(library: Library, named: list[str], query: str | None) -> list
     LibraryError
         where a name fits no track, or one whose file cannot be used
     """
-    chosen: set[int] | None = None
+    from harmonium.collection.answering.search import search
+
+    chosen = set(library.tracks.ids().tolist())
     if named:
-        chosen = {number for text in named for number in _named(library, text)}
+        chosen &= {number for text in named for number in _named(library, text)}
     if query is not None:
-        found = _found(library, query)
-        chosen = found if chosen is None else chosen & found
-    present = library.tracks.ids().tolist()
-    return present if chosen is None else [number for number in present if number in chosen]
+        limit = max(1, library.tracks.count())
+        found = search(library, query, limit=limit, min_probability=LEAST_PROBABILITY)
+        chosen &= {hit.track.id for hit in found.hits}
+    return sorted(chosen)
 
 
 def _named(library: Library, text: str) -> list[int]:
@@ -217,16 +216,6 @@ def _named(library: Library, text: str) -> list[int]:
             "that are there."
         )
     return inside
-
-
-def _found(library: Library, query: str) -> set[int]:
-    from harmonium.collection.answering.search import search
-
-    limit = max(1, library.tracks.count())
-    return {
-        hit.track.id
-        for hit in search(library, query, limit=limit, min_probability=LEAST_PROBABILITY).hits
-    }
 
 
 def _rules(
@@ -255,10 +244,11 @@ def _carry_out(
     library: Library, plan: WritePlan, *, dry_run: bool, yes: bool, as_json: bool
 ) -> int:
     """Show the plan, ask, write, report; the exit code."""
+    from harmonium.collection.writing.write_tracks import write_planned
     from harmonium.commands import write_report as report
 
     console, errors = Console(), Console(stderr=True)
-    report.show_failures(errors, plan.failures)
+    say_failures(errors, plan.failures)
     if dry_run:
         if as_json:
             print(json.dumps([one.change.to_dict() for one in plan.files], ensure_ascii=False))
@@ -271,15 +261,6 @@ def _carry_out(
     if not yes and len(plan.files) > 1 and not _agreed(errors, plan):
         errors.print("Nothing was written.")
         return NOTHING_DONE
-    return _write(library, plan, console, errors, as_json=as_json)
-
-
-def _write(
-    library: Library, plan: WritePlan, console: Console, errors: Console, *, as_json: bool
-) -> int:
-    from harmonium.collection.writing.write_tracks import write_planned
-    from harmonium.commands import write_report as report
-
     with bar(errors, "writing") as progress:
         try:
             written = write_planned(library, plan.files, progress=progress)
@@ -290,7 +271,7 @@ def _write(
                 "'harmonium undo' takes back what was written.",
             )
             raise typer.Exit(INTERRUPTED) from None
-    report.show_failures(errors, written.failures)
+    say_failures(errors, written.failures)
     if as_json:
         print(json.dumps({"change": written.change, "written": written.paths}, ensure_ascii=False))
     else:

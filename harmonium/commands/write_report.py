@@ -1,28 +1,22 @@
-"""What `harmonium write` and `harmonium undo` show: for people, or for programs."""
+"""What `harmonium write` shows: for people, or for programs."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from harmonium.commands.screen import Flow, count, printable, say, say_some
+from harmonium.commands.screen import Flow, count, printable, say, show_rows
 
 if TYPE_CHECKING:
     from harmonium.collection.filetags import FieldChange
-    from harmonium.collection.writing.write_tracks import (
-        FailedFile,
-        PlannedFile,
-        WritePlan,
-        WriteReport,
-    )
+    from harmonium.collection.writing.write_tracks import PlannedFile, WritePlan, WriteReport
 
 JOINED = "; "
 """Between the values of a field in lines for programs."""
-MOST_FAILURES = 30
 
 
 def show_plan(console: Console, plan: WritePlan) -> None:
@@ -30,12 +24,17 @@ def show_plan(console: Console, plan: WritePlan) -> None:
     if not console.is_terminal:
         for planned in plan.files:
             for one in planned.change.fields:
-                values = [printable(JOINED.join(each)) for each in (one.before, one.after)]
-                print(printable(planned.track.path), one.field, *values, sep="\t")
+                values = (JOINED.join(one.before), JOINED.join(one.after))
+                show_rows(console, (), [(planned.track.path, one.field, *values)])
         return
     show_changes(console, plan.files)
     say(console, f"{count(len(plan.files), 'file')} would change, {plan.n_unchanged:,} would not.")
-    _show_left_out(console, plan)
+    reasons: dict[str, set[str]] = {}
+    for planned in plan.files:
+        for tag, reason in planned.change.left_out:
+            reasons.setdefault(reason, set()).add(tag)
+    for reason, tags in reasons.items():
+        say(console, Text(f"Left out ({reason}): {', '.join(sorted(tags))}", style="dim"))
 
 
 def show_changes(console: Console, files: Sequence[PlannedFile]) -> None:
@@ -72,32 +71,11 @@ def say_written(console: Console, written: WriteReport, plan: WritePlan) -> None
         say(console, f"To take it back: harmonium undo {written.change}")
 
 
-def show_failures(errors: Console, failures: Iterable[FailedFile]) -> None:
-    """Files that could not be used, with the reasons, on stderr."""
-    lines = [
-        failure.reason if failure.path in failure.reason else f"{failure.path}: {failure.reason}"
-        for failure in failures
-    ]
-    say_some(errors, lines, MOST_FAILURES)
-
-
 def _difference(one: FieldChange) -> Flow:
     """Values that go are struck through, values that come are green."""
-    gone = [value for value in one.before if value not in one.after]
-    pieces = [_value(value, "-", "red strike") for value in gone]
-    for value in one.after:
-        pieces.append(_value(value, *(("", "") if value in one.before else ("+", "green"))))
-    return Flow(pieces)
-
-
-def _value(value: str, sign: str, style: str) -> Text:
-    return Text(sign + printable(value), style=style)
-
-
-def _show_left_out(console: Console, plan: WritePlan) -> None:
-    reasons: dict[str, set[str]] = {}
-    for planned in plan.files:
-        for tag, reason in planned.change.left_out:
-            reasons.setdefault(reason, set()).add(tag)
-    for reason, tags in reasons.items():
-        say(console, Text(f"Left out ({reason}): {', '.join(sorted(tags))}", style="dim"))
+    gone = [Text(f"-{printable(v)}", style="red strike") for v in one.before if v not in one.after]
+    now = [
+        Text(printable(v)) if v in one.before else Text(f"+{printable(v)}", style="green")
+        for v in one.after
+    ]
+    return Flow([*gone, *now])

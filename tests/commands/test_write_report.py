@@ -17,7 +17,7 @@ from harmonium.collection.writing.write_tracks import (
     WriteReport,
 )
 from harmonium.commands import write_report
-from harmonium.commands.screen import Flow
+from harmonium.commands.screen import Flow, say_failures
 
 
 class FakeTrack:
@@ -91,11 +91,11 @@ def test_the_last_words():
 
 
 def test_failures_do_nothing_to_the_terminal():
-    said = shown(write_report.show_failures, [FailedFile("a\x1b[2Jb", "gone")])
+    said = shown(say_failures, [FailedFile("a\x1b[2Jb", "gone")])
     assert said == "a\\x1b[2Jb: gone\n"
 
 
 def test_many_failures_are_cut_short():
-    said = plain(shown(write_report.show_failures, [FailedFile(f"{i}", "no") for i in range(40)]))
+    said = plain(shown(say_failures, [FailedFile(f"{i}", "no") for i in range(40)]))
     assert len(said) == 31
     assert said[-1] == "and 10 more"
