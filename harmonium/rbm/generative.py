@@ -107,19 +107,20 @@ class Hybrid:
     def noise(self, params: JointParams, unknown: bool) -> tuple[int, int]:
         """The sweeps of both, one after the other."""
         joint, width = self.generative.noise(params, unknown)
-        return joint + self.discriminative.noise(params, unknown)[0], width
+        own, other = self.discriminative.noise(params, unknown)
+        return joint + own, max(width, other)
 
     def __call__(
         self, params: JointParams, batch: Batch, noise: Array
     ) -> tuple[JointParams, Array]:
         """α times the generative gradient plus the discriminative one; b has the first alone."""
         unknown = len(noise) > self.generative.steps + self.discriminative.noise(params, False)[0]
-        own, _ = self.discriminative.noise(params, unknown)
-        units = sum(params.U.shape)
+        own, width = self.discriminative.noise(params, unknown)
         first, logits = self.discriminative(
-            params.conditional(), batch, noise[len(noise) - own :, :, :units]
+            params.conditional(), batch, noise[len(noise) - own :, :, :width]
         )
-        second, _ = self.generative(params, batch, noise[: len(noise) - own])
+        joint = self.generative.noise(params, unknown)[1]
+        second, _ = self.generative(params, batch, noise[: len(noise) - own, :, :joint])
         with_b = JointParams(**first._asdict(), b=jnp.zeros_like(params.b))
         return jax.tree.map(lambda d, g: d + self.weight * g, with_b, second), logits
 

@@ -19,7 +19,14 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from harmonium.rbm.belief import belief_propagation
-from harmonium.rbm.model import Field, Params, condition, hidden_given_tags, tags_given_hidden
+from harmonium.rbm.model import (
+    Field,
+    Params,
+    clamp,
+    condition,
+    hidden_given_tags,
+    tags_given_hidden,
+)
 from harmonium.rbm.pseudolikelihood import (
     Flips,
     flips_by_logs,
@@ -173,6 +180,82 @@ class PseudoLikelihood:
             direct + g.T @ y, g.T @ batch.u, _scatter(params.V, batch.a, e), g.sum(0), e.sum(0)
         )
         return gradient, logits
+
+
+@dataclass(frozen=True)
+class MultiPrediction:
+    """Trains for the questions asked later: p(tag | x, some of the others) by K mean-field steps.
+
+    Of each clip some known tags are told, and the cross-entropy of the others descends through the
+    K steps of inference that predict them. With one step and nothing told this is a multi-layer
+    perceptron with sigmoid units.
+
+    Attributes
+    ----------
+    steps : K, the mean-field steps from y = 0
+    silent : the share of the clips of which nothing is told; of every other clip each known tag is
+        told with a chance q that is drawn anew, q ~ U(0, 1)
+    """
+
+    steps: int = 5
+    silent: float = 0.5
+
+    def noise(self, params: Params, unknown: bool) -> tuple[int, int]:
+        """For each clip whether it is silent, its q, and a number for each tag."""
+        return 1, params.U.shape[1] + 2
+
+    def __call__(self, params: Params, batch: Batch, noise: Array) -> tuple[Params, Array]:
+        """∂/∂θ of -Σ_j log p_j(y_j) over the known tags j that were not told."""
+        told = choose_told(batch.y, noise[0], self.silent)
+        asked = batch._replace(y=jnp.where(told, jnp.nan, batch.y))
+
+        def loss(params: Params) -> tuple[Array, Array]:
+            field = condition(params, batch.u, batch.a)
+            logits = unrolled_logits(field, jnp.where(told, batch.y, jnp.nan), self.steps)
+            return -jnp.sum(log_probabilities(logits, asked)) / total_weight(batch), logits
+
+        return jax.grad(loss, has_aux=True)(params)
+
+
+@dataclass(frozen=True)
+class Sum:
+    """The gradient of first loss + weight · second loss; the logits are those of the first."""
+
+    first: Gradient
+    second: Gradient
+    weight: float = 1.0
+
+    def noise(self, params: Params, unknown: bool) -> tuple[int, int]:
+        """The sweeps of both, one after the other."""
+        (sweeps, width), (more, other) = (
+            part.noise(params, unknown) for part in (self.first, self.second)
+        )
+        return sweeps + more, max(width, other)
+
+    def __call__(self, params: Params, batch: Batch, noise: Array) -> tuple[Params, Array]:
+        """Each from its own share of the noise."""
+        unknown = len(noise) > self.noise(params, False)[0]
+        sweeps, width = self.first.noise(params, unknown)
+        other = self.second.noise(params, unknown)[1]
+        first, logits = self.first(params, batch, noise[:sweeps, :, :width])
+        second, _ = self.second(params, batch, noise[sweeps:, :, :other])
+        return jax.tree.map(lambda g, more: g + self.weight * more, first, second), logits
+
+
+def choose_told(y: Array, noise: Array, silent: float) -> Array:
+    """Which known tags are told, (B, C) booleans. ``noise`` is uniform on [0, 1), (B, C + 2)."""
+    n_tags = y.shape[1]
+    q = jnp.where(noise[:, n_tags] < silent, 0.0, noise[:, n_tags + 1])
+    return ~jnp.isnan(y) & (noise[:, :n_tags] < q[:, None])
+
+
+def unrolled_logits(field: Field, y: Array, steps: int) -> Array:
+    """Logits of the unknown tags after K mean-field steps from 0, (B, C); NaN in y is unknown."""
+    free = clamp(field, y)
+    logits = free.d + jax.nn.sigmoid(free.c) @ free.U
+    for _ in range(steps - 1):
+        logits = free.d + hidden_given_tags(free, jax.nn.sigmoid(logits)) @ free.U
+    return logits
 
 
 def _flip_sums(at: Flips, y: Array, weight: Array) -> tuple[Array, Array, Array, Array]:

@@ -18,13 +18,15 @@ import jax.numpy as jnp
 from jax import Array
 
 from harmonium.rbm.generative import Hybrid
-from harmonium.rbm.gradients import Batch, Gradient, PseudoLikelihood
+from harmonium.rbm.gradients import Batch, Gradient, PseudoLikelihood, Sum
 
 
 def for_soft_targets(gradient: Gradient) -> Gradient:
     """The gradient of an RBM where some labels are probabilities."""
     if isinstance(gradient, Hybrid):
         return replace(gradient, discriminative=for_soft_targets(gradient.discriminative))
+    if isinstance(gradient, Sum):
+        return Sum(*map(for_soft_targets, (gradient.first, gradient.second)), gradient.weight)
     return DrawnTags(gradient) if isinstance(gradient, PseudoLikelihood) else gradient
 
 

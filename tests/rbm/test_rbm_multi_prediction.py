@@ -1,0 +1,184 @@
+"""Multi-prediction: the loss through the unrolled inference, its gradient, and what is told."""
+
+from functools import cache
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from enumeration import biases, random_model, random_tags, single
+from finite_differences import gradient_by_differences
+
+from harmonium.rbm.generative import Hybrid, JointContrastiveDivergence, JointParams
+from harmonium.rbm.gradients import (
+    Batch,
+    ContrastiveDivergence,
+    MultiPrediction,
+    Sum,
+    choose_told,
+    unrolled_logits,
+)
+from harmonium.rbm.model import Field, Params, condition
+from harmonium.rbm.sampling import mean_field
+from harmonium.rbm.soft import for_soft_targets
+
+B, N, C, D, ROWS = 6, 3, 4, 2, 3
+
+jitted = cache(jax.jit)
+
+
+def sigmoid(x):
+    return 1 / (1 + np.exp(-x))
+
+
+def case(seed, *, unknown=0.0, soft=False):
+    """A model, a batch and noise, all in float64; clips have weights that differ."""
+    rng = np.random.default_rng(seed)
+    model = random_model(rng, N, C, D, ROWS, scale=1.0)
+    y = random_tags(rng, B, C, unknown=unknown).astype(np.float64)
+    if soft:
+        y = np.where(np.isnan(y), y, single(rng.uniform(0, 1, y.shape)))
+    batch = Batch(
+        single(rng.normal(size=(B, D))).astype(np.float64),
+        rng.integers(-1, ROWS, (B, 2)).astype(np.int32),
+        y,
+        single(rng.uniform(0.5, 2, B)).astype(np.float64),
+    )
+    return model, batch, rng.uniform(size=(1, B, C + 2))
+
+
+def told_by_hand(y, noise, silent):
+    """The tags that a clip tells, one by one."""
+    told = np.zeros(y.shape, bool)
+    for b in range(len(y)):
+        q = 0 if noise[b, C] < silent else noise[b, C + 1]
+        for j in range(C):
+            told[b, j] = not np.isnan(y[b, j]) and noise[b, j] < q
+    return told
+
+
+def loss_by_hand(model, batch, noise, *, steps, silent):
+    """The mean over clips of the cross-entropy of the tags not told, tag by tag, in NumPy."""
+    told = told_by_hand(batch.y, noise[0], silent)
+    total = 0.0
+    for b in range(B):
+        c, d = biases(model, batch.u[b], batch.a[b])
+        tags = np.where(told[b], batch.y[b], 0.0)
+        for _ in range(steps):
+            p = sigmoid(d + sigmoid(c + model.U @ tags) @ model.U)
+            tags = np.where(told[b], batch.y[b], p)
+        for j in range(C):
+            y = batch.y[b, j]
+            if not told[b, j] and not np.isnan(y):
+                total -= batch.w[b] * (y * np.log(p[j]) + (1 - y) * np.log(1 - p[j]))
+    return total / batch.w.sum()
+
+
+def evaluate(gradient, model, batch, noise):
+    with jax.enable_x64(True):
+        return jitted(gradient)(Params(*model), batch, noise)[0]
+
+
+def assert_close(found, expected, tolerance=1e-6):
+    for name in Params._fields:
+        np.testing.assert_allclose(
+            getattr(found, name), getattr(expected, name), rtol=0, atol=tolerance, err_msg=name
+        )
+
+
+@pytest.mark.parametrize("soft", [False, True], ids=["labels", "probabilities"])
+@pytest.mark.parametrize("unknown", [0.0, 0.3])
+@pytest.mark.parametrize("steps", [1, 2, 5])
+def test_the_gradient_is_that_of_the_loss_through_the_steps(steps, unknown, soft):
+    model, batch, noise = case(steps, unknown=unknown, soft=soft)
+    expected = gradient_by_differences(
+        lambda m: loss_by_hand(m, batch, noise, steps=steps, silent=0.3), model
+    )
+    assert_close(evaluate(MultiPrediction(steps, 0.3), model, batch, noise), expected)
+
+
+def test_one_step_with_nothing_told_is_a_network_with_sigmoid_units():
+    model, batch, noise = case(7)
+
+    def network(params):
+        hidden = jax.nn.sigmoid(params.c[None] + batch.u @ params.W.T)
+        field = condition(params, batch.u, batch.a)
+        p = jax.nn.sigmoid(field.d + hidden @ params.U)
+        terms = batch.y * jnp.log(p) + (1 - batch.y) * jnp.log(1 - p)
+        return -jnp.sum(batch.w[:, None] * terms) / jnp.sum(batch.w)
+
+    with jax.enable_x64(True):
+        expected = jax.grad(network)(Params(*(jnp.asarray(array) for array in model)))
+    assert_close(evaluate(MultiPrediction(1, 1.0), model, batch, noise), expected, 1e-12)
+
+
+@pytest.mark.parametrize("steps", [1, 4])
+def test_the_steps_are_those_of_mean_field_at_test(steps):
+    model, batch, _ = case(3)
+    rng = np.random.default_rng(0)
+    y = np.where(rng.random((B, C)) < 0.5, batch.y, np.nan)
+    with jax.enable_x64(True):
+        field = condition(Params(*(jnp.asarray(array) for array in model)), batch.u, batch.a)
+        p = sigmoid(np.asarray(unrolled_logits(field, y, steps)))
+        expected = mean_field(Field(*field), y, steps=steps).y
+    np.testing.assert_allclose(np.where(np.isnan(y), p, y), expected, atol=1e-12)
+
+
+def test_a_clip_without_weight_changes_nothing():
+    model, batch, noise = case(5)
+    w = batch.w.copy()
+    w[2] = 0
+    other = batch.y.copy()
+    other[2] = 1 - other[2]
+    gradient = MultiPrediction()
+    one = evaluate(gradient, model, batch._replace(w=w), noise)
+    two = evaluate(gradient, model, batch._replace(w=w, y=other), noise)
+    assert_close(one, two, 0.0)
+
+
+def test_what_is_told():
+    rng = np.random.default_rng(0)
+    n_clips, n_tags = 20_000, 10
+    y = np.where(rng.random((n_clips, n_tags)) < 0.2, np.nan, 1.0)
+    noise = rng.random((n_clips, n_tags + 2))
+    told = np.asarray(choose_told(jnp.asarray(y), jnp.asarray(noise), 0.4))
+    assert not told[np.isnan(y)].any()
+    known = (~np.isnan(y)).sum(1)
+    share = told.sum(1) / np.maximum(known, 1)
+    spoken = noise[:, n_tags] >= 0.4
+    assert not told[~spoken].any()
+    # q is uniform: the mean is 1/2, and the variance is 1/12 with that of the draws, E[q(1-q)]/n
+    assert share[spoken].mean() == pytest.approx(0.5, abs=0.01)
+    assert share[spoken & (known == 8)].var() == pytest.approx(1 / 12 + 1 / 6 / 8, abs=0.01)
+
+
+@pytest.mark.parametrize("unknown", [0.0, 0.3])
+def test_the_sum_adds_both_each_with_its_own_noise(unknown):
+    model, batch, _ = case(9, unknown=unknown)
+    first, second = MultiPrediction(2), ContrastiveDivergence(2)
+    both = Sum(first, second, 0.7)
+    params = Params(*model)
+    sweeps, width = both.noise(params, unknown > 0)
+    noise = np.random.default_rng(1).random((sweeps, B, width))
+    one = evaluate(first, model, batch, noise[:1, :, : C + 2])
+    two = evaluate(second, model, batch, noise[1:, :, : N + C])
+    expected = Params(*(np.asarray(a) + 0.7 * np.asarray(b) for a, b in zip(one, two, strict=True)))
+    assert_close(evaluate(both, model, batch, noise), expected, 1e-12)
+
+
+def test_a_hybrid_with_one_hidden_unit_has_numbers_for_every_tag():
+    gradient = Hybrid(0.5, MultiPrediction(), JointContrastiveDivergence())
+    shapes = ((1, C), (1, 0), (0, C), (1,), (C,), (0,))  # no features: C + 2 is most
+    params = JointParams(*(jnp.ones(shape) for shape in shapes))
+    sweeps, width = gradient.noise(params, False)
+    noise = jnp.asarray(np.random.default_rng(0).random((sweeps, B, width)), jnp.float32)
+    batch = Batch(jnp.ones((B, 0)), jnp.zeros((B, 0), int), jnp.ones((B, C)), jnp.ones(B))
+    found, _ = gradient(params, batch, noise)
+    own, _ = gradient.discriminative(params.conditional(), batch, noise[-1:, :, : C + 2])
+    joint, _ = gradient.generative(params, batch, noise[:-1, :, : 1 + C])
+    np.testing.assert_allclose(found.U, own.U + 0.5 * joint.U, rtol=1e-6)
+
+
+def test_soft_targets_stay_as_they_are():
+    gradient = Sum(MultiPrediction(), ContrastiveDivergence())
+    assert for_soft_targets(gradient) == gradient
