@@ -119,7 +119,7 @@ def test_the_steps_are_those_of_mean_field_at_test(steps):
     y = np.where(rng.random((B, C)) < 0.5, batch.y, np.nan)
     with jax.enable_x64(True):
         field = condition(Params(*(jnp.asarray(array) for array in model)), batch.u, batch.a)
-        p = sigmoid(np.asarray(unrolled_logits(field, y, steps)))
+        p = jax.nn.sigmoid(unrolled_logits(field, y, steps))
         expected = mean_field(Field(*field), y, steps=steps).y
     np.testing.assert_allclose(np.where(np.isnan(y), p, y), expected, atol=1e-12)
 
