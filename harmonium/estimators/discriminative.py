@@ -11,6 +11,7 @@ from harmonium.estimators.gradient_training import single_precision
 from harmonium.estimators.labels import is_soft, read_more_targets
 from harmonium.estimators.parameters import NOT_NEGATIVE, estimator, parameter
 from harmonium.estimators.rbm_estimator import ConditionalTraining, RBMInference
+from harmonium.estimators.validation import half_told, is_rankable, mean_auc
 from harmonium.rbm.generative import Hybrid, JointContrastiveDivergence, JointParams
 from harmonium.rbm.gradients import Gradient
 from harmonium.rbm.infer import Inference, infer
@@ -145,6 +146,16 @@ class DiscriminativeRBM(ConditionalTraining, RBMTagger):
         if not self.generative_weight:
             return params
         return single_precision(JointParams, *params, np.zeros(clips.X.shape[1]))
+
+    def _judge(self, params: Tree, valid: LabelledClips) -> tuple[float, float]:
+        """Trained for questions with some tags told, it is judged by such questions, too."""
+        auc, likelihood = super()._judge(params, valid)
+        told = half_told(valid.Y)
+        asked = np.where(np.isnan(told), valid.Y, np.nan)
+        if self.training == "multi_prediction" and is_rankable(asked):
+            answers = self._infer(params, valid.X, told, quick=True).y
+            auc = (auc + mean_auc(asked, answers)) / 2
+        return auc, likelihood
 
     def _objective(self) -> Gradient:
         if not self.generative_weight:

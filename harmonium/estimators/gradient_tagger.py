@@ -177,9 +177,9 @@ class GradientTagger(GradientTrained, ProbabilisticTagClassifier):
 
         def score(params: Tree) -> float:
             assert valid is not None
-            P = self._validation_scores(params, valid.X)
-            aucs.append(mean_auc(valid.Y, P))
-            return aucs[-1] + TIE_BREAKER * log_likelihood(valid.Y, P)
+            auc, likelihood = self._judge(params, valid)
+            aucs.append(auc)
+            return auc + TIE_BREAKER * likelihood
 
         result = self._descend(
             start,
@@ -195,6 +195,11 @@ class GradientTagger(GradientTrained, ProbabilisticTagClassifier):
         if valid is not None:
             result.history.score[:] = aucs[: len(result.history)]
         return result
+
+    def _judge(self, params: Tree, valid: LabelledClips) -> tuple[float, float]:
+        """The AUC and the log-likelihood of validation clips."""
+        P = self._validation_scores(params, valid.X)
+        return mean_auc(valid.Y, P), log_likelihood(valid.Y, P)
 
     def _gradient(self, Y: NDArray[np.float32]) -> Gradient:
         """The objective for these labels, of which some may be probabilities."""

@@ -19,9 +19,13 @@ from harmonium.rbm.gradients import (
     ContrastiveDivergence,
     Gradient,
     MeanField,
+    MultiPrediction,
     PseudoLikelihood,
+    Sum,
 )
 from harmonium.rbm.infer import InferenceOptions
+
+Training = Literal["cd", "mean_field", "lbp", "pl", "multi_prediction"]
 
 
 @estimator
@@ -74,18 +78,28 @@ class RBMInference:
 
 @estimator
 class ConditionalTraining(RBMInference):
-    """The part of an estimator that maximises log p(y | x) by one of several approximations."""
+    """The part of an estimator that learns p(y | x) by one of several approximations."""
 
-    training: Literal["cd", "mean_field", "lbp", "pl"] = parameter(
+    training: Training = parameter(
         default="cd",
         doc="""How the gradient is approximated: by contrastive divergence, mean-field contrastive
-        divergence, loopy belief propagation, or as the exact gradient of the pseudo-likelihood.""",
+        divergence, loopy belief propagation, or as the exact gradient of the pseudo-likelihood.
+        "multi_prediction" trains for the questions asked later: some tags of each clip are told,
+        and the cross-entropy of the others descends through the mean-field steps that predict
+        them. Early stopping then goes by the mean of two AUCs: with no tag told, and with half
+        of them.""",
     )
     training_steps: int | None = parameter(
         COUNT,
         default=None,
         doc="""Gibbs sweeps, mean-field updates or message iterations of the negative phase; None
-        means 1 for "cd", 5 for "mean_field" and 10 for "lbp".""",
+        means 1 for "cd", 5 for "mean_field" and "multi_prediction", and 10 for "lbp".""",
+    )
+    likelihood_weight: float = parameter(
+        NOT_NEGATIVE,
+        default=1.0,
+        doc="""With "multi_prediction", the weight of -log p(y | x) beside it, whose gradient is
+        that of contrastive divergence with 5 sweeps; 0 leaves it out.""",
     )
 
     def _conditional_gradient(self) -> Gradient:
@@ -97,4 +111,9 @@ class ConditionalTraining(RBMInference):
             return MeanField(steps or 5)
         if self.training == "lbp":
             return BeliefPropagation(steps or 10, float(self.damping))
-        return PseudoLikelihood()
+        if self.training == "pl":
+            return PseudoLikelihood()
+        predictions = MultiPrediction(steps or 5)
+        if not self.likelihood_weight:
+            return predictions
+        return Sum(predictions, ContrastiveDivergence(5), float(self.likelihood_weight))

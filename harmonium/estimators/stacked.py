@@ -15,7 +15,7 @@ from harmonium.errors import DataError
 from harmonium.estimators.discriminative import RBMTagger
 from harmonium.estimators.gradient_tagger import TIE_BREAKER, GradientTagger, LabelledClips
 from harmonium.estimators.networks import Feedforward
-from harmonium.estimators.validation import best_thresholds
+from harmonium.estimators.validation import best_thresholds, half_told
 from harmonium.rbm.belief import belief_propagation
 from harmonium.rbm.compilation import compiled
 from harmonium.rbm.gradients import Batch
@@ -75,12 +75,16 @@ def fit_stacked(
         [Scaled(*(jnp.asarray(part, jnp.float32) for part in model._scaling)) for model in models]
     )
     n = len(X)
-    predictor, rows_on_device = _predictor(first, starts[0]), jnp.asarray(_padded(valid))
+    predictor, rows_on_device = _predictor(first, starts[0]), jnp.asarray(_padded(valid, -1))
     X_on_device, Y_on_device = jnp.asarray(X), jnp.asarray(Y)
+
+    told = None
+    if first.get_params().get("training") == "multi_prediction":
+        told = jnp.asarray(_padded([half_told(Y[rows]) for rows in valid], np.nan))
 
     def score(params: Tree) -> NDArray[np.float64]:
         auc, likelihood = _stacked_auc(
-            predictor, X_on_device, Y_on_device, rows_on_device, scaling, params
+            predictor, X_on_device, Y_on_device, rows_on_device, told, scaling, params
         )
         return np.asarray(auc, np.float64) + TIE_BREAKER * np.asarray(likelihood, np.float64)
 
@@ -111,18 +115,19 @@ def fit_stacked(
 
 @dataclass(frozen=True)
 class _Marginals:
-    """p(y_j = 1 | x) of an RBM, as one traceable function."""
+    """p(y_j = 1 | x, the tags told) of an RBM, as one traceable function."""
 
     options: InferenceOptions
 
-    def __call__(self, params: Tree, X: Array) -> Array:
+    def __call__(self, params: Tree, X: Array, told: Array | None = None) -> Array:
         field = condition(Params(*params[:5]), X, jnp.zeros((len(X), 0), jnp.int32))
-        unknown = jnp.full((len(X), len(params.d)), jnp.nan)
+        if told is None:
+            told = jnp.full((len(X), len(params.d)), jnp.nan)
         method, steps, damping, tolerance, *_ = self.options
         if method == "mean_field":
-            return mean_field(field, unknown, steps=steps).y
+            return mean_field(field, told, steps=steps).y
         return belief_propagation(
-            field, unknown, steps=steps, damping=damping, tolerance=tolerance, logs=True
+            field, told, steps=steps, damping=damping, tolerance=tolerance, logs=True
         ).y
 
 
@@ -136,7 +141,7 @@ class _Outputs:
         return jax.nn.sigmoid(self.logits(params, X))
 
 
-def _predictor(model: GradientTagger, start: Tree) -> Callable[[Tree, Array], Array]:
+def _predictor(model: GradientTagger, start: Tree) -> Callable[..., Array]:
     """What early stopping judges. "gibbs" and "exact" are judged by belief propagation."""
     if isinstance(model, RBMTagger):
         return _Marginals(model._inference_options(start.U.shape, quick=True))
@@ -157,29 +162,42 @@ def _prepared(
     return start, int(rng.integers(2**31))
 
 
-def _padded(valid: Sequence[Rows]) -> NDArray[np.int32]:
-    """(S, longest), filled up with -1."""
-    longest = max(map(len, valid))
-    return np.stack([np.pad(rows, (0, longest - len(rows)), constant_values=-1) for rows in valid])
+def _padded(arrays: Sequence[NDArray[Any]], filling: float) -> NDArray[Any]:
+    """(S, longest, …), filled up at the end of the first axis."""
+    padded = np.full((len(arrays), max(map(len, arrays)), *arrays[0].shape[1:]), filling)
+    for row, array in zip(padded, arrays, strict=True):
+        row[: len(array)] = array
+    return padded.astype(arrays[0].dtype)
 
 
 @compiled(static_argnames=("scores",))
 def _stacked_auc(
-    scores: Callable[[Tree, Array], Array],
+    scores: Callable[..., Array],
     X: Array,
     Y: Array,
     rows: Array,
+    told: Array | None,
     scaling: Scaled,
     params: Tree,
 ) -> tuple[Array, Array]:
-    """Mean AUC and likelihood on the validation clips, for each model of a stack, (S,) each."""
+    """Mean AUC and likelihood on the validation clips, for each model of a stack, (S,) each.
 
-    def one(rows: Array, scaling: Scaled, params: Tree) -> tuple[Array, Array]:
-        P = scores(params, scaling(X[rows]))
+    With ``told`` (S, N, C) the AUC is the mean of that without and that with these tags told.
+    """
+
+    def one(rows: Array, told: Array | None, scaling: Scaled, params: Tree) -> tuple[Array, Array]:
+        x = scaling(X[rows])
+        P = scores(params, x)
         y = jnp.where((rows >= 0)[:, None], Y[rows], jnp.nan)
-        return _mean_auc(y, P), _log_likelihood(y, P)
+        auc = _mean_auc(y, P)
+        if told is not None:
+            asked = jnp.where(jnp.isnan(told), y, jnp.nan)
+            auc = (auc + _mean_auc(asked, scores(params, x, told))) / 2
+        return auc, _log_likelihood(y, P)
 
-    return jax.vmap(one)(rows, scaling, params)
+    return jax.vmap(one, in_axes=(0, None if told is None else 0, 0, 0))(
+        rows, told, scaling, params
+    )
 
 
 def _mean_auc(y: Array, P: Array) -> Array:

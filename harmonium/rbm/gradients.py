@@ -1,9 +1,9 @@
-"""Four approximations to the gradient of -log p(y | u, a), behind one signature.
+"""Ways to train: approximations to the gradient of -log p(y | u, a), behind one signature.
 
 The gradient is a difference of two expectations of ∂E/∂θ: the positive phase, with the known tags
 clamped, less the negative phase, with none. :class:`ContrastiveDivergence`, :class:`MeanField` and
-:class:`BeliefPropagation` differ in how they find the two; :class:`PseudoLikelihood` has another
-objective, whose gradient is exact. Each is called as ``gradient(params, batch, noise)`` and gives
+:class:`BeliefPropagation` differ in how they find the two; :class:`PseudoLikelihood` and
+:class:`MultiPrediction` have other objectives, whose gradients are exact. Each is called as ``gradient(params, batch, noise)`` and gives
 the gradient of the batch's mean loss, with logits of the tags whose likelihood stands for the
 model's in the history of training.
 

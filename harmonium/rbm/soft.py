@@ -26,7 +26,8 @@ def for_soft_targets(gradient: Gradient) -> Gradient:
     if isinstance(gradient, Hybrid):
         return replace(gradient, discriminative=for_soft_targets(gradient.discriminative))
     if isinstance(gradient, Sum):
-        return Sum(*map(for_soft_targets, (gradient.first, gradient.second)), gradient.weight)
+        first, second = for_soft_targets(gradient.first), for_soft_targets(gradient.second)
+        return replace(gradient, first=first, second=second)
     return DrawnTags(gradient) if isinstance(gradient, PseudoLikelihood) else gradient
 
 

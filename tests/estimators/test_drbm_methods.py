@@ -5,9 +5,10 @@ import pytest
 from scipy.special import expit
 from tagging_data import N_TAGS, altered, draw, easy_model, quick, tag_distribution
 
+from harmonium.estimators.validation import half_told
 from harmonium.evaluation import auc_per_tag
 
-TRAINING = ["cd", "mean_field", "lbp", "pl"]
+TRAINING = ["cd", "mean_field", "lbp", "pl", "multi_prediction"]
 INFERENCE = ["lbp", "mean_field", "gibbs", "exact"]
 
 
@@ -38,6 +39,30 @@ def test_every_way_to_train_with_every_way_to_infer(by_training, training, infer
     # and the ways to train agree on the clips: they learnt the same model
     reference = altered(by_training["pl"], inference="exact").predict_proba(new.X)
     assert np.corrcoef(P.ravel(), reference.ravel())[0, 1] > 0.9
+
+
+@pytest.mark.parametrize("weight", [0.0, 1.0])
+def test_multi_prediction_learns_what_the_tags_say_of_one_another(
+    paired_train, paired_test, weight
+):
+    model = quick(training="multi_prediction", likelihood_weight=weight, max_epochs=60)
+    model.fit(*paired_train, eval_set=paired_test)
+    told = paired_test.Y.copy()
+    told[:, ::2] = np.nan  # one of each pair
+    alone = auc_per_tag(paired_test.Y[:, ::2], model.predict_proba(paired_test.X)[:, ::2]).mean
+    helped = auc_per_tag(paired_test.Y[:, ::2], model.complete(paired_test.X, told)[:, ::2]).mean
+    assert helped > alone + 0.1
+
+
+def test_multi_prediction_stops_on_questions_with_and_without_told_tags(train, held_out):
+    model = quick(training="multi_prediction", tolerance=1e-2, max_epochs=4).fit(
+        *train, eval_set=held_out
+    )
+    told = half_told(held_out.Y)
+    asked = np.where(np.isnan(told), held_out.Y, np.nan)
+    alone = auc_per_tag(held_out.Y, model.predict_proba(held_out.X)).mean
+    helped = auc_per_tag(asked, model.complete(held_out.X, told)).mean
+    assert max(model.history_["auc"]) == pytest.approx((alone + helped) / 2, abs=1e-6)
 
 
 def test_more_training_steps_can_be_asked_for(train, held_out, fitted):

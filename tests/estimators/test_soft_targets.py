@@ -22,7 +22,9 @@ NETWORKS = [
     MLPTagger(8, learning_rate=0.03, l2=0.0, max_epochs=30, random_state=0),
 ]
 RBMS = [
-    *(quick(training=training, max_epochs=30) for training in ("cd", "mean_field", "lbp", "pl")),
+    *(quick(training=way, max_epochs=30) for way in ("cd", "mean_field", "lbp", "pl")),
+    quick(training="multi_prediction", max_epochs=30),
+    quick(training="multi_prediction", generative_weight=0.01, max_epochs=30),
     quick(training="cd", generative_weight=0.01, max_epochs=30),
     GenerativeRBM(8, inference="mean_field", learning_rate=0.03, max_epochs=30, random_state=0),
 ]

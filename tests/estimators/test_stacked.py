@@ -25,6 +25,13 @@ KINDS = {
         DiscriminativeRBM,
         {"n_hidden": 5, "training": "pl", "inference": "mean_field"},
     ),
+    "drbm by multi-prediction": (
+        DiscriminativeRBM,
+        {
+            **{"n_hidden": 5, "training": "multi_prediction", "inference": "mean_field"},
+            "likelihood_weight": 0.0,
+        },
+    ),
 }
 
 

@@ -22,7 +22,7 @@ from harmonium.estimators.parameters import (
     estimator,
     parameter,
 )
-from harmonium.estimators.rbm_estimator import ConditionalTraining
+from harmonium.estimators.rbm_estimator import ConditionalTraining, Training
 from harmonium.estimators.smoother.conditions import (
     PARTS,
     Codes,
@@ -107,7 +107,7 @@ class TagSmoother(ConditionalTraining, GradientTrained, StoredSmoother, BaseEsti
         COUNT, default=None, doc="Learn the most used tags only; None for all."
     )
     n_hidden: int = parameter(COUNT, default=50, doc="Number of hidden units.")
-    training: Literal["cd", "mean_field", "lbp", "pl"] = parameter(default="pl")
+    training: Training = parameter(default="pl")
     prior_users: float = parameter(
         NOT_NEGATIVE,
         default=1.0,

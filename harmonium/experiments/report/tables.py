@@ -122,6 +122,7 @@ _SETTING_NAMES = {
 _APPROXIMATIONS = {
     "cd": "CD",
     "pl": "PL",
+    "multi_prediction": "MP",
     "mean_field": "MF",
     "lbp": "LBP",
     "gibbs": "Gibbs",
