@@ -2,10 +2,10 @@
 
 The gradient is a difference of two expectations of ∂E/∂θ: the positive phase, with the known tags
 clamped, less the negative phase, with none. :class:`ContrastiveDivergence`, :class:`MeanField` and
-:class:`BeliefPropagation` differ in how they find the two; :class:`PseudoLikelihood` and
-:class:`MultiPrediction` have other objectives, whose gradients are exact. Each is called as ``gradient(params, batch, noise)`` and gives
-the gradient of the batch's mean loss, with logits of the tags whose likelihood stands for the
-model's in the history of training.
+:class:`BeliefPropagation` differ in how they find the two. :class:`PseudoLikelihood` and
+:class:`MultiPrediction` have other objectives, whose gradients are exact. Each is called as
+``gradient(params, batch, noise)`` and gives the gradient of the batch's mean loss, with logits of
+the tags whose likelihood stands for the model's in the history of training.
 
 Unknown tags (NaN) are inferred in the positive phase, never taken for zeros. Random numbers come
 in as an array, because inside the training scan they would be made by many small programs.
