@@ -96,7 +96,8 @@ class FileReader:
 
     def __call__(self, task: FileTask) -> WorkerAnswer:
         """Read the file; what is wrong with it is a reason, what is wrong otherwise raises."""
-        extractor = loaded_extractor(self.extractor)
+        given = self.extractor
+        extractor = given if isinstance(given, Extractor) else _loaded(given)
         vector = digest = None
         try:
             if task.wants_vector:  # first, as it knows what is not a file of music
@@ -193,13 +194,9 @@ def pickled_extractor(extractor: Extractor) -> bytes:
         ) from error
 
 
-def loaded_extractor(extractor: bytes | Extractor) -> Extractor:
-    """The extractor in a worker; the same object for all files, so that it can keep things."""
-    return extractor if isinstance(extractor, Extractor) else _loaded(extractor)
-
-
 @lru_cache(maxsize=4)
 def _loaded(data: bytes) -> Extractor:
+    """The extractor in a worker; the same object for all files, so that it can keep things."""
     try:
         extractor = pickle.loads(data)
     except Exception as error:

@@ -94,27 +94,19 @@ def quiet_c_libraries() -> Iterator[None]:
     Only the pointer in C's library changes: what Python, or a process started meanwhile, writes to
     descriptor 2 arrives as ever.
     """
+    global _inside, _saved
     if _STREAMS is None:
         yield
         return
-    _enter(*_STREAMS)
-    try:
-        yield
-    finally:
-        _leave(_STREAMS[0])
-
-
-def _enter(variable: ctypes.c_void_p, nowhere: int) -> None:
-    global _inside, _saved
+    variable, nowhere = _STREAMS
     with _lock:
         if _inside == 0:
             _saved, variable.value = variable.value, nowhere
         _inside += 1
-
-
-def _leave(variable: ctypes.c_void_p) -> None:
-    global _inside
-    with _lock:
-        _inside -= 1
-        if _inside == 0:
-            variable.value = _saved
+    try:
+        yield
+    finally:
+        with _lock:
+            _inside -= 1
+            if _inside == 0:
+                variable.value = _saved

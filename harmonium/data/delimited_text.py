@@ -4,7 +4,7 @@ import csv
 import io
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import TypeAlias
 
@@ -50,7 +50,7 @@ def rows_of_text(
         data = data.rstrip(b"\r\n")
     names, roles = _column_names(data, layout, roles, source=source)
     where = find_columns(roles, names, source=source, header=layout.header)
-    reader = _TextReader(data, layout, where, n_fields=len(names), source=source)
+    reader = _TextReader(data, layout, where, len(names), source)
     columns = encode_batches(reader.batches, list(where))
     left_out = {reason: lines for reason, lines in reader.left_out.items() if lines}
     rows = CodedRows(columns, source, "line", reader.lines_of, left_out)
@@ -81,37 +81,33 @@ def _column_names(
     return [*roles, *(str(i) for i in range(len(roles), n_fields))][:n_fields], roles
 
 
+@dataclass
 class _TextReader:
     """Reads a text piece by piece, and knows where its rows are.
 
     Attributes
     ----------
+    where : role -> the position of its column
     left_out : reason -> the lines of the rows that were not read
     """
 
-    def __init__(
-        self,
-        data: bytes,
-        layout: Layout,
-        where: Mapping[str, int],
-        *,
-        n_fields: int,
-        source: str,
-    ) -> None:
-        self._data, self._layout, self._where = data, layout, where
-        self._n_fields, self._source = n_fields, source
-        self._regular = well_quoted(data, layout)
-        self._read: list[tuple[slice, int]] = []  # pieces, and how many rows each has given
-        self.left_out: dict[str, list[int]] = {}
+    data: bytes
+    layout: Layout
+    where: Mapping[str, int]
+    n_fields: int
+    source: str
+    left_out: dict[str, list[int]] = field(default_factory=dict)
+    _read: list[tuple[slice, int]] = field(default_factory=list)  # pieces, and the rows of each
 
     def batches(self) -> Iterator[dict[str, pl.Series]]:
         """The good rows, as columns by role."""
         self._read = []
         self.left_out = {WRONG_NUMBER: [], NOT_UTF8: []}
-        whole = [slice(0, len(self._data))]
-        for piece in pieces(self._data, self._layout.quote) if self._regular else whole:
+        regular = well_quoted(self.data, self.layout)
+        whole = [slice(0, len(self.data))]
+        for piece in pieces(self.data, self.layout.quote) if regular else whole:
             n_rows = 0
-            fast = self._read_fast(piece) if self._regular else None
+            fast = self._read_fast(piece) if regular else None
             for columns in [fast] if fast is not None else self._read_with_care(piece):
                 n_rows += len(next(iter(columns.values())))
                 yield columns
@@ -135,24 +131,24 @@ class _TextReader:
         Rows that are too long are an error of polars; rows that are too short, and blank lines,
         have a null in the last column, which is therefore read too.
         """
-        data, last = self._data[piece], self._n_fields - 1
+        data, last = self.data[piece], self.n_fields - 1
         if data[:1] in (b"\n", b"\r") or has_lone_carriage_return(data):
             return None
         try:
             frame = pl.read_csv(
                 data,
                 has_header=False,
-                skip_rows=int(self._layout.header and piece.start == 0),
-                separator=self._layout.delimiter,
-                quote_char=self._layout.quote,
-                schema={str(position): pl.String for position in range(self._n_fields)},
-                columns=sorted({*self._where.values(), last}),
+                skip_rows=int(self.layout.header and piece.start == 0),
+                separator=self.layout.delimiter,
+                quote_char=self.layout.quote,
+                schema={str(position): pl.String for position in range(self.n_fields)},
+                columns=sorted({*self.where.values(), last}),
             )
         except pl.exceptions.PolarsError:
             return None
         if any(column.null_count() for column in frame):
             return None
-        return {role: frame[str(position)] for role, position in self._where.items()}
+        return {role: frame[str(position)] for role, position in self.where.items()}
 
     def _read_with_care(self, piece: slice) -> Iterator[dict[str, pl.Series]]:
         """The good rows as columns by role; the lines of the others go to `left_out`."""
@@ -166,21 +162,21 @@ class _TextReader:
                     good.append(fields)
             yield {
                 role: pl.Series([fields[at] for fields in good], dtype=pl.String)
-                for role, at in self._where.items()
+                for role, at in self.where.items()
             }
 
     def _records(self, piece: slice) -> Iterator[tuple[int, list[str]]]:
         """The records of a piece, without the header."""
         found = records(
-            self._data[piece],
-            self._layout,
-            source=self._source,
-            first_line=1 + self._data.count(b"\n", 0, piece.start),
+            self.data[piece],
+            self.layout,
+            source=self.source,
+            first_line=1 + self.data.count(b"\n", 0, piece.start),
         )
-        return islice(found, int(self._layout.header and piece.start == 0), None)
+        return islice(found, int(self.layout.header and piece.start == 0), None)
 
     def _fault(self, fields: list[str]) -> str | None:
-        if len(fields) != self._n_fields:
+        if len(fields) != self.n_fields:
             return WRONG_NUMBER
         return None if is_utf8(fields) else NOT_UTF8
 

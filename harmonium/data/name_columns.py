@@ -68,13 +68,10 @@ def positions(wanted: Column, names: pl.Series, *, name: str) -> NDArray[np.intp
                 f"got {index.min()} to {index.max()}."
             )
         return index
-    return _positions_of_names(as_strings(series, name=name), names, name=name)
-
-
-def _positions_of_names(wanted: pl.Series, names: pl.Series, *, name: str) -> NDArray[np.intp]:
-    codes = codes_in(wanted, names)
+    strings = as_strings(series, name=name)
+    codes = codes_in(strings, names)
     if (codes < 0).any():
-        missing = wanted.filter(pl.Series(codes < 0)).unique(maintain_order=True)
+        missing = strings.filter(pl.Series(codes < 0)).unique(maintain_order=True)
         shown = ", ".join(repr(value) for value in missing[:5])
         more = f" and {len(missing) - 5:,} more" if len(missing) > 5 else ""
         raise DataError(

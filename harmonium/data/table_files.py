@@ -47,7 +47,11 @@ def read_rows(
     if any_delimiter and delimiter is None:
         data, encoding = _utf8(data, encoding, source=source), "utf-8"
         delimiter = _told_delimiter(data, DELIMITERS.get(suffix))
-    layout = Layout(_delimiter(suffix, delimiter, source=source), _quote(quote), header)
+    for name, sign in {"delimiter": delimiter, "quote": quote}.items():
+        if sign is not None and (len(sign) != 1 or not sign.isascii() or sign in "\r\n"):
+            none = ", or None" if name == "quote" else ""
+            raise DataError(f"'{name}' must be one ASCII character{none}, got {sign!r}.")
+    layout = Layout(delimiter or _usual_delimiter(suffix, source=source), quote, header)
     if layout.quote == layout.delimiter:
         raise DataError(f"'quote' and 'delimiter' must differ, got {quote!r} for both.")
     return rows_of_text(_utf8(data, encoding, source=source), layout, roles, source=source)
@@ -112,25 +116,15 @@ def _parts_first_line(text: str, delimiter: str) -> bool:
         return False  # reading it says what is wrong
 
 
-def _delimiter(suffix: str, delimiter: str | None, *, source: str) -> str:
-    if delimiter is None:
-        if suffix not in DELIMITERS:
-            known = ", ".join([*DELIMITERS, *PARQUET])
-            raise DataError(
-                f"The extension of {source} does not tell its format; known are {known}, each also "
-                "with .gz. If it is a text file, name its delimiter (--delimiter; in Python, "
-                "delimiter=)."
-            )
-        return DELIMITERS[suffix]
-    if len(delimiter) != 1 or not delimiter.isascii() or delimiter in "\r\n":
-        raise DataError(f"'delimiter' must be one ASCII character, got {delimiter!r}.")
-    return delimiter
-
-
-def _quote(quote: str | None) -> str | None:
-    if quote is not None and (len(quote) != 1 or not quote.isascii() or quote in "\r\n"):
-        raise DataError(f"'quote' must be one ASCII character, or None, got {quote!r}.")
-    return quote
+def _usual_delimiter(suffix: str, *, source: str) -> str:
+    if suffix not in DELIMITERS:
+        known = ", ".join([*DELIMITERS, *PARQUET])
+        raise DataError(
+            f"The extension of {source} does not tell its format; known are {known}, each also "
+            "with .gz. If it is a text file, name its delimiter (--delimiter; in Python, "
+            "delimiter=)."
+        )
+    return DELIMITERS[suffix]
 
 
 def _utf8(data: bytes, encoding: str, *, source: str) -> bytes:

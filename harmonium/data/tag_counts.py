@@ -120,7 +120,10 @@ def counts_from_rows(
     (item, items), (tag, tags) = rows.columns["item"], rows.columns["tag"]
     count = _whole_numbers(rows.columns["count"].names)[0][rows.columns["count"].codes]
     if all_items is not None:
-        known = _distinct_names(as_strings(all_items, name="all_items"))
+        known = as_strings(all_items, name="all_items")
+        repeated = known.filter(known.is_duplicated())
+        if len(repeated):
+            raise DataError(f"'all_items' must name each item once, got {repeated[0]!r} again.")
         item = positions(items, known, name="items").astype(np.int32)[item]
         items = known
     return TagCounts(items, tags, _summed(count, item, tag, shape=(len(items), len(tags))))
@@ -149,10 +152,3 @@ def _summed(
             f"{_LARGEST:,} that fit. Scale them down."
         )
     return matrix.astype(np.int32)
-
-
-def _distinct_names(names: pl.Series) -> pl.Series:
-    repeated = names.filter(names.is_duplicated())
-    if len(repeated):
-        raise DataError(f"'all_items' must name each item once, got {repeated[0]!r} again.")
-    return names

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any, Literal
 
 import numpy as np
 import polars as pl
@@ -86,15 +87,7 @@ class Triples:
         """
         used = np.bincount(self.tag, minlength=len(self.tags))
         kept = most_frequent(used, self.tags, n)
-        tag = _new_codes(kept, len(self.tags))[self.tag]
-        rows = tag >= 0
-        return replace(
-            self,
-            user=self.user[rows],
-            item=self.item[rows],
-            tag=tag[rows],
-            tags=self.tags.gather(kept),
-        )
+        return self._with_names("tag", kept)
 
     def select_items(self, items: Column) -> Triples:
         """The triples of these items, by name or by index.
@@ -104,15 +97,18 @@ class Triples:
         kept = positions(items, self.items, name="items")
         if len(np.unique(kept)) < len(kept):
             raise DataError("'items' must name each item once, got one of them twice.")
-        item = _new_codes(kept, len(self.items))[self.item]
-        rows = item >= 0
-        return replace(
-            self,
-            user=self.user[rows],
-            item=item[rows],
-            tag=self.tag[rows],
-            items=self.items.gather(kept),
-        )
+        return self._with_names("item", kept)
+
+    def _with_names(self, role: Literal["item", "tag"], kept: NDArray[np.intp]) -> Triples:
+        """The triples whose item or tag is one of those kept, which get the codes 0, 1, …."""
+        names: pl.Series = getattr(self, f"{role}s")
+        new_code = np.full(len(names), -1, dtype=np.int32)
+        new_code[kept] = np.arange(len(kept))
+        columns = {"user": self.user, "item": self.item, "tag": self.tag}
+        columns[role] = new_code[columns[role]]
+        rows = columns[role] >= 0
+        changed: dict[str, Any] = {name: codes[rows] for name, codes in columns.items()}
+        return replace(self, **changed | {f"{role}s": names.gather(kept)})
 
     def core(self, k: int) -> Triples:
         """The largest subset in which each user, item and tag occurs at least k times.
@@ -146,10 +142,3 @@ def triples_from_rows(
     )
     item, tag, user = distinct_rows((item, len(items)), (tag, len(tags)), (user, len(users)))
     return Triples(user, item, tag, users, items, tags)
-
-
-def _new_codes(kept: NDArray[np.intp], n: int) -> Codes:
-    """The new code of each of n old ones when only `kept` stay, (n,): -1 for the others."""
-    codes = np.full(n, -1, dtype=np.int32)
-    codes[kept] = np.arange(len(kept))
-    return codes

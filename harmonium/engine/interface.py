@@ -33,11 +33,6 @@ class WorkerDied(HarmoniumError):
 class TimedOut(HarmoniumError):
     """The task took longer than it may, and its process was ended."""
 
-    @classmethod
-    def after(cls, seconds: float) -> "TimedOut":
-        """The error for a task with this limit."""
-        return cls(f"it took longer than {seconds:g} s and was stopped")
-
 
 class Engine(Executor):
     """A ``concurrent.futures.Executor`` that says how much work it can use, and stops at once."""

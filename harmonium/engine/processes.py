@@ -203,7 +203,7 @@ class Processes(Engine):
         if self._stop_receiver in ready:
             reason = EngineError("The work was stopped.")
         elif not ready:
-            reason = TimedOut.after(seconds or 0)
+            reason = TimedOut(f"it took longer than {seconds:g} s and was stopped")
         else:
             with suppress(EOFError, OSError):
                 if worker.pipe.poll():

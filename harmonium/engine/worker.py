@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from multiprocessing import parent_process
 from multiprocessing.connection import Connection, wait
-from typing import Any
 
 READY = b""
 """The first message of a worker."""
@@ -83,19 +82,9 @@ def _answer(message: bytes) -> bytes:
         return pickle.dumps((function(*args, **kwargs), None), pickle.HIGHEST_PROTOCOL)
     except Exception as error:
         error.add_note(f"In a worker process:\n{traceback.format_exc()}")
-        return _pickled_error(error)
-
-
-def _pickled_error(error: Exception) -> bytes:
-    """The pair for an exception; by its text alone, where it cannot be pickled and read again."""
-    if not _survives(error):
-        error = RuntimeError(f"{type(error).__name__}: {error}")
-    return pickle.dumps((None, error))
-
-
-def _survives(value: Any) -> bool:
-    try:
-        pickle.loads(pickle.dumps(value))
-    except Exception:
-        return False
-    return True
+        try:
+            answer = pickle.dumps((None, error))
+            pickle.loads(answer)
+        except Exception:  # one that cannot be pickled and read again: by its text alone
+            return pickle.dumps((None, RuntimeError(f"{type(error).__name__}: {error}")))
+        return answer

@@ -153,17 +153,12 @@ class SyntheticCollection:
         rows = [
             (int(user), index, tag)
             for index in range(self.n_clips)
-            for user in self._listeners_of(index)
+            for user in listeners_of(self.seed, index, self.n_users, self.users_per_clip)
             for tag in tags_said(self.seed, self.clip(index), int(user))
         ]
         user, item, tag = np.ascontiguousarray(np.array(rows, np.int32).T)
         names = [make_listener(self.seed, number).name for number in range(self.n_users)]
         return Triples(user, item, tag, pl.Series("user", names), self.clips["item"], self.tags)
-
-    def _listeners_of(self, index: int) -> NDArray[np.intp]:
-        return listeners_of(
-            self.seed, index, n_users=self.n_users, users_per_clip=self.users_per_clip
-        )
 
     def summary(self) -> dict[str, float]:
         """The size of the collection and how its users tag.

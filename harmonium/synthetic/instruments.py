@@ -47,7 +47,7 @@ class Instrument:
     tone : (frequency in hertz, number of samples, patch) → samples.
     attack : seconds in which a note comes in.
     release : seconds in which it dies away when it is let go.
-    treatment : applied to all that the instrument plays.
+    treatment : a name in ``TREATMENTS``, applied to all that the instrument plays.
     wet : how much of it goes to the reverberation.
     electronic : whether it is a synthesiser.
     acoustic : whether it needs no electricity.
@@ -56,7 +56,7 @@ class Instrument:
     tone: Tone
     attack: float = 0.004
     release: float = 0.08
-    treatment: Treatment | None = None
+    treatment: str | None = None
     wet: float = 0.25
     electronic: bool = False
     acoustic: bool = False
@@ -230,50 +230,38 @@ def _synth_pad(frequency: float, n: int, patch: Patch) -> Samples:
     return harmonic_tone(lower, series, bright) + harmonic_tone(upper, series, bright)
 
 
-def _amplified(x: Samples, patch: Patch) -> Samples:
-    return amplifier(x, drive=patch.drive)
-
-
-def _warm(x: Samples, patch: Patch) -> Samples:
-    return amplifier(x, drive=0.6)
-
-
-def _ensemble(x: Samples, patch: Patch) -> Samples:
-    return chorus(x, seed=patch.seed)
-
-
-def _rotary(x: Samples, patch: Patch) -> Samples:
-    return tremolo(x, rate=6.2, depth=0.25)
-
-
-def _soft_tremolo(x: Samples, patch: Patch) -> Samples:
-    return tremolo(x, rate=4.5, depth=0.2)
-
+TREATMENTS: dict[str, Treatment] = {
+    "amplified": lambda x, patch: amplifier(x, drive=patch.drive),
+    "warm": lambda x, patch: amplifier(x, drive=0.6),
+    "ensemble": lambda x, patch: chorus(x, seed=patch.seed),
+    "rotary": lambda x, patch: tremolo(x, rate=6.2, depth=0.25),
+    "soft tremolo": lambda x, patch: tremolo(x, rate=4.5, depth=0.2),
+}
 
 INSTRUMENTS: dict[str, Instrument] = {
     "piano": Instrument(_piano, release=0.12, acoustic=True),
-    "electric piano": Instrument(_electric_piano, release=0.12, treatment=_soft_tremolo),
-    "organ": Instrument(_organ, 0.01, 0.05, _rotary),
+    "electric piano": Instrument(_electric_piano, release=0.12, treatment="soft tremolo"),
+    "organ": Instrument(_organ, 0.01, 0.05, "rotary"),
     "acoustic guitar": Instrument(_steel_string, release=0.15, acoustic=True),
     "harp": Instrument(_harp, release=0.6, wet=0.5, acoustic=True),
-    "electric guitar": Instrument(_electric_string, release=0.1, treatment=_warm),
+    "electric guitar": Instrument(_electric_string, release=0.1, treatment="warm"),
     "jazz guitar": Instrument(_nylon_string, release=0.1),
-    "distorted guitar": Instrument(_electric_string, release=0.05, treatment=_amplified, wet=0.12),
-    "lead guitar": Instrument(_lead_string, 0.008, 0.08, _amplified, wet=0.35),
+    "distorted guitar": Instrument(_electric_string, release=0.05, treatment="amplified", wet=0.12),
+    "lead guitar": Instrument(_lead_string, 0.008, 0.08, "amplified", wet=0.35),
     "electric bass": Instrument(_electric_bass, release=0.06, wet=0.03),
     "upright bass": Instrument(_upright_bass, release=0.08, wet=0.1, acoustic=True),
     "synth bass": Instrument(_synth_bass, release=0.04, wet=0.03, electronic=True),
     "cello": Instrument(_bowed, 0.07, 0.15, wet=0.5, acoustic=True),
     "violin": Instrument(_bowed, 0.07, 0.15, wet=0.5, acoustic=True),
     "fiddle": Instrument(_bowed, 0.03, 0.08, acoustic=True),
-    "strings": Instrument(_bowed, 0.18, 0.35, _ensemble, wet=0.5, acoustic=True),
+    "strings": Instrument(_bowed, 0.18, 0.35, "ensemble", wet=0.5, acoustic=True),
     "flute": Instrument(_flute, 0.04, 0.09, wet=0.4, acoustic=True),
     "trumpet": Instrument(_trumpet, 0.025, 0.07, wet=0.35, acoustic=True),
     "saxophone": Instrument(_saxophone, 0.03, 0.07, wet=0.35, acoustic=True),
     "bells": Instrument(_bells, release=0.9, wet=0.6),
-    "vibraphone": Instrument(_vibraphone, release=0.4, treatment=_soft_tremolo, acoustic=True),
+    "vibraphone": Instrument(_vibraphone, release=0.4, treatment="soft tremolo", acoustic=True),
     "synth lead": Instrument(_synth_lead, 0.006, 0.06, wet=0.35, electronic=True),
     "synth pluck": Instrument(_synth_pluck, 0.002, 0.06, wet=0.4, electronic=True),
-    "synth stab": Instrument(_synth_stab, 0.004, 0.07, _ensemble, wet=0.3, electronic=True),
-    "synth pad": Instrument(_synth_pad, 0.35, 0.7, _ensemble, wet=0.6, electronic=True),
+    "synth stab": Instrument(_synth_stab, 0.004, 0.07, "ensemble", wet=0.3, electronic=True),
+    "synth pad": Instrument(_synth_pad, 0.35, 0.7, "ensemble", wet=0.6, electronic=True),
 }

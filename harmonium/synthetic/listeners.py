@@ -87,9 +87,7 @@ def _salience_vector(clip: SyntheticClip) -> NDArray[np.float64]:
     return np.array([found.get(name, 0.0) for name in _CONCEPT_NAMES])
 
 
-def listeners_of(
-    seed: int, clip_index: int, *, n_users: int, users_per_clip: int
-) -> NDArray[np.intp]:
+def listeners_of(seed: int, clip_index: int, n_users: int, users_per_clip: int) -> NDArray[np.intp]:
     """The users who tag a clip: (users_per_clip,) distinct numbers.
 
     One is chosen by rota, so that nobody tags far fewer clips than the rest; the others are drawn

@@ -13,7 +13,7 @@ from harmonium.synthetic.effects import (
     reverberate,
     rms,
 )
-from harmonium.synthetic.instruments import INSTRUMENTS, Instrument, Patch
+from harmonium.synthetic.instruments import INSTRUMENTS, TREATMENTS, Instrument, Patch
 from harmonium.synthetic.music import Part, SyntheticClip
 from harmonium.synthetic.score import Note, notes_of
 from harmonium.synthetic.tones import RATE, Samples, pitch_to_hertz
@@ -59,7 +59,7 @@ def _play(clip: SyntheticClip, part: Part, n: int) -> tuple[Samples, float]:
     patch = Patch(part.brightness, clip.track.drive, part.seed)
     sound = play_notes(notes, instrument, patch, n)
     if instrument.treatment is not None:
-        sound = instrument.treatment(sound, patch)
+        sound = TREATMENTS[instrument.treatment](sound, patch)
     return sound, instrument.wet
 
 

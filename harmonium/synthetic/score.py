@@ -49,6 +49,9 @@ LOW_CENTRES = {"distorted guitar": 46, "acoustic guitar": 57, "electric guitar":
 VOICE_CENTRES = {"male voice": 54, "female voice": 66}
 LEAD_CENTRES = {"saxophone": 64, "trumpet": 70, "lead guitar": 70, "electric guitar": 67}
 
+# Seconds between the notes of a chord.
+STRUM_SECONDS = {"acoustic guitar": 0.012, "electric guitar": 0.009, "harp": 0.03}
+
 # Seconds by which players miss the beat (standard deviation).
 LOOSENESS = {"drum machine": 0.0, "synth": 0.001, "voice": 0.018}
 USUAL_LOOSENESS = 0.008
@@ -59,28 +62,25 @@ def notes_of(clip: SyntheticClip, part: Part, seconds: float) -> list[Note]:
     rng = np.random.default_rng([clip.seed, part.seed])
     track = clip.track
     beat = 60.0 / track.tempo
-    looseness = _looseness(part.instrument)
+    loose = (value for name, value in LOOSENESS.items() if name in part.instrument)
+    looseness = next(loose, USUAL_LOOSENESS)
+    play = {"drums": _drums, "bass": _bass, "lead": _melody, "voice": _melody}
+    n_bars = int(np.ceil((seconds * track.tempo / 60 + clip.offset) / 4))
     notes = []
-    for bar, step, length, pitch, force, kind in _bars(clip, part, seconds):
-        at = (bar - clip.first_bar) * 4 + _swung(step, track) / STEPS_PER_BEAT - clip.offset
-        start = at * beat + looseness * rng.standard_normal()
-        held = length * beat / STEPS_PER_BEAT
-        force *= float(np.exp(0.12 * rng.standard_normal()))
-        if start < seconds and start + held > -0.5:
-            notes.append(Note(start, held, pitch, min(force, 1.0), kind))
+    for bar in range(n_bars):
+        played = play.get(part.role, _chords)(clip, part, clip.first_bar + bar)
+        for step, length, pitch, force, kind in played:
+            at = bar * 4 + _swung(step, track) / STEPS_PER_BEAT - clip.offset
+            start = at * beat + looseness * rng.standard_normal()
+            held = length * beat / STEPS_PER_BEAT
+            force *= float(np.exp(0.12 * rng.standard_normal()))
+            if start < seconds and start + held > -0.5:
+                notes.append(Note(start, held, pitch, min(force, 1.0), kind))
     return sorted(notes)
 
 
-PlayedStep = tuple[int, float, float, float, float, str]
-# bar, step, length in steps, pitch, force, kind
+PlayedStep = tuple[float, float, float, float, str]  # step, length in steps, pitch, force, kind
 Chord = tuple[int, ...]  # MIDI pitches, or pitch classes (0 for C), from the lowest up
-
-
-def _bars(clip: SyntheticClip, part: Part, seconds: float) -> Iterator[PlayedStep]:
-    play = {"drums": _drums, "bass": _bass, "lead": _melody, "voice": _melody}
-    n_bars = int(np.ceil((seconds * clip.track.tempo / 60 + clip.offset) / 4))
-    for bar in range(clip.first_bar, clip.first_bar + n_bars):
-        yield from play.get(part.role, _chords)(clip, part, bar)
 
 
 def _swung(step: float, track: SyntheticTrack) -> float:
@@ -93,32 +93,22 @@ def _swung(step: float, track: SyntheticTrack) -> float:
     return whole * unit + warped
 
 
-def _looseness(instrument: str) -> float:
-    found = (value for name, value in LOOSENESS.items() if name in instrument)
-    return next(found, USUAL_LOOSENESS)
-
-
 def _chords(clip: SyntheticClip, part: Part, bar: int) -> Iterator[PlayedStep]:
     track = clip.track
     chord = _voiced(track, part, bar)
     short = 0.55 if part.pattern in ("chug", "gallop", "skank", "scratch", "offbeat") else 0.95
-    rise = _strum_seconds(part.instrument) * track.tempo / 60 * STEPS_PER_BEAT
+    rise = STRUM_SECONDS.get(part.instrument, 0.003) * track.tempo / 60 * STEPS_PER_BEAT
     for event in events(CHORDS[part.pattern]):
         length = event.length * short
         if event.symbol.isdigit():
             octave, index = divmod(int(event.symbol), len(chord))
             force = 0.85 if event.step % 4 == 0 else 0.65
-            yield bar, event.step, max(length, 2), chord[index] + 12 * octave, force, ""
+            yield event.step, max(length, 2), chord[index] + 12 * octave, force, ""
             continue
         force = 0.9 if event.symbol == "A" else 0.62
         upward = event.step % 4 == 2  # an up-stroke takes the strings from the top
         for i, pitch in enumerate(reversed(chord) if upward else chord):
-            yield bar, event.step + i * rise, length, pitch, force, ""
-
-
-def _strum_seconds(instrument: str) -> float:
-    """Seconds between the notes of a chord."""
-    return {"acoustic guitar": 0.012, "electric guitar": 0.009, "harp": 0.03}.get(instrument, 0.003)
+            yield event.step + i * rise, length, pitch, force, ""
 
 
 def _voiced(track: SyntheticTrack, part: Part, bar: int) -> Chord:
@@ -151,7 +141,7 @@ def _bass(clip: SyntheticClip, part: Part, bar: int) -> Iterator[PlayedStep]:
             "w": in_scale(track, walked + (2 if event.step == 8 else 0)),
         }[event.symbol]
         force = 0.9 if event.step % 8 == 0 else 0.75
-        yield bar, event.step, event.length * short, pitch, force, ""
+        yield event.step, event.length * short, pitch, force, ""
 
 
 def _melody(clip: SyntheticClip, part: Part, bar: int) -> Iterator[PlayedStep]:
@@ -169,7 +159,7 @@ def _melody(clip: SyntheticClip, part: Part, bar: int) -> Iterator[PlayedStep]:
         pitch = _melody_pitch(track, part, bar, centre + 1.8 * moved, event.step)
         force = 0.85 if event.step % 4 == 0 else 0.7
         length = event.length * (0.6 if part.pattern == "stabs" else 0.93)
-        yield bar, event.step, length, pitch, force, str(int(walk[i % 8] * 7 + i + 5 * place) % 40)
+        yield event.step, length, pitch, force, str(int(walk[i % 8] * 7 + i + 5 * place) % 40)
 
 
 def _contour(rng: np.random.Generator) -> list[int]:
@@ -209,12 +199,12 @@ def _drums(clip: SyntheticClip, part: Part, bar: int) -> Iterator[PlayedStep]:
         for event in events(line):
             if event.step < last and not (event.symbol == "o" and rng.random() < 0.15):
                 force = {"X": 1.0, "x": 0.78, "o": 0.38}[event.symbol]
-                yield bar, event.step, 1, 0, force, drum
+                yield event.step, 1, 0, force, drum
     if fill:
         for step in range(12, 16):
-            yield bar, step, 1, 0, 0.7 + 0.07 * (step - 12), "snare" if step < 14 else "tom"
+            yield step, 1, 0, 0.7 + 0.07 * (step - 12), "snare" if step < 14 else "tom"
     if bar % 4 == 0 and clip.section in ("chorus", "finale") and part.pattern != "ride":
-        yield bar, 0, 1, 0, 0.9, "crash"
+        yield 0, 1, 0, 0.9, "crash"
 
 
 def chord_degree(track: SyntheticTrack, bar: int) -> int:

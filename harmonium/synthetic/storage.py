@@ -6,9 +6,10 @@ import io
 import json
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
@@ -16,7 +17,7 @@ from scipy.io import wavfile
 
 from harmonium.atomic_files import write_atomically
 from harmonium.errors import DataError
-from harmonium.synthetic.music import SyntheticClip, make_clip
+from harmonium.synthetic.music import SyntheticClip
 from harmonium.synthetic.render import render
 from harmonium.synthetic.tones import RATE
 
@@ -27,16 +28,6 @@ if TYPE_CHECKING:
 GENERATOR = 1
 MANIFEST = "collection.json"
 WAV_HEADER_BYTES = 44
-
-
-class WavFile(NamedTuple):
-    """One WAV file to write."""
-
-    seed: int
-    track: int
-    clip: int
-    seconds: float
-    path: str
 
 
 def audio_path(clip: SyntheticClip) -> str:
@@ -54,16 +45,21 @@ def write_collection(
 ) -> Path:
     """Write what is not there yet; see `SyntheticCollection.write`."""
     resumed = _check_folder(collection, folder)
-    _write(folder / MANIFEST, _manifest(collection))
+    _write(folder / MANIFEST, (json.dumps(_parameters(collection), indent=2) + "\n").encode())
     missing = list(_missing(collection, folder, trust=resumed))
+    report = progress or (lambda done, total: None)
     done = len(collection) - len(missing)
-    _report(progress, done, len(collection))
-    for _ in _work(missing, jobs):
+    report(done, len(collection))
+    for _ in _work(partial(_write_clip, folder, collection.clip_seconds), missing, jobs):
         done += 1
-        _report(progress, done, len(collection))
-    _write(folder / "clips.csv", _csv(collection.clips))
-    _write(folder / "triples.csv", _csv(collection.triples.frame()))
-    _write(folder / "truth.csv", _csv(_truth_table(collection)))
+        report(done, len(collection))
+    tables = {
+        "clips": collection.clips,
+        "triples": collection.triples.frame(),
+        "truth": _truth_table(collection),
+    }
+    for name, table in tables.items():
+        _write(folder / f"{name}.csv", table.write_csv().encode())
     for leftover in folder.rglob("*.part"):  # of a run that was killed
         leftover.unlink(missing_ok=True)
     return folder
@@ -102,37 +98,35 @@ def _parameters(collection: SyntheticCollection) -> dict[str, Any]:
     }
 
 
-def _manifest(collection: SyntheticCollection) -> bytes:
-    return (json.dumps(_parameters(collection), indent=2) + "\n").encode()
-
-
-def _missing(collection: SyntheticCollection, folder: Path, *, trust: bool) -> Iterator[WavFile]:
-    """The files to write; those that are there with the right size count if trusted."""
+def _missing(
+    collection: SyntheticCollection, folder: Path, *, trust: bool
+) -> Iterator[SyntheticClip]:
+    """The clips to write; files that are there with the right size count if trusted."""
     size = WAV_HEADER_BYTES + 2 * round(collection.clip_seconds * RATE)
     for index, name in enumerate(collection.clips["path"]):
         path = folder / name
         if not (trust and path.is_file() and path.stat().st_size == size):
-            place = divmod(index, collection.clips_per_track)
-            yield WavFile(collection.seed, *place, collection.clip_seconds, str(path))
+            yield collection.clip(index)
 
 
-def _work(missing: list[WavFile], jobs: int) -> Iterator[None]:
-    if jobs == 1 or len(missing) < 2:
-        yield from map(_write_clip, missing)
+def _work(
+    write: Callable[[SyntheticClip], None], clips: list[SyntheticClip], jobs: int
+) -> Iterator[None]:
+    if jobs == 1 or len(clips) < 2:
+        yield from map(write, clips)
         return
     # Fresh processes: a copy of one that runs threads (as JAX does) may lock up.
-    pool = ProcessPoolExecutor(min(jobs, len(missing)), mp_context=get_context("spawn"))
+    pool = ProcessPoolExecutor(min(jobs, len(clips)), mp_context=get_context("spawn"))
     try:
-        yield from pool.map(_write_clip, missing, chunksize=4)
+        yield from pool.map(write, clips, chunksize=4)
     finally:
         pool.shutdown(cancel_futures=True)
 
 
-def _write_clip(job: WavFile) -> None:
-    samples = render(make_clip(job.seed, job.track, job.clip), job.seconds)
+def _write_clip(folder: Path, seconds: float, clip: SyntheticClip) -> None:
     buffer = io.BytesIO()
-    wavfile.write(buffer, RATE, np.round(samples * 32_767).astype(np.int16))
-    _write(Path(job.path), buffer.getvalue())
+    wavfile.write(buffer, RATE, np.round(render(clip, seconds) * 32_767).astype(np.int16))
+    _write(folder / audio_path(clip), buffer.getvalue())
 
 
 def _write(path: Path, content: bytes) -> None:
@@ -145,12 +139,3 @@ def _truth_table(collection: SyntheticCollection) -> pl.DataFrame:
         collection.truth.astype(np.int8), schema=collection.tags.to_list(), orient="row"
     )
     return columns.insert_column(0, collection.clips["item"])
-
-
-def _csv(table: pl.DataFrame) -> bytes:
-    return table.write_csv().encode()
-
-
-def _report(progress: Callable[[int, int], None] | None, done: int, total: int) -> None:
-    if progress is not None:
-        progress(done, total)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from operator import methodcaller
 
 from harmonium.synthetic.concepts import CONCEPTS
 from harmonium.synthetic.genres import RECIPES
@@ -9,6 +10,12 @@ from harmonium.synthetic.instruments import INSTRUMENTS
 from harmonium.synthetic.music import ROLE_GAIN, Part, SyntheticClip
 
 MODE_VALENCE = {"major": 0.45, "mixolydian": 0.25, "dorian": -0.15, "minor": -0.5}
+
+ELECTRONIC = {"drum machine", *(name for name, i in INSTRUMENTS.items() if i.electronic)}
+ACOUSTIC = {
+    *("brushes", "acoustic kit"),
+    *(name for name, i in INSTRUMENTS.items() if i.acoustic),  # they need no electricity
+}
 
 # How much a part stands out by its role.
 PROMINENCE = {
@@ -45,6 +52,10 @@ class ClipFacts:
         )
         return next(found, 0.0) * (0.7 if self.clip.section == "breakdown" else 1.0)
 
+    def era(self, decade: str) -> float:
+        """How clearly the clip is of this decade."""
+        return 0.7 if self.clip.track.artist.era == decade else 0.0
+
     @property
     def distortion(self) -> float:
         """How much a distorted guitar stands out."""
@@ -67,20 +78,9 @@ class ClipFacts:
         pace = 0.4 * (track.tempo - 105) / 40
         return MODE_VALENCE[track.mode] + pace + RECIPES[track.genres[0]].valence
 
-    @property
-    def electronic_share(self) -> float:
-        """The share of the parts, singers aside, that are electronic."""
-        return self._share(lambda i: i == "drum machine" or _is(i, "electronic"), if_none=0.0)
-
-    @property
-    def acoustic_share(self) -> float:
-        """The share of the parts that need no electricity."""
-        kits = ("brushes", "acoustic kit")
-        return self._share(lambda i: i in kits or _is(i, "acoustic"), if_none=1.0)
-
-    def _share(self, rule: Callable[[str], bool], *, if_none: float) -> float:
-        """The share of the instruments that a rule holds for; voices do not count."""
-        found = [rule(part.instrument) for part in self.clip.parts if part.role != "voice"]
+    def share(self, instruments: set[str], *, if_none: float) -> float:
+        """The share of the parts that play one of these instruments; voices do not count."""
+        found = [part.instrument in instruments for part in self.clip.parts if part.role != "voice"]
         return sum(found) / len(found) if found else if_none
 
 
@@ -88,10 +88,6 @@ def _prominence(part: Part) -> float:
     """By the role, and by how loud the part is for one with this role."""
     louder = part.gain - ROLE_GAIN[part.role]
     return float(min(PROMINENCE[part.role] * 10 ** (louder / 20), 1.0))
-
-
-def _is(instrument: str, quality: str) -> bool:
-    return instrument in INSTRUMENTS and bool(getattr(INSTRUMENTS[instrument], quality))
 
 
 def above(value: float, threshold: float, width: float) -> float:
@@ -111,10 +107,6 @@ def _aggressive(h: ClipFacts) -> float:
     return above(h.energy, 0.75, 0.6) if harsh else 0.0
 
 
-def _dark(h: ClipFacts) -> float:
-    return below(h.valence, -0.5, 0.5) if h.clip.track.mode in ("minor", "dorian") else 0.0
-
-
 def _dreamy(h: ClipFacts) -> float:
     pad = h.instrument("synth pad", "strings", "bells") > 0
     return above(h.clip.track.room, 1.3, 1.5) if pad and h.energy < 0.1 else 0.0
@@ -126,30 +118,18 @@ def _repetitive(h: ClipFacts) -> float:
     return 0.6 * short + 0.3 * looped if short and looped else 0.0
 
 
-def _heavy(h: ClipFacts) -> float:
-    return above(h.clip.loudness, -13.5, 4) if h.distortion and h.clip.track.drive > 5 else 0.0
-
-
 def _party(h: ClipFacts) -> float:
     danceable = h.genre("house", "techno", "hip hop", "funk", "pop", "reggae")
     return min(danceable, above(h.energy, 0.2, 0.5)) if h.valence > -0.3 else 0.0
 
 
-def _era(decade: str) -> Callable[[ClipFacts], float]:
-    return lambda h: 0.7 if h.clip.track.artist.era == decade else 0.0
-
-
-def _genre(name: str) -> Callable[[ClipFacts], float]:
-    return lambda h: h.genre(name)
-
-
-def _instruments(names: list[str]) -> Callable[[ClipFacts], float]:
-    return lambda h: h.instrument(*names)
-
-
 RULES: dict[str, Callable[[ClipFacts], float]] = {
-    **{name: _instruments(c.instruments) for name, c in CONCEPTS.items() if c.instruments},
-    **{genre: _genre(genre) for genre in RECIPES},
+    **{
+        name: methodcaller("instrument", *c.instruments)
+        for name, c in CONCEPTS.items()
+        if c.instruments
+    },
+    **{genre: methodcaller("genre", genre) for genre in RECIPES},
     "rock": lambda h: max(h.genre("rock"), 0.6 * h.genre("punk", "metal", "indie")),
     "dance": lambda h: 0.9 * h.genre("house", "techno") if h.has_role("drums") else 0.0,
     "beat": lambda h: min(
@@ -163,23 +143,31 @@ RULES: dict[str, Callable[[ClipFacts], float]] = {
     "calm": lambda h: below(h.energy, -0.25, 0.6),
     "energetic": lambda h: above(h.energy, 0.45, 0.6),
     "aggressive": _aggressive,
-    "dark": _dark,
+    "dark": lambda h: (
+        below(h.valence, -0.5, 0.5) if h.clip.track.mode in ("minor", "dorian") else 0.0
+    ),
     "dreamy": _dreamy,
     "fast": lambda h: above(h.clip.track.tempo, 130, 40),
     "slow": lambda h: below(h.clip.track.tempo, 86, 20),
     "loud": lambda h: above(h.clip.loudness, -12.5, 3),
     "quiet": lambda h: below(h.clip.loudness, -22, 6),
-    "acoustic": lambda h: above(h.acoustic_share, 0.7, 0.3),
-    "electronic": lambda h: above(h.electronic_share, 0.45, 0.5),
+    "acoustic": lambda h: above(h.share(ACOUSTIC, if_none=1.0), 0.7, 0.3),
+    "electronic": lambda h: above(h.share(ELECTRONIC, if_none=0.0), 0.45, 0.5),
     "distorted": lambda h: h.distortion,
     "noise": lambda h: 0.7 if h.clip.track.lofi else 0.0,
     "echo": lambda h: above(h.clip.track.room, 1.6, 1.5),
     "repetitive": _repetitive,
-    "heavy": _heavy,
+    "heavy": lambda h: (
+        above(h.clip.loudness, -13.5, 4) if h.distortion and h.clip.track.drive > 5 else 0.0
+    ),
     "party": _party,
     "sleep": lambda h: below(h.energy, -0.8, 0.5) if not h.has_role("drums") else 0.0,
     "background": lambda h: below(h.energy, -0.35, 0.6) if not h.has_role("voice") else 0.0,
-    **{decade: _era(decade) for decade, concept in CONCEPTS.items() if concept.kind == "era"},
+    **{
+        decade: methodcaller("era", decade)
+        for decade, concept in CONCEPTS.items()
+        if concept.kind == "era"
+    },
 }
 
 

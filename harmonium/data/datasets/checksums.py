@@ -12,11 +12,6 @@ FILE = "SHA256SUMS"
 _LINE = re.compile(r"([0-9a-f]{64}) [ *](.+)")
 
 
-def is_digest(text: str) -> bool:
-    """Whether the text is a SHA-256 in small hexadecimal digits."""
-    return re.fullmatch("[0-9a-f]{64}", text) is not None
-
-
 def digest_of(path: Path) -> str:
     """The SHA-256 of a file."""
     with path.open("rb") as file:

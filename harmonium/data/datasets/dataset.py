@@ -173,7 +173,12 @@ class Dataset:
         if min_count is None and min_share is None:
             min_count, min_share = self.min_count, self.min_share
         if min_share is not None:
-            labels = counts.share_labels(min_share=min_share, listeners=self._listeners())
+            if self.listeners is None:
+                raise DataError(
+                    f"'min_share' needs the number of listeners of each item, which dataset "
+                    f"'{self.name}' does not give. Use 'min_count'."
+                )
+            labels = counts.share_labels(min_share=min_share, listeners=self.listeners)
             return Labels(labels, counts.tags)
         assert min_count is not None
         return Labels(counts.labels(min_count=min_count), counts.tags)
@@ -191,14 +196,6 @@ class Dataset:
                 f"It can be grouped by {known}."
             )
         return encode(labels)[0]
-
-    def _listeners(self) -> NDArray[np.int32]:
-        if self.listeners is None:
-            raise DataError(
-                f"'min_share' needs the number of listeners of each item, which dataset "
-                f"'{self.name}' does not give. Use 'min_count'."
-            )
-        return self.listeners
 
 
 def _check_rows(data: Dataset) -> None:
@@ -234,7 +231,7 @@ def describe(data: Dataset, *, n_tags: int = 10) -> dict[str, Any]:
     ----------
     n_tags : how many tags to list, those with most positive items first
     """
-    triples = data.triples
+    triples, heard = data.triples, data.listeners
     return {
         "name": data.name,
         "title": data.info.title,
@@ -244,7 +241,7 @@ def describe(data: Dataset, *, n_tags: int = 10) -> dict[str, Any]:
         "features": None if data.features is None else data.features.shape[1],
         "triples": None if triples is None else len(triples),
         "users": None if triples is None else len(triples.users),
-        "listeners_per_item": _range(data.listeners),
+        "listeners_per_item": None if heard is None else [int(heard.min()), int(heard.max())],
         "tracks": None if data.tracks is None else data.tracks.n_unique(),
         "artists": None if data.artists is None else data.artists.n_unique(),
         "audio_files": 0 if data.audio is None else len(data.audio),
@@ -255,10 +252,6 @@ def describe(data: Dataset, *, n_tags: int = 10) -> dict[str, Any]:
         "licence": data.licence,
         "homepage": data.homepage,
     }
-
-
-def _range(values: NDArray[np.int32] | None) -> list[int] | None:
-    return None if values is None else [int(values.min()), int(values.max())]
 
 
 def _rule(data: Dataset) -> str:

@@ -37,7 +37,8 @@ def load(
     if joined:
         rows = rows.filter(pl.col("artist").is_in(_join(path / JOIN)["artist"].implode()))
     triples = Triples.from_columns(rows["user"], rows["artist"], rows["tag"], normalise=normalise)
-    names = _artist_names(path / "artists.dat")
+    # Some artists who have tags are not in the file.
+    names = _names(path / "artists.dat", ("id", "name", "url", "pictureURL"))
     artists = [names.get(int(item), f"artist {item}") for item in triples.items]
     return Dataset(
         info=INFO,
@@ -65,7 +66,10 @@ def load_joined(
     wanted = join["track"] if untagged else rows["track"]
     kept = np.flatnonzero(tracks.ids.is_in(wanted.implode()).to_numpy())
     items = tracks.ids[kept]
-    _check_tracks(paths["hetrec-lastfm"] / JOIN, wanted, items)
+    missing = wanted.filter(~wanted.is_in(items.implode()))
+    if len(missing):
+        problem = f"track '{missing[0]}' is not in the MSD subset's features.npz."
+        raise fault(paths["hetrec-lastfm"] / JOIN, None, problem)
     triples = _on_items(
         Triples.from_columns(rows["user"], rows["track"], rows["tag"], normalise=normalise), items
     )
@@ -84,7 +88,8 @@ def load_joined(
 
 def _taggings(path: Path) -> pl.DataFrame:
     """The columns user, artist and tag: ids as they stand in the file, and the tag in words."""
-    names = _tag_names(path / "tags.dat")
+    # Latin-1, unlike the other files.
+    names = _names(path / "tags.dat", ("tagID", "tagValue"), encoding="latin-1")
     files = [path / TAGGINGS, path / SECOND_PART]
     rows = pl.concat(_tagging_ids(file, names) for file in files if file.is_file())
     tag = pl.col("tagID").replace_strict(list(names), list(names.values()))
@@ -105,22 +110,11 @@ def _tagging_ids(path: Path, tags: Mapping[int, str]) -> pl.DataFrame:
     return ids
 
 
-def _tag_names(path: Path) -> dict[int, str]:
-    """Tag id -> tag. The file is Latin-1, unlike the others."""
-    table = read_table(path, ("tagID", "tagValue"), header=True, encoding="latin-1")
-    return _numbered(path, table, "tagID", "tagValue")
-
-
-def _artist_names(path: Path) -> dict[int, str]:
-    """Artist id -> name; some artists who have tags are not in the file."""
-    table = read_table(path, ("id", "name", "url", "pictureURL"), header=True)
-    return _numbered(path, table, "id", "name")
-
-
-def _numbered(path: Path, table: pl.DataFrame, number: str, name: str) -> dict[int, str]:
-    """Number -> name, neither of them missing."""
-    numbers = whole_numbers(path, table, number).tolist()
-    return dict(zip(numbers, not_empty(path, table, name), strict=True))
+def _names(path: Path, columns: tuple[str, ...], *, encoding: str = "utf-8") -> dict[int, str]:
+    """The first column's numbers -> the second one's names, none of them missing."""
+    table = read_table(path, columns, header=True, encoding=encoding)
+    numbers = whole_numbers(path, table, columns[0]).tolist()
+    return dict(zip(numbers, not_empty(path, table, columns[1]), strict=True))
 
 
 def _join(path: Path) -> pl.DataFrame:
@@ -151,12 +145,6 @@ def _grouped(join: pl.DataFrame) -> pl.DataFrame:
     return join.with_columns(
         pl.Series("name", [find(name) for name in join["name"]], dtype=pl.String)
     )
-
-
-def _check_tracks(path: Path, wanted: pl.Series, items: pl.Series) -> None:
-    missing = wanted.filter(~wanted.is_in(items.implode()))
-    if len(missing):
-        raise fault(path, None, f"track '{missing[0]}' is not in the MSD subset's features.npz.")
 
 
 def _on_items(triples: Triples, items: pl.Series) -> Triples:

@@ -57,6 +57,7 @@ def load(name: str, folder: str | Path | None = None) -> Dataset:
         raise fault(tables[-1].path, None, "its attributes are not those of the training file.")
     matrix = sp.csr_array(np.concatenate([_labels(table, labels) for table in tables]))
     features, names = _features(tables, set(labels))
+    rows = np.split(np.arange(len(features)), np.cumsum([len(table.rows) for table in tables])[:-1])
     items = pl.Series([f"{name} {row:05d}" for row in range(len(features))])
     return Dataset(
         info=about,
@@ -64,13 +65,8 @@ def load(name: str, folder: str | Path | None = None) -> Dataset:
         counts=TagCounts(items, pl.Series(labels), matrix),
         features=features,
         feature_names=names,
-        splits=_splits(tables) if "test" in parts else {},
+        splits=dict(zip(parts, rows, strict=True)) if "test" in parts else {},
     )
-
-
-def _splits(tables: list[Arff]) -> dict[str, NDArray[np.intp]]:
-    n_train, n_test = (len(table.rows) for table in tables)
-    return {"train": np.arange(n_train), "test": np.arange(n_train, n_train + n_test)}
 
 
 def _label_names(path: Path) -> list[str]:

@@ -108,29 +108,21 @@ def _label_ids(text: str, n_labels: int) -> list[int]:
 
 def _features(text: str, n_features: int) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
     """Columns, counted from 0, and values of `feature:value` pairs."""
-    pairs = [token.split(":") for token in text.split()]
-    try:
-        index = np.array([int(number) for number, _ in pairs], dtype=np.intp)
-        value = np.array([float(number) for _, number in pairs], dtype=np.float64)
-    except ValueError:
-        raise DataError(f"{_wrong_pair(pairs)} is not of the form feature:value.") from None
+    numbers, values = [], []
+    for token in text.split():
+        try:
+            number, value = token.split(":")
+            numbers.append(int(number))
+            values.append(float(value))
+        except ValueError:
+            raise DataError(f"'{token}' is not of the form feature:value.") from None
+    index, features = np.array(numbers, dtype=np.intp), np.array(values, dtype=np.float64)
     wrong = (index < 1) | (index > n_features)
     if wrong.any():
         got = index[wrong.argmax()]
         raise DataError(f"a feature must be a number from 1 to {n_features}, got {got}.")
-    if not np.isfinite(value).all():
-        raise DataError(f"feature {index[~np.isfinite(value)][0]} is not a finite number.")
+    if not np.isfinite(features).all():
+        raise DataError(f"feature {index[~np.isfinite(features)][0]} is not a finite number.")
     if len(np.unique(index)) != len(index):
         raise DataError(f"feature {np.flatnonzero(np.bincount(index) > 1)[0]} is given twice.")
-    return index - 1, value
-
-
-def _wrong_pair(pairs: list[list[str]]) -> str:
-    """The first token that is not number:number, as it stood in the line."""
-    for pair in pairs:
-        try:
-            number, value = pair
-            int(number), float(value)
-        except ValueError:
-            return f"'{':'.join(pair)}'"
-    raise AssertionError("every pair is well formed")
+    return index - 1, features
