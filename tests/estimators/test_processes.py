@@ -2,6 +2,8 @@
 
 import multiprocessing
 import os
+import subprocess
+import sys
 
 import joblib
 import numpy as np
@@ -10,6 +12,18 @@ from tagging_data import quick
 
 from harmonium import LogisticTagger
 from harmonium.errors import HarmoniumError
+
+SPAWN = """
+import multiprocessing
+import numpy as np
+from harmonium import LogisticTagger
+
+if __name__ == "__main__":
+    X = np.random.default_rng(0).normal(size=(40, 2))
+    model = LogisticTagger(max_epochs=1, random_state=0).fit(X, (X > 0).astype(float))
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        print(pool.apply(model.predict_proba, (X,)).shape)
+"""
 
 MESSAGE = "process forked from one that has used JAX"
 
@@ -54,3 +68,11 @@ def test_joblibs_processes_predict(train, fitted):
     predict = joblib.delayed(type(fitted).predict_proba)
     parts = joblib.Parallel(n_jobs=2)(predict(fitted, half) for half in halves)
     np.testing.assert_allclose(np.vstack(parts), fitted.predict_proba(train.X), atol=1e-6)
+
+
+def test_spawned_processes_predict(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(SPAWN)
+    run = [sys.executable, str(script)]
+    done = subprocess.run(run, capture_output=True, text=True, timeout=120, check=False)
+    assert (done.stdout, done.returncode) == ("(40, 2)\n", 0), done.stderr
