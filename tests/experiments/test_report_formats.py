@@ -19,7 +19,6 @@ from matplotlib.text import Text
 from places import DOCS
 
 from harmonium.experiments.report import figures, write_report
-from harmonium.experiments.report.pictures import CountPanel, Counts
 from harmonium.experiments.report.renderers import (
     LATEX_ROWS,
     escape_latex,
@@ -28,7 +27,15 @@ from harmonium.experiments.report.renderers import (
     latex_table,
     markdown_table,
 )
-from harmonium.experiments.report.tables import Cell, Column, Table
+from harmonium.experiments.report.tables import (
+    Cell,
+    Column,
+    Panel,
+    Picture,
+    Series,
+    Table,
+    text_row,
+)
 
 NASTY = r"a_b & 100% $x$ #1 {y} \z ~ ^ [k] <script>alert(1)</script> | *s* `c`"
 
@@ -155,7 +162,7 @@ class TestEveryForm:
 
     def test_words_are_inside_the_figure_and_apart(self, reports, form):
         for figure in reports[form][0].figures:
-            check_legible(figure.picture)
+            check_legible(figure)
 
 
 def check_legible(picture):
@@ -192,20 +199,22 @@ def labels_out_of_view(axis):
                 yield from (tick.label1, tick.label2)
 
 
+def count_picture(title, panel):
+    return Picture(name="", title=title, caption="", kind="counts", y_label="$$", panels=(panel,))
+
+
 def test_long_names_of_datasets_do_not_run_into_one_another():
     groups = tuple(f"a-dataset-with-a-long-name-{i}\n100 tags" for i in range(9))
-    panel = CountPanel("DRBM against a model with quite a long name", groups, (1,) * 9, (0,) * 9)
+    series = (Series("up", (1,) * 9), Series("down", (0,) * 9))
+    panel = Panel("DRBM against a model with quite a long name", series, groups)
     title = "A long title that has to be broken into two lines, for it is wider than the figure is"
-    check_legible(
-        Counts(title=title, up_label="up", down_label="down", value_label="Tags", panels=(panel,))
-    )
+    check_legible(count_picture(title, panel))
 
 
 def test_names_are_not_taken_for_formulas():
-    panel = CountPanel(r"$\frac{1}$", (r"$a_{b", r"$\no$"), (1, 2), (0, None))
-    check_legible(
-        Counts(title="$x^$", up_label="$u$", down_label="$d$", value_label="$$", panels=(panel,))
-    )
+    series = (Series("$u$", (1, 2)), Series("$d$", (0, np.nan)))
+    panel = Panel(r"$\frac{1}$", series, (r"$a_{b", r"$\no$"))
+    check_legible(count_picture("$x^$", panel))
 
 
 class TestTheSameBytes:
@@ -240,7 +249,7 @@ class TestTheSameBytes:
                 nudged = np.nextafter(axes.get_position().bounds, 1.0)
                 axes._set_position(nudged)
 
-        pictures = [report.figures[0].picture for report, _, _ in reports.values()]
+        pictures = [report.figures[0] for report, _, _ in reports.values()]
         images = [figures.image_files(picture) for picture in pictures]
         monkeypatch.setattr(ConstrainedLayoutEngine, "execute", execute_otherwise)
         assert [figures.image_files(picture) for picture in pictures] == images
@@ -330,14 +339,12 @@ def test_escaped_markdown_says_the_same(text):
 
 
 def test_a_long_table_is_continued_where_a_group_begins():
-    rows = [(Cell(f"group {i // 30}"), Cell(str(i))) for i in range(3 * LATEX_ROWS)]
     table = Table(
         name="long",
         title="T",
         caption="C",
         columns=(Column("A", "left"), Column("B")),
-        rows=tuple(rows),
-        groups=tuple(row[0].text for row in rows),
+        rows=tuple(text_row(f"group {i // 30}", str(i)) for i in range(3 * LATEX_ROWS)),
     )
     text = latex_table(table)
     check_latex(text)
@@ -353,9 +360,13 @@ def test_series_differ_in_more_than_colour():
 
 
 def test_differences_look_alike_in_every_panel():
-    limits = figures.same_span([(60.0, 70.0), (80.0, 81.0)], least=3.0, margin=0.0)
+    def panel(*values):
+        return Panel("", (Series("", values, (np.nan,) * len(values)),))
+
+    limits = figures.same_span([panel(60.0, 70.0), panel(80.0, 81.0)], least=3.0, margin=0.0)
     np.testing.assert_allclose(limits, [(60.0, 70.0), (75.5, 85.5)])
-    np.testing.assert_allclose(figures.same_span([(70.0, 70.1)], least=3.0), [(68.55, 71.55)])
+    limits = figures.same_span([panel(70.1, np.nan, 70.0)], least=3.0)
+    np.testing.assert_allclose(limits, [(68.55, 71.55)])
 
 
 def test_docs_name_every_form_and_file():

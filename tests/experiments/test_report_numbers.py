@@ -99,13 +99,15 @@ class TestComparison:
         ]
 
     def test_the_figures_show_the_same_counts(self, hand_made):
-        better, smoothing = (figure.picture for figure in hand_made.figures)
-        assert [(p.title, p.groups, p.up, p.down) for p in better.panels] == [
-            ("emotify", ("DRBM against LOG\n3 tags",), (1,), (1,))
-        ]
-        assert [(p.groups, p.up, p.down) for p in smoothing.panels] == [
-            (("DRBM\n3 tags", "LOG\n3 tags"), (3, 0), (0, 0))
-        ]
+        better, smoothing = hand_made.figures
+        (panel,) = better.panels
+        assert (panel.title, panel.groups) == ("emotify", ("DRBM against LOG\n3 tags",))
+        counts = {"DRBM better": (1,), "DRBM worse": (1,)}
+        assert {series.name: series.values for series in panel.series} == counts
+        (panel,) = smoothing.panels
+        assert panel.groups == ("DRBM\n3 tags", "LOG\n3 tags")
+        counts = {"smoothed better": (3, 0), "smoothed worse": (0, 0)}
+        assert {series.name: series.values for series in panel.series} == counts
 
     def test_counts_after_correction(self, tmp_path):
         """Five tags; t = 5 with 2 degrees of freedom: p = 0.0377, significant only alone."""
@@ -143,10 +145,12 @@ class TestComparison:
             plausible,
             wanted=lambda run: not (run.model == "SVM" and run.dataset.label == "mturk"),
         )
-        picture = build_report(folder).figures[0].picture
+        picture = build_report(folder).figures[0]
         assert [panel.title for panel in picture.panels] == ["DRBM against MLP", "DRBM against SVM"]
-        assert picture.panels[1].up[2] is None
-        assert picture.panels[1].up[0] is not None
+        assert np.isnan([series.values for series in picture.panels[1].series]).tolist() == [
+            [False, False, True],
+            [False, False, True],
+        ]
 
 
 class TestPerTag:
@@ -225,13 +229,13 @@ class TestOtherForms:
     def test_damping(self, tmp_path):
         report = self.report(tmp_path, "damping")
         assert [c.header for c in report.main.columns[2:]] == ["β = 0", "β = 0.5", "β = 0.9"]
-        (panel,) = report.figures[0].picture.panels
-        assert panel.lines[0].x == (0.0, 0.5, 0.9)
+        (panel,) = report.figures[0].panels
+        assert panel.series[0].x == (0.0, 0.5, 0.9)
 
     def test_approximations(self, tmp_path):
         report = self.report(tmp_path, "approximations")
         assert [c.header for c in report.main.columns[2:]] == ["tested with LBP", "tested with MF"]
-        panel = report.figures[0].picture.panels[1]
+        panel = report.figures[0].panels[1]
         assert (panel.title, panel.groups) == ("mturk", ("CD", "PL", "MF", "LBP"))
         shown = [f"{series.values[2]:.1f}" for series in panel.series]
         assert [text.split()[0] for text in rows(report.main)[6][2:]] == shown
@@ -240,19 +244,19 @@ class TestOtherForms:
         report = self.report(tmp_path, "completion")
         headers = [c.header for c in report.main.columns[2:]]
         assert headers == ["0 % known", "25 % known", "50 % known"]
-        panel = report.figures[0].picture.panels[2]
-        assert [line.name for line in panel.lines] == ["DRBM", "MLP", "SVM"]
-        assert panel.lines[0].x == (0.0, 25.0, 50.0)
+        panel = report.figures[0].panels[2]
+        assert [line.name for line in panel.series] == ["DRBM", "MLP", "SVM"]
+        assert panel.series[0].x == (0.0, 25.0, 50.0)
 
     def test_learning_curves_end_with_all_clips(self, tmp_path):
         report = self.report(tmp_path, "learning-curve")
         headers = [c.header for c in report.main.columns[2:]]
         assert headers == ["50 clips", "200 clips", "all clips"]
-        assert report.figures[0].picture.panels[0].lines[0].x == (50.0, 200.0, 1415.0)
+        assert report.figures[0].panels[0].series[0].x == (50.0, 200.0, 1415.0)
 
     def test_feature_groups(self, tmp_path):
         report = self.report(tmp_path, "feature-groups")
-        (panel,) = report.figures[0].picture.panels
+        (panel,) = report.figures[0].panels
         assert panel.groups == ("DRBM", "MLP", "SVM")
         assert [s.name for s in panel.series] == ["timbre", "rhythm", "timbre + rhythm"]
 

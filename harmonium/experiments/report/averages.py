@@ -4,7 +4,6 @@ As lines: damping (Figure 2), completion, learning curves. As groups of bars: ap
 (Figure 3), feature groups.
 """
 
-from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,21 +11,14 @@ import numpy as np
 
 from harmonium.errors import DataError
 from harmonium.experiments.report.comparison import best_of, format_score, score_cells
-from harmonium.experiments.report.numbers import Score, Summary, distinct
-from harmonium.experiments.report.pictures import (
-    BarPanel,
-    Bars,
-    BarSeries,
-    Line,
-    LinePanel,
-    Lines,
-)
+from harmonium.experiments.report.numbers import Score, Summary, by_dataset, distinct, grouped
 from harmonium.experiments.report.tables import (
     Cell,
-    Column,
-    Figure,
+    Panel,
+    Picture,
+    Series,
     Table,
-    first_cells,
+    columns,
     format_value,
     setting_heading,
     text_row,
@@ -42,7 +34,6 @@ class Curve:
     x_label: str
     y_label: str = "Mean AUC (%)"
     caption: str
-    scale: float = 1.0
     log_x: bool = False
     band: bool = True
 
@@ -67,7 +58,6 @@ COMPLETION = Curve(
         "the AUC is that of the tags not told. A model that cannot be told tags predicts from the "
         "audio alone."
     ),
-    scale=100.0,
 )
 LEARNING = Curve(
     axis="clips",
@@ -82,70 +72,55 @@ LEARNING = Curve(
 _ERRORS = {True: "The band is", False: "The bars are"}
 
 
-def curves(summary: Summary, curve: Curve) -> list[Table | Figure]:
+def curves(summary: Summary, curve: Curve) -> list[Table | Picture]:
     """A figure with a line per model, and the same numbers as a table."""
     if curve.axis not in ("known", "clips") and curve.axis not in summary.recipe.vary.settings:
         raise DataError(
             f"A recipe of the form '{summary.recipe.form}' needs {curve.axis} = [...] under [vary]."
         )
     axes = summary.varying("dataset", curve.axis)
-    caption = f"{curve.caption} {_ERRORS[curve.band]} one standard error over folds up and down."
-    figure = Figure(
+    figure = Picture(
         name=summary.recipe.form,
         title=curve.title,
-        caption=caption,
-        picture=Lines(
-            title=curve.title,
-            x_label=curve.x_label,
-            y_label=curve.y_label,
-            log_x=curve.log_x,
-            band=curve.band,
-            panels=tuple(
-                _line_panel(summary, dataset, scores, axes, curve)
-                for dataset, scores in _by_axis(summary.scores, "dataset").items()
-            ),
+        caption=f"{curve.caption} {_ERRORS[curve.band]} one standard error over folds up and down.",
+        kind="lines",
+        x_label=curve.x_label,
+        y_label=curve.y_label,
+        log_x=curve.log_x,
+        band=curve.band,
+        panels=tuple(
+            Panel(dataset, _lines(summary, scores, axes, curve))
+            for dataset, scores in by_dataset(summary.scores).items()
         ),
     )
     return [_curve_table(summary, axes, curve), figure]
 
 
-def _by_axis(scores: Sequence[Score], axis: str) -> dict[Any, list[Score]]:
-    """The scores by their place on an axis."""
-    return _grouped([(score.value(axis), score) for score in scores])
-
-
-def _by_name(scores: Sequence[Score], axes: tuple[str, ...]) -> dict[Any, list[Score]]:
+def _by_name(scores: list[Score], axes: tuple[str, ...]) -> dict[str, list[Score]]:
     """The scores by what they are on some axes, in words."""
-    return _grouped([(score.name(axes), score) for score in scores])
+    return grouped(scores, lambda score: score.name(axes))
 
 
-def _grouped(scores: Sequence[tuple[Hashable, Score]]) -> dict[Any, list[Score]]:
-    found: dict[Any, list[Score]] = {}
-    for key, score in scores:
-        found.setdefault(key, []).append(score)
-    return found
-
-
-def _line_panel(
-    summary: Summary, dataset: str, scores: list[Score], axes: tuple[str, ...], curve: Curve
-) -> LinePanel:
+def _lines(
+    summary: Summary, scores: list[Score], axes: tuple[str, ...], curve: Curve
+) -> tuple[Series, ...]:
     lines = []
     for name, of_line in _by_name(scores, axes).items():
-        points = sorted(
-            (_position(summary, s, curve), 100 * s.mean, 100 * s.error) for s in of_line
-        )
-        there = [point for point in points if not np.isnan(point[0])]
+        points = [(_position(summary, s, curve), 100 * s.mean, 100 * s.error) for s in of_line]
+        there = sorted(point for point in points if not np.isnan(point[0]))
         if there:
-            x, y, errors = zip(*there, strict=True)
-            lines.append(Line(name, x, y, errors))
-    return LinePanel(dataset, tuple(lines))
+            x, values, errors = zip(*there, strict=True)
+            lines.append(Series(name, values, errors, x))
+    return tuple(lines)
 
 
 def _position(summary: Summary, score: Score, curve: Curve) -> float:
     """Where a score lies on the x axis; all clips are as many as were trained on."""
     value = score.value(curve.axis)
+    if curve.axis == "known":
+        return 100.0 * value
     if curve.axis != "clips" or value:
-        return float(value) * curve.scale
+        return float(value)
     measured = next(arm.cost.clips for arm in summary.arms if arm.arm is score.arm)
     return float(np.median(measured)) if len(measured) else float("nan")
 
@@ -155,7 +130,7 @@ def _curve_table(summary: Summary, axes: tuple[str, ...], curve: Curve) -> Table
         distinct(summary.scores, curve.axis), key=lambda v: (curve.axis == "clips" and not v, v)
     )
     rows = []
-    for dataset, scores in _by_axis(summary.scores, "dataset").items():
+    for dataset, scores in by_dataset(summary.scores).items():
         lines = {
             name: {score.value(curve.axis): score for score in of_line}
             for name, of_line in _by_name(scores, axes).items()
@@ -164,16 +139,10 @@ def _curve_table(summary: Summary, axes: tuple[str, ...], curve: Curve) -> Table
             place: best_of({n: line[place] for n, line in lines.items() if place in line})
             for place in places
         }
-        rows += [
-            (
-                *text_row(dataset, name),
-                *(
-                    Cell(format_score(line.get(place)), strong=bool(axes) and name in best[place])
-                    for place in places
-                ),
-            )
-            for name, line in lines.items()
-        ]
+        for name, line in lines.items():
+            strong = {place for place in places if axes and name in best[place]}
+            cells = [Cell(format_score(line.get(place)), place in strong) for place in places]
+            rows.append(text_row(dataset, name, *cells))
     return Table(
         name=f"{summary.recipe.form}-auc",
         title=curve.title,
@@ -182,12 +151,10 @@ def _curve_table(summary: Summary, axes: tuple[str, ...], curve: Curve) -> Table
             + (" Bold: the best of the dataset in the column." if axes else "")
         ),
         columns=(
-            Column("Dataset", "left"),
-            Column("Model", "left"),
-            *(Column(_place_heading(curve, place)) for place in places),
+            *columns("Dataset", "Model", align="left"),
+            *columns(*(_place_heading(curve, place) for place in places)),
         ),
         rows=tuple(rows),
-        groups=first_cells(rows),
     )
 
 
@@ -227,7 +194,7 @@ FEATURES = Grouping(
 )
 
 
-def grouped_bars(summary: Summary, grouping: Grouping) -> list[Table | Figure]:
+def grouped_bars(summary: Summary, grouping: Grouping) -> list[Table | Picture]:
     """A table and a figure of the same numbers."""
     groups = next((axis for axis in grouping.groups if axis in summary.varying()), "model")
     axes = (*summary.varying("dataset", groups, grouping.axis), grouping.axis)
@@ -235,37 +202,29 @@ def grouped_bars(summary: Summary, grouping: Grouping) -> list[Table | Figure]:
         f"Mean AUC over tags and test folds in percent, ± its standard error over folds. "
         f"{grouping.caption}"
     )
-    figure = Figure(
+    figure = Picture(
         name=summary.recipe.form,
         title=grouping.title,
         caption=caption,
-        picture=Bars(
-            title=grouping.title,
-            group_label=setting_heading(groups),
-            value_label="Mean AUC (%)",
-            panels=tuple(
-                _bar_panel(dataset, scores, groups, axes)
-                for dataset, scores in _by_axis(summary.scores, "dataset").items()
-            ),
+        kind="bars",
+        x_label=setting_heading(groups),
+        y_label="Mean AUC (%)",
+        panels=tuple(
+            _bar_panel(dataset, scores, groups, axes)
+            for dataset, scores in by_dataset(summary.scores).items()
         ),
     )
     return [_grouped_table(summary, grouping, groups, axes, caption), figure]
 
 
-def _bar_panel(dataset: str, scores: list[Score], groups: str, axes: tuple[str, ...]) -> BarPanel:
-    by_group = distinct(scores, groups)
+def _bar_panel(dataset: str, scores: list[Score], groups: str, axes: tuple[str, ...]) -> Panel:
+    places = distinct(scores, groups)
     series = []
     for name, of_series in _by_name(scores, axes).items():
-        found = {score.value(groups): score for score in of_series}
-        there = [found.get(group) for group in by_group]
-        series.append(
-            BarSeries(
-                name=name,
-                values=tuple(100 * s.mean if s else float("nan") for s in there),
-                errors=tuple(100 * s.error if s else float("nan") for s in there),
-            )
-        )
-    return BarPanel(dataset, tuple(format_value(groups, g) for g in by_group), tuple(series))
+        found = {score.value(groups): (score.mean, score.error) for score in of_series}
+        there = 100 * np.array([found.get(place, (np.nan, np.nan)) for place in places])
+        series.append(Series(name, *(tuple(column) for column in there.T.tolist())))
+    return Panel(dataset, tuple(series), tuple(format_value(groups, place) for place in places))
 
 
 def _grouped_table(
@@ -273,22 +232,18 @@ def _grouped_table(
 ) -> Table:
     names = list(_by_name(summary.scores, axes))
     rows = [
-        (
-            *text_row(dataset, format_value(groups, group)),
+        text_row(
+            dataset,
+            format_value(groups, group),
             *score_cells({score.name(axes): score for score in of_group}, names),
         )
-        for dataset, of_dataset in _by_axis(summary.scores, "dataset").items()
-        for group, of_group in _by_axis(of_dataset, groups).items()
+        for dataset, of_dataset in by_dataset(summary.scores).items()
+        for group, of_group in grouped(of_dataset, lambda score: score.value(groups)).items()
     ]
     return Table(
         name=f"{summary.recipe.form}-auc",
         title=grouping.title,
         caption=f"{caption} Bold: the best of the row.",
-        columns=(
-            Column("Dataset", "left"),
-            Column(setting_heading(groups), "left"),
-            *(Column(name) for name in names),
-        ),
+        columns=(*columns("Dataset", setting_heading(groups), align="left"), *columns(*names)),
         rows=tuple(rows),
-        groups=first_cells(rows),
     )

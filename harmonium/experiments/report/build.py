@@ -24,18 +24,17 @@ from harmonium.experiments.report.averages import (
     grouped_bars,
 )
 from harmonium.experiments.report.comparison import comparison
-from harmonium.experiments.report.numbers import ArmSummary, Summary, summarise
+from harmonium.experiments.report.numbers import ArmSummary, Summary, grouped, summarise
 from harmonium.experiments.report.renderers import html_page, latex, latex_table, markdown
 from harmonium.experiments.report.search import search, settings_table
 from harmonium.experiments.report.tables import (
     NOTHING,
     Cell,
-    Column,
-    Figure,
+    Picture,
     Report,
     Table,
+    columns,
     count_of,
-    first_cells,
     format_duration,
     format_seconds,
     one_line,
@@ -43,7 +42,7 @@ from harmonium.experiments.report.tables import (
 )
 from harmonium.experiments.results import read_results
 
-FORMS: dict[str, Callable[[Summary], tuple[list[Table | Figure], dict[str, str]]]] = {
+FORMS: dict[str, Callable[[Summary], tuple[list[Table | Picture], dict[str, str]]]] = {
     "comparison": comparison,
     "damping": lambda summary: (curves(summary, DAMPING), {}),
     "approximations": lambda summary: (grouped_bars(summary, APPROXIMATIONS), {}),
@@ -120,7 +119,7 @@ def _images(report: Report) -> dict[str, dict[str, bytes]]:
         return {}
     from harmonium.experiments.report.figures import image_files  # matplotlib, only to draw
 
-    return {figure.name: image_files(figure.picture) for figure in report.figures}
+    return {figure.name: image_files(figure) for figure in report.figures}
 
 
 def _paragraphs(summary: Summary) -> list[str]:
@@ -142,7 +141,6 @@ def _times_table(summary: Summary) -> Table | None:
     measured = [arm for arm in summary.arms if arm.n_finished and len(arm.cost.training)]
     if not measured:
         return None
-    rows = [_times_row(arm, summary) for arm in measured]
     return Table(
         name="times",
         title="Time and memory",
@@ -154,17 +152,10 @@ def _times_table(summary: Summary) -> Table | None:
             f"{paper.CPU_HOURS} CPU-hours for training a DRBM on its MajorMiner data."
         ),
         columns=(
-            Column("Dataset", "left"),
-            Column("Model", "left"),
-            Column("Train, s"),
-            Column("To best, s"),
-            Column("Test, s"),
-            Column("Runs"),
-            Column("All runs"),
-            Column("Memory, MB"),
+            *columns("Dataset", "Model", align="left"),
+            *columns("Train, s", "To best, s", "Test, s", "Runs", "All runs", "Memory, MB"),
         ),
-        rows=tuple(rows),
-        groups=first_cells(rows),
+        rows=tuple(_times_row(arm, summary) for arm in measured),
     )
 
 
@@ -200,9 +191,7 @@ def _unfinished_table(summary: Summary) -> Table | None:
     """A row per arm that is partly there, and one per dataset for those without a finished fold."""
     if not summary.unfinished:
         return None
-    by_dataset: dict[str, list[ArmSummary]] = {}
-    for arm in summary.unfinished:
-        by_dataset.setdefault(arm.arm.dataset.label, []).append(arm)
+    by_dataset = grouped(summary.unfinished, lambda arm: arm.arm.dataset.label)
     rows: list[tuple[Cell, ...]] = []
     n_folds = summary.recipe.n_folds
     for dataset, arms in by_dataset.items():
@@ -223,7 +212,6 @@ def _unfinished_table(summary: Summary) -> Table | None:
             "An arm is a model on a dataset, trained in one way. Means are over the test folds "
             "that are finished."
         ),
-        columns=(Column("Dataset", "left"), Column("Arms", "left"), Column("Test folds")),
+        columns=(*columns("Dataset", "Arms", align="left"), *columns("Test folds")),
         rows=tuple(rows),
-        groups=first_cells(rows),
     )

@@ -19,14 +19,15 @@ from harmonium.experiments.report.numbers import (
     compare,
     distinct,
 )
-from harmonium.experiments.report.pictures import CountPanel, Counts
 from harmonium.experiments.report.tables import (
     NOTHING,
     Cell,
     Column,
-    Figure,
+    Panel,
+    Picture,
+    Series,
     Table,
-    first_cells,
+    columns,
     format_percent,
     format_value,
     join_names,
@@ -56,17 +57,16 @@ class ComparisonRow:
     """Model -> score, for the models that have one."""
 
 
-def comparison(summary: Summary) -> tuple[list[Table | Figure], dict[str, str]]:
+def comparison(summary: Summary) -> tuple[list[Table | Picture], dict[str, str]]:
     """The tables and figures, Table 2 first, and the AUCs by tag."""
     rows = _rows(summary)
     models = list(dict.fromkeys(name for row in rows for name in row.scores))
-    items: list[Table | Figure] = [_auc_table(rows, models)]
-    if against_first := _against_first(rows, models):
-        items += _first_against_others(models[0], against_first)
-    if smoothed := _smoothed_against_raw(rows, models):
-        items += _smoothing_items(smoothed)
-    if ranks := _ranks(rows, models):
-        items.append(ranks)
+    items = [
+        _auc_table(rows, models),
+        *_first_against_others(rows, models),
+        *_smoothed_against_raw(rows, models),
+        *_ranks(rows, models),
+    ]
     return items, {"per-tag.csv": _per_tag_csv(rows, models)}
 
 
@@ -86,16 +86,16 @@ def _rows(summary: Summary) -> list[ComparisonRow]:
 
 def _auc_table(rows: list[ComparisonRow], models: list[str]) -> Table:
     cells: list[tuple[Cell, ...]] = []
-    groups: list[str] = []
     for row in rows:
-        cells.append(_score_cells(row, models))
+        n_tags = max(score.n_tags for score in row.scores.values())
+        head = (row.dataset, str(n_tags), SIGN[row.smoothing])
+        cells.append(text_row(*head, *score_cells(row.scores, models)))
         spec = next(iter(row.scores.values())).arm.dataset
         printed = paper.AUC.get((spec.name, spec.n_tags or 0, row.smoothing))
         if printed:
             values = [f"{printed[name]:.1f}" if name in printed else NOTHING for name in models]
-            texts = (f"{row.dataset}, paper", str(spec.n_tags), SIGN[row.smoothing], *values)
-            cells.append(text_row(*texts, faint=True))
-        groups += [row.dataset] * (len(cells) - len(groups))
+            head = (f"{row.dataset}, paper", str(spec.n_tags), SIGN[row.smoothing])
+            cells.append(text_row(*head, *values, faint=True))
     caption = (
         "Mean AUC over tags and test folds in percent, ± its standard error over folds. Tags: how "
         "many were scored. Sm: trained on tags as people gave them (−) or smoothed (+); tested on "
@@ -113,20 +113,13 @@ def _auc_table(rows: list[ComparisonRow], models: list[str]) -> Table:
         title="Mean AUC by dataset and model (as in the paper's Table 2)",
         caption=caption,
         columns=(
-            Column("Dataset", "left"),
-            Column("Tags"),
-            Column("Sm", "centre"),
-            *(Column(name) for name in models),
+            *columns("Dataset", align="left"),
+            *columns("Tags"),
+            *columns("Sm", align="centre"),
+            *columns(*models),
         ),
         rows=tuple(cells),
-        groups=tuple(groups),
     )
-
-
-def _score_cells(row: ComparisonRow, models: list[str]) -> tuple[Cell, ...]:
-    n_tags = max(score.n_tags for score in row.scores.values())
-    head = text_row(row.dataset, str(n_tags), SIGN[row.smoothing])
-    return (*head, *score_cells(row.scores, models))
 
 
 def score_cells(scores: dict[str, Score], names: list[str]) -> tuple[Cell, ...]:
@@ -152,137 +145,119 @@ def best_of(scores: dict[str, Score]) -> set[str]:
     return {name for name, text in means.items() if text == best}
 
 
-def _against_first(
-    rows: list[ComparisonRow], models: list[str]
-) -> list[tuple[ComparisonRow, str, PairedComparison]]:
-    """The first model, trained on raw tags, against every other, raw and smoothed."""
-    found = []
-    for row in rows:
-        first = _base_row(rows, row.dataset).scores.get(models[0])
-        for name in models[1:]:
-            if first and name in row.scores and (pair := compare(first, row.scores[name])):
-                found.append((row, name, pair))
-    return found
-
-
 def _base_row(rows: list[ComparisonRow], dataset: str) -> ComparisonRow:
     """The raw row of a dataset, or the smoothed one where there is no other."""
     return next(row for row in rows if row.dataset == dataset)
 
 
-def _first_against_others(
-    first: str, pairs: list[tuple[ComparisonRow, str, PairedComparison]]
-) -> list[Table | Figure]:
+def _first_against_others(rows: list[ComparisonRow], models: list[str]) -> list[Table | Picture]:
+    """The first model, trained on raw tags, against every other, raw and smoothed."""
+    first = models[0]
+    pairs = [
+        (row, name, pair)
+        for row in rows
+        for name in models[1:]
+        if (pair := compare(_base_row(rows, row.dataset).scores.get(first), row.scores.get(name)))
+    ]
     alike = [
         (f"{first} against {name}", row.dataset, pair)
         for row, name, pair in pairs
         if row.smoothing == pair.first.arm.smoothing
     ]
-    table = _count_table(
-        name="tags-better-counts",
-        title=f"{first} against every other model, tag by tag",
-        caption=f"{first} is trained on raw tags; Sm says what the other model is trained on.",
-        heads=("Dataset", "Against", "Sm"),
-        rows=[((row.dataset, name, SIGN[row.smoothing]), pair) for row, name, pair in pairs],
-    )
-    if not alike:
-        return [table]
     figure = _count_figure(
+        alike,
         name="tags-better",
         title=f"Tags on which {first} is significantly better or worse than another model",
-        up=f"{first} better",
-        down=f"{first} worse",
-        pairs=alike,
         caption=(
             f"For each model that {first} is compared with and each dataset: up, "
             f"the tags on which {first} is significantly better; down, those on which it is worse "
             "(as in the paper's Figure 4)."
         ),
+        whose=first,
     )
-    return [figure, table]
+    table = _count_table(
+        [((row.dataset, name, SIGN[row.smoothing]), pair) for row, name, pair in pairs],
+        name="tags-better-counts",
+        title=f"{first} against every other model, tag by tag",
+        caption=f"{first} is trained on raw tags; Sm says what the other model is trained on.",
+        heads=(*columns("Dataset", "Against", align="left"), *columns("Sm", align="centre")),
+    )
+    return [*figure, *table]
 
 
-def _smoothed_against_raw(
-    rows: list[ComparisonRow], models: list[str]
-) -> list[tuple[str, str, PairedComparison]]:
-    """(model, dataset, smoothed against raw), model by model."""
-    found = []
-    for smoothed in (row for row in rows if row.smoothing):
-        raw = _base_row(rows, smoothed.dataset)
-        if raw.smoothing:
-            continue
-        for name, score in smoothed.scores.items():
-            if name in raw.scores and (pair := compare(score, raw.scores[name])):
-                found.append((name, smoothed.dataset, pair))
-    return sorted(found, key=lambda entry: models.index(entry[0]))
-
-
-def _smoothing_items(pairs: list[tuple[str, str, PairedComparison]]) -> list[Table | Figure]:
+def _smoothed_against_raw(rows: list[ComparisonRow], models: list[str]) -> list[Table | Picture]:
+    """Each model, trained on smoothed tags and on raw ones."""
+    pairs = [
+        (name, row.dataset, pair)
+        for name in models
+        for row in rows
+        if row is not (raw := _base_row(rows, row.dataset))
+        and (pair := compare(row.scores.get(name), raw.scores.get(name)))
+    ]
     figure = _count_figure(
+        pairs,
         name="tags-smoothing",
         title="Tags on which smoothing the training tags is significantly better or worse",
-        up="smoothed better",
-        down="smoothed worse",
-        pairs=pairs,
         caption=(
             "For each model and dataset: up, the tags on which training on "
             "smoothed tags is significantly better than on raw tags; down, those on which it is "
             "worse (as in the paper's Figure 5)."
         ),
+        whose="smoothed",
     )
     table = _count_table(
+        [((name, dataset), pair) for name, dataset, pair in pairs],
         name="tags-smoothing-counts",
         title="Smoothed against raw tags, tag by tag",
         caption="The same model, trained on smoothed tags and on raw ones.",
-        heads=("Model", "Dataset"),
-        rows=[((name, dataset), pair) for name, dataset, pair in pairs],
+        heads=columns("Model", "Dataset", align="left"),
     )
-    return [figure, table]
+    return [*figure, *table]
 
 
 def _count_table(
+    pairs: Sequence[tuple[tuple[str, ...], PairedComparison]],
     *,
     name: str,
     title: str,
     caption: str,
-    heads: tuple[str, ...],
-    rows: Sequence[tuple[tuple[str, ...], PairedComparison]],
-) -> Table:
+    heads: tuple[Column, ...],
+) -> list[Table]:
     """Tags better and worse, by each test alone and after corrections for many tests."""
-    columns = [Column(head, "centre" if head == "Sm" else "left") for head in heads]
-    columns += [Column("Tags"), Column("Folds")]
-    for correction in CORRECTIONS:
-        end = _CORRECTION_NAMES[correction]
-        columns += [Column(f"Better{end}"), Column(f"Worse{end}")]
-    cells = []
-    for texts, pair in rows:
+    if not pairs:
+        return []
+    ends = [_CORRECTION_NAMES[correction] for correction in CORRECTIONS]
+    counts = [f"{which}{end}" for end in ends for which in ("Better", "Worse")]
+    rows = []
+    for texts, pair in pairs:
         tests = [pair.tests[correction] for correction in CORRECTIONS]
-        counts = [str(count) for test in tests for count in (test.n_better, test.n_worse)]
-        cells.append(text_row(*texts, str(pair.n_tested), str(pair.n_folds), *counts))
-    return Table(
+        found = [str(count) for test in tests for count in (test.n_better, test.n_worse)]
+        rows.append(text_row(*texts, str(pair.n_tested), str(pair.n_folds), *found))
+    table = Table(
         name=name,
         title=title,
         caption=f"{caption} {_TEST} {_CORRECTED}",
-        columns=tuple(columns),
-        rows=tuple(cells),
-        groups=first_cells(cells),
+        columns=(*heads, *columns("Tags", "Folds", *counts)),
+        rows=tuple(rows),
     )
+    return [table]
 
 
 def _count_figure(
+    pairs: Sequence[tuple[str, str, PairedComparison]],
     *,
     name: str,
     title: str,
-    up: str,
-    down: str,
-    pairs: Sequence[tuple[str, str, PairedComparison]],
     caption: str,
-) -> Figure:
+    whose: str,
+) -> list[Picture]:
     """Bars up and down, of (what is compared, dataset, comparison).
 
     As in the paper, a panel per comparison has a bar per dataset, some of which may be missing;
     where there is one dataset, its panel has a bar per comparison.
     """
+    if not pairs:
+        return []
     datasets = list(dict.fromkeys(dataset for _, dataset, _ in pairs))
     panels: dict[str, dict[str, PairedComparison | None]] = {}
     for compared, dataset, pair in pairs:
@@ -290,27 +265,23 @@ def _count_figure(
             panels.setdefault(dataset, {})[compared] = pair
         else:
             panels.setdefault(compared, dict.fromkeys(datasets))[dataset] = pair
-    return Figure(
+    figure = Picture(
         name=name,
         title=title,
         caption=f"{caption} {_TEST}",
-        picture=Counts(
-            title=title,
-            up_label=up,
-            down_label=down,
-            value_label="Number of tags",
-            panels=tuple(_count_panel(panel, bars) for panel, bars in panels.items()),
-        ),
+        kind="counts",
+        y_label="Number of tags",
+        panels=tuple(_count_panel(panel, bars, whose) for panel, bars in panels.items()),
     )
+    return [figure]
 
 
-def _count_panel(title: str, bars: dict[str, PairedComparison | None]) -> CountPanel:
-    return CountPanel(
-        title=title,
-        groups=tuple(f"{name}\n{_size(pair)}" for name, pair in bars.items()),
-        up=tuple(pair.better if pair else None for pair in bars.values()),
-        down=tuple(pair.worse if pair else None for pair in bars.values()),
-    )
+def _count_panel(title: str, bars: dict[str, PairedComparison | None], whose: str) -> Panel:
+    tests = [pair.tests["none"] if pair else None for pair in bars.values()]
+    up = tuple(test.n_better if test else math.nan for test in tests)
+    down = tuple(test.n_worse if test else math.nan for test in tests)
+    groups = tuple(f"{name}\n{_size(pair)}" for name, pair in bars.items())
+    return Panel(title, (Series(f"{whose} better", up), Series(f"{whose} worse", down)), groups)
 
 
 def _size(pair: PairedComparison | None) -> str:
@@ -320,8 +291,8 @@ def _size(pair: PairedComparison | None) -> str:
     return f"{pair.n_tested} tags" + (f"\n{pair.n_folds} folds" if partial else "")
 
 
-def _ranks(rows: list[ComparisonRow], models: list[str]) -> Table | None:
-    """Average ranks over datasets with Nemenyi's critical difference; None where there is none.
+def _ranks(rows: list[ComparisonRow], models: list[str]) -> list[Table]:
+    """Average ranks over datasets with Nemenyi's critical difference, where there are any.
 
     A dataset is a block; the raw row stands for it.
     """
@@ -331,10 +302,10 @@ def _ranks(rows: list[ComparisonRow], models: list[str]) -> Table | None:
     try:
         test = friedman(means)
     except DataError:
-        return None  # fewer than three models or two datasets
+        return []  # fewer than three models or two datasets
     order = np.argsort(test.average_ranks, kind="stable")
     used = [row.dataset for row, m in zip(blocks, means, strict=True) if not np.isnan(m).any()]
-    return Table(
+    table = Table(
         name="ranks",
         title="Average rank of each model over datasets",
         caption=(
@@ -343,9 +314,11 @@ def _ranks(rows: list[ComparisonRow], models: list[str]) -> Table | None:
             "(Nemenyi, 5 %), if p is below 0.05. The test takes the datasets as independent; those "
             "that share clips are not."
         ),
-        columns=(Column("Model", "left"), Column("Average rank")),
+        columns=(*columns("Model", align="left"), *columns("Average rank")),
         rows=tuple(text_row(models[i], f"{test.average_ranks[i]:.2f}") for i in order),
+        grouped=False,
     )
+    return [table]
 
 
 def _per_tag_csv(rows: list[ComparisonRow], models: list[str]) -> str:
@@ -366,8 +339,7 @@ def _per_tag_lines(row: ComparisonRow, models: list[str]) -> Iterator[list[str]]
     tags = next(iter(row.scores.values())).tags
     nothing = np.full(len(tags), np.nan)
     scores = [row.scores.get(name) for name in models]
-    first = scores[0]
-    pairs = [compare(first, other) if first and other else None for other in scores[1:]]
+    pairs = [compare(scores[0], other) for other in scores[1:]]
     columns = [
         *(nothing if score is None else score.by_tag for score in scores),
         *(nothing if pair is None else pair.tests["none"].p for pair in pairs),

@@ -26,18 +26,7 @@ from matplotlib.ticker import (
     StrMethodFormatter,
 )
 
-from harmonium.experiments.report.pictures import (
-    BarPanel,
-    Bars,
-    CountPanel,
-    Counts,
-    DotPanel,
-    Dots,
-    Line,
-    LinePanel,
-    Lines,
-    Picture,
-)
+from harmonium.experiments.report.tables import Panel, Picture, Series
 
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#999999")
 HATCHES = ("", "///", "...", "\\\\\\", "xxx", "+++", "ooo", "---")
@@ -107,15 +96,8 @@ def _fix_layout(figure: Figure) -> None:
 
 def draw_picture(picture: Picture) -> Figure:
     """The picture as a figure of matplotlib, in the style that is set."""
-    match picture:
-        case Bars():
-            return _draw_bars(picture)
-        case Lines():
-            return _draw_lines(picture)
-        case Counts():
-            return _draw_counts(picture)
-        case Dots():
-            return _draw_dots(picture)
+    draw = {"bars": _draw_bars, "lines": _draw_lines, "counts": _draw_counts, "dots": _draw_dots}
+    return draw[picture.kind](picture)
 
 
 def _saved_image(figure: Figure, kind: str, metadata: dict[str, None]) -> bytes:
@@ -124,28 +106,29 @@ def _saved_image(figure: Figure, kind: str, metadata: dict[str, None]) -> bytes:
     return file.getvalue()
 
 
-LEAST_BAR_SPAN = 4.0
+LEAST_BAR_SPAN, LEAST_LINE_SPAN = 4.0, 3.0
 """Percent: differences smaller than a fraction of this are meant to look small."""
 
 
-def _draw_bars(picture: Bars) -> Figure:
+def _draw_bars(picture: Picture) -> Figure:
     """A panel per dataset; an axis begins below the lowest bar and says where."""
-    names = list(dict.fromkeys(series.name for panel in picture.panels for series in panel.series))
-    most = max(len(panel.groups) * len(panel.series) for panel in picture.panels)
-    few = most <= 8
+    names = _series_names(picture)
+    few = max(len(panel.groups) * len(panel.series) for panel in picture.panels) <= 8
     figure, axes = panel_grid(len(picture.panels), columns=2 if few else 1, height=2.3, narrow=few)
-    ends = [_bar_ends(panel) for panel in picture.panels]
-    limits = same_span(ends, least=LEAST_BAR_SPAN, margin=0.25)
+    limits = same_span(picture.panels, least=LEAST_BAR_SPAN, margin=0.25)
     for axis, panel, (low, high) in zip(axes, picture.panels, limits, strict=True):
         _draw_bar_panel(axis, panel, names)
         bottom = math.floor(low)
-        axis.set_ylim(bottom, high)
         axis.set_title(wrapped(panel.title, 40), loc="left")
-        axis.set_xlabel(picture.group_label)
-        axis.set_ylabel(f"{picture.value_label}\naxis from {bottom} %")
+        axis.set(ylim=(bottom, high), xlabel=picture.x_label)
+        axis.set_ylabel(f"{picture.y_label}\naxis from {bottom} %")
     keys = [Patch(label=name, **_bar_look(i)) for i, name in enumerate(names)]
     add_head(figure, picture.title, keys)
     return figure
+
+
+def _series_names(picture: Picture) -> list[str]:
+    return list(dict.fromkeys(series.name for panel in picture.panels for series in panel.series))
 
 
 def _bar_look(number: int) -> dict[str, Any]:
@@ -157,7 +140,7 @@ def _bar_look(number: int) -> dict[str, Any]:
     }
 
 
-def _draw_bar_panel(axis: Axes, panel: BarPanel, names: list[str]) -> None:
+def _draw_bar_panel(axis: Axes, panel: Panel, names: list[str]) -> None:
     places = np.arange(len(panel.groups))
     width = 0.84 / len(panel.series)
     for i, series in enumerate(panel.series):
@@ -173,32 +156,19 @@ def _draw_bar_panel(axis: Axes, panel: BarPanel, names: list[str]) -> None:
     axis.grid(axis="y")
 
 
-def _bar_ends(panel: BarPanel) -> tuple[float, float]:
-    """The lowest and the highest end of an error bar."""
-    values = np.array([series.values for series in panel.series])
-    errors = np.nan_to_num(np.array([series.errors for series in panel.series]))
-    return float(np.nanmin(values - errors)), float(np.nanmax(values + errors))
-
-
-LEAST_LINE_SPAN = 3.0
-"""Percent: differences smaller than a fraction of this are meant to look small."""
-
-
-def _draw_lines(picture: Lines) -> Figure:
+def _draw_lines(picture: Picture) -> Figure:
     """A panel per dataset, a line per model."""
-    names = list(dict.fromkeys(line.name for panel in picture.panels for line in panel.lines))
+    names = _series_names(picture)
     figure, axes = panel_grid(len(picture.panels), columns=2, height=2.6)
-    limits = same_span([_line_ends(panel) for panel in picture.panels], least=LEAST_LINE_SPAN)
+    limits = same_span(picture.panels, least=LEAST_LINE_SPAN)
     for axis, panel, limit in zip(axes, picture.panels, limits, strict=True):
-        for line in panel.lines:
+        for line in panel.series:
             _draw_line(axis, line, _line_look(names.index(line.name)), band=picture.band)
         if picture.log_x:
             _log_axis(axis, panel)
         axis.grid()
-        axis.set_ylim(*limit)
         axis.set_title(wrapped(panel.title, 40), loc="left")
-        axis.set_xlabel(picture.x_label)
-        axis.set_ylabel(picture.y_label)
+        axis.set(ylim=limit, xlabel=picture.x_label, ylabel=picture.y_label)
     keys = [Line2D([], [], label=name, **_line_look(i)) for i, name in enumerate(names)]
     add_head(figure, picture.title, keys)
     return figure
@@ -216,8 +186,8 @@ def _line_look(number: int) -> dict[str, Any]:
     }
 
 
-def _draw_line(axis: Axes, line: Line, look: dict[str, Any], *, band: bool) -> None:
-    y, errors = np.array(line.y), np.nan_to_num(np.array(line.errors))
+def _draw_line(axis: Axes, line: Series, look: dict[str, Any], *, band: bool) -> None:
+    y, errors = np.array(line.values), np.nan_to_num(np.array(line.errors))
     if band:
         axis.plot(line.x, y, **look)
         axis.fill_between(line.x, y - errors, y + errors, color=look["color"], alpha=0.2, lw=0)
@@ -225,18 +195,11 @@ def _draw_line(axis: Axes, line: Line, look: dict[str, Any], *, band: bool) -> N
         axis.errorbar(line.x, y, errors, elinewidth=1.0, **look)
 
 
-def _line_ends(panel: LinePanel) -> tuple[float, float]:
-    """The lowest and the highest end of a standard error."""
-    y = np.concatenate([line.y for line in panel.lines])
-    errors = np.nan_to_num(np.concatenate([line.errors for line in panel.lines]))
-    return float((y - errors).min()), float((y + errors).max())
-
-
-def _log_axis(axis: Axes, panel: LinePanel) -> None:
+def _log_axis(axis: Axes, panel: Panel) -> None:
     """Ticks at the numbers that were tried, and not at powers of ten; of close ones, at one."""
     axis.set_xscale("log")
     ticks: list[float] = []
-    for x in sorted({x for line in panel.lines for x in line.x}, reverse=True):
+    for x in sorted({x for line in panel.series for x in line.x}, reverse=True):
         if not ticks or ticks[-1] / x >= 1.3:
             ticks.append(x)
     axis.xaxis.set_major_locator(FixedLocator(ticks))
@@ -248,39 +211,36 @@ _UP: dict[str, Any] = {"facecolor": BETTER, "edgecolor": "black", "linewidth": 0
 _DOWN: dict[str, Any] = {**_UP, "facecolor": WORSE, "hatch": "///"}
 
 
-def _draw_counts(picture: Counts) -> Figure:
+def _draw_counts(picture: Picture) -> Figure:
     """Panels on one scale; every bar has its number."""
     most = max(len(panel.groups) for panel in picture.panels)
     columns = 3 if most <= 2 else 2 if most <= 4 else 1
     figure, axes = panel_grid(len(picture.panels), columns=columns, height=1.9, narrow=most <= 5)
-    highest = max((n or 0 for p in picture.panels for n in p.up), default=0)
-    lowest = max((n or 0 for p in picture.panels for n in p.down), default=0)
+    highest, lowest = (
+        max(np.nan_to_num(panel.series[i].values).max() for panel in picture.panels) for i in (0, 1)
+    )
     room = 0.18 * max(highest + lowest, 4)
     for axis, panel in zip(axes, picture.panels, strict=True):
-        _draw_count_bars(axis, panel.up, 1, _UP)
-        _draw_count_bars(axis, panel.down, -1, _DOWN)
+        up, down = panel.series
+        _draw_count_bars(axis, up, 1, _UP)
+        _draw_count_bars(axis, down, -1, _DOWN)
         _label_count_panel(axis, panel, small=most > 7)
-        axis.set_ylim(-lowest - room, highest + room)
-        axis.set_ylabel(picture.value_label)
-    keys = [Patch(label=picture.up_label, **_UP), Patch(label=picture.down_label, **_DOWN)]
-    add_head(figure, picture.title, keys)
+        axis.set(ylim=(-lowest - room, highest + room), ylabel=picture.y_label)
+    looks = zip(_series_names(picture), (_UP, _DOWN), strict=True)
+    add_head(figure, picture.title, [Patch(label=name, **look) for name, look in looks])
     return figure
 
 
-def _draw_count_bars(
-    axis: Axes, counts: tuple[int | None, ...], sign: int, look: dict[str, Any]
-) -> None:
-    places = np.arange(len(counts))
-    heights = [sign * (count or 0) for count in counts]
-    axis.bar(places, heights, 0.62, **look)
-    for place, height, count in zip(places, heights, counts, strict=True):
-        if count is not None:
-            va = "bottom" if sign > 0 else "top"
-            top, offset = (place, height), (0, 2.5 * sign)
-            _write(axis, str(count), top, offset, ha="center", va=va, fontsize=7.5)
+def _draw_count_bars(axis: Axes, counts: Series, sign: int, look: dict[str, Any]) -> None:
+    heights = sign * np.nan_to_num(counts.values)
+    axis.bar(np.arange(len(heights)), heights, 0.62, **look)
+    va = "bottom" if sign > 0 else "top"
+    for top, count in zip(enumerate(heights), counts.values, strict=True):
+        if not math.isnan(count):
+            _write(axis, f"{count:.0f}", top, (0, 2.5 * sign), ha="center", va=va, fontsize=7.5)
 
 
-def _label_count_panel(axis: Axes, panel: CountPanel, *, small: bool) -> None:
+def _label_count_panel(axis: Axes, panel: Panel, *, small: bool) -> None:
     places = np.arange(len(panel.groups))
     axis.set_title(wrapped(panel.title, 34), loc="left")
     axis.axhline(0, color="black", linewidth=0.8)
@@ -292,27 +252,27 @@ def _label_count_panel(axis: Axes, panel: CountPanel, *, small: bool) -> None:
     axis.grid(axis="y")
 
 
-def _draw_dots(picture: Dots) -> Figure:
+def _draw_dots(picture: Picture) -> Figure:
     """Panels one above the other, as high as they have choices."""
-    sizes = [len(panel.choices) + 1.8 for panel in picture.panels]
+    sizes = [len(panel.groups) + 1.8 for panel in picture.panels]
     figure = Figure(figsize=(WIDTH, 0.4 + 0.2 * sum(sizes)), layout="constrained")
     axes = figure.subplots(len(sizes), 1, sharex=True, squeeze=False, height_ratios=sizes).ravel()
     for axis, panel in zip(axes, picture.panels, strict=True):
         _draw_dot_panel(axis, panel)
         axis.set_title(panel.title, loc="left")
         axis.set_title(picture.word_label, loc="right", fontsize=8, fontweight="normal")
-    axes[-1].set_xlabel(picture.value_label)
+    axes[-1].set_xlabel(picture.x_label)
     add_head(figure, picture.title)
     return figure
 
 
-def _draw_dot_panel(axis: Axes, panel: DotPanel) -> None:
-    places = np.arange(len(panel.choices))
-    values, errors = np.array(panel.values), np.nan_to_num(np.array(panel.errors))
+def _draw_dot_panel(axis: Axes, panel: Panel) -> None:
+    places = np.arange(len(panel.groups))
+    (dots,) = panel.series
     axis.errorbar(
-        values,
+        dots.values,
         places,
-        xerr=errors,
+        xerr=np.nan_to_num(dots.errors),
         fmt="o",
         color=COLOURS[0],
         ecolor="black",
@@ -324,7 +284,7 @@ def _draw_dot_panel(axis: Axes, panel: DotPanel) -> None:
     for place, word in zip(places, panel.words, strict=True):
         beside = {"xycoords": ("axes fraction", "data"), "va": "center", "fontsize": 8}
         _write(axis, word, (1.0, place), (4, 0), **beside)
-    axis.set_yticks(places, [wrapped(choice, 60) for choice in panel.choices])
+    axis.set_yticks(places, [wrapped(group, 60) for group in panel.groups])
     axis.set_ylim(len(places) - 0.4, -0.6)
     axis.grid()
 
@@ -396,13 +356,18 @@ def _legend_columns(labels: list[str], room: float) -> int:
 
 
 def same_span(
-    ends: Sequence[tuple[float, float]], *, least: float, margin: float = 0.06
+    panels: Sequence[Panel], *, least: float, margin: float = 0.06
 ) -> list[tuple[float, float]]:
-    """Limits for panels with these lowest and highest values: each its own, all as far apart.
+    """Limits for the values of panels and their errors: each its own, all as far apart.
 
     So differences look alike in every panel, and small ones are not made to look large: the limits
     are at least ``least`` apart.
     """
+    ends = []
+    for panel in panels:
+        values = np.concatenate([series.values for series in panel.series])
+        errors = np.nan_to_num(np.concatenate([series.errors for series in panel.series]))
+        ends.append((float(np.nanmin(values - errors)), float(np.nanmax(values + errors))))
     span = max(least, *((1 + 2 * margin) * (high - low) for low, high in ends))
     return [((low + high - span) / 2, (low + high + span) / 2) for low, high in ends]
 

@@ -3,9 +3,9 @@
 `summarise` makes them from a recipe and its results; nothing is trained and JAX is not imported.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +28,7 @@ from harmonium.experiments.report.tables import format_setting
 from harmonium.experiments.results import RESULTS
 
 Numbers = NDArray[np.float64]
+T = TypeVar("T")
 
 ARM_AXES = ("dataset", "model", "smoothing", "clips", "features")
 """What tells one arm from another, besides the settings that vary."""
@@ -110,6 +111,19 @@ def distinct(scores: Iterable[Score], axis: str) -> list[Any]:
     return list(dict.fromkeys(score.value(axis) for score in scores))
 
 
+def grouped(values: Iterable[T], key: Callable[[T], Hashable]) -> dict[Any, list[T]]:
+    """The values by their key, in the order in which the keys are found."""
+    found: dict[Any, list[T]] = {}
+    for value in values:
+        found.setdefault(key(value), []).append(value)
+    return found
+
+
+def by_dataset(scores: Iterable[Score]) -> dict[str, list[Score]]:
+    """The scores by the label of their dataset."""
+    return grouped(scores, lambda score: score.arm.dataset.label)
+
+
 def mean_known(values: Numbers, axis: int | None = None) -> Any:
     """The mean without the NaN; NaN where there is nothing else."""
     known = ~np.isnan(values)
@@ -137,24 +151,16 @@ class PairedComparison:
     """Correction for many tests -> a test per tag."""
 
     @property
-    def better(self) -> int:
-        """Tags on which the first is significantly better, each test alone."""
-        return self.tests["none"].n_better
-
-    @property
-    def worse(self) -> int:
-        """Tags on which the first is significantly worse, each test alone."""
-        return self.tests["none"].n_worse
-
-    @property
     def n_tested(self) -> int:
         """Tags with an AUC in at least two common folds."""
         tests = self.tests["none"]
         return len(tests.p) - len(tests.reasons)
 
 
-def compare(first: Score, second: Score) -> PairedComparison | None:
+def compare(first: Score | None, second: Score | None) -> PairedComparison | None:
     """Two-sided paired t-tests over folds, one per tag; None with fewer than two common folds."""
+    if first is None or second is None:
+        return None
     common = int((first.finished & second.finished).sum())
     if common < 2 or first.n_tags != second.n_tags:
         return None

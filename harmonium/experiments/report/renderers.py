@@ -13,7 +13,7 @@ from rich.measure import Measurement
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from harmonium.experiments.report.tables import Align, Cell, Figure, Report, Table, one_line
+from harmonium.experiments.report.tables import Align, Cell, Picture, Report, Table, one_line
 
 # Markdown, with the figures beside it
 
@@ -30,7 +30,8 @@ def markdown(report: Report) -> str:
         parts.append(f"**Not finished:** {escape_markdown(report.unfinished)}")
     for item in report.items:
         parts.append(f"## {escape_markdown(item.title)}")
-        parts += [_markdown_figure(item)] if isinstance(item, Figure) else [markdown_table(item)]
+        image = f"![{escape_markdown(item.title)}](figures/{item.name}.png)"
+        parts.append(image if isinstance(item, Picture) else markdown_table(item))
         parts.append(escape_markdown(item.caption))
     return "\n\n".join(parts) + "\n"
 
@@ -59,10 +60,6 @@ def _markdown_cell(cell: Cell) -> str:
     if cell.strong:
         return f"**{text}**"
     return f"*{text}*" if cell.faint else text
-
-
-def _markdown_figure(figure: Figure) -> str:
-    return f"![{escape_markdown(figure.title)}](figures/{figure.name}.png)"
 
 
 # HTML: one page that needs no other file
@@ -130,14 +127,14 @@ def _html_contents(report: Report) -> str:
     return f'<nav aria-label="Contents">\n<ul>\n{links}</ul>\n</nav>\n'
 
 
-def _html_section(item: Table | Figure, pictures: Mapping[str, bytes]) -> str:
+def _html_section(item: Table | Picture, pictures: Mapping[str, bytes]) -> str:
     inside = (
-        _html_figure(item, pictures[item.name]) if isinstance(item, Figure) else html_table(item)
+        _html_figure(item, pictures[item.name]) if isinstance(item, Picture) else html_table(item)
     )
     return f'<section id="{item.name}">\n<h2>{escape_html(item.title)}</h2>\n{inside}</section>\n'
 
 
-def _html_figure(figure: Figure, svg: bytes) -> str:
+def _html_figure(figure: Picture, svg: bytes) -> str:
     source = f"data:image/svg+xml;base64,{base64.b64encode(svg).decode()}"
     return (
         f'<figure>\n<img src="{source}" alt="{escape_html(figure.title)}">\n'
@@ -232,7 +229,7 @@ def latex(report: Report) -> str:
     for item in report.items:
         parts.append(
             _latex_figure(item)
-            if isinstance(item, Figure)
+            if isinstance(item, Picture)
             else rf"\input{{tables/{item.name}.tex}}"
         )
     return "\n\n".join([*parts, r"\end{document}"]) + "\n"
@@ -305,7 +302,7 @@ def _latex_cell(cell: Cell) -> str:
     return rf"\textit{{{text}}}" if cell.faint else text
 
 
-def _latex_figure(figure: Figure) -> str:
+def _latex_figure(figure: Picture) -> str:
     return rf"""\begin{{figure}}[htbp]
 \centering
 \includegraphics[width=\linewidth,height=0.8\textheight,keepaspectratio]{{figures/{figure.name}.png}}

@@ -13,17 +13,18 @@ from harmonium.experiments.report.numbers import (
     ArmSummary,
     StageSummary,
     Summary,
+    grouped,
     mean_known,
     standard_error,
 )
-from harmonium.experiments.report.pictures import DotPanel, Dots
 from harmonium.experiments.report.tables import (
     NOTHING,
     Cell,
-    Column,
-    Figure,
+    Panel,
+    Picture,
+    Series,
     Table,
-    first_cells,
+    columns,
     format_percent,
     format_setting,
     format_value,
@@ -32,20 +33,19 @@ from harmonium.experiments.report.tables import (
 )
 
 
-def search(summary: Summary) -> list[Table | Figure]:
+def search(summary: Summary) -> list[Table | Picture]:
     """Table 1; then the validation AUC of every setting tried, as a figure and as a table."""
     found = settings_table(summary)
     if found is None:
         raise DataError(
             "A recipe of the form 'search' needs a model with search = {...} of several values."
         )
-    searched: dict[str, list[ArmSummary]] = {}
-    for arm in summary.arms:
-        if arm.n_finished and arm.stages:
-            searched.setdefault(arm.arm.dataset.label, []).append(arm)
-    figures = [_figure(dataset, arms, summary) for dataset, arms in searched.items()]
-    tried = _tried_table(summary, [arm for arms in searched.values() for arm in arms])
-    return [found, *figures, tried]
+    searched = [arm for arm in summary.arms if arm.n_finished and arm.stages]
+    figures = [
+        _figure(dataset, arms, summary)
+        for dataset, arms in grouped(searched, lambda arm: arm.arm.dataset.label).items()
+    ]
+    return [found, *figures, _tried_table(summary, searched)]
 
 
 def settings_table(summary: Summary) -> Table | None:
@@ -73,14 +73,10 @@ def settings_table(summary: Summary) -> Table | None:
         title="Settings found by the search (as in the paper's Table 1)",
         caption=_settings_caption(summary, any(cell.faint for row in rows for cell in row)),
         columns=(
-            Column("Dataset", "left"),
-            Column("Model", "left"),
-            *(Column(setting_heading(key), "left") for key in keys),
-            Column("Validation AUC"),
-            Column("Test AUC"),
+            *columns("Dataset", "Model", *map(setting_heading, keys), align="left"),
+            *columns("Validation AUC", "Test AUC"),
         ),
         rows=tuple(rows),
-        groups=first_cells(rows),
     )
 
 
@@ -115,43 +111,36 @@ def format_choices(key: str, chosen: Sequence[dict[str, Any]]) -> str:
     return ", ".join(f"{value}\u00a0×{times}" for value, times in counts.most_common())
 
 
-def _figure(dataset: str, arms: list[ArmSummary], summary: Summary) -> Figure:
-    title = f"{dataset}: validation AUC by setting"
+def _figure(dataset: str, arms: list[ArmSummary], summary: Summary) -> Picture:
     many = any(len(arm.stages) > 1 for arm in arms)
-    return Figure(
-        name=f"search-{_file_name(dataset)}",
-        title=title,
+    return Picture(
+        name="search-" + re.sub(r"[^a-z0-9]+", "-", dataset.lower()).strip("-"),
+        title=f"{dataset}: validation AUC by setting",
         caption=(
             "Mean AUC over tags on the validation folds of the search, and over test folds, with "
             "its standard error; beside it, on how many test folds the setting was chosen."
             + (" Each stage keeps what the one before has chosen." if many else "")
         ),
-        picture=Dots(
-            title=title,
-            value_label="Mean validation AUC (%)",
-            word_label="chosen",
-            panels=tuple(
-                _panel(_stage_title(arm, number, summary), stage)
-                for arm in arms
-                for number, stage in enumerate(arm.stages, start=1)
-            ),
+        kind="dots",
+        x_label="Mean validation AUC (%)",
+        word_label="chosen",
+        panels=tuple(
+            _panel(summary.arm_name(arm.arm), f", stage {number}" * (len(arm.stages) > 1), stage)
+            for arm in arms
+            for number, stage in enumerate(arm.stages, start=1)
         ),
     )
 
 
-def _stage_title(arm: ArmSummary, number: int, summary: Summary) -> str:
-    name = summary.arm_name(arm.arm)
-    return f"{name}, stage {number}" if len(arm.stages) > 1 else name
-
-
-def _panel(title: str, stage: StageSummary) -> DotPanel:
-    columns = stage.valid_aucs.T
-    times = [stage.times_chosen(i) for i in range(len(stage.points))]
-    return DotPanel(
-        title=title,
-        choices=tuple(_format_point(point) for point in stage.points),
-        values=tuple(100 * float(column.mean()) for column in columns),
-        errors=tuple(100 * standard_error(column) for column in columns),
+def _panel(name: str, which: str, stage: StageSummary) -> Panel:
+    points = stage.valid_aucs.T
+    values = tuple(100 * float(aucs.mean()) for aucs in points)
+    errors = tuple(100 * standard_error(aucs) for aucs in points)
+    times = [stage.times_chosen(i) for i in range(len(points))]
+    return Panel(
+        title=f"{name}{which}",
+        series=(Series("", values, errors),),
+        groups=tuple(_format_point(point) for point in stage.points),
         words=tuple(f"{n}×" if n else "" for n in times),
     )
 
@@ -165,13 +154,9 @@ def _tried_table(summary: Summary, arms: list[ArmSummary]) -> Table:
                 error = standard_error(stage.valid_aucs[:, i])
                 text = format_percent(float(means[i]), error, digits=2)
                 place = (arm.arm.dataset.label, summary.arm_name(arm.arm), str(number))
-                rows.append(
-                    (
-                        *text_row(*place, _format_point(point)),
-                        Cell(text, strong=bool(means[i] == means.max())),
-                        Cell(str(stage.times_chosen(i))),
-                    )
-                )
+                auc = Cell(text, strong=bool(means[i] == means.max()))
+                times = str(stage.times_chosen(i))
+                rows.append(text_row(*place, _format_point(point), auc, times))
     return Table(
         name="search-tried",
         title="Every setting tried",
@@ -180,21 +165,14 @@ def _tried_table(summary: Summary, arms: list[ArmSummary]) -> Table:
             "test folds the setting was chosen. Bold: the best of its stage on average."
         ),
         columns=(
-            Column("Dataset", "left"),
-            Column("Model", "left"),
-            Column("Stage", "centre"),
-            Column("Setting", "left"),
-            Column("Validation AUC"),
-            Column("Chosen"),
+            *columns("Dataset", "Model", align="left"),
+            *columns("Stage", align="centre"),
+            *columns("Setting", align="left"),
+            *columns("Validation AUC", "Chosen"),
         ),
         rows=tuple(rows),
-        groups=first_cells(rows),
     )
 
 
 def _format_point(point: dict[str, object]) -> str:
     return ", ".join(format_setting(key, value) for key, value in point.items())
-
-
-def _file_name(text: str) -> str:
-    return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")

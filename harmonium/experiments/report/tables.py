@@ -2,11 +2,8 @@
 
 import math
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
-
-from harmonium.experiments.report.pictures import Picture
 
 Align = Literal["left", "right", "centre"]
 
@@ -25,12 +22,22 @@ class Cell:
     """Not measured here: from the paper."""
 
 
+def text_row(*entries: str | Cell, faint: bool = False) -> tuple[Cell, ...]:
+    """A row of plain cells, and of those that are cells already."""
+    return tuple(e if isinstance(e, Cell) else Cell(e, faint=faint) for e in entries)
+
+
 @dataclass(frozen=True)
 class Column:
     """The head of a column."""
 
     header: str
     align: Align = "right"
+
+
+def columns(*headers: str, align: Align = "right") -> tuple[Column, ...]:
+    """The heads of columns that are aligned alike."""
+    return tuple(Column(header, align) for header in headers)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,8 +51,8 @@ class Table:
     """What the numbers are and how to read them."""
     columns: tuple[Column, ...]
     rows: tuple[tuple[Cell, ...], ...]
-    groups: tuple[str, ...] = ()
-    """What each row belongs to, for a line between rows that differ in it; empty: no lines."""
+    grouped: bool = True
+    """Whether a line parts rows that differ in their first cell."""
 
     def __post_init__(self) -> None:
         for row in self.rows:
@@ -56,28 +63,59 @@ class Table:
 
     def begins_group(self, row: int) -> bool:
         """Whether a line belongs above this row."""
-        return bool(self.groups) and row > 0 and self.groups[row] != self.groups[row - 1]
+        first = self.rows[row][0]
+        if not self.grouped or first.faint:  # the paper's row belongs to the one above it
+            return False
+        above = [cells[0].text for cells in self.rows[:row] if not cells[0].faint]
+        return bool(above) and above[-1] != first.text
 
 
-def text_row(*texts: str, faint: bool = False) -> tuple[Cell, ...]:
-    """A row of plain cells."""
-    return tuple(Cell(text, faint=faint) for text in texts)
+@dataclass(frozen=True)
+class Series:
+    """What has one colour: a line, or the bars or dots of each group. AUCs are in percent."""
+
+    name: str
+    values: tuple[float, ...]
+    """NaN where there is none."""
+    errors: tuple[float, ...] = ()
+    """Standard errors, NaN where there is none."""
+    x: tuple[float, ...] = ()
+    """Of a line."""
 
 
-def first_cells(rows: Sequence[tuple[Cell, ...]]) -> tuple[str, ...]:
-    """The text of the first cell of each row."""
-    return tuple(row[0].text for row in rows)
+@dataclass(frozen=True)
+class Panel:
+    """One pair of axes."""
+
+    title: str
+    series: tuple[Series, ...]
+    groups: tuple[str, ...] = ()
+    """What each value of a series belongs to; lines have x instead."""
+    words: tuple[str, ...] = ()
+    """Beside each dot."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Figure:
-    """A picture with its words."""
+class Picture:
+    """A figure as data: what is to be seen, without saying how it is drawn.
+
+    Its panels share one legend and their axes' scale.
+    """
 
     name: str
     """Of its files, and of the place on the page."""
     title: str
     caption: str
-    picture: Picture
+    kind: Literal["bars", "lines", "counts", "dots"]
+    """Counts have two series: bars up and down from zero. Dots have one, from top to bottom."""
+    x_label: str = ""
+    y_label: str = ""
+    word_label: str = ""
+    """What the words beside dots are."""
+    panels: tuple[Panel, ...]
+    log_x: bool = False
+    band: bool = False
+    """Whether the errors of lines are bands, and not bars."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,7 +126,7 @@ class Report:
     paragraphs: tuple[str, ...]
     main: Table
     """What the terminal shows."""
-    items: tuple[Table | Figure, ...]
+    items: tuple[Table | Picture, ...]
     """In the order of reading; the main table is one of them."""
     unfinished: str = ""
     """What is missing, in a sentence; empty where nothing is."""
@@ -101,9 +139,9 @@ class Report:
         return [item for item in self.items if isinstance(item, Table)]
 
     @property
-    def figures(self) -> list[Figure]:
+    def figures(self) -> list[Picture]:
         """The figures among the items."""
-        return [item for item in self.items if isinstance(item, Figure)]
+        return [item for item in self.items if isinstance(item, Picture)]
 
 
 _SETTING_NAMES = {
