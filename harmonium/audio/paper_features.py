@@ -49,9 +49,7 @@ def clip_features(
     >>> clip_features(noise, 22_050).shape
     (389,)
     """
-    checked = check_samples(samples, rate, parameters)
-    centred = checked - checked.mean()  # an offset is not heard
-    mel = raise_to_floor(mel_spectrogram(centred, parameters), parameters)
+    mel = mel_energies(samples, rate, parameters)
     computed = [_FEATURES[group](mel, parameters) for group in checked_groups(groups)]
     return np.concatenate(computed).astype(np.float32)
 
@@ -78,6 +76,13 @@ def checked_groups(groups: Sequence[str]) -> Sequence[str]:
     if len(set(groups)) != len(groups):
         raise DataError(f"'groups' must be distinct, got {groups!r}.")
     return groups
+
+
+def mel_energies(samples: ArrayLike, rate: int, parameters: FeatureParameters) -> Floats:
+    """What the features of a clip are computed from, (n_frames, n_mels), all of it positive."""
+    checked = check_samples(samples, rate, parameters)
+    centred = checked - checked.mean()  # an offset is not heard
+    return raise_to_floor(mel_spectrogram(centred, parameters), parameters)
 
 
 def check_samples(samples: ArrayLike, rate: int, parameters: FeatureParameters) -> Floats:

@@ -13,17 +13,10 @@ from matplotlib.figure import Figure, SubFigure
 from numpy.typing import NDArray
 
 from harmonium.audio.clip import Clip
-from harmonium.audio.paper_features import DEFAULTS, check_samples
+from harmonium.audio.paper_features import DEFAULTS, mel_energies
 from harmonium.audio.parameters import FeatureParameters
 from harmonium.audio.rhythm import band_envelopes, modulation_frequencies, modulation_spectra
-from harmonium.audio.spectrum import (
-    Floats,
-    decibels,
-    hz_to_mel,
-    mel_corners,
-    mel_spectrogram,
-    raise_to_floor,
-)
+from harmonium.audio.spectrum import Floats, decibels, hz_to_mel, mel_corners
 from harmonium.errors import DataError
 
 # Okabe and Ito's, which people with any colour vision tell apart; each band also has its own panel.
@@ -52,8 +45,7 @@ def draw_clip(
     title : above it all
     tags : names and probabilities, the first at the top
     """
-    samples = check_samples(clip.samples, clip.rate, parameters)
-    mel = raise_to_floor(mel_spectrogram(samples - samples.mean(), parameters), parameters)
+    mel = mel_energies(clip.samples, clip.rate, parameters)
     width, height = SIZE
     figure = Figure((width + TAGS_WIDTH * bool(tags), height), layout="constrained")
     FigureCanvasAgg(figure)
@@ -85,6 +77,7 @@ def _draw_sound(
 ) -> None:
     """On the left all that goes with time; on the right what it comes to over the clip."""
     n_bands = len(parameters.band_names)
+    edges = (parameters.lowest_hz, *parameters.band_edges, parameters.highest_hz)
     grid = figure.subplots(
         1 + n_bands,
         2,
@@ -102,7 +95,8 @@ def _draw_sound(
         seconds = np.linspace(start, end, len(envelopes), endpoint=False)
         left.fill_between(seconds, envelopes[:, band], color=colour, linewidth=0)
         left.set(xlim=(start, end), ylim=(0, 1.35 * envelopes[:, band].max()))
-        _write(left, _band_label(band, parameters), "left")
+        name, low, high = parameters.band_names[band], edges[band], edges[band + 1]
+        _write(left, f"{name}, {low:g} to {high:g} Hz", "left")
         _draw_modulation(right, spectra[band], parameters, colour)
         right.set_ylim(0, highest)
     for axes in (*grid[1:-1, 0], *grid[1:-1, 1], grid[0, 0]):
@@ -161,11 +155,6 @@ def _draw_modulation(
     _mark_peak(axes, hertz, spectrum)
 
 
-def _band_label(band: int, parameters: FeatureParameters) -> str:
-    edges = (parameters.lowest_hz, *parameters.band_edges, parameters.highest_hz)
-    return f"{parameters.band_names[band]}, {edges[band]:g} to {edges[band + 1]:g} Hz"
-
-
 def _write(axes: Axes, text: str, side: str) -> None:
     """A line of text in an upper corner."""
     place = 0.01 if side == "left" else 0.99
@@ -180,15 +169,11 @@ def _mark_peak(axes: Axes, hertz: NDArray[np.float64], spectrum: NDArray[np.floa
     if not len(peaks):
         return
     peak = int(peaks[np.argmax(spectrum[peaks])])
-    beat = hertz[peak] + _offset_of_peak(spectrum, peak) * hertz[1]
+    # The parabola through the peak and its neighbours tells where between the steps it is.
+    before, here, after = spectrum[peak - 1 : peak + 2]
+    beat = hertz[peak] + (before - after) / (2 * (before - 2 * here + after)) * hertz[1]
     axes.plot(hertz[peak], spectrum[peak], "o", color="black", markersize=4)
     _write(axes, f"{beat:.2f} Hz = {60 * beat:.0f} per minute", "right")
-
-
-def _offset_of_peak(values: NDArray[np.float64], peak: int) -> float:
-    """Where the parabola through a peak and its neighbours is highest, in steps from the peak."""
-    before, here, after = values[peak - 1 : peak + 2]
-    return float((before - after) / (2 * (before - 2 * here + after)))
 
 
 def _draw_tags(figure: SubFigure, tags: Sequence[tuple[str, float]]) -> None:

@@ -69,13 +69,13 @@ def mel_filterbank(parameters: FeatureParameters) -> Floats:
             f"{parameters.frame_length}: band {band} holds no frequency of the spectrum. Choose "
             "fewer bands, or longer frames."
         )
-    return _constant(triangles)
+    return constant(triangles)
 
 
 @lru_cache(maxsize=16)
 def hann_window(length: int) -> Floats:
     """½ − ½ cos(2πt / length), t = 0 … length − 1."""
-    return _constant(0.5 - 0.5 * np.cos(2 * np.pi * np.arange(length) / length))
+    return constant(0.5 - 0.5 * np.cos(2 * np.pi * np.arange(length) / length))
 
 
 def mel_spectrogram(samples: Floats, parameters: FeatureParameters) -> Floats:
@@ -115,7 +115,7 @@ def decibels(mel: Floats) -> Floats:
     return 10 * np.log10(mel)
 
 
-def _constant(array: NDArray[np.float64]) -> Floats:
+def constant(array: NDArray[np.float64]) -> Floats:
     """float32, and read-only since every caller of a cached function gets the same array."""
     array32 = array.astype(np.float32)
     array32.flags.writeable = False

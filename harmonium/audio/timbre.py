@@ -7,16 +7,14 @@ import scipy.fft
 from numpy.typing import NDArray
 
 from harmonium.audio.parameters import FeatureParameters
-from harmonium.audio.spectrum import Floats, decibels
+from harmonium.audio.spectrum import Floats, constant, decibels
 
 
 @lru_cache(maxsize=16)
 def dct_basis(length: int, n_coefficients: int) -> Floats:
     """Column k is the k-th cosine of the orthonormal DCT-II: (length, n_coefficients)."""
     basis = scipy.fft.dct(np.eye(length), axis=1, norm="ortho")[:, :n_coefficients]
-    basis32 = np.ascontiguousarray(basis, np.float32)
-    basis32.flags.writeable = False
-    return basis32
+    return constant(np.ascontiguousarray(basis))
 
 
 def mfccs(mel: Floats, parameters: FeatureParameters) -> Floats:

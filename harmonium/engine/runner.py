@@ -125,12 +125,9 @@ class Runner(Generic[Task, Result]):
         """Whether an outcome should be taken before the next task is submitted."""
         return len(self._under_way) >= self._engine.capacity
 
-    def submit(self, task: Task) -> Future[Result]:
+    def submit(self, task: Task) -> None:
         """Have the task done; never waits, and takes more tasks than the engine can use."""
-        future = self._engine.submit(self.function, task)
-        self._under_way[future] = task
-        future.add_done_callback(self._done.put)
-        return future
+        self._start(task)
 
     def next(self) -> TaskOutcome[Task, Result]:
         """The next outcome, in the order in which tasks end; waits for it.
@@ -141,7 +138,7 @@ class Runner(Generic[Task, Result]):
             raise EngineError("There is no task under way. Submit one first.")
         while True:
             if not self._under_way:
-                self._alone = self.submit(self._suspects.popleft())
+                self._alone = self._start(self._suspects.popleft())
             future = self._wait()
             task = self._under_way.pop(future)
             error = self._error_of(future)
@@ -151,6 +148,12 @@ class Runner(Generic[Task, Result]):
                 self._suspects.append(task)
                 continue
             return TaskOutcome(task, None if error else future.result(), error)
+
+    def _start(self, task: Task) -> Future[Result]:
+        future = self._engine.submit(self.function, task)
+        self._under_way[future] = task
+        future.add_done_callback(self._done.put)
+        return future
 
     def _error_of(self, future: Future[Result]) -> BaseException | None:
         try:

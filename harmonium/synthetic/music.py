@@ -151,10 +151,6 @@ class SyntheticClip:
         """Seconds from the beginning of the track to that of the clip."""
         return (4 * self.first_bar + self.offset) * 60.0 / self.track.tempo
 
-    def part(self, role: str) -> Part | None:
-        """The part that has a role in this clip, if any."""
-        return next((part for part in self.parts if part.role == role), None)
-
 
 def generator(seed: int, *key: int) -> np.random.Generator:
     """The random numbers that belong to one thing (by its key) of the collection with this seed."""

@@ -37,7 +37,7 @@ class ClipFacts:
 
     def has_role(self, role: str) -> bool:
         """Whether a part with this role plays."""
-        return self.clip.part(role) is not None
+        return any(part.role == role for part in self.clip.parts)
 
     def instrument(self, *names: str) -> float:
         """How much any of these instruments stands out."""
