@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import combinations
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import sqlalchemy as sa
@@ -12,12 +12,10 @@ from numpy.typing import NDArray
 from harmonium.collection.answering.search import known_tags
 from harmonium.collection.answering.stored_tagger import StoredTagger
 from harmonium.collection.learning.verdicts import judge, label_matrix
+from harmonium.collection.library import Library
 from harmonium.collection.store.models import StoredModel
 from harmonium.collection.store.schema import loaded_path, track_copy
 from harmonium.collection.store.tracks import Track
-
-if TYPE_CHECKING:
-    from harmonium.collection.library import Library
 
 SURPRISING = 1.0
 """A label is surprising from here on: the model finds it e times less probable than usual."""
@@ -80,7 +78,7 @@ class Health:
         return not self.unreadable and not self.missing
 
 
-def examine(library: "Library", *, doubts: int = 20) -> Health:
+def examine(library: Library, *, doubts: int = 20) -> Health:
     """Look at all of a library, and at the ``doubts`` most surprising of people's tags."""
     used = library.opinions.tags()
     counts = dict(zip(used["tag"].to_list(), used["n_tracks"].to_list(), strict=True))
@@ -97,7 +95,7 @@ def examine(library: "Library", *, doubts: int = 20) -> Health:
     )
 
 
-def find_doubts(library: "Library", model: StoredModel, n: int) -> list[Doubt]:
+def find_doubts(library: Library, model: StoredModel, n: int) -> list[Doubt]:
     """The n labels of the tracks learnt from that held-out probabilities contradict most.
 
     The surprise at a tag that was given is log(usual / p), and log((1 - usual) / (1 - p)) at one
@@ -140,15 +138,13 @@ def surprises(
     return np.where(np.isnan(Y), -np.inf, np.where(Y == 1, given, not_given))
 
 
-def _copies(library: "Library") -> Iterator[Copy]:
-    with library.connect() as connection:
-        rows = connection.execute(sa.select(track_copy).order_by(track_copy.c.path)).mappings()
-        found = [(loaded_path(row), row["track_id"]) for row in rows]
-    for (path, _), track in zip(found, library.tracks.many([i for _, i in found]), strict=True):
-        yield Copy(path, track)
+def _copies(library: Library) -> Iterator[Copy]:
+    rows = library.fetch(sa.select(track_copy).order_by(track_copy.c.path))
+    for row, track in zip(rows, library.tracks.many([row.track_id for row in rows]), strict=True):
+        yield Copy(loaded_path(row), track)
 
 
-def _recordings(library: "Library") -> list[list[Track]]:
+def _recordings(library: Library) -> list[list[Track]]:
     named: dict[tuple[str, str], list[Track]] = {}
     for track in library.tracks.all():
         if track.artist and track.title:
@@ -169,16 +165,13 @@ def near_spellings(counts: Mapping[str, int]) -> list[Spellings]:
     for tag in counts:
         for key in _keys(tag):
             keys.setdefault(key, set()).add(tag)
-    pairs = {
-        pair for same in keys.values() for pair in combinations(sorted(same), 2) if _is_near(*pair)
-    }
-    found = [_ordered(pair, counts) for pair in pairs]
+    pairs = {pair for same in keys.values() for pair in combinations(sorted(same), 2)}
+    found = []
+    for pair in pairs:
+        if _is_near(*pair):
+            rare, common = sorted(pair, key=lambda tag: (counts[tag], tag))
+            found.append(Spellings(rare, counts[rare], common, counts[common]))
     return sorted(found, key=lambda pair: (-pair.n_tracks, pair.tag, pair.other))
-
-
-def _ordered(pair: tuple[str, str], counts: Mapping[str, int]) -> Spellings:
-    rare, common = sorted(pair, key=lambda tag: (counts[tag], tag))
-    return Spellings(rare, counts[rare], common, counts[common])
 
 
 def _letters_of(tag: str) -> str:

@@ -8,20 +8,17 @@ vectors point the same way: their cosine, brought to 0 … 1.
 from collections.abc import Iterable, Iterator
 from itertools import groupby
 from operator import itemgetter
-from typing import TYPE_CHECKING
 
 import numpy as np
 import sqlalchemy as sa
 from numpy.typing import NDArray
 
 from harmonium.collection.learning.verdicts import agreed_tags
+from harmonium.collection.library import Library
 from harmonium.collection.store.models import StoredModel
 from harmonium.collection.store.predictions import STEP, steps_of, unpacked
 from harmonium.collection.store.schema import BLOCK, prediction
 from harmonium.errors import LibraryError
-
-if TYPE_CHECKING:
-    from harmonium.collection.library import Library
 
 ROUNDING = 1e-6
 """Lengths that are not larger than this are none."""
@@ -30,7 +27,7 @@ Floats = NDArray[np.float32]
 
 
 def similarities(
-    library: "Library", model: StoredModel | None, track_id: int, heard: NDArray[np.int64]
+    library: Library, model: StoredModel | None, track_id: int, heard: NDArray[np.int64]
 ) -> Floats:
     """How alike tracks are to one of them, (n,) in [0, 1].
 
@@ -84,7 +81,7 @@ def alike(columns: Iterable[Floats], row: int, own: Floats) -> Floats:
 
 
 def _columns(
-    library: "Library", model_id: int, tags: NDArray[np.intp], ids: NDArray[np.int64]
+    library: Library, model_id: int, tags: NDArray[np.intp], ids: NDArray[np.int64]
 ) -> Iterator[Floats]:
     """The probabilities of tags, one after the other, of the tracks ``ids``, (n,)."""
     blocks = np.unique(ids // BLOCK)

@@ -8,7 +8,6 @@ others, by their probability.
 """
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import numpy as np
 import sqlalchemy as sa
@@ -25,17 +24,17 @@ from harmonium.collection.answering.query import (
     probability,
     tags_of,
 )
-from harmonium.collection.learning.verdicts import Agreement, agreed_tracks
+from harmonium.collection.learning.verdicts import agreed_tracks
+from harmonium.collection.library import Library
 from harmonium.collection.store.models import StoredModel
 from harmonium.collection.store.schema import tag
 from harmonium.collection.store.tracks import Track
 from harmonium.errors import DataError
 
-if TYPE_CHECKING:
-    from harmonium.collection.library import Library
-
 Ids = NDArray[np.int64]
 Floats = NDArray[np.float32]
+Masks = dict[str, tuple[NDArray[np.bool_], NDArray[np.bool_]]]
+"""Tag → whether it surely holds by what people say, and whether it may hold, for each track."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +64,7 @@ class SearchResult:
 
 
 def search(
-    library: "Library",
+    library: Library,
     text: str | None = None,
     *,
     like: int | None = None,
@@ -94,10 +93,9 @@ def search(
         return SearchResult(hits, ranking.people_only, n_below)
 
 
-def known_tags(library: "Library", model: StoredModel | None = None) -> set[str]:
+def known_tags(library: Library, model: StoredModel | None = None) -> set[str]:
     """Every tag that a track may have: those that anybody ever used, and those of the model."""
-    with library.connect() as connection:
-        used = set(connection.execute(sa.select(tag.c.name)).scalars())
+    used = {row.name for row in library.fetch(sa.select(tag.c.name))}
     return used if model is None else used.union(model.vocabulary)
 
 
@@ -116,7 +114,7 @@ class _Ranking:
 
 
 def _rank(
-    library: "Library", model: StoredModel | None, query: Query | None, like: int | None
+    library: Library, model: StoredModel | None, query: Query | None, like: int | None
 ) -> _Ranking:
     names = [] if query is None else tags_of(query)
     agreed = agreed_tracks(library, names)
@@ -127,8 +125,11 @@ def _rank(
         near, others = similarities(library, model, like, heard), heard != like
         ids, similarity = heard[others], near[others]
     own = {name: _spread(heard, modelled.get(name), ids) for name in names}
-    masks = _masks(ids, agreed)
-    mixed = {name: _with_people(own[name], *masks[name]) for name in names}
+    masks = {name: (_mask(ids, pair.yes), ~_mask(ids, pair.no)) for name, pair in agreed.items()}
+    mixed = {
+        name: np.where(surely, np.float32(1), np.where(maybe, own[name], np.float32(0)))
+        for name, (surely, maybe) in masks.items()
+    }
     if query is None:
         p, certain = np.ones(len(ids), np.float32), np.zeros(len(ids), bool)
     else:
@@ -152,7 +153,7 @@ def _joined(ids: Ids, more: list[Ids]) -> Ids:
 
 
 def _modelled(
-    library: "Library", model: StoredModel | None, names: list[str]
+    library: Library, model: StoredModel | None, names: list[str]
 ) -> tuple[Ids, dict[str, Floats]]:
     """Tracks with predictions, (n,), and those of the tags that the model has learnt, (n,) each.
 
@@ -186,25 +187,6 @@ def _mask(everyone: Ids, some: Ids) -> NDArray[np.bool_]:
     return mask
 
 
-Masks = dict[str, tuple[NDArray[np.bool_], NDArray[np.bool_]]]
-"""Tag → whether it surely holds, and whether it may hold, for each track."""
-
-
-def _masks(everyone: Ids, agreed: dict[str, Agreement]) -> Masks:
-    return {
-        name: (_mask(everyone, tracks.yes), ~_mask(everyone, tracks.no))
-        for name, tracks in agreed.items()
-    }
-
-
-def _with_people(values: Floats, surely: NDArray[np.bool_], maybe: NDArray[np.bool_]) -> Floats:
-    """Probabilities with 1 and 0 where people agree."""
-    result = values.copy()
-    result[surely] = 1
-    result[~maybe] = 0
-    return result
-
-
 def answered(query: Query, masks: Masks) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """Whether the question surely holds by what people say, and whether it may hold, (n,) each."""
     match query:
@@ -219,7 +201,7 @@ def answered(query: Query, masks: Masks) -> tuple[NDArray[np.bool_], NDArray[np.
             return combine.reduce([s for s, _ in pairs]), combine.reduce([m for _, m in pairs])
 
 
-def _hits(library: "Library", ranking: _Ranking, limit: int, min_probability: float) -> list[Hit]:
+def _hits(library: Library, ranking: _Ranking, limit: int, min_probability: float) -> list[Hit]:
     """The first tracks in order that are there and probable enough."""
     enough = (ranking.probability > 0) & (ranking.probability >= min_probability)
     rows = np.flatnonzero(enough)
@@ -227,8 +209,15 @@ def _hits(library: "Library", ranking: _Ranking, limit: int, min_probability: fl
     while True:
         best = rows[_first(ranking.score[rows], n_wanted)]
         tracks = library.tracks.many(ranking.ids[best])
+        near = ranking.similarity
         hits = [
-            _hit(ranking, row, track)
+            Hit(
+                track,
+                float(ranking.probability[row]),
+                bool(ranking.certain[row]),
+                {name: float(column[row]) for name, column in ranking.tags.items()},
+                None if near is None else float(near[row]),
+            )
             for row, track in zip(best, tracks, strict=True)
             if track.state == "present"
         ]
@@ -237,7 +226,7 @@ def _hits(library: "Library", ranking: _Ranking, limit: int, min_probability: fl
         n_wanted *= 4
 
 
-def _count_below(library: "Library", ranking: _Ranking, min_probability: float) -> int:
+def _count_below(library: Library, ranking: _Ranking, min_probability: float) -> int:
     """How many of the tracks that are there are possible, but not probable enough."""
     low = (ranking.probability > 0) & (ranking.probability < min_probability)
     return int(np.isin(ranking.ids[low], library.tracks.ids()).sum()) if low.any() else 0
@@ -249,14 +238,3 @@ def _first(score: Floats, n: int) -> NDArray[np.intp]:
     if n < len(score):
         candidates = np.flatnonzero(score >= np.partition(score, -n)[-n])
     return candidates[np.argsort(-score[candidates], kind="stable")][:n]
-
-
-def _hit(ranking: _Ranking, row: np.intp, track: Track) -> Hit:
-    near = ranking.similarity
-    return Hit(
-        track,
-        float(ranking.probability[row]),
-        bool(ranking.certain[row]),
-        {name: float(column[row]) for name, column in ranking.tags.items()},
-        None if near is None else float(near[row]),
-    )

@@ -7,19 +7,17 @@ arrays: held-out probabilities of the tracks learnt from, and which tags people 
 import os
 from collections.abc import Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from harmonium.collection.answering.numpy_inference import BeliefOptions, TagRBM, tag_probabilities
 from harmonium.collection.answering.query import did_you_mean
+from harmonium.collection.library import Library
 from harmonium.collection.store.models import StoredModel
 from harmonium.data.normalise import normalise_tag
 from harmonium.errors import DataError, LibraryError, ModelFileError
-
-if TYPE_CHECKING:
-    from harmonium.collection.library import Library
 
 FEW = 100
 """Up to so many tracks, starting JAX would take longer than doing without."""
@@ -28,7 +26,7 @@ Floats = NDArray[np.float32]
 Arrays = Mapping[str, NDArray[Any]]
 
 
-def current_model(library: "Library") -> StoredModel:
+def current_model(library: Library) -> StoredModel:
     """The model in use, or a LibraryError that says how to get one."""
     model = library.models.current()
     if model is None:

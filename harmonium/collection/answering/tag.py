@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from harmonium.collection.answering.stored_tagger import StoredTagger, current_model
 from harmonium.collection.learning.verdicts import agreed_tags
+from harmonium.collection.library import Library
 from harmonium.collection.store.models import StoredModel
 from harmonium.collection.store.tracks import Track
 from harmonium.errors import DataError, LibraryError
@@ -21,7 +22,6 @@ from harmonium.user_folders import absolute_path
 if TYPE_CHECKING:
     from harmonium.audio.extraction import FileProgress, UnusableFile
     from harmonium.audio.extractors import Extractor
-    from harmonium.collection.library import Library
 
 BLOCK = 8192
 FEW_FILES = 8
@@ -29,7 +29,7 @@ FEW_FILES = 8
 
 
 def tag_library(
-    library: "Library",
+    library: Library,
     model: StoredModel | None = None,
     *,
     again: bool = False,
@@ -137,7 +137,7 @@ def read_known(text: str, tagger: StoredTagger) -> dict[str, bool]:
 
 
 def tag_files(
-    library: "Library",
+    library: Library,
     tagger: StoredTagger,
     paths: Sequence[str],
     *,
@@ -173,7 +173,7 @@ def tag_files(
 
 
 def _features(
-    library: "Library",
+    library: Library,
     tagger: StoredTagger,
     paths: Sequence[str],
     tracks: Sequence[Track | None],
@@ -220,7 +220,7 @@ def extractor_named(key: str) -> "Extractor":
     return extractor
 
 
-def stored_tags(library: "Library", tagger: StoredTagger, page: int = 1000) -> Iterator[TaggedFile]:
+def stored_tags(library: Library, tagger: StoredTagger, page: int = 1000) -> Iterator[TaggedFile]:
     """All present tracks that the model has heard, with what is stored of them."""
     assert tagger.id is not None
     heard, _ = library.predictions.columns(tagger.id, [0])

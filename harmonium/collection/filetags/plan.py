@@ -30,10 +30,6 @@ class FieldChange:
     places: tuple[str, ...]
     """Where it is in the file, such as "TCON"; written to the first, removed from the others."""
 
-    def reversed(self) -> "FieldChange":
-        """What undoes it."""
-        return FieldChange(self.field, self.after, self.before, self.places)
-
 
 @dataclass(frozen=True, kw_only=True)
 class FileChange:
@@ -91,17 +87,27 @@ def plan_write(path: PathLike, tags: GivenTags, rules: Rules = _DEFAULT) -> File
     with opened(path) as file:
         found, contents = read_for_writing(file, rules.id3)
         links = os.fstat(file.fileno()).st_nlink
-    changes: list[FieldChange] = []
+    places = found.places(contents.version, rules.id3)
+    fields: list[FieldChange] = []
+    scores: list[FieldChange] = []
     for name in FIELDS:
-        tags_here, refused = _accepted(found, contents, name, wanted.get(name, {}), rules.id3)
-        changes.extend(_changes(found, contents, name, tags_here, rules))
-        left_out += refused
-    changes.sort(key=lambda one: one.field not in FIELDS)  # scores last
+        accepted = {}
+        for tag, score in wanted.get(name, {}).items():
+            if reason := found.refusal(places[name][0], tag, contents.version, rules.id3):
+                left_out.append(UnwrittenTag(tag, reason))
+            else:
+                accepted[tag] = score
+        before = contents.at(places[name])
+        after = combine(before, tuple(accepted), rules.mode)
+        fields.append(FieldChange(name, before, after, places[name]))
+        own = f"harmonium_{name}"
+        if rules.scores and (new := _scores(accepted, after)):
+            scores.append(FieldChange(own, contents.at(places[own]), new, places[own]))
     return FileChange(
         path=os.fspath(path),
         format=found.name,
         version=contents.version,
-        fields=tuple(one for one in changes if one.before != one.after),
+        fields=tuple(one for one in [*fields, *scores] if one.before != one.after),
         left_out=tuple(left_out),
         hard_links=links,
         id3=rules.id3,
@@ -115,30 +121,6 @@ def read_for_writing(file: BinaryIO, options: Id3Options) -> tuple[Format, TagCo
     if contents.obstacle:
         raise FileProblem(f"nothing can be written to it: {contents.obstacle}")
     return found, contents
-
-
-def _accepted(
-    found: Format, contents: TagContents, name: str, tags: dict[str, float], options: Id3Options
-) -> tuple[dict[str, float], list[UnwrittenTag]]:
-    """(tags that the field can hold, those that it cannot)"""
-    place = found.places(contents.version, options)[name][0]
-    reasons = {tag: found.refusal(place, tag, contents.version, options) for tag in tags}
-    refused = [UnwrittenTag(tag, reason) for tag, reason in reasons.items() if reason]
-    return {tag: score for tag, score in tags.items() if not reasons[tag]}, refused
-
-
-def _changes(
-    found: Format, contents: TagContents, name: str, tags: dict[str, float], rules: Rules
-) -> list[FieldChange]:
-    """What becomes of a field, and of the scores of its tags."""
-    places = found.places(contents.version, rules.id3)
-    before = contents.at(places[name])
-    after = combine(before, tuple(tags), rules.mode)
-    changes = [FieldChange(name, before, after, places[name])]
-    if rules.scores and (scores := _scores(tags, after)):
-        own = f"harmonium_{name}"
-        changes.append(FieldChange(own, contents.at(places[own]), scores, places[own]))
-    return changes
 
 
 def _scores(tags: dict[str, float], written: Values) -> Values:

@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from harmonium.collection.filetags.formats.base import (
     READ_FIELDS,
@@ -43,9 +43,10 @@ class FileTags:
     """What is odd about the file's tags."""
 
     @property
-    def fields(self) -> dict[str, Values]:
-        """Field → values, of the fields that tags are read from."""
-        return {name: getattr(self, name) for name in READ_FIELDS}
+    def of_track(self) -> dict[str, Any]:
+        """What a library keeps of it: title, artist, album, duration, and the tags by field."""
+        about = {name: getattr(self, name) for name in ("title", "artist", "album", "duration")}
+        return about | {"file_tags": {name: getattr(self, name) for name in READ_FIELDS}}
 
 
 def read_tags(path: PathLike, *, separator: str = "; ") -> FileTags:
@@ -66,7 +67,21 @@ def read_tags(path: PathLike, *, separator: str = "; ") -> FileTags:
         options = [Id3Options(grouping=frame, separator=separator) for frame in GROUPING_FRAMES]
         contents = found.read(file, options[0])
         places = [found.places(contents.version, each) for each in options]
-    return _file_tags(found, contents, places)
+    first = places[0]
+    values: dict[str, Any] = {name: contents.at(first[name]) for name in READ_FIELDS}
+    # Which frame holds the grouping is the choice of whoever wrote it: both are read.
+    grouping = dict.fromkeys(v for each in places for v in contents.at(each["grouping"]))
+    values["grouping"] = tuple(grouping)
+    for name in ("title", "artist", "album"):
+        values[name] = "; ".join(contents.at(first[name])) or None
+    return FileTags(
+        format=found.name,
+        version=contents.version,
+        duration=contents.duration,
+        scores=_scores(contents, first),
+        notes=contents.notes,
+        **values,
+    )
 
 
 def audio_digest(path: PathLike) -> str:
@@ -90,28 +105,6 @@ def sound_digest(found: Format, file: BinaryIO) -> str:
     for data in found.sound(file):
         digest.update(data)
     return digest.hexdigest()
-
-
-def _file_tags(
-    found: Format, contents: TagContents, places: list[dict[str, tuple[str, ...]]]
-) -> FileTags:
-    first = places[0]
-    # Which frame holds the grouping is the choice of whoever wrote it: both are read.
-    grouping = dict.fromkeys(v for each in places for v in contents.at(each["grouping"]))
-    return FileTags(
-        format=found.name,
-        version=contents.version,
-        genre=contents.at(first["genre"]),
-        mood=contents.at(first["mood"]),
-        grouping=tuple(grouping),
-        comment=contents.at(first["comment"]),
-        title="; ".join(contents.at(first["title"])) or None,
-        artist="; ".join(contents.at(first["artist"])) or None,
-        album="; ".join(contents.at(first["album"])) or None,
-        duration=contents.duration,
-        scores=_scores(contents, first),
-        notes=contents.notes,
-    )
 
 
 def _scores(contents: TagContents, places: dict[str, tuple[str, ...]]) -> dict[str, float]:

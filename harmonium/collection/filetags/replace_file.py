@@ -94,7 +94,8 @@ def _part(place: Path) -> Iterator[tuple[Path, BinaryIO]]:
         except BaseException:
             if _IS_WINDOWS:
                 file.close()
-            _remove(part)
+            with suppress(OSError):
+                part.unlink(missing_ok=True)
             raise
 
 
@@ -154,11 +155,6 @@ def _remove_if_left(part: Path) -> None:
             part.unlink()
     finally:
         os.close(descriptor)
-
-
-def _remove(part: Path) -> None:
-    with suppress(OSError):
-        part.unlink(missing_ok=True)
 
 
 def _copy_attributes(

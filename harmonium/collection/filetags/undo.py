@@ -91,5 +91,5 @@ def _way_back(path: PathLike, record: UndoRecord) -> FileChange:
 
 
 def _reversed(path: PathLike, change: FileChange) -> FileChange:
-    fields = tuple(one.reversed() for one in change.fields)
+    fields = tuple(replace(one, before=one.after, after=one.before) for one in change.fields)
     return replace(change, path=os.fspath(path), fields=fields, left_out=())

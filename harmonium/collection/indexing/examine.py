@@ -5,7 +5,7 @@ import os
 import stat
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -61,26 +61,16 @@ def examine_all(paths: Iterable[str], *, threads: int) -> Iterator[ExaminedFile]
         yield from map(examine, paths)
         return
     pool = ThreadPoolExecutor(threads)
+    under_way: deque[Future[ExaminedFile]] = deque()
     try:
-        yield from _windowed(pool, examine, paths, 2 * threads)
+        for path in paths:
+            under_way.append(pool.submit(examine, path))
+            if len(under_way) == 2 * threads:
+                yield under_way.popleft().result()
+        while under_way:
+            yield under_way.popleft().result()
     finally:
         pool.shutdown(cancel_futures=True)
-
-
-def _windowed(
-    pool: ThreadPoolExecutor,
-    function: Callable[[str], ExaminedFile],
-    paths: Iterable[str],
-    size: int,
-) -> Iterator[ExaminedFile]:
-    """The results in order, with at most `size` under way."""
-    window: deque[Future[ExaminedFile]] = deque()
-    for path in paths:
-        window.append(pool.submit(function, path))
-        if len(window) == size:
-            yield window.popleft().result()
-    while window:
-        yield window.popleft().result()
 
 
 def _read(path: str, status: os.stat_result) -> TrackFile:
@@ -90,16 +80,7 @@ def _read(path: str, status: os.stat_result) -> TrackFile:
         tags, sound = read_tags(path), audio_digest(path)
     except FileTagError:  # a format whose tags are not known
         return TrackFile(path, file_digest(path).hex(), *seen)
-    return TrackFile(
-        path,
-        sound,
-        *seen,
-        title=tags.title,
-        artist=tags.artist,
-        album=tags.album,
-        duration=tags.duration,
-        file_tags=tags.fields,
-    )
+    return TrackFile(path, sound, *seen, **tags.of_track)
 
 
 def _unread(path: str, reason: str) -> ExaminedFile:

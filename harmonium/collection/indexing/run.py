@@ -30,6 +30,7 @@ from harmonium.collection.indexing.known_files import KnownFiles, KnownTrack, So
 from harmonium.collection.indexing.report import IndexReport
 from harmonium.collection.library import Library
 from harmonium.collection.store import features
+from harmonium.collection.store.bulk import batches
 from harmonium.collection.store.schema import EXTRACTOR, FOLDERS
 from harmonium.engine import Engine, available_cores
 from harmonium.errors import LibraryError
@@ -181,7 +182,7 @@ class _Run:
         self, files: Iterable[ExaminedFile], decide: Callable[[ExaminedFile], KnownTrack | None]
     ) -> Iterator[DigestedFile]:
         """Store what was read, some at a time; those that need features."""
-        for batch in _batches(files):
+        for batch in batches(files, _READ_TOGETHER):
             with self.library.begin():
                 decided = [decide(one) for one in batch]
             for one in decided:
@@ -223,7 +224,8 @@ class _Run:
 def _find(library: Library, paths: Iterable[PathLike]) -> _SearchedPlaces:
     """Search what is named, or else the folders of earlier runs."""
     named = [absolute_path(path) for path in paths]
-    places = named or library.settings.get(FOLDERS, [])
+    before = library.settings.get(FOLDERS, [])
+    places = named or before
     if not places:
         raise LibraryError(
             "Name a folder of music: no folder was indexed into this library yet. Later, without "
@@ -233,28 +235,11 @@ def _find(library: Library, paths: Iterable[PathLike]) -> _SearchedPlaces:
     gone = [place for place in places if place not in there]
     found = find_audio(there)
     if named:
-        _check_gone(library, gone)
+        for place in gone:  # it must have been there
+            if place not in before and library.tracks.find(place) is None:
+                raise LibraryError(f"There is no file or folder {readable(place)}.")
     else:  # perhaps on a disk that is not mounted: nothing is said of its tracks
         found.unreadable |= dict.fromkeys(gone, "is not there. Its tracks stay as they are.")
         gone = []
     folders = [place for place in there if os.path.isdir(place)]  # noqa: PTH112
     return _SearchedPlaces(folders, gone, found)
-
-
-def _check_gone(library: Library, gone: list[str]) -> None:
-    """What is named must be there, or have been."""
-    for place in gone:
-        before = library.settings.get(FOLDERS, [])
-        if place not in before and library.tracks.find(place) is None:
-            raise LibraryError(f"There is no file or folder {readable(place)}.")
-
-
-def _batches(found: Iterable[ExaminedFile]) -> Iterator[list[ExaminedFile]]:
-    batch: list[ExaminedFile] = []
-    for one in found:
-        batch.append(one)
-        if len(batch) == _READ_TOGETHER:
-            yield batch
-            batch = []
-    if batch:
-        yield batch

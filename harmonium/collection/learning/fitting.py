@@ -44,11 +44,7 @@ class Hyperparameters(NamedTuple):
     """Whether to learn from smoothed labels."""
 
 
-TO_TRY = (
-    Hyperparameters(0.01, 0.03),
-    Hyperparameters(0.01, 0.1),
-    Hyperparameters(0.01, 0.3),
-)
+TO_TRY = tuple(Hyperparameters(0.01, l2) for l2 in (0.03, 0.1, 0.3))
 
 
 class Candidate(NamedTuple):
@@ -96,12 +92,7 @@ class Fitted:
     held_out: Floats
     """(n, C) probabilities of models that had not seen the track."""
     candidates: tuple[Candidate, ...] = field(repr=False)
-    """Best first."""
-
-    @property
-    def chosen(self) -> Candidate:
-        """The candidate whose hyperparameters were taken."""
-        return self.candidates[0]
+    """Best first; the hyperparameters of the first were taken."""
 
 
 def fit(

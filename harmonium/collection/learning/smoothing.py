@@ -1,7 +1,5 @@
 """What a new person would say of each track, where several people have tagged the same tracks."""
 
-from dataclasses import dataclass
-
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
@@ -18,16 +16,6 @@ EFFORT = 2_000_000
 """Pairs of person and track, times passes over them, at most."""
 
 
-@dataclass(frozen=True)
-class SmoothedLabels:
-    """Labels as probabilities, and what the smoother learnt of tags."""
-
-    Y: NDArray[np.float32]
-    """(n_tracks, n_tags) the probability that a new person would give the tag."""
-    together: TagRBM
-    """Which tags people give together, whatever the track."""
-
-
 def can_smooth(opinions: pl.DataFrame) -> bool:
     """Whether enough tracks have been tagged by several people."""
     people = opinions.group_by("track_id").agg(pl.col("person").n_unique())["person"]
@@ -42,11 +30,12 @@ def smooth_labels(
     tags: tuple[str, ...],
     *,
     seed: int = 0,
-) -> SmoothedLabels:
-    """Labels as probabilities, from who said what of the tracks with these sorted ids.
+) -> tuple[NDArray[np.float32], TagRBM]:
+    """The probability that a new person would give a tag, (n_tracks, n_tags); and what was learnt.
 
-    Every track has opinions, and ``judged`` are the verdicts on them. A tag stays absent where
-    people agree that it is.
+    That is which tags people give together, whatever the track. ``ids`` are sorted; every track has
+    opinions, and ``judged`` are the verdicts on them. A tag stays absent where people agree that it
+    is.
     """
     from harmonium.data import Triples
     from harmonium.estimators import TagSmoother
@@ -67,4 +56,4 @@ def smooth_labels(
     denied = judged.with_columns(denied=pl.col("verdict") == 0)
     soft[label_matrix(denied, ids, tags, "denied") == 1] = 0
     U, c, d = (np.asarray(getattr(smoother.params_, k), np.float64) for k in "Ucd")
-    return SmoothedLabels(soft, TagRBM(U[:, columns], c, d[columns]))
+    return soft, TagRBM(U[:, columns], c, d[columns])

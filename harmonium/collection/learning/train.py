@@ -3,7 +3,7 @@
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -18,16 +18,14 @@ from harmonium.collection.learning.fitting import (
     TrainingSet,
     fit,
 )
-from harmonium.collection.learning.smoothing import SmoothedLabels, can_smooth, smooth_labels
-from harmonium.collection.learning.thresholds import TagScores, choose_thresholds, score_tags
+from harmonium.collection.learning.smoothing import can_smooth, smooth_labels
+from harmonium.collection.learning.thresholds import choose_thresholds, score_tags
 from harmonium.collection.learning.verdicts import MIN_SHARE, judge, label_matrix
-from harmonium.collection.learning.vocabulary import Vocabulary, choose_vocabulary
+from harmonium.collection.learning.vocabulary import ExcludedTag, choose_vocabulary
+from harmonium.collection.library import Library
 from harmonium.collection.store.models import StoredModel
 from harmonium.collection.store.tracks import Track
 from harmonium.errors import DataError
-
-if TYPE_CHECKING:
-    from harmonium.collection.library import Library
 
 MOST_TRACKS = 50_000
 """Tracks to learn from, at most; where there are more, a random choice of them."""
@@ -50,7 +48,7 @@ class TrainingOptions:
 
 
 def train(
-    library: "Library",
+    library: Library,
     options: TrainingOptions | None = None,
     *,
     progress: TrainingProgress | None = None,
@@ -65,14 +63,7 @@ def train(
         where there is too little to learn from; it says how much is missing
     """
     began = time.perf_counter()
-    learnt = _learn(library, options or TrainingOptions(), progress)
-    stored = learnt.stored(time.perf_counter() - began)
-    return replace(stored, id=library.models.add(stored))
-
-
-def _learn(
-    library: "Library", options: TrainingOptions, progress: TrainingProgress | None
-) -> "_Learnt":
+    options = options or TrainingOptions()
     if progress:
         progress("Reading", 0, 1)
     extractor = _extractor(library)
@@ -87,18 +78,80 @@ def _learn(
 
     groups, grouped_by = group_tracks(library.tracks.many(ids))
     folds = grouped_folds(groups, Y, n_folds=N_FOLDS, seed=options.seed)
-    smoothed = None
+    smoothed, more = None, {}
     if options.smooth and can_smooth(opinions):
         if progress:
             progress("Smoothing", 0, 1)
-        smoothed = smooth_labels(opinions, judged, ids, vocabulary.tags, seed=options.seed)
-    examples = TrainingSet(X, Y, folds, vocabulary.tags, smoothed.Y if smoothed else None)
+        smoothed, together = smooth_labels(
+            opinions, judged, ids, vocabulary.tags, seed=options.seed
+        )
+        more = {f"together.{name}": array for name, array in together._asdict().items()}
+    examples = TrainingSet(X, Y, folds, vocabulary.tags, smoothed)
     fitted = fit(examples, seed=options.seed, progress=progress)
-    n_people = opinions["person"].n_unique()
-    return _Learnt(options, extractor, ids, Y, n_people, vocabulary, smoothed, fitted, grouped_by)
+    thresholds, arrays, scores = _scores(examples, fitted, vocabulary.left_out)
+    report = {
+        "tracks": len(ids),
+        "people": opinions["person"].n_unique(),
+        **scores,
+        "folds": N_FOLDS,
+        "grouped_by": grouped_by,
+        "min_count": options.min_count,
+        "min_share": options.min_share,
+        "seed": options.seed,
+        "seconds": time.perf_counter() - began,
+        "version": __version__,
+    }
+    stored = StoredModel(
+        name="DiscriminativeRBM",
+        vocabulary=list(vocabulary.tags),
+        thresholds=thresholds,
+        extractor=extractor,
+        bytes=fitted.model.to_bytes({"held_out.ids": ids, **arrays, **more}),
+        report=report,
+    )
+    return replace(stored, id=library.models.add(stored))
 
 
-def _extractor(library: "Library") -> str:
+def _scores(
+    examples: TrainingSet, fitted: Fitted, left_out: Sequence[ExcludedTag]
+) -> tuple[NDArray[np.float32], dict[str, NDArray[Any]], dict[str, Any]]:
+    """What held-out probabilities tell: thresholds, arrays to store, and a part of the report."""
+    scores = score_tags(examples.Y, fitted.held_out)
+    thresholds = choose_thresholds(examples.Y, fitted.held_out, scores)
+    arrays = {
+        "held_out.probabilities": fitted.held_out.astype(np.float16),
+        "rates": scores.positives / np.maximum(scores.positives + scores.negatives, 1),
+    }
+    tags = [
+        {
+            "tag": tag,
+            "examples": int(scores.positives[j]),
+            "auc": _number(scores.auc[j]),
+            "error": _number(scores.error[j]),
+            "learnt": bool(scores.learnt[j]),
+            "threshold": float(thresholds[j]) if scores.learnt[j] else None,
+        }
+        for j, tag in enumerate(examples.tags)
+    ]
+    defined = scores.auc[np.isfinite(scores.auc)]
+    return (
+        thresholds,
+        arrays,
+        {
+            "mean_auc": _number(defined.mean()) if len(defined) else None,
+            "tags": tags,
+            "left_out": [excluded._asdict() for excluded in left_out],
+            "smoothing_tried": examples.smoothed is not None,
+            "smoothed": fitted.candidates[0].hyperparameters.smoothed,
+            "trials": [
+                {**hyperparameters._asdict(), "auc": auc, "epochs": epochs}
+                for hyperparameters, auc, epochs in fitted.candidates
+            ],
+        },
+    )
+
+
+def _extractor(library: Library) -> str:
     """The key of the extractor that a library was indexed with."""
     key = library.settings.get("extractor")
     if key is None:
@@ -110,7 +163,7 @@ def _extractor(library: "Library") -> str:
 
 
 def _tagged_tracks(
-    library: "Library", extractor: str, seed: int
+    library: Library, extractor: str, seed: int
 ) -> tuple[NDArray[np.int64], NDArray[np.float32], pl.DataFrame]:
     """The tracks to learn from, ascending, their features, and the opinions on them."""
     opinions = library.opinions.triples()
@@ -143,80 +196,6 @@ def _group(track: Track, by: str) -> str:
         return f"#{track.id}"
     name = value if by == "artist" else f"{track.artist or ''}\n{value}"
     return f"{by} {name.strip().casefold()}"
-
-
-@dataclass(frozen=True)
-class _Learnt:
-    """All that training found."""
-
-    options: TrainingOptions
-    extractor: str
-    ids: NDArray[np.int64]
-    """(n,) the tracks learnt from."""
-    Y: NDArray[np.float32]
-    """(n, n_tags) their labels."""
-    n_people: int
-    vocabulary: Vocabulary
-    smoothed: SmoothedLabels | None
-    fitted: Fitted
-    grouped_by: str
-
-    def stored(self, seconds: float) -> StoredModel:
-        """The model to store, with what goes with it."""
-        held_out = self.fitted.held_out
-        scores = score_tags(self.Y, held_out)
-        thresholds = choose_thresholds(self.Y, held_out, scores)
-        more: dict[str, NDArray[Any]] = {
-            "held_out.ids": self.ids,
-            "held_out.probabilities": held_out.astype(np.float16),
-            "rates": scores.positives / np.maximum(scores.positives + scores.negatives, 1),
-        }
-        if self.smoothed is not None:
-            more |= {f"together.{k}": v for k, v in self.smoothed.together._asdict().items()}
-        return StoredModel(
-            name="DiscriminativeRBM",
-            vocabulary=list(self.vocabulary.tags),
-            thresholds=thresholds,
-            extractor=self.extractor,
-            bytes=self.fitted.model.to_bytes(more),
-            report=self._report(scores, thresholds, seconds),
-        )
-
-    def _report(
-        self, scores: TagScores, thresholds: NDArray[np.float32], seconds: float
-    ) -> dict[str, Any]:
-        tags = [
-            {
-                "tag": tag,
-                "examples": int(scores.positives[j]),
-                "auc": _number(scores.auc[j]),
-                "error": _number(scores.error[j]),
-                "learnt": bool(scores.learnt[j]),
-                "threshold": float(thresholds[j]) if scores.learnt[j] else None,
-            }
-            for j, tag in enumerate(self.vocabulary.tags)
-        ]
-        defined = scores.auc[np.isfinite(scores.auc)]
-        return {
-            "tracks": len(self.ids),
-            "people": self.n_people,
-            "mean_auc": _number(defined.mean()) if len(defined) else None,
-            "tags": tags,
-            "left_out": [excluded._asdict() for excluded in self.vocabulary.left_out],
-            "smoothing_tried": self.smoothed is not None,
-            "smoothed": self.fitted.chosen.hyperparameters.smoothed,
-            "trials": [
-                {**hyperparameters._asdict(), "auc": auc, "epochs": epochs}
-                for hyperparameters, auc, epochs in self.fitted.candidates
-            ],
-            "folds": N_FOLDS,
-            "grouped_by": self.grouped_by,
-            "min_count": self.options.min_count,
-            "min_share": self.options.min_share,
-            "seed": self.options.seed,
-            "seconds": seconds,
-            "version": __version__,
-        }
 
 
 def _number(value: float) -> float | None:

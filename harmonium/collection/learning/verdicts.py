@@ -10,19 +10,17 @@ from add one thing: a tag that a track's people did not give it, or too few of t
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
 import sqlalchemy as sa
 from numpy.typing import NDArray
 
+from harmonium.collection.library import Library
 from harmonium.collection.store.people_counts import people_of
 from harmonium.collection.store.schema import opinion, tag
 from harmonium.errors import DataError
-
-if TYPE_CHECKING:
-    from harmonium.collection.library import Library
 
 MIN_SHARE = 0.2
 """Up to five people of a track, one of them is enough for a tag."""
@@ -118,7 +116,7 @@ class Agreement(NamedTuple):
     no: NDArray[np.int64]
 
 
-def agreed_tracks(library: "Library", names: Sequence[str]) -> dict[str, Agreement]:
+def agreed_tracks(library: Library, names: Sequence[str]) -> dict[str, Agreement]:
     """Tag → the tracks of which people agree on it; the names are normalised."""
     with library.connect() as connection:
         return {name: _agreement(connection, name) for name in names}

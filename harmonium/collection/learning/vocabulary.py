@@ -91,15 +91,10 @@ def _examples_needed(n_tracks: int, asked: int | None) -> int:
 
 def _lack(n_with: int, n_without: int, needed: int) -> tuple[int, str] | None:
     """How many tracks a tag lacks, and which; None if it has enough."""
-    if n_with < needed:
-        return needed - n_with, f"{_more(needed - n_with)} with it"
-    if n_without < needed:
-        return needed - n_without, f"{_more(needed - n_without)} without it"
+    for there, what in ((n_with, "with it"), (n_without, "without it")):
+        if (lack := needed - there) > 0:
+            return lack, f"{lack:,} more {'track' if lack == 1 else 'tracks'} {what}"
     return None
-
-
-def _more(n: int) -> str:
-    return "1 more track" if n == 1 else f"{n:,} more tracks"
 
 
 def _nothing(left_out: list[ExcludedTag], needed: int) -> str:

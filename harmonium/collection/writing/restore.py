@@ -1,25 +1,19 @@
 """Undoing a change, with the files that it wrote to."""
 
-from __future__ import annotations
-
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import sqlalchemy as sa
 
 from harmonium.collection.filetags import UndoRecord, undo
+from harmonium.collection.library import Library
 from harmonium.collection.store.changes import Change, UndoReport, WrittenFile
 from harmonium.collection.store.schema import change as change_table
 from harmonium.collection.store.schema import written_file
 from harmonium.collection.writing.undoable_writer import UndoableWriter
 from harmonium.errors import FileChangedError, FileTagError, LibraryError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from harmonium.collection.library import Library
 
 
 def last_change(library: Library) -> Change:
@@ -49,51 +43,45 @@ def undo_change(
         that still have what was written
     progress : called with the number of files that are done and the number of all
     """
+    numbers: list[int] = []  # of the change that undoes, once for each file
+    writer = UndoableWriter(library, lambda: numbers[-1])
+    n_restored = 0  # files that changed; those that were restored before do not
     total = 0 if progress is None else len(library.changes.files(change_id))
-    restorer = _Restorer(library, exact, lambda done: progress and progress(done, total))
-    try:
-        report = library.changes.undo(change_id, restore=restorer.restore)
-    finally:
-        restorer.writer.finish()
-    return replace(report, files_restored=restorer.n_restored)
 
-
-class _Restorer:
-    """Makes files what they were, one after the other."""
-
-    def __init__(self, library: Library, exact: bool, progress: Callable[[int], object]) -> None:
-        self._library, self._exact, self._progress = library, exact, progress
-        self._number = self._done = 0
-        self.n_restored = 0
-        """Files that changed; those that were restored before do not."""
-        self.writer = UndoableWriter(library, lambda: self._number)
-
-    def restore(self, file: WrittenFile, number: int) -> str | None:
-        """Why a file could not be restored, as part of the change of this number."""
-        self._number = number
-        reason = self._restore(file)
-        self._done += 1
-        self._progress(self._done)
+    def restore(file: WrittenFile, number: int) -> str | None:
+        nonlocal n_restored
+        numbers.append(number)
+        try:
+            n_restored += _restore(library, writer, file, exact)
+            reason = None
+        except FileTagError as error:
+            reason = str(error)
+        if progress is not None:
+            progress(len(numbers), total)
         return reason
 
-    def _restore(self, file: WrittenFile) -> str | None:
-        track = None if file.track_id is None else self._library.tracks.get(file.track_id)
-        path = file.path if track is None else track.path
-        if not Path(path).exists():
-            return "the file is gone"
-        try:
-            record = UndoRecord.from_bytes(file.record)
-            self.n_restored += self.writer.write(
-                track, path, partial(undo, path, record, exact=self._exact)
-            )
-        except FileChangedError:
-            later = _later_change(self._library, file)
-            if later is not None:
-                return f"change {later} wrote to it later; undo that one first"
-            return "it was changed since; --fields-only restores the fields that were written"
-        except FileTagError as error:
-            return str(error)
-        return None
+    try:
+        report = library.changes.undo(change_id, restore=restore)
+    finally:
+        writer.finish()
+    return replace(report, files_restored=n_restored)
+
+
+def _restore(library: Library, writer: UndoableWriter, file: WrittenFile, exact: bool) -> bool:
+    """Make a file what it was; whether it changed. A FileTagError says why it cannot be done."""
+    track = None if file.track_id is None else library.tracks.get(file.track_id)
+    path = file.path if track is None else track.path
+    if not Path(path).exists():
+        raise FileTagError("the file is gone")
+    record = UndoRecord.from_bytes(file.record)
+    try:
+        return writer.write(track, path, partial(undo, path, record, exact=exact))
+    except FileChangedError:
+        if (later := _later_change(library, file)) is not None:
+            raise FileTagError(f"change {later} wrote to it later; undo that one first") from None
+        raise FileTagError(
+            "it was changed since; --fields-only restores the fields that were written"
+        ) from None
 
 
 def _later_change(library: Library, file: WrittenFile) -> int | None:
@@ -108,5 +96,5 @@ def _later_change(library: Library, file: WrittenFile) -> int | None:
             change_table.c.undoes.is_(None),
         )
     )
-    with library.connect() as connection:
-        return connection.scalar(query)
+    found: int | None = library.fetch(query)[0][0]
+    return found

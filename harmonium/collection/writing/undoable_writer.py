@@ -1,17 +1,12 @@
 """Writing to files as part of a change, with what undoes it kept beforehand."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from harmonium.collection.filetags import UndoRecord, read_tags
+from harmonium.collection.library import Library
 from harmonium.collection.store.tracks import Track, TrackFile
 from harmonium.errors import FileTagError
-
-if TYPE_CHECKING:
-    from harmonium.collection.library import Library
 
 
 class UndoableWriter:
@@ -56,10 +51,13 @@ class UndoableWriter:
             return
         (track, path), self._written = self._written, None
         try:
-            found = _file_of(track, path)
+            status, about = Path(path).stat(), read_tags(path).of_track
         except (FileTagError, OSError):
             return  # gone meanwhile; `index` will notice
-        self._library.tracks.replace(track.id, found)
+        if track.duration is not None:
+            about["duration"] = track.duration
+        file = TrackFile(path, track.sound, status.st_size, status.st_mtime_ns, **about)
+        self._library.tracks.replace(track.id, file)
 
     def _keep(self, track: Track | None, path: str, record: UndoRecord) -> int:
         with self._library.begin():
@@ -68,19 +66,3 @@ class UndoableWriter:
             self.finish()
             track_id = None if track is None else track.id
             return self._library.changes.keep_file(self.change, track_id, path, record.to_bytes())
-
-
-def _file_of(track: Track, path: str) -> TrackFile:
-    """What the file of a track is now, its sound being the same."""
-    status, tags = Path(path).stat(), read_tags(path)
-    return TrackFile(
-        path=path,
-        sound=track.sound,
-        size=status.st_size,
-        modified=status.st_mtime_ns,
-        title=tags.title,
-        artist=tags.artist,
-        album=tags.album,
-        duration=tags.duration if track.duration is None else track.duration,
-        file_tags=tags.fields,
-    )

@@ -1,22 +1,17 @@
 """Which tags tracks should have in their files: what people say, and what the model is sure of."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
 
 from harmonium.collection.learning.verdicts import agreed_tags
+from harmonium.collection.library import Library
+from harmonium.collection.store.bulk import batches
+from harmonium.collection.store.models import StoredModel
+from harmonium.collection.store.tracks import Track
 from harmonium.errors import LibraryError
-
-if TYPE_CHECKING:
-    from harmonium.collection.library import Library
-    from harmonium.collection.store.models import StoredModel
-    from harmonium.collection.store.tracks import Track
-
-_BATCH = 1000  # tracks at a time
 
 ScoredTags = dict[str, float]
 """Tag → score: 1 where people say so, else the model's probability. In the order of writing."""
@@ -53,8 +48,7 @@ def wanted_tags(
             "and `harmonium tag` uses it."
         )
     from_files = {one.name for one in library.opinions.people() if one.kind == "file"}
-    for start in range(0, len(ids), _BATCH):
-        some = [int(number) for number in ids[start : start + _BATCH]]
+    for some in batches(map(int, ids)):
         opinions = library.opinions.triples(some)
         said = agreed_tags(opinions.filter(~pl.col("person").is_in(list(from_files))))
         guessed = {} if model is None else _guessed(library, model, some)

@@ -5,12 +5,10 @@ process ends. A write that was interrupted goes on when it is started again: fil
 tags already do not change.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from harmonium.collection.filetags import (
     FIELDS,
@@ -20,6 +18,7 @@ from harmonium.collection.filetags import (
     plan_write,
     read_tags,
 )
+from harmonium.collection.library import Library
 from harmonium.collection.store.tracks import Track
 from harmonium.collection.writing.undoable_writer import UndoableWriter
 from harmonium.collection.writing.wanted_tags import (
@@ -30,9 +29,6 @@ from harmonium.collection.writing.wanted_tags import (
 )
 from harmonium.data import normalise_tag
 from harmonium.errors import DataError, FileTagError
-
-if TYPE_CHECKING:
-    from harmonium.collection.library import Library
 
 
 class PlannedFile(NamedTuple):
@@ -81,7 +77,10 @@ def plan_writes(
     plan = WritePlan()
     for done, (track, tags) in enumerate(wanted_tags(library, ids, source), 1):
         try:
-            change = _plan(track, tags, rules)
+            spelt = rules
+            if rules.mode == "merge" and tags:
+                spelt = _spelt_as_in_file(track.path, tags, rules)
+            change = plan_write(track.path, tags, spelt)
         except (FileTagError, DataError) as error:
             plan.failures.append(FailedFile(track.path, str(error)))
         else:
@@ -120,12 +119,6 @@ def write_planned(
             written = f"tags written to {count_files(len(report.paths))}"
             library.changes.describe(writer.change, written)
     return report
-
-
-def _plan(track: Track, tags: ScoredTags, rules: Rules) -> FileChange:
-    if rules.mode == "merge" and tags:
-        rules = _spelt_as_in_file(track.path, tags, rules)
-    return plan_write(track.path, tags, rules)
 
 
 def _spelt_as_in_file(path: str, tags: ScoredTags, rules: Rules) -> Rules:

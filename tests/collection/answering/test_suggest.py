@@ -48,9 +48,9 @@ def smoothed():
 
 def test_smoothing_fills_in_what_was_left_out_and_keeps_what_was_denied(smoothed):
     rock = np.arange(1, 41) % 2 == 1
-    assert smoothed.Y[rock, 0].min() > smoothed.Y[~rock, 0].max()
-    assert smoothed.Y[0, 3] == 0
-    assert smoothed.Y[2, 3] > 0
+    assert smoothed[0][rock, 0].min() > smoothed[0][~rock, 0].max()
+    assert smoothed[0][0, 3] == 0
+    assert smoothed[0][2, 3] > 0
 
 
 def test_suggestions_and_relations_are_those_of_the_smoother(smoothed):
@@ -61,7 +61,7 @@ def test_suggestions_and_relations_are_those_of_the_smoother(smoothed):
         Triples.from_columns(said["person"], tracks, said["tag"], normalise=False),
         pairs=(seen["person"], seen["track_id"].cast(pl.String)),
     )
-    tagger = Together(smoothed.together)
+    tagger = Together(smoothed[1])
     expected = smoother.suggest(["rock"])
     found = suggest(tagger, ["rock"])
     assert [one.tag for one in found] == expected["tag"].to_list()

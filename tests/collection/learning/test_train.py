@@ -146,11 +146,11 @@ def test_smoothed_labels_are_tried_and_many_tracks_are_searched_by_a_share(monke
         progress=lambda *step: steps.append(step),
     )
     assert {one.hyperparameters.smoothed for one in found.candidates} == {False, True}
-    assert found.chosen.auc == max(one.auc for one in found.candidates)
+    assert found.candidates[0].auc == max(one.auc for one in found.candidates)
     assert steps[-1][1:] == (2 * 3 + 5 + 1,) * 2
     assert np.isfinite(found.held_out).all()
     assert found.model.tags_.tolist() == list(TAGS)
-    assert found.model.n_iter_ == found.chosen.epochs
+    assert found.model.n_iter_ == found.candidates[0].epochs
 
 
 def test_more_tracks_mean_fewer_passes():

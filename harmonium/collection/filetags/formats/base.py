@@ -2,7 +2,9 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import BinaryIO, Protocol, Self, TypeAlias
+from typing import Any, BinaryIO, Self, TypeAlias
+
+from mutagen import MutagenError
 
 FIELDS = ("genre", "mood", "grouping")
 """The fields that tags are written to."""
@@ -50,39 +52,39 @@ class TagContents:
         return tuple(dict.fromkeys(v for place in places for v in self.values.get(place, ())))
 
 
-class Format(Protocol):
+class Format:
     """A format of music files. Its methods raise `FileProblem`."""
 
-    @property
-    def name(self) -> str:
-        """What people call it."""
+    name: str
+    """What people call it."""
 
     def read(self, file: BinaryIO, options: Id3Options) -> TagContents:
         """What the tag says."""
+        raise NotImplementedError
 
     def places(self, version: str | None, options: Id3Options) -> dict[str, tuple[str, ...]]:
         """Field → the places where it may be.
 
         It is written to the first; what is in the others is then moved there.
         """
+        raise NotImplementedError
 
     def refusal(self, place: str, value: str, version: str | None, options: Id3Options) -> str:
-        """Why a value cannot be kept in a place, or ""."""
+        """Why a value cannot be kept in a place, or "": most formats keep any text."""
+        return ""
 
     def write(
-        self,
-        source: BinaryIO,
-        target: BinaryIO,
-        edits: Mapping[str, Values],
-        options: Id3Options,
+        self, source: BinaryIO, target: BinaryIO, edits: Mapping[str, Values], options: Id3Options
     ) -> None:
         """Write the file ``source`` to the empty file ``target``, with new values in some places.
 
         A place without values is removed.
         """
+        raise NotImplementedError
 
     def sound(self, file: BinaryIO) -> Iterator[bytes]:
         """The bytes that are the sound and not the tag."""
+        raise NotImplementedError
 
 
 def decoded(data: bytes) -> str:
@@ -91,6 +93,15 @@ def decoded(data: bytes) -> str:
         return data.decode()
     except UnicodeDecodeError:
         return data.decode("latin-1")
+
+
+def duration_of(info: Callable[[BinaryIO], Any], file: BinaryIO) -> float | None:
+    """Seconds, as Mutagen's class for a format tells; None where it cannot."""
+    file.seek(0)
+    try:
+        return float(info(file).length)
+    except (MutagenError, EOFError, ArithmeticError, ValueError, LookupError):
+        return None
 
 
 def with_new_items(

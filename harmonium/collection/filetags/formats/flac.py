@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import BinaryIO, NamedTuple
 
 from harmonium.collection.filetags.formats import id3, vorbis
-from harmonium.collection.filetags.formats.base import Id3Options, TagContents, Values
+from harmonium.collection.filetags.formats.base import Format, Id3Options, TagContents, Values
 from harmonium.collection.filetags.music_file import FileProblem, blocks, copy, read_at, size_of
 
 PADDING = 4096
@@ -28,12 +28,11 @@ class _Head(NamedTuple):
     """Where the sound begins."""
 
 
-class Flac:
+class Flac(Format):
     """Native FLAC, perhaps with an ID3 tag before it, which is left alone."""
 
     name = "FLAC"
     places = staticmethod(vorbis.places)
-    refusal = staticmethod(vorbis.refusal)
 
     def read(self, file: BinaryIO, options: Id3Options) -> TagContents:
         """What the first block of comments says."""
@@ -95,15 +94,10 @@ def _edited(old: list[_Block], edits: Mapping[str, Values]) -> list[_Block]:
     """The blocks with new comments and without padding."""
     kept = [block for block in old if block.kind != PADDING_KIND]
     at = next((i for i, block in enumerate(kept) if block.kind == COMMENT), None)
-    if at is None:
-        return [kept[0], _comment(vorbis.Comments().with_values(edits)), *kept[1:]]
-    comments = vorbis.take_apart(kept[at].data)
-    kept[at] = _comment(comments.with_values(edits))
-    return kept
-
-
-def _comment(comments: vorbis.Comments) -> _Block:
-    return _Block(COMMENT, comments.render())
+    comments = vorbis.Comments() if at is None else vorbis.take_apart(kept[at].data)
+    new = _Block(COMMENT, comments.with_values(edits).render())
+    start, end = (1, 1) if at is None else (at, at + 1)
+    return [*kept[:start], new, *kept[end:]]
 
 
 def _render(kept: list[_Block], room: int) -> bytes:

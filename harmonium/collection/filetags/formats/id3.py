@@ -208,19 +208,17 @@ def _values(tag: ID3, options: Id3Options) -> dict[str, Values]:
     """Place → values. ``tag`` is read with translate=False."""
     values: dict[str, Values] = {}
     separator = None if tag.version >= (2, 4) or tag.version[0] == 1 else options.separator
-    for name in _LISTS:
+    for name in (*_LISTS, *_TEXTS):
         if name in tag:
-            values[name] = _parted(tag[name].text, separator)
-    for name in _TEXTS:
-        if name in tag:
-            values[name] = _parted(tag[name].text, None)
+            values[name] = _parted(tag[name].text, separator if name in _LISTS else None)
     if "TCON" in tag:
         genres = TCON(encoding=3, text=list(_parted(tag["TCON"].text, separator))).genres
         values["TCON"] = _parted(genres, None)
     for frame in tag.getall("TXXX"):
         if place := _OWN.get(f"TXXX:{frame.desc}".casefold()):
             values[place] = (*values.get(place, ()), *_parted(frame.text, separator))
-    values["COMM"] = tuple(text for frame in tag.getall("COMM") for text in _comments(frame))
+    comments = [frame for frame in tag.getall("COMM") if frame.desc.casefold() in _COMMENTS]
+    values["COMM"] = _parted([text for frame in comments for text in frame.text], None)
     return values
 
 
@@ -235,10 +233,6 @@ def _parted(texts: list[str], separator: str | None) -> Values:
         mark = separator.strip() or separator
         texts = [part.strip() for text in texts for part in str(text).split(mark)]
     return tuple(text for text in map(str, texts) if text.strip())
-
-
-def _comments(frame: Any) -> Values:
-    return _parted(frame.text, None) if frame.desc.casefold() in _COMMENTS else ()
 
 
 def _walk(body: bytes, version: int, number: Callable[[bytes], int]) -> tuple[list[bytes], bytes]:

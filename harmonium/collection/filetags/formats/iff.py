@@ -1,16 +1,22 @@
 """WAV and AIFF: chunks in a container, one of which may be an ID3 tag."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from io import BytesIO
-from typing import BinaryIO, Literal, NamedTuple
+from typing import Any, BinaryIO, Literal, NamedTuple
 
-from mutagen import MutagenError
 from mutagen.aiff import AIFFInfo
 from mutagen.wave import WaveStreamInfo
 
 from harmonium.collection.filetags.formats import id3
-from harmonium.collection.filetags.formats.base import Id3Options, TagContents, Values, decoded
+from harmonium.collection.filetags.formats.base import (
+    Format,
+    Id3Options,
+    TagContents,
+    Values,
+    decoded,
+    duration_of,
+)
 from harmonium.collection.filetags.music_file import FileProblem, blocks, copy, read_at, size_of
 
 _TAGS = (b"ID3 ", b"id3 ")
@@ -31,7 +37,7 @@ class _Chunk(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Iff:
+class Iff(Format):
     """A container of chunks."""
 
     name: str
@@ -40,7 +46,7 @@ class Iff:
     """What a new chunk with a tag is called."""
     audio: tuple[bytes, ...]
     """The chunks that make the sound."""
-    info: type
+    info: Callable[[BinaryIO], Any]
     """Mutagen's class for the sound's parameters."""
     places = staticmethod(id3.places)
     refusal = staticmethod(id3.refusal)
@@ -57,7 +63,7 @@ class Iff:
             contents,
             version=contents.version or ("RIFF INFO" if texts else None),
             values=texts | values,
-            duration=self._duration(file),
+            duration=duration_of(self.info, file),
             obstacle=contents.obstacle or _obstacle(chunks, size_of(file)),
         )
 
@@ -67,9 +73,12 @@ class Iff:
         """Replace the ID3 chunk in its place, or add one at the end."""
         chunks = self._chunks(source)
         end = chunks[-1].end if chunks else 12
-        old = self._tag_chunk(chunks)
-        start, after = (old.start, old.end) if old else (end, end)
-        chunk = self._new_chunk(source, old, edits, options)
+        old = self._tag_chunk(chunks) or _Chunk(self.tag, end, 0, end)
+        start, after = old.start, old.end
+        data = old.data(source)
+        room = id3.tag_length(data)
+        new = id3.edited_tag(data[:room], edits, options, room=room)
+        chunk = old.name + len(new).to_bytes(4, self.order) + new + b"\0" * (len(new) % 2)
         fill = b"\0" * (start - min(start, size_of(source)))  # padding that the last one lacks
         total = 4 + start - 12 + len(chunk) + end - after
         if total >= _LARGEST:
@@ -101,26 +110,6 @@ class Iff:
 
     def _tag_chunk(self, chunks: list[_Chunk]) -> _Chunk | None:
         return next((chunk for chunk in chunks if chunk.name in _TAGS), None)
-
-    def _new_chunk(
-        self,
-        file: BinaryIO,
-        old: _Chunk | None,
-        edits: Mapping[str, Values],
-        options: Id3Options,
-    ) -> bytes:
-        data = old.data(file) if old else b""
-        room = id3.tag_length(data)
-        new = id3.edited_tag(data[:room], edits, options, room=room)
-        name = old.name if old else self.tag
-        return name + len(new).to_bytes(4, self.order) + new + b"\0" * (len(new) % 2)
-
-    def _duration(self, file: BinaryIO) -> float | None:
-        file.seek(0)
-        try:
-            return float(self.info(file).length)
-        except (MutagenError, ArithmeticError, ValueError, LookupError):
-            return None
 
     def _texts(self, file: BinaryIO, chunks: list[_Chunk]) -> dict[str, Values]:
         """Place → what RIFF's list of texts says for it."""

@@ -11,13 +11,13 @@ from mutagen.id3 import ID3, ID3NoHeaderError
 from mutagen.mp3 import HeaderNotFoundError, MPEGInfo
 
 from harmonium.collection.filetags.formats import id3
-from harmonium.collection.filetags.formats.base import Id3Options, TagContents, Values
+from harmonium.collection.filetags.formats.base import Format, Id3Options, TagContents, Values
 from harmonium.collection.filetags.music_file import FileProblem, blocks, copy, read_at, size_of
 
 _APE = 32
 
 
-class Mp3:
+class Mp3(Format):
     """MPEG audio of layers 1 to 3."""
 
     name = "MP3"
@@ -49,7 +49,8 @@ class Mp3:
 
     def sound(self, file: BinaryIO) -> Iterator[bytes]:
         """All between the tags at the beginning and those at the end."""
-        yield from blocks(file, id3.leading_tags(file), _trailing_tags(file))
+        end = id3.end_before_id3v1(file)
+        yield from blocks(file, id3.leading_tags(file), end - _ape_length(file, end))
 
 
 def _duration(file: BinaryIO) -> tuple[float | None, str | None]:
@@ -97,9 +98,3 @@ def _ape_length(file: BinaryIO, end: int) -> int:
     length = int.from_bytes(footer[12:16], "little")
     header = _APE if footer[23] & 0x80 else 0
     return min(end, length + header)
-
-
-def _trailing_tags(file: BinaryIO) -> int:
-    """Where the tags at the end begin."""
-    end = id3.end_before_id3v1(file)
-    return end - _ape_length(file, end)

@@ -10,6 +10,7 @@ from mutagen.mp4 import MP4, MP4FreeForm
 from harmonium.collection.filetags.formats.base import (
     FIELDS,
     SCORE_FIELDS,
+    Format,
     Id3Options,
     TagContents,
     Values,
@@ -21,22 +22,18 @@ _OWN = "----:com.apple.iTunes:"
 _LISTS = dict(zip(FIELDS, (("©gen",), (f"{_OWN}MOOD",), ("©grp",)), strict=True))
 _SCORES = {name: (_OWN + name.upper(),) for name in SCORE_FIELDS}
 _TEXTS = {"title": ("©nam",), "artist": ("©ART",), "album": ("©alb",), "comment": ("©cmt",)}
-_PLACES = {**_LISTS, **_SCORES, **_TEXTS}
+_PLACES: dict[str, Values] = {**_LISTS, **_SCORES, **_TEXTS}
 _KNOWN = {place.casefold(): place for places in _PLACES.values() for place in places}
 
 
-class Mp4:
+class Mp4(Format):
     """Sound in an MP4 container."""
 
     name = "MP4"
 
     def places(self, version: str | None, options: Id3Options) -> dict[str, tuple[str, ...]]:
         """Field → atoms."""
-        return dict(_PLACES)
-
-    def refusal(self, place: str, value: str, version: str | None, options: Id3Options) -> str:
-        """Any text can be in an atom."""
-        return ""
+        return _PLACES
 
     def read(self, file: BinaryIO, options: Id3Options) -> TagContents:
         """What the list of items says."""
@@ -63,8 +60,10 @@ class Mp4:
         for key in [key for key in loaded.tags if _KNOWN.get(key.casefold()) in edits]:
             del loaded.tags[key]
         for place, values in edits.items():
-            if values:
-                loaded.tags[place] = _items(place, values)
+            if values and place.startswith(_OWN):
+                loaded.tags[place] = [MP4FreeForm(value.encode()) for value in values]
+            elif values:
+                loaded.tags[place] = list(values)
         target.seek(0)
         loaded.save(target)
 
@@ -105,9 +104,3 @@ def _texts(value: object) -> Values:
     items = value if isinstance(value, list) else [value]
     texts = (decoded(bytes(item)) if isinstance(item, bytes) else str(item) for item in items)
     return tuple(text for text in texts if text.strip())
-
-
-def _items(place: str, values: Values) -> list[str] | list[MP4FreeForm]:
-    if place.startswith("----:"):
-        return [MP4FreeForm(value.encode()) for value in values]
-    return list(values)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from mutagen import MutagenError
 from mutagen.ogg import OggPage
@@ -12,7 +12,13 @@ from mutagen.oggspeex import OggSpeex
 from mutagen.oggvorbis import OggVorbis
 
 from harmonium.collection.filetags.formats import vorbis
-from harmonium.collection.filetags.formats.base import Id3Options, TagContents, Values
+from harmonium.collection.filetags.formats.base import (
+    Format,
+    Id3Options,
+    TagContents,
+    Values,
+    duration_of,
+)
 from harmonium.collection.filetags.music_file import FileProblem, blocks, copy, read_at, size_of
 
 PAGE = 120 * 255
@@ -20,7 +26,7 @@ PAGE = 120 * 255
 
 
 @dataclass(frozen=True)
-class Ogg:
+class Ogg(Format):
     """A codec in Ogg."""
 
     name: str
@@ -30,16 +36,15 @@ class Ogg:
     """How the packet of comments begins."""
     end: Callable[[bytes], bytes]
     """What follows the comments, given what followed them before."""
-    kind: type
+    kind: Callable[[BinaryIO], Any]
     """Mutagen's class for it."""
     places = staticmethod(vorbis.places)
-    refusal = staticmethod(vorbis.refusal)
 
     def read(self, file: BinaryIO, options: Id3Options) -> TagContents:
         """What the comments of the first stream of this codec say."""
         pages = _comment_pages(file, self.first)
         packet = OggPage.to_packets(pages)[0]
-        duration = self._duration(file)
+        duration = duration_of(lambda opened: self.kind(opened).info, file)
         try:
             values = self._comments(packet).values()
         except FileProblem as error:
@@ -81,13 +86,6 @@ class Ogg:
             yield from _pieces(lacing, body, serial, seen)
             start += 27 + len(lacing) + len(body)
 
-    def _duration(self, file: BinaryIO) -> float | None:
-        file.seek(0)
-        try:
-            return float(self.kind(file).info.length)
-        except (MutagenError, EOFError, ArithmeticError, ValueError):
-            return None
-
     def _comments(self, packet: bytes) -> vorbis.Comments:
         is_block = self.mark == _FLAC_MARK and packet[:1] in (b"\x04", b"\x84")
         if not is_block and not packet.startswith(self.mark):
@@ -101,26 +99,18 @@ class Ogg:
         return old[:1] + len(data).to_bytes(3) + data
 
 
-def _framing(rest: bytes) -> bytes:
-    return b"\1"
-
-
 def _kept_if_marked(rest: bytes) -> bytes:
     """Opus: what follows is to be kept where its first bit says so, and is padding otherwise."""
     return rest if rest and rest[0] & 1 else b""
 
 
-def _nothing(rest: bytes) -> bytes:
-    return b""
-
-
 _FLAC_MARK = bytes(4)  # stands for a header that has the size in it
 
 CODECS = (
-    Ogg("Ogg Vorbis", b"\x01vorbis", b"\x03vorbis", _framing, OggVorbis),
+    Ogg("Ogg Vorbis", b"\x01vorbis", b"\x03vorbis", lambda rest: b"\1", OggVorbis),
     Ogg("Opus", b"OpusHead", b"OpusTags", _kept_if_marked, OggOpus),
-    Ogg("Ogg FLAC", b"\x7fFLAC", _FLAC_MARK, _nothing, OggFLAC),
-    Ogg("Speex", b"Speex   ", b"", _nothing, OggSpeex),
+    Ogg("Ogg FLAC", b"\x7fFLAC", _FLAC_MARK, lambda rest: b"", OggFLAC),
+    Ogg("Speex", b"Speex   ", b"", lambda rest: b"", OggSpeex),
 )
 
 

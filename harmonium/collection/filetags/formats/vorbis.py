@@ -65,12 +65,7 @@ def take_apart(data: bytes) -> Comments:
 
 def places(version: str | None, options: Id3Options) -> dict[str, tuple[str, ...]]:
     """Field → keys."""
-    return dict(_PLACES)
-
-
-def refusal(place: str, value: str, version: str | None, options: Id3Options) -> str:
-    """Any text can be a comment."""
-    return ""
+    return _PLACES
 
 
 def _part(data: bytes, at: int) -> tuple[bytes, int]:
