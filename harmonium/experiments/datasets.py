@@ -4,7 +4,7 @@ import hashlib
 import inspect
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from harmonium.data import Triples
 from harmonium.data.datasets import Dataset, DatasetInfo, info, load
+from harmonium.data.name_columns import codes_in
 from harmonium.engine import available_cores
 from harmonium.errors import DataError
 from harmonium.synthetic import make_collection
@@ -154,7 +155,7 @@ def load_dataset(spec: DatasetSpec) -> PreparedDataset:
         Y=labels.values[:, kept],
         tags=tuple(tags),
         groups=data.groups(spec.groups),
-        counts=data.counts.matrix[:, _places(tags, data.tags)].toarray().astype(np.float32),
+        counts=data.counts.matrix[:, codes_in(tags, data.tags)].toarray().astype(np.float32),
         n_timbre=n_timbre,
         smoother_input=_smoother_input(data, tags),
     )
@@ -244,20 +245,8 @@ def _smoother_input(data: Dataset, tags: pl.Series) -> SmootherInput | None:
 
 def _with_tags(triples: Triples, tags: pl.Series) -> Triples:
     """The triples of these tags, in this order of tags; users and items keep their codes."""
-    new = np.full(len(triples.tags), -1, np.int32)
-    new[_places(tags, triples.tags)] = np.arange(len(tags), dtype=np.int32)
-    rows = new[triples.tag] >= 0
-    return Triples(
-        triples.user[rows],
-        triples.item[rows],
-        new[triples.tag[rows]],
-        users=triples.users,
-        items=triples.items,
-        tags=tags,
+    tag = codes_in(triples.tags, tags)[triples.tag]
+    kept = tag >= 0
+    return replace(
+        triples, user=triples.user[kept], item=triples.item[kept], tag=tag[kept], tags=tags
     )
-
-
-def _places(tags: pl.Series, among: pl.Series) -> NDArray[np.intp]:
-    """Where each of the tags is among others."""
-    place = {tag: i for i, tag in enumerate(among)}
-    return np.array([place[tag] for tag in tags])

@@ -3,7 +3,6 @@
 import inspect
 import warnings
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
@@ -16,41 +15,31 @@ from harmonium.nearest_names import did_you_mean
 Matrix = NDArray[np.float32]
 
 
-@dataclass(frozen=True)
-class ModelClass:
-    """Where the class of a model is found."""
-
-    module: str
-    name: str
-    ours: bool = True
-    """An estimator of Harmonium: takes unknown and soft labels, and an ``eval_set``."""
-
-    def load(self) -> Callable[..., Any]:
-        """The estimator class, imported only now: JAX takes a second."""
-        return getattr(import_module(self.module), self.name)
-
-
-_OURS = "harmonium.estimators"
+_SKLEARN = "sklearn."
 MODELS = {
-    "DiscriminativeRBM": ModelClass(_OURS, "DiscriminativeRBM"),
-    "GenerativeRBM": ModelClass(_OURS, "GenerativeRBM"),
-    "MLPTagger": ModelClass(_OURS, "MLPTagger"),
-    "LogisticTagger": ModelClass(_OURS, "LogisticTagger"),
-    "ExactLogisticTagger": ModelClass(_OURS, "ExactLogisticTagger"),
-    "SVMTagger": ModelClass(_OURS, "SVMTagger"),
-    "ChainTagger": ModelClass(_OURS, "ChainTagger"),
-    "sklearn.MLPClassifier": ModelClass("sklearn.neural_network", "MLPClassifier", ours=False),
-    "sklearn.LogisticRegression": ModelClass(
-        "sklearn.linear_model", "LogisticRegression", ours=False
-    ),
+    "DiscriminativeRBM": "harmonium.estimators",
+    "GenerativeRBM": "harmonium.estimators",
+    "MLPTagger": "harmonium.estimators",
+    "LogisticTagger": "harmonium.estimators",
+    "ExactLogisticTagger": "harmonium.estimators",
+    "SVMTagger": "harmonium.estimators",
+    "ChainTagger": "harmonium.estimators",
+    f"{_SKLEARN}MLPClassifier": "sklearn.neural_network",
+    f"{_SKLEARN}LogisticRegression": "sklearn.linear_model",
 }
+"""Name -> the module of its class. Estimators of Harmonium take unknown and soft labels."""
+
+
+def _model_class(estimator: str) -> Callable[..., Any]:
+    """The estimator class, imported only now: JAX takes a second."""
+    return getattr(import_module(MODELS[estimator]), estimator.removeprefix(_SKLEARN))
 
 
 def check_settings(estimator: str, settings: Iterable[str], *, where: str) -> None:
     """Refuse a setting that the estimator does not have."""
     if not settings:
         return
-    known = sorted(inspect.signature(MODELS[estimator].load()).parameters)
+    known = sorted(inspect.signature(_model_class(estimator)).parameters)
     for key in settings:
         if key not in known:
             raise DataError(
@@ -61,12 +50,10 @@ def check_settings(estimator: str, settings: Iterable[str], *, where: str) -> No
 
 def build_model(estimator: str, settings: dict[str, Any], *, seed: int) -> Any:
     """An untrained model."""
-    entry = MODELS[estimator]
-    cls = entry.load()
-    parameters = inspect.signature(cls).parameters
-    seeded = {"random_state": seed} if "random_state" in parameters else {}
-    model = cls(**{**seeded, **settings})
-    return model if entry.ours else ScikitLearnTagger(model)
+    cls = _model_class(estimator)
+    seeded = "random_state" in inspect.signature(cls).parameters
+    model = cls(**{**({"random_state": seed} if seeded else {}), **settings})
+    return ScikitLearnTagger(model) if estimator.startswith(_SKLEARN) else model
 
 
 class ScikitLearnTagger:

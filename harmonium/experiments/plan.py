@@ -6,6 +6,7 @@ Nothing else holds the state of an experiment, so it can be stopped and resumed 
 import hashlib
 import itertools
 import json
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
@@ -92,8 +93,6 @@ class Stage:
 
     points: list[dict[str, Any]]
     """The settings that were tried."""
-    runs: list[list[Run]]
-    """The runs of each point, one for each validation fold of the search."""
     valid_aucs: list[float]
     """The mean validation AUC of each point."""
 
@@ -152,14 +151,9 @@ def arms(recipe: Recipe) -> list[Arm]:
         for features in recipe.vary.features
         if (dataset.has_triples or not smoothing)
         and (dataset.has_audio or features == "all")
-        and _has_clips(dataset, clips, recipe.n_folds)
+        # folds are not all of one size
+        and clips <= 0.9 * (dataset.n_clips or math.inf) * (recipe.n_folds - 2) / recipe.n_folds
     ]
-
-
-def _has_clips(dataset: DatasetSpec, clips: int, n_folds: int) -> bool:
-    n = dataset.n_clips
-    # folds are not all of one size
-    return n is None or clips <= 0.9 * n * (n_folds - 2) / n_folds
 
 
 def fold_state(recipe: Recipe, arm: Arm, test_fold: int, results: Results) -> FoldState:
@@ -183,7 +177,7 @@ def fold_state(recipe: Recipe, arm: Arm, test_fold: int, results: Results) -> Fo
             if missing:
                 return FoldState(None, stages, [], missing, list(done.values()))
             aucs = [mean_validation_auc(runs, results) for runs in tried]
-            stages.append(Stage(points, tried, aucs))
+            stages.append(Stage(points, aucs))
             points = [points[stages[-1].chosen]]
         settings = {**settings, **points[0]}
     final = _runs(recipe, arm, settings, test_fold, others)

@@ -35,15 +35,18 @@ class ExperimentProgress:
         for arm in arms(recipe):
             name = (arm.dataset.label, arm.model.name)
             self.models.setdefault(name, ModelProgress()).total += most_runs(recipe, arm)
-        for arm, state in fold_states(recipe, store.results):
+        for _, state in fold_states(recipe, store.results):
             for run in state.done:
-                measured = store.measurements.get(run.key, {})
-                self._count((arm.dataset.label, arm.model.name), measured)
+                self.add(run, store.measurements.get(run.key, {}))
         self.refresh()
 
     def add(self, run: Run, measured: dict[str, Any]) -> None:
         """A run ended."""
-        self._count((run.dataset.label, run.model), measured)
+        model = self.models[run.dataset.label, run.model]
+        model.done = min(model.done + 1, model.total)
+        names = ("seconds", "test_seconds", "smoothing_seconds")
+        if "seconds" in measured:
+            model.seconds.append(sum(measured[name] for name in names))
 
     def refresh(self) -> None:
         """Look up the scores of what is finished."""
@@ -77,10 +80,3 @@ class ExperimentProgress:
     def total(self) -> int:
         """Runs there are at most."""
         return sum(model.total for model in self.models.values())
-
-    def _count(self, name: DatasetAndModel, measured: dict[str, Any]) -> None:
-        model = self.models[name]
-        model.done = min(model.done + 1, model.total)
-        names = ("seconds", "test_seconds", "smoothing_seconds")
-        if "seconds" in measured:
-            model.seconds.append(sum(measured[name] for name in names))

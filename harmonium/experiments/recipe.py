@@ -26,7 +26,19 @@ FORMS = (
 )
 """How the report shows the results."""
 
-FEATURE_GROUPS = ("all", "timbre", "rhythm")
+_CHOICES = {
+    "features": ("all", "timbre", "rhythm"),
+    "inference": ("lbp", "mean_field", "gibbs", "exact"),
+}
+_RULES = {
+    "smoothing": (lambda value: isinstance(value, bool), "a list of true and false"),
+    "clips": (lambda value: isinstance(value, int) and value >= 0, "a list of whole numbers"),
+    "known": (
+        lambda value: isinstance(value, int | float) and 0 <= value < 1,
+        "shares from 0 to below 1",
+    ),
+}
+"""Key of [vary] and [tests] -> what holds for each of its values, and how that is said."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -161,12 +173,7 @@ def _datasets(table: dict[str, Any]) -> tuple[DatasetSpec, ...]:
 
 
 def _dataset(table: dict[str, Any]) -> DatasetSpec:
-    _check_keys(
-        table,
-        set(DatasetSpec.__dataclass_fields__),
-        where="[[dataset]]",
-        needed=("name",),
-    )
+    _check_keys(table, DatasetSpec.__dataclass_fields__, where="[[dataset]]", needed=("name",))
     groups = table.get("groups", "artist")
     _check_choice("groups", groups, GROUPS)
     name = _text(table, "name")
@@ -181,46 +188,48 @@ def _dataset(table: dict[str, Any]) -> DatasetSpec:
 
 
 def _model(table: dict[str, Any]) -> ModelSpec:
-    _check_keys(
-        table,
-        {"name", "estimator", "settings", "search"},
-        where="[[model]]",
-        needed=("name", "estimator"),
-    )
-    estimator = table["estimator"]
-    _check_choice("estimator", estimator, MODELS)
-    settings = dict(table.get("settings", {}))
+    needed = ("name", "estimator")
+    _check_keys(table, ModelSpec.__dataclass_fields__, where="[[model]]", needed=needed)
+    _check_choice("estimator", table["estimator"], MODELS)
     stages = table.get("search", [])
     stages = [stages] if isinstance(stages, dict) else stages
-    search = tuple({key: _values(key, values) for key, values in stage.items()} for stage in stages)
     return ModelSpec(
-        name=_text(table, "name"), estimator=estimator, settings=settings, search=search
+        name=_text(table, "name"),
+        estimator=table["estimator"],
+        settings=dict(table.get("settings", {})),
+        search=tuple(_lists(stage) for stage in stages),
     )
 
 
 def _vary(table: dict[str, Any]) -> Variations:
-    own = {key: _values(key, table[key]) for key in Variations.NAMES if key in table}
-    for value in own.get("features", ()):
-        _check_choice("features", value, FEATURE_GROUPS)
-    for value in own.get("smoothing", ()):
-        if not isinstance(value, bool):
-            raise DataError(f"'smoothing' must be a list of true and false, got {value!r}.")
-    for value in own.get("clips", ()):
-        if not isinstance(value, int) or value < 0:
-            raise DataError(f"'clips' must be a list of whole numbers, got {value!r}.")
-    settings = {k: _values(k, v) for k, v in table.items() if k not in Variations.NAMES}
-    return Variations(settings=settings, **own)
+    own = {key: values for key, values in table.items() if key in Variations.NAMES}
+    settings = {key: values for key, values in table.items() if key not in own}
+    return Variations(settings=_lists(settings), **_checked_lists(own))
 
 
 def _tests(table: dict[str, Any]) -> Tests:
-    _check_keys(table, {"inference", "known"}, where="[tests]")
-    values = {key: _values(key, table[key]) for key in table}
-    for value in values.get("inference", ()):
-        _check_choice("inference", value, ("lbp", "mean_field", "gibbs", "exact"))
-    for value in values.get("known", ()):
-        if not isinstance(value, int | float) or not 0 <= value < 1:
-            raise DataError(f"'known' must be shares from 0 to below 1, got {value!r}.")
-    return Tests(**values)
+    _check_keys(table, Tests.__dataclass_fields__, where="[tests]")
+    return Tests(**_checked_lists(table))
+
+
+def _lists(table: Mapping[str, Any]) -> dict[str, tuple[Any, ...]]:
+    for key, values in table.items():
+        if not isinstance(values, list) or not values:
+            raise DataError(f"'{key}' must be a list of values to try, such as [0.01, 0.1].")
+    return {key: tuple(values) for key, values in table.items()}
+
+
+def _checked_lists(table: Mapping[str, Any]) -> dict[str, Any]:
+    """Lists that are not of a model's settings: what their values may be is known here."""
+    found = _lists(table)
+    for key, value in ((key, value) for key, values in found.items() for value in values):
+        if key in _CHOICES:
+            _check_choice(key, value, _CHOICES[key])
+            continue
+        holds, rule = _RULES[key]
+        if not holds(value):
+            raise DataError(f"'{key}' must be {rule}, got {value!r}.")
+    return found
 
 
 def _check_keys(
@@ -252,12 +261,6 @@ def _tables(table: dict[str, Any], key: str) -> list[dict[str, Any]]:
     if not are_tables or not entries:
         raise DataError(f"'{key}' must be tables: write [[{key}]] above each.")
     return entries
-
-
-def _values(key: str, values: Any) -> tuple[Any, ...]:
-    if not isinstance(values, list) or not values:
-        raise DataError(f"'{key}' must be a list of values to try, such as [0.01, 0.1].")
-    return tuple(values)
 
 
 def _text(table: Mapping[str, Any], key: str, default: str | None = None) -> str:

@@ -14,19 +14,13 @@ from importlib.metadata import version
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from harmonium import __version__
-from harmonium.data import Triples
+from harmonium.data.name_columns import codes_in
 from harmonium.engine import Runner, TaskOutcome
 from harmonium.errors import DataError, HarmoniumError
-from harmonium.evaluation import Split, auc_per_tag, grouped_folds
-from harmonium.experiments.datasets import (
-    DatasetSpec,
-    PreparedDataset,
-    SmootherInput,
-    load_dataset,
-)
+from harmonium.evaluation import Split, auc_per_tag, grouped_folds, nested_folds
+from harmonium.experiments.datasets import DatasetSpec, PreparedDataset, load_dataset
 from harmonium.experiments.models import Matrix, build_model
 from harmonium.experiments.plan import Run, WayToTest, missing, ways_to_test
 from harmonium.experiments.recipe import Recipe
@@ -175,29 +169,28 @@ def train_and_test(run: Run) -> RunOutput:
 
 
 def _split(run: Run, data: PreparedDataset) -> Split:
-    """The clips that a run trains on, stops early on and tests on."""
-    folds = grouped_folds(data.groups, data.Y, n_folds=run.n_folds, seed=run.seed)
-    return Split(
-        test_fold=run.test_fold,
-        valid_fold=run.valid_fold,
-        train=_training_clips(run, folds),
-        valid=np.flatnonzero(folds == run.valid_fold),
-        test=np.flatnonzero(folds == run.test_fold),
-    )
+    """The clips that a run trains on, stops early on and tests on.
 
-
-def _training_clips(run: Run, folds: NDArray[np.int64]) -> NDArray[np.intp]:
-    """The clips of all other folds, or so many of them; a smaller number takes a part of these."""
-    clips = np.flatnonzero((folds != run.test_fold) & (folds != run.valid_fold))
+    Where it trains on so many clips, they are a part of those that a larger number takes.
+    """
+    split = _whole_split(data, run.n_folds, run.test_fold, run.valid_fold, run.seed)
     if not run.clips:
-        return clips
-    if run.clips > len(clips):
+        return split
+    if run.clips > len(split.train):
         raise DataError(
-            f"clips = {run.clips} is more than the {len(clips)} training clips that "
+            f"clips = {run.clips} is more than the {len(split.train)} training clips that "
             f"'{run.dataset.label}' has. Ask for fewer."
         )
-    order = np.random.default_rng((run.seed, run.test_fold, run.valid_fold)).permutation(clips)
-    return np.sort(order[: run.clips])
+    rng = np.random.default_rng((run.seed, run.test_fold, run.valid_fold))
+    return split._replace(train=np.sort(rng.permutation(split.train)[: run.clips]))
+
+
+def _whole_split(
+    data: PreparedDataset, n_folds: int, test_fold: int, valid_fold: int, seed: int
+) -> Split:
+    folds = grouped_folds(data.groups, data.Y, n_folds=n_folds, seed=seed)
+    wanted = (test_fold, valid_fold)
+    return next(s for s in nested_folds(folds) if (s.test_fold, s.valid_fold) == wanted)
 
 
 def _fit(run: Run, data: PreparedDataset, X: Matrix, split: Split, targets: Matrix | None) -> Any:
@@ -232,34 +225,26 @@ def _smoothed_tags(
     from harmonium.estimators import TagSmoother
 
     data = load_dataset(dataset)
-    if data.smoother_input is None:
+    known = data.smoother_input
+    if known is None:
         raise DataError(
             f"'{dataset.label}' says how many people gave a tag but not who: there is nothing to "
             "smooth. Use a dataset with triples, or leave smoothing out."
         )
-    folds = grouped_folds(data.groups, data.Y, n_folds=n_folds, seed=seed)
-    train = np.flatnonzero((folds != test_fold) & (folds != valid_fold))
-    items = data.smoother_input.items.gather(train)
-    distinct = items.unique(maintain_order=True)
-    triples, pairs, tracks = _said_of(data.smoother_input, train)
-    smoother = TagSmoother(random_state=_seed(seed, test_fold, valid_fold))
-    smoother.fit(triples, pairs=pairs, tracks=tracks)
-    values = smoother.smooth(distinct).values
-    targets = np.full(data.Y.shape, np.nan, np.float32)
-    targets[train] = values[items.replace_strict(distinct, np.arange(len(distinct))).to_numpy()]
-    return targets
-
-
-def _said_of(
-    known: SmootherInput, clips: NDArray[np.intp]
-) -> tuple[Triples, tuple[Any, Any], dict[str, str]]:
-    """The triples of some clips, the (users, items) who judged them, and their tracks by item."""
-    items = known.items.gather(clips)
-    tracks = dict(zip(items, known.tracks.gather(clips), strict=True))
-    items = items.unique(maintain_order=True)
+    train = _whole_split(data, n_folds, test_fold, valid_fold, seed).train
+    of_clips = known.items.gather(train)
+    items = of_clips.unique(maintain_order=True)
     users, judged = known.pairs
     among = judged.is_in(items.implode())
-    return known.triples.select_items(items), (users.filter(among), judged.filter(among)), tracks
+    smoother = TagSmoother(random_state=_seed(seed, test_fold, valid_fold))
+    smoother.fit(
+        known.triples.select_items(items),
+        pairs=(users.filter(among), judged.filter(among)),
+        tracks=dict(zip(of_clips, known.tracks.gather(train), strict=True)),
+    )
+    targets = np.full(data.Y.shape, np.nan, np.float32)
+    targets[train] = smoother.smooth(items).values[codes_in(of_clips, items)]
+    return targets
 
 
 def _test(
@@ -276,6 +261,7 @@ def _test(
     began = time.perf_counter()
     valid_X, valid_Y = X[split.valid], data.Y[split.valid]
     test_X, test_Y = X[split.test], data.Y[split.test]
+    epochs = int(getattr(model, "best_epoch_", 0))
     result = {
         "tags": list(data.tags),
         "valid_auc": float(auc_per_tag(valid_Y, _scores(model, valid_X)).mean),
@@ -283,13 +269,13 @@ def _test(
             {**way._asdict(), "auc": _aucs(run, model, test_X, test_Y, way)}
             for way in ways_to_test(run.inference, run.known)
         ],
-        "best_epoch": int(getattr(model, "best_epoch_", 0)),
+        "best_epoch": epochs,
     }
     measured = {
         "seconds": seconds,
         "test_seconds": time.perf_counter() - began,
         "smoothing_seconds": smoothing,
-        "seconds_to_best": _seconds_to_best(model),
+        "seconds_to_best": float(sum(model.history_["seconds"][:epochs])) if epochs else None,
         "clips": len(split.train),
         "peak_memory_mb": peak_memory_mb(),
         "versions": _versions(),
@@ -319,11 +305,6 @@ def _scores(model: Any, X: Matrix) -> Matrix:
     if hasattr(model, "predict_proba"):
         return model.predict_proba(X)
     return model.decision_function(X)
-
-
-def _seconds_to_best(model: Any) -> float | None:
-    epochs = getattr(model, "best_epoch_", 0)
-    return float(sum(model.history_["seconds"][:epochs])) if epochs else None
 
 
 def peak_memory_mb() -> float | None:
