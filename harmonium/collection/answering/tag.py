@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from harmonium.collection.answering.stored_tagger import StoredTagger, current_model
 from harmonium.collection.learning.verdicts import agreed_tags
 from harmonium.collection.library import Library
+from harmonium.collection.store.bulk import batches
 from harmonium.collection.store.models import StoredModel
 from harmonium.collection.store.tracks import Track
 from harmonium.errors import DataError, LibraryError
@@ -225,11 +226,8 @@ def stored_tags(library: Library, tagger: StoredTagger, page: int = 1000) -> Ite
     assert tagger.id is not None
     heard, _ = library.predictions.columns(tagger.id, [0])
     ids = np.intersect1d(heard, library.tracks.ids())
-    for start in range(0, len(ids), page):
-        some = ids[start : start + page]
-        P, said = (
-            library.predictions.probabilities(tagger.id, some),
-            agreed_tags(library.opinions.triples(some)),
-        )
+    for some in batches(ids.tolist(), page):
+        P = library.predictions.probabilities(tagger.id, some)
+        said = agreed_tags(library.opinions.triples(some))
         for track, p in zip(library.tracks.many(some), P, strict=True):
             yield TaggedFile(track.path, track, said.get(track.id, {}), p, {})

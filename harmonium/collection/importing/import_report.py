@@ -10,6 +10,7 @@ import polars as pl
 import sqlalchemy as sa
 
 from harmonium.collection.library import Library
+from harmonium.collection.store.changes import counted
 from harmonium.collection.store.schema import change
 from harmonium.errors import LibraryError
 
@@ -66,7 +67,7 @@ def keep_import(
     if dry_run:
         report.n_added = len(frame.unique(["person", "track_id", "tag"]))
         return report
-    tags, tracks = _counted(report.n_matched, "tag"), _counted(report.n_tracks, "track")
+    tags, tracks = counted(report.n_matched, "tag"), counted(report.n_tracks, "track")
     summary = f"{source}: {tags} of {tracks}"
     with library.begin() as connection:
         number = library.changes.begin("import", summary)
@@ -78,10 +79,6 @@ def keep_import(
         else:  # nothing to undo, so nothing to tell of
             connection.execute(sa.delete(change).where(change.c.id == number))
     return report
-
-
-def _counted(number: int, what: str) -> str:
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
 def _no_unmatched() -> pl.DataFrame:

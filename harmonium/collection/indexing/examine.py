@@ -38,12 +38,6 @@ class ExaminedFile:
     """Why it could not be read, if so; the sound is then none."""
 
 
-def size_and_time(path: str) -> SizeAndTime:
-    """A file's size and time, or an OSError."""
-    status = os.stat(path)  # noqa: PTH116
-    return SizeAndTime(status.st_size, status.st_mtime_ns)
-
-
 def examine(path: str) -> ExaminedFile:
     """Read a file: the digest of its sound, its tags, size and time."""
     try:

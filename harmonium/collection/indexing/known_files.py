@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import sqlalchemy as sa
 
-from harmonium.collection.indexing.examine import UNREAD, SizeAndTime, size_and_time
+from harmonium.collection.indexing.examine import UNREAD, SizeAndTime
 from harmonium.collection.store.schema import loaded_path, track, track_copy
 
 
@@ -78,11 +78,12 @@ class KnownFiles:
 
     def _sort(self, path: str, result: "SortedFiles", retry: bool) -> None:
         try:
-            now = size_and_time(path)
+            status = os.stat(path)  # noqa: PTH116
         except OSError:
             # Reading it finds the words for what is wrong.
             (result.changed if path in self.by_path else result.new).append(path)
             return
+        now = SizeAndTime(status.st_size, status.st_mtime_ns)
         known = self.by_path.get(path)
         if known is None or (known.state == "missing" and known.seen != now):
             self._sort_unknown(path, now, result)

@@ -45,8 +45,8 @@ def begin_opinions(connection: sa.Connection, rows: pl.DataFrame, change: int, a
     rows : distinct track_id, tag_id, person_id, with value
     """
     began = 0
-    for start in range(0, len(rows), CHUNK):
-        make_table(connection, rows.slice(start, CHUNK))
+    for some in rows.iter_slices(CHUNK):
+        make_table(connection, some)
         connection.execute(sa.text(_END), {"change": change})
         began += connection.execute(sa.text(_BEGIN), {"change": change, "at": at}).rowcount
         connection.exec_driver_sql("DROP TABLE incoming")
@@ -55,10 +55,7 @@ def begin_opinions(connection: sa.Connection, rows: pl.DataFrame, change: int, a
 
 def end_other_opinions(connection: sa.Connection, rows: pl.DataFrame, change: int) -> int:
     """End what the same people say of other tracks or with other tags; how many ended."""
-    rows = rows.select("track_id", "tag_id", "person_id")
-    make_table(connection, rows.clear(), "kept")
-    for start in range(0, len(rows), CHUNK):
-        fill_table(connection, rows.slice(start, CHUNK), "kept")
+    make_table(connection, rows.select("track_id", "tag_id", "person_id"), "kept")
     connection.exec_driver_sql("CREATE INDEX kept_key ON kept (track_id, tag_id, person_id)")
     ended = connection.execute(sa.text(_END_OTHERS), {"change": change}).rowcount
     connection.exec_driver_sql("DROP TABLE kept")
@@ -69,20 +66,15 @@ def make_table(connection: sa.Connection, rows: pl.DataFrame, name: str = "incom
     """Make a temporary table of a frame of whole numbers."""
     columns = ", ".join(f"{column} bigint NOT NULL" for column in rows.columns)
     connection.exec_driver_sql(f"CREATE TEMPORARY TABLE {name} ({columns})")
-    fill_table(connection, rows, name)
-
-
-def fill_table(connection: sa.Connection, rows: pl.DataFrame, name: str) -> None:
-    """Add the rows of a frame to a temporary table."""
-    if not len(rows):
-        return
     if connection.dialect.name == "postgresql":
         cursor: Any = connection.connection.cursor()
         with cursor, cursor.copy(f"COPY {name} ({', '.join(rows.columns)}) FROM STDIN") as copy:
-            copy.write(rows.write_csv(include_header=False, separator="\t"))
+            for some in rows.iter_slices(CHUNK):
+                copy.write(some.write_csv(include_header=False, separator="\t"))
         connection.exec_driver_sql(f"ANALYZE {name}")
     else:
-        connection.exec_driver_sql(_insertion(name, rows.columns), rows.rows())
+        for some in rows.iter_slices(CHUNK):
+            connection.exec_driver_sql(_insertion(name, rows.columns), some.rows())
 
 
 def new_numbers(connection: sa.Connection, table: sa.Table, count: int) -> list[int]:

@@ -156,29 +156,34 @@ class Changes(LibraryPart):
                 raise LibraryError(
                     f"Change {change_id} wrote to files; undoing it needs 'restore'."
                 )
-            plan = undo_opinions.plan(connection, change_id)
-            if not plan.keys and plan.conflicts and not files:
-                later = ", ".join(str(number) for number in sorted(plan.conflicts))
+            n_keys, conflicts = undo_opinions.plan(connection, change_id)
+            if not n_keys and conflicts and not files:
+                later = ", ".join(str(number) for number in sorted(conflicts))
                 raise LibraryError(
                     f"Nothing of change {change_id} ({undone.command}) can be undone: later "
                     f"changes ({later}) touched all of it. Undo those first."
                 )
             was = "an undo" if undone.undoes is not None else undone.summary
             number = self.begin("undo", f"change {change_id} undone: {was}", undoes=change_id)
-            ended, revived = undo_opinions.carry_out(connection, plan, number)
-            if not files and not plan.conflicts:
+            ended, revived = undo_opinions.carry_out(connection, change_id, number)
+            if not files and not conflicts:
                 _mark(connection, change_id, number)
         left = {}
         for file in files:
             assert restore is not None
             if reason := restore(file, number):
                 left[file.path] = reason
-        if files and not left and not plan.conflicts:
+        if files and not left and not conflicts:
             with self._library.begin() as connection:
                 _check_not_undone(self.get(change_id))  # by another, while files were restored
                 _mark(connection, change_id, number)
         restored = len(files) - len(left)
-        return UndoReport(number, ended, revived, plan.conflicts, restored, left)
+        return UndoReport(number, ended, revived, conflicts, restored, left)
+
+
+def counted(number: int, what: str) -> str:
+    """1 file, 2 files … for the summary of a change."""
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
 def _check_not_undone(undone: Change) -> None:

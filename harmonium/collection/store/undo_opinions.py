@@ -1,7 +1,6 @@
 """Which opinions a change touched, which of them can be undone, and undoing them."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 import polars as pl
 import sqlalchemy as sa
@@ -33,19 +32,12 @@ FROM undo_key k JOIN opinion o ON {_SAME}
 WHERE o.ended_by = :change AND o.begun_by <> :change"""
 
 
-@dataclass(frozen=True)
-class UndoPlan:
-    """What can be undone of a change; the triples are in the temporary table undo_key."""
+def plan(connection: sa.Connection, number: int) -> tuple[int, dict[int, int]]:
+    """Find what of a change can be undone; the triples go into the temporary table undo_key.
 
-    change: int
-    keys: int
-    """How many triples of person, track and tag can be made what they were."""
-    conflicts: dict[int, int]
-    """Later change → how many triples are as it left them."""
-
-
-def plan(connection: sa.Connection, number: int) -> UndoPlan:
-    """Find what of a change can be undone."""
+    How many triples of person, track and tag can be made what they were; and later change → how
+    many are as it left them.
+    """
     connection.exec_driver_sql("DROP TABLE IF EXISTS undo_key")
     connection.exec_driver_sql(_MAKE_KEYS % (number, number))
     connection.exec_driver_sql(f"CREATE INDEX undo_key_key ON undo_key ({', '.join(_KEY)})")
@@ -53,13 +45,13 @@ def plan(connection: sa.Connection, number: int) -> UndoPlan:
         connection.exec_driver_sql("ANALYZE undo_key")
     conflicts = _set_aside_touched(connection, number)
     keys = connection.scalar(sa.text("SELECT count(*) FROM undo_key"))
-    return UndoPlan(number, int(keys or 0), conflicts)
+    return int(keys or 0), conflicts
 
 
-def carry_out(connection: sa.Connection, undo: UndoPlan, by: int) -> tuple[int, int]:
-    """Undo what is planned, as part of the change `by`; how many opinions ended and began."""
+def carry_out(connection: sa.Connection, number: int, by: int) -> tuple[int, int]:
+    """Undo what was planned, as part of the change `by`; how many opinions ended and began."""
     ended = connection.execute(sa.text(_END), {"by": by}).rowcount
-    revived = connection.execute(sa.text(_REVIVE), {"by": by, "change": undo.change}).rowcount
+    revived = connection.execute(sa.text(_REVIVE), {"by": by, "change": number}).rowcount
     tracks = connection.execute(sa.text("SELECT DISTINCT track_id FROM undo_key")).scalars().all()
     people_counts.recount(connection, tracks)
     connection.exec_driver_sql("DROP TABLE undo_key")
@@ -100,10 +92,9 @@ def _set_aside_touched(connection: sa.Connection, number: int) -> dict[int, int]
     blocked = touched.join(patterns, on="changes").filter(
         pl.col("standing").is_null() | (pl.col("standing") != number)
     )
-    for start in range(0, len(blocked), bulk.CHUNK):
-        bulk.make_table(connection, blocked.select(_KEY).slice(start, bulk.CHUNK))
-        connection.exec_driver_sql(_DROP_BLOCKED)
-        connection.exec_driver_sql("DROP TABLE incoming")
+    bulk.make_table(connection, blocked.select(_KEY))
+    connection.exec_driver_sql(_DROP_BLOCKED)
+    connection.exec_driver_sql("DROP TABLE incoming")
     counts = blocked.drop_nulls("standing").group_by("standing").len().sort("standing")
     return dict(counts.rows())
 

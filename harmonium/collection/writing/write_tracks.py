@@ -19,6 +19,7 @@ from harmonium.collection.filetags import (
     read_tags,
 )
 from harmonium.collection.library import Library
+from harmonium.collection.store.changes import counted
 from harmonium.collection.store.tracks import Track
 from harmonium.collection.writing.undoable_writer import UndoableWriter
 from harmonium.collection.writing.wanted_tags import (
@@ -101,7 +102,7 @@ def write_planned(
 ) -> WriteReport:
     """Write what was planned, one file after the other, as one change that can be undone."""
     report = WriteReport()
-    summary = f"tags written to {count_files(len(files))}, but not to all"
+    summary = f"tags written to {counted(len(files), 'file')}, but not to all"
     writer = UndoableWriter(library, lambda: library.changes.begin("write", summary))
     try:
         for done, (track, change) in enumerate(files, 1):
@@ -116,7 +117,7 @@ def write_planned(
         writer.finish()
         report.change = writer.change
         if writer.change is not None:
-            written = f"tags written to {count_files(len(report.paths))}"
+            written = f"tags written to {counted(len(report.paths), 'file')}"
             library.changes.describe(writer.change, written)
     return report
 
@@ -127,8 +128,3 @@ def _spelt_as_in_file(path: str, tags: ScoredTags, rules: Rules) -> Rules:
     spellings = {normalise_tag(v): v for name in FIELDS for v in getattr(there, name)}
     found = {tag: spellings[normalise_tag(tag)] for tag in tags if normalise_tag(tag) in spellings}
     return replace(rules, aliases={**found, **rules.aliases}) if found else rules
-
-
-def count_files(n: int) -> str:
-    """1 file, 2 files …"""
-    return f"{n:,} {'file' if n == 1 else 'files'}"
