@@ -45,12 +45,16 @@ def list_datasets(folder: FolderOption = None, as_json: JsonOption = False) -> N
     """
     from harmonium.data import datasets
 
-    found = {
-        name: datasets.is_found(datasets.info(name), folder) for name in datasets.names(folder)
-    }
-    infos = [datasets.info(name) for name in found]
+    infos = [datasets.info(name) for name in datasets.names(folder)]
+    found = {info.name: datasets.is_found(info, folder) for info in infos}
     if as_json:
-        _print_json([_dataset_record(info, found[info.name]) for info in infos])
+        names = ("name", "title", "items", "tags", "features", "triples", "audio")
+        records = [
+            {name: getattr(info, name) for name in names}
+            | {"folder": found[info.name] and str(found[info.name])}
+            for info in infos
+        ]
+        print(json.dumps(records, indent=2, ensure_ascii=False))
         return
     roots = datasets.data_folders(folder)
     console = Console()
@@ -81,10 +85,9 @@ def show_dataset(
     facts = describe(datasets.load(name, folder), n_tags=tags)
     path = datasets.is_found(datasets.info(name), folder)
     if as_json:
-        _print_json({**facts, "folder": str(path)})
-        return
-    console = Console()
-    console.print(_description(facts, path))
+        print(json.dumps({**facts, "folder": str(path)}, indent=2, ensure_ascii=False))
+    else:
+        Console().print(_description(facts, path))
 
 
 @app.command("fetch")
@@ -118,12 +121,8 @@ def fetch_dataset(
 
     from harmonium.data.datasets.fetch import fetch
 
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        DownloadColumn(),
-        TimeRemainingColumn(),
-    )
+    name_of_file = TextColumn("{task.description}")
+    columns = (name_of_file, BarColumn(), DownloadColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True)) as bars:
         tasks: dict[str, Any] = {}
 
@@ -137,24 +136,6 @@ def fetch_dataset(
     what = f"{len(tasks)} files fetched" if tasks else "Already there"
     print(f"{what}: {paths[0].parent}")
     print(f"Next: harmonium data show {name}")
-
-
-def _print_json(value: object) -> None:
-    print(json.dumps(value, indent=2, ensure_ascii=False))
-
-
-def _dataset_record(info: DatasetInfo, path: Path | None) -> dict[str, Any]:
-    """A dataset of the list as JSON values."""
-    return {
-        "name": info.name,
-        "title": info.title,
-        "items": info.items,
-        "tags": info.tags,
-        "features": info.features,
-        "triples": info.triples,
-        "audio": info.audio,
-        "folder": None if path is None else str(path),
-    }
 
 
 def _list_table(
@@ -188,16 +169,7 @@ def _list_table(
 
 def _description(facts: dict[str, Any], path: Path | None) -> Group:
     """The page that `data show` prints."""
-    return Group(
-        Text.assemble((facts["name"], "bold cyan"), "  ", (facts["title"], "bold")),
-        Padding(Text(facts["summary"]), (0, 0, 1, 0)),
-        _facts_table(facts),
-        *([Padding(_tags_table(facts), (1, 0, 0, 0))] if facts["top_tags"] else []),
-        Padding(_terms_table(facts, path), (1, 0, 0, 0)),
-    )
-
-
-def _facts_table(facts: dict[str, Any]) -> Table:
+    total = sum(facts["labels"].values()) or 1
     rows = {
         "Items": _number(facts["items"]),
         "Tags": _number(facts["tags"]),
@@ -209,19 +181,23 @@ def _facts_table(facts: dict[str, Any]) -> Table:
         "Splits": ", ".join(f"{name} {size:,}" for name, size in facts["splits"].items()),
         "Audio": facts["audio_files"] and f"{facts['audio_files']:,} files",
         "A tag is": facts["rule"],
-        "Labels": _shares(facts["labels"]),
+        "Labels": ", ".join(
+            f"{count / total:.2%} {kind}" if count else f"none {kind}"
+            for kind, count in facts["labels"].items()
+        ),
     }
-    return _pairs({key: value for key, value in rows.items() if value})
-
-
-def _terms_table(facts: dict[str, Any], path: Path | None) -> Table:
-    return _pairs(
-        {
-            "Cite": facts["citation"],
-            "Licence": facts["licence"],
-            "Homepage": facts["homepage"],
-            "Folder": "" if path is None else _from_home(path),
-        }
+    terms = {
+        "Cite": facts["citation"],
+        "Licence": facts["licence"],
+        "Homepage": facts["homepage"],
+        "Folder": "" if path is None else _from_home(path),
+    }
+    return Group(
+        Text.assemble((facts["name"], "bold cyan"), "  ", (facts["title"], "bold")),
+        Padding(Text(facts["summary"]), (0, 0, 1, 0)),
+        _pairs({key: value for key, value in rows.items() if value}),
+        *([Padding(_tags_table(facts), (1, 0, 0, 0))] if facts["top_tags"] else []),
+        Padding(_pairs(terms), (1, 0, 0, 0)),
     )
 
 
@@ -246,13 +222,6 @@ def _pairs(rows: dict[str, Any]) -> Table:
     for key, value in rows.items():
         table.add_row(key, Text(str(value)))
     return table
-
-
-def _shares(labels: dict[str, int]) -> str:
-    total = sum(labels.values()) or 1
-    return ", ".join(
-        f"{count / total:.2%} {kind}" if count else f"none {kind}" for kind, count in labels.items()
-    )
 
 
 def _number(value: int | None) -> str:

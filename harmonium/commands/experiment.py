@@ -120,10 +120,12 @@ def list_recipes() -> None:
 
     table = Table("recipe", "what it does", "datasets at hand", title_justify="left")
     table.columns[2].overflow = "fold"
-    for path in sorted(path for root in _roots() for path in root.rglob("*.toml")):
+    found = {path: root for root in _roots() for path in root.rglob("*.toml")}
+    for path, root in sorted(found.items()):
+        name = str(path.relative_to(root).with_suffix(""))
         recipe = read_recipe(path, trusted=True)
         there = [spec.label for spec in recipe.datasets if _is_there(spec)]
-        table.add_row(_recipe_name(path), recipe.title, ", ".join(there) or "none")
+        table.add_row(name, recipe.title, ", ".join(there) or "none")
     Console().print(table)
 
 
@@ -181,11 +183,6 @@ def _roots() -> list[Path]:
     return [root for root in (package / "recipes", package.parent / "recipes") if root.is_dir()]
 
 
-def _recipe_name(path: Path) -> str:
-    root = next(root for root in _roots() if path.is_relative_to(root))
-    return str(path.relative_to(root).with_suffix(""))
-
-
 def _is_there(spec: DatasetSpec) -> bool:
     from harmonium.data.datasets import info, is_found
     from harmonium.experiments.datasets import GENERATED
@@ -195,7 +192,7 @@ def _is_there(spec: DatasetSpec) -> bool:
 
 def _restricted(recipe: Recipe, datasets: str, models: str, console: Console) -> Recipe:
     """The recipe with the datasets and models asked for, or with the datasets at hand."""
-    specs = _chosen("dataset", [(spec.label, spec) for spec in recipe.datasets], datasets)
+    specs = _chosen("dataset", {spec.label: spec for spec in recipe.datasets}, datasets)
     if not datasets:
         missing = [spec.label for spec in specs if not _is_there(spec)]
         specs = [spec for spec in specs if spec.label not in missing]
@@ -206,19 +203,16 @@ def _restricted(recipe: Recipe, datasets: str, models: str, console: Console) ->
             )
         if missing:
             console.print(f"Left out, as their files are not there: {', '.join(missing)}.")
-    kept = _chosen("model", [(spec.name, spec) for spec in recipe.models], models)
+    kept = _chosen("model", {spec.name: spec for spec in recipe.models}, models)
     return dataclasses.replace(recipe, datasets=tuple(specs), models=tuple(kept))
 
 
-def _chosen(what: str, known: list[tuple[str, Any]], wanted: str) -> list[Any]:
-    if not wanted:
-        return [spec for _, spec in known]
-    names = [name.strip() for name in wanted.split(",")]
+def _chosen(what: str, known: dict[str, Any], wanted: str) -> list[Any]:
+    names = [name.strip() for name in wanted.split(",")] if wanted else [*known]
     for name in names:
-        if name not in dict(known):
-            listed = ", ".join(label for label, _ in known)
-            raise DataError(f"The recipe has no {what} '{name}'. It has {listed}.")
-    return [spec for label, spec in known if label in names]
+        if name not in known:
+            raise DataError(f"The recipe has no {what} '{name}'. It has {', '.join(known)}.")
+    return [spec for label, spec in known.items() if label in names]
 
 
 def _prepare(recipe: Recipe, console: Console) -> None:

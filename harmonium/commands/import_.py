@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 MOST_SHOWN = 10
 """Items without a track that are shown."""
+COUNTS = ("n_rows", "n_matched", "n_added", "n_tracks", "n_tags")
 
 
 def _column_option(text: str) -> Any:
@@ -112,69 +113,62 @@ def import_(
     from harmonium.collection.importing.file_tags import import_file_tags
     from harmonium.collection.importing.tables import import_table
     from harmonium.data.tag_files import read_aliases
+    from harmonium.errors import DataError
 
     if (table is None) != from_files:
         raise typer.BadParameter(
             "Name a table, or pass --from-files"
             + (", but not both." if from_files else ": whose tags are to be imported?")
         )
-    columns = {"item": item, "artist": artist, "title": title}
-    columns |= {"tag": tag, "user": user, "value": value}
+    named = {"item": item, "artist": artist, "title": title}
+    named |= {"tag": tag, "user": user, "value": value}
+    columns: Any = {role: name and column(name) for role, name in named.items()}
     if unmatched is not None:
         unmatched = unmatched.expanduser()
         check_writable(unmatched)
+    how: dict[str, Any] = {"replace": replace, "dry_run": dry_run}
     with Library.open(library, create=False) as opened:
         if table is None:
             wanted = [name.strip() for name in fields.split(",") if name.strip()]
-            report = import_file_tags(
-                opened,
-                fields=wanted,
-                person=person or "files",
-                replace=replace,
-                dry_run=dry_run,
-            )
+            report = import_file_tags(opened, fields=wanted, person=person or "files", **how)
         else:
             report = import_table(
                 opened,
                 table,
-                **{role: name and column(name) for role, name in columns.items()},
+                **columns,
                 person=person,
                 aliases=None if aliases is None else read_aliases(aliases),
                 header=not no_header,
                 delimiter=delimiter,
                 encoding=encoding,
-                replace=replace,
-                dry_run=dry_run,
+                **how,
             )
     if unmatched is not None:
-        _write_unmatched(unmatched, report)
+        try:
+            report.unmatched.write_csv(unmatched)
+        except OSError as error:
+            reason = error.strerror or error
+            raise DataError(f"{unmatched} cannot be written: {reason}.") from error
     _show_report(report, as_json=as_json, dry_run=dry_run, replaced=replace)
     if not report.n_matched and not report.n_own:
         raise typer.Exit(NOTHING_DONE)
     raise typer.Exit(0 if report.complete else IN_PART)
 
 
-def _write_unmatched(path: Path, report: ImportReport) -> None:
-    from harmonium.errors import DataError
-
-    try:
-        report.unmatched.write_csv(path)
-    except OSError as error:
-        raise DataError(f"{path} cannot be written: {error.strerror or error}.") from error
-
-
 def _show_report(report: ImportReport, *, as_json: bool, dry_run: bool, replaced: bool) -> None:
     """What was done, on the standard output; what was not, on that of errors."""
     console, errors = Console(), Console(stderr=True)
     if as_json:
-        print(json.dumps(_report_record(report), indent=2))
+        names = ("change", *COUNTS, "n_own", "people", "left_out")
+        record = {name: getattr(report, name) for name in names}
+        print(json.dumps(record | {"unmatched": report.unmatched.to_dicts()}, indent=2))
         return
     if console.is_terminal:
         for line in _summary(report, dry_run, replaced):
             say(console, line)
     else:
-        names = ("n_rows", "n_matched", "n_added", "n_tracks", "n_tags", "change")
-        rows = [(name.removeprefix("n_"), str(getattr(report, name) or 0)) for name in names]
+        numbers = {name: getattr(report, name) or 0 for name in (*COUNTS, "change")}
+        rows = [(name.removeprefix("n_"), str(n)) for name, n in numbers.items()]
         show_rows(console, ("", ""), rows)
     for reason, n in report.left_out.items():
         hint = ". --encoding names another, as cp1252" if "UTF-8" in reason else ""
@@ -223,11 +217,3 @@ def _show_unmatched(errors: Console, report: ImportReport) -> None:
     ]
     more = "; --unmatched FILE writes all of them"
     say_some(errors, lines, MOST_SHOWN, more=more, indent="  ")
-
-
-def _report_record(report: ImportReport) -> dict[str, Any]:
-    names = ("change", "n_rows", "n_matched", "n_added", "n_tracks", "n_tags", "n_own", "people")
-    return {name: getattr(report, name) for name in names} | {
-        "left_out": report.left_out,
-        "unmatched": report.unmatched.to_dicts(),
-    }

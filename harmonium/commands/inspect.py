@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from harmonium.commands.options import StartOption, file_option
-
-if TYPE_CHECKING:
-    from harmonium.audio import Extractor
 
 
 def inspect(
@@ -58,14 +55,28 @@ def inspect(
 
 def _tags(file: Path, start: float, model: Path, extractor: str) -> list[tuple[str, float]]:
     """The model's tags for the window at ``start``, with probabilities, the likeliest first."""
+    import polars as pl
+
     from harmonium.audio import features_of_file, get_extractor
+    from harmonium.errors import DataError
 
     chosen = get_extractor(extractor)
     tagger = _load_tagger(model)
-    _check_fit(tagger, chosen, model)
-    features = features_of_file(file, chosen, start=start)[None]
-    probabilities = tagger.predict_proba(_with_names(features, tagger))[0]
-    found = zip(map(str, tagger.tags_), map(float, probabilities), strict=True)
+    names = getattr(tagger, "feature_names_in_", None)
+    if names is None:
+        fits = tagger.n_features_in_ == len(chosen.feature_names)
+    else:
+        fits = tuple(names) == chosen.feature_names
+    if not fits:
+        raise DataError(
+            f"The model '{model}' was trained on {tagger.n_features_in_} features that are not "
+            f"those of the extractor '{chosen.name}' ({len(chosen.feature_names)}). Name the one "
+            "that it was trained on with --extractor."
+        )
+    X: Any = features_of_file(file, chosen, start=start)[None]
+    if names is not None:
+        X = pl.DataFrame(X, schema=list(names))
+    found = zip(map(str, tagger.tags_), map(float, tagger.predict_proba(X)[0]), strict=True)
     return sorted(found, key=lambda tag: -tag[1])
 
 
@@ -83,27 +94,3 @@ def _load_tagger(path: Path) -> Any:
             "tagger, such as a DiscriminativeRBM."
         )
     return kind.load(path)
-
-
-def _check_fit(tagger: Any, extractor: Extractor, path: Path) -> None:
-    """Refuse a model that was trained on other features."""
-    from harmonium.errors import DataError
-
-    names = getattr(tagger, "feature_names_in_", None)
-    wanted = tagger.n_features_in_ if names is None else tuple(names)
-    given = len(extractor.feature_names) if names is None else extractor.feature_names
-    if wanted != given:
-        count = tagger.n_features_in_
-        raise DataError(
-            f"The model '{path}' was trained on {count} features that are not those of the "
-            f"extractor '{extractor.name}' ({len(extractor.feature_names)}). Name the one that it "
-            "was trained on with --extractor."
-        )
-
-
-def _with_names(features: Any, tagger: Any) -> Any:
-    """The features as the model has seen them: with names if it knows theirs."""
-    import polars as pl
-
-    names = getattr(tagger, "feature_names_in_", None)
-    return features if names is None else pl.DataFrame(features, schema=list(names))

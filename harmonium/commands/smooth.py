@@ -94,26 +94,29 @@ def smooth(
 
     [dim]Then:[/dim]     polars.read_parquet("smoothed.parquet")
     """
+    from harmonium.atomic_files import check_writable
     from harmonium.data import read_triples
+    from harmonium.errors import DataError
     from harmonium.estimators import TagSmoother
 
-    _check_outputs(output, model)
-    layout: dict[str, Any] = {
-        "header": not no_header,
-        "delimiter": delimiter,
-        "encoding": encoding,
-    }
+    if output.suffix.lower() not in FORMATS:
+        raise DataError(
+            f"The table must end in {' or '.join(FORMATS)}, which says its format. "
+            f"Got {output.name!r}."
+        )
+    for path in filter(None, (output, model)):
+        check_writable(path)
+    layout: Any = {"header": not no_header, "delimiter": delimiter, "encoding": encoding}
     columns: dict[str, Any] = {"user": column(user), "item": column(item), "tag": column(tag)}
     read = read_triples(triples, **columns, **layout, aliases=aliases, normalise=not as_spelt)
     if min_users > 1:
         read = _well_known(read, min_users)
+    track_of = None
     if track is not None:
         place = {"item": columns["item"], "track": column(track)}
         track_of = _tracks(triples, place, layout)
     elif tracks is not None:
         track_of = _tracks(tracks, {"item": "item", "track": "track"}, {})
-    else:
-        track_of = None
     console = Console()
     _say_sizes(console, read, track_of, tags)
     began = time.perf_counter()
@@ -127,25 +130,15 @@ def smooth(
     ).fit(read, tracks=track_of)
     smoothed = smoother.smooth()
     seconds = time.perf_counter() - began
-    _write(output, smoothed.long() if long else smoothed.frame())
+    table = smoothed.long() if long else smoothed.frame()
+    if output.suffix.lower() == ".csv":
+        table.write_csv(output, float_precision=4)
+    else:
+        table.write_parquet(output)
     if model is not None:
         smoother.save(model)
     _show_changes(console, read, smoother.changes(smoothed), show)
     _say_done(console, smoother, output, model, seconds)
-
-
-def _check_outputs(output: Path, model: Path | None) -> None:
-    """Refuse, before any work, what could not be written."""
-    from harmonium.atomic_files import check_writable
-    from harmonium.errors import DataError
-
-    if output.suffix.lower() not in FORMATS:
-        raise DataError(
-            f"The table must end in {' or '.join(FORMATS)}, which says its format. "
-            f"Got {output.name!r}."
-        )
-    for path in filter(None, (output, model)):
-        check_writable(path)
 
 
 def _well_known(triples: Triples, min_users: int) -> Triples:
@@ -179,13 +172,6 @@ def _tracks(path: Path, columns: dict[str, Any], layout: dict[str, Any]) -> dict
                 "A clip is of one track."
             )
     return track_of
-
-
-def _write(path: Path, table: pl.DataFrame) -> None:
-    if path.suffix.lower() == ".csv":
-        table.write_csv(path, float_precision=4)
-    else:
-        table.write_parquet(path)
 
 
 def _say_sizes(
@@ -224,6 +210,11 @@ def _show_changes(console: Console, triples: Triples, changed: pl.DataFrame, n: 
             console.print(_tag_table(rows, n))
 
 
+def _say_title(console: Console, title: str, aside: str) -> None:
+    console.print()
+    console.print(Text.assemble((title, "bold"), " ", (f"({aside})", "dim")))
+
+
 def _clip_table(changed: pl.DataFrame, triples: Triples, n: int) -> Table:
     """The clips with most changes, and of these the surest."""
     table = plain_table()
@@ -232,32 +223,25 @@ def _clip_table(changed: pl.DataFrame, triples: Triples, n: int) -> Table:
     table.add_column("They said", overflow="fold", ratio=3)
     table.add_column("Filled in", overflow="fold", ratio=3, style="green")
     table.add_column("Doubted", overflow="fold", ratio=3, style="yellow")
-    order = (
-        changed["item"]
-        .value_counts(sort=True, name="n")
-        .sort("n", "item", descending=[True, False])
-    )
-    for item in order["item"][:n]:
+    for item in _most_frequent(changed["item"])["item"][:n]:
         rows = changed.filter(changed["item"] == item)
-        said = _given_tags(triples, item)
-        table.add_row(
-            Text(item),
-            f"{rows['users'][0]:,}",
-            _numbered_tags(*said, "×"),
-            *(
-                _probable_tags(rows.filter(rows["change"] == kind))
-                for kind in ("filled in", "doubted")
-            ),
-        )
+        given = triples.tags.gather(triples.tag[triples.item == triples.items.index_of(item)])
+        said = given.value_counts(sort=True, name="n")
+        said = said.sort("n", descending=True, maintain_order=True)
+        cells = [_numbered_tags(said.to_series(0), said["n"], "×")]
+        for kind in ("filled in", "doubted"):
+            tags = rows.filter(rows["change"] == kind)
+            percents = (100 * tags["probability"]).round().cast(int)
+            cells.append(_numbered_tags(tags["tag"], percents, "%"))
+        table.add_row(Text(item), f"{rows['users'][0]:,}", *cells)
     return table
 
 
-def _given_tags(triples: Triples, item: str) -> tuple[list[str], list[int]]:
-    """The tags that users gave an item, and how many of them did, most first."""
-    code = triples.items.index_of(item)
-    tags = triples.tags.gather(triples.tag[triples.item == code])
-    counted = tags.value_counts(sort=True, name="n").sort("n", descending=True, maintain_order=True)
-    return counted.to_series(0).to_list(), counted["n"].to_list()
+def _numbered_tags(tags: pl.Series, numbers: pl.Series, unit: str) -> Text:
+    """For example "rock 2×, loud 1×, and 3 more"."""
+    words = [f"{tag} {n}{unit}" for tag, n in zip(tags, numbers, strict=True)]
+    more = [f"and {len(words) - TAGS_IN_A_CELL} more"] if len(words) > TAGS_IN_A_CELL else []
+    return Text(", ".join(words[:TAGS_IN_A_CELL] + more))
 
 
 def _tag_table(rows: pl.DataFrame, n: int) -> Table:
@@ -266,15 +250,18 @@ def _tag_table(rows: pl.DataFrame, n: int) -> Table:
     table.add_column("Clips", justify="right", no_wrap=True)
     table.add_column("", no_wrap=True)
     table.add_column("Such as", overflow="fold")
-    counted = (
-        rows["tag"].value_counts(sort=True, name="n").sort("n", "tag", descending=[True, False])
-    )
-    most = counted["n"][0]
+    counted = _most_frequent(rows["tag"])
     for tag, n_clips in counted.head(n).iter_rows():
         examples = rows.filter(rows["tag"] == tag)["item"][:2]
-        bar = Text("━" * max(1, round(16 * n_clips / most)), style="cyan")
+        bar = Text("━" * max(1, round(16 * n_clips / counted["n"][0])), style="cyan")
         table.add_row(Text(tag), f"{n_clips:,}", bar, Text(", ".join(examples), style="dim"))
     return table
+
+
+def _most_frequent(values: pl.Series) -> pl.DataFrame:
+    """Each value and n, how often it is there; most often first, then by the alphabet."""
+    counted = values.value_counts(name="n")
+    return counted.sort("n", values.name, descending=[True, False])
 
 
 def _say_done(
@@ -293,20 +280,3 @@ def _say_done(
     sizes = f"{len(smoother.items_):,} clips × {len(smoother.tags_):,} tags in "
     also = f" and {model}" if model is not None else ""
     console.print(Text.assemble(sizes, (str(output), "bold"), f"{also}; {seconds:.0f} s"))
-
-
-def _say_title(console: Console, title: str, aside: str) -> None:
-    console.print()
-    console.print(Text.assemble((title, "bold"), " ", (f"({aside})", "dim")))
-
-
-def _probable_tags(rows: pl.DataFrame) -> Text:
-    percents = (100 * rows["probability"]).round().cast(int)
-    return _numbered_tags(rows["tag"], percents, "%")
-
-
-def _numbered_tags(tags: Any, numbers: Any, unit: str) -> Text:
-    """For example "rock 2×, loud 1×, and 3 more"."""
-    words = [f"{tag} {n}{unit}" for tag, n in zip(tags, numbers, strict=True)]
-    more = [f"and {len(words) - TAGS_IN_A_CELL} more"] if len(words) > TAGS_IN_A_CELL else []
-    return Text(", ".join(words[:TAGS_IN_A_CELL] + more))

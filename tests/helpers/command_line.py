@@ -10,6 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from harmonium.cli import app, main
+from harmonium.commands import lazy_group
 
 
 def run(*arguments, **options):
@@ -18,12 +19,16 @@ def run(*arguments, **options):
 
 
 def run_main(*arguments):
-    """As from a shell: expected errors are messages on stderr, and an exit code."""
+    """As from a shell: expected errors are messages on stderr, and an exit code.
+
+    Ctrl-C does not end this process, as it does a program that has loaded JAX.
+    """
     line = ["harmonium", *map(str, arguments)]
     with (
         redirect_stdout(StringIO()) as out,
         redirect_stderr(StringIO()) as err,
         mock.patch.object(sys, "argv", line),
+        mock.patch.object(lazy_group, "_leave"),
         pytest.raises(SystemExit) as end,
     ):
         main()
