@@ -57,8 +57,10 @@ LABEL = re.compile(r"\[dim\]([^\[\]]+):\[/dim\]\s*")
 
 def page() -> str:
     """The whole page, as Markdown."""
-    root = typer.main.get_command(app)
-    return "\n".join([INTRODUCTION, *_sections(root, "harmonium")])
+    parts = [INTRODUCTION]
+    for name, command in commands(typer.main.get_command(app), "harmonium"):
+        parts += [f"## {name}\n", *_description(command.help or ""), *_parameters(command)]
+    return "\n".join(parts)
 
 
 def commands(root: Any, name: str) -> Iterator[tuple[str, Any]]:
@@ -68,13 +70,6 @@ def commands(root: Any, name: str) -> Iterator[tuple[str, Any]]:
             yield from commands(command, f"{name} {word}")
         elif not command.hidden:
             yield f"{name} {word}", command
-
-
-def _sections(root: Any, name: str) -> Iterator[str]:
-    for full_name, command in commands(root, name):
-        yield f"## {full_name}\n"
-        yield from _description(command.help or "")
-        yield from _parameters(command)
 
 
 def _description(text: str) -> Iterator[str]:
@@ -111,22 +106,12 @@ def _name(parameter: Any) -> str:
 
 def _help(parameter: Any, context: Any) -> str:
     text = " ".join((parameter.help or "").split())
+    default = parameter.get_default(context, call=False)
     if parameter.required:
         text += " Required."
-    elif default := _default(parameter, context):
-        text += f" Default: {default}."
+    elif default not in (None, "") and not isinstance(default, bool):
+        text += f" Default: `{default}`."
     return _without_markup(text).replace("|", r"\|")
-
-
-def _default(parameter: Any, context: Any) -> str:
-    """The default that the help shows, or ""."""
-    value = parameter.get_default(context, call=False)
-    if not parameter.show_default or isinstance(value, bool) or callable(value):
-        return ""
-    if value is None or value == "" or value == [] or value == ():
-        return ""
-    shown = parameter.show_default if isinstance(parameter.show_default, str) else value
-    return f"`{getattr(shown, 'value', shown)}`"
 
 
 def _without_markup(text: str) -> str:

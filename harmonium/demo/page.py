@@ -66,8 +66,6 @@ class PageContent:
     hits: Sequence[tuple[str, float]]
     """(track, probability) of what the query found."""
     cards: Sequence[TrackCard]
-    next_steps: Sequence[tuple[str, str]]
-    """(command, what it does)"""
 
 
 def write_page(
@@ -91,7 +89,6 @@ def write_page(
         query=query,
         hits=[(hit.track.name, hit.probability) for hit in found.hits],
         cards=[_make_card(music, evaluation, i) for i in chosen_rows(len(evaluation.rows))],
-        next_steps=NEXT_STEPS,
     )
     path = music.path(PAGE)
     path.write_text(render_page(content), encoding="utf-8")
@@ -132,6 +129,17 @@ def spectrogram_png(samples: NDArray[np.float32]) -> bytes:
 
 def render_page(content: PageContent) -> str:
     """The whole page, as HTML."""
+    facts = "".join(
+        f"<li><b>{escape(number)}</b> <span>{escape(what)}</span></li>"
+        for what, number in content.facts.items()
+    )
+    hits = "".join(
+        f'<li>{escape(track)} <span class="soft">{100 * probability:.0f} %</span></li>'
+        for track, probability in content.hits
+    )
+    known = "".join(f'<option value="{escape(score.tag)}">' for score in content.scores)
+    width = max(len(command) for command, _ in NEXT_STEPS)
+    steps = "\n".join(f"{command:<{width}}   # {why}" for command, why in NEXT_STEPS)
     return f"""<!DOCTYPE html>
 <html lang="en">
 <head>
@@ -146,7 +154,7 @@ def render_page(content: PageContent) -> str:
 <h1>What Harmonium made of this collection</h1>
 <p>Three people tagged half of the tracks. The model learnt from them and tagged the other half,
 which it had never heard. The music is generated, so what is true of each track is known.</p>
-{_facts(content.facts)}
+<ul class="facts">{facts}</ul>
 </header>
 <main>
 <h2>How well it knows each tag</h2>
@@ -154,18 +162,18 @@ which it had never heard. The music is generated, so what is true of each track 
 0.5 is chance, 1 is perfect. Beside each tag the number of tracks that it was learnt from.</p>
 {_scores(content.scores)}
 <h2>Search: <code>{escape(content.query)}</code></h2>
-{_hits(content.hits)}
+{f'<ol class="hits">{hits}</ol>' if hits else "<p>Nothing was found.</p>"}
 <h2>Tracks that nobody tagged</h2>
 <div class="finder"><label for="tag">Order by a tag</label>
 <input id="tag" list="known" placeholder="guitar, calm, …" autocomplete="off">
-<datalist id="known">{_known(content.scores)}</datalist>
+<datalist id="known">{known}</datalist>
 <span id="found" class="soft" role="status"></span></div>
 <p class="soft">The likeliest tags of each track; <span class="yes">✓</span> is true of it.
 Click into a picture to hear that place.</p>
 <div class="cards">
 {"".join(map(_card, content.cards))}</div>
 <h2>Next, with your own music</h2>
-{_steps(content.next_steps)}
+<pre><code>{escape(steps)}</code></pre>
 </main>
 <script>
 {_resource("page.js")}</script>
@@ -178,35 +186,20 @@ def _resource(name: str) -> str:
     return files("harmonium.demo").joinpath(name).read_text(encoding="utf-8")
 
 
-def _facts(facts: Mapping[str, str]) -> str:
-    items = "".join(
-        f"<li><b>{escape(number)}</b> <span>{escape(what)}</span></li>"
-        for what, number in facts.items()
-    )
-    return f'<ul class="facts">{items}</ul>'
-
-
 def _scores(scores: Sequence[TagAUC]) -> str:
-    lists = [_score_list(part) for part in (scores[:FIRST_TAGS], scores[FIRST_TAGS:]) if part]
-    if len(lists) < 2:
-        return "".join(lists)
-    others = f"The other {len(scores) - FIRST_TAGS} tags"
-    return f"{lists[0]}<details><summary>{others}</summary>{lists[1]}</details>"
-
-
-def _score_list(scores: Sequence[TagAUC]) -> str:
-    rows = "".join(
-        "<li>"
-        + _row(
-            score.tag,
-            2 * score.auc - 1,  # a bar from chance to perfection
-            f"{score.auc:.2f}",
-            f" <small>{score.examples}</small>",
-        )
-        + "</li>"
-        for score in scores
+    rows = [
+        # a bar from chance to perfection
+        f"<li>{_row(tag, 2 * auc - 1, f'{auc:.2f}', f' <small>{examples}</small>')}</li>"
+        for tag, examples, auc in scores
+    ]
+    first, others = (
+        f'<ul class="tags">{"".join(part)}</ul>' if part else ""
+        for part in (rows[:FIRST_TAGS], rows[FIRST_TAGS:])
     )
-    return f'<ul class="tags">{rows}</ul>'
+    if not others:
+        return first
+    summary = f"The other {len(rows) - FIRST_TAGS} tags"
+    return f"{first}<details><summary>{summary}</summary>{others}</details>"
 
 
 def _row(name: str, share: float, number: str, mark: str = "") -> str:
@@ -217,20 +210,6 @@ def _row(name: str, share: float, number: str, mark: str = "") -> str:
         f'<span class="track"><i style="width:{width:.0f}%"></i></span>'
         f"<span>{escape(number)}</span></div>"
     )
-
-
-def _hits(hits: Sequence[tuple[str, float]]) -> str:
-    if not hits:
-        return "<p>Nothing was found.</p>"
-    items = "".join(
-        f'<li>{escape(track)} <span class="soft">{100 * probability:.0f} %</span></li>'
-        for track, probability in hits
-    )
-    return f'<ol class="hits">{items}</ol>'
-
-
-def _known(scores: Sequence[TagAUC]) -> str:
-    return "".join(f'<option value="{escape(score.tag)}">' for score in scores)
 
 
 def _card(card: TrackCard) -> str:
@@ -253,9 +232,3 @@ def _card(card: TrackCard) -> str:
 {rows}
 </article>
 """
-
-
-def _steps(steps: Sequence[tuple[str, str]]) -> str:
-    width = max((len(command) for command, _ in steps), default=0)
-    lines = "\n".join(f"{command:<{width}}   # {why}" for command, why in steps)
-    return f"<pre><code>{escape(lines)}</code></pre>"

@@ -183,7 +183,6 @@ def _content(name="rock"):
         query="rock",
         hits=[(name, 0.9)],
         cards=[card],
-        next_steps=[("harmonium index", name)],
     )
 
 
