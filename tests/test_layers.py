@@ -7,6 +7,7 @@ import pytest
 from places import PROJECT
 
 PACKAGE = PROJECT / "harmonium"
+COLLECTION = PACKAGE / "collection"
 
 # What every layer may import.
 COMMON = {"errors", "atomic_files", "file_locks", "nearest_names", "user_folders"}
@@ -43,9 +44,34 @@ RESERVED = {
 }
 
 
-def imports(path: Path) -> set[str]:
+# What a room of the collection may import of the others, but for the names of types.
+ROOMS = {
+    "__init__": {"library"},
+    "store": set(),
+    "filetags": set(),
+    "library": {"store"},
+    "verdicts": {"store", "library"},
+    "playlist": {"store"},
+    "indexing": {"store", "library", "filetags"},
+    "importing": {"store", "library", "filetags"},
+    "answering": {"store", "library", "verdicts", "indexing"},
+    "learning": {"store", "library", "verdicts", "answering"},
+    "writing": {"store", "library", "verdicts", "filetags"},
+    "doctor": {"store", "library", "verdicts", "answering"},
+}
+
+
+class _Run(ast.NodeTransformer):
+    """Takes out what is there for type checkers alone."""
+
+    def visit_If(self, node: ast.If) -> ast.AST | None:
+        return None if "TYPE_CHECKING" in ast.dump(node.test) else self.generic_visit(node)
+
+
+def imports(path: Path, *, types: bool = True) -> set[str]:
     names = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    for node in ast.walk(tree if types else _Run().visit(tree)):
         if isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:
@@ -70,3 +96,17 @@ def test_a_module_imports_only_the_layers_below_it(path):
             other = rest[0]
             assert other in {layer, "__version__"} | COMMON | ALLOWED[layer], f"{path}: {name}"
         assert layer in RESERVED.get(top, {layer}), f"{path}: {name}"
+
+
+@pytest.mark.parametrize(
+    "path", sorted(COLLECTION.rglob("*.py")), ids=lambda p: str(p.relative_to(COLLECTION))
+)
+def test_the_rooms_of_the_collection_are_in_order(path):
+    room = path.relative_to(COLLECTION).parts[0].removesuffix(".py")
+    inside = [name.split(".")[2] for name in imports(path, types=False) if "collection." in name]
+    assert {name for name in inside if name in ROOMS} <= {room} | ROOMS[room]
+
+
+def test_every_room_of_the_collection_has_a_place_in_the_order():
+    rooms = {path.name.removesuffix(".py") for path in COLLECTION.iterdir()} - {"__pycache__"}
+    assert rooms == set(ROOMS)

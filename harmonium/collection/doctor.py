@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 from harmonium.collection.answering.search import known_tags
 from harmonium.collection.answering.stored_tagger import StoredTagger
-from harmonium.collection.learning.verdicts import judge, label_matrix
 from harmonium.collection.library import Library
 from harmonium.collection.store.models import StoredModel
 from harmonium.collection.store.schema import loaded_path, track_copy
 from harmonium.collection.store.tracks import Track
+from harmonium.collection.verdicts import judge, label_matrix
 
 SURPRISING = 1.0
 """A label is surprising from here on: the model finds it e times less probable than usual."""

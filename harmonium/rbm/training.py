@@ -1,4 +1,4 @@
-"""The one training loop: minibatch descent with early stopping, for any model and objective.
+"""The training loop: minibatch descent with early stopping, for any model and objective.
 
 A model here is a pytree of parameters and a gradient with the signature of
 :class:`harmonium.rbm.gradients.Gradient`. Blocks of minibatches run as one compiled scan; learning

@@ -13,11 +13,11 @@ import numpy as np
 import sqlalchemy as sa
 from numpy.typing import NDArray
 
-from harmonium.collection.learning.verdicts import agreed_tags
 from harmonium.collection.library import Library
 from harmonium.collection.store.models import StoredModel
 from harmonium.collection.store.predictions import STEP, steps_of, unpacked
 from harmonium.collection.store.schema import BLOCK, prediction
+from harmonium.collection.verdicts import agreed_tags
 from harmonium.errors import LibraryError
 
 ROUNDING = 1e-6

@@ -24,11 +24,11 @@ from harmonium.collection.answering.query import (
     probability,
     tags_of,
 )
-from harmonium.collection.learning.verdicts import agreed_tracks
 from harmonium.collection.library import Library
 from harmonium.collection.store.models import StoredModel
 from harmonium.collection.store.schema import tag
 from harmonium.collection.store.tracks import Track
+from harmonium.collection.verdicts import agreed_tracks
 from harmonium.errors import DataError
 
 Ids = NDArray[np.int64]

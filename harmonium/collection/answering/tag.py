@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harmonium.collection.answering.stored_tagger import StoredTagger, current_model
-from harmonium.collection.learning.verdicts import agreed_tags
 from harmonium.collection.library import Library
 from harmonium.collection.store.bulk import batches
 from harmonium.collection.store.models import StoredModel
 from harmonium.collection.store.tracks import Track
+from harmonium.collection.verdicts import agreed_tags
 from harmonium.errors import DataError, LibraryError
 from harmonium.user_folders import absolute_path
 

@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 
 from harmonium.collection.answering.numpy_inference import TagRBM
 from harmonium.collection.learning.fitting import interrupts_raise
-from harmonium.collection.learning.verdicts import label_matrix
+from harmonium.collection.verdicts import label_matrix
 
 FEWEST_SHARED = 20
 """Tracks that two people have tagged, from which smoothing is worth a try,"""

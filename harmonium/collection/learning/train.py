@@ -20,11 +20,11 @@ from harmonium.collection.learning.fitting import (
 )
 from harmonium.collection.learning.smoothing import can_smooth, smooth_labels
 from harmonium.collection.learning.thresholds import choose_thresholds, score_tags
-from harmonium.collection.learning.verdicts import MIN_SHARE, judge, label_matrix
 from harmonium.collection.learning.vocabulary import ExcludedTag, choose_vocabulary
 from harmonium.collection.library import Library
 from harmonium.collection.store.models import StoredModel
 from harmonium.collection.store.tracks import Track
+from harmonium.collection.verdicts import MIN_SHARE, judge, label_matrix
 from harmonium.errors import DataError
 
 MOST_TRACKS = 50_000

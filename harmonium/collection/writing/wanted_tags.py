@@ -6,11 +6,11 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
-from harmonium.collection.learning.verdicts import agreed_tags
 from harmonium.collection.library import Library
 from harmonium.collection.store.bulk import batches
 from harmonium.collection.store.models import StoredModel
 from harmonium.collection.store.tracks import Track
+from harmonium.collection.verdicts import agreed_tags
 from harmonium.errors import LibraryError
 
 ScoredTags = dict[str, float]

@@ -9,7 +9,7 @@ from harmonium import TagSmoother
 from harmonium.collection.answering.stored_tagger import StoredTagger
 from harmonium.collection.answering.suggest import related, suggest
 from harmonium.collection.learning.smoothing import can_smooth, smooth_labels
-from harmonium.collection.learning.verdicts import judge
+from harmonium.collection.verdicts import judge
 from harmonium.data import Triples
 from harmonium.errors import DataError
 

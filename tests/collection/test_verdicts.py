@@ -5,8 +5,8 @@ import polars as pl
 import pytest
 from some_tracks import add_tracks, triples
 
-from harmonium.collection.learning.verdicts import agreed_tags, agreed_tracks, judge, label_matrix
 from harmonium.collection.learning.vocabulary import choose_vocabulary
+from harmonium.collection.verdicts import agreed_tags, agreed_tracks, judge, label_matrix
 from harmonium.errors import DataError
 
 IDS = np.array([3, 5, 9])
