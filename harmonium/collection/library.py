@@ -136,7 +136,13 @@ class Library:
         if version == VERSION:
             return
         if version is None:
-            _check_new(self.place, is_empty, create)
+            if not is_empty:
+                raise LibraryError(
+                    f"{self.place} is a database of another program. Name another place with "
+                    "--library."
+                )
+            if not create:
+                raise LibraryError(_nothing_there(self.place))
             with database.explained(self.place):
                 database.use_write_ahead_log(self.engine)
         with self.begin() as connection:
@@ -196,15 +202,6 @@ def _version(connection: sa.Connection) -> tuple[str | None, bool]:
     if VERSION_TABLE not in names:
         return None, not names
     return connection.scalar(sa.text(f"SELECT version_num FROM {VERSION_TABLE}")), False
-
-
-def _check_new(place: str, is_empty: bool, create: bool) -> None:
-    if not is_empty:
-        raise LibraryError(
-            f"{place} is a database of another program. Name another place with --library."
-        )
-    if not create:
-        raise LibraryError(_nothing_there(place))
 
 
 def _nothing_there(place: str) -> str:

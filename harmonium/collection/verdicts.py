@@ -25,14 +25,11 @@ from harmonium.errors import DataError
 MIN_SHARE = 0.2
 """Up to five people of a track, one of them is enough for a tag."""
 
-Counts = NDArray[Any]
-"""Whole numbers."""
-
 
 def verdict(
-    present: Counts,
-    absent: Counts,
-    people: Counts,
+    present: NDArray[Any],
+    absent: NDArray[Any],
+    people: NDArray[Any],
     *,
     min_count: int = 1,
     min_share: float = MIN_SHARE,

@@ -89,7 +89,10 @@ def search(
         query = None if text is None else parse(text, known_tags(library, model))
         ranking = _rank(library, model, query, like)
         hits = _hits(library, ranking, limit, min_probability)
-        n_below = 0 if len(hits) >= limit else _count_below(library, ranking, min_probability)
+        low = (ranking.probability > 0) & (ranking.probability < min_probability)
+        n_below = 0
+        if len(hits) < limit and low.any():
+            n_below = int(np.isin(ranking.ids[low], library.tracks.ids()).sum())
         return SearchResult(hits, ranking.people_only, n_below)
 
 
@@ -224,12 +227,6 @@ def _hits(library: Library, ranking: _Ranking, limit: int, min_probability: floa
         if len(hits) >= limit or len(best) == len(rows):
             return hits[:limit]
         n_wanted *= 4
-
-
-def _count_below(library: Library, ranking: _Ranking, min_probability: float) -> int:
-    """How many of the tracks that are there are possible, but not probable enough."""
-    low = (ranking.probability > 0) & (ranking.probability < min_probability)
-    return int(np.isin(ranking.ids[low], library.tracks.ids()).sum()) if low.any() else 0
 
 
 def _first(score: Floats, n: int) -> NDArray[np.intp]:

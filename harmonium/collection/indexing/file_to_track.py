@@ -97,7 +97,8 @@ class TrackUpdater:
         """Forget copies that are gone."""
         with self.library.begin() as connection:
             for path in paths:
-                _drop_copy(connection, path)
+                same = track_copy.c.path == stored_path(path)["path"]
+                connection.execute(sa.delete(track_copy).where(same))
 
     def _add(self, one: ExaminedFile) -> KnownTrack:
         state = "present" if one.reason is None else "unreadable"
@@ -137,7 +138,7 @@ class TrackUpdater:
     def _note_copy(self, file: TrackFile, of: KnownTrack) -> None:
         values = {"track_id": of.id, "size": file.size, "modified": file.modified}
         with self.library.begin() as connection:
-            _drop_copy(connection, file.path)
+            self.drop_copies([file.path])
             connection.execute(sa.insert(track_copy).values(values | stored_path(file.path)))
         self.report.copies.append((file.path, of.path))
 
@@ -153,8 +154,3 @@ class TrackUpdater:
         with self.library.connect() as connection:
             have = features.read(connection, numbers, self.extractor)[0]
         return set(ids) - set(have.tolist())
-
-
-def _drop_copy(connection: sa.Connection, path: str) -> None:
-    same = track_copy.c.path == stored_path(path)["path"]
-    connection.execute(sa.delete(track_copy).where(same))

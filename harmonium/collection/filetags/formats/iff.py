@@ -22,6 +22,7 @@ from harmonium.collection.filetags.music_file import FileProblem, blocks, copy, 
 _TAGS = (b"ID3 ", b"id3 ")
 _INFO = {b"IGNR": "TCON", b"INAM": "TIT2", b"IART": "TPE1", b"IPRD": "TALB", b"ICMT": "COMM"}
 _LARGEST = 1 << 32
+_CUT_SHORT = "its last chunk is cut short, or its sizes were never filled in"
 
 
 class _Chunk(NamedTuple):
@@ -58,13 +59,15 @@ class Iff(Format):
         if (chunk := self._tag_chunk(chunks)) and chunk.size:
             contents = id3.read_tag(BytesIO(chunk.data(file)), options, required=True)
         texts = self._texts(file, chunks)
+        cut_short = bool(chunks) and chunks[-1].start + 8 + chunks[-1].size > size_of(file)
         values = {place: value for place, value in contents.values.items() if value}
         return replace(
             contents,
             version=contents.version or ("RIFF INFO" if texts else None),
             values=texts | values,
             duration=duration_of(self.info, file),
-            obstacle=contents.obstacle or _obstacle(chunks, size_of(file)),
+            # A chunk that is longer than the file has no end to add another after.
+            obstacle=contents.obstacle or (_CUT_SHORT if cut_short else None),
         )
 
     def write(
@@ -124,13 +127,6 @@ class Iff(Format):
                 if (place := _INFO.get(one.name)) and text:
                     texts.setdefault(place, (text,))
         return texts
-
-
-def _obstacle(chunks: list[_Chunk], size: int) -> str | None:
-    """Why nothing can be added: a chunk that is longer than the file has no end to add it after."""
-    if chunks and chunks[-1].start + 8 + chunks[-1].size > size:
-        return "its last chunk is cut short, or its sizes were never filled in"
-    return None
 
 
 WAV = Iff("WAV", "little", b"id3 ", (b"fmt ", b"data"), WaveStreamInfo)
