@@ -219,17 +219,16 @@ def _group_index(groups: ArrayLike, n_clips: int) -> NDArray[np.int64]:
         )
     try:
         nameless = np.flatnonzero([name is None or bool(name != name) for name in names.tolist()])
-        index = np.unique(names, return_inverse=True)[1] if len(nameless) == 0 else None
+        if len(nameless):
+            raise DataError(
+                f"groups must name a group for every clip. Got {len(nameless)} without one, the "
+                f"first at clip {nameless[0]}; give each such clip a group of its own."
+            )
+        return np.unique(names, return_inverse=True)[1]
     except TypeError as error:
         raise DataError(
             f"groups must be all text or all integers. Got values that do not compare: {error}."
         ) from None
-    if index is None:
-        raise DataError(
-            f"groups must name a group for every clip. Got {len(nameless)} without one, the first "
-            f"at clip {nameless[0]}; give each such clip a group of its own."
-        )
-    return index
 
 
 def _fold_index(folds: ArrayLike, *, least: int) -> tuple[NDArray[np.int64], int]:

@@ -86,7 +86,7 @@ def validate(Y: ArrayLike, S: ArrayLike) -> None:
 def checked(Y: ArrayLike, S: ArrayLike) -> tuple[Ternary, NDArray[np.floating]]:
     """The labels and the scores as arrays, after the checks of ``validate``."""
     labels = ternary(Y)
-    scores = _matrix("S", S)
+    scores = matrix("S", S)
     if labels.positive.shape != scores.shape:
         raise DataError(
             f"Y and S must have the same shape (n_clips, n_tags). Got Y {labels.positive.shape} "
@@ -105,7 +105,7 @@ def checked(Y: ArrayLike, S: ArrayLike) -> tuple[Ternary, NDArray[np.floating]]:
 
 def ternary(Y: ArrayLike) -> Ternary:
     """Y as positive and known masks; ``DataError`` for values other than 0, 1 and NaN."""
-    labels = _matrix("Y", Y)
+    labels = matrix("Y", Y)
     positive = labels == 1
     known = None
     if np.count_nonzero(positive) + np.count_nonzero(labels == 0) < labels.size:
@@ -123,7 +123,7 @@ def ternary(Y: ArrayLike) -> Ternary:
     return Ternary(positive, known, positive.sum(axis=0), n_known)
 
 
-def _matrix(name: str, values: ArrayLike) -> NDArray[np.floating]:
+def matrix(name: str, values: ArrayLike, axes: str = "(n_clips, n_tags)") -> NDArray[np.floating]:
     """A matrix of floats (of whatever precision it came in), or ``DataError`` naming it."""
     try:
         array = np.asarray(values)
@@ -131,12 +131,12 @@ def _matrix(name: str, values: ArrayLike) -> NDArray[np.floating]:
             array = array.astype(np.float64)
     except (TypeError, ValueError) as error:
         raise DataError(
-            f"{name} must be a matrix of numbers (n_clips, n_tags). Got {type(values).__name__} "
+            f"{name} must be a matrix of numbers {axes}. Got {type(values).__name__} "
             f"that NumPy cannot read as one: {error}."
         ) from None
     if array.ndim != 2:
+        way_out = f"; for a single tag, use {name}[:, None]" if "n_tags" in axes else ""
         raise DataError(
-            f"{name} must have two dimensions (n_clips, n_tags). Got shape {array.shape}; "
-            f"for a single tag, use {name}[:, None]."
+            f"{name} must have two dimensions {axes}. Got shape {array.shape}{way_out}."
         )
     return array

@@ -186,22 +186,14 @@ def ordinals(scores: NDArray[np.floating]) -> NDArray[np.int64]:
     """
     values = np.add(scores, 0.0, dtype=np.float64, order="C")  # -0.0 + 0.0 is 0.0
     lowest, highest = values.min(initial=0.0), values.max(initial=0.0)
-    if max(-lowest, highest) > 1:
-        scaled = _scaled(values, max(-lowest, highest))
-        if scaled is None:
+    largest = max(-lowest, highest)
+    if largest > 1:
+        factor = 0.5 ** float(np.frexp(largest)[1])
+        scaled = values * factor
+        if not np.array_equal(scaled / factor, values):  # one is lost: they differ 2¹⁰²²-fold
             return np.unique(values, return_inverse=True)[1].reshape(values.shape)
         values = scaled
     bits = values.view(np.int64)
     if lowest < 0:
         bits ^= (bits >> 63) & _INT64_MAX  # of negative numbers, all bits but the sign
     return bits
-
-
-def _scaled(values: NDArray[np.float64], largest: float) -> NDArray[np.float64] | None:
-    """The values times the power of two that makes the largest less than 1, or None if one is lost.
-
-    One can be lost where magnitudes differ by a factor of 2¹⁰²² or more.
-    """
-    factor = 0.5 ** float(np.frexp(largest)[1])
-    scaled = values * factor
-    return scaled if np.array_equal(scaled / factor, values) else None

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import special, stats
 
 from harmonium.errors import DataError
+from harmonium.evaluation.inputs import matrix
 
 TOO_FEW_FOLDS = "fewer than two folds with both scores"
 
@@ -75,7 +76,7 @@ def paired_t_tests(
         the expected share of false findings among the findings is at most alpha.
     """
     _check_alpha(alpha)
-    first, second = _matrix("A", A, "(n_folds, n_tags)"), _matrix("B", B, "(n_folds, n_tags)")
+    first, second = (_scores(name, M, "(n_folds, n_tags)") for name, M in (("A", A), ("B", B)))
     if first.shape != second.shape:
         raise DataError(
             "A and B must have the same shape (n_folds, n_tags). Got "
@@ -146,13 +147,13 @@ def friedman(scores: ArrayLike, *, alpha: float = 0.05) -> FriedmanTest:
     alpha : level of significance.
     """
     _check_alpha(alpha)
-    matrix = _matrix("scores", scores, "(n_blocks, n_models)")
-    complete = matrix[~np.isnan(matrix).any(axis=1)]
+    blocks = _scores("scores", scores, "(n_blocks, n_models)")
+    complete = blocks[~np.isnan(blocks).any(axis=1)]
     n, k = complete.shape
     if k < 3 or n < 2:
         raise DataError(
             "scores must have at least 3 models and 2 blocks in which all of them have a score. "
-            f"Got {k} models and {n} such blocks of {len(matrix)}; compare two models with "
+            f"Got {k} models and {n} such blocks of {len(blocks)}; compare two models with "
             "paired_t_tests, and leave out a model that is undefined in many blocks."
         )
     ranks = stats.rankdata(-complete, axis=1)
@@ -165,7 +166,7 @@ def friedman(scores: ArrayLike, *, alpha: float = 0.05) -> FriedmanTest:
         average_ranks=ranks.mean(axis=0),
         critical_difference=nemenyi_critical_difference(k, n, alpha=alpha),
         n_blocks=n,
-        n_dropped=len(matrix) - n,
+        n_dropped=len(blocks) - n,
     )
 
 
@@ -197,18 +198,13 @@ def _paired_t(
     return mean, t, p, n
 
 
-def _matrix(name: str, values: ArrayLike, shape: str) -> NDArray[np.float64]:
-    try:
-        matrix = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise DataError(f"{name} must be a matrix of numbers {shape}. Got: {error}.") from None
-    if matrix.ndim != 2:
-        raise DataError(f"{name} must have two dimensions {shape}. Got shape {matrix.shape}.")
-    if np.isinf(matrix).any():
+def _scores(name: str, values: ArrayLike, axes: str) -> NDArray[np.float64]:
+    scores = matrix(name, values, axes).astype(np.float64)
+    if np.isinf(scores).any():
         raise DataError(
             f"{name} must hold finite scores, or NaN where a score is undefined. Got infinite ones."
         )
-    return matrix
+    return scores
 
 
 def _check_alpha(alpha: float) -> None:

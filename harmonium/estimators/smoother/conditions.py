@@ -53,10 +53,8 @@ class Parts(NamedTuple):
             np.where(codes[name] >= 0, codes[name] + start, -1)
             for name, start in zip(self.names, starts, strict=False)
         ]
-        length = len(codes["clip"])
-        return (
-            np.stack(columns, axis=1).astype(np.int32) if columns else np.zeros((length, 0), "i4")
-        )
+        none = np.zeros((len(codes["clip"]), 0), np.int32)
+        return np.column_stack([none, *columns]).astype(np.int32)
 
     def column(self, values: dict[str, float]) -> Floats:
         """A value for each part as one for each row of V, (A, 1)."""
@@ -97,9 +95,13 @@ def conditions_of(
     names = tuple(name for name in PARTS if name in auxiliary)
     if len(data.tracks) == len(data.items) and "clip" in names:
         names = tuple(name for name in names if name != "track")
+    return Conditions(others_of(data, prior_users) if others else None, parts_of(data, names))
+
+
+def parts_of(data: Conditioning, names: tuple[str, ...]) -> Parts:
+    """The parts of these names, as large as they are in the data."""
     sizes = {"user": len(data.users), "track": len(data.tracks), "clip": len(data.items)}
-    parts = Parts(names, tuple(sizes[name] for name in names))
-    return Conditions(others_of(data, prior_users) if others else None, parts)
+    return Parts(names, tuple(sizes[name] for name in names))
 
 
 def others_of(data: Conditioning, prior_users: float) -> Others:

@@ -14,7 +14,7 @@ from harmonium.estimators.model_files import (
     finite_array,
     typed_array,
 )
-from harmonium.estimators.smoother.conditions import Conditions, Others, Parts, with_pairs
+from harmonium.estimators.smoother.conditions import Conditions, Others, parts_of, with_pairs
 from harmonium.rbm.model import Params
 
 _NAMES = ("users", "items", "tracks", "tags")
@@ -47,8 +47,7 @@ class StoredSmoother(StoredEstimator):
 
     def _restore(self, arrays: Arrays, about: dict[str, Any]) -> None:
         data = self._data = _unpacked_pairs(arrays)
-        sizes = {"user": len(data.users), "track": len(data.tracks), "clip": len(data.items)}
-        parts = Parts(tuple(about["parts"]), tuple(sizes[name] for name in about["parts"]))
+        parts = parts_of(data, tuple(about["parts"]))
         others = None
         if self.conditioning == "other_users":
             rates, spread = (

@@ -52,7 +52,7 @@ from harmonium.estimators.smoother.training import (
 from harmonium.estimators.validation import log_likelihood
 from harmonium.rbm.infer import infer
 from harmonium.rbm.model import Params
-from harmonium.rbm.training import Optimiser, Penalty, Result
+from harmonium.rbm.training import Optimiser, Result
 
 _MOST_HELD_OUT = 5000  # pairs: more would tell little more, and take longer than training
 
@@ -219,6 +219,7 @@ class TagSmoother(ConditionalTraining, GradientTrained, StoredSmoother, BaseEsti
             others=self.conditioning == "other_users",
             prior_users=float(self.prior_users),
         )
+        kinds = ("tags", "others", "user", "track", "clip")
         result = self._descend(
             start(np.random.default_rng(seeds[0]), known, conditions, self.n_hidden),
             training_data(known, conditions),
@@ -229,7 +230,14 @@ class TagSmoother(ConditionalTraining, GradientTrained, StoredSmoother, BaseEsti
                 everything=float(self.hide_all),
             ),
             optimiser=Optimiser("adam", 0.9),
-            penalty=self._penalty(conditions, len(known)),
+            penalty=penalties(
+                conditions,
+                len(known),
+                self.batch_size,
+                l2={kind: float(getattr(self, f"{kind}_l2")) for kind in kinds},
+                rows_l1=float(self.rows_l1),
+                others_l1=float(self.others_l1),
+            ),
             row_rate=float(self.row_rate) if conditions.parts.n_rows else None,
             max_epochs=max_epochs,
             seed=int(seeds[1]),
@@ -254,17 +262,6 @@ class TagSmoother(ConditionalTraining, GradientTrained, StoredSmoother, BaseEsti
         options = self._inference_options((self.n_hidden, y.shape[1]), quick=True)
         unknown = np.full_like(y, np.nan)
         return lambda params: log_likelihood(y, infer(params, u, a, unknown, options).y)
-
-    def _penalty(self, conditions: Conditions, n_pairs: int) -> Penalty:
-        kinds = ("tags", "others", "user", "track", "clip")
-        return penalties(
-            conditions,
-            n_pairs,
-            self.batch_size,
-            l2={kind: float(getattr(self, f"{kind}_l2")) for kind in kinds},
-            rows_l1=float(self.rows_l1),
-            others_l1=float(self.others_l1),
-        )
 
     # What was learnt. ------------------------------------------------------------------------
 

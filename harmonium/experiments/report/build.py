@@ -99,7 +99,11 @@ def write_report(results: str | Path, folder: str | Path | None = None) -> tuple
 
 def _contents(report: Report) -> dict[str, bytes]:
     """Every file by name; all are made before anything is written."""
-    images = _images(report)
+    images: dict[str, dict[str, bytes]] = {}
+    if report.figures:
+        from harmonium.experiments.report.figures import image_files  # matplotlib, only to draw
+
+        images = {figure.name: image_files(figure) for figure in report.figures}
     texts = {
         "report.md": markdown(report),
         "report.html": html_page(report, {name: files["svg"] for name, files in images.items()}),
@@ -111,15 +115,6 @@ def _contents(report: Report) -> dict[str, bytes]:
     for name, kinds in images.items():
         files |= {f"figures/{name}.{kind}": content for kind, content in kinds.items()}
     return files
-
-
-def _images(report: Report) -> dict[str, dict[str, bytes]]:
-    """Figure -> "png" and "svg" -> content."""
-    if not report.figures:
-        return {}
-    from harmonium.experiments.report.figures import image_files  # matplotlib, only to draw
-
-    return {figure.name: image_files(figure) for figure in report.figures}
 
 
 def _paragraphs(summary: Summary) -> list[str]:

@@ -78,20 +78,16 @@ def image_files(picture: Picture) -> dict[str, bytes]:
     """The picture as "png" and as "svg", the same bytes for the same picture."""
     with house_style():
         figure = draw_picture(picture)
-        _fix_layout(figure)
+        # Find a place for everything, once; rounded, since the last bits differ from time to time.
+        figure.set_dpi(DPI)
+        figure.draw_without_rendering()
+        figure.set_layout_engine("none")
+        for axes in figure.axes:
+            axes.set_position(np.round(axes.get_position().bounds, 6))
         return {
             "png": _saved_image(figure, "png", {"Software": None}),
             "svg": _saved_image(figure, "svg", {"Date": None, "Creator": None}),
         }
-
-
-def _fix_layout(figure: Figure) -> None:
-    """Find a place for everything, once; rounded, since the last bits differ from time to time."""
-    figure.set_dpi(DPI)
-    figure.draw_without_rendering()
-    figure.set_layout_engine("none")
-    for axes in figure.axes:
-        axes.set_position(np.round(axes.get_position().bounds, 6))
 
 
 def draw_picture(picture: Picture) -> Figure:
@@ -326,7 +322,8 @@ def add_head(figure: Figure, title: str, legend: Sequence[Any] = ()) -> None:
     width, height = figure.get_size_inches()
     words = wrapped(title, int(11 * width))
     title_height = 0.08 + 0.18 * (1 + words.count("\n"))
-    columns = _legend_columns([artist.get_label() for artist in legend], 13 * width)
+    longest = max((len(artist.get_label()) for artist in legend), default=0) + 8
+    columns = max(1, min(len(legend), int(13 * width / longest)))
     rows = -(-len(legend) // columns)
     head = title_height + (0.1 + 0.17 * rows if rows else 0.0)
     total = height + head
@@ -347,12 +344,6 @@ def add_head(figure: Figure, title: str, legend: Sequence[Any] = ()) -> None:
             handlelength=2.8,
         )
         drawn.set_in_layout(False)
-
-
-def _legend_columns(labels: list[str], room: float) -> int:
-    """How many entries fit side by side into a room of so many characters."""
-    longest = max((len(label) for label in labels), default=0) + 8
-    return max(1, min(len(labels), int(room / longest)))
 
 
 def same_span(

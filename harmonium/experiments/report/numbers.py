@@ -328,24 +328,21 @@ def _scores(
     ways = ways_to_test(recipe.tests.inference, recipe.tests.known)
     finished = np.array([state.finished for state in states])
     final = [state.final for state in states if state.finished]
-    by_fold = [_fold_aucs(arm, runs, results) for runs in final]
-    _check_same_tags(arm, by_fold)
-    n_tags = by_fold[0].shape[1] if by_fold else 0
-    aucs = np.full((recipe.n_folds, len(ways), n_tags), np.nan)
+    by_fold = [[_run_aucs(results[run.key], run) for run in runs] for runs in final]
+    sizes = sorted({matrix.shape[1] for runs in by_fold for matrix in runs}) or [0]
+    if len(sizes) > 1:
+        raise DataError(
+            f"The runs of '{arm.label}' have {sizes[0]} and {sizes[-1]} tags: the dataset has "
+            "changed between them. Run the experiment again in a new folder."
+        )
+    aucs = np.full((recipe.n_folds, len(ways), sizes[0]), np.nan)
     if by_fold:
-        aucs[finished] = by_fold
-    tags = _tag_names(results[final[0][0].key] if final else {}, n_tags)
+        aucs[finished] = [mean_known(np.stack(runs), axis=0) for runs in by_fold]
+    tags = _tag_names(results[final[0][0].key] if final else {}, sizes[0])
     return tuple(
         Score(arm=arm, way=way, aucs=aucs[:, i], finished=finished, tags=tags)
         for i, way in enumerate(ways)
     )
-
-
-def _fold_aucs(arm: Arm, final: Sequence[Run], results: Results) -> Numbers:
-    """(n_ways, n_tags) means over the runs of one test fold."""
-    of_runs = [_run_aucs(results[run.key], run) for run in final]
-    _check_same_tags(arm, of_runs)
-    return mean_known(np.stack(of_runs), axis=0)
 
 
 def _run_aucs(line: Mapping[str, Any], run: Run) -> Numbers:
@@ -361,15 +358,6 @@ def _run_aucs(line: Mapping[str, Any], run: Run) -> Numbers:
     if found != wanted or matrix.ndim != 2:
         raise DataError(f"{where} has the tests {found}, expected {wanted}. {way_out}")
     return matrix
-
-
-def _check_same_tags(arm: Arm, aucs: Sequence[Numbers]) -> None:
-    sizes = sorted({matrix.shape[1] for matrix in aucs})
-    if len(sizes) > 1:
-        raise DataError(
-            f"The runs of '{arm.label}' have {sizes[0]} and {sizes[-1]} tags: the dataset has "
-            "changed between them. Run the experiment again in a new folder."
-        )
 
 
 def _tag_names(line: Mapping[str, Any], n_tags: int) -> tuple[str, ...]:

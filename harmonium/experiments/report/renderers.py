@@ -2,7 +2,7 @@
 
 import base64
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from html import escape as escape_html
 from typing import Literal
@@ -38,12 +38,12 @@ def markdown(report: Report) -> str:
 
 def markdown_table(table: Table) -> str:
     """One table, without its title and caption."""
-    lines = [
-        _markdown_line([escape_markdown(column.header) for column in table.columns]),
-        _markdown_line([_MARKDOWN_RULES[column.align] for column in table.columns]),
-        *(_markdown_line([_markdown_cell(cell) for cell in row]) for row in table.rows),
+    rows = [
+        [escape_markdown(column.header) for column in table.columns],
+        [_MARKDOWN_RULES[column.align] for column in table.columns],
+        *([_marked(cell, escape_markdown, "**{}**", "*{}*") for cell in row] for row in table.rows),
     ]
-    return "\n".join(lines)
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 
 def escape_markdown(text: str) -> str:
@@ -51,15 +51,10 @@ def escape_markdown(text: str) -> str:
     return re.sub(r"([\\`*_\[\]<>|~$])", r"\\\1", one_line(text))
 
 
-def _markdown_line(texts: list[str]) -> str:
-    return f"| {' | '.join(texts)} |"
-
-
-def _markdown_cell(cell: Cell) -> str:
-    text = escape_markdown(cell.text)
-    if cell.strong:
-        return f"**{text}**"
-    return f"*{text}*" if cell.faint else text
+def _marked(cell: Cell, escape: Callable[[str], str], strong: str, faint: str) -> str:
+    """The cell's text, within the marks of a strong or a faint one."""
+    text = escape(cell.text)
+    return strong.format(text) if cell.strong else faint.format(text) if cell.faint else text
 
 
 # HTML: one page that needs no other file
@@ -128,18 +123,16 @@ def _html_contents(report: Report) -> str:
 
 
 def _html_section(item: Table | Picture, pictures: Mapping[str, bytes]) -> str:
-    inside = (
-        _html_figure(item, pictures[item.name]) if isinstance(item, Picture) else html_table(item)
-    )
-    return f'<section id="{item.name}">\n<h2>{escape_html(item.title)}</h2>\n{inside}</section>\n'
-
-
-def _html_figure(figure: Picture, svg: bytes) -> str:
-    source = f"data:image/svg+xml;base64,{base64.b64encode(svg).decode()}"
-    return (
-        f'<figure>\n<img src="{source}" alt="{escape_html(figure.title)}">\n'
-        f"<figcaption>{escape_html(figure.caption)}</figcaption>\n</figure>\n"
-    )
+    title, caption = escape_html(item.title), escape_html(item.caption)
+    if isinstance(item, Table):
+        inside = html_table(item)
+    else:
+        source = f"data:image/svg+xml;base64,{base64.b64encode(pictures[item.name]).decode()}"
+        inside = (
+            f'<figure>\n<img src="{source}" alt="{title}">\n'
+            f"<figcaption>{caption}</figcaption>\n</figure>\n"
+        )
+    return f'<section id="{item.name}">\n<h2>{title}</h2>\n{inside}</section>\n'
 
 
 def html_table(table: Table) -> str:
@@ -148,26 +141,19 @@ def html_table(table: Table) -> str:
         f'<th scope="col" class="{column.align}">{escape_html(column.header)}</th>'
         for column in table.columns
     )
-    rows = "".join(_html_row(table, i) for i in range(len(table.rows)))
+    rows = ""
+    for number, row in enumerate(table.rows):
+        cells = "".join(
+            f'<td class="{column.align}{" faint" if cell.faint else ""}">'
+            f"{_marked(cell, escape_html, '<strong>{}</strong>', '{}')}</td>"
+            for cell, column in zip(row, table.columns, strict=True)
+        )
+        group = ' class="group"' if table.begins_group(number) else ""
+        rows += f"<tr{group}>{cells}</tr>\n"
     return (
         f'<div class="scroll"><table>\n<thead><tr>{heads}</tr></thead>\n<tbody>\n{rows}'
         f'</tbody>\n</table></div>\n<p class="caption">{escape_html(table.caption)}</p>\n'
     )
-
-
-def _html_row(table: Table, number: int) -> str:
-    kind = ' class="group"' if table.begins_group(number) else ""
-    cells = "".join(
-        _html_cell(cell, column.align)
-        for cell, column in zip(table.rows[number], table.columns, strict=True)
-    )
-    return f"<tr{kind}>{cells}</tr>\n"
-
-
-def _html_cell(cell: Cell, align: str) -> str:
-    text = escape_html(cell.text)
-    text = f"<strong>{text}</strong>" if cell.strong else text
-    return f'<td class="{align}{" faint" if cell.faint else ""}">{text}</td>'
 
 
 # LaTeX: each table in a file of its own, and a document of them all
@@ -268,8 +254,13 @@ def escape_latex(text: str) -> str:
 def _latex_part(table: Table, rows: range, caption: str) -> str:
     """Rows of a table, made narrower where they are wider than the text."""
     columns = "".join(_LATEX_COLUMNS[column.align] for column in table.columns)
-    head = _latex_line([escape_latex(column.header) for column in table.columns])
-    body = "\n".join(_latex_row(table, i, rule=i > rows.start) for i in rows)
+    head = " & ".join(escape_latex(column.header) for column in table.columns)
+    marks = (r"\textbf{{{}}}", r"\textit{{{}}}")
+    body = ""
+    for i in rows:
+        cells = [_marked(cell, escape_latex, *marks) for cell in table.rows[i]]
+        rule = "\\midrule\n" if i > rows.start and table.begins_group(i) else ""
+        body += f"{rule}{' & '.join(cells)} \\\\\n"
     return rf"""\begin{{table}}[htbp]
 \centering
 {caption}
@@ -277,29 +268,12 @@ def _latex_part(table: Table, rows: range, caption: str) -> str:
 \resizebox{{\ifdim\width>\linewidth\linewidth\else\width\fi}}{{!}}{{%
 \begin{{tabular}}{{{columns}}}
 \toprule
-{head}
+{head} \\
 \midrule
-{body}
-\bottomrule
+{body}\bottomrule
 \end{{tabular}}}}
 \end{{table}}
 """
-
-
-def _latex_row(table: Table, number: int, *, rule: bool) -> str:
-    above = "\\midrule\n" if rule and table.begins_group(number) else ""
-    return above + _latex_line([_latex_cell(cell) for cell in table.rows[number]])
-
-
-def _latex_line(texts: list[str]) -> str:
-    return " & ".join(texts) + r" \\"
-
-
-def _latex_cell(cell: Cell) -> str:
-    text = escape_latex(cell.text)
-    if cell.strong:
-        return rf"\textbf{{{text}}}"
-    return rf"\textit{{{text}}}" if cell.faint else text
 
 
 def _latex_figure(figure: Picture) -> str:
@@ -327,7 +301,10 @@ def terminal_table(table: Table, *, width: int) -> RichTable:
     whole = _rich(table)
     if Measurement.get(_RULER, _RULER.options, whole).maximum <= width:
         return whole
-    rows = tuple(tuple(_without_error(cell) for cell in row) for row in table.rows)
+    rows = tuple(
+        tuple(replace(cell, text=re.sub(r" ± [\d.]+", "", cell.text)) for cell in row)
+        for row in table.rows
+    )
     if rows == table.rows:
         return whole
     note = "Standard errors are in the report: this window is too narrow for them."
@@ -354,13 +331,6 @@ def _rich(table: Table) -> RichTable:
     for number, row in enumerate(table.rows):
         if table.begins_group(number):
             made.add_section()
-        made.add_row(*(_rich_cell(cell) for cell in row))
+        styles = ("bold" if c.strong else "dim italic" if c.faint else "" for c in row)
+        made.add_row(*(Text(cell.text, style) for cell, style in zip(row, styles, strict=True)))
     return made
-
-
-def _without_error(cell: Cell) -> Cell:
-    return replace(cell, text=re.sub(r" ± [\d.]+", "", cell.text))
-
-
-def _rich_cell(cell: Cell) -> Text:
-    return Text(cell.text, style="bold" if cell.strong else "dim italic" if cell.faint else "")
