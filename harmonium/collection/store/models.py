@@ -70,7 +70,7 @@ class Models(LibraryPart):
         return number
 
     def current(self, *, whole: bool = True) -> StoredModel | None:
-        """The model in use: the last one added.
+        """The model in use: the last one added, unless `use` has chosen another.
 
         With `whole` False it comes without its bytes, as what is stored of it is often enough.
         """
@@ -86,6 +86,11 @@ class Models(LibraryPart):
             way_out = f"There are {known}." if known else "`harmonium train` makes one."
             raise LibraryError(f"There is no model {model_id} in the library. {way_out}")
         return _stored(rows[0])
+
+    def use(self, model_id: int) -> None:
+        """Use this model from now on."""
+        self.get(model_id, whole=False)
+        self._library.settings.set(_CURRENT, int(model_id))
 
     def list(self) -> Sequence[StoredModel]:
         """All models, the oldest first, each without its bytes."""

@@ -296,15 +296,17 @@ def test_a_model_comes_back_whole(library):
     np.testing.assert_array_equal(found.thresholds, stored.thresholds)
 
 
-def test_the_last_model_is_used(library):
+def test_the_last_model_is_used_or_the_one_chosen(library):
     first, second = (library.models.add(a_model(name)) for name in ("one", "two"))
     assert library.models.current().name == "two"
+    library.models.use(first)
+    assert library.models.current().name == "one"
     assert [(one.id, one.name, one.bytes) for one in library.models.list()] == [
         (first, "one", b""),
         (second, "two", b""),
     ]
     with pytest.raises(LibraryError, match=r"no model 9 in the library. There are 1, 2"):
-        library.models.get(9)
+        library.models.use(9)
 
 
 def test_a_model_needs_a_threshold_for_each_tag(library):
