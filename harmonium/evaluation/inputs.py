@@ -135,8 +135,6 @@ def matrix(name: str, values: ArrayLike, axes: str = "(n_clips, n_tags)") -> NDA
             f"that NumPy cannot read as one: {error}."
         ) from None
     if array.ndim != 2:
-        way_out = f"; for a single tag, use {name}[:, None]" if "n_tags" in axes else ""
-        raise DataError(
-            f"{name} must have two dimensions {axes}. Got shape {array.shape}{way_out}."
-        )
+        hint = f"; for a single tag, use {name}[:, None]" if "n_tags" in axes else ""
+        raise DataError(f"{name} must have two dimensions {axes}. Got shape {array.shape}{hint}.")
     return array

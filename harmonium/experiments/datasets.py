@@ -3,6 +3,7 @@
 import hashlib
 import inspect
 import json
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -53,10 +54,8 @@ class DatasetSpec:
         if self.name != GENERATED:
             return info(self.name).items
         usual = inspect.signature(make_collection).parameters
-        sizes = (
-            self.options.get(size, usual[size].default) for size in ("n_tracks", "clips_per_track")
-        )
-        return int(np.prod(list(sizes)))
+        sizes = {size: usual[size].default for size in ("n_tracks", "clips_per_track")}
+        return math.prod(self.options.get(size, default) for size, default in sizes.items())
 
     @property
     def has_triples(self) -> bool:

@@ -165,7 +165,7 @@ def fold_state(recipe: Recipe, arm: Arm, test_fold: int, results: Results) -> Fo
     others = [(test_fold + i) % recipe.n_folds for i in range(1, recipe.n_folds)]
     settings = {**arm.model.settings, **arm.settings}
     stages: list[Stage] = []
-    done: dict[str, Run] = {}
+    runs: list[Run] = []
     for values in arm.model.search:
         points = grid(values)
         if len(points) > 1:
@@ -173,16 +173,15 @@ def fold_state(recipe: Recipe, arm: Arm, test_fold: int, results: Results) -> Fo
             tried = [
                 _runs(recipe, arm, {**settings, **point}, test_fold, folds) for point in points
             ]
-            missing = _not_done(itertools.chain(*tried), results, done)
-            if missing:
-                return FoldState(None, stages, [], missing, list(done.values()))
-            aucs = [mean_validation_auc(runs, results) for runs in tried]
+            runs += itertools.chain(*tried)
+            if any(run.key not in results for run in runs):
+                return _state(None, stages, [], runs, results)
+            aucs = [mean_validation_auc(of_point, results) for of_point in tried]
             stages.append(Stage(points, aucs))
             points = [points[stages[-1].chosen]]
         settings = {**settings, **points[0]}
     final = _runs(recipe, arm, settings, test_fold, others)
-    missing = _not_done(final, results, done)
-    return FoldState(settings, stages, final, missing, list(done.values()))
+    return _state(settings, stages, final, [*runs, *final], results)
 
 
 def _runs(
@@ -208,15 +207,16 @@ def _runs(
     ]
 
 
-def _not_done(runs: Iterable[Run], results: Results, done: dict[str, Run]) -> list[Run]:
-    """The runs without a result; those with one are added to ``done``."""
-    missing = []
-    for run in runs:
-        if run.key in results:
-            done[run.key] = run
-        else:
-            missing.append(run)
-    return missing
+def _state(
+    settings: dict[str, Any] | None,
+    stages: list[Stage],
+    final: list[Run],
+    runs: list[Run],
+    results: Results,
+) -> FoldState:
+    missing = [run for run in runs if run.key not in results]
+    done = {run.key: run for run in runs if run.key in results}
+    return FoldState(settings, stages, final, missing, list(done.values()))
 
 
 def mean_validation_auc(runs: Sequence[Run], results: Results) -> float:

@@ -81,16 +81,10 @@ def changes(data: Conditioning, P: NDArray[np.float32]) -> pl.DataFrame:
     given = counts > 0
     filled = ~given & (_medians(P, given) <= P)
     doubted = given & (tag_rates(data) / 2 > P)
-    return pl.concat(
-        [
-            _rows(data, P, counts, np.argwhere(filled), FILLED).sort(
-                "probability", descending=True, maintain_order=True
-            ),
-            _rows(data, P, counts, np.argwhere(doubted), DOUBTED).sort(
-                "probability", maintain_order=True
-            ),
-        ]
-    )
+    first = _rows(data, P, counts, np.argwhere(filled), FILLED)
+    last = _rows(data, P, counts, np.argwhere(doubted), DOUBTED)
+    first = first.sort("probability", descending=True, maintain_order=True)
+    return pl.concat([first, last.sort("probability", maintain_order=True)])
 
 
 def _medians(P: NDArray[np.float32], given: NDArray[np.bool_]) -> NDArray[np.float32]:

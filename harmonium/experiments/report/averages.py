@@ -5,7 +5,6 @@ As lines: damping (Figure 2), completion, learning curves. As groups of bars: ap
 """
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -33,6 +32,8 @@ class Curve:
     title: str
     x_label: str
     y_label: str = "Mean AUC (%)"
+    heading: str = "{}"
+    """Of a column of the table; {} is the place on the axis."""
     caption: str
     log_x: bool = False
     band: bool = True
@@ -42,6 +43,7 @@ DAMPING = Curve(
     axis="damping",
     title="Mean AUC against the damping of loopy belief propagation",
     x_label="Damping factor β",
+    heading="β = {}",
     caption=(
         "Mean AUC over tags and test folds of models trained with loopy belief propagation, "
         "against the damping of its messages (as in the paper's Figure 2)."
@@ -53,6 +55,7 @@ COMPLETION = Curve(
     title="Mean AUC of the unknown tags against the share of known ones",
     x_label="Tags of the clip that the model is told (%)",
     y_label="Mean AUC of the other tags (%)",
+    heading="{} known",
     caption=(
         "A random share of each test clip's tags is told to the model, which predicts the others; "
         "the AUC is that of the tags not told. A model that cannot be told tags predicts from the "
@@ -63,13 +66,13 @@ LEARNING = Curve(
     axis="clips",
     title="Mean AUC against the number of training clips",
     x_label="Training clips (logarithmic scale)",
+    heading="{} clips",
     caption=(
         "Mean AUC over tags and test folds when so many clips are trained on; “all” are the clips "
         "of all folds but two."
     ),
     log_x=True,
 )
-_ERRORS = {True: "The band is", False: "The bars are"}
 
 
 def curves(summary: Summary, curve: Curve) -> list[Table | Picture]:
@@ -79,10 +82,11 @@ def curves(summary: Summary, curve: Curve) -> list[Table | Picture]:
             f"A recipe of the form '{summary.recipe.form}' needs {curve.axis} = [...] under [vary]."
         )
     axes = summary.varying("dataset", curve.axis)
+    errors = "The band is" if curve.band else "The bars are"
     figure = Picture(
         name=summary.recipe.form,
         title=curve.title,
-        caption=f"{curve.caption} {_ERRORS[curve.band]} one standard error over folds up and down.",
+        caption=f"{curve.caption} {errors} one standard error over folds up and down.",
         kind="lines",
         x_label=curve.x_label,
         y_label=curve.y_label,
@@ -152,17 +156,10 @@ def _curve_table(summary: Summary, axes: tuple[str, ...], curve: Curve) -> Table
         ),
         columns=(
             *columns("Dataset", "Model", align="left"),
-            *columns(*(_place_heading(curve, place) for place in places)),
+            *columns(*(curve.heading.format(format_value(curve.axis, p)) for p in places)),
         ),
         rows=tuple(rows),
     )
-
-
-def _place_heading(curve: Curve, place: Any) -> str:
-    text = format_value(curve.axis, place)
-    if curve.axis == "known":
-        return f"{text} known"
-    return f"{text} clips" if curve.axis == "clips" else f"β = {text}"
 
 
 @dataclass(frozen=True, kw_only=True)

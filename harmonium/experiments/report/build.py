@@ -10,7 +10,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from harmonium.errors import DataError
 from harmonium.experiments.report import paper
@@ -156,18 +155,15 @@ def _times_table(summary: Summary) -> Table | None:
 
 def _times_row(arm: ArmSummary, summary: Summary) -> tuple[Cell, ...]:
     cost = arm.cost
+    each = (cost.training, cost.to_best, cost.testing)
     return text_row(
         arm.arm.dataset.label,
         summary.arm_name(arm.arm),
-        *(_median(seconds) for seconds in (cost.training, cost.to_best, cost.testing)),
+        *(format_seconds(float(np.median(s))) if len(s) else NOTHING for s in each),
         f"{cost.n_runs:,}",
         format_duration(cost.total),
         NOTHING if np.isnan(cost.peak_memory) else f"{cost.peak_memory:,.0f}",
     )
-
-
-def _median(seconds: NDArray[np.float64]) -> str:
-    return format_seconds(float(np.median(seconds))) if len(seconds) else NOTHING
 
 
 def _unfinished_sentence(summary: Summary) -> str:

@@ -3,7 +3,7 @@
 import csv
 import io
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -44,7 +44,6 @@ _CORRECTED = (
     "Holm and BH: counts that remain after correcting for the number of tags, by Holm's method and "
     "by Benjamini and Hochberg's."
 )
-_CORRECTION_NAMES = {"none": "", "holm": ", Holm", "bh": ", BH"}
 
 
 @dataclass(frozen=True)
@@ -226,8 +225,7 @@ def _count_table(
     """Tags better and worse, by each test alone and after corrections for many tests."""
     if not pairs:
         return []
-    ends = [_CORRECTION_NAMES[correction] for correction in CORRECTIONS]
-    counts = [f"{which}{end}" for end in ends for which in ("Better", "Worse")]
+    counts = [f"{which}{end}" for end in CORRECTIONS.values() for which in ("Better", "Worse")]
     rows = []
     for texts, pair in pairs:
         tests = [pair.tests[correction] for correction in CORRECTIONS]
@@ -331,19 +329,16 @@ def _per_tag_csv(rows: list[ComparisonRow], models: list[str]) -> str:
     tested = [f"p {models[0]} against {name}" for name in models[1:]]
     writer.writerow(["dataset", "trained on", "tag", *models, *tested])
     for row in rows:
-        writer.writerows(_per_tag_lines(row, models))
+        tags = next(iter(row.scores.values())).tags
+        nothing = np.full(len(tags), np.nan)
+        scores = [row.scores.get(name) for name in models]
+        pairs = [compare(scores[0], other) for other in scores[1:]]
+        found = [
+            *(nothing if score is None else score.by_tag for score in scores),
+            *(nothing if pair is None else pair.tests["none"].p for pair in pairs),
+        ]
+        for tag, *values in zip(tags, *found, strict=True):
+            numbers = ("" if math.isnan(value) else f"{value:.6g}" for value in values)
+            place = (row.dataset, format_value("smoothing", row.smoothing), tag)
+            writer.writerow([*place, *numbers])
     return text.getvalue()
-
-
-def _per_tag_lines(row: ComparisonRow, models: list[str]) -> Iterator[list[str]]:
-    tags = next(iter(row.scores.values())).tags
-    nothing = np.full(len(tags), np.nan)
-    scores = [row.scores.get(name) for name in models]
-    pairs = [compare(scores[0], other) for other in scores[1:]]
-    columns = [
-        *(nothing if score is None else score.by_tag for score in scores),
-        *(nothing if pair is None else pair.tests["none"].p for pair in pairs),
-    ]
-    for i, tag in enumerate(tags):
-        values = ["" if math.isnan(column[i]) else f"{column[i]:.6g}" for column in columns]
-        yield [row.dataset, format_value("smoothing", row.smoothing), tag, *values]

@@ -33,8 +33,8 @@ T = TypeVar("T")
 ARM_AXES = ("dataset", "model", "smoothing", "clips", "features")
 """What tells one arm from another, besides the settings that vary."""
 
-CORRECTIONS = ("none", "holm", "bh")
-"""For many tests at once, as `harmonium.evaluation.paired_t_tests` names them."""
+CORRECTIONS = {"none": "", "holm": ", Holm", "bh": ", BH"}
+"""For many tests at once, as `harmonium.evaluation.paired_t_tests` and as tables name them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,8 +153,7 @@ class PairedComparison:
     @property
     def n_tested(self) -> int:
         """Tags with an AUC in at least two common folds."""
-        tests = self.tests["none"]
-        return len(tests.p) - len(tests.reasons)
+        return len(self.tests["none"].p) - len(self.tests["none"].reasons)
 
 
 def compare(first: Score | None, second: Score | None) -> PairedComparison | None:

@@ -58,7 +58,15 @@ def settings_table(summary: Summary) -> Table | None:
     rows: list[tuple[Cell, ...]] = []
     seen: set[tuple[str, str]] = set()
     for arm in finished:
-        rows.append(_settings_row(arm, keys, summary))
+        rows.append(
+            text_row(
+                arm.arm.dataset.label,
+                summary.arm_name(arm.arm),
+                *(format_choices(key, arm.chosen) for key in keys),
+                format_percent(float(mean_known(arm.valid_aucs)), standard_error(arm.valid_aucs)),
+                format_percent(arm.scores[0].mean, arm.scores[0].error),
+            )
+        )
         place = (arm.arm.dataset.name, arm.arm.model.name)
         printed = paper.settings(*place)
         if printed and place not in seen:
@@ -77,16 +85,6 @@ def settings_table(summary: Summary) -> Table | None:
             *columns("Validation AUC", "Test AUC"),
         ),
         rows=tuple(rows),
-    )
-
-
-def _settings_row(arm: ArmSummary, keys: list[str], summary: Summary) -> tuple[Cell, ...]:
-    return text_row(
-        arm.arm.dataset.label,
-        summary.arm_name(arm.arm),
-        *(format_choices(key, arm.chosen) for key in keys),
-        format_percent(float(mean_known(arm.valid_aucs)), standard_error(arm.valid_aucs)),
-        format_percent(arm.scores[0].mean, arm.scores[0].error),
     )
 
 
