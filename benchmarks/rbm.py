@@ -25,6 +25,8 @@ SIZES = {
     "small": {"N": 100, "D": 20, "n": 16, "C": 8, "B": 20, "T": 50, "K": 3},
 }
 
+MEAN_FIELD_STEPS = 5  # of multi-prediction
+
 
 def problem(size: dict[str, int]) -> dict[str, np.ndarray]:
     rng = np.random.default_rng(0)
@@ -59,7 +61,8 @@ def timed(run: Callable[[], object], repeats: int) -> float:
 def harmonium_epoch(size: dict[str, int], method: str) -> float:
     import jax.numpy as jnp
 
-    from harmonium.rbm.gradients import Batch, ContrastiveDivergence, PseudoLikelihood
+    from harmonium.rbm import gradients
+    from harmonium.rbm.gradients import Batch
     from harmonium.rbm.model import Params
     from harmonium.rbm.training import Optimiser, Penalty, Schedule, train
 
@@ -70,11 +73,16 @@ def harmonium_epoch(size: dict[str, int], method: str) -> float:
     none = Params(*(np.float32(0) for _ in params))
     index, weight = np.zeros((size["N"], 0), np.int32), np.ones(size["N"], np.float32)
     data = Batch(*(jnp.asarray(a) for a in (p["X"], index, p["Y"], weight)))
+    ways = {
+        "cd": gradients.ContrastiveDivergence(1),
+        "pl": gradients.PseudoLikelihood(),
+        "mp": gradients.MultiPrediction(MEAN_FIELD_STEPS),
+    }
     epochs = 24
     result = train(
         params,
         data,
-        gradient=ContrastiveDivergence(1) if method == "cd" else PseudoLikelihood(),
+        gradient=ways[method],
         optimiser=Optimiser("sgd", 0.0),
         schedule=Schedule("constant", 0.01, epochs),
         penalty=Penalty(none, none),
@@ -234,6 +242,7 @@ CASES: dict[str, Callable[[dict[str, int], int], float]] = {
     "scikit-learn cd": sklearn_cd,
     "harmonium pl": lambda s, t: harmonium_epoch(s, "pl"),
     "torch pl": torch_pl,
+    "harmonium mp": lambda s, t: harmonium_epoch(s, "mp"),
     "harmonium lbp": harmonium_lbp,
     "torch lbp": torch_lbp,
 }
@@ -255,9 +264,12 @@ def report(
     N, D, n, C, K = (size[k] for k in "NDnCK")
     updates = 2 * N * n * C * K
     flop = N * (4 * n * D + 10 * n * C)  # Wx and its gradient; Uy twice, Uᵀh, and two products
+    # Wx and its gradient; U forwards, backwards, and in its own gradient
+    predicted = N * (4 * n * D + 2 * (6 * MEAN_FIELD_STEPS - 2) * n * C)
     rows = [
         ("CD-1 epoch", "cd", ("torch", "scikit-learn"), flop, "product"),
         ("pseudo-likelihood epoch", "pl", ("torch",), N * n * C, "division"),
+        ("multi-prediction epoch", "mp", (), predicted, "product"),
         (f"LBP, {K} iterations, {N:,} clips", "lbp", ("torch",), updates, "division"),
     ]
     table = Table(title="Medians over the rounds; threads in brackets")
@@ -299,7 +311,9 @@ def main(arguments: list[str] | None = None) -> None:
         for name in CASES:
             if options.only not in name:
                 continue
-            for threads in (1,) if name in ("harmonium cd", "harmonium pl") else (1, 2):
+            for threads in (
+                (1,) if name in ("harmonium cd", "harmonium pl", "harmonium mp") else (1, 2)
+            ):
                 taken = in_own_process(name, threads, options.size)
                 seconds.setdefault((name, threads), []).append(taken)
                 print(f"{name}, {threads} thread(s): {1e3 * taken:.1f} ms", flush=True)

@@ -205,16 +205,34 @@ class MultiPrediction:
         return 1, params.U.shape[1] + 2
 
     def __call__(self, params: Params, batch: Batch, noise: Array) -> tuple[Params, Array]:
-        """∂/∂θ of -Σ_j log p_j(y_j) over the known tags j that were not told."""
+        """∂/∂θ of -Σ_j log p_j(y_j) over the known tags j that were not told.
+
+        The chain rule backwards through the steps, with e_t = ∂loss/∂(logits of step t) and
+        g_t = ∂loss/∂(input of the hidden units of step t):
+
+        e_K = p - y,  g_t = (e_t Uᵀ) h_t (1 - h_t),  e_{t-1} = (g_t U) y_{t-1} (1 - y_{t-1})
+        ∂U = Σ_t h_t e_tᵀ + g_t y_{t-1}ᵀ,  ∂c = Σ_t g_t,  ∂d = Σ_t e_t
+        """
         told = choose_told(batch.y, noise[0], self.silent)
-        asked = batch._replace(y=jnp.where(told, jnp.nan, batch.y))
-
-        def loss(params: Params) -> tuple[Array, Array]:
-            field = condition(params, batch.u, batch.a)
-            logits = unrolled_logits(field, jnp.where(told, batch.y, jnp.nan), self.steps)
-            return -jnp.sum(log_probabilities(logits, asked)) / total_weight(batch), logits
-
-        return jax.grad(loss, has_aux=True)(params)
+        known = jnp.where(told, batch.y, 0.0)
+        field = condition(params, batch.u, batch.a)
+        logits, hidden, tags = unrolled(field, jnp.where(told, batch.y, jnp.nan), self.steps)
+        asked = ~told & ~jnp.isnan(batch.y)
+        share = jnp.where(asked, (batch.w / total_weight(batch))[:, None], 0.0)
+        e = jnp.where(asked, jax.nn.sigmoid(logits) - batch.y, 0.0) * share
+        es, gs = [e], []
+        for h, y in zip(hidden[:0:-1], tags[:0:-1], strict=True):
+            gs.append((es[-1] @ field.U.T) * h * (1.0 - h))
+            es.append((gs[-1] @ field.U) * y * (1.0 - y))
+        gs.append((es[-1] @ field.U.T) * hidden[0] * (1.0 - hidden[0]))
+        e, g = sum(es[1:], es[0]), sum(gs[1:], gs[0])
+        # a told tag is in the input of the hidden units at every step
+        left = jnp.concatenate([*hidden[::-1], *gs[:-1], g])
+        right = jnp.concatenate([*es, *tags[:0:-1], known])
+        gradient = Params(
+            left.T @ right, g.T @ batch.u, _scatter(params.V, batch.a, e), g.sum(0), e.sum(0)
+        )
+        return gradient, logits
 
 
 @dataclass(frozen=True)
@@ -249,13 +267,20 @@ def choose_told(y: Array, noise: Array, silent: float) -> Array:
     return ~jnp.isnan(y) & (noise[:, :n_tags] < q[:, None])
 
 
-def unrolled_logits(field: Field, y: Array, steps: int) -> Array:
-    """Logits of the unknown tags after K mean-field steps from 0, (B, C); NaN in y is unknown."""
+def unrolled(field: Field, y: Array, steps: int) -> tuple[Array, list[Array], list[Array]]:
+    """K mean-field steps from 0; NaN in y is unknown, and a known tag is 0 here as a variable.
+
+    Gives the logits of the unknown tags (B, C), the hidden units of each step, and the tags that
+    each step starts from.
+    """
     free = clamp(field, y)
-    logits = free.d + jax.nn.sigmoid(free.c) @ free.U
+    tags, hidden = [jnp.zeros_like(y)], [jax.nn.sigmoid(free.c)]
+    logits = free.d + hidden[0] @ free.U
     for _ in range(steps - 1):
-        logits = free.d + hidden_given_tags(free, jax.nn.sigmoid(logits)) @ free.U
-    return logits
+        tags.append(jax.nn.sigmoid(logits))
+        hidden.append(hidden_given_tags(free, tags[-1]))
+        logits = free.d + hidden[-1] @ free.U
+    return logits, hidden, tags
 
 
 def _flip_sums(at: Flips, y: Array, weight: Array) -> tuple[Array, Array, Array, Array]:

@@ -16,7 +16,7 @@ from harmonium.rbm.gradients import (
     MultiPrediction,
     Sum,
     choose_told,
-    unrolled_logits,
+    unrolled,
 )
 from harmonium.rbm.model import Field, Params, condition
 from harmonium.rbm.sampling import mean_field
@@ -119,7 +119,7 @@ def test_the_steps_are_those_of_mean_field_at_test(steps):
     y = np.where(rng.random((B, C)) < 0.5, batch.y, np.nan)
     with jax.enable_x64(True):
         field = condition(Params(*(jnp.asarray(array) for array in model)), batch.u, batch.a)
-        p = jax.nn.sigmoid(unrolled_logits(field, y, steps))
+        p = jax.nn.sigmoid(unrolled(field, y, steps)[0])
         expected = mean_field(Field(*field), y, steps=steps).y
     np.testing.assert_allclose(np.where(np.isnan(y), p, y), expected, atol=1e-12)
 
