@@ -117,8 +117,9 @@ def _learn(console: Console, library: Library, seed: int) -> StoredModel:
         options = TrainingOptions(seed=seed)
         model = train(library, options, progress=lambda _, *done: progress(*done))
     report, tags = model.report, model.report["tags"]
-    words = "smoothed tags" if report["smoothed"] else "the tags as they were given"
-    tried = f" Of smoothed and raw tags, {words} did better." if report["smoothing_tried"] else ""
+    better = "Smoothed tags" if report["smoothed"] else "The tags as they were given"
+    worse = "the tags as they were given" if report["smoothed"] else "smoothed ones"
+    tried = f" {better} did better than {worse}." if report["smoothing_tried"] else ""
     say(
         console,
         f"{len(tags)} tags have enough examples, {sum(tag['learnt'] for tag in tags)} of them can "

@@ -57,7 +57,7 @@ class DemoEvaluation:
     truth: NDArray[np.bool_]
     """(n, n_tags)"""
     auc: MetricResult
-    """Of each tag."""
+    """The AUC of each tag."""
     examples: list[int]
     """Tracks that each tag was learnt from."""
 

@@ -20,7 +20,7 @@ class WorkerDied(HarmoniumError):
     """The process that ran the task ended in the middle of it."""
 
     exit_code: int | None = None
-    """Of the process, negative for a signal; None where it is not known."""
+    """The exit code of the process, negative for a signal; None where it is not known."""
 
     @classmethod
     def with_exit_code(cls, exit_code: int | None) -> "WorkerDied":

@@ -43,7 +43,7 @@ class DatasetSpec:
     groups: Literal["artist", "track", "item"] = "artist"
     """What no two folds share: "artist", "track" or "item"."""
     options: dict[str, Any] = field(default_factory=dict)
-    """Of the dataset's loader, or of the generated collection."""
+    """Options of the dataset's loader, or of the generated collection."""
 
     def __hash__(self) -> int:
         return hash((self.name, self.label, self.n_tags))
@@ -97,7 +97,7 @@ class SmootherInput:
     """Who said what about which item."""
 
     triples: Triples
-    """Of the tags that were kept."""
+    """Who gave which of the kept tags to what."""
     pairs: tuple[pl.Series, pl.Series]
     """Users and items: who judged what, with or without giving it one of the kept tags."""
     items: pl.Series

@@ -21,7 +21,7 @@ class ModelProgress:
     """Runs that it takes at most."""
     done: int = 0
     seconds: list[float] = field(default_factory=list)
-    """Of the runs so far."""
+    """What each run so far has taken."""
     auc: float | None = None
     """Mean over tags, folds and arms that are finished."""
 

@@ -109,7 +109,7 @@ def _repair(path: Path) -> StoredLines:
 
 
 def _read(path: Path) -> tuple[StoredLines, int]:
-    """The whole lines, and how many bytes they take. Of two lines for a run the last counts."""
+    """The whole lines, and how many bytes they take. The last line of a run counts."""
     if not path.exists():
         return {}, 0
     content = path.read_bytes()

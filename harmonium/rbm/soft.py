@@ -1,6 +1,6 @@
 """Soft targets: labels p that are probabilities, of tags that are independent given the clip.
 
-The loss of hard labels is -log p(y | u, a) = F(y) + log Z. Of soft ones the RBMs descend
+The loss of hard labels is -log p(y | u, a) = F(y) + log Z. For soft ones the RBMs descend
 
     F(p) + log Z  ≥  E_{y ~ p}[F(y)] + log Z = E_{y ~ p}[-log p(y | u, a)]
 

@@ -43,7 +43,7 @@ class Hit:
 
     track: Track
     probability: float
-    """Of the question; 1 if people's tags answer it."""
+    """How likely the track answers the question; 1 if people's tags say so."""
     certain: bool
     """Whether people's tags alone answer the question."""
     tags: dict[str, float] = field(default_factory=dict)

@@ -119,15 +119,15 @@ class TagSmoother(ConditionalTraining, GradientTrained, StoredSmoother, BaseEsti
         doc="""Strength of the ℓ2 penalty on U, against the sum of the pairs' log-likelihoods, as
         those below.""",
     )
-    others_l2: float = parameter(NOT_NEGATIVE, default=1.0, doc="Of the ℓ2 penalty on W.")
+    others_l2: float = parameter(NOT_NEGATIVE, default=1.0, doc="Strength of the ℓ2 penalty on W.")
     user_l2: float = parameter(
-        NOT_NEGATIVE, default=1.0, doc="Of the ℓ2 penalty on the users' rows of V."
+        NOT_NEGATIVE, default=1.0, doc="Strength of the ℓ2 penalty on the users' rows of V."
     )
     track_l2: float = parameter(
-        NOT_NEGATIVE, default=1.0, doc="Of the ℓ2 penalty on the tracks' rows of V."
+        NOT_NEGATIVE, default=1.0, doc="Strength of the ℓ2 penalty on the tracks' rows of V."
     )
     clip_l2: float = parameter(
-        NOT_NEGATIVE, default=5.0, doc="Of the ℓ2 penalty on the clips' rows of V."
+        NOT_NEGATIVE, default=5.0, doc="Strength of the ℓ2 penalty on the clips' rows of V."
     )
     rows_l1: float = parameter(
         NOT_NEGATIVE,

@@ -33,7 +33,7 @@ class Curve:
     x_label: str
     y_label: str = "Mean AUC (%)"
     heading: str = "{}"
-    """Of a column of the table; {} is the place on the axis."""
+    """The heading of a column of the table; {} is the place on the axis."""
     caption: str
     log_x: bool = False
     band: bool = True

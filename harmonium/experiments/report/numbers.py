@@ -240,7 +240,7 @@ class ArmSummary:
     valid_aucs: Numbers
     """(n_finished,) mean validation AUC of the final runs."""
     stages: tuple[StageSummary, ...]
-    """Of the search; empty without one."""
+    """The stages of the search; empty without one."""
     scores: tuple[Score, ...]
     """One for each way to test."""
     cost: Cost

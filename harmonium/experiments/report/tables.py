@@ -45,7 +45,7 @@ class Table:
     """Rows of cells under named columns."""
 
     name: str
-    """Of its file, and of the place on the page."""
+    """The name of its file, and of its place on the page."""
     title: str
     caption: str
     """What the numbers are and how to read them."""
@@ -80,7 +80,7 @@ class Series:
     errors: tuple[float, ...] = ()
     """Standard errors, NaN where there is none."""
     x: tuple[float, ...] = ()
-    """Of a line."""
+    """Where the points of a line are."""
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ class Picture:
     """
 
     name: str
-    """Of its files, and of the place on the page."""
+    """The name of its files, and of its place on the page."""
     title: str
     caption: str
     kind: Literal["bars", "lines", "counts", "dots"]

@@ -44,7 +44,7 @@ class TagContents:
     def damaged(
         cls, reason: str, *, duration: float | None = None, notes: tuple[str, ...] = ()
     ) -> Self:
-        """Of a file whose tag cannot be read, so that nothing can be written to it either."""
+        """The contents of a file whose tag cannot be read, so that nothing can be written to it."""
         return cls(version=None, duration=duration, notes=(*notes, reason), obstacle=reason)
 
     def at(self, places: tuple[str, ...]) -> Values:

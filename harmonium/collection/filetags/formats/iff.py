@@ -28,7 +28,7 @@ _CUT_SHORT = "its last chunk is cut short, or its sizes were never filled in"
 class _Chunk(NamedTuple):
     name: bytes
     start: int
-    """Of its header, 8 bytes before its data."""
+    """Where its header starts, 8 bytes before its data."""
     size: int
     end: int
     """Where the next begins."""
