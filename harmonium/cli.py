@@ -28,7 +28,7 @@ YOUR_MUSIC = {
     "demo": "Generate a music collection, learn its listeners' tags, and tag the rest of it.",
 }
 DATA_AND_EXPERIMENTS = {
-    "features": "Compute the features of files of music, and write them as a table.",
+    "features": "Compute the features of music files, and write them as a table.",
     "inspect": "Draw what a clip sounds like: its spectrum, and how its bands swing.",
     "smooth": "Predict the tags that a new user would give each clip, from who tagged what.",
     "data": "List, describe and fetch the public datasets that Harmonium reads.",

@@ -1,4 +1,4 @@
-"""The files of music in folders."""
+"""The music files in folders."""
 
 import os
 from collections.abc import Iterable, Iterator
@@ -16,7 +16,7 @@ EXTENSIONS = frozenset(
 
 @dataclass
 class AudioFiles:
-    """Files of music, and what could not be looked into."""
+    """Music files, and what could not be looked into."""
 
     files: list[str] = field(default_factory=list)
     unreadable: dict[str, str] = field(default_factory=dict)
@@ -24,12 +24,12 @@ class AudioFiles:
 
 
 def find_audio(paths: Iterable[str | os.PathLike[str]]) -> AudioFiles:
-    """The files that are named, whatever they are, and those of music in the folders that are.
+    """The files that are named, whatever they are, and the music files in folders that are named.
 
     Folders are searched to the bottom, in the order of the names, and links are followed; a folder
     is searched once, wherever links lead. Hidden files and folders, whose names begin with a dot,
     are left out: among them are the "._" files that macOS leaves on other systems' disks, which
-    have the endings of music and are none. A file found twice is taken once.
+    have the endings of music files but are none. A file found twice is taken once.
     """
     found = AudioFiles()
     searched: set[tuple[int, int]] = set()

@@ -52,7 +52,7 @@ CREATE TABLE files (
 
 
 class FileStatus(NamedTuple):
-    """What the file system says about a file, and changes with its content."""
+    """What the file system says about a file; it changes with the content."""
 
     size: int
     modified: int  # nanoseconds
@@ -135,7 +135,7 @@ class FeatureCache:
         return row and _vector(row[0])
 
     def has_size(self, size: int, recipe: str) -> bool:
-        """Whether there are features of any content of this size: if not, none of it is known."""
+        """Whether there are features of any content of this size; if not, no such file is known."""
         row = self._one(
             "SELECT 1 FROM contents c JOIN vectors v ON v.content = c.id "
             "WHERE size = ? AND recipe = ? LIMIT 1",

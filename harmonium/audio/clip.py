@@ -1,4 +1,4 @@
-"""A file of music → the samples of a window of it.
+"""A music file → the samples of a window of it.
 
 Only the window is decoded: a seek finds it, however long the file is. `DECODERS` are asked in turn:
 libsndfile is the faster where it knows the format, and FFmpeg reads the rest.
@@ -173,11 +173,11 @@ def _open(path: str | os.PathLike[str]) -> BinaryIO:
 
 
 def _problem(status: os.stat_result) -> str | None:
-    """Why that is no file of music, if the file system can tell."""
+    """Why that is no music file, if the file system can tell."""
     if stat.S_ISDIR(status.st_mode):
-        return "is a folder, not a file of music"
+        return "is a folder, not a music file"
     if not stat.S_ISREG(status.st_mode):
-        return "is a device or a pipe, not a file of music"
+        return "is a device or a pipe, not a music file"
     return "is empty" if status.st_size == 0 else None
 
 

@@ -100,7 +100,7 @@ class FileReader:
         extractor = given if isinstance(given, Extractor) else _loaded(given)
         vector = digest = None
         try:
-            if task.wants_vector:  # first, as it knows what is not a file of music
+            if task.wants_vector:  # first, as it knows what is not a music file
                 vector = features_of_file(task.full_path, extractor, start=self.start)
             if task.wants_digest:
                 digest = file_digest(task.full_path)

@@ -81,7 +81,7 @@ def checked_groups(groups: Sequence[str]) -> Sequence[str]:
 def mel_energies(samples: ArrayLike, rate: int, parameters: FeatureParameters) -> Floats:
     """What the features of a clip are computed from, (n_frames, n_mels), all of it positive."""
     checked = check_samples(samples, rate, parameters)
-    centred = checked - checked.mean()  # an offset is not heard
+    centred = checked - checked.mean()  # an offset cannot be heard
     return raise_to_floor(mel_spectrogram(centred, parameters), parameters)
 
 

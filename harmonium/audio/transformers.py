@@ -28,7 +28,7 @@ ROUNDING = 1e-9
 
 
 class AudioFeatures(TransformerMixin, BaseEstimator):
-    """Files of music, or samples, → a matrix with a row per clip.
+    """Music files, or samples, → a matrix with a row per clip.
 
     It learns nothing: ``fit`` only checks the parameters, and ``transform`` needs no ``fit``.
 
@@ -171,7 +171,7 @@ class ClipNormaliser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     """x ← (x − mean) / deviation by dimension, then x ← x / ‖x‖ by clip, as the paper has it.
 
     Mean and deviation are those of the clips given to ``fit``. A dimension that was constant there
-    tells nothing, and becomes 0; a clip that is the mean in all dimensions stays 0.
+    carries no information, and becomes 0; a clip that is the mean in all dimensions stays 0.
 
     Attributes
     ----------

@@ -31,7 +31,7 @@ class Copy(NamedTuple):
 
 
 class Doubt(NamedTuple):
-    """What people say of a track, and the model finds surprising."""
+    """What people say about a track, and the model finds surprising."""
 
     track: Track
     tag: str
@@ -100,7 +100,7 @@ def find_doubts(library: Library, model: StoredModel, n: int) -> list[Doubt]:
 
     The surprise at a tag that was given is log(usual / p), and log((1 - usual) / (1 - p)) at one
     that was not: how many times less probable the label is for a track that sounds like this than
-    for any track. Only tags that the model can tell are judged.
+    for any track. Only tags that the model has learnt are judged.
     """
     tagger = StoredTagger(model)
     ids, P = tagger.held_out

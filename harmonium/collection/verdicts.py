@@ -1,9 +1,9 @@
 """What people agree on: the one rule by which opinions become verdicts.
 
 People agree that a track has a tag if more of them give it than deny it, and if these are at least
-the share `MIN_SHARE` of all who have said anything of the track. They agree that it does not have
-the tag if more deny it than give it. What is neither, one voice among very many or as many on
-either side, they leave open.
+the share `MIN_SHARE` of all who have said anything about the track. They agree that it does not
+have the tag if more deny it than give it. They leave open whatever is neither: one voice among very
+many, or as many on either side.
 
 Training, tagging, search, likeness, writing and the doctor all go by this rule. The labels to learn
 from add one thing: a tag that a track's people did not give it, or too few of them, is absent.

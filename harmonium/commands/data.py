@@ -95,7 +95,7 @@ def fetch_dataset(
     name: Annotated[str, typer.Argument(help="mturk or majmin.")],
     folder: FolderOption = None,
     force: Annotated[
-        bool, typer.Option("--force", help="Fetch files again that are there.")
+        bool, typer.Option("--force", help="Fetch files again even if they are there.")
     ] = False,
     url: Annotated[
         str | None,

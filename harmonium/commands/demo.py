@@ -40,7 +40,7 @@ def demo(
 
     Three people tag half of the tracks. The rest is what you would do
     with your own music: index, import, train, tag, search; each step
-    says its command. At the end there is a page to look at and listen
+    shows its command. At the end there is a page to look at and listen
     to. A second run goes on with what the first has written.
 
     [dim]Example:[/dim]  harmonium demo /tmp/demo --tracks 100
@@ -82,7 +82,7 @@ def _head(console: Console, number: int, title: str, how: str) -> None:
 
 
 def _listen(console: Console, library: Library, music: DemoMusic, folder: Path, jobs: int) -> int:
-    """Index the music, and import what people say of it; how many tags that are."""
+    """Index the music and import what people say about it; how many tags that is."""
     from harmonium.collection.indexing.run import index
     from harmonium.demo.steps import AUDIO, PEOPLE, TAGS, import_tags
 
@@ -122,9 +122,9 @@ def _learn(console: Console, library: Library, seed: int) -> StoredModel:
     tried = f" {better} did better than {worse}." if report["smoothing_tried"] else ""
     say(
         console,
-        f"{len(tags)} tags have enough examples, {sum(tag['learnt'] for tag in tags)} of them can "
-        f"be told from chance; mean AUC {report['mean_auc']:.3f} against what the three say of "
-        f"tracks that were held out.{tried}",
+        f"{len(tags)} tags have enough examples, {sum(tag['learnt'] for tag in tags)} of them are "
+        f"clearly above chance; mean AUC {report['mean_auc']:.3f} against what the three "
+        f"say about tracks that were held out.{tried}",
     )
     _head(console, 5, "Tagging", "harmonium tag")
     with bar(console, "tagging") as progress:

@@ -35,9 +35,9 @@ def doctor(
     """Examine a library: its files, its tags, and what people may have got wrong.
 
     Lists files that cannot be read or are gone, files with the same sound,
-    tags that are not used or used once, tags that may be one in two
-    spellings; and people's tags that surprise the model most, as it
-    judges a track without having learnt from that track.
+    tags that are not used or used once, tags that may be two spellings of
+    one; and people's tags that surprise the model most, judged by a model
+    that has not learnt from the track in question.
 
     [dim]Example:[/dim]  harmonium doctor --doubts 50
 

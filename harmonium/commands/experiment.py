@@ -146,8 +146,9 @@ def report(
 ) -> None:
     """Write the tables and figures of an experiment, in the form of the paper.
 
-    As Markdown, HTML and LaTeX, with the figures as PNG and SVG. Nothing is
-    trained: the report shows what is there, and says what is not finished.
+    They come as Markdown, HTML and LaTeX, with the figures as PNG and SVG.
+    Nothing is trained: the report shows what is there, and says what is not
+    finished.
 
     [dim]Example:[/dim]  harmonium experiment report results/table2
     """

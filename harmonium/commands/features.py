@@ -37,7 +37,7 @@ def features(
     paths: Annotated[
         list[Path],
         typer.Argument(
-            metavar="PATH", help="Files of music, and folders to search with all their subfolders."
+            metavar="PATH", help="Music files, and folders to search with all their subfolders."
         ),
     ],
     output: Annotated[
@@ -59,11 +59,11 @@ def features(
         file_option("Write the files that could not be used to this CSV file, with the reasons."),
     ] = None,
 ) -> None:
-    """Compute the features of files of music, and write them as a table.
+    """Compute the features of music files, and write them as a table.
 
-    Works on all cores. What was computed is kept by the content of the
-    files: a second run takes it from there, even after an interruption
-    or when files were renamed. Files that cannot be used are listed at
+    Works on all cores. Results are kept by the content of the files, and
+    a second run uses them, even after an interruption or when files were
+    renamed. Files that cannot be used are listed at
     the end.
 
     [dim]Example:[/dim]  harmonium features ~/Music -o features.parquet
@@ -84,11 +84,11 @@ def features(
     chosen = get_extractor(extractor)
     if seconds is not None:
         chosen = replace(chosen, seconds=seconds)
-    with Console(stderr=True).status("Looking for files of music"):
+    with Console(stderr=True).status("Looking for music files"):
         found = find_audio(paths)
     if not found.files and not found.unreadable:
         raise DataError(
-            "There is no file of music in the folders named. Files are found by their endings "
+            "There is no music file in the folders named. Files are found by their endings "
             "(.mp3, .flac, .wav and so on); name a file of another ending itself."
         )
     began = time.monotonic()

@@ -38,7 +38,7 @@ def index(
         list[Path] | None,
         typer.Argument(
             metavar="PATH",
-            help="Files of music, and folders to search with all their subfolders; by default "
+            help="Music files, and folders to search with all their subfolders; by default "
             "the folders that were indexed before.",
         ),
     ] = None,
@@ -51,13 +51,13 @@ def index(
     time_limit: TimeLimitOption = 300,
     retry: Annotated[
         bool,
-        typer.Option("--retry", help="Try files again that could not be used, though unchanged."),
+        typer.Option("--retry", help="Try unusable files again, even if they have not changed."),
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Bring the library up to date with the music in folders.
 
-    Finds the files, tells by their sound which are new, moved, changed
+    Finds the files, recognises by their sound which are new, moved, changed
     or gone, and computes the features of what is new. Files that have
     not changed are not read again. People's tags are always kept: a
     track that was missing has them when it comes back.

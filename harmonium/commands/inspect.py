@@ -11,7 +11,7 @@ from harmonium.commands.options import StartOption, file_option
 
 
 def inspect(
-    file: Annotated[Path, typer.Argument(help="A file of music.")],
+    file: Annotated[Path, typer.Argument(help="A music file.")],
     output: Annotated[
         Path, file_option("The picture to write: .png, .svg or .pdf.", "--output", "-o")
     ],
@@ -32,7 +32,7 @@ def inspect(
 ) -> None:
     """Draw what a clip sounds like: its spectrum, and how its bands swing.
 
-    With a model, also the tags that it gives to the clip.
+    With a model, it also draws the tags that the model gives to the clip.
 
     [dim]Example:[/dim]  harmonium inspect song.mp3 -o song.png --start 60
     """

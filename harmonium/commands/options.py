@@ -19,7 +19,7 @@ LibraryOption = Annotated[
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 SeedOption = Annotated[
-    int, typer.Option("--seed", metavar="N", min=0, help="Another seed, other chances.")
+    int, typer.Option("--seed", metavar="N", min=0, help="Another seed makes other random choices.")
 ]
 
 # How to listen to files.

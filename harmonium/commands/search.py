@@ -87,7 +87,7 @@ def search(
         write_playlist(playlist, [hit.track for hit in found.hits])
     errors = Console(stderr=True)
     for name in found.people_only:
-        say(errors, f"The model cannot tell {name!r}: only what people say of it counts.")
+        say(errors, f"The model has not learnt {name!r}: only what people say about it counts.")
     if as_json:
         print(json.dumps([_hit_record(hit) for hit in found.hits], indent=1))
     elif found.hits:

@@ -27,8 +27,8 @@ def suggest(
 ) -> None:
     """Suggest further tags for a track that has these, whatever it sounds like.
 
-    Goes by which tags the people of the library give together, if there
-    were several when it was trained, else by what the model has learnt.
+    If the model was trained on the tags of several people, this uses which
+    tags they give together; otherwise it uses what the model has learnt.
 
     [dim]Example:[/dim]  harmonium suggest rock guitar
 
@@ -58,7 +58,7 @@ def related(
 ) -> None:
     """List the tags that a tag makes more likely, and those that it makes less likely.
 
-    The strength is the difference of their log-odds with the tag and
+    The strength is the difference in their log-odds with the tag and
     without it, whatever the track sounds like.
 
     [dim]Example:[/dim]  harmonium related "hip hop"

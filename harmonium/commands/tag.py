@@ -1,4 +1,4 @@
-"""`harmonium tag`: what the model says of files, or of a whole library."""
+"""`harmonium tag`: what the model says about files, or about a whole library."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def tag(
     ] = None,
     sound_only: Annotated[
         bool,
-        typer.Option("--sound-only", help="Do not infer tags from what people say of a track."),
+        typer.Option("--sound-only", help="Do not use people's tags to infer the others."),
     ] = False,
     top: Annotated[
         int | None,
@@ -71,7 +71,7 @@ def tag(
         ),
     ] = None,
     again: Annotated[
-        bool, typer.Option("--again", help="Tag tracks again that the model has heard already.")
+        bool, typer.Option("--again", help="Tag again the tracks that the model has tagged.")
     ] = False,
     as_json: JsonOption = False,
     as_csv: Annotated[
@@ -81,9 +81,9 @@ def tag(
     """Say which tags tracks have, with the probability of each.
 
     For files, people's tags come first, and help to infer the others. For
-    the whole library, what the model hears in each track is stored, so
-    that 'search' and 'write' can use it; a second run only takes what is
-    new. People's own tags are never changed.
+    the whole library, what the model predicts from the sound of each track
+    is stored, so that 'search' and 'write' can use it; a second run only
+    takes what is new. People's own tags are never changed.
 
     [dim]Example:[/dim]  harmonium tag song.mp3 --known "rock, -live"
 
@@ -151,7 +151,7 @@ def _files(library: Library, named: list[str]) -> list[str]:
             raise LibraryError(f"There is no file {text!r}. {error}") from None
     found = find_audio(paths)
     if not found.files:
-        raise DataError("There is no file of music in the folders named.")
+        raise DataError("There is no music file in the folders named.")
     return [str(file) for file in found.files]
 
 
@@ -173,7 +173,7 @@ def _tag_all(
     n_heard = int(np.isin(present, heard).sum())  # not those whose files are gone
     console = Console()
     new = count(n_new, "track") if n_new else "No further tracks"
-    say(console, f"{new} tagged by model {model.id}; it has heard {n_heard:,} in all.")
+    say(console, f"{new} tagged by model {model.id}; it has tagged {n_heard:,} in all.")
     if n_heard < len(present):
         deaf = len(present) - n_heard
         have = "1 has" if deaf == 1 else f"{deaf:,} have"

@@ -60,7 +60,7 @@ def train(
 
     Takes the tags with enough tracks, tries a few settings by
     cross-validation, and says how well each tag can be predicted for
-    tracks that the model has not heard: the AUC, where 0.5 is chance
+    tracks that it has not learnt from: the AUC, where 0.5 is chance
     and 1 is perfect, with its standard error. A tag that is not clearly
     above chance is not predicted. The model is stored in the library
     when it is complete, and used from then on.
@@ -120,8 +120,8 @@ def _summary(model: StoredModel) -> Iterator[str]:
     )
     if n_learnt < len(tags):
         yield (
-            "Tags that are not learnt cannot be told from chance: their tracks are too few, or do "
-            "not sound alike. They are not predicted."
+            "Tags that are not learnt are not clearly above chance: their tracks are too few, or "
+            "do not sound alike. They are not predicted."
         )
     if left_out:
         yield f"{len(left_out):,} tags were left out. The most used of them, and what they lack:"

@@ -48,7 +48,7 @@ def undo(
     """Take back a change: people's tags, and files to the byte.
 
     Imports, tags that people gave, and writes to files can be undone, and
-    so can undoing: name its number. What later changes touched stays as
+    so can an undo: name its number. What later changes touched stays as
     they left it, and so do files that another program changed since;
     both are listed.
 

@@ -19,7 +19,7 @@ PathLike: TypeAlias = str | os.PathLike[str]
 
 DELIMITERS = {".csv": ",", ".tsv": "\t", ".tab": "\t"}
 PARQUET = (".parquet", ".pq")
-_LIKELY = (",", ";", "\t", "|")  # what may part columns where nothing is said of it
+_LIKELY = (",", ";", "\t", "|")  # what may separate columns if none is named
 _HEAD = 1 << 16  # bytes in which the first line must be
 _UTF8_MARK, _UTF16_MARKS = b"\xef\xbb\xbf", (b"\xff\xfe", b"\xfe\xff")
 
@@ -36,7 +36,7 @@ def read_rows(
 ) -> CodedRows:
     """The columns that `roles` asks for, from a CSV, TSV or Parquet file, plain or gzipped.
 
-    any_delimiter : whether to tell from the first line what parts the columns, if it is not named
+    any_delimiter : whether to recognise a delimiter that is not named from the first line
     """
     file = Path(path).expanduser()
     source = file.name
@@ -46,7 +46,7 @@ def read_rows(
         return _rows_of_parquet(data, roles, source=source)
     if any_delimiter and delimiter is None:
         data, encoding = _utf8(data, encoding, source=source), "utf-8"
-        delimiter = _told_delimiter(data, DELIMITERS.get(suffix))
+        delimiter = _recognised_delimiter(data, DELIMITERS.get(suffix))
     for name, sign in {"delimiter": delimiter, "quote": quote}.items():
         if sign is not None and (len(sign) != 1 or not sign.isascii() or sign in "\r\n"):
             none = ", or None" if name == "quote" else ""
@@ -102,7 +102,7 @@ def _unpacked(data: bytes, *, source: str) -> bytes:
     return unpacked
 
 
-def _told_delimiter(data: bytes, usual: str | None) -> str | None:
+def _recognised_delimiter(data: bytes, usual: str | None) -> str | None:
     """The usual one, if it is in the first line; else one that is; else the usual one."""
     text = data[:_HEAD].decode(errors="replace")
     candidates = _LIKELY if usual is None else (usual, *_LIKELY)
@@ -120,7 +120,7 @@ def _usual_delimiter(suffix: str, *, source: str) -> str:
     if suffix not in DELIMITERS:
         known = ", ".join([*DELIMITERS, *PARQUET])
         raise DataError(
-            f"The extension of {source} does not tell its format; known are {known}, each also "
+            f"The extension of {source} does not show its format; known are {known}, each also "
             "with .gz. If it is a text file, name its delimiter (--delimiter; in Python, "
             "delimiter=)."
         )

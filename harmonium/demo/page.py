@@ -34,7 +34,7 @@ FIRST_TAGS = 16
 """Tags whose scores are seen at once; the others unfold."""
 
 NEXT_STEPS = (
-    ("harmonium index ~/Music", "find your music, and listen to it"),
+    ("harmonium index ~/Music", "find and analyse your music"),
     ("harmonium import --from-files", "learn from the genres in your files (or: tags.csv)"),
     ("harmonium train", "learn from them; then: harmonium tag"),
 )
@@ -82,7 +82,7 @@ def write_page(
         facts={
             "tracks": f"{music.collection.n_tracks:,}",
             f"tags that {PEOPLE} people gave to {music.n_tagged:,} of them": f"{n_given:,}",
-            "different tags that it can tell by ear": f"{n_learnt} of {len(model.vocabulary)}",
+            "different tags that it recognises by ear": f"{n_learnt} of {len(model.vocabulary)}",
             "mean AUC of the other half": f"{evaluation.auc.mean:.3f}",
         },
         scores=evaluation.tag_aucs(),

@@ -84,7 +84,7 @@ class TagAUC(NamedTuple):
 
 
 class PredictedTag(NamedTuple):
-    """What the model says of one tag of a track, and what is so."""
+    """What the model says about one tag of a track, and the truth."""
 
     tag: str
     probability: float

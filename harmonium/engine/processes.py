@@ -1,8 +1,8 @@
 """Worker processes of this machine, each at one task at a time.
 
-``concurrent.futures.ProcessPoolExecutor`` gives up all its tasks when one worker dies, does not
-tell which task it was, and cannot stop a task that hangs. Here each worker has a pipe of its own,
-and a thread that waits for its answer, so that a death or a time limit concerns one task alone.
+``concurrent.futures.ProcessPoolExecutor`` gives up all its tasks when one worker dies, does not say
+which task it was, and cannot stop a task that hangs. Here each worker has a pipe of its own, and a
+thread that waits for its answer, so that a death or a time limit concerns one task alone.
 """
 
 import atexit
@@ -56,7 +56,7 @@ class Worker:
 
 
 class Processes(Engine):
-    """An executor of ``jobs`` processes that survives theirs.
+    """An executor of ``jobs`` processes that survives the death of any of them.
 
     Each worker ignores Ctrl-C, which is the caller's to act on, computes with one thread, and ends
     when the caller's process does. They start when there is work for them.

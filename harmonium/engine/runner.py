@@ -76,7 +76,7 @@ class Runner(Generic[Task, Result]):
     is under way, and its outcome is a `WorkerDied` only if that takes its worker down too.
 
     Use it as a context: leaving it by an exception, Ctrl-C for instance, ends the workers at once.
-    An engine that is given and not named goes on; of its tasks, those that wait are cancelled.
+    An engine that is given as an object, not by name, goes on; its waiting tasks are cancelled.
 
     >>> with Runner(abs, engine="serial") as runner:
     ...     runner.submit(-3)

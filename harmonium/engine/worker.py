@@ -42,7 +42,7 @@ def serve(pipe: Connection) -> None:
 
 @contextmanager
 def interrupts_held() -> Iterator[None]:
-    """Hold Ctrl-C off until the end of the block; off what is started in it, for good."""
+    """Hold off Ctrl-C until the end of the block, and for good in processes started in it."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return

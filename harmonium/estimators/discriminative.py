@@ -148,7 +148,7 @@ class DiscriminativeRBM(ConditionalTraining, RBMTagger):
         return single_precision(JointParams, *params, np.zeros(clips.X.shape[1]))
 
     def _judge(self, params: Tree, valid: LabelledClips) -> tuple[float, float]:
-        """Trained for questions with some tags told, it is judged by such questions, too."""
+        """A model trained for questions with some tags told is judged by such questions, too."""
         auc, likelihood = super()._judge(params, valid)
         told = half_told(valid.Y)
         asked = np.where(np.isnan(told), valid.Y, np.nan)

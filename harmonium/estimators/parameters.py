@@ -41,7 +41,7 @@ def parameter(*allowed: Any, default: Any, doc: str = "", kw_only: bool = True) 
     Parameters
     ----------
     allowed : constraints of scikit-learn, one of which must hold. ``bool``, ``None`` and the values
-        of a ``Literal`` need none: they are told from the annotation.
+        of a ``Literal`` need none: they follow from the annotation.
     default : what it is unless it is given.
     doc : its description. Without one, it and ``allowed`` are those of the base class.
     kw_only : False if it may be given by position.

@@ -136,7 +136,7 @@ def _pairs_won(keys: NDArray[np.int64]) -> NDArray[np.float64]:
     """(t,) number of (positive, negative) pairs in the right order, equal scores counting half."""
     positive = keys & 1
     n_positive = positive.sum(axis=1)
-    # Of the clips before the i-th positive, i are positives; with equal score, all negatives are.
+    # i of the clips before the i-th positive are positives; with equal score, all negatives are.
     won_or_tied = positive @ np.arange(keys.shape[1]) - n_positive * (n_positive - 1) // 2
     return won_or_tied - _pairs_tied(keys) / 2
 

@@ -129,7 +129,7 @@ def grid(values: Mapping[str, Iterable[Any]]) -> list[dict[str, Any]]:
 
 
 def arms(recipe: Recipe) -> list[Arm]:
-    """Every combination of dataset, model and what varies, but for those that cannot be.
+    """Every combination of dataset, model and what varies, except impossible ones.
 
     Only tags whose givers are known can be smoothed, only features of sound have groups, and a
     small dataset has no large part.

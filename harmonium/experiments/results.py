@@ -4,7 +4,7 @@
     results.jsonl        a line per run: what it was and what it gave; the same for the same recipe
     measurements.jsonl   a line per run: seconds, memory, versions, when
 
-A finished experiment's results are sorted, so the files do not tell how often it was stopped.
+A finished experiment's results are sorted, so the files do not show how often it was stopped.
 """
 
 import json

@@ -171,7 +171,7 @@ def train_and_test(run: Run) -> RunOutput:
 def _split(run: Run, data: PreparedDataset) -> Split:
     """The clips that a run trains on, stops early on and tests on.
 
-    Where it trains on so many clips, they are a part of those that a larger number takes.
+    A run on fewer clips trains on a part of those that a run on more clips takes.
     """
     split = _whole_split(data, run.n_folds, run.test_fold, run.valid_fold, run.seed)
     if not run.clips:

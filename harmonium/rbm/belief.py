@@ -67,7 +67,7 @@ def belief_propagation(
 
     NaN in ``y`` (B, C) is unknown. A clip stops changing once its residual is at most
     ``tolerance``, whatever the other clips of the batch do. ``logs`` takes the log form whatever
-    the weights: for a stack of models, of which a choice would compute both forms.
+    the weights: for a stack of models, for which a choice would compute both forms.
     """
 
     def run(form: _Form) -> Beliefs:

@@ -186,15 +186,15 @@ class PseudoLikelihood:
 class MultiPrediction:
     """Trains for the questions asked later: p(tag | x, some of the others) by K mean-field steps.
 
-    Of each clip some known tags are told, and the cross-entropy of the others descends through the
-    K steps of inference that predict them. With one step and nothing told this is a multi-layer
-    perceptron with sigmoid units.
+    Some known tags of each clip are told. The loss is the cross-entropy of the others, and its
+    gradient goes through the K steps of inference that predict them. With one step and nothing told
+    this is a multi-layer perceptron with sigmoid units.
 
     Attributes
     ----------
     steps : K, the mean-field steps from y = 0
-    silent : the share of the clips of which nothing is told; of every other clip each known tag is
-        told with a chance q that is drawn anew, q ~ U(0, 1)
+    silent : the share of the clips for which nothing is told; for every other clip, each known tag
+        is told with a chance q that is drawn anew, q ~ U(0, 1)
     """
 
     steps: int = 5

@@ -53,7 +53,7 @@ def clamp(field: Field, y: Array) -> Field:
     """The RBM of the unknown tags given the known ones. ``y`` is (B, C); NaN marks an unknown tag.
 
     A known tag is a constant bias on the hidden units, c ← c + U y_known, and is removed as a
-    variable. Every inference method therefore completes partial labels without knowing of it.
+    variable. Every inference method therefore completes partial labels without knowing it.
     """
     known = ~jnp.isnan(y)
     c = field.c + jnp.where(known, y, 0.0) @ field.U.T

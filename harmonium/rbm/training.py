@@ -80,8 +80,9 @@ class Penalty(NamedTuple):
     """Strengths for each parameter array: trees of scalars with the parameters' structure.
 
     ``l1`` and ``l2`` are a proximal step after each step of the optimiser. ``ridge`` is ℓ2 as part
-    of the loss, ½ ridge θ², whose gradient goes through the optimiser: what is learnt is then the
-    minimum of the penalised loss whatever the optimiser, at which ℓ2 by steps of Adam does not aim.
+    of the loss, ½ ridge θ², whose gradient goes through the optimiser: the result is then the
+    minimum of the penalised loss whatever the optimiser, which it is not if ℓ2 is a step after
+    those of Adam.
     """
 
     l1: Tree

@@ -78,7 +78,7 @@ def make_listener(seed: int, number: int) -> Listener:
 
 
 def relevant_tags(clip: SyntheticClip) -> NDArray[np.bool_]:
-    """Which tags hold of a clip, synonyms included: (n_tags,) bool."""
+    """Which tags hold for a clip, synonyms included: (n_tags,) bool."""
     return _salience_vector(clip)[_CONCEPT_OF] > 0
 
 

@@ -88,16 +88,16 @@ def test_both_decoders_say_why(tmp_path):
 
 def test_what_is_no_file_is_refused(tmp_path):
     assert refusal(tmp_path / "none.wav") == " cannot be opened: No such file or directory."
-    assert refusal(tmp_path) == " is a folder, not a file of music."
+    assert refusal(tmp_path) == " is a folder, not a music file."
     assert refusal(str(tmp_path / "a\0.wav")) == " cannot be opened: embedded null byte."
     assert refusal(tmp_path / ("a" * 300)) == " cannot be opened: File name too long."
-    assert refusal("/dev/null") == " is a device or a pipe, not a file of music."
+    assert refusal("/dev/null") == " is a device or a pipe, not a music file."
     assert refusal("") == " cannot be opened: No such file or directory."
 
 
 def test_a_pipe_is_refused_and_not_waited_for(tmp_path):
     os.mkfifo(tmp_path / "pipe.wav")
-    assert refusal(tmp_path / "pipe.wav") == " is a device or a pipe, not a file of music."
+    assert refusal(tmp_path / "pipe.wav") == " is a device or a pipe, not a music file."
 
 
 def test_an_address_is_a_name_like_any_other():

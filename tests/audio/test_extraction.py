@@ -77,7 +77,7 @@ class TestMatrix:
         reasons = [failure.reason for failure in done.failures]
         assert reasons[0] == "is empty."
         assert reasons[1].startswith("cannot be decoded: ")
-        assert reasons[2] == "is a folder, not a file of music."
+        assert reasons[2] == "is a folder, not a music file."
         assert reasons[3] == "cannot be opened: No such file or directory."
 
     def test_nothing_usable_and_nothing_at_all(self, tmp_path):

@@ -118,7 +118,7 @@ class TestFailures:
     def test_no_file(self, tmp_path):
         result = run(tmp_path, "-o", tmp_path / "f.csv")
         assert result.exit_code == 2
-        assert "Error: There is no file of music in the folders named." in result.stderr
+        assert "Error: There is no music file in the folders named." in result.stderr
 
     @pytest.mark.parametrize(
         ("arguments", "message"),

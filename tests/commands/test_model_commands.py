@@ -133,13 +133,13 @@ def test_a_file_that_is_not_there_is_neither_file_nor_track(place):
 
 
 def test_tagging_the_library_says_how_much_is_new(place):
-    assert "No further tracks tagged by model 1; it has heard 60 in all" in call("tag").stdout
+    assert "No further tracks tagged by model 1; it has tagged 60 in all" in call("tag").stdout
     assert "60 tracks tagged" in call("tag", "--again").stdout
     with Library.open(place) as library:
         library.tracks.set_state([1, 2], "missing")
         library.tracks.put([TrackFile("/music/new.mp3", "a new sound")])
     shown = call("tag").stdout
-    assert "it has heard 58 in all" in shown
+    assert "it has tagged 58 in all" in shown
     assert "1 has no features" in shown
 
 

@@ -247,7 +247,7 @@ def test_files_that_are_not_what_their_names_say(write, tmp_path):
     assert "is Parquet, not text" in error_of(read_triples, write(real))
     assert "is not a text file" in error_of(read_triples, write(b"PK\3\4\0\0\0"))
     assert "encoding='utf-16'" in error_of(read_triples, write(GOOD.decode().encode("utf-16")))
-    assert "does not tell its format" in error_of(read_triples, write(GOOD, "tags.dat"))
+    assert "does not show its format" in error_of(read_triples, write(GOOD, "tags.dat"))
 
 
 def test_quotes_that_cannot_be_understood(write):

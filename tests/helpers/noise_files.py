@@ -1,4 +1,4 @@
-"""Short noises as files of music, and a quick extractor for them."""
+"""Short noises as music files, and a quick extractor for them."""
 
 import os
 

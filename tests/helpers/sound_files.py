@@ -1,4 +1,4 @@
-"""Files of music in every format, written by libsndfile's and FFmpeg's encoders."""
+"""Music files in every format, written by libsndfile's and FFmpeg's encoders."""
 
 from fractions import Fraction
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Short files of music in every format, with tags as other programs write them."""
+"""Short music files in every format, with tags as other programs write them."""
 
 import io
 import struct

@@ -1,6 +1,6 @@
-"""Belief propagation for a few tracks, in NumPy: what `harmonium tag FILE` needs starts at once.
+"""Belief propagation for a few tracks, in NumPy, so that `harmonium tag FILE` starts fast.
 
-The same messages in the same order, with the same damping and the same end, as
+The same messages in the same order, with the same damping and the same stopping rule, as
 ``harmonium.rbm.belief`` has them in ratio form, one track at a time; a test compares the two.
 Starting JAX takes longer than all of this. In double precision, ratios serve weights of any size.
 """
@@ -42,7 +42,7 @@ def tag_probabilities(rbm: TagRBM, y: Doubles, options: BeliefOptions = USUAL) -
     """p(y_j = 1 | the known tags), (C,).
 
     ``y`` is (C,) with NaN for unknown tags; known ones come back as given. Where belief propagation
-    does not converge, also not with more patience, mean field has to do.
+    does not converge, even with more patience, mean field is used.
     """
     result, unknown, free = y.copy(), np.isnan(y), rbm.given(y)
     patient = BeliefOptions(10 * options.steps, (1 + options.damping) / 2, options.tolerance)

@@ -1,7 +1,7 @@
 """Tracks by a question in tags, the surest first; see ``query`` for what can be asked.
 
 What people agree on about a tag is certain: its probability is 1 or 0. Where they leave it open,
-the probability is the model's; where the model has none (it has not learnt the tag, or not heard
+the probability is the model's; where the model has none (it has not learnt the tag, or not tagged
 the track), it is 0. The probability of the question follows from those of its tags. First come the
 tracks for which people's tags alone answer it, ordered by what the model would have said; then the
 others, by their probability.
@@ -49,7 +49,7 @@ class Hit:
     tags: dict[str, float] = field(default_factory=dict)
     """Tag of the question → its probability."""
     similarity: float | None = None
-    """To the track that was to be like, from 0 to 1."""
+    """How similar it is to the track of ``like``, from 0 to 1."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class SearchResult:
 
     hits: list[Hit]
     people_only: list[str]
-    """Tags of the question that the model cannot tell: only what people say of them counts."""
+    """Tags of the question that the model has not learnt: only what people say counts."""
     n_below: int = 0
     """Tracks that are less probable than was asked for, if they would have been among the hits."""
 
@@ -110,7 +110,7 @@ class _Ranking:
     probability: Floats
     certain: NDArray[np.bool_]
     score: Floats
-    """By which they are ordered."""
+    """What they are ordered by."""
     tags: dict[str, Floats]
     people_only: list[str]
     similarity: Floats | None
@@ -182,7 +182,7 @@ def _spread(ids: Ids, values: Floats | None, everyone: Ids) -> Floats:
 
 
 def _mask(everyone: Ids, some: Ids) -> NDArray[np.bool_]:
-    """Which of everyone are among some, (n,); both ascending."""
+    """Which of ``everyone`` are among ``some``, (n,); both ascending."""
     mask = np.zeros(len(everyone), bool)
     if len(everyone) and len(some):
         at = np.minimum(np.searchsorted(everyone, some), len(everyone) - 1)

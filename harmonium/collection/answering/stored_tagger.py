@@ -71,8 +71,8 @@ class StoredTagger:
     def together(self) -> TagRBM:
         """Which tags go together, whatever the sound.
 
-        As people give them, if several were learnt from; else as the model has it of a track of
-        average sound.
+        As people give them, if the model learnt from several people; otherwise as the model
+        predicts them for a track of average sound.
         """
         return self._rbm("together" if "together.U" in self._arrays else "params")
 

@@ -34,7 +34,7 @@ class Relation(NamedTuple):
 
 
 def suggest(tagger: StoredTagger, tags: Sequence[str], n: int = 10) -> list[Suggestion]:
-    """The n most probable other tags of a track, of which nothing but some tags is known."""
+    """The n most probable other tags of a track of which only some tags are known."""
     known = [tagger.place(tag) for tag in tags]
     if not known:
         raise DataError("Give at least one tag to go by.")

@@ -1,7 +1,7 @@
 """Tags for files and for a whole library, by the current model.
 
-What is stored for the library is what the model hears: the probabilities from sound alone, which no
-person's tag changes. Tags of single files are completed from what people say of them.
+For the library, the probabilities from the sound alone are stored, which no person's tag changes.
+Tags of single files are completed from what people say about them.
 """
 
 from collections.abc import Iterator, Sequence
@@ -36,13 +36,13 @@ def tag_library(
     again: bool = False,
     progress: "FileProgress | None" = None,
 ) -> int:
-    """Store what the model says of all present tracks that it has not heard yet; how many.
+    """Store what the model predicts for all present tracks that it has not tagged yet; how many.
 
-    Each block of tracks is stored when it is done: what was interrupted goes on from there.
+    Each block of tracks is stored when it is done, so that an interrupted run goes on from there.
 
     Parameters
     ----------
-    again : whether to store anew what it says of tracks that it has heard
+    again : whether to tag anew the tracks that it has tagged already
     """
     model = model or current_model(library)
     assert model.id is not None
@@ -75,7 +75,7 @@ class TrackTag(NamedTuple):
 
 @dataclass(frozen=True)
 class TagChoice:
-    """Which of the model's tags count; by default those from the threshold of each on."""
+    """Which of the model's tags count; by default those that reach their thresholds."""
 
     top: int | None = None
     """The most probable ones instead,"""
@@ -146,12 +146,12 @@ def tag_files(
     use_people: bool = True,
     progress: "FileProgress | None" = None,
 ) -> tuple[list[TaggedFile], list["UnusableFile"]]:
-    """What the model says of files, be they in the library or not, in the order of the paths.
+    """What the model says about files, in the library or not, in the order of the paths.
 
     Parameters
     ----------
-    known : tag → whether it holds, as you know of all of them; it goes before what people say
-    use_people : whether what people say of a track helps to infer its other tags
+    known : tag → whether it holds, for all of the files; it overrides what people say
+    use_people : whether what people say about a track helps to infer its other tags
     """
     tracks = [library.tracks.find(absolute_path(path)) for path in paths]
     vectors, failures = _features(library, tagger, paths, tracks, progress)
@@ -222,7 +222,7 @@ def extractor_named(key: str) -> "Extractor":
 
 
 def stored_tags(library: Library, tagger: StoredTagger, page: int = 1000) -> Iterator[TaggedFile]:
-    """All present tracks that the model has heard, with what is stored of them."""
+    """All present tracks that the model has tagged, with their stored predictions."""
     assert tagger.id is not None
     heard, _ = library.predictions.columns(tagger.id, [0])
     ids = np.intersect1d(heard, library.tracks.ids())

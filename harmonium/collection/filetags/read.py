@@ -55,7 +55,7 @@ def read_tags(path: PathLike, *, separator: str = "; ") -> FileTags:
     Parameters
     ----------
     path : of an MP3, FLAC, Ogg (Vorbis, Opus, Speex, FLAC), MP4, WAV or AIFF file
-    separator : what sets values apart in ID3 tags before version 2.4
+    separator : what separates values in ID3 tags before version 2.4
 
     Raises
     ------

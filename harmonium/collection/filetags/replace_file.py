@@ -1,6 +1,6 @@
 """Putting a new file in the place of an old one, so that there is always one of the two.
 
-The new file is written beside the old one under a name that tells what it is, brought to the disk,
+The new file is written beside the old one under a name that says what it is, brought to the disk,
 and renamed over the old one. A process that is killed before that leaves the part it has written,
 which the next write in that folder removes: the writer holds a lock on it while it lives.
 """

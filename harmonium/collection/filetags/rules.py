@@ -46,12 +46,12 @@ class Rules:
     scores : whether the tags' scores are written too
     id3_version : 4 or 3, of the ID3 tags of files that have none; others keep theirs
     grouping_frame : "TIT1" or "GRP1" (iTunes), the ID3 frame for grouping
-    separator : what sets values apart in ID3 tags before version 2.4
+    separator : what separates values in ID3 tags before version 2.4
 
     Raises
     ------
     DataError
-        where one of these is none of the above
+        where a value is not one of the above
     """
 
     mode: Mode = "merge"

@@ -25,7 +25,7 @@ def choose_columns(
     has_person: bool,
     n_columns: int = 0,
 ) -> dict[str, str | int]:
-    """Role → column, for all roles that are named or can be told from the names of the columns.
+    """Role → column, for all roles that are named or are recognised by the columns' names.
 
     Parameters
     ----------

@@ -33,8 +33,8 @@ def import_file_tags(
 ) -> ImportReport:
     """Import the tags that the files had when they were last indexed.
 
-    Values of grouping and comment are parted at commas, semicolons and line breaks. Left out is
-    what is too long for a tag, and what Harmonium itself wrote into a file.
+    Values of grouping and comment are split at commas, semicolons and line breaks. What is too long
+    for a tag is left out, and so is what Harmonium itself wrote into a file.
 
     Parameters
     ----------
@@ -91,7 +91,7 @@ def _written_tags(library: Library) -> dict[int, set[str]]:
             try:
                 fields = UndoRecord.from_bytes(bytes(record)).change.fields
             except FileTagError:
-                continue  # of a newer version; nothing can be said of it
+                continue  # of a newer version, which cannot be read
             added = (tag for one in fields for tag in set(one.after) - set(one.before))
             found.setdefault(track_id, set()).update(map(normalise_tag, added))
     return found

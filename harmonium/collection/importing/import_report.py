@@ -1,7 +1,7 @@
 """What an import did; and keeping it as one change, which can be undone.
 
-All of an import is there or nothing. What is in force already is not added again, so that importing
-the same twice does nothing.
+An import is done as a whole or not at all. What is in force already is not added again, so
+importing the same table twice does nothing.
 """
 
 from dataclasses import dataclass, field

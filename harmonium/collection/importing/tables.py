@@ -47,12 +47,12 @@ def import_table(
     ----------
     library : to import into
     path : a .csv, .tsv or .parquet file, also with .gz
-    item, artist, title, tag, user, value : columns, by name or by position from 0; by default told
-        from their names. `value` is positive where the tag fits and not where it does not.
+    item, artist, title, tag, user, value : columns, by name or by position from 0; by default
+        recognised by their names. `value` is positive where the tag fits and not where it does not.
     person : whose tags they are, if there is no column of users
     aliases : spelling → tag, see `harmonium.data.read_aliases`
     header, encoding : how a text file is written, as in `harmonium.data.read_triples`
-    delimiter : what parts its columns; by default told from its first line
+    delimiter : what separates its columns; by default recognised from its first line
     replace : whether all that the same people said before and is not in the table is taken back
     dry_run : whether only to find out what would be imported
 

@@ -22,7 +22,7 @@ UNSETTLED = -1
 
 @dataclass(frozen=True)
 class SizeAndTime:
-    """A file's size and when it was changed; while both stay, it is taken to be what it was."""
+    """A file's size and when it was changed; while both stay the same, it counts as unchanged."""
 
     size: int
     modified: int

@@ -1,4 +1,4 @@
-"""Which track a file that was read is, and storing that."""
+"""Finding which track a file belongs to, and storing that."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -78,7 +78,7 @@ class TrackUpdater:
         return former
 
     def unreadable(self, known: KnownTrack, reason: str) -> None:
-        """A track that cannot be heard."""
+        """A track whose file cannot be read."""
         self.library.tracks.set_state([known.id], "unreadable", reason=reason)
         known.state = "unreadable"
         self.report.unreadable[known.path] = reason
@@ -124,7 +124,7 @@ class TrackUpdater:
             self.lacking |= self._without_features([known.id])
 
     def _change_sound(self, known: KnownTrack, file: TrackFile) -> None:
-        """Another sound in place of a track's: what was heard and predicted of it is void."""
+        """Another sound in place of a track's: its features and predictions are void."""
         with self.library.begin() as connection:
             features.forget(connection, known.id)
             self.library.predictions.forget_tracks([known.id])

@@ -51,7 +51,7 @@ class IndexReport:
         return listed + self.unchanged
 
     def give_up(self, path: str, reason: str) -> None:
-        """A file that was counted otherwise turns out not to be of use."""
+        """A file that was counted otherwise turns out to be unusable."""
         for names in (self.new, self.changed, self.retagged, self.back):
             if path in names:
                 names.remove(path)

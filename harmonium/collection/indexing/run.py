@@ -1,10 +1,10 @@
 """Bringing a library up to date with the files that are there.
 
-A file is told from another by its sound. Files that are as they were are not read; of the others
-the sound is compared, in this order: those at known paths, so that it is known which paths no
-longer have their sound; new ones, which may have been moved from there; and then what has changed.
-Features are computed while further files are read, and kept some hundred at a time: whatever was
-kept when a run is interrupted need not be done again.
+Files are distinguished by their sound. Files that have not changed are not read. The sounds of the
+others are compared in this order: first files at known paths, so that it is known which paths no
+longer have their sound; then new files, which may have been moved from there; and then files whose
+sound has changed. Features are computed while further files are read, and stored some hundred at a
+time: what was stored before an interruption need not be done again.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def index(
     paths : folders, searched to the bottom, and files; by default the folders of earlier runs
     extractor, jobs, engine, cache, time_limit : as in `extract_files`
     progress : called with (files done, files to do) now and then
-    retry : whether to try files again that could not be used and are as they were
+    retry : whether to try unusable files again that have not changed
 
     Returns
     -------
@@ -238,7 +238,7 @@ def _find(library: Library, paths: Iterable[PathLike]) -> _SearchedPlaces:
         for place in gone:  # it must have been there
             if place not in before and library.tracks.find(place) is None:
                 raise LibraryError(f"There is no file or folder {readable(place)}.")
-    else:  # perhaps on a disk that is not mounted: nothing is said of its tracks
+    else:  # perhaps on a disk that is not mounted: its tracks stay as they are
         found.unreadable |= dict.fromkeys(gone, "is not there. Its tracks stay as they are.")
         gone = []
     folders = [place for place in there if os.path.isdir(place)]  # noqa: PTH112

@@ -1,9 +1,9 @@
 """Fitting the model: hyperparameters by cross-validation, held-out probabilities, then everything.
 
-1. Each of a few hyperparameters is tried on the folds: a model learns from all folds but one, and
-   stops when that one is ranked best. Those whose pooled AUC is highest are chosen, and the middle
-   one of their numbers of epochs. With many tracks, a random share of them has to do for this.
-2. With these and that many epochs, a model learns from all folds but one, and says the
+1. A few sets of hyperparameters are tried on the folds: a model learns from all folds but one, and
+   stops when that one is ranked best. The set with the highest pooled AUC is chosen, with the
+   median of its numbers of epochs. With many tracks, only a random share of them is used for this.
+2. With these and that many epochs, a model learns from all folds but one, and predicts the
    probabilities of that one. So every track has held-out probabilities.
 3. A model with the same hyperparameters learns from all tracks. It is the one that is used.
 

@@ -1,4 +1,4 @@
-"""What a new person would say of each track, where several people have tagged the same tracks."""
+"""What a new person would say about each track, if several people tagged the same tracks."""
 
 import numpy as np
 import polars as pl
@@ -33,9 +33,9 @@ def smooth_labels(
 ) -> tuple[NDArray[np.float32], TagRBM]:
     """The probability that a new person would give a tag, (n_tracks, n_tags); and what was learnt.
 
-    That is which tags people give together, whatever the track. ``ids`` are sorted; every track has
-    opinions, and ``judged`` are the verdicts on them. A tag stays absent where people agree that it
-    is.
+    What was learnt is which tags people give together, whatever the track. ``ids`` are sorted;
+    every track has opinions, and ``judged`` are the verdicts on them. A tag stays absent where
+    people agree that it is.
     """
     from harmonium.data import Triples
     from harmonium.estimators import TagSmoother

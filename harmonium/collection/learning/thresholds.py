@@ -21,7 +21,7 @@ Doubles = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class TagScores:
-    """What held-out probabilities say of each tag; all (n_tags,)."""
+    """What held-out probabilities say about each tag; all (n_tags,)."""
 
     positives: NDArray[np.int64]
     negatives: NDArray[np.int64]
@@ -74,7 +74,7 @@ def choose_thresholds(Y: Floats, P: Floats, scores: TagScores) -> Floats:
     best = best_thresholds(Y, P)
     level = np.array([as_many(y, p) for y, p in zip(Y.T, P.T, strict=True)])
     chosen = np.where(scores.positives >= ENOUGH, best, level)
-    # the F1 of a tag that can hardly be told is best where every track has it
+    # the F1 of a tag that is hard to predict is best where every track has it
     usual = np.array([np.mean(y[~np.isnan(y)]) for y in Y.T])
     chosen = np.clip(np.maximum(chosen, usual), 0.01, 0.99)
     return np.where(scores.learnt, chosen, NEVER).astype(np.float32)

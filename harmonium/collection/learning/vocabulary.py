@@ -1,4 +1,4 @@
-"""Which tags there is enough to learn from, and what the others lack."""
+"""Which tags have enough tracks to learn from, and what the others lack."""
 
 from dataclasses import dataclass
 from typing import NamedTuple

@@ -40,7 +40,7 @@ def batches(items: Iterable[Item], size: int | None = None) -> Iterator[list[Ite
 
 
 def begin_opinions(connection: sa.Connection, rows: pl.DataFrame, change: int, at: int) -> int:
-    """Let opinions begin, and those end that say otherwise; how many began.
+    """Begin opinions, and end those that say otherwise; how many began.
 
     rows : distinct track_id, tag_id, person_id, with value
     """
@@ -54,7 +54,7 @@ def begin_opinions(connection: sa.Connection, rows: pl.DataFrame, change: int, a
 
 
 def end_other_opinions(connection: sa.Connection, rows: pl.DataFrame, change: int) -> int:
-    """End what the same people say of other tracks or with other tags; how many ended."""
+    """End what the same people say about other tracks or with other tags; how many ended."""
     make_table(connection, rows.select("track_id", "tag_id", "person_id"), "kept")
     connection.exec_driver_sql("CREATE INDEX kept_key ON kept (track_id, tag_id, person_id)")
     ended = connection.execute(sa.text(_END_OTHERS), {"change": change}).rowcount

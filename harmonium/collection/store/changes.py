@@ -2,7 +2,7 @@
 
 A change that undoes another is a change too, so that it can be undone. Each triple of person, track
 and tag is looked at by itself: where later changes touched it, it stays as they left it. A change
-and the one that undid it count as nothing then; so one can go back step by step.
+and the one that undid it then cancel out, so one can go back step by step.
 """
 
 from __future__ import annotations

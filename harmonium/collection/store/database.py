@@ -1,7 +1,7 @@
 """Engines for the two databases that a library can be in, set up alike.
 
 One transaction writes at a time: SQLite has it so, and on PostgreSQL an advisory lock does the
-same, so that what reads before it writes need not fear another writer in between.
+same, so that no other writer can come between reading and writing.
 """
 
 import os

@@ -56,7 +56,7 @@ def write(
 
 
 def forget(connection: sa.Connection, track_id: int) -> None:
-    """Drop all features of a track: its sound is another now."""
+    """Drop all features of a track: its sound has changed."""
     connection.execute(sa.delete(feature).where(feature.c.track_id == track_id))
 
 

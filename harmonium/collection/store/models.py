@@ -41,7 +41,7 @@ class StoredModel:
 
     @property
     def learnt(self) -> NDArray[np.bool_]:
-        """(n_tags,) which tags it can tell: the threshold of the others is above 1."""
+        """(n_tags,) which tags it has learnt: the threshold of the others is above 1."""
         return self.thresholds <= 1
 
 

@@ -1,6 +1,6 @@
 """What people say of tracks: person, track, tag, and whether it is so.
 
-What is in force is never overwritten: it ends, by a change, and another begins by that change. So
+An opinion in force is never overwritten: a change ends it, and begins another in its place. So
 every change can be undone.
 """
 
@@ -97,15 +97,16 @@ class Opinions(LibraryPart):
     ) -> int:
         """Let many people say many things at once.
 
-        What is in force already is not added again; what a person said otherwise of the same tag
-        and track ends. Of rows of the same person, track and tag the last counts.
+        What is in force already is not added again; what a person said to the contrary about the
+        same tag and track ends. If several rows have the same person, track and tag, the last one
+        counts.
 
         Parameters
         ----------
         frame : columns person (str), track_id (int), tag (str, in any spelling), and perhaps value
             (1 it is so, -1 it is not so)
         change : the number of the change that this is part of
-        kind : what the people are who are new, see `Person.kind`
+        kind : what kind of people new ones are, see `Person.kind`
         replace : whether all else that these people say ends
 
         Returns

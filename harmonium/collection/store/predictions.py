@@ -1,8 +1,8 @@
 """What models say of tracks: a probability for each tag of a model's vocabulary.
 
-Stored for each tag in blocks of `BLOCK` numbers of tracks: searching reads few tags of all tracks,
-tagging writes all tags of one block after the other. A probability takes two bytes and is kept to
-within `STEP`, far closer than any model knows it: half the bytes are half the time of a search.
+They are stored by tag, in blocks of `BLOCK` track numbers: searching reads few tags of all tracks,
+and tagging writes all tags of one block after the other. A probability takes two bytes and is kept
+to within `STEP`, far closer than any model knows it: half the bytes take half the time in a search.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Steps = NDArray[np.uint16]
 
 
 def packed(probabilities: NDArray[np.float32]) -> Steps:
-    """Probabilities as they are stored; NaN is none. What is possible stays so, if only just."""
+    """Probabilities as they are stored; NaN is none. Only 0 and 1 become 0 and 1."""
     p = np.clip(probabilities, 0, 1).astype(np.float64)
     steps = np.clip(np.rint(p / STEP), np.ceil(p), 65533 + np.floor(p))
     return np.where(np.isnan(p), _NONE, steps).astype("<u2")
@@ -98,7 +98,7 @@ class Predictions(LibraryPart):
         return result
 
     def forget_tracks(self, ids: ArrayLike) -> None:
-        """Drop what all models say of these tracks (n,): they sound otherwise now."""
+        """Drop what all models say about these tracks (n,): their sound has changed."""
         numbers = np.asarray(ids, np.int64).ravel()
         with self._library.begin() as connection:
             models = connection.execute(sa.select(prediction.c.model_id).distinct()).scalars().all()

@@ -213,7 +213,7 @@ def storable(text: str) -> str:
 
 
 def stored_path(path: str) -> dict[str, Any]:
-    """The columns of a path: readable text, and the bytes where that does not tell all."""
+    """The columns of a path: readable text, and the bytes where the text is not enough."""
     raw = os.fsencode(path)
     text = raw.decode(errors="backslashreplace")
     return {"path": text, "path_bytes": None if text == path else raw}

@@ -33,10 +33,10 @@ WHERE o.ended_by = :change AND o.begun_by <> :change"""
 
 
 def plan(connection: sa.Connection, number: int) -> tuple[int, dict[int, int]]:
-    """Find what of a change can be undone; the triples go into the temporary table undo_key.
+    """Find which part of a change can be undone; the triples go into the temporary table undo_key.
 
-    How many triples of person, track and tag can be made what they were; and later change → how
-    many are as it left them.
+    Returns how many triples of person, track and tag can be restored; and later change → how many
+    stay as it left them.
     """
     connection.exec_driver_sql("DROP TABLE IF EXISTS undo_key")
     connection.exec_driver_sql(_MAKE_KEYS % (number, number))
@@ -59,7 +59,7 @@ def carry_out(connection: sa.Connection, number: int, by: int) -> tuple[int, int
 
 
 def standing(base: int, later: Iterable[int], undoes: Mapping[int, int | None]) -> int | None:
-    """The change that a triple is as it is by, after `base` and then `later` touched it.
+    """The change that made a triple what it is, after `base` and then `later` touched it.
 
     None where `base` itself was undone. A change and the one that undid it leave nothing; one that
     undid an undoing leaves what that had taken away.

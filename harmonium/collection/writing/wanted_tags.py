@@ -57,7 +57,7 @@ def wanted_tags(
 
 
 def count_unheard(library: Library, ids: Sequence[int]) -> int:
-    """How many of the tracks the current model has not heard yet; 0 where there is no model."""
+    """How many of the tracks the current model has not tagged yet; 0 where there is no model."""
     model = library.models.current(whole=False)
     if model is None or model.id is None:
         return 0

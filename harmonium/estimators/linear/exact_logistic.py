@@ -21,12 +21,12 @@ from harmonium.estimators.parameters import POSITIVE, estimator, parameter
 class ExactLogisticTagger(LinearTagClassifier, SolvedTagClassifier):
     """Logistic regression by an exact solver: p(y_j = 1 | x) = σ(d_j + W_j x).
 
-    For each tag on its own the one minimum of
+    Finds, for each tag on its own, the one minimum of
 
         (1/N) Σ_{i known} -log p(y_ij | x_i) + (l2/2) |W_j|²
 
-    over its known labels among N clips, x scaled and d_j not penalised. A label that is a
-    probability p counts as a share p of a clip with the tag and 1 - p of one without. It is the
+    over its known labels among N clips, where x is scaled and d_j is not penalised. A label that is
+    a probability p counts as a share p of a clip with the tag and 1 - p of one without. It is the
     minimum of ``sklearn.linear_model.LogisticRegression(C=1 / (N * l2))`` on the scaled features,
     and the point to which :class:`LogisticTagger` goes with ``optimizer="sgd"`` and ``momentum=0``
     if it is not stopped early. Other optimisers weigh the penalty differently there.
@@ -80,7 +80,7 @@ def has_minimum(Y: NDArray[np.float32]) -> NDArray[np.bool_]:
 
 
 def warn_if_not_converged(solution: Solution) -> None:
-    """Say of how many regressions the minimum was not reached."""
+    """Warn how many regressions did not reach their minimum."""
     missing = int(np.sum(~solution.converged))
     if missing:
         warnings.warn(

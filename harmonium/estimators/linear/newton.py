@@ -1,13 +1,13 @@
 """Logistic regression of many tags at once, to convergence, by Newton's method.
 
-For every tag j on its own the minimum of
+Finds, for every tag j on its own, the minimum of
 
     (1/N) Σ_{i known} [log(1 + e^{o_ij}) - y_ij o_ij] + (λ/2) |w_j|²,      o_ij = d_j + w_j x_i
 
-is found. The tags share the features, so that each step is a few products of the feature matrix
-with a matrix of one column per tag. Newton's equations are solved by conjugate gradients along the
-principal axes of the features: there the Hessian Xᵀ diag(s) X + λ of every tag is nearly diagonal,
-and a few steps are enough.
+The tags share the features, so that each step is a few products of the feature matrix with a matrix
+of one column per tag. Newton's equations are solved by conjugate gradients along the principal axes
+of the features: there the Hessian Xᵀ diag(s) X + λ of every tag is nearly diagonal, and a few steps
+are enough.
 """
 
 from typing import NamedTuple
@@ -182,9 +182,9 @@ def _solve(
 ) -> tuple[Matrix, Matrix, NDArray[np.bool_]]:
     """Conjugate gradients for H δ = -g, H = Gᵀ diag(s) G + λ, for every regression.
 
-    Returns δ and Gδ, and for which regressions δ is as accurate as it should be.
-    The preconditioner is the diagonal that H has if s does not depend on the clip. Where a
-    regression may not use a column it is 0, and so stays δ.
+    Returns δ and Gδ, and for which regressions δ is as accurate as it should be. The preconditioner
+    is the diagonal that H has if s does not depend on the clip. It is 0 where a regression may not
+    use a column, and so δ stays 0 there.
     """
     G = problem.single
     unit = np.sqrt(_squares(gradient)) + TINY  # so that single precision has no small numbers

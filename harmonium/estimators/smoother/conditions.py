@@ -71,7 +71,7 @@ class Conditions(NamedTuple):
     def __call__(self, data: Conditioning, user: Codes, item: Codes) -> tuple[Floats, Codes]:
         """u (N, C or 0) and a (N, S) of users for items, each (N,).
 
-        u has the tags of the users of an item in ``data`` but for the user's own. A user or an item
+        u has the tags of the users of an item in ``data`` except the user's own. A user or an item
         of -1 is one that is not known.
         """
         known, at = item >= 0, np.maximum(item, 0)
@@ -131,7 +131,7 @@ def pair_rows(data: Conditioning, user: Codes, item: Codes) -> NDArray[np.intp]:
 
 
 def without(data: Conditioning, rows: NDArray[np.intp]) -> Conditioning:
-    """What is known when these pairs are not; names and codes stay."""
+    """The data without these pairs; names and codes stay."""
     kept = np.delete(np.arange(len(data)), rows)
     return with_pairs(data, data.user[kept], data.item[kept], data.y[kept])
 

@@ -85,7 +85,7 @@ def tag_positions(tags: Any, vocabulary: Sequence[str]) -> tuple[list[int], list
 
 
 def unknown_tag(name: str, vocabulary: Sequence[str]) -> str:
-    """What to say of a tag that the model does not know."""
+    """What to say about a tag that the model does not know."""
     near = nearest_names(name, vocabulary, n=3)
     guess = f" Near it are {', '.join(repr(other) for other in near)}." if near else ""
     return f"{name!r} is not among the {len(vocabulary):,} tags of the model.{guess}"

@@ -69,9 +69,9 @@ class Smoothed:
 def changes(data: Conditioning, P: NDArray[np.float32]) -> pl.DataFrame:
     """The clips and tags for which smoothed probabilities (n_items, n_tags) say something else.
 
-    A tag is filled in where nobody gave it to the clip, and yet it is as probable as for the median
-    clip that somebody gave it to. It is doubted where somebody gave it, and yet it is less than
-    half as probable as it is of a user and a clip in general.
+    A tag is filled in where nobody gave it to the clip, although it is at least as probable as for
+    the median clip that was given it. It is doubted where somebody gave it, although it is less
+    than half as probable as for a user and a clip in general.
 
     The columns: item, tag, change ("filled in" or "doubted"), count (users who gave it), users (of
     the clip) and probability. Those filled in come first, the most probable at the top, then those

@@ -320,11 +320,11 @@ class TagSmoother(ConditionalTraining, GradientTrained, StoredSmoother, BaseEsti
     def changes(self, smoothed: Smoothed | None = None) -> pl.DataFrame:
         """Which tags smoothing fills in, and which it doubts.
 
-        Filled in: nobody gave the clip the tag, and yet it is as probable as for the median clip
-        that was given it. Doubted: somebody gave it, and yet it is less than half as probable as it
-        is of users and clips in general. The columns: item, tag, change ("filled in" or "doubted"),
-        count and users (how many gave it, of how many), and probability. ``smoothed``, what
-        ``smooth()`` gave for all clips, saves the work if it is at hand.
+        Filled in: nobody gave the clip the tag, although it is at least as probable as for the
+        median clip that was given it. Doubted: somebody gave it, although it is less than half as
+        probable as for users and clips in general. The columns: item, tag, change ("filled in" or
+        "doubted"), count and users (how many gave it, of how many), and probability. ``smoothed``,
+        what ``smooth()`` gave for all clips, saves the work if it is at hand.
         """
         P = (self.smooth() if smoothed is None else smoothed).values
         check_is_fitted(self)
@@ -397,7 +397,7 @@ class TagSmoother(ConditionalTraining, GradientTrained, StoredSmoother, BaseEsti
         return self._infer(*self._conditions(self._data, user, item), unknown)
 
     def _without_clip(self, given: Floats) -> Floats:
-        """p(y_j = 1) given some tags, (N, C) with NaN for the others, of anybody and anything."""
+        """p(y_j = 1) given some tags, (N, C) with NaN for the others, for any user and any clip."""
         u = np.zeros((len(given), self._params.W.shape[1]), np.float32)
         a = np.full((len(given), len(self._conditions.parts.names)), -1, np.int32)
         return self._infer(u, a, given)

@@ -192,7 +192,7 @@ def _draw_line(axis: Axes, line: Series, look: dict[str, Any], *, band: bool) ->
 
 
 def _log_axis(axis: Axes, panel: Panel) -> None:
-    """Ticks at the numbers that were tried, and not at powers of ten; of close ones, at one."""
+    """Ticks at the numbers that were tried, not at powers of ten; if some are close, at one."""
     axis.set_xscale("log")
     ticks: list[float] = []
     for x in sorted({x for line in panel.series for x in line.x}, reverse=True):
@@ -249,7 +249,7 @@ def _label_count_panel(axis: Axes, panel: Panel, *, small: bool) -> None:
 
 
 def _draw_dots(picture: Picture) -> Figure:
-    """Panels one above the other, as high as they have choices."""
+    """Panels one above the other, each as high as its choices need."""
     sizes = [len(panel.groups) + 1.8 for panel in picture.panels]
     figure = Figure(figsize=(WIDTH, 0.4 + 0.2 * sum(sizes)), layout="constrained")
     axes = figure.subplots(len(sizes), 1, sharex=True, squeeze=False, height_ratios=sizes).ravel()

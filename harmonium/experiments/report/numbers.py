@@ -268,7 +268,7 @@ class Summary:
         return [arm for arm in self.arms if arm.n_finished < self.recipe.n_folds]
 
     def varying(self, *but: str) -> tuple[str, ...]:
-        """The axes on which the arms and tests differ, but for some."""
+        """The axes on which the arms and tests differ, except some."""
         scores = [score for arm in self.arms for score in arm.scores]
         settings = self.recipe.vary.settings
         axes = ("dataset", "model", *settings, *ARM_AXES[2:], *WayToTest._fields)
@@ -281,7 +281,7 @@ class Summary:
 
 
 def summarise(recipe: Recipe, results: Results, measurements: Results) -> Summary:
-    """What the results say of every arm of the recipe, finished or not."""
+    """What the results say about every arm of the recipe, finished or not."""
     return Summary(
         recipe=recipe,
         arms=tuple(_arm_summary(recipe, arm, results, measurements) for arm in arms(recipe)),

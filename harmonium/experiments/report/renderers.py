@@ -293,7 +293,7 @@ _JUSTIFY: dict[Align, Literal["left", "right", "center"]] = {
 }
 
 _RULER = Console(width=10_000)
-"""To measure how wide a table is by nature."""
+"""For measuring how wide a table is if nothing limits it."""
 
 
 def terminal_table(table: Table, *, width: int) -> RichTable:

@@ -228,7 +228,7 @@ def _version_number(version: str | None, options: Id3Options) -> int:
 
 
 def _parted(texts: list[str], separator: str | None) -> Values:
-    """The texts without empty ones, parted at the separator where there is one."""
+    """The texts without empty ones, split at the separator if there is one."""
     if separator is not None:
         mark = separator.strip() or separator
         texts = [part.strip() for text in texts for part in str(text).split(mark)]
@@ -260,7 +260,7 @@ def _extension(body: bytes, version: int) -> int:
 def _resynchronised(body: bytes) -> bytes:
     """The bytes without the zeros that keep decoders from taking them for sound."""
     if re.search(rb"\xff[\xe0-\xff]", body):
-        return body  # the flag is wrong: such bytes would have been parted
+        return body  # the flag is wrong: such bytes would have been separated
     return body.replace(b"\xff\0", b"\xff")
 
 
@@ -276,7 +276,7 @@ def _text(parts: list[str], version: int) -> bytes:
 
 
 def _key(place: str) -> str:
-    """A place without what readers do not tell apart."""
+    """A place without the differences that readers ignore."""
     return place.casefold() if place.startswith("TXXX:") else place
 
 

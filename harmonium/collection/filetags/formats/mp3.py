@@ -54,7 +54,7 @@ class Mp3(Format):
 
 
 def _duration(file: BinaryIO) -> tuple[float | None, str | None]:
-    """(seconds, None), or (None, why there is no telling)"""
+    """(seconds, None), or (None, why it is not known)"""
     try:
         return float(MPEGInfo(file).length), None
     except HeaderNotFoundError:
