@@ -206,6 +206,6 @@ def _version(connection: sa.Connection) -> tuple[str | None, bool]:
 
 def _nothing_there(place: str) -> str:
     return (
-        f"There is no library at {place} yet. `harmonium index FOLDER` makes one of the music in "
+        f"There is no library at {place} yet. `harmonium index FOLDER` makes one from the music in "
         "a folder; --library names one that is elsewhere."
     )

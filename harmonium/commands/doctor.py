@@ -79,7 +79,7 @@ def _sections(health: Health) -> dict[str, tuple[str, tuple[str, ...], list[tupl
             [(tracks[0].name, *(track.path for track in tracks)) for tracks in health.recordings],
         ),
         "spelling": (
-            "Tags that may be one in two spellings",
+            "Tags that may be two spellings of one",
             ("Tag", "Tracks", "Perhaps", "Tracks"),
             [(s.tag, str(s.n_tracks), s.other, str(s.n_other)) for s in health.spellings],
         ),

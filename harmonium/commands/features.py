@@ -89,7 +89,7 @@ def features(
     if not found.files and not found.unreadable:
         raise DataError(
             "There is no music file in the folders named. Files are found by their endings "
-            "(.mp3, .flac, .wav and so on); name a file of another ending itself."
+            "(.mp3, .flac, .wav and so on); name a file with another ending itself."
         )
     began = time.monotonic()
     extraction = _extract(
@@ -134,7 +134,7 @@ def _extract(files: list[str], *, cache: Path | None, **options: Any) -> Extract
             return extract_files(files, cache=cache, progress=progress, **options)
     except KeyboardInterrupt:
         if cache is None:
-            kept = "Nothing was kept, for lack of a cache."
+            kept = "Nothing was kept, as there is no cache."
         else:
             kept = f"They are kept in {cache}; the same command goes on from there."
         say(Console(stderr=True), f"Stopped after {done:,} of {len(files):,} files. {kept}")

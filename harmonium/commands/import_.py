@@ -171,7 +171,7 @@ def _show_report(report: ImportReport, *, as_json: bool, dry_run: bool, replaced
         rows = [(name.removeprefix("n_"), str(n)) for name, n in numbers.items()]
         show_rows(console, ("", ""), rows)
     for reason, n in report.left_out.items():
-        hint = ". --encoding names another, as cp1252" if "UTF-8" in reason else ""
+        hint = ". --encoding names another, such as cp1252" if "UTF-8" in reason else ""
         say(errors, f"{n:,} left out: {reason}{hint}")
     _show_unmatched(errors, report)
     if not report.n_rows:

@@ -273,8 +273,8 @@ def _say_done(
     if smoother.best_epoch_ and scores[0] == scores[0]:
         better = scores[smoother.best_epoch_ - 1]
         console.print(
-            f"Log-likelihood of a held-out user's tags, each: {better:.3f}; from how often each "
-            f"tag is used alone: {smoother.baseline_:.3f}",
+            f"Log-likelihood per tag of held-out users: {better:.3f}; going only by how often each "
+            f"tag is used: {smoother.baseline_:.3f}",
             highlight=False,
         )
     sizes = f"{len(smoother.items_):,} clips × {len(smoother.tags_):,} tags in "

@@ -111,12 +111,12 @@ def _summary(model: StoredModel) -> Iterator[str]:
     )
     better = "smoothed tags" if report["smoothed"] else "tags as they were given"
     yield (
-        f"Mean AUC {report['mean_auc']:.3f}, of tracks held out by {report['grouped_by']} in "
+        f"Mean AUC {report['mean_auc']:.3f}, for tracks held out by {report['grouped_by']} in "
         f"{report['folds']} folds."
     ) + (f" It did better with {better}." if report["smoothing_tried"] else "")
     yield (
-        "An AUC of 0.5 is chance, 1 is perfect. A track is said to have a tag from the probability "
-        "under From on."
+        "An AUC of 0.5 is chance, 1 is perfect. A track counts as having a tag if its "
+        "probability reaches the number under From."
     )
     if n_learnt < len(tags):
         yield (

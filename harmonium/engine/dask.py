@@ -76,7 +76,7 @@ class Cluster(Engine):
         if isinstance(error, CancelledError) or type(error).__name__ == "FutureCancelledError":
             return EngineError(
                 f"The Dask scheduler at {self.address} has dropped the work, or no longer answers. "
-                "See to the cluster, and start again."
+                "Check the cluster, and start again."
             )
         return error
 

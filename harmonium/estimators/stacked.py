@@ -64,7 +64,7 @@ def fit_stacked(
     if min(sizes) < max(sizes) / 2:
         raise DataError(
             "The models of a stack take the same number of steps, so all must have about as many "
-            f"clips to learn from; got {min(sizes):,} to {max(sizes):,}. Stack those of like size."
+            f"clips to learn from; got {min(sizes):,} to {max(sizes):,}. Stack similar sizes."
         )
     first = models[0]
     starts, seeds = zip(

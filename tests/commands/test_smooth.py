@@ -52,7 +52,7 @@ def test_a_table_a_model_and_a_summary(file, triples, tmp_path):
     model = TagSmoother.load(tmp_path / "m")
     assert model.smooth().frame().equals(table)
     assert f"{len(triples):,} triples of 10 users and {len(table)} clips of 20 tracks" in output
-    assert re.search(r"Log-likelihood of a held-out user's tags, each: -0\.\d+", output)
+    assert re.search(r"Log-likelihood per tag of held-out users: -0\.\d+", output)
     assert f"{len(table)} clips × 6 tags in" in output
 
 

@@ -39,16 +39,16 @@ def similarities(
     """
     if model is None or model.id is None:
         raise LibraryError(
-            "Without a model no track is like another. `harmonium train` makes one, and "
+            "Comparing tracks needs a model. `harmonium train` makes one, and "
             "`harmonium tag` applies it to all tracks."
         )
     learnt = np.flatnonzero(model.learnt)
     if not len(learnt):
-        raise LibraryError("The model has not learnt any tag by which tracks could be alike.")
+        raise LibraryError("The model has not learnt any tag by which tracks could be compared.")
     row = int(np.searchsorted(heard, track_id))
     if row == len(heard) or heard[row] != track_id:
         raise LibraryError(
-            f"The model has not heard track #{track_id} yet. `harmonium tag` lets it hear all."
+            f"The model has not tagged track #{track_id} yet. `harmonium tag` tags all tracks."
         )
     said = agreed_tags(library.opinions.triples([track_id])).get(track_id, {})
     own = np.array([said.get(model.vocabulary[j], np.nan) for j in learnt], np.float32)

@@ -31,8 +31,8 @@ def current_model(library: Library) -> StoredModel:
     model = library.models.current()
     if model is None:
         raise LibraryError(
-            "The library has no model yet. `harmonium train` makes one of the tags that people "
-            "gave to tracks."
+            "The library has no model yet. `harmonium train` makes one from the tags that "
+            "people gave to tracks."
         )
     return model
 
@@ -51,7 +51,7 @@ class StoredTagger:
         self.thresholds = stored.thresholds
         """(n_tags,) the probability from which a track has the tag."""
         self.learnt = stored.learnt
-        """(n_tags,) which tags the model can tell better than chance."""
+        """(n_tags,) which tags the model predicts better than chance."""
         self.extractor = stored.extractor
         self._bytes = stored.bytes
         self._arrays, self._about = unpack(stored.bytes)

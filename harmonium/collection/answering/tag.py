@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 BLOCK = 8192
 FEW_FILES = 8
-"""Up to so many files are heard here; starting other processes would take longer."""
+"""Up to so many files are read in this process; starting others would take longer."""
 
 
 def tag_library(
@@ -108,7 +108,7 @@ class TaggedFile:
     probabilities: NDArray[np.float32] = field(repr=False)
     """(n_tags,)"""
     given: dict[str, bool]
-    """Tag → whether it holds, as the person who asks knows; it goes before what people say."""
+    """Tag → whether it holds, as the person who asks knows; it overrides what people say."""
 
     def tags(self, tagger: StoredTagger, choice: TagChoice = USUAL) -> list[TrackTag]:
         """Its tags: what is known first, then the model's."""

@@ -36,7 +36,7 @@ class FileTags:
     """Several are joined with "; "."""
     album: str | None = None
     duration: float | None = None
-    """Seconds; None where the file does not tell."""
+    """Seconds; None where the file does not say."""
     scores: Mapping[str, float] = field(default_factory=dict)
     """Tag → score, where Harmonium wrote them."""
     notes: tuple[str, ...] = ()

@@ -120,7 +120,7 @@ def _create(part: Path) -> int:
 
 def _what_is_in_the_way(part: Path) -> str:
     if part.is_symlink() or (part.exists() and not part.is_file()):
-        return f"what should be the new file is none; remove {part.name} beside it"
+        return f"something else has the new file's name; remove {part.name} beside it"
     return (
         "another program is writing tags to it; try again when it has ended, or, if there is none, "
         f"remove {part.name} beside it"

@@ -17,7 +17,7 @@ class IndexReport:
     moved: list[tuple[str, str]] = field(default_factory=list)
     """(where it was, where it is)"""
     changed: list[str] = field(default_factory=list)
-    """Files whose sound is another now; people's tags stayed with them."""
+    """Files whose sound has changed; people's tags stayed with them."""
     retagged: list[str] = field(default_factory=list)
     """Files with the same sound that are otherwise not what they were."""
     back: list[str] = field(default_factory=list)

@@ -217,7 +217,7 @@ def _check_said(said: list[tuple[str, int]]) -> None:
             raise LibraryError("A tag must have a name, got an empty one.")
         if seen.setdefault(name, value) != value:
             raise LibraryError(
-                f"The tag {name!r} cannot be given, denied and taken back at once. Say one of it."
+                f"The tag {name!r} cannot be given, denied and taken back at once. Choose one."
             )
 
 

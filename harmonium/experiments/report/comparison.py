@@ -97,8 +97,8 @@ def _auc_table(rows: list[ComparisonRow], models: list[str]) -> Table:
             cells.append(text_row(*head, *values, faint=True))
     caption = (
         "Mean AUC over tags and test folds in percent, ± its standard error over folds. Tags: how "
-        "many were scored. Sm: trained on tags as people gave them (−) or smoothed (+); tested on "
-        "the former always. Bold: the best of the row."
+        "many were scored. Sm: trained on tags as people gave them (−) or smoothed (+); always "
+        "tested on the former. Bold: the best of the row."
     )
     if any(not score.complete for row in rows for score in row.scores.values()):
         caption += (

@@ -537,7 +537,7 @@ def test_tags_that_id3_cannot_hold_are_left_out_with_the_reason(song, kind):
     number = "an ID3 tag would take it for the number of a genre"
     reasons = {"80": number, "(17)": number, "CR": number}
     if kind == "mp3v23":
-        reasons["a;b"] = "';' sets values apart in an ID3 tag before version 2.4"
+        reasons["a;b"] = "';' separates values in an ID3 tag before version 2.4"
     assert dict(change.left_out) == reasons
     assert set(change.fields[0].after[2:]) == {"80", "(17)", "CR", "a;b", "80s", "(live)"} - set(
         reasons

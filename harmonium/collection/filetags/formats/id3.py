@@ -88,7 +88,7 @@ def refusal(place: str, value: str, version: str | None, options: Id3Options) ->
     """Why a value cannot be kept in a frame, or ""."""
     separator = options.separator.strip() or options.separator
     if _version_number(version, options) < 4 and separator in value:
-        return f"{separator!r} sets values apart in an ID3 tag before version 2.4"
+        return f"{separator!r} separates values in an ID3 tag before version 2.4"
     if place == "TCON" and TCON(encoding=3, text=[value]).genres != [value]:
         return "an ID3 tag would take it for the number of a genre"
     return ""
