@@ -13,7 +13,7 @@ from harmonium.collection.importing.import_report import (
     keep_import,
 )
 from harmonium.collection.library import Library
-from harmonium.collection.store.schema import written_file
+from harmonium.collection.store.schema import change, written_file
 from harmonium.data.normalise import normalise_tag
 from harmonium.errors import DataError, FileTagError
 
@@ -34,7 +34,8 @@ def import_file_tags(
     """Import the tags that the files had when they were last indexed.
 
     Values of grouping and comment are split at commas, semicolons and line breaks. What is too long
-    for a tag is left out, and so is what Harmonium itself wrote into a file.
+    for a tag is left out, and so is what Harmonium itself wrote into a file,
+    unless it was undone.
 
     Parameters
     ----------
@@ -83,15 +84,31 @@ def _tags_of(file_tags: Mapping[str, list[str]], fields: Iterable[str]) -> Itera
 
 
 def _written_tags(library: Library) -> dict[int, set[str]]:
-    """Track → the tags that Harmonium put into its file."""
-    found: dict[int, set[str]] = {}
-    query = sa.select(written_file.c.track_id, written_file.c.record)
+    """Track → the tags that Harmonium put into its file, less what was undone.
+
+    What an undo brings back is Harmonium's only if it was so before the change that is undone.
+    """
+    own: dict[int, set[str]] = {}
+    own_before: dict[tuple[int, int], frozenset[str]] = {}  # of a change and a track
+    query = (
+        sa.select(written_file, change.c.undoes)
+        .join_from(written_file, change, change.c.id == written_file.c.change_id)
+        .where(written_file.c.track_id > 0)
+        .order_by(written_file.c.id)
+    )
     with library.connect() as connection:
-        for track_id, record in connection.execute(query.where(written_file.c.track_id > 0)):
+        for row in connection.execute(query):
             try:
-                fields = UndoRecord.from_bytes(bytes(record)).change.fields
+                fields = UndoRecord.from_bytes(bytes(row.record)).change.fields
             except FileTagError:
                 continue  # of a newer version, which cannot be read
-            added = (tag for one in fields for tag in set(one.after) - set(one.before))
-            found.setdefault(track_id, set()).update(map(normalise_tag, added))
-    return found
+            tags = own.setdefault(row.track_id, set())
+            own_before.setdefault((row.change_id, row.track_id), frozenset(tags))
+            before = {(one.field, normalise_tag(tag)) for one in fields for tag in one.before}
+            after = {(one.field, normalise_tag(tag)) for one in fields for tag in one.after}
+            added = {tag for _, tag in after - before}
+            if row.undoes is not None:
+                added &= own_before.get((row.undoes, row.track_id), frozenset())
+            tags -= {tag for _, tag in before - after}
+            tags |= added
+    return own

@@ -387,3 +387,47 @@ def test_what_harmonium_wrote_into_a_file_is_nobodys_tag(library, tmp_path):
     report = import_file_tags(library)
     assert in_force(library) == {("files", one, "rock"): 1}
     assert (report.n_own, report.complete) == (1, True)
+
+
+def test_what_undoing_brought_back_is_its_owners_tag(library, tmp_path):
+    from tagged_files import untagged
+
+    from harmonium.collection.filetags import Rules, apply_change, plan_write
+    from harmonium.collection.indexing.examine import examine
+    from harmonium.collection.writing.restore import undo_change
+
+    path = tmp_path / "a.flac"
+    path.write_bytes(untagged("flac"))
+    apply_change(plan_write(path, ["Rock", "Live"]))  # by its owner
+    (one,) = library.tracks.put([examine(str(path)).file])
+
+    def write(tags):
+        change = library.changes.begin("write", "x")
+        apply_change(
+            plan_write(path, tags, Rules(mode="overwrite")),
+            keep=lambda record: library.changes.keep_file(
+                change, one, str(path), record.to_bytes()
+            ),
+        )
+        library.tracks.replace(one, examine(str(path)).file)
+        return change
+
+    def own_and_imported():
+        report = import_file_tags(library, dry_run=True)
+        return report.n_own, report.n_matched
+
+    first = write(["rock", "Jazz"])  # "rock" is its owner's, in another spelling
+    assert own_and_imported() == (1, 1)
+    second = write(["Blues"])
+    assert own_and_imported() == (1, 0)
+    undone = undo_change(library, second)
+    assert own_and_imported() == (1, 1)  # of "Jazz" and "rock"
+    undo_change(library, undone.change)
+    assert own_and_imported() == (1, 0)  # "Blues" is there again, and still Harmonium's
+    undo_change(library, second)
+    undo_change(library, first)
+    assert library.tracks.get(one).file_tags == {"genre": ["Rock", "Live"]}
+    assert own_and_imported() == (0, 2)
+    apply_change(plan_write(path, ["Blues"]))  # by its owner, who agrees
+    library.tracks.replace(one, examine(str(path)).file)
+    assert own_and_imported() == (0, 3)
