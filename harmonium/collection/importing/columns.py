@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
+from harmonium.data.coded_rows import find_columns
 from harmonium.errors import DataError
 
 USUAL = {
@@ -41,6 +42,8 @@ def choose_columns(
         where it is not clear what is tagged, with what, or by whom
     """
     chosen = {role: column for role, column in named.items() if column is not None}
+    if names:
+        find_columns(chosen, names, source=source)  # a misspelt name is the first thing to say
     by_names = "item" in chosen or "title" in chosen
     folded = {name.strip().casefold(): name for name in reversed(names)}
     for role, usual in USUAL.items():

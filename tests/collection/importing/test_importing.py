@@ -333,6 +333,9 @@ def test_tables_that_cannot_be_used(library, tmp_path):
         import_table(library, tmp_path / "none.csv")
     with pytest.raises(DataError, match=r"has no column 'who' for 'user'.*--user"):
         import_table(library, path, user="who")
+    path = table(tmp_path, "a,item,b\nann,000,rock\n")  # where other columns are not clear either
+    with pytest.raises(DataError, match=r"has no column 'itme' for 'item'.*nearest is 'item'"):
+        import_table(library, path, item="itme")
 
 
 # Files
