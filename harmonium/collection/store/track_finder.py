@@ -8,7 +8,8 @@ One set of rules, tried in this order until tracks fit:
 4. the end of its path, with or without that ending, in capitals or not
 5. its artist and title, in any spelling; or the title alone
 
-Where a missing track and a present one have had the same path, it is the present one's.
+Where a missing track and a present one have had the same path, it is the present one's. In a table,
+the path of a copy of a track's file means the track as well.
 """
 
 import os
@@ -20,7 +21,7 @@ from functools import cached_property
 import polars as pl
 import sqlalchemy as sa
 
-from harmonium.collection.store.schema import stored_path, track
+from harmonium.collection.store.schema import loaded_path, stored_path, track, track_copy
 from harmonium.data.normalise import normalise_names, normalise_tag
 from harmonium.errors import LibraryError
 from harmonium.nearest_names import nearest_names
@@ -84,6 +85,10 @@ class TrackFinder:
             query = query.where(track.c.path.contains(containing, autoescape=True))
         self._tracks = {row.id: row for row in connection.execute(query)}
         self._ids = {_one_spelling(row.path): row.id for row in self._tracks.values()}
+        self._copies: dict[str, int] = {}
+        if not for_one:
+            copies = connection.execute(sa.select(track_copy))
+            self._copies = {_one_spelling(loaded_path(row)): row.track_id for row in copies}
         self._for_one = for_one
         self._by_file: dict[_Spelling, Mapping[str, list[tuple[str, int]]]] = {}
 
@@ -113,9 +118,11 @@ class TrackFinder:
             return [number] if number in self._tracks else []
         path = _path_in(text)
         absolute = _one_spelling(absolute_path(path))
-        for place in (absolute, *(f"{folder}/{path}" for folder in self._folders)):
-            if place in self._ids:
-                return [self._ids[place]]
+        places = (absolute, *(f"{folder}/{path}" for folder in self._folders))
+        for known in (self._ids, self._copies):
+            for place in places:
+                if place in known:
+                    return [known[place]]
         return self._by_end(path, str)
 
     def by_path_in_any_case(self, text: str) -> list[int]:

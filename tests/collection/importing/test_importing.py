@@ -2,12 +2,14 @@
 
 import polars as pl
 import pytest
+import sqlalchemy as sa
 from some_tracks import add_tracks, in_force, say
 
 from harmonium.collection import Library
 from harmonium.collection.importing.columns import choose_columns
 from harmonium.collection.importing.file_tags import import_file_tags
 from harmonium.collection.importing.tables import import_table
+from harmonium.collection.store.schema import stored_path, track_copy
 from harmonium.collection.store.track_finder import EMPTY, NONE, SEVERAL, TrackFinder
 from harmonium.collection.store.tracks import TrackFile
 from harmonium.data.table_files import read_rows
@@ -96,6 +98,17 @@ def test_a_present_file_comes_before_a_missing_one_of_its_path(library):
     library.tracks.set_state([two], "missing")
     with library.connect() as connection:
         assert TrackFinder(connection).match("/m/x.mp3") == one
+
+
+def test_the_path_of_a_copy_means_the_track_that_it_is_a_copy_of(library):
+    one, two = library.tracks.put([TrackFile("/m/a/x.mp3", "a"), TrackFile("/m/y/c/x.mp3", "b")])
+    with library.begin() as connection:
+        values = {"track_id": one, "size": 1, "modified": 1} | stored_path("/m/c/x.mp3")
+        connection.execute(sa.insert(track_copy).values(values))
+        finder = TrackFinder(connection, ["/m"])
+    for path in ("/m/a/x.mp3", "/m/c/x.mp3", "c/x.mp3", "/m/c/../c/x.mp3"):
+        assert finder.match(path) == one
+    assert finder.match("y/c/x.mp3") == two
 
 
 # Columns
