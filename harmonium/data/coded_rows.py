@@ -170,11 +170,12 @@ def _by_name(role: str, wanted: str, names: Sequence[str], *, source: str, heade
 
 def _missing(role: str, wanted: str, names: Sequence[str], *, source: str) -> str:
     near = nearest_names(wanted, names)
+    use = "" if wanted == role else f" for '{role}'"
     guess = f" The nearest is {near[0]!r}." if near else ""
     if len(names) == 1:
         guess += " If that is not one column, name the delimiter (--delimiter; delimiter=)."
     return (
-        f"{source} has no column {wanted!r} for '{role}'. Its columns: {_listed(names)}.{guess} "
+        f"{source} has no column {wanted!r}{use}. Its columns: {_listed(names)}.{guess} "
         f"Name the right one (--{role}; in Python, {role}=), or say that the file has no header "
         "(--no-header; header=False)."
     )

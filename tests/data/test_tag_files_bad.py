@@ -159,7 +159,7 @@ def test_no_usable_row_is_an_error(write):
 def test_a_missing_column_lists_those_there_are_and_the_nearest(write):
     path = write("user,artist,Tags\na,b,c\n")
     assert error_of(read_triples, path, item="artist") == (
-        "tags.csv has no column 'tag' for 'tag'. Its columns: 'user', 'artist', 'Tags'. The "
+        "tags.csv has no column 'tag'. Its columns: 'user', 'artist', 'Tags'. The "
         "nearest is 'Tags'. Name the right one (--tag; in Python, tag=), or say that the file has "
         "no header (--no-header; header=False)."
     )
