@@ -10,7 +10,7 @@ import subprocess
 import mutagen
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from mutagen import id3
 from mutagen.flac import FLAC
@@ -45,6 +45,7 @@ from harmonium.collection.filetags import (
     read_tags,
     undo,
 )
+from harmonium.collection.filetags.rules import fold
 from harmonium.errors import FileTagError
 
 TAGS = {"jazz": 0.9, "ROCK": 0.8, "sad": 0.75, "Müde": 0.5, "late night": 0.25}
@@ -590,6 +591,7 @@ VALUES = st.text(st.characters(exclude_categories=("C", "Z")), min_size=1, max_s
 
 
 @settings(deadline=None, max_examples=60)
+@example(FORMATS[0], {"V": 0.0, "v": 1.0}, MODES[0], "mood", True, True)
 @given(
     st.sampled_from(FORMATS),
     st.dictionaries(VALUES, st.floats(0, 1), max_size=5),
@@ -614,7 +616,9 @@ def test_undoing_what_was_written_is_the_identity(
         if one.field == name:
             assert getattr(found, name) == one.after
     assert set(found.scores) <= set(tags)
-    assert all(math.isclose(score, tags[tag], abs_tol=6e-4) for tag, score in found.scores.items())
+    for tag, score in found.scores.items():  # of two spellings, the first with the highest score
+        highest = max(given for other, given in tags.items() if fold(other) == fold(tag))
+        assert math.isclose(score, highest, abs_tol=6e-4)
     undo(path, UndoRecord.from_bytes(record.to_bytes()))
     assert path.read_bytes() == data
 
