@@ -1,5 +1,6 @@
 """What every format of music files offers: the outline that each module here follows."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO, Self, TypeAlias
@@ -52,27 +53,28 @@ class TagContents:
         return tuple(dict.fromkeys(v for place in places for v in self.values.get(place, ())))
 
 
-class Format:
+class Format(ABC):
     """A format of music files. Its methods raise `FileProblem`."""
 
     name: str
     """What people call it."""
 
+    @abstractmethod
     def read(self, file: BinaryIO, options: Id3Options) -> TagContents:
         """What the tag says."""
-        raise NotImplementedError
 
+    @abstractmethod
     def places(self, version: str | None, options: Id3Options) -> dict[str, tuple[str, ...]]:
         """Field → the places where it may be.
 
         It is written to the first; what is in the others is then moved there.
         """
-        raise NotImplementedError
 
     def refusal(self, place: str, value: str, version: str | None, options: Id3Options) -> str:
         """Why a value cannot be kept in a place, or "": most formats keep any text."""
         return ""
 
+    @abstractmethod
     def write(
         self, source: BinaryIO, target: BinaryIO, edits: Mapping[str, Values], options: Id3Options
     ) -> None:
@@ -80,11 +82,10 @@ class Format:
 
         A place without values is removed.
         """
-        raise NotImplementedError
 
+    @abstractmethod
     def sound(self, file: BinaryIO) -> Iterator[bytes]:
         """The bytes that are the sound and not the tag."""
-        raise NotImplementedError
 
 
 def decoded(data: bytes) -> str:
