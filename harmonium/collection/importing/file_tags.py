@@ -34,8 +34,7 @@ def import_file_tags(
     """Import the tags that the files had when they were last indexed.
 
     Values of grouping and comment are split at commas, semicolons and line breaks. What is too long
-    for a tag is left out, and so is what Harmonium itself wrote into a file,
-    unless it was undone.
+    for a tag is left out, and so is what Harmonium itself wrote into a file, unless it was undone.
 
     Parameters
     ----------

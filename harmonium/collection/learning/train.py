@@ -23,6 +23,7 @@ from harmonium.collection.learning.thresholds import choose_thresholds, score_ta
 from harmonium.collection.learning.vocabulary import ExcludedTag, choose_vocabulary
 from harmonium.collection.library import Library
 from harmonium.collection.store.models import StoredModel
+from harmonium.collection.store.schema import EXTRACTOR
 from harmonium.collection.store.tracks import Track
 from harmonium.collection.verdicts import MIN_SHARE, judge, label_matrix
 from harmonium.errors import DataError
@@ -153,7 +154,7 @@ def _scores(
 
 def _extractor(library: Library) -> str:
     """The key of the extractor that a library was indexed with."""
-    key = library.settings.get("extractor")
+    key = library.settings.get(EXTRACTOR)
     if key is None:
         raise DataError(
             "The library has no features to learn from. `harmonium index FOLDER` computes those "
