@@ -200,8 +200,11 @@ def _solve(
     solved = np.zeros(len(size), bool)
     open_ = np.arange(len(size))  # the regressions that the arrays in the loop are of
     for _ in range(MAX_CG):
-        G_direction = G @ direction
-        H_direction = G.T @ (share * G_direction) + penalty * direction
+        # The BLAS was seen, very rarely, to flag a product of finite numbers as invalid. If one is
+        # not finite, its regression gets no step here and counts as not solved.
+        with np.errstate(invalid="ignore"):
+            G_direction = G @ direction
+            H_direction = G.T @ (share * G_direction) + penalty * direction
         curvature = (direction * H_direction).sum(axis=0)
         alpha = np.where(curvature > SMALL, size / np.maximum(curvature, SMALL), np.float32(0))
         step[:, open_] += alpha * direction
