@@ -159,7 +159,8 @@ def report(
     made, folder = write_report(results, output)
     console.print(Text(made.title, style="bold"))
     console.print()
-    console.print(terminal_table(made.main, width=console.width))
+    for table in made.shown:
+        console.print(terminal_table(table, width=console.width))
     if made.unfinished:
         console.print(Text.assemble(("Not finished: ", "yellow"), made.unfinished))
     console.print(Text(f"Written to {folder}: report.html, report.md, report.tex, figures/"))

@@ -83,20 +83,44 @@ class TestComparison:
         assert [cell.text for cell in main.rows[0][3:]] == ["70.0 ± 0.0", "70.0 ± 0.0"]
         assert all(cell.strong for cell in main.rows[0][3:])
 
-    def test_tags_better_and_worse(self, hand_made):
-        table = table_of(hand_made, "tags-better-counts")
-        # three tags are tested; of the constant differences p = 0, which no correction changes
+    def test_paired_differences_and_tags_better_and_worse(self, hand_made):
+        table = table_of(hand_made, "differences")
+        # Three tags are tested; of the constant differences p = 0, which no correction changes.
+        # DRBM less LOG by fold, in steps: 0, 2/3, 1/3; mean 1/3, sd 1/3, error 1/3/√3 = 0.19;
+        # t = √3 with 2 degrees of freedom. Smoothed, all are one step more.
+        counts = ["3", "3", "1", "1", "1", "1", "1", "1"]
         assert rows(table) == [
-            ["emotify", "LOG", "−", "3", "3", "1", "1", "1", "1", "1", "1"],
-            ["emotify", "LOG", "+", "3", "3", "1", "1", "1", "1", "1", "1"],
+            ["emotify", "−", "DRBM", "LOG", "+0.52 ± 0.30", "0.225", *counts],
+            [
+                "emotify",
+                "+",
+                "DRBM",
+                "LOG",
+                "+2.08 ± 0.30",
+                "0.020",
+                *counts[:3],
+                *["0", "1"] * 2,
+                "0",
+            ],
+            ["emotify", "+", "DRBM, raw", "LOG", "+0.52 ± 0.30", "0.225", *counts],
         ]
 
     def test_smoothed_against_raw(self, hand_made):
-        table = table_of(hand_made, "tags-smoothing-counts")
+        table = table_of(hand_made, "differences-smoothing")
         assert rows(table) == [
-            ["DRBM", "emotify", "3", "3", "3", "0", "3", "0", "3", "0"],
-            ["LOG", "emotify", "3", "3", "0", "0", "0", "0", "0", "0"],
+            ["DRBM", "emotify", "+1.56 ± 0.00", "< 0.001", "3", "3", "3", "0", "3", "0", "3", "0"],
+            ["LOG", "emotify", "+0.00 ± 0.00", "1.000", "3", "3", "0", "0", "0", "0", "0", "0"],
         ]
+
+    def test_the_terminal_shows_the_differences_too(self, hand_made):
+        assert [table.name for table in hand_made.shown] == ["auc", "differences"]
+
+    def test_tags_that_are_not_scored_in_every_fold_are_counted(self, tmp_path):
+        def aucs(run, way, known):
+            return [0.7, 0.7 if run.test_fold else None, 0.7 if run.test_fold == 1 else None]
+
+        caption = build_report(fabricate(tmp_path, TWO_MODELS, aucs)).main.caption
+        assert "in one fold at most: emotify 2 (1)." in caption
 
     def test_the_figures_show_the_same_counts(self, hand_made):
         better, smoothing = hand_made.figures
@@ -117,8 +141,9 @@ class TestComparison:
             return [0.5 + difference if run.model == "DRBM" else 0.5] + [0.5] * 4
 
         text = TWO_MODELS.replace("[false, true]", "[false]")
-        table = table_of(build_report(fabricate(tmp_path, text, aucs)), "tags-better-counts")
-        assert rows(table) == [["emotify", "LOG", "−", "5", "3", "1", "0", "0", "0", "0", "0"]]
+        table = table_of(build_report(fabricate(tmp_path, text, aucs)), "differences")
+        counts = ["5", "3", "1", "0", "0", "0", "0", "0"]
+        assert rows(table) == [["emotify", "−", "DRBM", "LOG", "+0.40 ± 0.08", "0.038", *counts]]
 
     def test_the_paper_s_numbers_stand_beside_the_same_dataset(self, tmp_path):
         report = build_report(fabricate(tmp_path, RECIPES["comparison"], plausible))
@@ -190,10 +215,42 @@ class TestSettings:
     def test_every_setting_tried(self, searched):
         tried = [row for row in rows(table_of(searched, "search-tried")) if row[0] == "cal500"]
         assert tried[:4] == [
-            ["cal500", "DRBM", "1", "learning rate 0.01, hidden units 50", "66.67 ± 6.67", "1"],
-            ["cal500", "DRBM", "1", "learning rate 0.01, hidden units 100", "66.67 ± 6.67", "0"],
-            ["cal500", "DRBM", "1", "learning rate 0.1, hidden units 50", "70.00 ± 0.00", "2"],
-            ["cal500", "DRBM", "1", "learning rate 0.1, hidden units 100", "70.00 ± 0.00", "0"],
+            [
+                "cal500",
+                "DRBM",
+                "1",
+                "learning rate 0.01, hidden units 50",
+                "66.67 ± 6.67",
+                "−3.33 ± 6.67",
+                "1",
+            ],
+            [
+                "cal500",
+                "DRBM",
+                "1",
+                "learning rate 0.01, hidden units 100",
+                "66.67 ± 6.67",
+                "−3.33 ± 6.67",
+                "0",
+            ],
+            [
+                "cal500",
+                "DRBM",
+                "1",
+                "learning rate 0.1, hidden units 50",
+                "70.00 ± 0.00",
+                "+0.00 ± 0.00",
+                "2",
+            ],
+            [
+                "cal500",
+                "DRBM",
+                "1",
+                "learning rate 0.1, hidden units 100",
+                "70.00 ± 0.00",
+                "+0.00 ± 0.00",
+                "0",
+            ],
         ]
         assert [row[2:4] for row in tried[4:6]] == [
             ["2", "trained with CD, training steps 1"],
@@ -231,6 +288,10 @@ class TestOtherForms:
         assert [c.header for c in report.main.columns[2:]] == ["β = 0", "β = 0.5", "β = 0.9"]
         (panel,) = report.figures[0].panels
         assert panel.series[0].x == (0.0, 0.5, 0.9)
+        differences = [row[:4] for row in rows(table_of(report, "differences"))]
+        assert differences == [
+            ["majorminer-104", f"damping {value}", "damping 0", "—"] for value in (0.5, 0.9)
+        ]
 
     def test_approximations(self, tmp_path):
         report = self.report(tmp_path, "approximations")
@@ -239,6 +300,12 @@ class TestOtherForms:
         assert (panel.title, panel.groups) == ("mturk", ("CD", "PL", "MF", "LBP"))
         shown = [f"{series.values[2]:.1f}" for series in panel.series]
         assert [text.split()[0] for text in rows(report.main)[6][2:]] == shown
+        differences = rows(table_of(report, "differences"))
+        assert len(differences) == 2 * (3 * 2 + 1 * 4)
+        assert differences[0][1:4] == ["trained with PL", "trained with CD", "tested with LBP"]
+        found = next(row[4] for row in differences if row[0] == "mturk").split()[0]
+        cd, pl = panel.series[0].values[:2]
+        assert float(found.replace("−", "-")) == pytest.approx(pl - cd, abs=0.01)
 
     def test_completion(self, tmp_path):
         report = self.report(tmp_path, "completion")
@@ -247,6 +314,12 @@ class TestOtherForms:
         panel = report.figures[0].panels[2]
         assert [line.name for line in panel.series] == ["DRBM", "MLP", "SVM"]
         assert panel.series[0].x == (0.0, 25.0, 50.0)
+        differences = rows(table_of(report, "differences"))
+        assert [row[1:4] for row in differences[:2]] == [
+            ["MLP", "DRBM", "tags known 0 %"],
+            ["SVM", "DRBM", "tags known 0 %"],
+        ]
+        assert len(differences) == 3 * 2 * 3
 
     def test_learning_curves_end_with_all_clips(self, tmp_path):
         report = self.report(tmp_path, "learning-curve")
@@ -281,8 +354,9 @@ class TestUnfinished:
             ["emotify", "LOG, raw", "2/3"],
             ["emotify", "DRBM, smoothed", "0/3"],
         ]
-        counts = rows(table_of(report, "tags-better-counts"))
-        assert counts[0][:5] == ["emotify", "LOG", "−", "3", "2"]
+        differences = rows(table_of(report, "differences"))
+        assert differences[0][:4] == ["emotify", "−", "DRBM", "LOG"]
+        assert differences[0][6:8] == ["3", "2"]  # tags, folds
 
     def test_a_dataset_without_any_run(self, tmp_path):
         folder = fabricate(

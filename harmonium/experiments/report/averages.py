@@ -10,6 +10,7 @@ import numpy as np
 
 from harmonium.errors import DataError
 from harmonium.experiments.report.comparison import best_of, format_score, score_cells
+from harmonium.experiments.report.differences import differences_along
 from harmonium.experiments.report.numbers import Score, Summary, by_dataset, distinct, grouped
 from harmonium.experiments.report.tables import (
     Cell,
@@ -37,6 +38,8 @@ class Curve:
     caption: str
     log_x: bool = False
     band: bool = True
+    compared: bool = False
+    """Whether places on the axis are compared with the first of them, too."""
 
 
 DAMPING = Curve(
@@ -49,6 +52,7 @@ DAMPING = Curve(
         "against the damping of its messages (as in the paper's Figure 2)."
     ),
     band=False,
+    compared=True,
 )
 COMPLETION = Curve(
     axis="known",
@@ -97,7 +101,8 @@ def curves(summary: Summary, curve: Curve) -> list[Table | Picture]:
             for dataset, scores in by_dataset(summary.scores).items()
         ),
     )
-    return [_curve_table(summary, axes, curve), figure]
+    compared = (*axes, *((curve.axis,) if curve.compared else ()))
+    return [_curve_table(summary, axes, curve), *differences_along(summary, compared), figure]
 
 
 def _by_name(scores: list[Score], axes: tuple[str, ...]) -> dict[str, list[Score]]:
@@ -211,7 +216,8 @@ def grouped_bars(summary: Summary, grouping: Grouping) -> list[Table | Picture]:
             for dataset, scores in by_dataset(summary.scores).items()
         ),
     )
-    return [_grouped_table(summary, grouping, groups, axes, caption), figure]
+    differences = differences_along(summary, (groups, *axes))
+    return [_grouped_table(summary, grouping, groups, axes, caption), *differences, figure]
 
 
 def _bar_panel(dataset: str, scores: list[Score], groups: str, axes: tuple[str, ...]) -> Panel:

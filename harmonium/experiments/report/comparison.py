@@ -2,6 +2,7 @@
 
 import csv
 import io
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,8 +12,8 @@ import numpy as np
 from harmonium.errors import DataError
 from harmonium.evaluation import friedman
 from harmonium.experiments.report import paper
+from harmonium.experiments.report.differences import difference_table
 from harmonium.experiments.report.numbers import (
-    CORRECTIONS,
     PairedComparison,
     Score,
     Summary,
@@ -22,7 +23,6 @@ from harmonium.experiments.report.numbers import (
 from harmonium.experiments.report.tables import (
     NOTHING,
     Cell,
-    Column,
     Panel,
     Picture,
     Series,
@@ -39,10 +39,6 @@ SIGN = {False: "−", True: "+"}
 _TEST = (
     "Two-sided paired t-test over test folds for each tag, at 95 %; if there were no difference on "
     "any tag, about 2.5 % of the tags would count as better and as many as worse."
-)
-_CORRECTED = (
-    "Holm and BH: counts that remain after correcting for the number of tags, by Holm's method and "
-    "by Benjamini and Hochberg's."
 )
 
 
@@ -62,7 +58,7 @@ def comparison(summary: Summary) -> tuple[list[Table | Picture], dict[str, str]]
     models = list(dict.fromkeys(name for row in rows for name in row.scores))
     items = [
         _auc_table(rows, models),
-        *_first_against_others(rows, models),
+        *_models_against_others(rows, models),
         *_smoothed_against_raw(rows, models),
         *_ranks(rows, models),
     ]
@@ -105,6 +101,7 @@ def _auc_table(rows: list[ComparisonRow], models: list[str]) -> Table:
             " A fraction says how many of the test folds are finished; unfinished ones are not "
             "compared for the best."
         )
+    caption += _seldom_scored(rows)
     if len(cells) > len(rows):
         caption += f" Rows marked “paper”: {paper.CITATION}, Table 2."
     return Table(
@@ -118,6 +115,25 @@ def _auc_table(rows: list[ComparisonRow], models: list[str]) -> Table:
             *columns(*models),
         ),
         rows=tuple(cells),
+    )
+
+
+def _seldom_scored(rows: list[ComparisonRow]) -> str:
+    """How many tags are not scored in every fold: all their positives are by one or two artists."""
+    found = []
+    for row in rows:
+        score = max(row.scores.values(), key=lambda score: score.n_finished)
+        in_folds = (~np.isnan(score.aucs[score.finished])).sum(axis=0)
+        n_seldom, n_once = int((in_folds < score.n_finished).sum()), int((in_folds <= 1).sum())
+        if n_seldom and (row.dataset, n_seldom, n_once) not in found:
+            found.append((row.dataset, n_seldom, n_once))
+    if not found:
+        return ""
+    each = "; ".join(f"{dataset} {seldom} ({once})" for dataset, seldom, once in found)
+    return (
+        " Tags that are not scored in every fold, because a fold has no positive or no negative "
+        f"clip of theirs, and in brackets those scored in one fold at most: {each}. The latter "
+        "have no test of their own."
     )
 
 
@@ -149,22 +165,28 @@ def _base_row(rows: list[ComparisonRow], dataset: str) -> ComparisonRow:
     return next(row for row in rows if row.dataset == dataset)
 
 
-def _first_against_others(rows: list[ComparisonRow], models: list[str]) -> list[Table | Picture]:
-    """The first model, trained on raw tags, against every other, raw and smoothed."""
+def _models_against_others(rows: list[ComparisonRow], models: list[str]) -> list[Table | Picture]:
+    """Every pair of models trained on the same tags; the first, on raw tags, also with smoothed."""
     first = models[0]
     pairs = [
-        (row, name, pair)
+        (row, (name, other), pair)
         for row in rows
-        for name in models[1:]
-        if (pair := compare(_base_row(rows, row.dataset).scores.get(first), row.scores.get(name)))
+        for name, other in itertools.combinations(models, 2)
+        if (pair := compare(row.scores.get(name), row.scores.get(other)))
     ]
-    alike = [
-        (f"{first} against {name}", row.dataset, pair)
-        for row, name, pair in pairs
-        if row.smoothing == pair.first.arm.smoothing
+    mixed = [
+        (row, (f"{first}, raw", other), pair)
+        for row in rows
+        if row is not (raw := _base_row(rows, row.dataset))
+        for other in models[1:]
+        if (pair := compare(raw.scores.get(first), row.scores.get(other)))
     ]
     figure = _count_figure(
-        alike,
+        [
+            (f"{first} against {names[1]}", row.dataset, pair)
+            for row, names, pair in pairs
+            if names[0] == first and row is _base_row(rows, row.dataset)
+        ],
         name="tags-better",
         title=f"Tags on which {first} is significantly better or worse than another model",
         caption=(
@@ -174,14 +196,19 @@ def _first_against_others(rows: list[ComparisonRow], models: list[str]) -> list[
         ),
         whose=first,
     )
-    table = _count_table(
-        [((row.dataset, name, SIGN[row.smoothing]), pair) for row, name, pair in pairs],
-        name="tags-better-counts",
-        title=f"{first} against every other model, tag by tag",
-        caption=f"{first} is trained on raw tags; Sm says what the other model is trained on.",
-        heads=(*columns("Dataset", "Against", align="left"), *columns("Sm", align="centre")),
+    table = difference_table(
+        [((row.dataset, SIGN[row.smoothing], *names), pair) for row, names, pair in pairs + mixed],
+        name="differences",
+        title="Every model less every other, on the same folds",
+        caption="Sm: whether both are trained on raw (−) or on smoothed tags (+)."
+        + (f" “{first}, raw” is trained on raw tags all the same." if mixed else ""),
+        heads=(
+            *columns("Dataset", align="left"),
+            *columns("Sm", align="centre"),
+            *columns("Model", "Less", align="left"),
+        ),
     )
-    return [*figure, *table]
+    return [*table, *figure]
 
 
 def _smoothed_against_raw(rows: list[ComparisonRow], models: list[str]) -> list[Table | Picture]:
@@ -204,41 +231,14 @@ def _smoothed_against_raw(rows: list[ComparisonRow], models: list[str]) -> list[
         ),
         whose="smoothed",
     )
-    table = _count_table(
+    table = difference_table(
         [((name, dataset), pair) for name, dataset, pair in pairs],
-        name="tags-smoothing-counts",
-        title="Smoothed against raw tags, tag by tag",
+        name="differences-smoothing",
+        title="Smoothed less raw tags, on the same folds",
         caption="The same model, trained on smoothed tags and on raw ones.",
         heads=columns("Model", "Dataset", align="left"),
     )
     return [*figure, *table]
-
-
-def _count_table(
-    pairs: Sequence[tuple[tuple[str, ...], PairedComparison]],
-    *,
-    name: str,
-    title: str,
-    caption: str,
-    heads: tuple[Column, ...],
-) -> list[Table]:
-    """Tags better and worse, by each test alone and after corrections for many tests."""
-    if not pairs:
-        return []
-    counts = [f"{which}{end}" for end in CORRECTIONS.values() for which in ("Better", "Worse")]
-    rows = []
-    for texts, pair in pairs:
-        tests = [pair.tests[correction] for correction in CORRECTIONS]
-        found = [str(count) for test in tests for count in (test.n_better, test.n_worse)]
-        rows.append(text_row(*texts, str(pair.n_tested), str(pair.n_folds), *found))
-    table = Table(
-        name=name,
-        title=title,
-        caption=f"{caption} {_TEST} {_CORRECTED}",
-        columns=(*heads, *columns("Tags", "Folds", *counts)),
-        rows=tuple(rows),
-    )
-    return [table]
 
 
 def _count_figure(

@@ -147,6 +147,12 @@ class PairedComparison:
     second: Score
     n_folds: int
     """Test folds that both have finished."""
+    difference: float
+    """The mean over tags and then over folds of the first AUC less the second."""
+    error: float
+    """The standard error of the difference, paired: over the differences of the folds."""
+    p: float
+    """Two-sided p value of the paired t-test on the difference."""
     tests: dict[str, PairedTests]
     """Correction for many tests -> a test per tag."""
 
@@ -157,14 +163,24 @@ class PairedComparison:
 
 
 def compare(first: Score | None, second: Score | None) -> PairedComparison | None:
-    """Two-sided paired t-tests over folds, one per tag; None with fewer than two common folds."""
+    """The difference and its test, paired over folds, of the mean over tags and of each tag.
+
+    None with fewer than two common folds.
+    """
     if first is None or second is None:
         return None
     common = int((first.finished & second.finished).sum())
     if common < 2 or first.n_tags != second.n_tags:
         return None
     tests = {c: paired_t_tests(first.aucs, second.aucs, correction=c) for c in CORRECTIONS}
-    return PairedComparison(first, second, common, tests)
+    difference, error, p = paired_difference(mean_known(first.aucs - second.aucs, axis=1))
+    return PairedComparison(first, second, common, difference, error, p, tests)
+
+
+def paired_difference(by_fold: Numbers) -> tuple[float, float, float]:
+    """Mean, standard error and p value of (n_folds,) differences; NaN where a fold has none."""
+    test = paired_t_tests(by_fold[:, None], np.zeros((len(by_fold), 1)))
+    return float(test.difference[0]), standard_error(by_fold), float(test.p[0])
 
 
 @dataclass(frozen=True, eq=False)

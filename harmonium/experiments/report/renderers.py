@@ -297,7 +297,16 @@ _RULER = Console(width=10_000)
 
 
 def terminal_table(table: Table, *, width: int) -> RichTable:
-    """The table as Rich draws it; standard errors are left out where they would not fit."""
+    """The table as Rich draws it, without its details.
+
+    Standard errors are left out where they would not fit.
+    """
+    kept = [number for number, column in enumerate(table.columns) if not column.detail]
+    table = replace(
+        table,
+        columns=tuple(table.columns[i] for i in kept),
+        rows=tuple(tuple(row[i] for i in kept) for row in table.rows),
+    )
     whole = _rich(table)
     if Measurement.get(_RULER, _RULER.options, whole).maximum <= width:
         return whole

@@ -25,6 +25,7 @@ from harmonium.experiments.report.tables import (
     Series,
     Table,
     columns,
+    format_difference,
     format_percent,
     format_setting,
     format_value,
@@ -153,20 +154,23 @@ def _tried_table(summary: Summary, arms: list[ArmSummary]) -> Table:
                 text = format_percent(float(means[i]), error, digits=2)
                 place = (arm.arm.dataset.label, summary.arm_name(arm.arm), str(number))
                 auc = Cell(text, strong=bool(means[i] == means.max()))
+                less = stage.valid_aucs[:, i] - stage.valid_aucs[:, means.argmax()]
+                difference = format_difference(float(less.mean()), standard_error(less))
                 times = str(stage.times_chosen(i))
-                rows.append(text_row(*place, _format_point(point), auc, times))
+                rows.append(text_row(*place, _format_point(point), auc, difference, times))
     return Table(
         name="search-tried",
         title="Every setting tried",
         caption=(
-            "Mean validation AUC in percent, ± its standard error over test folds; on how many "
-            "test folds the setting was chosen. Bold: the best of its stage on average."
+            "Mean validation AUC in percent, ± its standard error over test folds; its difference "
+            "to the best of the stage in percentage points, ± the paired standard error; on how "
+            "many test folds the setting was chosen. Bold: the best of its stage on average."
         ),
         columns=(
             *columns("Dataset", "Model", align="left"),
             *columns("Stage", align="centre"),
             *columns("Setting", align="left"),
-            *columns("Validation AUC", "Chosen"),
+            *columns("Validation AUC", "Less the best", "Chosen"),
         ),
         rows=tuple(rows),
     )

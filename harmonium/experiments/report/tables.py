@@ -33,11 +33,13 @@ class Column:
 
     header: str
     align: Align = "right"
+    detail: bool = False
+    """Whether a terminal, which is narrow, leaves it out."""
 
 
-def columns(*headers: str, align: Align = "right") -> tuple[Column, ...]:
+def columns(*headers: str, align: Align = "right", detail: bool = False) -> tuple[Column, ...]:
     """The heads of columns that are aligned alike."""
-    return tuple(Column(header, align) for header in headers)
+    return tuple(Column(header, align, detail) for header in headers)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,7 +127,7 @@ class Report:
     title: str
     paragraphs: tuple[str, ...]
     main: Table
-    """What the terminal shows."""
+    """What the terminal shows first."""
     items: tuple[Table | Picture, ...]
     """In the order of reading; the main table is one of them."""
     unfinished: str = ""
@@ -137,6 +139,11 @@ class Report:
     def tables(self) -> list[Table]:
         """The tables among the items."""
         return [item for item in self.items if isinstance(item, Table)]
+
+    @property
+    def shown(self) -> list[Table]:
+        """What the terminal shows: the main table, and the differences that judge it."""
+        return [self.main, *(table for table in self.tables if table.name == "differences")]
 
     @property
     def figures(self) -> list[Picture]:
@@ -212,6 +219,22 @@ def format_percent(mean: float, error: float = math.nan, *, digits: int = 1) -> 
         return NOTHING
     text = f"{100 * mean:.{digits}f}"
     return text if math.isnan(error) else f"{text} ± {100 * error:.{digits}f}"
+
+
+def format_difference(difference: float, error: float = math.nan) -> str:
+    """A difference of AUCs in percentage points, with its sign and its standard error."""
+    if math.isnan(difference):
+        return NOTHING
+    sign = "−" if difference < 0 else "+"
+    text = f"{sign}{100 * abs(difference):.2f}"
+    return text if math.isnan(error) else f"{text} ± {100 * error:.2f}"
+
+
+def format_p(p: float) -> str:
+    """A p value, to three decimals."""
+    if math.isnan(p):
+        return NOTHING
+    return "< 0.001" if p < 0.001 else f"{p:.3f}"
 
 
 def format_seconds(value: float) -> str:
