@@ -12,11 +12,13 @@ _PUBLIC = dict.fromkeys(("AudioFeatures", "ClipNormaliser"), "harmonium.audio.tr
 _PUBLIC |= dict.fromkeys(
     (
         "ChainTagger",
+        "CooccurrenceTagger",
         "DiscriminativeRBM",
         "ExactLogisticTagger",
         "GenerativeRBM",
         "LogisticTagger",
         "MLPTagger",
+        "NaiveBayesTagger",
         "SVMTagger",
         "TagSmoother",
     ),

@@ -23,11 +23,13 @@ def test_the_public_names_are_these():
         "AudioFeatures",
         "ClipNormaliser",
         "ChainTagger",
+        "CooccurrenceTagger",
         "DiscriminativeRBM",
         "ExactLogisticTagger",
         "GenerativeRBM",
         "LogisticTagger",
         "MLPTagger",
+        "NaiveBayesTagger",
         "SVMTagger",
         "TagSmoother",
     ]

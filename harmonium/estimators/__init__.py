@@ -8,6 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from harmonium.estimators.counts import CooccurrenceTagger, NaiveBayesTagger
     from harmonium.estimators.discriminative import DiscriminativeRBM
     from harmonium.estimators.generative import GenerativeRBM
     from harmonium.estimators.linear.chains import ChainTagger
@@ -18,22 +19,26 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ChainTagger",
+    "CooccurrenceTagger",
     "DiscriminativeRBM",
     "ExactLogisticTagger",
     "GenerativeRBM",
     "LogisticTagger",
     "MLPTagger",
+    "NaiveBayesTagger",
     "SVMTagger",
     "TagSmoother",
 ]
 
 _MODULES = {
     "ChainTagger": "linear.chains",
+    "CooccurrenceTagger": "counts",
     "DiscriminativeRBM": "discriminative",
     "ExactLogisticTagger": "linear.exact_logistic",
     "GenerativeRBM": "generative",
     "LogisticTagger": "networks",
     "MLPTagger": "networks",
+    "NaiveBayesTagger": "counts",
     "SVMTagger": "linear.svm",
     "TagSmoother": "smoother.smoother",
 }

@@ -1,8 +1,9 @@
 """How models are judged: metrics, folds, significance. See docs/evaluation.md.
 
 - Metrics, one value per tag: ``auc_per_tag``, ``average_precision_per_tag``,
-  ``precision_at_k_per_tag``, ``auc_per_clip``, ``calibration_error_per_tag``, ``brier_per_tag``,
-  ``log_loss_per_tag``; ``evaluate`` gives all of them, ``validate`` checks their input.
+  ``precision_at_k_per_tag``, ``calibration_error_per_tag``, ``brier_per_tag``,
+  ``log_loss_per_tag``; one value per clip: ``auc_per_clip``, ``precision_at_k_per_clip``.
+  ``evaluate`` gives all but the last, ``validate`` checks their input.
 - Folds: ``grouped_folds``, ``fold_report``, ``nested_folds``, ``GroupedTagKFold``.
 - Significance: ``paired_t_tests``, ``adjust_p_values``, ``friedman``,
   ``nemenyi_critical_difference``.
@@ -27,6 +28,7 @@ from harmonium.evaluation.ranking import (
     auc_per_clip,
     auc_per_tag,
     average_precision_per_tag,
+    precision_at_k_per_clip,
     precision_at_k_per_tag,
 )
 from harmonium.evaluation.significance import (
@@ -59,6 +61,7 @@ __all__ = [
     "nemenyi_critical_difference",
     "nested_folds",
     "paired_t_tests",
+    "precision_at_k_per_clip",
     "precision_at_k_per_tag",
     "validate",
 ]

@@ -1,4 +1,4 @@
-"""How well the scores rank the clips of a tag: AUC, average precision, precision at k.
+"""How well scores rank the clips of a tag, or the tags of a clip: AUC, precision.
 
 No step depends on the order of clips with equal scores, so ties are exact.
 
@@ -95,7 +95,7 @@ def precision_at_k_per_tag(Y: ArrayLike, S: ArrayLike, *, k: int = 10) -> Metric
     MetricResult of length n_tags.
     """
     if not isinstance(k, int | np.integer) or k < 1:
-        raise DataError(f"k must be a whole number of clips, at least 1. Got {k!r}.")
+        raise DataError(f"k must be a whole number, at least 1. Got {k!r}.")
     labels, scores = checked(Y, S)
     reasons = labels.undefined(needs_positive=True, needs_negative=False)
     for tag in np.flatnonzero(labels.n_known < k).tolist():
@@ -104,6 +104,21 @@ def precision_at_k_per_tag(Y: ArrayLike, S: ArrayLike, *, k: int = 10) -> Metric
     for tag, positives, known in _sorted_scores(labels, scores, reasons):
         values[tag] = _expected_hits(positives, known, k) / k
     return MetricResult(values, reasons)
+
+
+def precision_at_k_per_clip(Y: ArrayLike, S: ArrayLike, *, k: int = 3) -> MetricResult:
+    """P@k_i = E[#tags that hold among the k with the largest scores] / k.
+
+    As ``precision_at_k_per_tag``, but over the tags of clip i instead of the clips of tag j: how
+    many of the first k tags that a person would be shown are right? A clip for which fewer than k
+    tags hold cannot reach 1.
+
+    Returns
+    -------
+    MetricResult of length n_clips; its reasons are keyed by clip.
+    """
+    checked(Y, S)  # before transposing, so that an error names clip and tag the right way round
+    return precision_at_k_per_tag(np.asarray(Y).T, np.asarray(S).T, k=k)
 
 
 def _expected_hits(positives: NDArray[np.int64], known: NDArray[np.int64], k: int) -> float:

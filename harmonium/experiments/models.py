@@ -24,6 +24,8 @@ MODELS = {
     "ExactLogisticTagger": "harmonium.estimators",
     "SVMTagger": "harmonium.estimators",
     "ChainTagger": "harmonium.estimators",
+    "CooccurrenceTagger": "harmonium.estimators",
+    "NaiveBayesTagger": "harmonium.estimators",
     f"{_SKLEARN}MLPClassifier": "sklearn.neural_network",
     f"{_SKLEARN}LogisticRegression": "sklearn.linear_model",
 }

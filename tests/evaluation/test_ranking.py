@@ -15,6 +15,7 @@ from harmonium.evaluation import (
     auc_per_clip,
     auc_per_tag,
     average_precision_per_tag,
+    precision_at_k_per_clip,
     precision_at_k_per_tag,
     ranking,
 )
@@ -118,6 +119,16 @@ def test_precision_at_k_is_the_mean_over_all_orders_of_ties(case, k):
     Y, S = case
     expected = [precision_at_k_by_all_orders(y, s, k) for y, s in zip(Y.T, S.T, strict=True)]
     np.testing.assert_allclose(precision_at_k_per_tag(Y, S, k=k), expected, rtol=0, atol=1e-14)
+
+
+@given(labelled_scores(max_clips=3, max_tags=5), st.integers(1, 4))
+@settings(deadline=None, max_examples=50)
+def test_precision_at_k_of_a_clip_is_that_of_its_tags(case, k):
+    Y, S = case
+    expected = [precision_at_k_by_all_orders(y, s, k) for y, s in zip(Y, S, strict=True)]
+    found = precision_at_k_per_clip(Y, S, k=k)
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-14)
+    assert set(found.reasons) == set(np.flatnonzero(np.isnan(expected)))
 
 
 @given(labelled_scores())
