@@ -10,7 +10,7 @@ from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
 from math import ceil, gcd, isfinite
-from typing import BinaryIO, ClassVar
+from typing import BinaryIO, ClassVar, TypeVar
 
 import numpy as np
 import soxr
@@ -18,6 +18,8 @@ from numpy.typing import NDArray
 
 from harmonium.audio.decoder import CannotDecode, Decoder
 from harmonium.errors import AudioError, DataError
+
+Found = TypeVar("Found")
 
 DECODING_VERSION = 1
 """To be raised whenever the same file gives other samples than before."""
@@ -66,13 +68,18 @@ def decode(
     AudioError
         for a file that is not there, may not be read, is no sound, or is damaged
     """
-    _check_arguments(rate, seconds, start)
+    check_window(rate, seconds, start)
+    return with_decoder(path, lambda source: _clip(source, rate, seconds, start))
+
+
+def with_decoder(path: str | os.PathLike[str], use: Callable[[Decoder], Found]) -> Found:
+    """What ``use`` finds in the sound of a file, by the first decoder that can; or AudioError."""
     refusals: dict[str, str] = {}
     with _open(path) as file:
         for name, decoder in DECODERS.items():
             try:
                 with closing(decoder(file)) as source:
-                    return _clip(source, rate, seconds, start)
+                    return use(source)
             except CannotDecode as refusal:
                 refusals[name] = str(refusal)
             except OSError as error:
@@ -96,7 +103,7 @@ def clip_of_samples(
     start: float | None = None,
 ) -> Clip:
     """The window that `decode` would give of a file with these samples, (n,) of one channel."""
-    _check_arguments(rate, seconds, start)
+    check_window(rate, seconds, start)
     try:
         return _clip(SamplesInMemory(samples, samples_rate), rate, seconds, start)
     except CannotDecode as refusal:
@@ -142,7 +149,8 @@ DECODERS: dict[str, Callable[[BinaryIO], Decoder]] = {"libsndfile": _libsndfile,
 """In the order in which they are tried."""
 
 
-def _check_arguments(rate: int, seconds: float, start: float | None) -> None:
+def check_window(rate: int, seconds: float, start: float | None) -> None:
+    """Refuse a window that no sound could have."""
     if not LOWEST_RATE <= rate <= HIGHEST_RATE or rate != int(rate):
         raise DataError(
             f"'rate' must be a whole number from {LOWEST_RATE} to {HIGHEST_RATE}, got {rate!r}."
@@ -186,19 +194,15 @@ def _clip(source: Decoder, rate: int, seconds: float, start: float | None) -> Cl
 
     The margin is a whole number of samples at both rates: the window begins on a sample.
     """
-    if not LOWEST_RATE <= source.rate <= HIGHEST_RATE:
-        raise CannotDecode(f"its rate is {source.rate} Hz")
     n_samples = round(seconds * rate)
     n_frames = ceil(n_samples * source.rate / rate)
-    common = gcd(source.rate, rate)
-    unit, unit_out = source.rate // common, rate // common
-    units = 0 if unit == unit_out else ceil(MARGIN * source.rate / unit)
+    unit, unit_out, units = resampling_units(source, rate)
     first = _first_frame(source, n_frames, start)
-    frames = _read(source, first, n_frames, units * unit)
+    frames = read_frames(source, first, n_frames, units * unit)
     while frames is None and start is None and first > 0:
         # The file is truncated, or its length is an estimate: try nearer to the beginning.
         first //= 2
-        frames = _read(source, first, n_frames, units * unit)
+        frames = read_frames(source, first, n_frames, units * unit)
     if frames is None:
         said = "" if source.n_frames is None else f" of {source.n_frames / source.rate:.1f} s"
         raise CannotDecode(f"there is no sound from {first / source.rate:.1f} s on{said}")
@@ -207,6 +211,15 @@ def _clip(source: Decoder, rate: int, seconds: float, start: float | None) -> Cl
     samples = np.ascontiguousarray(frames[units * unit_out :][:n_samples])
     duration = None if source.n_frames is None else source.n_frames / source.rate
     return Clip(samples, rate, first / source.rate, duration, source.name)
+
+
+def resampling_units(source: Decoder, rate: int) -> tuple[int, int, int]:
+    """So many frames are so many samples, both whole; and how many such units make a margin."""
+    if not LOWEST_RATE <= source.rate <= HIGHEST_RATE:
+        raise CannotDecode(f"its rate is {source.rate} Hz")
+    common = gcd(source.rate, rate)
+    unit, unit_out = source.rate // common, rate // common
+    return unit, unit_out, 0 if unit == unit_out else ceil(MARGIN * source.rate / unit)
 
 
 def _first_frame(source: Decoder, n_frames: int, start: float | None) -> int:
@@ -221,7 +234,7 @@ def _first_frame(source: Decoder, n_frames: int, start: float | None) -> int:
     return first
 
 
-def _read(source: Decoder, first: int, count: int, margin: int) -> NDArray[np.float32] | None:
+def read_frames(source: Decoder, first: int, count: int, margin: int) -> NDArray[np.float32] | None:
     """``count`` frames and a margin on either side, silent where it would lie before the file.
 
     (margin + at most count + margin,), or None where the file has ended before.

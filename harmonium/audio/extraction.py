@@ -58,6 +58,8 @@ class Extraction:
     """The files that could not be used, in order."""
     n_cached: int
     """How many rows came from the cache."""
+    heads: NDArray[np.float32]
+    """(n_usable, n_heads) the tag probabilities that the extractor gives besides; often none."""
 
 
 def extract_files(
@@ -92,6 +94,7 @@ def extract_files(
     files = [os.fspath(path) for path in paths]
     extractor = get_extractor(extractor)
     matrix = np.empty((len(files), len(extractor.feature_names)), np.float32)
+    heads = np.empty((len(files), len(extractor.head_names)), np.float32)
     usable = np.zeros(len(files), bool)
     reasons: dict[int, str] = {}
     n_cached = 0
@@ -109,6 +112,8 @@ def extract_files(
             reasons[found.position] = found.reason or ""
         else:
             matrix[found.position], usable[found.position] = found.vector, True
+            if found.heads is not None:
+                heads[found.position] = found.heads
             n_cached += found.cached
         if progress:
             progress(n_done, len(files))
@@ -120,6 +125,7 @@ def extract_files(
         feature_names=extractor.feature_names,
         failures=tuple(UnusableFile(files[i], reasons[i]) for i in sorted(reasons)),
         n_cached=n_cached,
+        heads=heads if usable.all() else heads[rows],
     )
 
 
@@ -144,7 +150,7 @@ def iterate_files(
         if cache is not None and not isinstance(cache, FeatureCache):
             cache = stack.enter_context(FeatureCache(cache))
         recipe = f"{extractor.version}; from {'the middle' if start is None else f'{start:g} s'}"
-        steps = CachedExtraction(cache, recipe, len(extractor.feature_names))
+        steps = CachedExtraction(cache, recipe, extractor)
         here = engine == "serial" or isinstance(engine, Serial)
         read = FileReader(extractor if here else pickled_extractor(extractor), start)
         runner = Runner[FileTask, WorkerAnswer](

@@ -1,8 +1,9 @@
 """Extractors: a clip's samples → a vector. The paper's, and any other that has a name.
 
 An `Extractor` carries all that must be known to use it and to tell its results from another's: the
-rate and length of the clips it wants, the names of its features, and its version. It goes to other
-processes as it is, so those need not know the name that it is registered under.
+rate and length of the clips it wants and where in a sound they lie, the names of its features, and
+its version. It goes to other processes as it is, so those need not know the name that it is
+registered under.
 """
 
 import os
@@ -10,13 +11,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import lru_cache
 from importlib.metadata import EntryPoint, entry_points
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from harmonium.audio.clip import DECODING_VERSION, decode, quoted
+from harmonium.audio.clip import DECODING_VERSION, clip_of_samples, decode, quoted
 from harmonium.audio.paper_features import DEFAULTS, GROUPS, clip_features, feature_names
 from harmonium.audio.parameters import FeatureParameters
+from harmonium.audio.windows import Plan, decode_windows, windows_of_samples
 from harmonium.errors import AudioError, DataError, HarmoniumError
 
 ENTRY_POINTS = "harmonium.extractors"
@@ -26,6 +29,15 @@ DEFINITIONS = 1
 """To be raised whenever the paper's features of the same samples change."""
 
 Function = Callable[[NDArray[np.float32], int], ArrayLike]
+
+
+class Heard(NamedTuple):
+    """What an extractor gives for a sound."""
+
+    features: NDArray[np.float32]
+    """(n_features,)"""
+    heads: NDArray[np.float32]
+    """(n_heads,) the tag probabilities of its own; most extractors have none"""
 
 
 @dataclass(frozen=True)
@@ -38,7 +50,7 @@ class Extractor:
     name: str
     """What it is asked for by."""
     function: Function = field(repr=False)
-    """(samples of shape (n,) float32, rate) → n_features numbers."""
+    """(samples of shape (n,) float32, rate) → n_features numbers, then n_heads probabilities."""
     feature_names: tuple[str, ...] = field(repr=False)
     """What each number is."""
     revision: str = "1"
@@ -47,17 +59,60 @@ class Extractor:
     """Samples per second of the clips."""
     seconds: float = 10.0
     """Length of the clips; shorter ones come from shorter files."""
+    head_names: tuple[str, ...] = field(default=(), repr=False)
+    """The tags whose probabilities it gives besides the features, if it is a tagger itself."""
+    windows: Plan | None = None
+    """Which windows of a sound are heard; the numbers are the mean of theirs. None: one window,
+    the middle one."""
+
+    @property
+    def n_numbers(self) -> int:
+        """How many numbers the function gives: features and heads."""
+        return len(self.feature_names) + len(self.head_names)
 
     @property
     def version(self) -> str:
         """All that the numbers depend on besides the file: two of one version give the same."""
+        windows = "" if self.windows is None else f", {self.windows}"
         return (
-            f"{self.name} {self.revision}; {self.rate} Hz, {self.seconds:g} s; "
+            f"{self.name} {self.revision}; {self.rate} Hz, {self.seconds:g} s{windows}; "
             f"decoding {DECODING_VERSION}"
         )
 
     def __call__(self, samples: NDArray[np.float32], rate: int) -> NDArray[np.float32]:
         """The features of a clip, (n_features,) float32."""
+        return self._numbers(samples, rate)[: len(self.feature_names)]
+
+    def hear(self, clips: Sequence[NDArray[np.float32]]) -> Heard:
+        """The mean over clips of one sound, each of the extractor's rate."""
+        numbers = np.mean([self._numbers(clip, self.rate) for clip in clips], axis=0)
+        return Heard(*np.split(numbers.astype(np.float32), [len(self.feature_names)]))
+
+    def hear_file(self, path: str | os.PathLike[str], start: float | None = None) -> Heard:
+        """What it gives for a file; AudioError where there is nothing to hear in it."""
+        if self.windows is None:
+            clip = decode(path, rate=self.rate, seconds=self.seconds, start=start)
+            clips = [clip.samples]
+        else:
+            clips = decode_windows(path, self.windows, rate=self.rate, start=start)
+        try:
+            return self.hear(clips)
+        except DataError as error:
+            raise AudioError(f"{quoted(path)} has no features: {error}") from error.__cause__
+
+    def hear_samples(
+        self, samples: NDArray[np.float32], rate: int, start: float | None = None
+    ) -> Heard:
+        """What it would give for a file with these samples."""
+        if self.windows is not None:
+            return self.hear(
+                windows_of_samples(samples, rate, self.windows, rate=self.rate, start=start)
+            )
+        clip = clip_of_samples(samples, rate, rate=self.rate, seconds=self.seconds, start=start)
+        return self.hear([clip.samples])
+
+    def _numbers(self, samples: NDArray[np.float32], rate: int) -> NDArray[np.float32]:
+        """All that the function gives for a clip, (n_numbers,), checked."""
         try:
             vector = np.asarray(self.function(samples, rate), np.float32)
         except HarmoniumError:
@@ -66,16 +121,17 @@ class Extractor:
             raise DataError(
                 f"The extractor '{self.name}' failed: {type(error).__name__}: {error}"
             ) from error
-        if vector.shape != (len(self.feature_names),):
+        if vector.shape != (self.n_numbers,):
             raise DataError(
-                f"The extractor '{self.name}' must give a vector of {len(self.feature_names)} "
+                f"The extractor '{self.name}' must give a vector of {self.n_numbers} "
                 f"numbers, as registered; it gave the shape {vector.shape}."
             )
         wrong = np.flatnonzero(~np.isfinite(vector))
         if len(wrong):
+            name = (*self.feature_names, *self.head_names)[wrong[0]]
             raise DataError(
-                f"The extractor '{self.name}' gave {vector[wrong[0]]} for "
-                f"'{self.feature_names[wrong[0]]}'; features must be finite."
+                f"The extractor '{self.name}' gave {vector[wrong[0]]} for '{name}'; features must "
+                "be finite."
             )
         return vector
 
@@ -86,7 +142,7 @@ def features_of_file(
     *,
     start: float | None = None,
 ) -> NDArray[np.float32]:
-    """The features of one window of a file, (n_features,); the middle one by default.
+    """The features of a file, (n_features,), of the windows that the extractor hears.
 
     Raises
     ------
@@ -95,12 +151,7 @@ def features_of_file(
     DataError
         where there is no such extractor
     """
-    extractor = get_extractor(extractor)
-    clip = decode(path, rate=extractor.rate, seconds=extractor.seconds, start=start)
-    try:
-        return extractor(clip.samples, clip.rate)
-    except DataError as error:
-        raise AudioError(f"{quoted(path)} has no features: {error}") from error.__cause__
+    return get_extractor(extractor).hear_file(path, start).features
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from harmonium.audio.cache import FeatureCache, FileStatus, file_digest, file_status
 from harmonium.audio.clip import quoted
-from harmonium.audio.extractors import Extractor, features_of_file
+from harmonium.audio.extractors import Extractor
 from harmonium.engine import EngineError
 from harmonium.errors import AudioError
 
@@ -32,6 +32,8 @@ class FileFeatures:
     """Why there are no features, in words that follow the file's name."""
     cached: bool = False
     """Whether the features were in the cache."""
+    heads: NDArray[np.float32] | None = None
+    """(n_heads,) the tag probabilities that the extractor gives besides, if it does."""
 
 
 @dataclass(frozen=True)
@@ -60,29 +62,24 @@ class FileTask:
     position: int
     path: str
     full_path: str
-    wants_vector: bool = True
+    wants_numbers: bool = True
     wants_digest: bool = False
     digested: DigestedFile | None = None
     status: FileStatus | None = None
     digest: bytes | None = None
     attempt: int = 1
 
-    def done(
-        self,
-        vector: NDArray[np.float32] | None = None,
-        *,
-        reason: str | None = None,
-        cached: bool = False,
-    ) -> FileFeatures:
-        """The end of it."""
-        return FileFeatures(self.position, self.path, vector, reason, cached)
+    def failed(self, reason: str) -> FileFeatures:
+        """The end of it, without features."""
+        return FileFeatures(self.position, self.path, None, reason)
 
 
 @dataclass(frozen=True)
 class WorkerAnswer:
     """What a worker found out about a file."""
 
-    vector: NDArray[np.float32] | None = None
+    numbers: NDArray[np.float32] | None = None
+    """(n_numbers,) the features, then the heads"""
     digest: bytes | None = None
     reason: str | None = None
 
@@ -98,17 +95,17 @@ class FileReader:
         """Read the file; what is wrong with it is a reason, what is wrong otherwise raises."""
         given = self.extractor
         extractor = given if isinstance(given, Extractor) else _loaded(given)
-        vector = digest = None
+        numbers = digest = None
         try:
-            if task.wants_vector:  # first, as it knows what is not a music file
-                vector = features_of_file(task.full_path, extractor, start=self.start)
+            if task.wants_numbers:  # first, as that knows what is not a music file
+                numbers = np.concatenate(extractor.hear_file(task.full_path, self.start))
             if task.wants_digest:
                 digest = file_digest(task.full_path)
         except (AudioError, OSError) as error:
             return WorkerAnswer(reason=_reason(error, task.full_path))
         except MemoryError:
             return WorkerAnswer(reason="needs more memory than there is.")
-        return WorkerAnswer(vector, digest)
+        return WorkerAnswer(numbers, digest)
 
 
 @dataclass
@@ -117,7 +114,7 @@ class CachedExtraction:
 
     cache: FeatureCache | None
     recipe: str
-    n_features: int
+    extractor: Extractor
 
     def first_step(self, task: FileTask) -> FileTask | FileFeatures:
         """What is to be done for a file; or its features, where they are known."""
@@ -127,54 +124,65 @@ class CachedExtraction:
             status = file_status(task.full_path)
         except (OSError, ValueError):
             return task  # a worker finds the words for it
-        vector = self.cache.find_by_path(task.full_path, status, self.recipe)
-        if self._is_right(vector):
-            return task.done(vector, cached=True)
+        numbers = self.cache.find_by_path(task.full_path, status, self.recipe)
+        if self._is_right(numbers):
+            return self._done(task, numbers, cached=True)
         digest = task.digested.digest_now(status) if task.digested else None
         task = replace(task, status=status, digest=digest)
         if digest is not None and (found := self._find(self.cache, task, status, digest)):
             return found
         # This content can be known only if some of its size is: then its digest comes first.
         possible = self.cache.has_size(status.size, self.recipe)
-        return replace(task, wants_digest=possible or digest is None, wants_vector=not possible)
+        return replace(task, wants_digest=possible or digest is None, wants_numbers=not possible)
 
     def next_step(self, task: FileTask, answer: WorkerAnswer) -> FileTask | FileFeatures:
         """What follows from a worker's answer: the features, or what is to be done next."""
         digest = answer.digest or task.digest
-        if answer.reason or self.cache is None or task.status is None or digest is None:
-            return task.done(answer.vector, reason=answer.reason)
+        if answer.reason:
+            return task.failed(answer.reason)
+        if self.cache is None or task.status is None or digest is None:
+            return self._done(task, answer.numbers)
         try:
             status = file_status(task.full_path)
         except OSError:
-            return task.done(reason="vanished while it was read.")
+            return task.failed("vanished while it was read.")
         if status != task.status:
             return _again(task, status)
-        if answer.vector is not None:
-            self.cache.put(task.full_path, status, digest, self.recipe, answer.vector)
-            return task.done(answer.vector)
+        if answer.numbers is not None:
+            self.cache.put(task.full_path, status, digest, self.recipe, answer.numbers)
+            return self._done(task, answer.numbers)
         if found := self._find(self.cache, task, status, digest):
             return found
-        return replace(task, wants_vector=True, wants_digest=False, digest=digest)
+        return replace(task, wants_numbers=True, wants_digest=False, digest=digest)
 
     def _find(
         self, cache: FeatureCache, task: FileTask, status: FileStatus, digest: bytes
     ) -> FileFeatures | None:
         """The features of a content, if the cache has them; it then knows the path, too."""
-        vector = cache.find_by_content(digest, self.recipe)
-        if not self._is_right(vector):
+        numbers = cache.find_by_content(digest, self.recipe)
+        if not self._is_right(numbers):
             return None
         cache.remember(task.full_path, status, digest)
-        return task.done(vector, cached=True)
+        return self._done(task, numbers, cached=True)
 
-    def _is_right(self, vector: NDArray[np.float32] | None) -> bool:
-        """Whether the cache has a vector, of the length that the extractor gives."""
-        return vector is not None and len(vector) == self.n_features
+    def _is_right(self, numbers: NDArray[np.float32] | None) -> bool:
+        """Whether the cache has as many numbers as the extractor gives."""
+        return numbers is not None and len(numbers) == self.extractor.n_numbers
+
+    def _done(
+        self, task: FileTask, numbers: NDArray[np.float32] | None, cached: bool = False
+    ) -> FileFeatures:
+        """The end of it: the numbers as what they are."""
+        assert numbers is not None
+        vector, heads = np.split(numbers, [len(self.extractor.feature_names)])
+        known = heads if len(heads) else None
+        return FileFeatures(task.position, task.path, vector, cached=cached, heads=known)
 
 
 def _again(task: FileTask, status: FileStatus) -> FileTask | FileFeatures:
     """What is to be done for a file that is no longer what it was when it was read."""
     if task.attempt == ATTEMPTS:
-        return task.done(reason=f"changed while it was read, {ATTEMPTS} times.")
+        return task.failed(f"changed while it was read, {ATTEMPTS} times.")
     return FileTask(
         *(task.position, task.path, task.full_path),
         wants_digest=True,

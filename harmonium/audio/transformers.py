@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from harmonium.audio.clip import clip_of_samples, quoted
+from harmonium.audio.clip import quoted
 from harmonium.audio.extraction import extract_files
 from harmonium.audio.extractors import Extractor, get_extractor
 from harmonium.engine import Engine
@@ -133,14 +133,8 @@ class AudioFeatures(TransformerMixin, BaseEstimator):
         reasons = []
         for row, samples in enumerate(clips):
             try:
-                clip = clip_of_samples(
-                    samples,
-                    self.rate or extractor.rate,
-                    rate=extractor.rate,
-                    seconds=extractor.seconds,
-                    start=self.start,
-                )
-                features[row] = extractor(clip.samples, clip.rate)
+                heard = extractor.hear_samples(samples, self.rate or extractor.rate, self.start)
+                features[row] = heard.features
             except DataError as error:
                 reasons.append(f"X[{row}]: {error}")
         return features, reasons

@@ -17,7 +17,6 @@ from itertools import chain
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from harmonium.audio.audio_files import AudioFiles, find_audio
 from harmonium.audio.cache import FeatureCache
@@ -116,7 +115,7 @@ class _Run:
             lacking = features.without(connection, self.key)
         self.updater = TrackUpdater(library, self.key, self.report, known, lacking)
         self.given: list[KnownTrack] = []  # the track of each path that the extraction was given
-        self.waiting: list[tuple[int, NDArray[np.float32]]] = []  # features to be kept
+        self.waiting: list[tuple[int, FileFeatures]] = []  # features to be kept
         self.done = self.total = 0
 
     def begin(self, search: _SearchedPlaces, retry: bool) -> SortedFiles:
@@ -202,7 +201,7 @@ class _Run:
             self.report.give_up(one.path, found.reason or "")
             self.updater.unreadable(one, found.reason or "")
         else:
-            self.waiting.append((one.id, found.vector))
+            self.waiting.append((one.id, found))
             self.report.cached += found.cached
             if len(self.waiting) >= _KEPT_TOGETHER:
                 self._keep()
@@ -210,8 +209,10 @@ class _Run:
 
     def _keep(self) -> None:
         if self.waiting:
-            ids, rows = zip(*self.waiting, strict=True)
-            self.library.tracks.put_features(ids, np.stack(rows), extractor=self.key)
+            ids, files = zip(*self.waiting, strict=True)
+            rows = np.stack([file.vector for file in files])
+            heads = np.stack([file.heads for file in files]) if self.extractor.head_names else None
+            self.library.tracks.put_features(ids, rows, extractor=self.key, heads=heads)
             self.report.heard += len(ids)
             self.waiting = []
 

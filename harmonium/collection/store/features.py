@@ -1,5 +1,6 @@
 """Features of tracks in the database: a row of bytes for each track and extractor."""
 
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,17 @@ def read(connection: sa.Connection, ids: NDArray[np.int64], key: str) -> TrackFe
     return _features([(i, vectors[i]) for i in ids.tolist() if i in vectors], n_features)
 
 
+def read_heads(connection: sa.Connection, ids: NDArray[np.int64], key: str) -> TrackFeatures:
+    """The heads' tag probabilities of those of the tracks that have them, in the order given."""
+    number, _ = _extractor(connection, key)
+    found: dict[int, bytes] = {}
+    for some in batches(ids.tolist()):
+        which = sa.and_(feature.c.track_id.in_(some), feature.c.heads.is_not(None))
+        found.update(_vectors(connection, number, which, feature.c.heads))
+    n_heads = len(next(iter(found.values()), b"")) // 4
+    return _features([(i, found[i]) for i in ids.tolist() if i in found], n_heads)
+
+
 def read_range(connection: sa.Connection, start: int, end: int, key: str) -> TrackFeatures:
     """The features of the present tracks numbered from `start` to before `end`."""
     number, n_features = _extractor(connection, key)
@@ -40,17 +52,26 @@ def without(connection: sa.Connection, key: str) -> set[int]:
 
 
 def write(
-    connection: sa.Connection, ids: NDArray[np.int64], matrix: NDArray[np.float32], key: str
+    connection: sa.Connection,
+    ids: NDArray[np.int64],
+    matrix: NDArray[np.float32],
+    key: str,
+    heads: NDArray[np.float32] | None = None,
 ) -> None:
-    """Store the rows (n, n_features) of tracks (n,), in place of what these had."""
-    if matrix.ndim != 2 or len(matrix) != len(ids):
-        raise LibraryError(
-            f"'matrix' must have a row for each of the {len(ids)} tracks, got {matrix.shape}."
-        )
+    """Store the rows (n, n_features) of tracks (n,), in place of what these had.
+
+    The heads, (n, n_heads), are the tag probabilities that the extractor gives besides, if any.
+    """
+    for name, rows in (("matrix", matrix), ("heads", heads)):
+        if rows is not None and (rows.ndim != 2 or len(rows) != len(ids)):
+            raise LibraryError(
+                f"'{name}' must have a row for each of the {len(ids)} tracks, got {rows.shape}."
+            )
     number = _registered(connection, key, matrix.shape[1])
     vectors = (row.tobytes() for row in matrix.astype("<f4"))
-    for some in batches(zip(ids.tolist(), vectors, strict=True)):
-        old = feature.c.track_id.in_([i for i, _ in some])
+    given = repeat(None) if heads is None else (row.tobytes() for row in heads.astype("<f4"))
+    for some in batches(zip(ids.tolist(), vectors, given, strict=False)):
+        old = feature.c.track_id.in_([one[0] for one in some])
         connection.execute(sa.delete(feature).where(feature.c.extractor_id == number, old))
         insert_rows(connection, feature, [(number, *one) for one in some])
 
@@ -60,9 +81,11 @@ def forget(connection: sa.Connection, track_id: int) -> None:
     connection.execute(sa.delete(feature).where(feature.c.track_id == track_id))
 
 
-def _vectors(connection: sa.Connection, number: int, which: Any) -> list[tuple[int, bytes]]:
+def _vectors(
+    connection: sa.Connection, number: int, which: Any, column: Any = feature.c.vector
+) -> list[tuple[int, bytes]]:
     query = (
-        sa.select(feature.c.track_id, feature.c.vector)
+        sa.select(feature.c.track_id, column)
         .where(feature.c.extractor_id == number, which)
         .order_by(feature.c.track_id)
     )

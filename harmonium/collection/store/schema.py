@@ -10,7 +10,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-VERSION = "0003"
+VERSION = "0004"
 """The newest migration: what this version of Harmonium reads and writes."""
 VERSION_TABLE = "harmonium_version"
 BLOCK = 8192
@@ -77,6 +77,7 @@ feature = sa.Table(
     sa.Column("extractor_id", _Id, sa.ForeignKey("extractor.id"), primary_key=True),
     sa.Column("track_id", _Id, sa.ForeignKey("track.id"), primary_key=True),
     sa.Column("vector", sa.LargeBinary, nullable=False),  # little-endian float32
+    sa.Column("heads", sa.LargeBinary),  # the same: tag probabilities of the extractor's own
 )
 
 change = sa.Table(

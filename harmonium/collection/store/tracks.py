@@ -175,14 +175,33 @@ class Tracks(LibraryPart):
             if len(found[0]):
                 yield found
 
-    def put_features(self, ids: ArrayLike, matrix: ArrayLike, *, extractor: str) -> None:
+    def heads(self, ids: ArrayLike, *, extractor: str) -> TrackFeatures:
+        """The tag probabilities of the extractor's own heads, of those tracks that have them.
+
+        Returns
+        -------
+        numbers (m,) in the order given, and probabilities (m, n_heads)
+        """
+        with self._library.connect() as connection:
+            return features.read_heads(connection, np.asarray(ids, np.int64).ravel(), extractor)
+
+    def put_features(
+        self,
+        ids: ArrayLike,
+        matrix: ArrayLike,
+        *,
+        extractor: str,
+        heads: ArrayLike | None = None,
+    ) -> None:
         """Store features (n, n_features) of tracks (n,), in place of what these had.
 
-        An extractor's key is its name, or its name and something after the last "@".
+        An extractor's key is its name, or its name and something after the last "@". Its heads'
+        tag probabilities, (n, n_heads), are kept beside the features.
         """
         numbers, rows = np.asarray(ids, np.int64), np.asarray(matrix, np.float32)
+        given = None if heads is None else np.asarray(heads, np.float32)
         with self._library.begin() as connection:
-            features.write(connection, numbers, rows, extractor)
+            features.write(connection, numbers, rows, extractor, given)
 
     def put(
         self, files: Iterable[TrackFile], *, state: str = "present", reason: str | None = None

@@ -185,10 +185,25 @@ def test_rows_are_stored_by_the_names_of_columns_and_not_by_their_places(library
         connection.exec_driver_sql("DROP TABLE feature")
         kind = "bytea" if connection.dialect.name == "postgresql" else "blob"
         connection.exec_driver_sql(
-            f"CREATE TABLE feature (track_id bigint, vector {kind}, extractor_id bigint)"
+            f"CREATE TABLE feature (heads {kind}, track_id bigint, vector {kind}, "
+            "extractor_id bigint)"
         )
-    library.tracks.put_features([number], [[1, 2]], extractor="x")
+    library.tracks.put_features([number], [[1, 2]], extractor="x", heads=[[0.5]])
     assert library.tracks.features([number], extractor="x")[1].tolist() == [[1, 2]]
+    assert library.tracks.heads([number], extractor="x")[1].tolist() == [[0.5]]
+
+
+def test_heads_are_kept_beside_the_features(library):
+    one, two, three = add_tracks(library, 3)
+    library.tracks.put_features([one, two], [[1], [2]], extractor="x", heads=[[0.25, 1], [0.5, 0]])
+    library.tracks.put_features([three], [[3]], extractor="x")
+    ids, heads = library.tracks.heads([three, two, one], extractor="x")
+    assert (ids.tolist(), heads.tolist()) == ([two, one], [[0.5, 0], [0.25, 1]])
+    assert library.tracks.heads([three], extractor="x")[1].shape == (0, 0)
+    library.tracks.put_features([one], [[1]], extractor="x")  # the old heads were of old features
+    assert library.tracks.heads([one, two], extractor="x")[0].tolist() == [two]
+    with pytest.raises(LibraryError, match=r"'heads' must have a row for each of the 1 tracks"):
+        library.tracks.put_features([one], [[1]], extractor="x", heads=[[1], [2]])
 
 
 # People's tags
