@@ -132,6 +132,8 @@ def main() -> None:
         if isinstance(end.__context__, BrokenPipeError):  # to Typer and Rich, a plain 1
             sys.exit(NOBODY_READS)
         raise
+    except BrokenPipeError:
+        sys.exit(NOBODY_READS)
     except OSError as error:  # a full disk, say: not a mistake in the program
         where = f": {error.filename}" if error.filename else ""
         _say("Error:", "red", f"{error.strerror or error}{where}.")

@@ -21,15 +21,18 @@ class AudioFiles:
     files: list[str] = field(default_factory=list)
     unreadable: dict[str, str] = field(default_factory=dict)
     """Folder → why it could not be listed."""
+    hidden: list[str] = field(default_factory=list)
+    """Folders that were passed over, as their names begin with one dot."""
 
 
 def find_audio(paths: Iterable[str | os.PathLike[str]]) -> AudioFiles:
     """The files that are named, whatever they are, and the music files in folders that are named.
 
     Folders are searched to the bottom, in the order of the names, and links are followed; a folder
-    is searched once, wherever links lead. Hidden files and folders, whose names begin with a dot,
+    is searched once, wherever links lead. Hidden files and folders, whose names begin with one dot,
     are left out: among them are the "._" files that macOS leaves on other systems' disks, which
-    have the endings of music files but are none. A file found twice is taken once.
+    have the endings of music files but are none. The folder of the band "...And Oceans" is not
+    hidden. A file found twice is taken once.
     """
     found = AudioFiles()
     searched: set[tuple[int, int]] = set()
@@ -65,8 +68,14 @@ def _entries(
             return iter(())
         searched.add((status.st_dev, status.st_ino))
         with os.scandir(folder) as listing:
-            shown = [entry for entry in listing if not entry.name.startswith(".")]
+            entries = sorted(listing, key=lambda entry: os.fsencode(entry.name))
     except OSError as error:
         found.unreadable[folder] = f"cannot be listed: {error.strerror or error}."
         return iter(())
-    return iter(sorted(shown, key=lambda entry: os.fsencode(entry.name)))
+    found.hidden += [one.path for one in entries if is_hidden(one.name) and one.is_dir()]
+    return iter([entry for entry in entries if not is_hidden(entry.name)])
+
+
+def is_hidden(name: str) -> bool:
+    """Whether a file or folder of this name is hidden: ".git" is, "...And Oceans" is not."""
+    return name.startswith(".") and not name.startswith("..")

@@ -194,7 +194,9 @@ def _summary(report: ImportReport, dry_run: bool, replaced: bool) -> Iterator[st
     )
     yield f"{found}, by {people}" if people else found
     if dry_run:
-        yield "Nothing was imported: this was a trial."
+        new = "is new" if report.n_added == 1 else "are new"
+        would = "would change" if replaced else new
+        yield f"Nothing was imported: this was a trial. {report.n_added:,} {would}."
     elif report.change is not None:
         new = "changed" if replaced else "is new" if report.n_added == 1 else "are new"
         yield f"{report.n_added:,} {new}. To take it back: harmonium undo {report.change}"

@@ -72,7 +72,10 @@ def index(
 
     errors = Console(stderr=True)
     began = time.monotonic()
-    with _opened(library, paths or []) as opened, bar(errors, "listening") as progress:
+    with (
+        _opened(library, paths or []) as opened,
+        bar(errors, "listening", at_first="looking for music") as progress,
+    ):
         try:
             report = bring_up_to_date(
                 opened,
@@ -127,18 +130,20 @@ def _summarise(console: Console, report: IndexReport, n_tracks: int, seconds: fl
         ("copies", len(report.copies)),
         ("unreadable", len(report.unreadable)),
         ("unchanged", report.unchanged),
+        ("hidden folders", len(report.hidden)),
         ("tracks in the library", n_tracks),
     ]
     if not console.is_terminal:
         show_rows(console, ("", ""), [(name, str(n)) for name, n in rows])
         return
-    shown = ", ".join(f"{n:,} {name}" for name, n in rows[:-1] if n) or "nothing there"
+    shown = ", ".join(f"{n:,} {name}" for name, n in rows[:-2] if n) or "nothing there"
     say(console, f"{shown}; {count(n_tracks, 'track')} in the library; {seconds:.1f} s")
     lists = {
         "Moved": [f"{old} → {new}" for old, new in report.moved],
         "Another sound than before; people's tags stayed with them": report.changed,
         "Missing; people's tags are kept": report.missing,
         "Copies": [f"{path} has the sound of {of}" for path, of in report.copies],
+        "Hidden folders, passed over; name one to index it": report.hidden,
     }
     for title, lines in lists.items():
         if lines:

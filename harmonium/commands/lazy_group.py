@@ -102,7 +102,7 @@ class _Commands(Mapping[str, Any]):
             command: Any = typer.main.get_group(found)
         else:
             alone = typer.Typer(add_completion=False, rich_markup_mode="rich")
-            alone.command(name)(found)
+            alone.command(name, cls=getattr(found, "command_class", None))(found)
             command = typer.main.get_command(alone)
         command.name, command.rich_help_panel = name, panel
         return command

@@ -2,17 +2,11 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from datetime import timedelta
 
 from rich.console import Console, ConsoleOptions
 from rich.measure import Measurement
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    ProgressColumn,
-    TextColumn,
-    TimeRemainingColumn,
-)
+from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn
 from rich.table import Table
 from rich.text import Text
 
@@ -95,21 +89,53 @@ def count(number: int, what: str) -> str:
 
 @contextmanager
 def bar(
-    console: Console, name: str, *columns: ProgressColumn
-) -> Iterator[Callable[[int, int], None]]:
-    """A progress bar that is gone when it is done; gives what to call with (done, total)."""
+    console: Console, name: str, *columns: ProgressColumn, at_first: str | None = None
+) -> Iterator[Callable[..., None]]:
+    """A progress bar that is gone when it is done; gives what to call with (done, total).
+
+    Until then, and with a total of 0, it is not known how much there is to do: the bar swings to
+    and fro. ``at_first`` is what is being done until the first call; a third argument of a call is
+    what is being done from then on.
+    """
     with Progress(
         TextColumn("{task.description}"),
         BarColumn(),
-        MofNCompleteColumn(),
+        _Done(),
         *columns,
-        TimeRemainingColumn(),
+        _Time(),
         console=console,
         transient=True,
         disable=not console.is_terminal,
     ) as progress:
-        task = progress.add_task(name, total=None)
-        yield lambda done, total: progress.update(task, completed=done, total=total)
+        task = progress.add_task(at_first or name, total=None)
+
+        def update(done: int, total: int, what: str = name) -> None:
+            progress.update(task, completed=done, total=total or None, description=what)
+
+        yield update
+
+
+class _Done(ProgressColumn):
+    """ "12/40", or nothing while it is not known of how many."""
+
+    def render(self, task: Task) -> Text:
+        return Text("" if task.total is None else f"{task.completed:,.0f}/{task.total:,.0f}")
+
+
+class _Time(ProgressColumn):
+    """How long it takes yet; while that is not known, how long it has taken."""
+
+    def render(self, task: Task) -> Text:
+        left = task.time_remaining
+        if left is None or not task.completed:
+            return Text(f"{_clock(task.elapsed or 0)} so far", style="dim")
+        return Text(f"{_clock(left)} left", style="cyan")
+
+
+def _clock(seconds: float) -> str:
+    """For example "0:07" or "1:02:03"."""
+    text = str(timedelta(seconds=int(seconds)))
+    return text[3:] if text.startswith("0:0") else text[2:] if text.startswith("0:") else text
 
 
 class Flow:

@@ -10,6 +10,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
+from harmonium.commands.denied_tags import takes_denied_tags
 from harmonium.commands.options import JsonOption, LibraryOption, file_option
 from harmonium.commands.screen import percent, printable, say, show_rows
 
@@ -17,13 +18,14 @@ if TYPE_CHECKING:
     from harmonium.collection.answering.search import Hit
 
 
+@takes_denied_tags
 def search(
     query: Annotated[
         list[str] | None,
         typer.Argument(
             metavar="QUERY",
             help="Tags with AND, OR, NOT (or -) and brackets; tags side by side must all hold. "
-            "Tags of several words may be in quotes, and the whole in quotes for the shell.",
+            "A tag of several words may be in quotes, within those of the shell.",
         ),
     ] = None,
     library: LibraryOption = None,
@@ -59,10 +61,11 @@ def search(
     People's own tags are certain and come first. After them come the
     tracks that the model finds, by probability: that of several tags is
     the product of theirs, that of -tag is one minus that of tag. With
-    --like, tracks are ordered by how alike their tags are. Write two
-    dashes before a question that begins with a minus: search -- -rock
+    --like, tracks are ordered by how alike their tags are. Where neither
+    people nor the model say anything of a tag, it does not hold, and a
+    track that is found by that alone is called open.
 
-    [dim]Example:[/dim]  harmonium search "mellow piano -rock" --playlist evening.m3u8
+    [dim]Example:[/dim]  harmonium search jazz -rock --playlist evening.m3u8
 
     [dim]Exit codes:[/dim]  0 something was found; 1 nothing was; 2 the question
     cannot be answered, with the reason.
@@ -75,6 +78,7 @@ def search(
         playlist = playlist.expanduser()
         check_playlist(playlist)
     with Library.open(library, create=False) as opened:
+        has_model = opened.models.current(whole=False) is not None
         track = None if like is None else opened.tracks.resolve(like).id
         found = search_library(
             opened,
@@ -86,7 +90,9 @@ def search(
     if playlist is not None and found.hits:
         write_playlist(playlist, [hit.track for hit in found.hits])
     errors = Console(stderr=True)
-    for name in found.people_only:
+    if not has_model and found.people_only:
+        say(errors, "There is no model yet ('harmonium train'): only what people say counts.")
+    for name in found.people_only if has_model else []:
         say(errors, f"The model has not learnt {name!r}: only what people say about it counts.")
     if as_json:
         print(json.dumps([_hit_record(hit) for hit in found.hits], indent=1))
@@ -105,20 +111,17 @@ def search(
 
 def _show_hits(console: Console, hits: list[Hit]) -> None:
     rows: list[tuple[str | Text, ...]] = []
+    near = hits[0].similarity is not None
     for hit in hits:
         score = hit.probability * (1 if hit.similarity is None else hit.similarity)
         if not console.is_terminal:
-            rows.append((f"{score:.4f}", _source(hit), hit.track.path))
+            rows.append((f"{score:.4f}", hit.source, hit.track.path))
             continue
-        tagged = hit.certain and hit.similarity is None
-        shown = Text("tagged", style="green") if tagged else percent(score)
+        certain = {"people": Text("tagged", style="green"), "nobody": Text("open", style="dim")}
+        shown = percent(score) if near else certain.get(hit.source, percent(score))
         rows.append((shown, hit.track.name, Text(printable(hit.track.path), style="dim")))
-    heading = "Likely" if hits[0].similarity is None else "Alike"
+    heading = "Alike" if near else "Likely"
     show_rows(console, (heading, "Track", "File"), rows, right=(heading,))
-
-
-def _source(hit: Hit) -> str:
-    return "people" if hit.certain else "model"
 
 
 def _hit_record(hit: Hit) -> dict[str, Any]:
@@ -129,7 +132,7 @@ def _hit_record(hit: Hit) -> dict[str, Any]:
         "artist": track.artist,
         "title": track.title,
         "probability": hit.probability,
-        "source": _source(hit),
+        "source": hit.source,
         "tags": hit.tags,
         "similarity": hit.similarity,
     }

@@ -76,9 +76,13 @@ def train(
 
     options = TrainingOptions(min_examples, max_tags, min_count, min_share, smooth, seed)
     errors = Console(stderr=True)
-    with Library.open(library, create=False) as opened, bar(errors, "Training") as progress:
+    with Library.open(library, create=False) as opened, bar(errors, "reading") as progress:
+
+        def show(what: str, done: int, total: int) -> None:
+            progress(done, total, what.lower())
+
         try:
-            model = train_library(opened, options, progress=lambda _, *done: progress(*done))
+            model = train_library(opened, options, progress=show)
         except KeyboardInterrupt:
             say(errors, "Stopped. No model was stored; the former one, if any, stays in use.")
             raise typer.Exit(INTERRUPTED) from None

@@ -39,6 +39,14 @@ def test_hidden_files_and_folders_are_left_out(folder):
     (folder / ".trash" / "old.mp3").touch()
     assert names(find_audio([folder]), folder) == ["a/x.wav", "b/10.FLAC", "b/2.mp3", "c.Ogg"]
     assert names(find_audio([folder / ".trash"]), folder) == [".trash/old.mp3"]
+    assert find_audio([folder]).hidden == [str(folder / ".trash")]
+
+
+def test_a_band_whose_name_begins_with_dots_is_not_hidden(tmp_path):
+    (tmp_path / "...And Oceans").mkdir()
+    (tmp_path / "...And Oceans" / "...intro.mp3").touch()
+    assert names(find_audio([tmp_path]), tmp_path) == ["...And Oceans/...intro.mp3"]
+    assert find_audio([tmp_path]).hidden == []
 
 
 def test_links_are_followed_but_not_in_circles(folder, tmp_path_factory):

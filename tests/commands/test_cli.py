@@ -155,6 +155,17 @@ class TestExitCodes:
             )
         assert (done.returncode, done.stderr) == (141, "")
 
+    def test_a_reader_that_stops_before_the_last_line_gets_no_complaint(self):
+        """What a command prints may still be in its buffer when the command is done."""
+        code = (
+            "import os, sys\nimport harmonium.cli as c\n"
+            "reader, writer = os.pipe()\nos.dup2(writer, 1)\nos.close(writer)\n"
+            "def app():\n    print('late')\n    os.close(reader)\n    sys.exit(0)\n"
+            f"c.app = app\n{MAIN}"
+        )
+        done = call(code=code, PYTHONUNBUFFERED="")
+        assert (done.returncode, done.stderr) == (141, "")
+
 
 class TestLazyGroup:
     def test_help_does_not_import_the_commands(self):

@@ -72,6 +72,26 @@ def test_people_are_told_in_sentences(index, music, monkeypatch):
     assert "Missing; people's tags are kept:" in shown
 
 
+def test_hidden_folders_are_counted_and_named(index, music, monkeypatch):
+    write(music / ".attic" / "old.flac", 7, seconds=1)
+    assert counts(index(music).stdout)["hidden folders"] == 1
+    assert json.loads(index("--json").stdout)["hidden"] == [str(music / ".attic")]
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", "10000")
+    shown = index(music).stdout
+    assert f"Hidden folders, passed over; name one to index it:\n  {music / '.attic'}" in shown
+
+
+def test_a_trial_import_says_what_would_be_new(call, index, music, tmp_path):
+    index(music)
+    for expected in ("2", "0"):
+        lines = call("import", "--from-files", "--dry-run").stdout.splitlines()
+        assert dict(line.split("\t") for line in lines)["added"] == expected
+        call("import", "--from-files")
+    with Library.open(tmp_path / "library.db") as library:
+        assert len(library.changes.list()) == 1
+
+
 def test_nothing_to_index_is_an_error(call, index, tmp_path):
     from harmonium.errors import LibraryError
 

@@ -91,6 +91,35 @@ def test_the_words_of_a_question_need_no_quotes(place):
     assert rows(call("search", "rock", "NOT", "jazz")) == rows(call("search", "rock -jazz"))
 
 
+@pytest.mark.parametrize(
+    "words",
+    [["rock", "-jazz"], ["-n5", "rock", "-jazz"], ["-jazz", "rock"], ["--", "rock", "-jazz"]],
+)
+def test_a_tag_with_a_minus_is_no_option(place, words):
+    assert rows(call("search", *words))[:5] == rows(call("search", "rock NOT jazz", "-n", "5"))
+
+
+def test_a_minus_before_the_letters_of_options(place):
+    """-n, -p, -o and -L are options of search; -nopL is a tag."""
+    with pytest.raises(DataError, match="No track has the tag nopl"):
+        call("search", "rock", "-nopL")
+    assert call("search", "rock", "--tob", code=2)
+
+
+def test_what_nobody_speaks_of_is_not_the_model_s(tmp_path):
+    file = tmp_path / "library.db"
+    with Library.open(file) as library:
+        small_library.fill(library, tagged=5)
+    done = call("search", "rock", "-hip hop", "-L", str(file))
+    assert {source for _, source, _ in rows(done)} == {"people"}
+    assert done.stderr.startswith("There is no model yet")
+    with Library.open(file) as library:
+        library.models.add(small_library.quick_model())
+        small_library.tag_library(library)
+    found = rows(call("search", "-random", "-n", "100", "-L", str(file)))
+    assert {source for _, source, _ in found} == {"nobody"}
+
+
 def test_a_question_with_an_unknown_tag_names_near_ones(place):
     with pytest.raises(DataError, match="Did you mean rock"):
         call("search", "rokc")

@@ -25,6 +25,8 @@ from harmonium.nearest_names import nearest_names
 OPERATORS = ("AND", "OR", "NOT")
 DEEPEST = 100
 """Brackets and negations within one another."""
+SOME = 8
+"""Tags that are named where none is near."""
 
 Floats = NDArray[np.float32]
 
@@ -110,9 +112,12 @@ def unknown_tag(name: str, known: Collection[str]) -> DataError:
 
 
 def did_you_mean(name: str, known: Collection[str]) -> str:
-    """A hint to end a message about an unknown tag with: the nearest known ones, if any."""
+    """A hint to end a message about an unknown tag with: the nearest known ones, or else some."""
     near = nearest_names(name, known, n=3)
-    return f" Did you mean {' or '.join(_quoted(tag) for tag in near)}?" if near else ""
+    if near:
+        return f" Did you mean {' or '.join(_quoted(tag) for tag in near)}?"
+    some = ", ".join(_quoted(tag) for tag in sorted(known)[:SOME])
+    return f" There are {some}{' …' if len(known) > SOME else ''}." if some else ""
 
 
 class _Token(NamedTuple):

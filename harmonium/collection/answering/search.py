@@ -7,6 +7,7 @@ tracks for which people's tags alone answer it, ordered by what the model would 
 others, by their probability.
 """
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -46,6 +47,8 @@ class Hit:
     """How likely the track answers the question; 1 if people's tags say so."""
     certain: bool
     """Whether people's tags alone answer the question."""
+    source: str = "model"
+    """Who says so: "people", the "model", or "nobody", where nothing speaks against it."""
     tags: dict[str, float] = field(default_factory=dict)
     """Tag of the question → its probability."""
     similarity: float | None = None
@@ -109,6 +112,7 @@ class _Ranking:
     ids: Ids
     probability: Floats
     certain: NDArray[np.bool_]
+    sources: NDArray[np.str_]
     score: Floats
     """What they are ordered by."""
     tags: dict[str, Floats]
@@ -144,7 +148,28 @@ def _rank(
         if query is not None and certain.any():  # before all that are not certain
             score[certain] = 2 + probability(query, lambda name: own[name][certain])
     people_only = [name for name in names if name not in modelled]
-    return _Ranking(ids, p, certain, score, mixed, people_only, similarity)
+    sources = _sources(certain, masks, _mask(ids, heard), modelled)
+    return _Ranking(ids, p, certain, sources, score, mixed, people_only, similarity)
+
+
+def _sources(
+    certain: NDArray[np.bool_],
+    masks: Masks,
+    heard: NDArray[np.bool_],
+    modelled: Collection[str],
+) -> NDArray[np.str_]:
+    """Who answers the question, for each track, as in `Hit.source`, (n,).
+
+    The model does if it says something of a tag that people leave open.
+    """
+    none = np.zeros(len(certain), bool)
+    left_open = {name: ~surely & maybe for name, (surely, maybe) in masks.items()}
+    by_model = heard & sum((left_open[name] for name in modelled), none)
+    by_people = sum((~one for one in left_open.values()), none)
+    if not masks:  # alike is all that was asked for
+        by_model = heard
+    words = np.where(by_model, "model", np.where(by_people, "people", "nobody"))
+    return np.where(certain, "people", words)
 
 
 def _joined(ids: Ids, more: list[Ids]) -> Ids:
@@ -218,6 +243,7 @@ def _hits(library: Library, ranking: _Ranking, limit: int, min_probability: floa
                 track,
                 float(ranking.probability[row]),
                 bool(ranking.certain[row]),
+                str(ranking.sources[row]),
                 {name: float(column[row]) for name, column in ranking.tags.items()},
                 None if near is None else float(near[row]),
             )

@@ -4,6 +4,7 @@ An import is done as a whole or not at all. What is in force already is not adde
 importing the same table twice does nothing.
 """
 
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 import polars as pl
@@ -26,7 +27,7 @@ class ImportReport:
     n_matched: int = 0
     """Rows whose track was found."""
     n_added: int = 0
-    """Opinions that are new, or were taken back; on a trial, how many could be new at most."""
+    """Opinions that are new, or were taken back; on a trial, those that would be."""
     people: list[str] = field(default_factory=list)
     n_tracks: int = 0
     n_tags: int = 0
@@ -64,21 +65,24 @@ def keep_import(
     """Add the rows as one change, unless it is a trial or there is nothing new."""
     report.people = sorted(frame["person"].unique()) if len(frame) else []
     report.n_tracks, report.n_tags = frame["track_id"].n_unique(), frame["tag"].n_unique()
-    if dry_run:
-        report.n_added = len(frame.unique(["person", "track_id", "tag"]))
-        return report
     tags, tracks = counted(report.n_matched, "tag"), counted(report.n_tracks, "track")
     summary = f"{source}: {tags} of {tracks}"
-    with library.begin() as connection:
+    with suppress(_TrialEnds), library.begin() as connection:
         number = library.changes.begin("import", summary)
         report.n_added = library.opinions.add_triples(
             frame, change=number, kind=kind, replace=replace
         )
+        if dry_run:
+            raise _TrialEnds  # and takes all of it back
         if report.n_added:
             report.change = number
         else:  # nothing to undo, so nothing to tell of
             connection.execute(sa.delete(change).where(change.c.id == number))
     return report
+
+
+class _TrialEnds(Exception):
+    """The end of a transaction that is not to be kept."""
 
 
 def _no_unmatched() -> pl.DataFrame:

@@ -9,7 +9,7 @@ class IndexReport:
     """What became of the files of one run; paths are absolute.
 
     Each file that was found is in one of the lists, or counted as unchanged; what is missing was
-    not found, and `unlisted` has folders.
+    not found, and `unlisted` and `hidden` have folders.
     """
 
     new: list[str] = field(default_factory=list)
@@ -30,6 +30,8 @@ class IndexReport:
     """File → why it cannot be used."""
     unlisted: dict[str, str] = field(default_factory=dict)
     """Folder → why it could not be searched."""
+    hidden: list[str] = field(default_factory=list)
+    """Folders that were passed over, as their names begin with one dot."""
     unchanged: int = 0
     """Files that are what they were: most were not read, and some read and found to be the same."""
     heard: int = 0
@@ -71,6 +73,7 @@ class IndexReport:
             "copies": [{"path": path, "of": of} for path, of in self.copies],
             "unreadable": [{"path": p, "reason": r} for p, r in self.unreadable.items()],
             "unlisted": [{"path": p, "reason": r} for p, r in self.unlisted.items()],
+            "hidden": self.hidden,
             "unchanged": self.unchanged,
             "heard": self.heard,
             "cached": self.cached,

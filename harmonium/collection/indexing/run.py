@@ -122,6 +122,7 @@ class _Run:
         """Compare the files with what the library knows."""
         updater = self.updater
         self.report.unlisted.update(search.found.unreadable)
+        self.report.hidden += search.found.hidden
         self._remember(search)
         todo = updater.known.sort(search.found.files, retry=retry)
         self.report.unchanged = sum(one.state != "missing" for one in todo.unchanged)

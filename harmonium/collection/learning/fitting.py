@@ -25,7 +25,7 @@ from harmonium.errors import DataError, TrainingInterrupted
 
 Floats = NDArray[np.float32]
 TrainingProgress = Callable[[str, int, int], None]
-"""Called with what is being done, how many fits are done, and of how many."""
+"""Called with what is being done, how many fits are done, and of how many; 0: not known yet."""
 
 N_FOLDS = 5
 MOST_TO_SEARCH = 3000
@@ -118,6 +118,8 @@ def fit(
         n_searched = min(n_folds, FOLDS_TO_SEARCH)
     n_candidates = len(to_try) + (examples.smoothed is not None)
     fits = _Fits(n_hidden, seed, rng, progress, n_candidates * n_searched + n_folds + 1)
+    if progress:
+        progress("Trying settings", 0, fits.total)
     candidates = [fits.attempt(searched, n_searched, one) for one in to_try]
     if examples.smoothed is not None:
         best = max(candidates, key=lambda candidate: candidate.auc).hyperparameters

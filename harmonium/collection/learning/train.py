@@ -66,7 +66,7 @@ def train(
     began = time.perf_counter()
     options = options or TrainingOptions()
     if progress:
-        progress("Reading", 0, 1)
+        progress("Reading", 0, 0)
     extractor = _extractor(library)
     ids, X, opinions = _tagged_tracks(library, extractor, options.seed)
     judged = judge(opinions, min_count=options.min_count, min_share=options.min_share)
@@ -82,7 +82,7 @@ def train(
     smoothed, more = None, {}
     if options.smooth and can_smooth(opinions):
         if progress:
-            progress("Smoothing", 0, 1)
+            progress("Smoothing", 0, 0)
         smoothed, together = smooth_labels(
             opinions, judged, ids, vocabulary.tags, seed=options.seed
         )

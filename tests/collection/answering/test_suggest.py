@@ -91,7 +91,7 @@ def test_a_tag_that_the_model_does_not_have():
     tagger = StoredTagger(small_library.quick_model())
     with pytest.raises(DataError, match=r"no tag 'jaz'; it knows 6 tags. Did you mean jazz"):
         related(tagger, "jaz")
-    with pytest.raises(DataError, match=r"^The model has no tag 'you know it.'; it knows 6 tags.$"):
+    with pytest.raises(DataError, match=r"no tag 'you know it.'; it knows 6 tags. There are"):
         related(tagger, "you know it.")
     with pytest.raises(DataError, match="at least one tag"):
         suggest(tagger, [])

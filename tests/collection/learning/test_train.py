@@ -77,7 +77,7 @@ def test_the_report_says_what_was_done(learnt):
     assert report["left_out"][0]["missing"] == 4
     examples = {tag["tag"]: tag["examples"] for tag in report["tags"]}
     assert [examples[tag] for tag in TAGS] == truth[:60].sum(axis=0).tolist()
-    assert [what for what, *_ in steps[1:]] == ["Trying settings"] * 5 + ["Scoring"] * 5 + [
+    assert [what for what, *_ in steps[1:]] == ["Trying settings"] * 6 + ["Scoring"] * 5 + [
         "Fitting"
     ]
     assert steps[-1][1:] == (11, 11)
