@@ -44,15 +44,17 @@ def fit_stacked(
     train: Sequence[Rows],
     valid: Sequence[Rows],
     *,
+    targets: NDArray[np.float32] | None = None,
     on_epoch: Callable[[int, int], None] | None = None,
 ) -> None:
-    """``model.fit(X[train], Y[train], (X[valid], Y[valid]))`` for every model, as one program.
+    """``model.fit(X[train], targets[train], (X[valid], Y[valid]))`` for every model, at once.
 
     Parameters
     ----------
     models : untrained, of one class, equal in all settings but `DIFFERENT`; changed in place.
     X, Y : (n_clips, n_features) and (n_clips, n_tags) with 0, 1 and NaN.
     train, valid : for each model, the rows to learn from and those to stop early on.
+    targets : (n_clips, n_tags) what to learn from, which may be probabilities; by default Y.
     on_epoch : called with the epoch and the number of models still training.
 
     The models are those of ``fit`` up to rounding and to how clips fall into minibatches, which
@@ -67,8 +69,9 @@ def fit_stacked(
             f"clips to learn from; got {min(sizes):,} to {max(sizes):,}. Stack similar sizes."
         )
     first = models[0]
+    T = Y if targets is None else targets
     starts, seeds = zip(
-        *(_prepared(model, X[rows], Y[rows]) for model, rows in zip(models, train, strict=True)),
+        *(_prepared(model, X[rows], T[rows]) for model, rows in zip(models, train, strict=True)),
         strict=True,
     )
     scaling = stacked(
@@ -97,8 +100,8 @@ def fit_stacked(
             penalties=[m._penalty(start) for m, start in zip(models, starts, strict=True)],
             seeds=seeds,
         ),
-        Batch(X_on_device, jnp.zeros((n, 0), jnp.int32), Y_on_device, jnp.ones(n)),
-        gradient=first._gradient(Y),
+        Batch(X_on_device, jnp.zeros((n, 0), jnp.int32), jnp.asarray(T), jnp.ones(n)),
+        gradient=first._gradient(T),
         optimiser=Optimiser(first.optimizer, float(first.momentum)),
         batch_size=first.batch_size,
         max_epochs=first.max_epochs,

@@ -15,6 +15,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from harmonium.data import Triples
+from harmonium.data.codes import encode
 from harmonium.data.datasets import Dataset, DatasetInfo, info, load
 from harmonium.data.name_columns import codes_in
 from harmonium.engine import available_cores
@@ -24,6 +25,9 @@ from harmonium.user_folders import user_cache_folder
 
 GENERATED = "generated"
 """The name of the dataset that is made and not read."""
+
+UNKNOWN = "unknown"
+"""What a tag that too few people gave counts for, unless it is a probability."""
 
 GROUPS = ("artist", "track", "item")
 
@@ -118,11 +122,22 @@ class PreparedDataset:
     groups: NDArray[np.int32]
     """(n_clips,) what no two folds share."""
     counts: NDArray[np.float32]
-    """(n_clips, n_tags) how many people gave the tag; the SVM prefers clips with many."""
+    """(n_clips, n_tags) how many people gave the tag, or which share of the clip's listeners where
+    the labels go by shares; the SVM prefers clips with many."""
     n_timbre: int
     """So many features, the first, are about timbre; 0 where that is not known."""
     smoother_input: SmootherInput | None
     """None where nobody knows who gave a tag."""
+
+    def targets(self, unsure: float | str) -> NDArray[np.float32]:
+        """(n_clips, n_tags) labels to learn from; unlike `Y`, they may hold probabilities.
+
+        ``unsure`` is the probability of a tag that some people gave, but too few, or "unknown".
+        """
+        if unsure == UNKNOWN:
+            return self.Y
+        given = np.isnan(self.Y) & (self.counts > 0)
+        return np.where(given, np.float32(unsure), self.Y)
 
     def features(self, group: str) -> NDArray[np.float32]:
         """All features, or one group of them."""
@@ -154,10 +169,18 @@ def load_dataset(spec: DatasetSpec) -> PreparedDataset:
         Y=labels.values[:, kept],
         tags=tuple(tags),
         groups=data.groups(spec.groups),
-        counts=data.counts.matrix[:, codes_in(tags, data.tags)].toarray().astype(np.float32),
+        counts=_counts(data, tags),
         n_timbre=n_timbre,
         smoother_input=_smoother_input(data, tags),
     )
+
+
+def _counts(data: Dataset, tags: pl.Series) -> NDArray[np.float32]:
+    """How often these tags were given, in the unit that the labels go by: people or shares."""
+    counts = data.counts.matrix[:, codes_in(tags, data.tags)].toarray().astype(np.float32)
+    if data.min_share is None or data.listeners is None:
+        return counts
+    return counts / np.maximum(data.listeners, 1)[:, None].astype(np.float32)
 
 
 def extract_features(
@@ -229,7 +252,8 @@ def _smoother_input(data: Dataset, tags: pl.Series) -> SmootherInput | None:
         return None
     triples, items = data.triples, data.items
     if data.name == "hetrec-msd":  # the tags are the artist's: one of the tracks stands for all
-        artist = data.groups("artist")
+        assert data.artists is not None
+        artist = encode(data.artists)[0]  # not by group: two spellings may have different tags
         items = items.gather(np.unique(artist, return_index=True)[1][artist])
     users, judged = triples.users.gather(triples.user), triples.items.gather(triples.item)
     if data.seen is not None:

@@ -14,8 +14,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from harmonium.experiments.datasets import DatasetSpec
+from harmonium.experiments.datasets import UNKNOWN, DatasetSpec
 from harmonium.experiments.recipe import ModelSpec, Recipe
+
+MEANING = 2
+"""Raised whenever runs of the same description come out otherwise, so that old results are not
+taken for new ones. 2: artists are grouped by `artist_key`; SVMs choose clips by shares."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,6 +33,7 @@ class Arm:
     smoothing: bool
     clips: int
     features: str
+    unsure: float | str
 
     @property
     def label(self) -> str:
@@ -38,6 +43,7 @@ class Arm:
         parts += ["smoothed"] * self.smoothing
         parts += [f"{self.clips} clips"] * bool(self.clips)
         parts += [self.features] * (self.features != "all")
+        parts += [f"unsure {self.unsure}"] * (self.unsure != UNKNOWN)
         return ", ".join(parts)
 
 
@@ -52,6 +58,7 @@ class Run:
     smoothing: bool
     clips: int
     features: str
+    unsure: float | str
     inference: tuple[str, ...]
     known: tuple[float, ...]
     n_folds: int
@@ -62,7 +69,7 @@ class Run:
     @cached_property
     def key(self) -> str:
         """A name made from the contents: equal runs of any recipe have the same."""
-        content = asdict(self)
+        content = asdict(self) | {"meaning": MEANING}
         del content["model"]
         del content["dataset"]["label"]
         text = json.dumps(content, sort_keys=True)
@@ -142,6 +149,7 @@ def arms(recipe: Recipe) -> list[Arm]:
             smoothing=smoothing,
             clips=clips,
             features=features,
+            unsure=unsure,
         )
         for dataset in recipe.datasets
         for model in recipe.models
@@ -149,8 +157,10 @@ def arms(recipe: Recipe) -> list[Arm]:
         for smoothing in recipe.vary.smoothing
         for clips in recipe.vary.clips
         for features in recipe.vary.features
+        for unsure in recipe.vary.unsure
         if (dataset.has_triples or not smoothing)
         and (dataset.has_audio or features == "all")
+        and (unsure == UNKNOWN or not smoothing)  # the smoother has its own probabilities
         # folds are not all of one size
         and clips <= 0.9 * (dataset.n_clips or math.inf) * (recipe.n_folds - 2) / recipe.n_folds
     ]
@@ -196,6 +206,7 @@ def _runs(
             smoothing=arm.smoothing,
             clips=arm.clips,
             features=arm.features,
+            unsure=arm.unsure,
             inference=recipe.tests.inference,
             known=recipe.tests.known,
             n_folds=recipe.n_folds,

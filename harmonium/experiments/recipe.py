@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from harmonium.errors import DataError
-from harmonium.experiments.datasets import CATALOGUE, GROUPS, DatasetSpec
+from harmonium.experiments.datasets import CATALOGUE, GROUPS, UNKNOWN, DatasetSpec
 from harmonium.experiments.models import MODELS, check_settings
 from harmonium.nearest_names import did_you_mean
 
@@ -33,6 +33,10 @@ _CHOICES = {
 _RULES = {
     "smoothing": (lambda value: isinstance(value, bool), "a list of true and false"),
     "clips": (lambda value: isinstance(value, int) and value >= 0, "a list of whole numbers"),
+    "unsure": (
+        lambda value: value == UNKNOWN or (isinstance(value, float) and 0 < value < 1),
+        f'"{UNKNOWN}" or probabilities between 0 and 1',
+    ),
     "known": (
         lambda value: isinstance(value, int | float) and 0 <= value < 1,
         "shares from 0 to below 1",
@@ -64,8 +68,11 @@ class Variations:
     clips: tuple[int, ...] = (0,)
     """Train on so many clips; 0 is all of them."""
     features: tuple[str, ...] = ("all",)
+    unsure: tuple[float | str, ...] = (UNKNOWN,)
+    """What a tag counts for in training that some people gave, but too few: "unknown", or the
+    probability that it applies."""
 
-    NAMES: ClassVar[tuple[str, ...]] = ("smoothing", "clips", "features")
+    NAMES: ClassVar[tuple[str, ...]] = ("smoothing", "clips", "features", "unsure")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,7 +96,7 @@ class Recipe:
     vary: Variations = Variations()
     tests: Tests = Tests()
     n_folds: int = 5
-    search_folds: int = 1
+    search_folds: int = 4
     """Validation folds that the search uses for each test fold; the final runs use all."""
     seed: int = 0
     note: str = ""
@@ -139,7 +146,7 @@ def parse_recipe(text: str, *, trusted: bool = False) -> Recipe:
         vary=_vary(table.get("vary", {})),
         tests=_tests(table.get("tests", {})),
         n_folds=n_folds,
-        search_folds=_whole(table, "search_folds", 1, least=1, most=n_folds - 1),
+        search_folds=_whole(table, "search_folds", n_folds - 1, least=1, most=n_folds - 1),
         seed=_whole(table, "seed", 0, least=0),
         note=_text(table, "note", ""),
     )

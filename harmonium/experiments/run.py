@@ -130,7 +130,7 @@ def _run_stacked(
         for run in runs:
             model = build_model(run.estimator, run.settings, seed=_model_seed(run))
             if isinstance(model, GradientTagger) and not run.smoothing:
-                alike = (run.dataset, run.features, run.clips, signature(model))
+                alike = (run.dataset, run.features, run.clips, run.unsure, signature(model))
                 stacks[alike].append((run, model))
             else:
                 yield run, train_and_test(run)
@@ -148,7 +148,14 @@ def _train_stack(members: Sequence[tuple[Run, Any]]) -> Iterator[tuple[Run, RunO
     X = data.features(runs[0].features)
     splits = [_split(run, data) for run in runs]
     began = time.perf_counter()
-    fit_stacked(models, X, data.Y, [s.train for s in splits], [s.valid for s in splits])
+    fit_stacked(
+        models,
+        X,
+        data.Y,
+        [s.train for s in splits],
+        [s.valid for s in splits],
+        targets=data.targets(runs[0].unsure),
+    )
     seconds = (time.perf_counter() - began) / len(runs)
     for run, model, split in zip(runs, models, splits, strict=True):
         yield run, _test(run, model, X, data, split, seconds=seconds)
@@ -194,7 +201,11 @@ def _whole_split(
 
 
 def _fit(run: Run, data: PreparedDataset, X: Matrix, split: Split, targets: Matrix | None) -> Any:
-    """The model trained on raw or smoothed tags; early stopping is always on raw ones."""
+    """The model trained on raw or smoothed tags; early stopping is always on raw ones.
+
+    The SVM learns from the clips to which a tag was given most and least often, so that tags which
+    too few people gave have no part in it.
+    """
     train, valid = split.train, split.valid
     model = build_model(run.estimator, run.settings, seed=_model_seed(run))
     eval_set = (X[valid], data.Y[valid])
@@ -202,7 +213,8 @@ def _fit(run: Run, data: PreparedDataset, X: Matrix, split: Split, targets: Matr
         if targets is None:
             return model.fit(X[train], data.Y[train], eval_set, counts=data.counts[train])
         return model.fit(X[train], None, eval_set, counts=targets[train])
-    return model.fit(X[train], (data.Y if targets is None else targets)[train], eval_set)
+    targets = data.targets(run.unsure) if targets is None else targets
+    return model.fit(X[train], targets[train], eval_set)
 
 
 def _model_seed(run: Run) -> int:

@@ -2,9 +2,17 @@
 
 import numpy as np
 import pytest
+from dataset_samples import write_samples
 
+from harmonium.data.datasets import load
 from harmonium.errors import DataError
-from harmonium.experiments.datasets import CATALOGUE, GENERATED, DatasetSpec, load_dataset
+from harmonium.experiments.datasets import (
+    CATALOGUE,
+    GENERATED,
+    DatasetSpec,
+    _counts,
+    load_dataset,
+)
 from harmonium.synthetic import make_collection
 
 OPTIONS = {"n_tracks": 4, "clips_per_track": 2, "n_users": 12, "clip_seconds": 2.0}
@@ -45,6 +53,21 @@ def test_what_a_run_takes_from_the_generated_collection(empty_cache):
     timbre, rhythm = data.features("timbre"), data.features("rhythm")
     assert np.hstack([timbre, rhythm]).tolist() == data.X.tolist()
     assert data.smoother_input.triples.tags.to_list() == list(data.tags)
+
+
+def test_the_svm_chooses_by_what_the_labels_go_by(tmp_path, monkeypatch):
+    """Emotify's labels are shares of listeners: so are the counts, and the most are positive."""
+    write_samples(tmp_path)
+    monkeypatch.setenv("HARMONIUM_DATA", str(tmp_path))
+    data = load("emotify")
+    tags = data.tags
+    shares = _counts(data, tags)
+    counts = data.counts.matrix.toarray()
+    np.testing.assert_allclose(shares * data.listeners[:, None], counts, rtol=1e-6)
+    Y = data.labels().values
+    for tag in range(len(tags)):
+        positive, negative = shares[Y[:, tag] == 1, tag], shares[Y[:, tag] == 0, tag]
+        assert positive.min(initial=1) > negative.max(initial=0)
 
 
 def test_too_few_positives(empty_cache):

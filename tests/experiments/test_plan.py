@@ -46,6 +46,13 @@ def test_the_test_fold_has_no_part_in_the_choice():
     assert chosen(lambda C: C) == chosen(lambda C: -C)
 
 
+def test_the_search_uses_every_validation_fold_unless_told_otherwise():
+    recipe = parse_recipe(RECIPE.replace("search_folds = 1", ""))
+    state = fold_state(recipe, arms(recipe)[0], 0, {})
+    tried = [(run.settings["C"], run.valid_fold) for run in state.missing]
+    assert tried == [(c, fold) for c in (0.01, 0.1, 1.0, 10.0) for fold in (1, 2)]
+
+
 def test_missing_gives_each_run_once_and_ends():
     recipe = parse_recipe(RECIPE)
     rng = np.random.default_rng(0)

@@ -30,6 +30,7 @@ def write_toy(folder: Path, *, n: int = 60, n_features: int = 4, n_tags: int = 3
 RECIPE = """
 title = "Toy"
 form = "comparison"
+search_folds = 1
 n_folds = 3
 
 [[dataset]]

@@ -26,6 +26,7 @@ from harmonium.collection.store.models import StoredModel
 from harmonium.collection.store.schema import EXTRACTOR
 from harmonium.collection.store.tracks import Track
 from harmonium.collection.verdicts import MIN_SHARE, judge, label_matrix
+from harmonium.data.artists import artist_key
 from harmonium.errors import DataError
 
 MOST_TRACKS = 50_000
@@ -195,8 +196,8 @@ def _group(track: Track, by: str) -> str:
     value = getattr(track, by)
     if not value:
         return f"#{track.id}"
-    name = value if by == "artist" else f"{track.artist or ''}\n{value}"
-    return f"{by} {name.strip().casefold()}"
+    artist = artist_key(track.artist or "")
+    return f"artist {artist}" if by == "artist" else f"{by} {artist}\n{value.strip().casefold()}"
 
 
 def _number(value: float) -> float | None:

@@ -12,6 +12,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from harmonium.data.artists import artist_groups
 from harmonium.data.codes import encode
 from harmonium.data.tag_counts import TagCounts
 from harmonium.data.triples import Triples
@@ -184,7 +185,11 @@ class Dataset:
         return Labels(counts.labels(min_count=min_count), counts.tags)
 
     def groups(self, by: Literal["item", "track", "artist"] = "track") -> NDArray[np.int32]:
-        """A number for each item, (n,), the same for items of one track or of one artist."""
+        """A number for each item, (n,), the same for items of one track or of one artist.
+
+        Spellings of one artist's name ("The Prodigy", "Prodigy") are one artist; see
+        `harmonium.data.artists.artist_key`.
+        """
         if by not in ("item", "track", "artist"):
             raise DataError(f"'by' must be 'item', 'track' or 'artist', got {by!r}.")
         names = {"item": self.items, "track": self.tracks, "artist": self.artists}
@@ -195,7 +200,7 @@ class Dataset:
                 f"Dataset '{self.name}' does not say which {by} an item belongs to. "
                 f"It can be grouped by {known}."
             )
-        return encode(labels)[0]
+        return artist_groups(labels) if by == "artist" else encode(labels)[0]
 
 
 def _check_rows(data: Dataset) -> None:

@@ -8,6 +8,7 @@ import polars as pl
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from harmonium.data.artists import artist_groups
 from harmonium.data.codes import encode
 from harmonium.data.datasets.dataset import INFOS, Dataset
 from harmonium.data.datasets.locate import locate
@@ -77,9 +78,18 @@ def read_features(path: Path) -> TrackFeatures:
         ids=strings(arrays["track_id"]),
         features=feature_matrix(path, arrays["X"], len(names)),
         feature_names=names,
-        artists=strings(arrays["artist_id"]),
+        artists=_one_id_each(strings(arrays["artist_id"]), strings(arrays["artist_name"])),
         titles=strings(arrays["artist_name"]) + ": " + strings(arrays["title"]),
     )
+
+
+def _one_id_each(ids: pl.Series, names: pl.Series) -> pl.Series:
+    """The ids (n,), where artists with several ids, or names in several spellings, have the first.
+
+    The Echo Nest has two ids for "Prodigy" and "The Prodigy".
+    """
+    artist = artist_groups(ids, names)
+    return ids.gather(np.unique(artist, return_index=True)[1][artist])
 
 
 def _weights(path: Path, ids: pl.Series) -> tuple[NDArray[np.int16], pl.Series]:

@@ -30,7 +30,7 @@ from harmonium.experiments.results import RESULTS
 Numbers = NDArray[np.float64]
 T = TypeVar("T")
 
-ARM_AXES = ("dataset", "model", "smoothing", "clips", "features")
+ARM_AXES = ("dataset", "model", "smoothing", "clips", "features", "unsure")
 """What tells one arm from another, besides the settings that vary."""
 
 CORRECTIONS = {"none": "", "holm": ", Holm", "bh": ", BH"}

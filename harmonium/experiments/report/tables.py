@@ -163,6 +163,8 @@ _SETTING_NAMES = {
     "nu": "ν",
     "features": "features",
     "clips": "training clips",
+    "unsure": "unsure tags",
+    "unit_norm": "unit norm",
 }
 _APPROXIMATIONS = {
     "cd": "CD",
