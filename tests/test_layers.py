@@ -24,6 +24,7 @@ ALLOWED = {
     "estimators": {"data", "rbm", "evaluation"},
     "experiments": {"engine", "data", "synthetic", "audio", "estimators", "evaluation"},
     "collection": {"engine", "data", "audio", "estimators", "evaluation"},
+    "shipped": {"data", "audio", "estimators", "evaluation", "collection"},
     "demo": {"engine", "data", "synthetic", "audio", "estimators", "evaluation", "collection"},
     "web": {"collection"},
     "commands": {

@@ -18,6 +18,10 @@ CASES = [
     ("majorminer", {"features": "all"}),
     ("majorminer", {"features": None}),
     ("emotify", {}),
+    ("4q", {}),
+    ("4q", {"features": "both", "kind": "mood"}),
+    ("gtzan", {"features": "heads"}),
+    ("gtzan", {"features": None}),
     ("hetrec", {}),
     ("hetrec", {"joined": True}),
     ("hetrec", {"normalise": True}),
@@ -41,7 +45,30 @@ def write_samples(folder: Path) -> Path:
     (folder / "emotify" / "clips").mkdir()
     for name in ("classical_1", "classical_2", "rock_1", "electronic_100", "pop_1"):
         (folder / "emotify" / "clips" / f"{name}.ogg").touch()
+    (folder / "listening").mkdir()
+    write_listening(folder / "listening")
     return folder
+
+
+def write_listening(folder: Path) -> None:
+    """Two clips of one artist and one of another; three of the two parts of GTZAN."""
+    for name, items, group in (
+        ("4q", ["MT1", "MT2", "MT3"], [7, 7, 9]),
+        ("gtzan", ["blues.0", "hiphop.1", "blues.2"], [1, 0, 0]),
+    ):
+        embedding = np.arange(1200, dtype=np.float32).reshape(3, 400)
+        heads = np.linspace(0.01, 0.99, 300, dtype=np.float32).reshape(3, 100)
+        np.savez(
+            folder / f"{name}.npz",
+            item=np.array(items),
+            group=np.array(group),
+            embedding=embedding,
+            heads=heads,
+        )
+    moods = "MT1\tmood\tLaid-Back\nMT1\tgenre\tvocal\nMT2\tmood\tcalm\nMT3\tgenre\trap\n"
+    (folder / "4q_tags.tsv").write_text("item\tkind\ttag\n" + moods, encoding="utf-8")
+    genres = "blues.0\tgenre\tblues\nhiphop.1\tgenre\thip hop\nblues.2\tgenre\tblues\n"
+    (folder / "gtzan_tags.tsv").write_text("item\tkind\ttag\n" + genres, encoding="utf-8")
 
 
 def write_majorminer_features(path: Path, **changes: np.ndarray) -> None:

@@ -11,7 +11,15 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from harmonium.data.datasets import emotify, hetrec, majorminer, msd, mulan, paper_files
+from harmonium.data.datasets import (
+    emotify,
+    hetrec,
+    listening,
+    majorminer,
+    msd,
+    mulan,
+    paper_files,
+)
 from harmonium.data.datasets.dataset import INFOS, MULAN_SETS, Dataset, DatasetInfo, Labels
 from harmonium.data.datasets.locate import data_folders, is_found
 from harmonium.errors import DataError
@@ -34,6 +42,8 @@ _LOADERS: dict[str, Callable[..., Dataset]] = {
     "majmin": partial(paper_files.load, "majmin"),
     "majorminer": majorminer.load,
     "emotify": emotify.load,
+    "4q": partial(listening.load, "4q"),
+    "gtzan": partial(listening.load, "gtzan"),
     "hetrec": hetrec.load,
     "hetrec-msd": hetrec.load_joined,
     "msd": msd.load,

@@ -235,6 +235,37 @@ class TestEmotify:
             datasets.load("emotify", tmp_path)
 
 
+class TestListening:
+    def test_moods_and_genres_with_both_kinds_of_features(self, samples):
+        data = datasets.load("4q", samples, features="both")
+        assert data.features.shape == (3, 500)
+        assert data.feature_names[399:401].to_list() == ["MTT 199", "MSD: rock"]
+        assert data.feature_names[433] == "MSD: hip-hop"
+        assert set(data.tags) == {"laid back", "vocal", "calm", "rap"}
+        assert data.groups("artist").tolist() == [0, 0, 1]
+        assert datasets.load("4q", samples, kind="genre").counts.matrix.sum() == 2
+
+    def test_the_parts_of_gtzan_are_splits(self, samples):
+        data = datasets.load("gtzan", samples)
+        assert {name: rows.tolist() for name, rows in data.splits.items()} == {
+            "train": [1, 2],
+            "valid": [0],
+        }
+        assert data.artists is None
+
+    def test_unknown_items_kinds_and_options_are_refused(self, samples, tmp_path):
+        with pytest.raises(DataError, match=r"'features' must be 'embedding', 'heads'"):
+            datasets.load("4q", samples, features="all")
+        with pytest.raises(DataError, match=r"'kind' must be 'mood', 'genre' or None"):
+            datasets.load("4q", samples, kind="era")
+        (tmp_path / "4q.npz").write_bytes((samples / "listening" / "4q.npz").read_bytes())
+        table = tmp_path / "4q_tags.tsv"
+        for row, problem in (("MT9\tmood\tx", "item 'MT9'"), ("MT1\tera\tx", "kind 'era'")):
+            table.write_text(f"item\tkind\ttag\n{row}\n", encoding="utf-8")
+            with pytest.raises(DataError, match=f"line 2: {problem} is not known"):
+                datasets.load("4q", tmp_path)
+
+
 class TestHetRec:
     def test_both_parts_latin_1_and_artists_without_a_name(self, samples):
         data = datasets.load("hetrec", samples)

@@ -1,0 +1,94 @@
+"""The model card: what the shipped model learnt from, how good each tag is, what it cannot know."""
+
+from typing import Any
+
+from harmonium.data.datasets import info
+from harmonium.shipped.vocabulary import GROUPS
+
+
+def model_card(report: dict[str, Any]) -> str:
+    """The card as Markdown, from the report that is shipped with the model."""
+    parts = [_head(report), _sources(report), *(_table(report, group) for group in GROUPS), _tail()]
+    return "\n".join(parts)
+
+
+def _head(report: dict[str, Any]) -> str:
+    tags = report["tags"]
+    judged = [tag["auc"] for tag in tags if "auc" in tag]
+    n_heads = sum("agreement" in tag for tag in tags)
+    n_clips = sum(report["clips"].values())
+    return f"""# The model that comes along
+
+A discriminative restricted Boltzmann machine (`DiscriminativeRBM`, trained by multi-prediction)
+over the 400 features of musicnn. It knows {len(tags)} tags: {len(judged)} that people gave to
+{n_clips:,} clips, and {n_heads} that it learnt from musicnn's own two taggers alone. On clips of
+artists that it had not heard, the mean AUC of the former is {sum(judged) / len(judged):.3f}.
+
+This page is written by `recipes/shipped.py`, which makes the model.
+"""
+
+
+def _sources(report: dict[str, Any]) -> str:
+    rows = "\n".join(
+        f"| {about.title.split(':')[0]} | {n:,} | {about.citation} | {about.licence} |"
+        for about, n in ((info(name), n) for name, n in report["clips"].items())
+    )
+    return f"""## What it learnt from
+
+| collection | clips | source | terms |
+|---|---|---|---|
+{rows}
+
+Neither the sound nor the tags of single clips are in the model, only weights. The tags of
+musicnn's taggers (Pons, Serra 2019; ISC licence), which learnt from MagnaTagATune and from
+Last.fm tags of the Million Song Dataset, are soft labels wherever a collection was not asked for
+them. Music of these collections is mostly Western and recorded before 2012.
+"""
+
+
+def _table(report: dict[str, Any], group: str) -> str:
+    tags = [tag for tag in report["tags"] if tag["group"] == group]
+    lines = [f"## Tags: {group}", ""]
+    lines += [
+        "| tag | learnt from | examples | AUC ± | threshold | precision there |",
+        "|---|---|---|---|---|---|",
+    ]
+    for tag in tags:
+        if "auc" in tag:
+            score = f"{tag['auc']:.2f} ± {tag['error']:.2f}"
+        else:
+            score = f"(r = {tag['agreement']:.2f})"
+        threshold = "–" if tag["threshold"] is None else f"{tag['threshold']:.2f}"
+        precision = "–"
+        if tag["precision"] is not None:
+            precision = f"{tag['precision']:.0%} of {tag['reached']}"
+        sources = ", ".join(tag["learnt_from"])
+        examples = tag["examples"] or "–"
+        lines.append(
+            f"| {tag['tag']} | {sources} | {examples} | {score} | {threshold} | {precision} |"
+        )
+    return "\n".join([*lines, ""])
+
+
+def _tail() -> str:
+    return """## How to read the tables
+
+AUC is the chance that a clip with the tag ranks above one without it, by models that had not heard
+its artist, with its standard error. Precision is the share of held-out clips at or above the
+threshold that have the tag, and of how many. A tag without a threshold was not learnt: its AUC is
+not clearly above chance. For tags that only musicnn's taggers know, r is the correlation with what
+they say, and precision is what they expect; no person has checked either.
+
+## What it cannot know
+
+- Moods are those that AllMusic's editors listed. They list a few of many that would fit: a clip
+  without a mood may have it all the same, so true precision is higher than the figures say.
+- Probabilities are those of the collections. In 4Q, moods are balanced over four quadrants, and
+  GTZAN has each of its ten genres equally often; a real library has more of some. Thresholds
+  and ranks carry over; a probability of 0.3 does not promise that 3 of 10 tracks have the tag.
+- GTZAN gives each clip one genre. Metal is not rock there, and disco is not pop.
+- The era is guessed from the sound, as Last.fm's users tagged it.
+- It hears thirty seconds at most of what musicnn takes from a file. It does not know lyrics, names,
+  languages, or what a piece means to anybody.
+- Speech, noise and sound effects get musical tags, for it has never heard any.
+"""

@@ -1,0 +1,146 @@
+"""Collections that were asked different questions, as one matrix of features and one of labels.
+
+A tag is unknown where a collection was not asked for it. There musicnn's two networks have a say:
+the probabilities of their hundred tags are soft labels of every clip.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from harmonium.data.datasets import Dataset, load
+from harmonium.data.datasets.listening import HEADS, N_EMBEDDING
+from harmonium.shipped.vocabulary import SharedVocabulary, shared_vocabulary
+
+Floats = NDArray[np.float32]
+
+FEWEST = 10
+"""Clips of a collection that must have a tag."""
+SINGERS = ("female voice", "male voice")
+
+
+@dataclass(frozen=True, eq=False)
+class Corpus:
+    """Clips of several collections; rows are clips."""
+
+    X: Floats
+    """(n, 400) musicnn's features."""
+    Y: Floats
+    """(n, C) what people say: 1, 0, NaN where the collection was not asked."""
+    heads: Floats
+    """(n, C) what musicnn's networks say; NaN for tags that they do not have."""
+    tags: tuple[str, ...]
+    collection: NDArray[np.str_]
+    """(n,)"""
+    group: NDArray[np.str_]
+    """(n,) clips of one group may be by one artist."""
+
+    def rows(self, which: NDArray[np.generic]) -> "Corpus":
+        """Some of the clips, by number or by mask."""
+        per_clip = (self.X, self.Y, self.heads, self.collection, self.group)
+        X, Y, heads, collection, group = (array[which] for array in per_clip)
+        return Corpus(X, Y, heads, self.tags, collection, group)
+
+    def of(self, *collections: str) -> "Corpus":
+        """The clips of some collections."""
+        return self.rows(np.isin(self.collection, collections))
+
+    def targets(self, heads: bool = True) -> Floats:
+        """(n, C) what people say; where nobody was asked, what the networks say if they count."""
+        return np.where(np.isnan(self.Y), self.heads, self.Y) if heads else self.Y
+
+
+def listening_corpus(
+    collections: Sequence[str] = ("4q", "gtzan", "emotify"), folder: str | Path | None = None
+) -> Corpus:
+    """The collections of the data folder, with the words of the shared vocabulary.
+
+    Emotify's clips are heard by the extractor musicnn, which must have been fetched.
+    """
+    return join(_listened(name, folder) for name in collections)
+
+
+def join(parts: Iterable[Corpus]) -> Corpus:
+    """One corpus of several with the same tags, without the tags that nobody and nothing gives."""
+    parts = list(parts)
+    per_clip = ("X", "Y", "heads", "collection", "group")
+    X, Y, heads, collection, group = (
+        np.concatenate([getattr(part, name) for part in parts]) for name in per_clip
+    )
+    there = ~np.isnan(np.where(np.isnan(Y), heads, Y)).all(axis=0)
+    tags = tuple(parts[0].tags[j] for j in np.flatnonzero(there))
+    return Corpus(X, Y[:, there], heads[:, there], tags, collection, group)
+
+
+def labelled(data: Dataset, X: Floats, heads: Floats, group: Sequence[str]) -> Corpus:
+    """A dataset in the words of the shared vocabulary.
+
+    X, heads : (n, 400) and (n, 100), as musicnn gives them
+    group : (n,) clips of one group may be by one artist
+    """
+    vocabulary = shared_vocabulary()
+    labels = data.labels()
+    often = np.nansum(labels.values == 1, axis=0) >= FEWEST
+    Y = np.full((len(data), len(vocabulary.tags)), np.nan, np.float32)
+    for word, column, enough in zip(labels.tags, labels.values.T, often, strict=True):
+        tag = vocabulary.tag(word, data.name)
+        if tag is not None and enough:  # of two words for one tag, either will do
+            place = vocabulary.tags.index(tag)
+            Y[:, place] = np.fmax(Y[:, place], column)
+    return Corpus(
+        X,
+        Y,
+        shared_heads(heads, vocabulary),
+        vocabulary.tags,
+        np.full(len(data), data.name),
+        np.array([f"{data.name}: {name}" for name in group]),
+    )
+
+
+def shared_heads(heads: Floats, vocabulary: SharedVocabulary) -> Floats:
+    """The networks' probabilities (n, 100) in the words of the vocabulary, (n, C).
+
+    Whoever tagged for a network used one of the words for the same: that any of them is given has
+    the probability 1 - Π(1 - p). A man or a woman who sings is a voice. Where both networks have a
+    tag, it is the mean of theirs.
+    """
+    networks = []
+    for network in ("MSD", "MTT"):
+        none = np.full((len(heads), len(vocabulary.tags)), np.nan)
+        for column, head in enumerate(HEADS):
+            whose, word = head.split(": ")
+            tag = vocabulary.tag(word)
+            if whose == network and tag is not None:
+                place = vocabulary.tags.index(tag)
+                absent = np.fmin(none[:, place], 1.0)  # NaN: no word for it so far
+                none[:, place] = absent * (1.0 - heads[:, column])
+        voice, *singers = (vocabulary.tags.index(tag) for tag in ("voice", *SINGERS))
+        none[:, voice] *= none[:, singers].prod(axis=1)
+        networks.append(1.0 - none)
+    known = ~np.isnan(networks)
+    mean = np.where(known, networks, 0.0).sum(axis=0) / np.maximum(known.sum(axis=0), 1)
+    return np.where(known.any(axis=0), mean, np.nan).astype(np.float32)
+
+
+def _listened(name: str, folder: str | Path | None) -> Corpus:
+    if name == "emotify":
+        return _emotify(folder)
+    data = load(name, folder, features="both")
+    assert data.features is not None
+    X, heads = np.split(data.features, [N_EMBEDDING], axis=1)
+    if data.artists is not None:
+        return labelled(data, X, heads, data.artists.to_list())
+    parts = {row: part for part, rows in data.splits.items() for row in rows.tolist()}
+    return labelled(data, X, heads, [parts[row] for row in range(len(data))])
+
+
+def _emotify(folder: str | Path | None) -> Corpus:
+    from harmonium.audio import extract_files
+    from harmonium.user_folders import user_cache_folder
+
+    data = load("emotify", folder)
+    heard = extract_files(data.audio or [], extractor="musicnn", cache=user_cache_folder())
+    return labelled(data, heard.features, heard.heads, data.items.to_list())

@@ -1,0 +1,50 @@
+"""The shipped model's words: one spelling for each, other words for it, and its group."""
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from harmonium.data.normalise import normalise_tag
+
+GROUPS = ("genre", "mood", "instrument", "voice", "era", "sound")
+
+
+@dataclass(frozen=True)
+class SharedVocabulary:
+    """Words that several collections share."""
+
+    groups: Mapping[str, str]
+    """Tag → its group, in the order of the groups."""
+    aliases: Mapping[str, str]
+    """Another word → the tag that it means."""
+    elsewhere: Mapping[str, Mapping[str, str]]
+    """Collection → word → the tag that it means there."""
+
+    @property
+    def tags(self) -> tuple[str, ...]:
+        """All tags, group by group."""
+        return tuple(self.groups)
+
+    def tag(self, word: str, collection: str | None = None) -> str | None:
+        """The tag that a word means, in a collection or anywhere; None where it is none of them."""
+        name = normalise_tag(word)
+        there = self.elsewhere.get(collection or "", {})
+        name = there.get(name) or self.aliases.get(name, name)
+        return name if name in self.groups else None
+
+
+@cache
+def shared_vocabulary() -> SharedVocabulary:
+    """The words of vocabulary.toml."""
+    text = Path(__file__).with_name("vocabulary.toml").read_text(encoding="utf-8")
+    table = tomllib.loads(text)
+    groups = {tag: group for group in GROUPS for tag in table[group]["tags"]}
+    aliases = {
+        word: tag
+        for group in GROUPS
+        for tag, words in table[group].get("also", {}).items()
+        for word in words
+    }
+    return SharedVocabulary(groups, aliases, table["elsewhere"])

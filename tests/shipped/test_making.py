@@ -1,0 +1,138 @@
+"""Several collections as one corpus, and the model that is made of it."""
+
+import json
+
+import numpy as np
+import pytest
+
+from harmonium import DiscriminativeRBM
+from harmonium.data import datasets
+from harmonium.data.datasets.listening import HEADS
+from harmonium.evaluation import auc_per_tag
+from harmonium.shipped import corpus as corpora
+from harmonium.shipped import making
+from harmonium.shipped.card import model_card
+from harmonium.shipped.corpus import Corpus, join, labelled, shared_heads
+from harmonium.shipped.vocabulary import shared_vocabulary
+
+VOCABULARY = shared_vocabulary()
+
+
+def place(tag):
+    return VOCABULARY.tags.index(tag)
+
+
+class TestHeads:
+    def test_synonyms_of_one_network_are_joined_and_the_networks_averaged(self):
+        heads = np.zeros((1, 100), np.float32)
+        for head, p in {
+            "MTT: beat": 0.5,
+            "MTT: beats": 0.2,
+            "MSD: rock": 0.8,
+            "MTT: rock": 0.4,
+        }.items():
+            heads[0, HEADS.index(head)] = p
+        shared = shared_heads(heads, VOCABULARY)[0]
+        assert shared[place("beats")] == pytest.approx(1 - 0.5 * 0.8)
+        assert shared[place("rock")] == pytest.approx(0.6)
+        assert np.isnan(shared[place("gloomy")])
+
+    def test_who_sings_is_a_voice(self):
+        heads = np.zeros((1, 100), np.float32)
+        heads[0, HEADS.index("MTT: woman")] = 0.5
+        heads[0, HEADS.index("MTT: singing")] = 0.5
+        shared = shared_heads(heads, VOCABULARY)[0]
+        assert shared[place("voice")] == pytest.approx(0.75)
+        assert shared[place("male voice")] == 0
+
+
+class TestCorpus:
+    def test_labels_are_unknown_where_a_collection_was_not_asked(self, tmp_path, monkeypatch):
+        from dataset_samples import write_listening
+
+        monkeypatch.setattr(corpora, "FEWEST", 1)
+        (tmp_path / "listening").mkdir()
+        write_listening(tmp_path / "listening")
+        both = corpora.listening_corpus(("4q", "gtzan"), tmp_path)
+        assert both.X.shape == (6, 400)
+        at = {tag: j for j, tag in enumerate(both.tags)}
+        assert both.Y[:, at["hip hop"]].tolist() == [0, 0, 1, 0, 1, 0]
+        calm, blues = both.Y[:, at["calm"]], both.Y[:, at["blues"]]
+        assert calm[:3].tolist() == [0, 1, 0]
+        assert np.isnan(calm[3:]).all()
+        assert np.isnan(blues[:3]).all()
+        assert both.targets()[0, at["blues"]] == pytest.approx(both.heads[0, at["blues"]])
+        assert both.of("gtzan").group.tolist() == ["gtzan: valid", "gtzan: train", "gtzan: train"]
+        assert "vocal" not in at
+        assert "traditional vocal" in at
+
+    def test_rare_tags_of_a_collection_are_left_out(self, tmp_path):
+        from dataset_samples import write_listening
+
+        write_listening(tmp_path)
+        data = datasets.load("4q", tmp_path)
+        rows = labelled(data, data.features, np.zeros((3, 100), np.float32), ["a", "b", "c"])
+        assert np.isnan(rows.Y).all()
+        assert "calm" not in join([rows]).tags
+        assert "rock" in join([rows]).tags
+
+
+@pytest.fixture(scope="module")
+def invented():
+    """Clips whose first features say which tags they have; the last tag only networks know."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(90, 6)).astype(np.float32)
+    Y = np.full((90, 4), np.nan, np.float32)
+    Y[:60, 0] = X[:60, 0] > 0
+    Y[:60, 1] = np.arange(60) % 3 == 0
+    Y[60:, 2] = X[60:, 1] > 0.5
+    heads = np.full_like(Y, np.nan)
+    heads[:, 3] = sigmoid(2 * X[:, 2])
+    collection = np.array(["4q"] * 60 + ["gtzan"] * 30)
+    artists = [f"4q: artist {number // 2}" for number in range(60)]
+    group = np.array([*artists, *["gtzan: train", "gtzan: valid"] * 15])
+    return Corpus(X, Y, heads, ("calm", "happy", "blues", "piano"), collection, group)
+
+
+def sigmoid(x):
+    return 1 / (1 + np.exp(-x))
+
+
+def by_three_features(corpus, X):
+    """Probabilities that say much of the first tag, nothing of the second."""
+    assert len(corpus.X) + len(X) == 90
+    return sigmoid(np.stack([X[:, 0] + 0.3 * X[:, 4], X[:, 5], X[:, 1], X[:, 2]], axis=1))
+
+
+class TestMaking:
+    def test_every_clip_is_held_out_once_with_all_of_its_artist(self, invented):
+        splits = making.held_out_splits(invented)
+        assert sorted(np.concatenate(splits).tolist()) == list(range(90))
+        for rows in splits:
+            others = np.setdiff1d(np.arange(90), rows)
+            assert not set(invented.group[rows]) & set(invented.group[others])
+
+    def test_the_model_and_what_is_said_about_it(self, invented, monkeypatch):
+        monkeypatch.setitem(making.SETTINGS, "n_hidden", 10)
+        monkeypatch.setitem(making.SETTINGS, "max_epochs", 60)
+        made = making.make(invented, predict=by_three_features)
+        tags = {tag["tag"]: tag for tag in made.report["tags"]}
+        assert tags["calm"]["auc"] > 0.9
+        assert tags["calm"]["learnt_from"] == ["4q"]
+        y, p = invented.Y[:60, 0], sigmoid(invented.X[:60, 0] + 0.3 * invented.X[:60, 4])
+        reached = p >= tags["calm"]["threshold"]
+        assert tags["calm"]["precision"] == pytest.approx(y[reached].mean())
+        assert tags["calm"]["reached"] == reached.sum()
+        assert tags["happy"]["threshold"] is None
+        assert tags["piano"]["learnt_from"] == ["musicnn"]
+        assert tags["piano"]["agreement"] > 0.9
+        assert "auc" not in tags["piano"]
+        P = made.model.predict_proba(invented.X)
+        assert auc_per_tag(invented.Y[:, :1], P[:, :1]).values[0] > 0.8
+
+        again = DiscriminativeRBM.from_bytes(made.to_bytes())
+        assert again.tags_.tolist() == ["calm", "happy", "blues", "piano"]
+        np.testing.assert_array_equal(again._params.U, made.model._params.U)
+        card = model_card(json.loads(json.dumps(made.report)))
+        assert "| calm | 4q | " in card
+        assert "| piano | musicnn | – | (r = " in card
