@@ -32,6 +32,11 @@ class TagClassifier(ClassifierMixin, StoredEstimator, BaseEstimator):
         doc="""Bring each feature to zero mean and equal variance first (see
         ``harmonium.estimators.scaling``); without it, X is used as it is.""",
     )
+    unit_norm: bool = parameter(
+        default=False,
+        doc="""Divide each clip's features, after ``scale_features``, by their Euclidean norm, as
+        the paper does. There are then no weights for features as given.""",
+    )
 
     @abstractmethod
     def _scores(self, X: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -87,12 +92,21 @@ class TagClassifier(ClassifierMixin, StoredEstimator, BaseEstimator):
         self.tags_ = targets.tags
         self._one_column = targets.classes is not None
         self.classes_ = classes_of(targets)
-        self._scaling = standardising(X) if self.scale_features else unscaled(X.shape[1])
+        scaling = standardising(X) if self.scale_features else unscaled(X.shape[1])
+        self._scaling = scaling._replace(unit_norm=bool(self.unit_norm))
 
     def _features(self, X: Any) -> NDArray[np.float32]:
         """Checked and scaled features, (N, D)."""
         check_is_fitted(self)
         return self._scaling(validate_data(self, X, reset=False, dtype=[np.float64, np.float32]))
+
+    def _check_linear_in_features(self, what: str) -> None:
+        """Refuse weights for features as given where the norm makes each clip's its own."""
+        if self._scaling.unit_norm:
+            raise AttributeError(
+                f"{what} are for features as given, and with unit_norm=True there are none: each "
+                "clip's features are divided by their norm. Fit with unit_norm=False."
+            )
 
     # Using. ----------------------------------------------------------------------------------
 
@@ -127,16 +141,18 @@ class TagClassifier(ClassifierMixin, StoredEstimator, BaseEstimator):
     def _learnt(self) -> tuple[Arrays, dict[str, Any]]:
         names = getattr(self, "feature_names_in_", None)
         classes = self.classes_ if self._one_column else None
-        arrays = {f"scaling.{k}": v for k, v in self._scaling._asdict().items()}
+        arrays = {f"scaling.{k}": getattr(self._scaling, k) for k in ("mean", "scale")}
         return arrays | {"thresholds": self.thresholds_}, {
             "tags": self.tags_.tolist(),
             "classes": None if classes is None else classes.tolist(),
             "classes_dtype": None if classes is None else classes.dtype.str,
             "features": None if names is None else names.tolist(),
+            "unit_norm": self._scaling.unit_norm,
         }
 
     def _restore(self, arrays: Arrays, about: dict[str, Any]) -> None:
-        self._scaling = Scaling(*(finite_array(arrays, f"scaling.{k}") for k in Scaling._fields))
+        mean, scale = (finite_array(arrays, f"scaling.{k}") for k in ("mean", "scale"))
+        self._scaling = Scaling(mean, scale, about.get("unit_norm", False) is True)
         self.thresholds_ = typed_array(arrays, "thresholds")
         self.tags_ = array_of_names(about["tags"])
         self._one_column = about["classes"] is not None

@@ -26,6 +26,7 @@ class RBMTagger(HiddenUnits, RBMInference, GradientTagger):
     @property
     def params_(self) -> Params:
         """The parameters for features as given: σ(c + Wx + Uy) with x a row of X."""
+        self._check_linear_in_features("params_")
         U, W, V, c, d = self._conditional(self._params)
         W = W / self._scaling.scale
         return Params(U, W, V, c - W @ self._scaling.mean, d)
@@ -75,7 +76,8 @@ class RBMTagger(HiddenUnits, RBMInference, GradientTagger):
 
     def _input_variance(self) -> float:
         """Variance of each input of the Gaussian RBM: that of scaled features, or 1."""
-        return 1 / len(self._scaling.mean) if self.scale_features else 1.0
+        scaled = self.scale_features or self.unit_norm
+        return 1 / len(self._scaling.mean) if scaled else 1.0
 
     def _conditional(self, params: Tree) -> Params:
         """The parameters of p(y | x) among those that are trained."""

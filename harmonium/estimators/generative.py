@@ -64,7 +64,8 @@ class GenerativeRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RBMTagger
     ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
         """(X, y) drawn from p(y, x) by independent Gibbs chains of ``steps`` sweeps each.
 
-        X is (n_samples, n_features), in the units of the features; y is (n_samples, n_tags).
+        X is (n_samples, n_features), in the units of the features; y is (n_samples, n_tags). With
+        ``unit_norm`` the model knows clips of norm 1 after scaling, and draws such.
         """
         check_is_fitted(self)
         if n_samples < 1 or steps < 1:

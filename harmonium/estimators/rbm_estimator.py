@@ -95,6 +95,11 @@ class ConditionalTraining(RBMInference):
         doc="""Gibbs sweeps, mean-field updates or message iterations of the negative phase; None
         means 1 for "cd", 5 for "mean_field" and "multi_prediction", and 10 for "lbp".""",
     )
+    mean_field_start: Literal["data", "zero"] = parameter(
+        default="data",
+        doc="""With "mean_field", where the updates of the negative phase start: at the clip's own
+        tags, as contrastive divergence does, or at y = 0, as inference does.""",
+    )
     likelihood_weight: float = parameter(
         NOT_NEGATIVE,
         default=1.0,
@@ -108,7 +113,7 @@ class ConditionalTraining(RBMInference):
         if self.training == "cd":
             return ContrastiveDivergence(steps or 1)
         if self.training == "mean_field":
-            return MeanField(steps or 5)
+            return MeanField(steps or 5, from_zero=self.mean_field_start == "zero")
         if self.training == "lbp":
             return BeliefPropagation(steps or 10, float(self.damping))
         if self.training == "pl":

@@ -12,10 +12,11 @@ LARGEST = 1e30
 
 
 class Scaling(NamedTuple):
-    """x ← (x - mean) / scale, by feature."""
+    """x ← (x - mean) / scale, by feature; then x ← x / ‖x‖, by clip, where the norm is to be 1."""
 
     mean: NDArray[np.float64]  # (D,)
     scale: NDArray[np.float64]  # (D,), never 0
+    unit_norm: bool = False
 
     def __call__(self, X: NDArray[np.floating]) -> NDArray[np.float32]:
         """Scaled in double precision, given in single. Shape (N, D)."""
@@ -28,7 +29,15 @@ class Scaling(NamedTuple):
                 f"(mean {self.mean[column]:g}, scale {self.scale[column]:g}) to compute with. "
                 "Check the units of the features, or scale them."
             )
+        if self.unit_norm:
+            scaled = of_unit_norm(scaled)
         return scaled.astype(np.float32)
+
+
+def of_unit_norm(X: NDArray[np.float64]) -> NDArray[np.float64]:
+    """x / ‖x‖ for each row; a row of zeros stays one."""
+    norm = np.linalg.norm(X, axis=1, keepdims=True)
+    return X / np.where(norm > 0, norm, 1.0)
 
 
 def standardising(X: NDArray[np.floating]) -> Scaling:

@@ -102,20 +102,29 @@ class ContrastiveDivergence:
 
 @dataclass(frozen=True)
 class MeanField:
-    """Mean-field CD-K: like CD, with expectations in place of samples."""
+    """Mean-field CD-K: like CD, with expectations in place of samples.
+
+    Attributes
+    ----------
+    steps : K, the updates of the negative phase
+    from_zero : whether these start at y = 0, as inference does, and not at the data
+    """
 
     steps: int = 5
+    from_zero: bool = False
 
     def noise(self, params: Params, unknown: bool) -> tuple[int, int]:
         """None: there is no sampling."""
         return 0, 0
 
     def __call__(self, params: Params, batch: Batch, noise: Array) -> tuple[Params, Array]:
-        """ŷ ← σ(d + Uᵀĥ), ĥ ← σ(c + Wu + Uŷ), K times from the data."""
+        """ŷ ← σ(d + Uᵀĥ), ĥ ← σ(c + Wu + Uŷ), K times from the data or from ŷ = 0."""
         field = condition(params, batch.u, batch.a)
         # with every tag known this returns the tags themselves
         start = mean_field(field, batch.y, steps=self.steps).y
         h = first = hidden_given_tags(field, start)
+        if self.from_zero:
+            h = hidden_given_tags(field, jnp.zeros_like(start))
         for _ in range(self.steps):
             y = tags_given_hidden(field, h)
             h = hidden_given_tags(field, y)

@@ -34,14 +34,20 @@ from harmonium.rbm.training import (
 
 
 class Scaled(NamedTuple):
-    """x ← (x - mean) / scale, for one model or, with a first axis, for each of a stack."""
+    """x ← (x - mean) / scale, for one model or, with a first axis, for each of a stack.
+
+    Where unit_norm is 1, then x ← x / ‖x‖.
+    """
 
     mean: Array  # (D,)
     scale: Array  # (D,)
+    unit_norm: Array  # ()
 
     def __call__(self, x: Array) -> Array:
         """Scaled features, the shape of x."""
-        return (x - self.mean) / self.scale
+        x = (x - self.mean) / self.scale
+        norm = jnp.linalg.norm(x, axis=-1, keepdims=True)
+        return x / jnp.where((self.unit_norm > 0) & (norm > 0), norm, 1.0)
 
 
 class _OnScaled(NamedTuple):

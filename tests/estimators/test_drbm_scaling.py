@@ -8,7 +8,7 @@ from sklearn.base import clone
 from tagging_data import N_FEATURES, quick
 
 from harmonium.errors import DataError
-from harmonium.estimators import MLPTagger
+from harmonium.estimators import ExactLogisticTagger, LogisticTagger, MLPTagger
 from harmonium.estimators.scaling import Scaling, standardising, unscaled
 
 UNITS = {
@@ -99,3 +99,38 @@ def test_unscaled_is_the_identity():
     assert isinstance(scaling, Scaling)
     X = np.arange(2.0 * N_FEATURES).reshape(2, -1)
     np.testing.assert_array_equal(scaling(X), X)
+
+
+@pytest.mark.parametrize("make", [quick, MLPTagger, LogisticTagger, ExactLogisticTagger])
+def test_unit_norm_is_a_model_of_normalised_features(make, train, held_out, tmp_path):
+    settings = {} if make is ExactLogisticTagger else {"random_state": 0, "max_epochs": 3}
+    scaling = standardising(train.X)
+
+    def normalised(X):
+        X = (X - scaling.mean) / scaling.scale
+        return X / np.linalg.norm(X, axis=1, keepdims=True)
+
+    one = make(unit_norm=True, **settings).fit(*train, eval_set=held_out)
+    other = make(scale_features=False, **settings).fit(
+        normalised(train.X), train.Y, eval_set=(normalised(held_out.X), held_out.Y)
+    )
+    P = one.predict_proba(held_out.X)
+    np.testing.assert_allclose(P, other.predict_proba(normalised(held_out.X)), atol=1e-5)
+    one.save(tmp_path / "model.safetensors")
+    again = type(one).load(tmp_path / "model.safetensors")
+    np.testing.assert_array_equal(again.set_params(unit_norm=False).predict_proba(held_out.X), P)
+
+
+def test_with_unit_norm_there_are_no_weights_for_features_as_given(train):
+    model = quick(unit_norm=True).fit(*train)
+    with pytest.raises(AttributeError, match="Fit with unit_norm=False"):
+        _ = model.params_
+    linear = ExactLogisticTagger(unit_norm=True).fit(*train)
+    with pytest.raises(AttributeError, match="coef_ and intercept_ are for features as given"):
+        _ = linear.coef_
+
+
+def test_a_clip_without_features_has_no_norm():
+    scaling = Scaling(np.zeros(3), np.ones(3), unit_norm=True)
+    scaled = scaling(np.array([[0.0, 0.0, 0.0], [3.0, 0.0, 4.0]]))
+    np.testing.assert_allclose(scaled, [[0, 0, 0], [0.6, 0, 0.8]], atol=1e-7)

@@ -16,6 +16,7 @@ ROUNDING = 3e-4
 KINDS = {
     "logistic": (LogisticTagger, {}),
     "mlp": (MLPTagger, {"n_hidden": 5}),
+    "mlp of unit norm": (MLPTagger, {"n_hidden": 5, "unit_norm": True}),
     # belief propagation takes another form in a stack, and stops early on another path
     "drbm": (
         DiscriminativeRBM,

@@ -147,10 +147,10 @@ def test_cd_is_the_slope_of_a_difference_of_free_energies(steps):
 # Mean field. ---------------------------------------------------------------------------------
 
 
-def algorithm_2(model, x, y, K):
+def algorithm_2(model, x, y, K, *, from_zero=False):
     """The paper's mean-field CD-K for one training pair: ∂U, ∂W, ∂c, ∂d."""
     h = sigmoid(model.c + model.W @ x + model.U @ y)
-    y_k, h_k = y, h
+    y_k, h_k = y, sigmoid(model.c + model.W @ x) if from_zero else h
     for _ in range(K):
         y_k = sigmoid(model.d + model.U.T @ h_k)
         h_k = sigmoid(model.c + model.W @ x + model.U @ y_k)
@@ -164,14 +164,18 @@ def algorithm_2(model, x, y, K):
 
 
 @pytest.mark.parametrize("soft", [False, True], ids=["labels", "probabilities"])
+@pytest.mark.parametrize("from_zero", [False, True])
 @pytest.mark.parametrize("steps", [1, 4])
-def test_mean_field_is_algorithm_2(steps, soft):
+def test_mean_field_is_algorithm_2(steps, from_zero, soft):
     model, batch = case(3, 4, 5)
     batch = batch._replace(a=np.full_like(batch.a, -1))  # the paper's algorithm has no V
     if soft:
         batch = batch._replace(y=np.random.default_rng(3).random(batch.y.shape))
-    gradient = evaluate(MeanField(steps), model, batch, NOTHING)
-    pairs = [algorithm_2(model, x, y, steps) for x, y in zip(batch.u, batch.y, strict=True)]
+    gradient = evaluate(MeanField(steps, from_zero), model, batch, NOTHING)
+    pairs = [
+        algorithm_2(model, x, y, steps, from_zero=from_zero)
+        for x, y in zip(batch.u, batch.y, strict=True)
+    ]
     for i, name in enumerate("UWcd"):
         expected = np.average([pair[i] for pair in pairs], axis=0, weights=batch.w)
         np.testing.assert_allclose(getattr(gradient, name), expected, atol=1e-12, err_msg=name)

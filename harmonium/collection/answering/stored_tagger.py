@@ -107,7 +107,7 @@ class StoredTagger:
     def _one_by_one(self, X: Floats, known: Floats) -> Floats:
         U, c, d = self._rbm("params")
         W = self._arrays["params.W"].astype(np.float64)
-        scaled = (X - self._arrays["scaling.mean"]) / self._arrays["scaling.scale"]
+        scaled = self._scaled(X)
         parameters = self._about["parameters"]
         options = BeliefOptions(
             parameters["inference_steps"], parameters["damping"], parameters["tolerance"]
@@ -116,6 +116,14 @@ class StoredTagger:
         for row, (x, y) in enumerate(zip(scaled, known, strict=True)):
             P[row] = tag_probabilities(TagRBM(U, c + W @ x, d), y.astype(np.float64), options)
         return P
+
+    def _scaled(self, X: Floats) -> NDArray[np.float64]:
+        """The features as the model takes them."""
+        from harmonium.estimators.scaling import Scaling  # NumPy alone
+
+        mean, scale = self._arrays["scaling.mean"], self._arrays["scaling.scale"]
+        unit_norm = self._about.get("unit_norm", False) is True
+        return Scaling(mean, scale, unit_norm)(X).astype(np.float64)
 
     @cached_property
     def estimator(self) -> Any:

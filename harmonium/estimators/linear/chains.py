@@ -103,6 +103,7 @@ class ChainTagger(SolvedTagClassifier):
     @property
     def params_(self) -> ChainParams:
         """The parameters for features as given."""
+        self._check_linear_in_features("params_")
         W = self._params.W / self._scaling.scale
         return ChainParams(W, self._params.V, self._params.d - W @ self._scaling.mean)
 

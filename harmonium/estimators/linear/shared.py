@@ -25,6 +25,7 @@ class LinearTagClassifier(TagClassifier):
     @property
     def coef_(self) -> NDArray[np.float64]:
         """(n_tags, n_features), for features as given to ``fit``."""
+        self._check_linear_in_features("coef_ and intercept_")
         return self._params.W / self._scaling.scale
 
     @property

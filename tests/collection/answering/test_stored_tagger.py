@@ -1,6 +1,9 @@
 """A stored model at work, by NumPy and by the estimator."""
 
+import dataclasses
+
 import numpy as np
+import polars as pl
 import pytest
 import small_library
 
@@ -109,6 +112,19 @@ def test_few_tracks_and_many_get_the_same_probabilities(tagger, monkeypatch):
     monkeypatch.setattr(module, "FEW", 0)
     np.testing.assert_allclose(few, tagger.probabilities(X, known), atol=1e-4)
     np.testing.assert_array_equal(few[::2, 0], truth[::2, 0])
+
+
+def test_numpy_takes_features_of_unit_norm_as_the_model_does(tagger):
+    X, truth = small_library.world()
+    model = tagger.estimator.__class__(n_hidden=3, max_epochs=3, unit_norm=True, random_state=0)
+    model.fit(X, pl.DataFrame(truth.astype(np.float32), schema=small_library.TAGS))
+    stored = dataclasses.replace(
+        small_library.quick_model(), bytes=model.to_bytes(), vocabulary=small_library.TAGS
+    )
+    X = X[:20].copy()
+    X[0] = model._scaling.mean  # all zeros when scaled
+    few = StoredTagger(stored).probabilities(X)
+    np.testing.assert_allclose(few, model.predict_proba(X), atol=1e-4)
 
 
 def test_the_model_has_learnt_something(tagger):
