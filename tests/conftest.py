@@ -6,8 +6,11 @@ from pathlib import Path
 import postgres_server
 import pytest
 
+from harmonium.audio.musicnn import weights
+from harmonium.audio.musicnn.fetch import fetch_musicnn
 from harmonium.collection import Library
 from harmonium.collection.store import database
+from harmonium.errors import DataError
 
 
 @pytest.fixture(scope="session")
@@ -17,6 +20,35 @@ def data_folder() -> Path:
     if not folder:
         pytest.skip("HARMONIUM_DATA is not set: the public datasets are not at hand")
     return Path(folder)
+
+
+@pytest.fixture
+def data_home(tmp_path, monkeypatch) -> Path:
+    """An empty data folder for this test's user, and the processes that it starts."""
+    folder = tmp_path / "data-home"
+    monkeypatch.setenv("XDG_DATA_HOME", str(folder))
+    return folder
+
+
+@pytest.fixture(scope="session")
+def fetched_musicnn(tmp_path_factory) -> Path:
+    """A data folder with musicnn's weights: the user's own, or a new one if they can be fetched."""
+    if weights.are_there():
+        return weights.weights_file().parents[2]
+    folder = tmp_path_factory.mktemp("fetched")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_DATA_HOME", str(folder))
+        try:
+            fetch_musicnn()
+        except DataError as error:
+            pytest.skip(f"musicnn's weights are not there and cannot be fetched: {error}")
+    return folder
+
+
+@pytest.fixture
+def musicnn_weights(fetched_musicnn, monkeypatch) -> None:
+    """The real weights of musicnn; the test is skipped where they cannot be had."""
+    monkeypatch.setenv("XDG_DATA_HOME", str(fetched_musicnn))
 
 
 @pytest.fixture(scope="session")

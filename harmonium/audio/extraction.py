@@ -146,6 +146,8 @@ def iterate_files(
     which the cache needs no digest. The parameters are those of `extract_files`.
     """
     extractor = get_extractor(extractor)
+    if extractor.check:
+        extractor.check()
     with ExitStack() as stack:
         if cache is not None and not isinstance(cache, FeatureCache):
             cache = stack.enter_context(FeatureCache(cache))

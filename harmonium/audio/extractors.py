@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from harmonium.audio.clip import DECODING_VERSION, clip_of_samples, decode, quoted
+from harmonium.audio.musicnn import listening as musicnn
 from harmonium.audio.paper_features import DEFAULTS, GROUPS, clip_features, feature_names
 from harmonium.audio.parameters import FeatureParameters
 from harmonium.audio.windows import Plan, decode_windows, windows_of_samples
@@ -64,6 +65,8 @@ class Extractor:
     windows: Plan | None = None
     """Which windows of a sound are heard; the numbers are the mean of theirs. None: one window,
     the middle one."""
+    check: Callable[[], None] | None = field(default=None, repr=False)
+    """Raises a HarmoniumError where something that the function needs is not there."""
 
     @property
     def n_numbers(self) -> int:
@@ -184,10 +187,26 @@ def paper_extractor(
     )
 
 
+def _check_musicnn() -> None:
+    from harmonium.audio.musicnn.weights import check_weights
+
+    check_weights()
+
+
 _registered: dict[str, Extractor] = {
     "paper": paper_extractor(),
     "timbre": paper_extractor(groups=("timbre",), name="timbre"),
     "rhythm": paper_extractor(groups=("rhythm",), name="rhythm"),
+    "musicnn": Extractor(
+        "musicnn",
+        musicnn.listen,
+        musicnn.FEATURE_NAMES,
+        rate=musicnn.RATE,
+        seconds=musicnn.PATCH_SECONDS,
+        head_names=musicnn.HEAD_NAMES,
+        windows=musicnn.Patches(),
+        check=_check_musicnn,
+    ),
 }
 
 

@@ -41,7 +41,7 @@ def path(tmp_path_factory):
 
 
 def test_the_paper_and_its_two_groups_are_built_in():
-    assert available_extractors() == ("paper", "timbre", "rhythm")
+    assert available_extractors() == ("paper", "timbre", "rhythm", "musicnn")
     names = feature_names()
     for name, part in (
         ("paper", slice(None)),
@@ -139,7 +139,9 @@ def test_registering_is_checked():
     for features in (0, [], ["a", "a"]):
         with pytest.raises(DataError, match="'features' must be at least one, and their names"):
             register("x", loudness.peak, features)
-    with pytest.raises(DataError, match=r"no extractor 'x'\. Known are paper, timbre, rhythm; "):
+    with pytest.raises(
+        DataError, match=r"no extractor 'x'\. Known are paper, timbre, rhythm, musicnn; "
+    ):
         get_extractor("x")
 
 
@@ -157,6 +159,7 @@ def test_other_packages_bring_extractors_by_entry_point(monkeypatch, path):
         "paper",
         "timbre",
         "rhythm",
+        "musicnn",
         "absent",
         "function",
         "installed",

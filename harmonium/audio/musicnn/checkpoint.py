@@ -55,13 +55,13 @@ def _tensors(index: bytes, data: bytes) -> Iterator[tuple[str, NDArray[np.float3
 
 def _is_slot(name: str) -> bool:
     """Whether a tensor is the optimiser's, not the network's."""
-    return "Adam" in name or name in ("beta1_power", "beta2_power") or name.endswith("_power")
+    return "/Adam" in name or name.endswith("_power")
 
 
 def _tensor(entry: dict[int, int | bytes], data: bytes) -> NDArray[np.float32]:
     if entry.get(TYPE) != DT_FLOAT or entry.get(SHARD):
         raise ModelFileError("The TensorFlow checkpoint is not of one shard in float32.")
-    dimensions = [dict(_fields(bytes(value))) for _, value in _fields(entry.get(SHAPE, b""))]
+    dimensions = [dict(_fields(value)) for _, value in _fields(entry.get(SHAPE, b""))]
     shape = [int(dimension.get(1, 0)) for dimension in dimensions]
     offset, size = int(entry.get(OFFSET, 0)), int(entry[SIZE])
     if offset + size > len(data) or size != 4 * int(np.prod(shape)):
@@ -100,7 +100,8 @@ def _entries(block: bytes) -> Iterator[tuple[bytes, bytes]]:
 
 def _fields(message: int | bytes) -> Iterator[tuple[int, int | bytes]]:
     """Number and value of each field of a protocol buffer."""
-    assert isinstance(message, bytes)
+    if not isinstance(message, bytes):
+        raise ModelFileError("The TensorFlow checkpoint is damaged.")
     place = 0
     while place < len(message):
         key, place = _varint(message, place)
