@@ -79,10 +79,12 @@ CATALOGUE = {
         DatasetSpec(name="majorminer", label="majorminer-1022", options={"features": "all"}),
         DatasetSpec(name="emotify", label="emotify", groups="track"),
         DatasetSpec(name="msd", label="msd-50", n_tags=50, options={"n_tags": 50}),
+        DatasetSpec(name="msd", label="msd-70", n_tags=70, options={"n_tags": 70}),
         DatasetSpec(name="msd", label="msd-100", n_tags=100, options={"n_tags": 100}),
         DatasetSpec(name="hetrec-msd", label="hetrec-msd", n_tags=100),
         DatasetSpec(name="mulan:cal500", label="cal500", groups="item"),
         DatasetSpec(name="mturk", label="mturk", n_tags=77, groups="item"),
+        DatasetSpec(name="mturk", label="mturk-27", n_tags=27, groups="item"),
         DatasetSpec(name="majmin", label="majmin", n_tags=77, groups="item"),
         DatasetSpec(
             name=GENERATED,
