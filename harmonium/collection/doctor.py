@@ -15,7 +15,7 @@ from harmonium.collection.library import Library
 from harmonium.collection.store.models import StoredModel
 from harmonium.collection.store.schema import loaded_path, track_copy
 from harmonium.collection.store.tracks import Track
-from harmonium.collection.verdicts import judge, label_matrix
+from harmonium.collection.verdicts import judge, label_matrix, with_kinds
 
 SURPRISING = 1.0
 """A label is surprising from here on: the model finds it e times less probable than usual."""
@@ -104,7 +104,7 @@ def find_doubts(library: Library, model: StoredModel, n: int) -> list[Doubt]:
     """
     tagger = StoredTagger(model)
     ids, P = tagger.held_out
-    opinions = library.opinions.triples()
+    opinions = with_kinds(library.opinions.triples(), library.genres())
     rule = {key: model.report[key] for key in ("min_count", "min_share")}
     Y = label_matrix(judge(opinions, **rule), ids, tagger.tags)
     surprise = surprises(Y, P, tagger.rates)

@@ -19,8 +19,9 @@ from harmonium.collection.store.changes import Changes
 from harmonium.collection.store.models import Models
 from harmonium.collection.store.opinions import Opinions
 from harmonium.collection.store.predictions import Predictions
-from harmonium.collection.store.schema import VERSION, VERSION_TABLE, setting
+from harmonium.collection.store.schema import GENRES, VERSION, VERSION_TABLE, setting
 from harmonium.collection.store.tracks import Tracks
+from harmonium.data.genre_tree import GenreTree
 from harmonium.errors import LibraryError
 
 
@@ -86,6 +87,14 @@ class Library:
     def close(self) -> None:
         """Give back the connections; the library can be opened again."""
         self.engine.dispose()
+
+    def genres(self) -> GenreTree:
+        """The tree of genres that is in use, `harmonium train --genres`; empty where none is."""
+        return GenreTree.from_dict(self.settings.get(GENRES, {}))
+
+    def spellings(self) -> dict[str, str]:
+        """Tag → how it is shown and written, where that is not its normalised name."""
+        return {**self.genres().spellings, **self.opinions.spellings()}
 
     @contextmanager
     def connect(self) -> Iterator[sa.Connection]:

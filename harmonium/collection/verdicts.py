@@ -6,7 +6,11 @@ have the tag if more deny it than give it. They leave open whatever is neither: 
 many, or as many on either side.
 
 Training, tagging, search, likeness, writing and the doctor all go by this rule. The labels to learn
-from add one thing: a tag that a track's people did not give it, or too few of them, is absent.
+from add two things: a tag that a track's people did not give it, or too few of them, is absent; but
+if they gave it a tag that may mean several, such as "pop/rock", these are unknown.
+
+Where a library has a tree of genres (`Library.genres`), whoever gives a track a genre gives it all
+that this is a kind of, unless they deny that; and other names of a genre count as the genre.
 """
 
 from collections.abc import Sequence
@@ -20,6 +24,8 @@ from numpy.typing import NDArray
 from harmonium.collection.library import Library
 from harmonium.collection.store.people_counts import people_of
 from harmonium.collection.store.schema import opinion, tag
+from harmonium.data.genre_tree import GenreTree
+from harmonium.data.parting import fragments
 from harmonium.errors import DataError
 
 MIN_SHARE = 0.2
@@ -72,7 +78,53 @@ def judge(
     present, absent, people = (votes[name].to_numpy() for name in ("present", "absent", "people"))
     verdicts = verdict(present, absent, people, min_count=min_count, min_share=min_share)
     labels = np.where(present < min_share * people, 0, verdicts).astype(np.float32)
-    return votes.drop("people").with_columns(verdict=pl.Series(verdicts), label=pl.Series(labels))
+    judged = votes.drop("people").with_columns(verdict=pl.Series(verdicts), label=pl.Series(labels))
+    return _parts_unknown(judged)
+
+
+def _parts_unknown(judged: pl.DataFrame) -> pl.DataFrame:
+    """Without a label for what a tag of the track may mean, unless people speak of that itself."""
+    names = [(name, part) for name in judged["tag"].unique() for part in fragments(name)]
+    if not names:
+        return judged
+    schema = {"tag": pl.String, "part": pl.String}
+    parts = pl.DataFrame(names, schema=schema, orient="row")
+    meant = judged.filter(pl.col("label") == 1).join(parts, on="tag")
+    key = ["track_id", "tag"]
+    meant = meant.select("track_id", tag="part").unique(key)
+    settled = judged.filter((pl.col("absent") > 0) | (pl.col("label") == 1))
+    meant = meant.join(settled, on=key, how="anti")
+    if not len(meant):
+        return judged
+    count = judged.schema["present"]
+    meant = meant.join(judged.select(*key, "present"), on=key, how="left").with_columns(
+        pl.col("present").fill_null(0).cast(count),
+        absent=pl.lit(0, count),
+        verdict=pl.lit(np.nan, pl.Float32),
+        label=pl.lit(np.nan, pl.Float32),
+    )
+    others = judged.join(meant, on=key, how="anti")
+    return pl.concat([others, meant.select(judged.columns)]).sort(key)
+
+
+def with_kinds(opinions: pl.DataFrame, tree: GenreTree) -> pl.DataFrame:
+    """The opinions, with what follows from them by a tree of genres."""
+    if not tree or opinions.is_empty():
+        return opinions
+    names = opinions["tag"].unique()
+    opinions = opinions.with_columns(
+        pl.col("tag").replace_strict(
+            names, pl.Series([tree.canonical(name) for name in names], dtype=pl.String)
+        )
+    )
+    pairs = [(name, above) for name in opinions["tag"].unique() for above in tree.ancestors(name)]
+    above = pl.DataFrame(pairs, schema={"tag": pl.String, "above": pl.String}, orient="row")
+    implied = opinions.filter(pl.col("value") > 0).join(above, on="tag")
+    implied = implied.with_columns(tag=pl.col("above")).select(opinions.columns)
+    key = ["person", "track_id", "tag"]
+    # what people say themselves comes first; of two names of one genre, a yes does
+    said = opinions.sort("value", descending=True, maintain_order=True)
+    return pl.concat([said, implied]).unique(key, keep="first", maintain_order=True).sort(key[1:])
 
 
 def label_matrix(
@@ -89,10 +141,15 @@ def label_matrix(
     return Y
 
 
-def agreed_tags(opinions: pl.DataFrame) -> dict[int, dict[str, bool]]:
-    """Track → tag → whether it holds, where people agree on that; the tags most said first."""
+def agreed_tags(
+    opinions: pl.DataFrame, tree: GenreTree | None = None
+) -> dict[int, dict[str, bool]]:
+    """Track → tag → whether it holds, where people agree on that; the tags most said first.
+
+    With a tree of genres, what follows by it is among them.
+    """
     settled = (
-        judge(opinions)
+        judge(opinions if tree is None else with_kinds(opinions, tree))
         .filter(pl.col("verdict").is_not_nan())
         .with_columns(said=pl.max_horizontal("present", "absent"))
         .sort("said", "tag", descending=[True, False])
@@ -115,8 +172,42 @@ class Agreement(NamedTuple):
 
 def agreed_tracks(library: Library, names: Sequence[str]) -> dict[str, Agreement]:
     """Tag → the tracks of which people agree on it; the names are normalised."""
+    tree = library.genres()
     with library.connect() as connection:
-        return {name: _agreement(connection, name) for name in names}
+        found = {}
+        for name in names:
+            kinds = tree.counts_for(name) - {name}
+            found[name] = (
+                _agreement_by_kinds(connection, name, kinds, tree)
+                if kinds
+                else _agreement(connection, name)
+            )
+        return found
+
+
+def _agreement_by_kinds(
+    connection: sa.Connection, name: str, kinds: set[str], tree: GenreTree
+) -> Agreement:
+    """What people agree on of a genre, by what they say of it and of its kinds."""
+    columns = (opinion.c.person_id, opinion.c.track_id, tag.c.name, opinion.c.value)
+    query = (
+        sa.select(*columns)
+        .join_from(opinion, tag)
+        .where(opinion.c.ended_by.is_(None), tag.c.name.in_([name, *kinds]))
+    )
+    schema = {"person": pl.Int64, "track_id": pl.Int64, "tag": pl.String, "value": pl.Int8}
+    rows = [tuple(row) for row in connection.execute(query)]
+    said = with_kinds(pl.DataFrame(rows, schema=schema, orient="row"), tree)
+    votes = (
+        said.filter(pl.col("tag") == tree.canonical(name))
+        .group_by("track_id")
+        .agg(present=(pl.col("value") > 0).sum(), absent=(pl.col("value") < 0).sum())
+        .sort("track_id")
+    )
+    tracks = votes["track_id"].to_numpy()
+    present, absent = votes["present"].to_numpy(), votes["absent"].to_numpy()
+    verdicts = verdict(present, absent, people_of(connection, tracks))
+    return Agreement(tracks[verdicts == 1], tracks[verdicts == 0])
 
 
 def _agreement(connection: sa.Connection, name: str) -> Agreement:

@@ -104,11 +104,11 @@ def _show_health(console: Console, health: Health, limit: int) -> None:
         for d in health.doubts or []
     ]
     title = "Possible mistakes in people's tags, the most surprising first"
-    sections.append((title, ("Track", "Tag", "", "Model", "Usual"), doubts, len(doubts)))
+    sections.append((title, ("Track", "Tag", "", "Model", "Share"), doubts, len(doubts)))
     sections = [section for section in sections if section[2]]
     for title, columns, rows, most in sections:
         headings = columns + ("",) * (max(map(len, rows)) - len(columns))
-        right = ("Tracks", "Model", "Usual")
+        right = ("Tracks", "Model", "Share")
         show_rows(console, headings, rows[:most], title=f"{title}: {len(rows):,}", right=right)
         if len(rows) > most:
             say(console, f"and {len(rows) - most:,} more; --json lists all")

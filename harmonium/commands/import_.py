@@ -22,7 +22,7 @@ from harmonium.commands.options import (
     column,
     file_option,
 )
-from harmonium.commands.screen import count, say, say_some, show_rows
+from harmonium.commands.screen import count, printable, say, say_some, show_rows
 
 if TYPE_CHECKING:
     from harmonium.collection.importing.import_report import ImportReport
@@ -75,6 +75,17 @@ def import_(
             "A column of numbers: positive where the tag fits, 0 or less where it does not."
         ),
     ] = None,
+    split: Annotated[
+        str | None,
+        typer.Option(
+            metavar="CHARACTERS",
+            help="Part texts at each of these characters, such as ',/&'. By default at ; and |, "
+            "and at commas and slashes where all parts are known tags: Jazz/Blues, not AC/DC.",
+        ),
+    ] = None,
+    no_split: Annotated[
+        bool, typer.Option("--no-split", help="Take each text for one tag.")
+    ] = False,
     aliases: AliasesOption = None,
     delimiter: DelimiterOption = None,
     no_header: NoHeaderOption = False,
@@ -90,14 +101,20 @@ def import_(
         Path | None, file_option("Write what was not found in the library to this CSV file.")
     ] = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", "-n", help="Only say what would be imported.")
+        bool,
+        typer.Option(
+            "--dry-run",
+            "-n",
+            help="Only say what would be imported, and show how texts are parted.",
+        ),
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Import people's tags, from a table or from the files themselves.
 
-    Columns that are not given are recognised by their names. What was
-    not found is reported. An import is done as a whole or not at all;
+    Columns that are not given are recognised by their names. A text
+    with several tags, such as "Jazz; Blues", is parted. What was not
+    found is reported. An import is done as a whole or not at all;
     importing the same again adds nothing; and `harmonium undo` takes
     it back.
 
@@ -120,13 +137,16 @@ def import_(
             "Name a table, or pass --from-files"
             + (", but not both." if from_files else ": whose tags are to be imported?")
         )
+    if no_split and split is not None:
+        raise typer.BadParameter("Say --split or --no-split, not both.")
     named = {"item": item, "artist": artist, "title": title}
     named |= {"tag": tag, "user": user, "value": value}
     columns: Any = {role: name and column(name) for role, name in named.items()}
     if unmatched is not None:
         unmatched = unmatched.expanduser()
         check_writable(unmatched)
-    how: dict[str, Any] = {"replace": replace, "dry_run": dry_run}
+    separators = () if no_split else None if split is None else tuple(split)
+    how: dict[str, Any] = {"split": separators, "replace": replace, "dry_run": dry_run}
     with Library.open(library, create=False) as opened:
         if table is None:
             wanted = [name.strip() for name in fields.split(",") if name.strip()]
@@ -159,7 +179,7 @@ def _show_report(report: ImportReport, *, as_json: bool, dry_run: bool, replaced
     """What was done, on the standard output; what was not, on that of errors."""
     console, errors = Console(), Console(stderr=True)
     if as_json:
-        names = ("change", *COUNTS, "n_own", "people", "left_out")
+        names = ("change", *COUNTS, "n_own", "people", "left_out", "parted", "whole")
         record = {name: getattr(report, name) for name in names}
         print(json.dumps(record | {"unmatched": report.unmatched.to_dicts()}, indent=2))
         return
@@ -170,6 +190,8 @@ def _show_report(report: ImportReport, *, as_json: bool, dry_run: bool, replaced
         numbers = {name: getattr(report, name) or 0 for name in (*COUNTS, "change")}
         rows = [(name.removeprefix("n_"), str(n)) for name, n in numbers.items()]
         show_rows(console, ("", ""), rows)
+    if dry_run and console.is_terminal:
+        _show_parting(console, report)
     for reason, n in report.left_out.items():
         hint = ". --encoding names another, such as cp1252" if "UTF-8" in reason else ""
         say(errors, f"{n:,} left out: {reason}{hint}")
@@ -193,6 +215,13 @@ def _summary(report: ImportReport, dry_run: bool, replaced: bool) -> Iterator[st
         f"{count(report.n_tracks, 'track')}, {count(report.n_tags, 'different tag')}"
     )
     yield f"{found}, by {people}" if people else found
+    if report.parted and not dry_run:
+        text, parts = next(iter(report.parted.items()))
+        yield (
+            f"{count(len(report.parted), 'text')} with several tags parted, such as "
+            f"{printable(text)} into {', '.join(parts)}. --dry-run shows how, --no-split parts "
+            "none."
+        )
     if dry_run:
         new = "is new" if report.n_added == 1 else "are new"
         would = "would change" if replaced else new
@@ -204,6 +233,19 @@ def _summary(report: ImportReport, dry_run: bool, replaced: bool) -> Iterator[st
         yield "Nothing was imported: the library has all of them already."
     else:
         yield "Nothing was imported: no row could be used."
+
+
+def _show_parting(console: Console, report: ImportReport) -> None:
+    """How texts are parted, and which that look as if they could be are not."""
+    if report.parted:
+        parted = [(text, ", ".join(parts)) for text, parts in sorted(report.parted.items())]
+        title = f"Parted ({len(parted):,}); --no-split parts none"
+        show_rows(console, ("Text", "Tags"), parted, title=title)
+    if report.whole:
+        whole = sorted(report.whole.items(), key=lambda one: (-one[1], one[0]))
+        title = f"Taken for one tag ({len(whole):,}); --split CHARACTERS parts them"
+        rows = [(text, f"{n:,}") for text, n in whole]
+        show_rows(console, ("Text", "Times"), rows, title=title, right=("Times",))
 
 
 def _show_unmatched(errors: Console, report: ImportReport) -> None:

@@ -37,13 +37,14 @@ def suggest(
     from harmonium.collection.answering.suggest import suggest as find
 
     given = [part.strip() for tag in tags for part in tag.split(",") if part.strip()]
-    found = find(_current_tagger(library), given, number)
+    tagger, spellings = _current_tagger(library)
+    found = find(tagger, given, number)
     if as_json:
         print(json.dumps([one._asdict() for one in found], indent=1))
         return
     console = Console()
     p = percent if console.is_terminal else "{:.4f}".format
-    rows = [(one.tag, p(one.probability), p(one.usual)) for one in found]
+    rows = [(spellings.get(one.tag, one.tag), p(one.probability), p(one.usual)) for one in found]
     show_rows(console, ("Tag", "Probability", "Usual"), rows, right=("Probability", "Usual"))
 
 
@@ -67,23 +68,30 @@ def related(
     """
     from harmonium.collection.answering.suggest import related as find
 
-    found = find(_current_tagger(library), tag, number)
+    tagger, spellings = _current_tagger(library)
+    found = find(tagger, tag, number)
     if as_json:
         print(json.dumps([one._asdict() for one in found], indent=1))
         return
     console = Console()
     p = percent if console.is_terminal else "{:.4f}".format
     rows = [
-        (one.tag, f"{one.log_odds:+.2f}", p(one.probability_with), p(one.probability_without))
+        (
+            spellings.get(one.tag, one.tag),
+            f"{one.log_odds:+.2f}",
+            p(one.probability_with),
+            p(one.probability_without),
+        )
         for one in found
     ]
     columns = ("Tag", "Log-odds", "With", "Without")
     show_rows(console, columns, rows, right=columns[1:])
 
 
-def _current_tagger(place: str | None) -> StoredTagger:
+def _current_tagger(place: str | None) -> tuple[StoredTagger, dict[str, str]]:
+    """The tagger, and how tags are spelt."""
     from harmonium.collection import Library
     from harmonium.collection.answering.stored_tagger import StoredTagger, current_model
 
     with Library.open(place, create=False) as library:
-        return StoredTagger(current_model(library))
+        return StoredTagger(current_model(library)), library.spellings()

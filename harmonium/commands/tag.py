@@ -131,7 +131,7 @@ def _tag_paths(
         tagged, failures = tag_files(
             library, tagger, files, known=given, use_people=use_people, progress=progress
         )
-    show((one.path, one.tags(tagger, choice)) for one in tagged)
+    show(((one.path, one.tags(tagger, choice)) for one in tagged), library.spellings())
     for failure in failures:
         say(errors, f"{failure.path}: {failure.reason}")
     return exit_code(len(tagged), len(failures))
@@ -167,7 +167,8 @@ def _tag_all(
         n_new = tag_library(library, model, again=again, progress=progress)
     if show is not None:
         tagger = StoredTagger(model)
-        show((one.path, one.tags(tagger, choice)) for one in stored_tags(library, tagger))
+        tagged = ((one.path, one.tags(tagger, choice)) for one in stored_tags(library, tagger))
+        show(tagged, library.spellings())
         return
     present, (heard, _) = library.tracks.ids(), library.predictions.columns(model.id or 0, [0])
     n_heard = int(np.isin(present, heard).sum())  # not those whose files are gone
@@ -180,7 +181,7 @@ def _tag_all(
         say(console, f"{have} no features: 'harmonium index' computes them.")
 
 
-def _show_tags(files: Iterable[tuple[str, list[TrackTag]]]) -> None:
+def _show_tags(files: Iterable[tuple[str, list[TrackTag]]], spellings: dict[str, str]) -> None:
     console = Console()
     for number, (path, rows) in enumerate(files):
         if not console.is_terminal:
@@ -197,11 +198,15 @@ def _show_tags(files: Iterable[tuple[str, list[TrackTag]]]) -> None:
             "people": Text("tagged", style="green"),
             "given": Text("as you say", style="green"),
         }
-        named = [(row.tag, certain.get(row.source, percent(row.probability))) for row in rows]
+        spelt = [spellings.get(row.tag, row.tag) for row in rows]
+        named = [
+            (spelt[i], certain.get(row.source, percent(row.probability)))
+            for i, row in enumerate(rows)
+        ]
         show_rows(console, ("Tag", "Probability"), named, right=("Probability",))
 
 
-def _print_json(files: Iterable[tuple[str, list[TrackTag]]]) -> None:
+def _print_json(files: Iterable[tuple[str, list[TrackTag]]], _: dict[str, str]) -> None:
     """One array, written as it comes."""
     print("[", end="")
     for number, (path, rows) in enumerate(files):
@@ -210,7 +215,7 @@ def _print_json(files: Iterable[tuple[str, list[TrackTag]]]) -> None:
     print("\n]")
 
 
-def _print_csv(files: Iterable[tuple[str, list[TrackTag]]]) -> None:
+def _print_csv(files: Iterable[tuple[str, list[TrackTag]]], _: dict[str, str]) -> None:
     writer = csv.writer(sys.stdout, lineterminator="\n")
     writer.writerow(("path", "tag", "probability", "source"))
     for path, rows in files:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -16,6 +17,7 @@ from harmonium.commands.screen import bar, say, show_rows
 
 if TYPE_CHECKING:
     from harmonium.collection.store.models import StoredModel
+    from harmonium.data.genre_tree import GenreTree
 
 MOST_LEFT_OUT = 10
 """Tags that are listed as left out."""
@@ -53,6 +55,15 @@ def train(
             "where several people have tagged the same tracks.",
         ),
     ] = True,
+    genres: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TREE",
+            help="Let tracks with a kind of a genre count for the genre, bebop for jazz. TREE is "
+            "own (the tree that comes with Harmonium), a TOML file, or none. The library remembers "
+            "it, for search too.",
+        ),
+    ] = None,
     seed: SeedOption = 0,
     as_json: JsonOption = False,
 ) -> None:
@@ -74,7 +85,8 @@ def train(
     from harmonium.collection.learning.train import TrainingOptions
     from harmonium.collection.learning.train import train as train_library
 
-    options = TrainingOptions(min_examples, max_tags, min_count, min_share, smooth, seed)
+    tree = None if genres is None else _tree(genres)
+    options = TrainingOptions(min_examples, max_tags, min_count, min_share, smooth, seed, tree)
     errors = Console(stderr=True)
     with Library.open(library, create=False) as opened, bar(errors, "reading") as progress:
 
@@ -86,26 +98,36 @@ def train(
         except KeyboardInterrupt:
             say(errors, "Stopped. No model was stored; the former one, if any, stays in use.")
             raise typer.Exit(INTERRUPTED) from None
+        spellings = opened.spellings()
     if as_json:
         print(json.dumps({"model": model.id, **model.report}, indent=1))
         return
     console = Console()
     headings = ("Tag", "Tracks", "AUC", "±", "From", "")
-    show_rows(console, headings, map(_row, model.report["tags"]), right=headings[1:5])
+    rows = (_row(tag, spellings) for tag in model.report["tags"])
+    show_rows(console, headings, rows, right=headings[1:5])
     if console.is_terminal:
         say(console, "")
-        for line in _summary(model):
+        for line in _summary(model, spellings):
             say(console, line)
 
 
-def _row(tag: dict[str, Any]) -> tuple[str | Text, ...]:
+def _tree(named: str) -> GenreTree:
+    from harmonium.data.genre_tree import GenreTree, own_tree, read_tree
+
+    if named in ("own", "none"):
+        return own_tree() if named == "own" else GenreTree()
+    return read_tree(Path(named).expanduser())
+
+
+def _row(tag: dict[str, Any], spellings: dict[str, str]) -> tuple[str | Text, ...]:
     values = (tag[name] for name in ("auc", "error", "threshold"))
     numbers = ("" if value is None else f"{value:.2f}" for value in values)
     note = Text("" if tag["learnt"] else "not learnt", style="yellow")
-    return tag["tag"], str(tag["examples"]), *numbers, note
+    return spellings.get(tag["tag"], tag["tag"]), str(tag["examples"]), *numbers, note
 
 
-def _summary(model: StoredModel) -> Iterator[str]:
+def _summary(model: StoredModel, spellings: dict[str, str]) -> Iterator[str]:
     report, tags, left_out = model.report, model.report["tags"], model.report["left_out"]
     n_learnt = sum(tag["learnt"] for tag in tags)
     people = "1 person" if report["people"] == 1 else f"{report['people']:,} people"
@@ -127,7 +149,10 @@ def _summary(model: StoredModel) -> Iterator[str]:
             "Tags that are not learnt are not clearly above chance: their tracks are too few, or "
             "do not sound alike. They are not predicted."
         )
+    if report.get("genres"):
+        yield "Kinds of a genre counted for it, here and in search; --genres none ends that."
     if left_out:
         yield f"{len(left_out):,} tags were left out. The most used of them, and what they lack:"
-        yield from (f"  {one['tag']}: {one['reason']}" for one in left_out[:MOST_LEFT_OUT])
+        for one in left_out[:MOST_LEFT_OUT]:
+            yield f"  {spellings.get(one['tag'], one['tag'])}: {one['reason']}"
     yield "Next: harmonium tag"

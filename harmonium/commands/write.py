@@ -169,6 +169,7 @@ def _check_known(library: Library, tags: list[str]) -> None:
     if not tags:
         return
     known = known_tags(library, library.models.current(whole=False))
+    known |= set(library.genres().parents)
     for tag in tags:
         if normalise_tag(tag) not in known:
             raise unknown_tag(tag, known)
@@ -234,10 +235,23 @@ def _rules(
         {} if file is None else read_rules(file),
         given,
     ]
-    rules = make_rules(layers)
+    whole = join_layers(layers)
+    rules = make_rules([{"aliases": _on_list(library, whole.get("whitelist"))}, whole])
     if remember or forget:
-        library.settings.set(RULES_SETTING, join_layers(layers) if remember else {})
+        library.settings.set(RULES_SETTING, whole if remember else {})
     return rules
+
+
+def _on_list(library: Library, whitelist: list[str] | None) -> dict[str, str]:
+    """Tag → the genre on the whitelist that it is a kind of, by the library's tree of genres."""
+    from harmonium.collection.answering.search import known_tags
+
+    tree, spellings = library.genres(), library.spellings()
+    if not tree or not whitelist:
+        return {}
+    tags = known_tags(library, library.models.current(whole=False))
+    nearest = {tag: tree.in_list(tag, whitelist) or tag for tag in tags}
+    return {tag: spellings.get(name, name) for tag, name in nearest.items() if tag != name}
 
 
 def _carry_out(

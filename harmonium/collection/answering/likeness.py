@@ -50,7 +50,7 @@ def similarities(
         raise LibraryError(
             f"The model has not tagged track #{track_id} yet. `harmonium tag` tags all tracks."
         )
-    said = agreed_tags(library.opinions.triples([track_id])).get(track_id, {})
+    said = agreed_tags(library.opinions.triples([track_id]), library.genres()).get(track_id, {})
     own = np.array([said.get(model.vocabulary[j], np.nan) for j in learnt], np.float32)
     return alike(_columns(library, model.id, learnt, heard), row, own)
 

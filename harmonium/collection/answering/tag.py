@@ -156,7 +156,8 @@ def tag_files(
     tracks = [library.tracks.find(absolute_path(path)) for path in paths]
     vectors, failures = _features(library, tagger, paths, tracks, progress)
     said = agreed_tags(
-        library.opinions.triples([track.id for track in tracks if track is not None])
+        library.opinions.triples([track.id for track in tracks if track is not None]),
+        library.genres(),
     )
     found = [
         (path, track, {} if track is None else said.get(track.id, {}))
@@ -225,9 +226,9 @@ def stored_tags(library: Library, tagger: StoredTagger, page: int = 1000) -> Ite
     """All present tracks that the model has tagged, with their stored predictions."""
     assert tagger.id is not None
     heard, _ = library.predictions.columns(tagger.id, [0])
-    ids = np.intersect1d(heard, library.tracks.ids())
+    ids, tree = np.intersect1d(heard, library.tracks.ids()), library.genres()
     for some in batches(ids.tolist(), page):
         P = library.predictions.probabilities(tagger.id, some)
-        said = agreed_tags(library.opinions.triples(some))
+        said = agreed_tags(library.opinions.triples(some), tree)
         for track, p in zip(library.tracks.many(some), P, strict=True):
             yield TaggedFile(track.path, track, said.get(track.id, {}), p, {})

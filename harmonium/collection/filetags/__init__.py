@@ -8,6 +8,7 @@
 """
 
 from harmonium.collection.filetags.formats.base import FIELDS, READ_FIELDS
+from harmonium.collection.filetags.formats.id3 import genre_names
 from harmonium.collection.filetags.plan import FieldChange, FileChange, plan_write
 from harmonium.collection.filetags.read import FileTags, audio_digest, read_tags
 from harmonium.collection.filetags.rules import MODES, Rules, UnwrittenTag
@@ -26,6 +27,7 @@ __all__ = [
     "UnwrittenTag",
     "apply_change",
     "audio_digest",
+    "genre_names",
     "plan_write",
     "read_tags",
     "undo",

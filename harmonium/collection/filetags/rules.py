@@ -1,13 +1,13 @@
 """Which tags go where, and what becomes of what is there already."""
 
 import math
-import unicodedata
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal, NamedTuple, TypeAlias, get_args
 
 from harmonium.collection.filetags.formats.base import FIELDS, Id3Options, Values
+from harmonium.data.normalise import normalise_tag
 from harmonium.errors import DataError
 
 Mode: TypeAlias = Literal["merge", "append", "overwrite", "only-if-empty"]
@@ -28,8 +28,8 @@ class UnwrittenTag(NamedTuple):
 class Rules:
     """How tags become values of the fields of a file.
 
-    Names of tags are compared without regard to case and white space, by the name that they come
-    with and by that of their alias: either may be in a list.
+    Names of tags are compared in any spelling (`normalise_tag`), by the name that they come with
+    and by that of their alias: either may be in a list.
 
     Parameters
     ----------
@@ -147,8 +147,8 @@ def combine(before: Values, new: Values, mode: Mode) -> Values:
 
 
 def fold(tag: str) -> str:
-    """What two spellings have in common that differ in case, white space or composed letters."""
-    return " ".join(unicodedata.normalize("NFC", tag).casefold().split())
+    """What two spellings of a tag have in common: its normalised name, or itself if it has none."""
+    return normalise_tag(tag) or tag.strip()
 
 
 def _scored(tags: GivenTags, *, needed: bool) -> list[tuple[str, float]]:

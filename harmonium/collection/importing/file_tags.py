@@ -1,26 +1,27 @@
 """Import of the tags that files hold, as the last index found them."""
 
-import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import polars as pl
 import sqlalchemy as sa
 
-from harmonium.collection.filetags import READ_FIELDS, UndoRecord
+from harmonium.collection.filetags import READ_FIELDS, UndoRecord, genre_names
 from harmonium.collection.importing.import_report import (
+    LONGEST,
     ImportReport,
     check_has_tracks,
     keep_import,
+    note_parting,
 )
 from harmonium.collection.library import Library
 from harmonium.collection.store.schema import change, written_file
 from harmonium.data.normalise import normalise_tag
+from harmonium.data.parting import Parting
 from harmonium.errors import DataError, FileTagError
 
-LONGEST = 100
-"""Characters that a tag from a file may have; what is longer is a text and not a tag."""
-_PARTED = ("grouping", "comment")  # fields that people fill with several tags in one value
-_PARTS = re.compile(r"[,;\n]")
+SPLIT_FIELDS = dict.fromkeys(("grouping", "comment"), (",", ";", "\n"))
+"""Fields that people fill with several tags in one value → what separates these."""
+_NO_GENRE = "Unknown"  # what a number that stands for no genre is read as
 
 
 def import_file_tags(
@@ -28,41 +29,60 @@ def import_file_tags(
     *,
     fields: Iterable[str] = ("genre",),
     person: str = "files",
+    split: Sequence[str] | None = None,
     replace: bool = False,
     dry_run: bool = False,
 ) -> ImportReport:
     """Import the tags that the files had when they were last indexed.
 
-    Values of grouping and comment are split at commas, semicolons and line breaks. What is too long
-    for a tag is left out, and so is what Harmonium itself wrote into a file, unless it was undone.
+    A value that holds several tags is parted. What is too long for a tag is left out, and so is
+    what Harmonium itself wrote into a file, unless it was undone.
 
     Parameters
     ----------
     library : whose files
     fields : some of "genre", "mood", "grouping" and "comment"
     person : the name under which these tags are kept
+    split : what separates tags in one value; none: nothing does. By default, commas, semicolons
+        and line breaks in grouping and comment; elsewhere see `harmonium.data.parting`.
     replace : whether tags under that name that are no longer in the files are taken back
     dry_run : whether only to find out what would be imported
     """
-    wanted = list(fields)
+    wanted = list(dict.fromkeys(fields))
     for name in wanted:
         if name not in READ_FIELDS:
             raise DataError(f"'fields' must be among {', '.join(READ_FIELDS)}, got {name!r}.")
     check_has_tracks(library)
     report = ImportReport()
     written = _written_tags(library)
-    triples: list[tuple[int, str]] = []
-    for track in library.tracks.all():
-        for found in _tags_of(track.file_tags, wanted):
+    values = {track.id: dict(_values(track.file_tags, wanted)) for track in library.tracks.all()}
+    known = library.opinions.tags()["tag"].to_list()
+    partings = {
+        name: Parting(
+            (value for by_field in values.values() for value in by_field.get(name, ())),
+            known=known,
+            at=SPLIT_FIELDS.get(name) if split is None else split,
+        )
+        for name in wanted
+    }
+    triples: list[tuple[int, str, str]] = []
+    for track_id, by_field in values.items():
+        found: dict[str, str] = {}
+        for name, texts in by_field.items():
+            for text in texts:
+                parts = partings[name].parts(text)
+                note_parting(report, text, parts)
+                found = {normalise_tag(part): part for part in parts} | found
+        for tag, spelling in found.items():
             report.n_rows += 1
-            if found in written.get(track.id, ()):
+            if tag in written.get(track_id, ()):
                 report.n_own += 1
-            elif len(found) > LONGEST:
+            elif len(tag) > LONGEST:
                 reason = f"more than {LONGEST} characters"
                 report.left_out[reason] = report.left_out.get(reason, 0) + 1
             else:
-                triples.append((track.id, found))
-    schema = {"track_id": pl.Int64, "tag": pl.String}
+                triples.append((track_id, tag, spelling))
+    schema = {"track_id": pl.Int64, "tag": pl.String, "spelling": pl.String}
     frame = pl.DataFrame(triples, schema=schema, orient="row").with_columns(person=pl.lit(person))
     report.n_matched = len(frame)
     source = f"{', '.join(wanted)} of the files"
@@ -71,15 +91,15 @@ def import_file_tags(
     )
 
 
-def _tags_of(file_tags: Mapping[str, list[str]], fields: Iterable[str]) -> Iterable[str]:
-    """The tags in some fields, each once, in one spelling."""
-    values = (
-        part
-        for name in fields
-        for value in file_tags.get(name, [])
-        for part in (_PARTS.split(value) if name in _PARTED else [value])
-    )
-    return dict.fromkeys(tag for tag in map(normalise_tag, values) if tag)
+def _values(
+    file_tags: Mapping[str, list[str]], fields: Iterable[str]
+) -> Iterator[tuple[str, list[str]]]:
+    """(field, its values); numbers of genres become their names."""
+    for name in fields:
+        texts = file_tags.get(name, [])
+        if name == "genre":
+            texts = [one for text in texts for one in genre_names(text) if one != _NO_GENRE]
+        yield name, texts
 
 
 def _written_tags(library: Library) -> dict[int, set[str]]:

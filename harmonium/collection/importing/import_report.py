@@ -4,6 +4,7 @@ An import is done as a whole or not at all. What is in force already is not adde
 importing the same table twice does nothing.
 """
 
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
@@ -13,7 +14,11 @@ import sqlalchemy as sa
 from harmonium.collection.library import Library
 from harmonium.collection.store.changes import counted
 from harmonium.collection.store.schema import change
+from harmonium.data.parting import fragments
 from harmonium.errors import LibraryError
+
+LONGEST = 100
+"""Characters that a tag from a file may have; what is longer is a text and not a tag."""
 
 
 @dataclass
@@ -37,11 +42,23 @@ class ImportReport:
     """Reason → rows that could not be used at all."""
     n_own: int = 0
     """Tags in files that Harmonium wrote there itself."""
+    parted: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """Text → the several tags that it was taken for."""
+    whole: dict[str, int] = field(default_factory=dict)
+    """Text that may hold several tags and was taken for one → how often."""
 
     @property
     def complete(self) -> bool:
         """Whether every row could be used."""
         return not len(self.unmatched) and not self.left_out
+
+
+def note_parting(report: ImportReport, text: str, parts: Sequence[str]) -> None:
+    """Remember what a text was taken for, if that is not plain."""
+    if len(parts) > 1:
+        report.parted[text] = tuple(parts)
+    elif parts and fragments(text) and len(parts[0]) <= LONGEST:
+        report.whole[parts[0]] = report.whole.get(parts[0], 0) + 1
 
 
 def check_has_tracks(library: Library) -> None:

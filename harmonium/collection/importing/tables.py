@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import polars as pl
@@ -12,15 +12,15 @@ from harmonium.collection.importing.import_report import (
     ImportReport,
     check_has_tracks,
     keep_import,
+    note_parting,
 )
 from harmonium.collection.library import Library
 from harmonium.collection.store.schema import FOLDERS
 from harmonium.collection.store.track_finder import TrackFinder
 from harmonium.data.coded_rows import CodedRows
-from harmonium.data.normalise import speller
+from harmonium.data.normalise import normalise_names, normalise_tag, speller
+from harmonium.data.parting import Parting
 from harmonium.data.table_files import read_rows
-
-Spell = Callable[[pl.Series], pl.Series]
 
 
 def import_table(
@@ -38,6 +38,7 @@ def import_table(
     header: bool = True,
     delimiter: str | None = None,
     encoding: str = "utf-8",
+    split: Sequence[str] | None = None,
     replace: bool = False,
     dry_run: bool = False,
 ) -> ImportReport:
@@ -53,6 +54,8 @@ def import_table(
     aliases : spelling → tag, see `harmonium.data.read_aliases`
     header, encoding : how a text file is written, as in `harmonium.data.read_triples`
     delimiter : what separates its columns; by default recognised from its first line
+    split : what separates tags in one cell; none: nothing does. By default where it is safe, see
+        `harmonium.data.parting`.
     replace : whether all that the same people said before and is not in the table is taken back
     dry_run : whether only to find out what would be imported
 
@@ -79,7 +82,11 @@ def import_table(
     rows = read_rows(
         file, choose, header=header, delimiter=delimiter, encoding=encoding, any_delimiter=True
     )
-    frame, report = _matched(library, rows, speller(normalise=True, aliases=aliases))
+    check_has_tracks(library)
+    report = ImportReport()
+    known = library.opinions.tags()["tag"].to_list()
+    parting = Parting(rows.columns["tag"].names, known=known, at=split)
+    frame = _matched(library, rows, _parted(rows, parting, aliases or {}, report), report)
     if has_person:
         frame = frame.with_columns(person=pl.lit(person))
     kind = "person" if has_person else "import"
@@ -88,9 +95,32 @@ def import_table(
     )
 
 
-def _matched(library: Library, rows: CodedRows, spell: Spell) -> tuple[pl.DataFrame, ImportReport]:
-    """The rows with their tracks, and the report of those that have none."""
-    check_has_tracks(library)
+def _parted(
+    rows: CodedRows, parting: Parting, aliases: Mapping[str, str], report: ImportReport
+) -> pl.DataFrame:
+    """The tags in each cell: tag_code, tag, spelling, and whether a minus stands before it."""
+    cells = []
+    for code, text in enumerate(rows.columns["tag"].names):
+        parts = parting.parts(text) or (text,)
+        note_parting(report, text, parts)
+        cells += [(code, part) for part in parts]
+    schema = {"tag_code": pl.UInt32, "spelling": pl.String}
+    frame = pl.DataFrame(cells, schema=schema, orient="row")
+    tags = speller(normalise=True, aliases=aliases)(frame["spelling"])
+    own = pl.select(pl.when(normalise_names(frame["spelling"]) == tags).then(frame["spelling"]))
+    targets = {normalise_tag(name): name for name in aliases.values()}
+    aliased = tags.replace(list(targets), list(targets.values())) if targets else tags
+    return frame.with_columns(
+        tag=tags,
+        spelling=own.to_series().fill_null(aliased),
+        denied=frame["spelling"].str.contains(r"^\s*[-−]\s*\w"),
+    )
+
+
+def _matched(
+    library: Library, rows: CodedRows, tags: pl.DataFrame, report: ImportReport
+) -> pl.DataFrame:
+    """The tags with their tracks; the report says which rows have none."""
     keys = [role for role in ("item", "artist", "title") if role in rows.columns]
     coded = pl.DataFrame({role: rows.columns[role].codes for role in rows.columns})
     distinct = coded.select(keys).unique(maintain_order=True)
@@ -110,21 +140,22 @@ def _matched(library: Library, rows: CodedRows, spell: Spell) -> tuple[pl.DataFr
     )
     found = words.select(*keys, "track_id")
     coded = coded.join(found, on=keys, how="left", maintain_order="left")
-    report = ImportReport(n_rows=len(coded) + sum(map(len, rows.left_out.values())))
+    report.n_rows = len(coded) + sum(map(len, rows.left_out.values()))
     report.left_out = {reason: len(where) for reason, where in rows.left_out.items()}
     report.unmatched = _unmatched(coded, words, keys)
-    frame = _named(coded.drop_nulls("track_id"), rows, spell, report)
-    report.n_matched = len(frame)
-    return frame, report
+    frame = _named(coded.drop_nulls("track_id"), rows, tags, report)
+    report.n_matched = frame["row"].n_unique()
+    return frame.drop("row")
 
 
 def _named(
-    coded: pl.DataFrame, rows: CodedRows, spell: Spell, report: ImportReport
+    coded: pl.DataFrame, rows: CodedRows, tags: pl.DataFrame, report: ImportReport
 ) -> pl.DataFrame:
     """Codes to names, without rows that lack one."""
-    columns = {"track_id": coded["track_id"]}
-    columns["tag"] = spell(rows.columns["tag"].names).gather(coded["tag"])
-    denied = rows.columns["tag"].names.str.contains(r"^\s*[-−]\s*\w").gather(coded["tag"])
+    coded = coded.with_row_index("row").with_columns(tag_code=pl.col("tag").cast(pl.UInt32))
+    coded = coded.drop("tag").join(tags, on="tag_code", maintain_order="left_right")
+    columns = {name: coded[name] for name in ("row", "track_id", "tag", "spelling")}
+    denied = coded["denied"]
     if "user" in rows.columns:
         users = rows.columns["user"].names.str.strip_chars()
         columns["person"] = users.gather(coded["user"])

@@ -23,10 +23,11 @@ from harmonium.collection.learning.thresholds import choose_thresholds, score_ta
 from harmonium.collection.learning.vocabulary import ExcludedTag, choose_vocabulary
 from harmonium.collection.library import Library
 from harmonium.collection.store.models import StoredModel
-from harmonium.collection.store.schema import EXTRACTOR
+from harmonium.collection.store.schema import EXTRACTOR, GENRES
 from harmonium.collection.store.tracks import Track
-from harmonium.collection.verdicts import MIN_SHARE, judge, label_matrix
+from harmonium.collection.verdicts import MIN_SHARE, judge, label_matrix, with_kinds
 from harmonium.data.artists import artist_key
+from harmonium.data.genre_tree import GenreTree
 from harmonium.errors import DataError
 
 MOST_TRACKS = 50_000
@@ -47,6 +48,8 @@ class TrainingOptions:
     smooth: bool = True
     """Whether to try smoothed tags, where several people have tagged the same tracks."""
     seed: int = 0
+    genres: GenreTree | None = None
+    """A tree of genres to use from now on, see `verdicts`; None: that of the library, if any."""
 
 
 def train(
@@ -70,6 +73,8 @@ def train(
         progress("Reading", 0, 0)
     extractor = _extractor(library)
     ids, X, opinions = _tagged_tracks(library, extractor, options.seed)
+    tree = library.genres() if options.genres is None else options.genres
+    opinions = with_kinds(opinions, tree)
     judged = judge(opinions, min_count=options.min_count, min_share=options.min_share)
     vocabulary = choose_vocabulary(
         judged, len(ids), min_examples=options.min_examples, max_tags=options.max_tags
@@ -100,6 +105,7 @@ def train(
         "min_count": options.min_count,
         "min_share": options.min_share,
         "seed": options.seed,
+        "genres": bool(tree),
         "seconds": time.perf_counter() - began,
         "version": __version__,
     }
@@ -111,7 +117,10 @@ def train(
         bytes=fitted.model.to_bytes({"held_out.ids": ids, **arrays, **more}),
         report=report,
     )
-    return replace(stored, id=library.models.add(stored))
+    with library.begin():
+        if options.genres is not None:
+            library.settings.set(GENRES, options.genres.to_dict())
+        return replace(stored, id=library.models.add(stored))
 
 
 def _scores(

@@ -15,7 +15,7 @@ import polars as pl
 import sqlalchemy as sa
 from numpy.typing import ArrayLike
 
-from harmonium.collection.store import bulk, people_counts
+from harmonium.collection.store import bulk, people_counts, spellings
 from harmonium.collection.store.database import LibraryPart
 from harmonium.collection.store.schema import change as change_table
 from harmonium.collection.store.schema import opinion, person, storable, tag
@@ -82,9 +82,10 @@ class Opinions(LibraryPart):
         change : the number of the change that this is part of, from `Changes.begin`
         """
         given = {1: present, -1: absent, 0: retract}
-        said = [(normalise_tag(name), value) for value, names in given.items() for name in names]
+        spelt = [(name, value) for value, names in given.items() for name in names]
+        said = [(normalise_tag(name), value) for name, value in spelt]
         _check_said(said)
-        rows = [(person, int(track_id), name, value) for name, value in said if value]
+        rows = [(person, int(track_id), name, value) for name, value in spelt if value]
         schema = {"person": pl.String, "track_id": pl.Int64, "tag": pl.String, "value": pl.Int8}
         with self._library.begin() as connection:
             frame = pl.DataFrame(rows, schema=schema, orient="row")
@@ -104,7 +105,7 @@ class Opinions(LibraryPart):
         Parameters
         ----------
         frame : columns person (str), track_id (int), tag (str, in any spelling), and perhaps value
-            (1 it is so, -1 it is not so)
+            (1 it is so, -1 it is not so) and spelling (str, if tag is not how people spell it)
         change : the number of the change that this is part of
         kind : what kind of people new ones are, see `Person.kind`
         replace : whether all else that these people say ends
@@ -117,9 +118,10 @@ class Opinions(LibraryPart):
             raise LibraryError(f"'kind' must be one of {', '.join(KINDS)}, got {kind!r}.")
         values = pl.col("value") if "value" in frame.columns else pl.lit(1)
         with self._library.begin() as connection:
+            tag_ids = _ids(connection, tag, frame["tag"], normalise_names)
             coded = frame.select(
                 pl.col("track_id").cast(pl.Int64),
-                _ids(connection, tag, frame["tag"], normalise_names),
+                tag_ids,
                 _ids(connection, person, frame["person"], _storable_names, kind=kind),
                 values.cast(pl.Int8).alias("value"),
             )
@@ -131,6 +133,9 @@ class Opinions(LibraryPart):
             key = ["track_id", "tag_id", "person_id"]
             coded = coded.drop_nulls().unique(key, keep="last", maintain_order=True).sort(key)
             at = _time_of(connection, change)
+            spelt = frame["spelling" if "spelling" in frame.columns else "tag"]
+            said = pl.DataFrame({"tag_id": tag_ids, "spelling": spelt})
+            spellings.note(connection, said, kind, replace=replace)
             ended = bulk.end_other_opinions(connection, coded, change) if replace else 0
             began = bulk.begin_opinions(connection, coded, change, at)
             people_counts.recount(connection, coded["track_id"])
@@ -165,6 +170,11 @@ class Opinions(LibraryPart):
         return pl.DataFrame(rows, schema=schema, orient="row").sort(
             "n_tracks", "tag", descending=[True, False]
         )
+
+    def spellings(self) -> dict[str, str]:
+        """Tag → how people spell it, where that is not its normalised name."""
+        with self._library.connect() as connection:
+            return spellings.most_used(connection)
 
     def _frame(self, *conditions: Any) -> pl.DataFrame:
         columns = ("person_id", "track_id", "tag_id", "value", "at")

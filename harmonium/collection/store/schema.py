@@ -10,7 +10,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-VERSION = "0004"
+VERSION = "0005"
 """The newest migration: what this version of Harmonium reads and writes."""
 VERSION_TABLE = "harmonium_version"
 BLOCK = 8192
@@ -25,8 +25,9 @@ setting = sa.Table(
     sa.Column("key", sa.Text, primary_key=True),
     sa.Column("value", sa.Text, nullable=False),  # JSON
 )
-FOLDERS, EXTRACTOR = "folders", "extractor"
-"""The settings that hold which folders were indexed, and by which extractor, its key."""
+FOLDERS, EXTRACTOR, GENRES = "folders", "extractor", "genres"
+"""The settings that hold which folders were indexed, by which extractor, its key, and the tree of
+genres in use."""
 
 track = sa.Table(
     "track",
@@ -117,6 +118,17 @@ tag = sa.Table(
     metadata,
     sa.Column("id", _Id, primary_key=True),
     sa.Column("name", sa.Text, nullable=False, unique=True),
+)
+
+spelling = sa.Table(
+    "spelling",
+    metadata,
+    sa.Column("id", _Id, primary_key=True),
+    sa.Column("tag_id", _Id, sa.ForeignKey("tag.id"), nullable=False),
+    sa.Column("kind", sa.Text, nullable=False),  # of the people who spell it so
+    sa.Column("spelling", sa.Text, nullable=False),
+    sa.Column("uses", sa.BigInteger, nullable=False),
+    sa.UniqueConstraint("tag_id", "kind", "spelling", name="spelling_of_tag"),
 )
 
 opinion = sa.Table(

@@ -29,6 +29,7 @@ from harmonium.collection.writing.wanted_tags import (
     wanted_tags,
 )
 from harmonium.data import normalise_tag
+from harmonium.data.parting import fragments
 from harmonium.errors import DataError, FileTagError
 
 
@@ -75,13 +76,14 @@ def plan_writes(
     progress: Callable[[int, int], object] | None = None,
 ) -> WritePlan:
     """What writing the tracks' tags to their files would change; nothing is written."""
-    plan = WritePlan()
+    plan, spellings = WritePlan(), library.spellings()
     for done, (track, tags) in enumerate(wanted_tags(library, ids, source), 1):
         try:
-            spelt = rules
+            there: dict[str, str] = {}
             if rules.mode == "merge" and tags:
-                spelt = _spelt_as_in_file(track.path, tags, rules)
-            change = plan_write(track.path, tags, spelt)
+                tags, there = _as_in_file(track.path, tags)
+            names = {**spellings, **there, **rules.aliases}
+            change = plan_write(track.path, tags, replace(rules, aliases=names))
         except (FileTagError, DataError) as error:
             plan.failures.append(FailedFile(track.path, str(error)))
         else:
@@ -122,9 +124,16 @@ def write_planned(
     return report
 
 
-def _spelt_as_in_file(path: str, tags: ScoredTags, rules: Rules) -> Rules:
-    """Rules that write a tag as the file spells it, where it has it: Hip-Hop for hip hop."""
+def _as_in_file(path: str, tags: ScoredTags) -> tuple[ScoredTags, dict[str, str]]:
+    """Tags to write, and how the file spells those that it has: Hip-Hop for hip hop.
+
+    Tags that are in a longer text, such as jazz in "Jazz; Blues", are not among them.
+    """
     there = read_tags(path)
-    spellings = {normalise_tag(v): v for name in FIELDS for v in getattr(there, name)}
-    found = {tag: spellings[normalise_tag(tag)] for tag in tags if normalise_tag(tag) in spellings}
-    return replace(rules, aliases={**found, **rules.aliases}) if found else rules
+    values = [value for name in FIELDS for value in getattr(there, name)]
+    spellings = {normalise_tag(value): value for value in values}
+    inside = {part for value in values for part in fragments(value)} - spellings.keys()
+    tags = {tag: score for tag, score in tags.items() if normalise_tag(tag) not in inside}
+    return tags, {
+        tag: spellings[normalise_tag(tag)] for tag in tags if normalise_tag(tag) in spellings
+    }

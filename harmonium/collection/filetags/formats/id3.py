@@ -44,6 +44,7 @@ MOOD = "TXXX:Mood"
 _COMMENTS = {"", "comment", "description", "id3v1 comment"}
 """Descriptions of comments that people write; others, such as iTunNORM, are programs' notes."""
 _OWN = {place.casefold(): place for place in (MOOD, *(f"TXXX:{f.upper()}" for f in SCORE_FIELDS))}
+_NUMBERED = re.compile(r"\((\d+|RX|CR)\)")
 _LISTS = ("TMOO", "TIT1", "GRP1")
 _TEXTS = ("TIT2", "TPE1", "TALB")
 
@@ -220,6 +221,11 @@ def _values(tag: ID3, options: Id3Options) -> dict[str, Values]:
     comments = [frame for frame in tag.getall("COMM") if frame.desc.casefold() in _COMMENTS]
     values["COMM"] = _parted([text for frame in comments for text in frame.text], None)
     return values
+
+
+def genre_names(value: str) -> list[str]:
+    """The genres of a value that begins with numbers in brackets, such as "(17)"; else itself."""
+    return TCON(encoding=3, text=[value]).genres if _NUMBERED.match(value) else [value]
 
 
 def _version_number(version: str | None, options: Id3Options) -> int:
