@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from harmonium.experiments.datasets import UNKNOWN, DatasetSpec
-from harmonium.experiments.recipe import ModelSpec, Recipe
+from harmonium.experiments.recipe import Known, ModelSpec, Recipe
 
 MEANING = 2
 """Raised whenever runs of the same description come out otherwise, so that old results are not
@@ -60,11 +60,12 @@ class Run:
     features: str
     unsure: float | str
     inference: tuple[str, ...]
-    known: tuple[float, ...]
+    known: tuple[Known, ...]
     n_folds: int
     test_fold: int
     valid_fold: int
     seed: int
+    search_known: tuple[Known, ...] = (0.0,)
 
     @cached_property
     def key(self) -> str:
@@ -72,6 +73,8 @@ class Run:
         content = asdict(self) | {"meaning": MEANING}
         del content["model"]
         del content["dataset"]["label"]
+        if self.search_known == (0.0,):  # as runs were named before there was a choice
+            del content["search_known"]
         text = json.dumps(content, sort_keys=True)
         return hashlib.blake2b(text.encode(), digest_size=10).hexdigest()
 
@@ -81,12 +84,12 @@ class WayToTest(NamedTuple):
 
     inference: str | None
     """How to predict; None is the model's own way."""
-    known: float
-    """The share of a clip's tags that the model is told."""
+    known: Known
+    """What the model is told of a clip's tags."""
 
 
-def ways_to_test(inference: Sequence[str], known: Iterable[float]) -> list[WayToTest]:
-    """Each way to predict with each share of known tags, in the order of a run's tests."""
+def ways_to_test(inference: Sequence[str], known: Iterable[Known]) -> list[WayToTest]:
+    """Each way to predict with each amount of known tags, in the order of a run's tests."""
     return [WayToTest(*way) for way in itertools.product(inference or (None,), known)]
 
 
@@ -169,8 +172,8 @@ def arms(recipe: Recipe) -> list[Arm]:
 def fold_state(recipe: Recipe, arm: Arm, test_fold: int, results: Results) -> FoldState:
     """How far one arm has come on one test fold.
 
-    Settings are chosen by the mean AUC over tags and the first ``search_folds`` validation folds;
-    the test fold has no part in it.
+    Settings are chosen by the mean AUC over tags and the first ``search_folds`` validation folds,
+    asked as ``search_known`` says; the test fold has no part in it.
     """
     others = [(test_fold + i) % recipe.n_folds for i in range(1, recipe.n_folds)]
     settings = {**arm.model.settings, **arm.settings}
@@ -213,6 +216,7 @@ def _runs(
             test_fold=test_fold,
             valid_fold=valid_fold,
             seed=recipe.seed,
+            search_known=recipe.search_known,
         )
         for valid_fold in valid_folds
     ]

@@ -26,6 +26,12 @@ FORMS = (
 )
 """How the report shows the results."""
 
+ONE = "one"
+"""One tag that holds for the clip is told, and no other."""
+
+Known = float | str
+"""What a model is told of a clip's tags: a share of those that are known, or `ONE`."""
+
 _CHOICES = {
     "features": ("all", "timbre", "rhythm"),
     "inference": ("lbp", "mean_field", "gibbs", "exact"),
@@ -37,12 +43,14 @@ _RULES = {
         lambda value: value == UNKNOWN or (isinstance(value, float) and 0 < value < 1),
         f'"{UNKNOWN}" or probabilities between 0 and 1',
     ),
-    "known": (
-        lambda value: isinstance(value, int | float) and 0 <= value < 1,
-        "shares from 0 to below 1",
+} | dict.fromkeys(
+    ("known", "search_known"),
+    (
+        lambda value: value == ONE or (isinstance(value, int | float) and 0 <= value < 1),
+        f"shares from 0 to below 1, or '{ONE}'",
     ),
-}
-"""Key of [vary] and [tests] -> what holds for each of its values, and how that is said."""
+)
+"""Key of a list -> what holds for each of its values, and how that is said."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,8 +89,8 @@ class Tests:
 
     inference: tuple[str, ...] = ()
     """Ways to predict; by default the model's own."""
-    known: tuple[float, ...] = (0.0,)
-    """Shares of the tags that the model is told before it predicts the others."""
+    known: tuple[Known, ...] = (0.0,)
+    """What the model is told of a clip's tags before it predicts the others."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,6 +106,8 @@ class Recipe:
     n_folds: int = 5
     search_folds: int = 4
     """Validation folds that the search uses for each test fold; the final runs use all."""
+    search_known: tuple[Known, ...] = (0.0,)
+    """What the model is told where the search judges it; the mean over these chooses."""
     seed: int = 0
     note: str = ""
     """Said in the report."""
@@ -131,7 +141,7 @@ def parse_recipe(text: str, *, trusted: bool = False) -> Recipe:
         raise DataError(f"This is not TOML: {error}.") from None
     _check_keys(
         table,
-        {"title", "form", "seed", "n_folds", "search_folds", "note"}
+        {"title", "form", "seed", "n_folds", "search_folds", "search_known", "note"}
         | {"datasets", "dataset", "model", "vary", "tests"},
         where="a recipe",
         needed=("title", "form", "model"),
@@ -148,6 +158,7 @@ def parse_recipe(text: str, *, trusted: bool = False) -> Recipe:
         n_folds=n_folds,
         search_folds=_whole(table, "search_folds", n_folds - 1, least=1, most=n_folds - 1),
         seed=_whole(table, "seed", 0, least=0),
+        **_checked_lists({key: table[key] for key in ("search_known",) if key in table}),
         note=_text(table, "note", ""),
     )
     _check_distinct("dataset label", [spec.label for spec in recipe.datasets])

@@ -19,10 +19,11 @@ from harmonium import __version__
 from harmonium.data.name_columns import codes_in
 from harmonium.engine import Runner, TaskOutcome
 from harmonium.errors import DataError, HarmoniumError
-from harmonium.evaluation import Split, auc_per_tag, grouped_folds, nested_folds
+from harmonium.evaluation import Split, grouped_folds, nested_folds
 from harmonium.experiments.datasets import DatasetSpec, PreparedDataset, load_dataset
 from harmonium.experiments.models import Matrix, build_model
 from harmonium.experiments.plan import Run, WayToTest, missing, ways_to_test
+from harmonium.experiments.questions import judge, validation_score
 from harmonium.experiments.recipe import Recipe
 from harmonium.experiments.results import ResultStore
 
@@ -269,16 +270,18 @@ def _test(
     seconds: float,
     smoothing: float = 0.0,
 ) -> RunOutput:
-    """The AUCs of a trained model, and what it took."""
+    """How well a trained model answers, and what it took."""
     began = time.perf_counter()
     valid_X, valid_Y = X[split.valid], data.Y[split.valid]
     test_X, test_Y = X[split.test], data.Y[split.test]
     epochs = int(getattr(model, "best_epoch_", 0))
     result = {
         "tags": list(data.tags),
-        "valid_auc": float(auc_per_tag(valid_Y, _scores(model, valid_X)).mean),
+        "valid_auc": validation_score(
+            model, valid_X, valid_Y, run.search_known, (run.seed, run.test_fold, run.valid_fold)
+        ),
         "tests": [
-            {**way._asdict(), "auc": _aucs(run, model, test_X, test_Y, way)}
+            {**way._asdict(), **_tested(run, model, test_X, test_Y, way)}
             for way in ways_to_test(run.inference, run.known)
         ],
         "best_epoch": epochs,
@@ -295,28 +298,11 @@ def _test(
     return RunOutput(result, measured)
 
 
-def _aucs(run: Run, model: Any, X: Matrix, Y: Matrix, way: WayToTest) -> list[float | None]:
-    """AUC by tag, tested in one way; None where it is not defined.
-
-    Where a random share of a clip's tags is told, the AUC is that of the tags not told.
-    """
+def _tested(run: Run, model: Any, X: Matrix, Y: Matrix, way: WayToTest) -> dict[str, Any]:
+    """The measures of a model that is tested in one way."""
     if way.inference is not None:
         model.set_params(inference=way.inference)
-    if not way.known:
-        aucs = auc_per_tag(Y, _scores(model, X)).values
-    else:
-        told = np.random.default_rng((run.seed, run.test_fold)).random(Y.shape) < way.known
-        given, asked = np.where(told, Y, np.nan), np.where(told, np.nan, Y)
-        predicted = model.complete(X, given) if hasattr(model, "complete") else _scores(model, X)
-        aucs = auc_per_tag(asked, predicted).values
-    return [None if np.isnan(auc) else float(auc) for auc in aucs]
-
-
-def _scores(model: Any, X: Matrix) -> Matrix:
-    """Scores for ranking clips by tag, (n_clips, n_tags)."""
-    if hasattr(model, "predict_proba"):
-        return model.predict_proba(X)
-    return model.decision_function(X)
+    return judge(model, X, Y, way.known, (run.seed, run.test_fold))
 
 
 def peak_memory_mb() -> float | None:

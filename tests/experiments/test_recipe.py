@@ -47,7 +47,8 @@ def test_a_recipe_says_what_it_says():
         ("n_folds = 3", "[vary]\nclips = [-1]", "whole numbers, got -1"),
         ("n_folds = 3", '[vary]\nfeatures = ["timber"]', "Did you mean 'timbre'?"),
         ("n_folds = 3", "[vary]\ndampin = [0.5]", "[vary]: sklearn.LogisticRegression has no"),
-        ("n_folds = 3", "[tests]\nknown = [1.0]", "shares from 0 to below 1, got 1.0"),
+        ("n_folds = 3", "[tests]\nknown = [1.0]", "to below 1, or 'one', got 1.0"),
+        ("n_folds = 3", "n_folds = 3\nsearch_known = ['on']", "'search_known' must be shares"),
         ("n_folds = 3", '[tests]\ninference = ["lpb"]', "Did you mean 'lbp'?"),
     ],
 )

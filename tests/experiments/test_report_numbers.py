@@ -316,8 +316,8 @@ class TestOtherForms:
         assert panel.series[0].x == (0.0, 25.0, 50.0)
         differences = rows(table_of(report, "differences"))
         assert [row[1:4] for row in differences[:2]] == [
-            ["MLP", "DRBM", "tags known 0 %"],
-            ["SVM", "DRBM", "tags known 0 %"],
+            ["MLP", "DRBM", "0 % known"],
+            ["SVM", "DRBM", "0 % known"],
         ]
         assert len(differences) == 3 * 2 * 3
 

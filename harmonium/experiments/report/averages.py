@@ -4,11 +4,14 @@ As lines: damping (Figure 2), completion, learning curves. As groups of bars: ap
 (Figure 3), feature groups.
 """
 
+import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from harmonium.errors import DataError
+from harmonium.experiments.recipe import ONE
 from harmonium.experiments.report.comparison import best_of, format_score, score_cells
 from harmonium.experiments.report.differences import differences_along
 from harmonium.experiments.report.numbers import Score, Summary, by_dataset, distinct, grouped
@@ -40,6 +43,8 @@ class Curve:
     band: bool = True
     compared: bool = False
     """Whether places on the axis are compared with the first of them, too."""
+    table: str = "auc"
+    """The end of the table's name."""
 
 
 DAMPING = Curve(
@@ -56,14 +61,15 @@ DAMPING = Curve(
 )
 COMPLETION = Curve(
     axis="known",
-    title="Mean AUC of the unknown tags against the share of known ones",
+    title="Mean AUC of the unknown tags by what is known of the others",
     x_label="Tags of the clip that the model is told (%)",
     y_label="Mean AUC of the other tags (%)",
     heading="{} known",
     caption=(
-        "A random share of each test clip's tags is told to the model, which predicts the others; "
-        "the AUC is that of the tags not told. A model that cannot be told tags predicts from the "
-        "audio alone."
+        "A random share of each test clip's tags is told to the model, or one tag that holds (each "
+        "of the clip's true tags in turn, if it has two or more), and the model predicts the "
+        "others; the AUC is that of the tags not told. A model that cannot be told tags predicts "
+        "from the audio alone."
     ),
 )
 LEARNING = Curve(
@@ -102,10 +108,10 @@ def curves(summary: Summary, curve: Curve) -> list[Table | Picture]:
         ),
     )
     compared = (*axes, *((curve.axis,) if curve.compared else ()))
-    return [_curve_table(summary, axes, curve), *differences_along(summary, compared), figure]
+    return [curve_table(summary, axes, curve), *differences_along(summary, compared), figure]
 
 
-def _by_name(scores: list[Score], axes: tuple[str, ...]) -> dict[str, list[Score]]:
+def by_name(scores: list[Score], axes: tuple[str, ...]) -> dict[str, list[Score]]:
     """The scores by what they are on some axes, in words."""
     return grouped(scores, lambda score: score.name(axes))
 
@@ -114,7 +120,7 @@ def _lines(
     summary: Summary, scores: list[Score], axes: tuple[str, ...], curve: Curve
 ) -> tuple[Series, ...]:
     lines = []
-    for name, of_line in _by_name(scores, axes).items():
+    for name, of_line in by_name(scores, axes).items():
         points = [(_position(summary, s, curve), 100 * s.mean, 100 * s.error) for s in of_line]
         there = sorted(point for point in points if not np.isnan(point[0]))
         if there:
@@ -127,33 +133,43 @@ def _position(summary: Summary, score: Score, curve: Curve) -> float:
     """Where a score lies on the x axis; all clips are as many as were trained on."""
     value = score.value(curve.axis)
     if curve.axis == "known":
-        return 100.0 * value
+        return float("nan") if value == ONE else 100.0 * value
     if curve.axis != "clips" or value:
         return float(value)
     measured = next(arm.cost.clips for arm in summary.arms if arm.arm is score.arm)
     return float(np.median(measured)) if len(measured) else float("nan")
 
 
-def _curve_table(summary: Summary, axes: tuple[str, ...], curve: Curve) -> Table:
-    places = sorted(  # 0 clips are all of them, and come last
-        distinct(summary.scores, curve.axis), key=lambda v: (curve.axis == "clips" and not v, v)
-    )
+def places(summary: Summary, curve: Curve) -> list[Any]:
+    """The values on the axis in order: 0 clips, which are all, come last; one tag after none."""
+
+    def order(value: Any) -> float:
+        if value == ONE:
+            return 1e-9
+        return math.inf if curve.axis == "clips" and not value else value
+
+    return sorted(distinct(summary.scores, curve.axis), key=order)
+
+
+def curve_table(summary: Summary, axes: tuple[str, ...], curve: Curve) -> Table:
+    """A row per dataset and model, a column per place on the axis."""
+    along = places(summary, curve)
     rows = []
     for dataset, scores in by_dataset(summary.scores).items():
         lines = {
             name: {score.value(curve.axis): score for score in of_line}
-            for name, of_line in _by_name(scores, axes).items()
+            for name, of_line in by_name(scores, axes).items()
         }
         best = {
             place: best_of({n: line[place] for n, line in lines.items() if place in line})
-            for place in places
+            for place in along
         }
         for name, line in lines.items():
-            strong = {place for place in places if axes and name in best[place]}
-            cells = [Cell(format_score(line.get(place)), place in strong) for place in places]
+            strong = {place for place in along if axes and name in best[place]}
+            cells = [Cell(format_score(line.get(place)), place in strong) for place in along]
             rows.append(text_row(dataset, name, *cells))
     return Table(
-        name=f"{summary.recipe.form}-auc",
+        name=f"{summary.recipe.form}-{curve.table}",
         title=curve.title,
         caption=(
             f"{curve.caption} In percent, ± the standard error over folds."
@@ -161,7 +177,7 @@ def _curve_table(summary: Summary, axes: tuple[str, ...], curve: Curve) -> Table
         ),
         columns=(
             *columns("Dataset", "Model", align="left"),
-            *columns(*(curve.heading.format(format_value(curve.axis, p)) for p in places)),
+            *columns(*(curve.heading.format(format_value(curve.axis, p)) for p in along)),
         ),
         rows=tuple(rows),
     )
@@ -223,7 +239,7 @@ def grouped_bars(summary: Summary, grouping: Grouping) -> list[Table | Picture]:
 def _bar_panel(dataset: str, scores: list[Score], groups: str, axes: tuple[str, ...]) -> Panel:
     places = distinct(scores, groups)
     series = []
-    for name, of_series in _by_name(scores, axes).items():
+    for name, of_series in by_name(scores, axes).items():
         found = {score.value(groups): (score.mean, score.error) for score in of_series}
         there = 100 * np.array([found.get(place, (np.nan, np.nan)) for place in places])
         series.append(Series(name, *(tuple(column) for column in there.T.tolist())))
@@ -233,7 +249,7 @@ def _bar_panel(dataset: str, scores: list[Score], groups: str, axes: tuple[str, 
 def _grouped_table(
     summary: Summary, grouping: Grouping, groups: str, axes: tuple[str, ...], caption: str
 ) -> Table:
-    names = list(_by_name(summary.scores, axes))
+    names = list(by_name(summary.scores, axes))
     rows = [
         text_row(
             dataset,

@@ -15,7 +15,6 @@ from harmonium.errors import DataError
 from harmonium.experiments.report import paper
 from harmonium.experiments.report.averages import (
     APPROXIMATIONS,
-    COMPLETION,
     DAMPING,
     FEATURES,
     LEARNING,
@@ -23,6 +22,7 @@ from harmonium.experiments.report.averages import (
     grouped_bars,
 )
 from harmonium.experiments.report.comparison import comparison
+from harmonium.experiments.report.completion import completion
 from harmonium.experiments.report.numbers import ArmSummary, Summary, grouped, summarise
 from harmonium.experiments.report.renderers import html_page, latex, latex_table, markdown
 from harmonium.experiments.report.search import search, settings_table
@@ -46,7 +46,7 @@ FORMS: dict[str, Callable[[Summary], tuple[list[Table | Picture], dict[str, str]
     "damping": lambda summary: (curves(summary, DAMPING), {}),
     "approximations": lambda summary: (grouped_bars(summary, APPROXIMATIONS), {}),
     "search": lambda summary: (search(summary), {}),
-    "completion": lambda summary: (curves(summary, COMPLETION), {}),
+    "completion": lambda summary: (completion(summary), {}),
     "learning-curve": lambda summary: (curves(summary, LEARNING), {}),
     "feature-groups": lambda summary: (grouped_bars(summary, FEATURES), {}),
 }

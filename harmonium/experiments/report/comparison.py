@@ -153,7 +153,8 @@ def format_score(score: Score | None) -> str:
 
 def best_of(scores: dict[str, Score]) -> set[str]:
     """The names of the best among two or more complete scores; equal to the digit is equal."""
-    means = {name: format_percent(s.mean) for name, s in scores.items() if s.complete}
+    whole = {name: s.mean for name, s in scores.items() if s.complete and not math.isnan(s.mean)}
+    means = {name: format_percent(mean) for name, mean in whole.items()}
     if len(means) < 2:
         return set()
     best = max(means.values(), key=float)

@@ -4,7 +4,7 @@
 """
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -23,6 +23,7 @@ from harmonium.experiments.plan import (
     mean_validation_auc,
     ways_to_test,
 )
+from harmonium.experiments.questions import CLIP_MEASURES
 from harmonium.experiments.recipe import Recipe
 from harmonium.experiments.report.tables import format_setting
 from harmonium.experiments.results import RESULTS
@@ -49,6 +50,13 @@ class Score:
     """(n_folds,) whether all runs of a test fold are there."""
     tags: tuple[str, ...]
     """(n_tags,) names, or numbers where the results do not name them."""
+    of_clips: Numbers
+    """(n_folds, n_measures) the measures within clips; NaN where the results do not have them."""
+
+    def within_clips(self, measure: str) -> "Score":
+        """The same score by one of `CLIP_MEASURES`, in the place of the AUC of a single tag."""
+        values = self.of_clips[:, [CLIP_MEASURES.index(measure)]]
+        return replace(self, aucs=values, tags=(measure,))
 
     @property
     def n_finished(self) -> int:
@@ -283,6 +291,14 @@ class Summary:
         """The arms that still lack test folds."""
         return [arm for arm in self.arms if arm.n_finished < self.recipe.n_folds]
 
+    def within_clips(self, measure: str) -> "Summary":
+        """The same summary with `Score.within_clips` for each score."""
+        arms = tuple(
+            replace(arm, scores=tuple(score.within_clips(measure) for score in arm.scores))
+            for arm in self.arms
+        )
+        return replace(self, arms=arms)
+
     def varying(self, *but: str) -> tuple[str, ...]:
         """The axes on which the arms and tests differ, except some."""
         scores = [score for arm in self.arms for score in arm.scores]
@@ -343,30 +359,42 @@ def _scores(
     ways = ways_to_test(recipe.tests.inference, recipe.tests.known)
     finished = np.array([state.finished for state in states])
     final = [state.final for state in states if state.finished]
-    by_fold = [[_run_aucs(results[run.key], run) for run in runs] for runs in final]
-    sizes = sorted({matrix.shape[1] for runs in by_fold for matrix in runs}) or [0]
+    by_fold = [[_run_measures(results[run.key], run) for run in runs] for runs in final]
+    more = len(CLIP_MEASURES)
+    sizes = sorted({matrix.shape[1] - more for runs in by_fold for matrix in runs}) or [0]
     if len(sizes) > 1:
         raise DataError(
             f"The runs of '{arm.label}' have {sizes[0]} and {sizes[-1]} tags: the dataset has "
             "changed between them. Run the experiment again in a new folder."
         )
-    aucs = np.full((recipe.n_folds, len(ways), sizes[0]), np.nan)
+    measures = np.full((recipe.n_folds, len(ways), sizes[0] + more), np.nan)
     if by_fold:
-        aucs[finished] = [mean_known(np.stack(runs), axis=0) for runs in by_fold]
+        measures[finished] = [mean_known(np.stack(runs), axis=0) for runs in by_fold]
     tags = _tag_names(results[final[0][0].key] if final else {}, sizes[0])
     return tuple(
-        Score(arm=arm, way=way, aucs=aucs[:, i], finished=finished, tags=tags)
+        Score(
+            arm=arm,
+            way=way,
+            aucs=measures[:, i, : sizes[0]],
+            finished=finished,
+            tags=tags,
+            of_clips=measures[:, i, sizes[0] :],
+        )
         for i, way in enumerate(ways)
     )
 
 
-def _run_aucs(line: Mapping[str, Any], run: Run) -> Numbers:
-    """(n_ways, n_tags) the AUCs of a run, a row per way to test, NaN where undefined."""
+def _run_measures(line: Mapping[str, Any], run: Run) -> Numbers:
+    """(n_ways, n_tags + n_measures) the AUCs of the tags, then the measures within clips.
+
+    A row per way to test; NaN where undefined, and where an older result has no such measure.
+    """
     where = f"The result of run '{run.key}' ({run.dataset.label}, {run.model})"
     way_out = f"Remove its line from {RESULTS} and do that run again."
     try:
         found = [tuple(test[name] for name in WayToTest._fields) for test in line["tests"]]
-        matrix = np.stack([np.array(test["auc"], dtype=np.float64) for test in line["tests"]])
+        rows = [[*test["auc"], *map(test.get, CLIP_MEASURES)] for test in line["tests"]]
+        matrix = np.stack([np.array(row, dtype=np.float64) for row in rows])
     except (KeyError, TypeError, ValueError) as error:
         raise DataError(f"{where} is damaged ({error!r}). {way_out}") from None
     wanted = [tuple(way) for way in ways_to_test(run.inference, run.known)]

@@ -29,6 +29,7 @@ from harmonium.experiments.report.tables import (
     format_percent,
     format_setting,
     format_value,
+    join_names,
     setting_heading,
     text_row,
 )
@@ -90,10 +91,12 @@ def settings_table(summary: Summary) -> Table | None:
 
 
 def _settings_caption(summary: Summary, with_paper: bool) -> str:
-    folds = summary.recipe.search_folds
+    folds, known = summary.recipe.search_folds, summary.recipe.search_known
+    told = join_names([f"{format_value('known', much)}" for much in known])
     caption = (
         "Chosen for each test fold by the mean AUC on "
         + ("a validation fold" if folds == 1 else f"{folds} validation folds")
+        + f", with {told} of the tags known" * (known != (0.0,))
         + "; the test fold has no part in it. ×n: on n of the test folds; without it, on all. AUCs "
         "are of the chosen settings, in percent, ± the standard error over folds."
     )

@@ -5,6 +5,8 @@ import re
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from harmonium.experiments.recipe import ONE
+
 Align = Literal["left", "right", "centre"]
 
 NOTHING = "—"
@@ -197,7 +199,7 @@ def format_value(key: str, value: Any) -> str:
     if key == "smoothing":
         return "smoothed" if value else "raw"
     if key == "known":
-        return f"{100 * value:g} %"
+        return "one true tag" if value == ONE else f"{100 * value:g} %"
     if key == "clips":
         return f"{value:,}" if value else "all"
     if isinstance(value, bool):
@@ -212,6 +214,8 @@ def format_setting(key: str, value: Any) -> str:
     text = format_value(key, value)
     if key in ("dataset", "model", "smoothing", "features"):
         return text
+    if key == "known":
+        return f"{text} known"
     return f"{setting_name(key)} {text}"
 
 
