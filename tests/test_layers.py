@@ -57,6 +57,7 @@ ROOMS = {
     "importing": {"store", "library", "filetags"},
     "answering": {"store", "library", "verdicts", "indexing"},
     "learning": {"store", "library", "verdicts", "answering"},
+    "correcting": {"store", "library", "verdicts", "answering"},
     "writing": {"store", "library", "verdicts", "filetags"},
     "doctor": {"store", "library", "verdicts", "answering"},
 }

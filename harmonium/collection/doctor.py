@@ -14,7 +14,7 @@ from harmonium.collection.answering.stored_tagger import StoredTagger
 from harmonium.collection.library import Library
 from harmonium.collection.store.models import StoredModel
 from harmonium.collection.store.schema import loaded_path, track_copy
-from harmonium.collection.store.tracks import Track
+from harmonium.collection.store.tracks import FORGOTTEN, Track
 from harmonium.collection.verdicts import judge, label_matrix, with_kinds
 
 SURPRISING = 1.0
@@ -141,7 +141,8 @@ def surprises(
 def _copies(library: Library) -> Iterator[Copy]:
     rows = library.fetch(sa.select(track_copy).order_by(track_copy.c.path))
     for row, track in zip(rows, library.tracks.many([row.track_id for row in rows]), strict=True):
-        yield Copy(loaded_path(row), track)
+        if track.state != FORGOTTEN:
+            yield Copy(loaded_path(row), track)
 
 
 def _recordings(library: Library) -> list[list[Track]]:

@@ -128,6 +128,7 @@ def _summarise(console: Console, report: IndexReport, n_tracks: int, seconds: fl
         ("back", len(report.back)),
         ("missing", len(report.missing)),
         ("copies", len(report.copies)),
+        ("forgotten", len(report.forgotten)),
         ("unreadable", len(report.unreadable)),
         ("unchanged", report.unchanged),
         ("hidden folders", len(report.hidden)),

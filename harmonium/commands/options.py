@@ -18,6 +18,16 @@ LibraryOption = Annotated[
     ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
+PersonOption = Annotated[
+    str,
+    typer.Option(
+        "--person",
+        metavar="NAME",
+        envvar="HARMONIUM_PERSON",
+        show_envvar=False,
+        help="Whose word it is; HARMONIUM_PERSON names another than 'me'.",
+    ),
+]
 SeedOption = Annotated[
     int, typer.Option("--seed", metavar="N", min=0, help="Another seed makes other random choices.")
 ]

@@ -47,10 +47,11 @@ def undo(
 ) -> None:
     """Take back a change: people's tags, and files to the byte.
 
-    Imports, tags that people gave, and writes to files can be undone, and
-    so can an undo: name its number. What later changes touched stays as
-    they left it, and so do files that another program changed since;
-    both are listed.
+    Everything that changes people's tags, files, tracks or the model in
+    use can be undone, and so can an undo: name its number. What later
+    changes touched stays as they left it, and so do files that another
+    program changed since; both are listed, and without a number the next
+    undo passes over them.
 
     [dim]Example:[/dim]  harmonium undo --list
 
@@ -73,8 +74,7 @@ def undo(
                 say(errors, f"Stopped. To go on: harmonium undo {wanted.id}")
                 raise typer.Exit(INTERRUPTED) from None
     _report(wanted, report, as_json)
-    n_done = report.ended + report.revived + report.files_restored
-    raise typer.Exit(exit_code(n_done, 0 if report.complete else 1))
+    raise typer.Exit(exit_code(report.n_done, report.n_left))
 
 
 def _list(changes: Sequence[Change], as_json: bool) -> None:
@@ -91,15 +91,24 @@ def _list(changes: Sequence[Change], as_json: bool) -> None:
     for one in changes:
         here = one.at.astimezone().strftime("%Y-%m-%d %H:%M")
         when = here if console.is_terminal else one.at.isoformat()
-        undone = "" if one.undone_by is None else f"undone by {one.undone_by}"
         number = Text(str(one.id), style="cyan")
-        rows.append((number, when, one.command, one.summary, Text(undone, style="dim")))
+        rows.append((number, when, one.command, one.summary, Text(_undone(one), style="dim")))
     show_rows(console, ("Change", "When", "Command", "What", ""), rows, right=("Change",))
+
+
+def _undone(change: Change) -> str:
+    if change.undone_by is not None:
+        return f"undone by {change.undone_by}"
+    if change.undone_in_part_by is None:
+        return ""
+    if change.left is None:
+        return f"undoing was interrupted, {change.undone_in_part_by}"
+    return f"undone in part by {change.undone_in_part_by}, {change.left:,} left"
 
 
 def _report(change: Change, report: UndoReport, as_json: bool) -> None:
     errors = Console(stderr=True)
-    say_failures(errors, report.files_left.items())
+    say_failures(errors, (report.files_left | report.values_left).items())
     for later, n in sorted(report.conflicts.items()):
         stay = "stays as it is" if n == 1 else "stay as they are"
         say(errors, f"{count(n, 'tag')} {stay}: change {later} came later. Undo that one first.")
@@ -118,9 +127,13 @@ def _report(change: Change, report: UndoReport, as_json: bool) -> None:
         parts.append(f"{count(report.ended, 'tag')} taken back")
     if report.revived:
         parts.append(f"{count(report.revived, 'tag')} there again")
+    parts += [f"{count(n, what)} set back" for what, n in report.values_restored.items()]
     if report.files_restored or not parts:
         parts.append(f"{count(report.files_restored, 'file')} restored")
     undone = "undone" if report.complete else "undone in part"
     amount = ", ".join(parts)
     print(f"Change {change.id} ({change.command}: {change.summary}) is {undone}: {amount}.")
-    print(f"To have it back: harmonium undo {report.change}")
+    if not report.complete:
+        print(f"To try the rest again: harmonium undo {change.id}")
+    if report.n_done:
+        print(f"To have it back: harmonium undo {report.change}")

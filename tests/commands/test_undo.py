@@ -143,7 +143,24 @@ def test_a_file_that_is_gone(written, place):
     written["mp3"].unlink()
     done = run("undo", "-L", place)
     assert done.exit_code == 1
-    assert "the file is gone" in done.stderr
+    assert "'harmonium index' with its new folder finds it" in " ".join(done.stderr.split())
+
+
+def test_what_was_undone_in_part_is_marked_and_does_not_block(written, library, place):
+    add_genre(written["flac"], "Swing")
+    number = last_change(library).id
+    run("undo", "-L", place)
+    undoing = library.changes.list(1)[0].id
+    listed = run("undo", "--list", "-L", place).stdout.splitlines()
+    assert listed[1].endswith(f"undone in part by {undoing}, 1 left")
+    assert last_change(library).id == number - 1
+    assert "taken back" in run("undo", "-L", place).stdout
+    with pytest.raises(
+        LibraryError, match=f"To try change {number} again: harmonium undo {number}"
+    ):
+        run("undo", "-L", place)
+    assert run("undo", number, "--fields-only", "-L", place).exit_code == 0
+    assert library.changes.get(number).undone_by is not None
 
 
 def test_an_interrupted_write_can_be_undone_and_goes_on(songs, library, place):

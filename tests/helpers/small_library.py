@@ -7,8 +7,7 @@ import polars as pl
 
 from harmonium import DiscriminativeRBM
 from harmonium.collection.answering.tag import tag_library
-from harmonium.collection.learning.thresholds import NEVER
-from harmonium.collection.store.models import StoredModel
+from harmonium.collection.store.models import NEVER, StoredModel
 from harmonium.collection.store.tracks import TrackFile
 
 EXTRACTOR = "made up"

@@ -9,11 +9,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 import polars as pl
-import sqlalchemy as sa
 
 from harmonium.collection.library import Library
 from harmonium.collection.store.changes import counted
-from harmonium.collection.store.schema import change
 from harmonium.data.parting import fragments
 from harmonium.errors import LibraryError
 
@@ -84,7 +82,7 @@ def keep_import(
     report.n_tracks, report.n_tags = frame["track_id"].n_unique(), frame["tag"].n_unique()
     tags, tracks = counted(report.n_matched, "tag"), counted(report.n_tracks, "track")
     summary = f"{source}: {tags} of {tracks}"
-    with suppress(_TrialEnds), library.begin() as connection:
+    with suppress(_TrialEnds), library.begin():
         number = library.changes.begin("import", summary)
         report.n_added = library.opinions.add_triples(
             frame, change=number, kind=kind, replace=replace
@@ -94,7 +92,7 @@ def keep_import(
         if report.n_added:
             report.change = number
         else:  # nothing to undo, so nothing to tell of
-            connection.execute(sa.delete(change).where(change.c.id == number))
+            library.changes.drop(number)
     return report
 
 

@@ -12,7 +12,7 @@ from harmonium.collection.indexing.report import IndexReport
 from harmonium.collection.library import Library
 from harmonium.collection.store import features
 from harmonium.collection.store.schema import stored_path, track_copy
-from harmonium.collection.store.tracks import TrackFile
+from harmonium.collection.store.tracks import FORGOTTEN, TrackFile
 
 
 @dataclass
@@ -42,6 +42,9 @@ class TrackUpdater:
             self.known.displaced.add(known.id)
             self.altered.append(one)
             return None
+        if known.state == FORGOTTEN:
+            self.report.forgotten.append(known.path)
+            return None
         if known.state == "missing":
             self.report.back.append(known.path)
         elif self._says_otherwise(known, one.file):
@@ -56,6 +59,9 @@ class TrackUpdater:
         owner = self.known.by_sound.get(one.file.sound)
         if owner is None:
             return self._add(one)
+        if owner.state == FORGOTTEN:
+            self._note_copy_of_forgotten(one.file, owner)
+            return None
         if owner.path == one.file.path:  # found twice, by different ways to it
             self.report.unchanged += 1
             return owner
@@ -70,7 +76,7 @@ class TrackUpdater:
     def altered_path(self, one: ExaminedFile) -> KnownTrack | None:
         """A known path with another sound, when all files but these are decided."""
         former = self.known.by_path.get(one.file.path)
-        if former is None or one.file.sound in self.known.by_sound:
+        if former is None or former.state == FORGOTTEN or one.file.sound in self.known.by_sound:
             return self.new_path(one)
         found = self.report.new if former.sound.startswith(UNREAD) else self.report.changed
         found.append(one.file.path)
@@ -136,11 +142,19 @@ class TrackUpdater:
         self.lacking.add(known.id)
 
     def _note_copy(self, file: TrackFile, of: KnownTrack) -> None:
+        self._keep_copy(file, of)
+        self.report.copies.append((file.path, of.path))
+
+    def _note_copy_of_forgotten(self, file: TrackFile, of: KnownTrack) -> None:
+        if file.path != of.path:
+            self._keep_copy(file, of)
+        self.report.forgotten.append(file.path)
+
+    def _keep_copy(self, file: TrackFile, of: KnownTrack) -> None:
         values = {"track_id": of.id, "size": file.size, "modified": file.modified}
         with self.library.begin() as connection:
             self.drop_copies([file.path])
             connection.execute(sa.insert(track_copy).values(values | stored_path(file.path)))
-        self.report.copies.append((file.path, of.path))
 
     def _says_otherwise(self, known: KnownTrack, file: TrackFile) -> bool:
         """Whether the tags of a file are not those that the library has."""

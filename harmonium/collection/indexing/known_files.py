@@ -8,6 +8,7 @@ import sqlalchemy as sa
 
 from harmonium.collection.indexing.examine import UNREAD, SizeAndTime
 from harmonium.collection.store.schema import loaded_path, track, track_copy
+from harmonium.collection.store.tracks import FORGOTTEN
 
 
 @dataclass
@@ -85,7 +86,9 @@ class KnownFiles:
             return
         now = SizeAndTime(status.st_size, status.st_mtime_ns)
         known = self.by_path.get(path)
-        if known is None or (known.state == "missing" and known.seen != now):
+        if known is not None and known.state == FORGOTTEN and known.seen == now:
+            result.forgotten.append(path)
+        elif known is None or (known.state == "missing" and known.seen != now):
             self._sort_unknown(path, now, result)
         elif known.seen != now or known.sound.startswith(UNREAD):
             result.changed.append(path)
@@ -96,7 +99,9 @@ class KnownFiles:
 
     def _sort_unknown(self, path: str, now: SizeAndTime, result: "SortedFiles") -> None:
         track_id, before = self.copies.get(path, (None, None))
-        if track_id is not None and before == now and self.has_its_file(self.by_id[track_id]):
+        if track_id is not None and before == now and self.by_id[track_id].state == FORGOTTEN:
+            result.forgotten.append(path)
+        elif track_id is not None and before == now and self.has_its_file(self.by_id[track_id]):
             result.copies.append((path, self.by_id[track_id]))
         elif path in self.by_path:
             result.changed.append(path)
@@ -112,7 +117,7 @@ class KnownFiles:
         """
         for one in self.by_id.values():
             expected = is_below(one.path, searched) or one.path in searched
-            if one.state == "missing" or not expected or is_below(one.path, unlisted):
+            if one.state in ("missing", FORGOTTEN) or not expected or is_below(one.path, unlisted):
                 continue
             if one.id in self.displaced or not os.path.lexists(one.path):
                 yield one
@@ -129,6 +134,8 @@ class SortedFiles:
     """KnownTrack paths whose files are not what they were."""
     copies: list[tuple[str, KnownTrack]] = field(default_factory=list)
     new: list[str] = field(default_factory=list)
+    forgotten: list[str] = field(default_factory=list)
+    """With the sound of a track that was taken out of the library."""
 
 
 def is_below(path: str, folders: Collection[str]) -> bool:

@@ -26,6 +26,8 @@ class IndexReport:
     """Files that are gone."""
     copies: list[tuple[str, str]] = field(default_factory=list)
     """(a file with the sound of a track, the track's own file)"""
+    forgotten: list[str] = field(default_factory=list)
+    """Files of tracks that were taken out of the library; they stay out of it."""
     unreadable: dict[str, str] = field(default_factory=dict)
     """File → why it cannot be used."""
     unlisted: dict[str, str] = field(default_factory=dict)
@@ -47,7 +49,7 @@ class IndexReport:
     @property
     def n_files(self) -> int:
         """How many files were found."""
-        singles = (self.new, self.changed, self.retagged, self.back)
+        singles = (self.new, self.changed, self.retagged, self.back, self.forgotten)
         pairs = (self.moved, self.copies)
         listed = sum(map(len, singles)) + sum(map(len, pairs)) + len(self.unreadable)
         return listed + self.unchanged
@@ -66,7 +68,7 @@ class IndexReport:
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""
-        lists = ("new", "changed", "retagged", "back", "missing")
+        lists = ("new", "changed", "retagged", "back", "missing", "forgotten")
         return {
             **{name: getattr(self, name) for name in lists},
             "moved": [{"from": old, "to": new} for old, new in self.moved],

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-NEVER = 2.0
-"""The threshold of a tag that is not learnt: no probability reaches it."""
+from harmonium.collection.store.models import NEVER
+
 CLEARLY = 2.0
 """An AUC is clearly above 0.5 if it is by so many of the standard errors that chance has."""
 ENOUGH = 20

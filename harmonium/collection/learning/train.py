@@ -23,7 +23,7 @@ from harmonium.collection.learning.thresholds import choose_thresholds, score_ta
 from harmonium.collection.learning.vocabulary import ExcludedTag, choose_vocabulary
 from harmonium.collection.library import Library
 from harmonium.collection.store.models import StoredModel
-from harmonium.collection.store.schema import EXTRACTOR, GENRES
+from harmonium.collection.store.schema import EXTRACTOR, GENRES, HIDDEN_TAGS
 from harmonium.collection.store.tracks import Track
 from harmonium.collection.verdicts import MIN_SHARE, judge, label_matrix, with_kinds
 from harmonium.data.artists import artist_key
@@ -75,6 +75,8 @@ def train(
     ids, X, opinions = _tagged_tracks(library, extractor, options.seed)
     tree = library.genres() if options.genres is None else options.genres
     opinions = with_kinds(opinions, tree)
+    hidden = library.settings.get(HIDDEN_TAGS, [])
+    opinions = opinions.filter(~pl.col("tag").is_in(hidden))
     judged = judge(opinions, min_count=options.min_count, min_share=options.min_share)
     vocabulary = choose_vocabulary(
         judged, len(ids), min_examples=options.min_examples, max_tags=options.max_tags

@@ -8,13 +8,13 @@ and the one that undid it then cancel out, so one can go back step by step.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
 import sqlalchemy as sa
 
-from harmonium.collection.store import undo_opinions
+from harmonium.collection.store import changed_values, undo_opinions
 from harmonium.collection.store.database import LibraryPart
 from harmonium.collection.store.schema import (
     change,
@@ -31,7 +31,7 @@ from harmonium.errors import LibraryError
 
 @dataclass(frozen=True)
 class Change:
-    """One command that altered people's tags, or files."""
+    """One command that altered people's tags, files, or what belongs to the library."""
 
     id: int
     at: datetime
@@ -41,6 +41,11 @@ class Change:
     """The change that this one undid."""
     undone_by: int | None
     """The change that undid this one, wholly."""
+    undone_in_part_by: int | None = None
+    """The last change that undid a part of this one, if it is not undone wholly."""
+    left: int | None = None
+    """How many tags, files and values that one has left; None while it is under way, or where it
+    was interrupted."""
 
 
 @dataclass(frozen=True)
@@ -71,11 +76,26 @@ class UndoReport:
     files_restored: int
     files_left: dict[str, str]
     """Path → why the file could not be restored."""
+    values_restored: dict[str, int] = field(default_factory=dict)
+    """"track", "model" or "setting" → how many are what they were."""
+    values_left: dict[str, str] = field(default_factory=dict)
+    """Value → why it stays as it is."""
 
     @property
     def complete(self) -> bool:
         """Whether nothing of the change is left."""
-        return not self.conflicts and not self.files_left
+        return not self.n_left
+
+    @property
+    def n_left(self) -> int:
+        """How many tags, files and values are left."""
+        return sum(self.conflicts.values()) + len(self.files_left) + len(self.values_left)
+
+    @property
+    def n_done(self) -> int:
+        """How many tags, files and values are what they were."""
+        values = sum(self.values_restored.values())
+        return self.ended + self.revived + self.files_restored + values
 
 
 Restore = Callable[[WrittenFile, int], str | None]
@@ -100,17 +120,38 @@ class Changes(LibraryPart):
             values = {"summary": storable(summary)}
             connection.execute(sa.update(change).where(change.c.id == change_id).values(values))
 
+    def drop(self, change_id: int) -> None:
+        """Take away a change that has turned out to change nothing; in its own transaction."""
+        with self._library.begin() as connection:
+            connection.execute(sa.delete(change).where(change.c.id == change_id))
+
     def list(self, limit: int | None = None) -> Sequence[Change]:
         """The changes, the latest first."""
         query = sa.select(change).order_by(change.c.id.desc()).limit(limit)
-        return [_change(row) for row in self._library.fetch(query)]
+        with self._library.snapshot():
+            parts = self._undone_in_part()
+            return [_change(row, parts) for row in self._library.fetch(query)]
 
     def get(self, change_id: int) -> Change:
         """The change of a number, or a LibraryError."""
         rows = self._library.fetch(sa.select(change).where(change.c.id == int(change_id)))
         if not rows:
             raise LibraryError(f"There is no change {change_id} in the library.")
-        return _change(rows[0])
+        return _change(rows[0], self._undone_in_part())
+
+    def _undone_in_part(self) -> dict[int, tuple[int, int | None]]:
+        """Change → the last one that undid a part of it, or was to, and how much is left."""
+        query = (
+            sa.select(change.c.undoes, change.c.id, change.c.left)
+            .where(change.c.undoes.is_not(None), change.c.undone_by.is_(None))
+            .order_by(change.c.id)
+        )
+        return {row.undoes: (row.id, row.left) for row in self._library.fetch(query)}
+
+    def set_value(self, change_id: int, kind: str, key: int | str, value: Any) -> bool:
+        """Set a value of `changed_values` as part of a change; whether it was another before."""
+        with self._library.begin() as connection:
+            return changed_values.set_value(connection, change_id, kind, key, value)
 
     def keep_file(self, change_id: int, track_id: int | None, path: str, record: bytes) -> int:
         """Store what undoes the writing of a file; the number of this record."""
@@ -157,7 +198,8 @@ class Changes(LibraryPart):
                     f"Change {change_id} wrote to files; undoing it needs 'restore'."
                 )
             n_keys, conflicts = undo_opinions.plan(connection, change_id)
-            if not n_keys and conflicts and not files:
+            n_values = changed_values.count_values(connection, change_id)
+            if not n_keys and conflicts and not files and not n_values:
                 later = ", ".join(str(number) for number in sorted(conflicts))
                 raise LibraryError(
                     f"Nothing of change {change_id} ({undone.command}) can be undone: later "
@@ -166,19 +208,33 @@ class Changes(LibraryPart):
             was = "an undo" if undone.undoes is not None else undone.summary
             number = self.begin("undo", f"change {change_id} undone: {was}", undoes=change_id)
             ended, revived = undo_opinions.carry_out(connection, change_id, number)
-            if not files and not conflicts:
-                _mark(connection, change_id, number)
+            values = changed_values.undo_values(connection, change_id, number)
+            for by, n in values.conflicts.items():
+                conflicts[by] = conflicts.get(by, 0) + n
+            report = UndoReport(
+                number, ended, revived, conflicts, 0, {}, values.restored, values.left
+            )
+            if not files:
+                self._end_undo(connection, change_id, report)
+        if not files:
+            return report
         left = {}
         for file in files:
             assert restore is not None
             if reason := restore(file, number):
                 left[file.path] = reason
-        if files and not left and not conflicts:
-            with self._library.begin() as connection:
-                _check_not_undone(self.get(change_id))  # by another, while files were restored
-                _mark(connection, change_id, number)
-        restored = len(files) - len(left)
-        return UndoReport(number, ended, revived, conflicts, restored, left)
+        report = replace(report, files_restored=len(files) - len(left), files_left=left)
+        with self._library.begin() as connection:
+            _check_not_undone(self.get(change_id))  # by another, while files were restored
+            self._end_undo(connection, change_id, report)
+        return report
+
+    def _end_undo(self, connection: sa.Connection, change_id: int, report: UndoReport) -> None:
+        """Note how an undo ended."""
+        here = sa.update(change).where(change.c.id == report.change)
+        connection.execute(here.values(left=report.n_left))
+        if report.complete:
+            _mark(connection, change_id, report.change)
 
 
 def counted(number: int, what: str) -> str:
@@ -202,5 +258,7 @@ def _mark(connection: sa.Connection, number: int, by: int | None) -> None:
         _mark(connection, before, None if by is not None else number)
 
 
-def _change(row: Any) -> Change:
-    return Change(row.id, to_datetime(row.at), row.command, row.summary, row.undoes, row.undone_by)
+def _change(row: Any, undone_in_part: dict[int, tuple[int, int | None]]) -> Change:
+    part = undone_in_part.get(row.id, (None, None)) if row.undone_by is None else (None, None)
+    at = to_datetime(row.at)
+    return Change(row.id, at, row.command, row.summary, row.undoes, row.undone_by, *part)

@@ -16,7 +16,10 @@ from harmonium.collection.store.database import LibraryPart
 from harmonium.collection.store.schema import key_of, model, to_datetime, to_microseconds
 from harmonium.errors import LibraryError
 
-_CURRENT = "current_model"
+CURRENT = "current_model"
+"""The setting that holds the number of the model in use."""
+NEVER = 2.0
+"""The threshold of a tag that is not predicted: no probability reaches it."""
 _WITHOUT_BYTES = [column for column in model.c if column is not model.c.bytes]
 
 
@@ -66,7 +69,7 @@ class Models(LibraryPart):
             )
         with self._library.begin() as connection:
             number = key_of(connection.execute(sa.insert(model).values(values)))
-            self._library.settings.set(_CURRENT, number)
+            self._library.settings.set(CURRENT, number)
         return number
 
     def current(self, *, whole: bool = True) -> StoredModel | None:
@@ -74,7 +77,7 @@ class Models(LibraryPart):
 
         With `whole` False it comes without its bytes, as what is stored of it is often enough.
         """
-        number = self._library.settings.get(_CURRENT)
+        number = self._library.settings.get(CURRENT)
         return None if number is None else self.get(number, whole=whole)
 
     def get(self, model_id: int, *, whole: bool = True) -> StoredModel:
@@ -90,7 +93,7 @@ class Models(LibraryPart):
     def use(self, model_id: int) -> None:
         """Use this model from now on."""
         self.get(model_id, whole=False)
-        self._library.settings.set(_CURRENT, int(model_id))
+        self._library.settings.set(CURRENT, int(model_id))
 
     def list(self) -> Sequence[StoredModel]:
         """All models, the oldest first, each without its bytes."""

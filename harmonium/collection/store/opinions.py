@@ -71,8 +71,10 @@ class Opinions(LibraryPart):
         retract: Iterable[str] = (),
         *,
         change: int,
-    ) -> None:
+    ) -> int:
         """Let a person say that tags fit a track, that others do not, and take back others.
+
+        What the track's file says to the contrary ends.
 
         Parameters
         ----------
@@ -80,6 +82,10 @@ class Opinions(LibraryPart):
         track_id : the number of the track
         present, absent, retract : tags, in any spelling
         change : the number of the change that this is part of, from `Changes.begin`
+
+        Returns
+        -------
+        how many opinions began or ended
         """
         given = {1: present, -1: absent, 0: retract}
         spelt = [(name, value) for value, names in given.items() for name in names]
@@ -89,9 +95,49 @@ class Opinions(LibraryPart):
         schema = {"person": pl.String, "track_id": pl.Int64, "tag": pl.String, "value": pl.Int8}
         with self._library.begin() as connection:
             frame = pl.DataFrame(rows, schema=schema, orient="row")
-            self.add_triples(frame, change=change, kind="person")
+            ended = _end_contrary_files(connection, int(track_id), said, change)
+            began = self.add_triples(frame, change=change, kind="person")
             taken_back = [name for name, value in said if not value]
-            _retract(connection, person, int(track_id), taken_back, change)
+            return ended + began + _retract(connection, person, int(track_id), taken_back, change)
+
+    def end_tracks(self, ids: Iterable[int], *, change: int) -> int:
+        """End all that is said of tracks; how many opinions ended."""
+        ended = 0
+        with self._library.begin() as connection:
+            for some in bulk.batches(map(int, ids)):
+                here = sa.update(opinion).where(_IN_FORCE, opinion.c.track_id.in_(some))
+                ended += connection.execute(here.values(ended_by=change)).rowcount
+                people_counts.recount(connection, some)
+        return ended
+
+    def rename_tag(self, old: str, new: str, *, change: int) -> tuple[int, int]:
+        """Let everybody say with another tag what they say with one; both are normalised.
+
+        Where somebody says something of a track with both, what they say with the new one stays.
+
+        Returns
+        -------
+        how many opinions have the new tag now, and how many ended without that
+        """
+        with self._library.begin() as connection:
+            spelt = pl.Series([old, new])
+            before, after = _ids(connection, tag, spelt, normalise_names).to_list()
+            other = opinion.alias()
+            taken = sa.exists().where(
+                *(other.c[name] == opinion.c[name] for name in ("track_id", "person_id")),
+                other.c.tag_id == after,
+                other.c.ended_by.is_(None),
+            )
+            columns = ("track_id", "person_id", "value", "at")
+            moving = sa.select(
+                *(opinion.c[name] for name in columns), sa.literal(after), sa.literal(change)
+            ).where(_IN_FORCE, opinion.c.tag_id == before, ~taken)
+            into = sa.insert(opinion).from_select([*columns, "tag_id", "begun_by"], moving)
+            moved = connection.scalar(sa.select(sa.func.count()).select_from(moving.subquery()))
+            connection.execute(into)
+            ending = sa.update(opinion).where(_IN_FORCE, opinion.c.tag_id == before)
+            ended = connection.execute(ending.values(ended_by=change)).rowcount
+            return int(moved or 0), ended - int(moved or 0)
 
     def add_triples(
         self, frame: pl.DataFrame, *, change: int, kind: str = "import", replace: bool = False
@@ -100,7 +146,7 @@ class Opinions(LibraryPart):
 
         What is in force already is not added again; what a person said to the contrary about the
         same tag and track ends. If several rows have the same person, track and tag, the last one
-        counts.
+        counts. What files say does not begin where a person says the contrary.
 
         Parameters
         ----------
@@ -132,6 +178,8 @@ class Opinions(LibraryPart):
                 )
             key = ["track_id", "tag_id", "person_id"]
             coded = coded.drop_nulls().unique(key, keep="last", maintain_order=True).sort(key)
+            if kind == "file" and len(coded):
+                coded = _without_contrary_files(connection, coded)
             at = _time_of(connection, change)
             spelt = frame["spelling" if "spelling" in frame.columns else "tag"]
             said = pl.DataFrame({"tag_id": tag_ids, "spelling": spelt})
@@ -231,9 +279,41 @@ def _check_said(said: list[tuple[str, int]]) -> None:
             )
 
 
+def _end_contrary_files(
+    connection: sa.Connection, track_id: int, said: list[tuple[str, int]], change: int
+) -> int:
+    """End what a track's file says, where a person says the contrary now; how many opinions."""
+    ended = 0
+    files = sa.select(person.c.id).where(person.c.kind == "file")
+    for value in (1, -1):
+        names = [name for name, spoken in said if spoken == value]
+        ending = sa.update(opinion).where(
+            _IN_FORCE,
+            opinion.c.track_id == track_id,
+            opinion.c.value == -value,
+            opinion.c.person_id.in_(files),
+            opinion.c.tag_id.in_(sa.select(tag.c.id).where(tag.c.name.in_(names))),
+        )
+        ended += connection.execute(ending.values(ended_by=change)).rowcount if names else 0
+    return ended
+
+
+def _without_contrary_files(connection: sa.Connection, coded: pl.DataFrame) -> pl.DataFrame:
+    """What files say (track_id, tag_id, value …), without what a person says the contrary of."""
+    query = (
+        sa.select(opinion.c.track_id, opinion.c.tag_id, -opinion.c.value)
+        .join_from(opinion, person)
+        .where(_IN_FORCE, person.c.kind == "person")
+    )
+    schema = {"track_id": pl.Int64, "tag_id": pl.Int64, "value": pl.Int8}
+    rows = [tuple(row) for row in connection.execute(query)]
+    contrary = pl.DataFrame(rows, schema=schema, orient="row")
+    return coded.join(contrary, on=list(schema), how="anti", maintain_order="left")
+
+
 def _retract(
     connection: sa.Connection, name: str, track_id: int, tags: list[str], change: int
-) -> None:
+) -> int:
     who = sa.select(person.c.id).where(person.c.name == storable(name).strip()).scalar_subquery()
     what = sa.select(tag.c.id).where(tag.c.name.in_(tags))
     ending = sa.update(opinion).where(
@@ -242,10 +322,10 @@ def _retract(
         opinion.c.person_id == who,
         opinion.c.tag_id.in_(what),
     )
-    if tags:
-        ended = connection.execute(ending.values(ended_by=change)).rowcount
-        if ended:
-            people_counts.recount(connection, [track_id])
+    ended = connection.execute(ending.values(ended_by=change)).rowcount if tags else 0
+    if ended:
+        people_counts.recount(connection, [track_id])
+    return ended
 
 
 def _time_of(connection: sa.Connection, change: int) -> int:

@@ -10,7 +10,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-VERSION = "0005"
+VERSION = "0006"
 """The newest migration: what this version of Harmonium reads and writes."""
 VERSION_TABLE = "harmonium_version"
 BLOCK = 8192
@@ -28,6 +28,8 @@ setting = sa.Table(
 FOLDERS, EXTRACTOR, GENRES = "folders", "extractor", "genres"
 """The settings that hold which folders were indexed, by which extractor, its key, and the tree of
 genres in use."""
+HIDDEN_TAGS = "hidden_tags"
+"""The setting that holds the tags that are neither learnt nor predicted."""
 
 track = sa.Table(
     "track",
@@ -36,7 +38,7 @@ track = sa.Table(
     sa.Column("path", sa.Text, nullable=False),
     sa.Column("path_bytes", sa.LargeBinary),  # where the path is not UTF-8
     sa.Column("sound", sa.Text, nullable=False),
-    sa.Column("state", sa.Text, nullable=False),  # present, missing or unreadable
+    sa.Column("state", sa.Text, nullable=False),  # present, missing, unreadable or forgotten
     sa.Column("reason", sa.Text),
     sa.Column("title", sa.Text),
     sa.Column("artist", sa.Text),
@@ -90,6 +92,20 @@ change = sa.Table(
     sa.Column("summary", sa.Text, nullable=False),
     sa.Column("undoes", _Id, sa.ForeignKey("change.id")),
     sa.Column("undone_by", _Id, sa.ForeignKey("change.id")),
+    sa.Column("left", sa.BigInteger),  # of an undo that has ended: how much it could not undo
+)
+
+# What a change set besides opinions and files.
+changed_value = sa.Table(
+    "changed_value",
+    metadata,
+    sa.Column("id", _Id, primary_key=True),
+    sa.Column("change_id", _Id, sa.ForeignKey("change.id"), nullable=False),
+    sa.Column("kind", sa.Text, nullable=False),  # see changed_values
+    sa.Column("key", sa.Text, nullable=False),
+    sa.Column("before", sa.Text, nullable=False),  # JSON
+    sa.Column("after", sa.Text, nullable=False),  # JSON
+    sa.Index("changed_value_change", "change_id"),
 )
 
 # A file that a change wrote to, and what makes it what it was.

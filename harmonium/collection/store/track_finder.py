@@ -80,7 +80,7 @@ class TrackFinder:
         self._folders = [_one_spelling(folder) for folder in folders]
         columns = (track.c.id, track.c.path, track.c.artist, track.c.title)
         order = (track.c.state == "present", track.c.id)  # of tracks with one path, the last stays
-        query = sa.select(*columns).order_by(*order)
+        query = sa.select(*columns).where(track.c.state != "forgotten").order_by(*order)
         if containing:
             query = query.where(track.c.path.contains(containing, autoescape=True))
         self._tracks = {row.id: row for row in connection.execute(query)}

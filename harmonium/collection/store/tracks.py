@@ -31,7 +31,8 @@ from harmonium.collection.store.track_finder import resolve, track_number
 from harmonium.errors import LibraryError
 from harmonium.user_folders import absolute_path
 
-STATES = ("present", "missing", "unreadable")
+FORGOTTEN = "forgotten"
+STATES = ("present", "missing", "unreadable", FORGOTTEN)
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,8 @@ class Track:
     sound: str
     """The digest of the sound, in hexadecimal digits."""
     state: str
-    """"present", "missing" (the file is gone) or "unreadable" (there is no way to hear it)."""
+    """"present", "missing" (the file is gone), "unreadable" (there is no way to hear it), or
+    "forgotten" (a person took it out of the library)."""
     reason: str | None
     """Why it is unreadable."""
     title: str | None
@@ -84,10 +86,10 @@ class Tracks(LibraryPart):
     """The tracks of a library."""
 
     def count(self, state: str | None = None) -> int:
-        """How many there are, of a state or at all."""
+        """How many there are, of a state, or of any but "forgotten"."""
         query = sa.select(sa.func.count()).select_from(track)
-        if state is not None:
-            query = query.where(track.c.state == _checked(state))
+        wanted = track.c.state != FORGOTTEN if state is None else track.c.state == _checked(state)
+        query = query.where(wanted)
         return int(self._library.fetch(query)[0][0])
 
     def get(self, track_id: int) -> Track:
@@ -96,7 +98,9 @@ class Tracks(LibraryPart):
 
     def find(self, path: str) -> Track | None:
         """The track whose file is at this absolute path; of several, one that is present."""
-        query = sa.select(track).where(track.c.path == stored_path(path)["path"])
+        query = sa.select(track).where(
+            track.c.path == stored_path(path)["path"], track.c.state != FORGOTTEN
+        )
         rows = self._library.fetch(query.order_by((track.c.state != "present"), track.c.id))
         return next((_track(row) for row in rows if loaded_path(row) == path), None)
 
@@ -110,7 +114,13 @@ class Tracks(LibraryPart):
         """
         number = track_number(text)
         if number is not None:
-            return self.get(number)
+            numbered = self.get(number)
+            if numbered.state == FORGOTTEN:
+                raise LibraryError(
+                    f"Track {text} was taken out of the library. `harmonium undo --list` shows the "
+                    "change that did it, and `harmonium undo NUMBER` brings the track back."
+                )
+            return numbered
         with self._library.connect() as connection:
             if (found := self.find(absolute_path(text))) is not None:
                 return found  # without reading all tracks

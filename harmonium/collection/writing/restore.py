@@ -17,11 +17,19 @@ from harmonium.errors import FileChangedError, FileTagError, LibraryError
 
 
 def last_change(library: Library) -> Change:
-    """The last change that is not undone, and does not undo another."""
+    """The last change that is not undone, and does not undo another.
+
+    One that was undone in part is passed over: the rest of it is what could not be undone. But an
+    undo that was interrupted goes on.
+    """
+    passed = []
     for change in library.changes.list():
         if change.undone_by is None and change.undoes is None:
-            return change
-    raise LibraryError("There is nothing to undo.")
+            if not change.left:
+                return change
+            passed.append(change.id)
+    hint = f" To try change {passed[0]} again: harmonium undo {passed[0]}" if passed else ""
+    raise LibraryError(f"There is nothing to undo.{hint}")
 
 
 def undo_change(
@@ -72,7 +80,10 @@ def _restore(library: Library, writer: UndoableWriter, file: WrittenFile, exact:
     track = None if file.track_id is None else library.tracks.get(file.track_id)
     path = file.path if track is None else track.path
     if not Path(path).exists():
-        raise FileTagError("the file is gone")
+        raise FileTagError(
+            "the file is gone. If it was moved, 'harmonium index' with its new folder finds it; "
+            f"then: harmonium undo {file.change_id}"
+        )
     record = UndoRecord.from_bytes(file.record)
     try:
         return writer.write(track, path, partial(undo, path, record, exact=exact))

@@ -1,0 +1,186 @@
+"""`say`, `rename`, `forget` and `models`: what a person corrects in one line, and takes back."""
+
+import json
+
+import pytest
+import small_library
+from command_line import run
+from noise_files import write
+from some_tracks import in_force
+
+from harmonium.collection.answering.search import search
+from harmonium.collection.correcting.tags import hide_tag
+from harmonium.collection.indexing.run import index
+from harmonium.errors import DataError, LibraryError
+
+
+@pytest.fixture
+def tagged(library):
+    small_library.trained(library, tagged=20)
+    return library
+
+
+def found(library, question):
+    return {hit.track.id: hit for hit in search(library, question, limit=100).hits}
+
+
+class TestSay:
+    def test_a_minus_denies_and_undo_takes_back(self, tagged, place):
+        before = in_force(tagged)
+        done = run("say", "#50", "Hip-Hop", "-live", "-L", place)
+        assert done.exit_code == 0
+        assert in_force(tagged) == before | {("me", 50, "hip hop"): 1, ("me", 50, "live"): -1}
+        assert found(tagged, "hip hop")[50].certain
+        assert run("undo", "-L", place).exit_code == 0
+        assert in_force(tagged) == before
+
+    def test_letters_of_options_are_tags(self, tagged, place):
+        """-L and -h are options of say; -Lush and -hard are tags."""
+        run("say", "#50", "-Lush", "-hard rock", "-L", place)
+        assert in_force(tagged)[("me", 50, "lush")] == -1
+        assert in_force(tagged)[("me", 50, "hard rock")] == -1
+
+    def test_the_same_again_is_no_change(self, tagged, place):
+        run("say", "#50", "rock, -live", "-L", place)
+        changes = len(tagged.changes.list())
+        done = run("say", "#50", "-live", "rock", "--json", "-L", place)
+        assert json.loads(done.stdout) == {"track": 50, "change": None}
+        assert len(tagged.changes.list()) == changes
+
+    def test_taking_back_one_tag(self, tagged, place):
+        run("say", "#50", "rock", "-L", place)
+        assert run("say", "#50", "--unsay", "Rock", "-L", place).exit_code == 0
+        assert ("me", 50, "rock") not in in_force(tagged)
+
+    def test_a_person_s_word_outweighs_the_file_s(self, tagged, place):
+        """And importing the files again does not change that."""
+        from some_tracks import triples
+
+        says = triples(("files", 50, "polka", 1))
+        tagged.opinions.add_triples(says, change=tagged.changes.begin("import", ""), kind="file")
+        assert found(tagged, "polka")[50].certain
+        run("say", "#50", "-polka", "-L", place)
+        assert 50 not in found(tagged, "polka")
+        tagged.opinions.add_triples(says, change=tagged.changes.begin("import", ""), kind="file")
+        assert 50 not in found(tagged, "polka")
+        run("undo", "-L", place)  # the import, of which nothing is left
+        run("undo", "-L", place)
+        assert found(tagged, "polka")[50].certain
+
+    def test_nothing_said(self, tagged, place):
+        with pytest.raises(DataError, match="harmonium say TRACK rock -live"):
+            run("say", "#50", "-L", place)
+
+
+class TestRename:
+    def test_people_and_the_model_follow(self, tagged, place):
+        before, rock = in_force(tagged), found(tagged, "rock")
+        done = run("rename", "rock", "Rock & Roll", "-L", place)
+        assert done.exit_code == 0
+        renamed = found(tagged, '"rock & roll"')
+        assert {i: hit.probability for i, hit in renamed.items()} == {
+            i: hit.probability for i, hit in rock.items()
+        }
+        assert run("undo", "-L", place).exit_code == 0
+        assert in_force(tagged) == before
+        assert found(tagged, "rock").keys() == rock.keys()
+
+    def test_two_tags_become_one(self, tagged, place):
+        run("say", "#50", "rock", "-jazz", "--person", "ann", "-L", place)
+        before = in_force(tagged)
+        done = run("rename", "rock", "jazz", "--json", "-L", place)
+        report = json.loads(done.stdout)
+        assert report["merged"]
+        assert report["needs_training"]
+        n_rock = sum(tag == "rock" for _, _, tag in before)
+        assert (report["n_moved"], report["n_dropped"]) == (n_rock - 1, 1)
+        after = in_force(tagged)
+        assert after[("ann", 50, "jazz")] == -1
+        assert not any(tag == "rock" for _, _, tag in after)
+        assert found(tagged, "rock") == {}
+        run("undo", "-L", place)
+        assert in_force(tagged) == before
+        assert found(tagged, "rock")
+
+    def test_a_misspelt_tag_and_one_tag_in_two_spellings(self, tagged, place):
+        with pytest.raises(DataError, match="Did you mean rock"):
+            run("rename", "rokc", "metal", "-L", place)
+        with pytest.raises(DataError, match="in two spellings"):
+            run("rename", "hip hop", "Hip-Hop", "-L", place)
+
+    def test_a_hidden_tag_is_not_predicted(self, tagged, place):
+        everything = found(tagged, "rock")
+        hide_tag(tagged, "Rock")
+        assert {hit.certain for hit in found(tagged, "rock").values()} == {True}
+        run("undo", "-L", place)
+        assert found(tagged, "rock").keys() == everything.keys()
+
+
+class TestForget:
+    def test_nothing_finds_it_until_it_is_undone(self, tagged, place):
+        before, rock = in_force(tagged), found(tagged, "rock")
+        number = next(i for i, hit in rock.items() if hit.certain)
+        done = run("forget", f"#{number}", "-L", place)
+        assert "no file was touched" in done.stdout
+        assert number not in found(tagged, "rock")
+        assert number not in tagged.tracks.ids()
+        assert not any(track == number for _, track, _ in in_force(tagged))
+        for name in (f"#{number}", f"Song {number - 1}"):
+            with pytest.raises(LibraryError, match=r"taken out of|There is no track"):
+                run("say", name, "rock", "-L", place)
+        run("undo", "-L", place)
+        assert in_force(tagged) == before
+        assert found(tagged, "rock").keys() == rock.keys()
+
+    def test_indexing_passes_over_it_moved_copied_or_changed(self, library, place, tmp_path):
+        music = tmp_path / "music"
+        for k in range(3):
+            write(music / f"{k}.flac", k, seconds=1)
+        how = {"extractor": "timbre", "engine": "serial"}
+        index(library, [music], **how)
+        run("forget", "0.flac", "-L", place)
+        assert index(library, **how).forgotten == [str(music / "0.flac")]
+        write(music / "copy.flac", 0, seconds=1)
+        assert len(index(library, **how).forgotten) == 2
+        (music / "0.flac").rename(music / "moved.flac")
+        report = index(library, **how)
+        assert len(report.forgotten) == 2
+        assert not report.missing
+        write(music / "0.flac", 9, seconds=1)  # another sound at its former path
+        assert index(library, **how).new == [str(music / "0.flac")]
+        assert library.tracks.count("present") == 3
+        run("undo", "-L", place)
+        for _ in range(2):  # its path is another track's now, then it is found where it is
+            index(library, **how)
+        assert library.tracks.count("present") == 4
+
+
+class TestModels:
+    def test_going_back_and_forth(self, tagged, place):
+        tagged.models.add(small_library.quick_model())
+        rows = [line.split("\t") for line in run("models", "-L", place).stdout.splitlines()]
+        assert [(row[0], row[2], row[5], row[6]) for row in rows] == [
+            ("2", "5 of 6", "0", "in use"),
+            ("1", "5 of 6", "60", ""),
+        ]
+        done = run("models", "use", "1", "-L", place)
+        assert "Model 1 is in use." in done.stdout
+        assert "harmonium tag" not in done.stdout
+        assert tagged.models.current().id == 1
+        run("undo", "-L", place)
+        assert tagged.models.current().id == 2
+
+    def test_undoing_after_another_training(self, tagged, place):
+        """The model in use is not what the change made it: it stays."""
+        tagged.models.add(small_library.quick_model())
+        run("models", "use", "1", "-L", place)
+        tagged.models.add(small_library.quick_model())
+        done = run("undo", "-L", place)
+        assert done.exit_code == 2
+        assert "no longer what this change made it" in done.stderr
+        assert tagged.models.current().id == 3
+
+    def test_a_model_that_is_not_there(self, tagged, place):
+        with pytest.raises(LibraryError, match="There is no model 9"):
+            run("models", "use", "9", "-L", place)
+        assert run("models", "use", "-L", place).exit_code == 2
