@@ -29,6 +29,7 @@ YOUR_MUSIC = {
     "doctor": "Examine a library: its files, its tags, and what people may have got wrong.",
     "write": "Write tags into the files of tracks, where players look for them.",
     "undo": "Take back a change: people's tags, and files to the byte.",
+    "extractor": "List what can listen to music, and fetch the weights of musicnn.",
     "demo": "Generate a music collection, learn its listeners' tags, and tag the rest of it.",
 }
 DATA_AND_EXPERIMENTS = {
@@ -42,6 +43,7 @@ PLACES = {
     "import": "import_:import_",
     "related": "suggest:related",
     "data": "data:app",
+    "extractor": "extractor:app",
     "experiment": "experiment:app",
 }
 """Module and name of the commands that are not functions of their name in a module of that name."""

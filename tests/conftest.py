@@ -22,6 +22,14 @@ def data_folder() -> Path:
     return Path(folder)
 
 
+@pytest.fixture(scope="session", autouse=True)
+def no_data_of_the_user(tmp_path_factory):
+    """Nobody's own library, weights or answers; for the processes that tests start, too."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_DATA_HOME", str(tmp_path_factory.mktemp("data-home")))
+        yield
+
+
 @pytest.fixture
 def data_home(tmp_path, monkeypatch) -> Path:
     """An empty data folder for this test's user, and the processes that it starts."""
@@ -30,11 +38,15 @@ def data_home(tmp_path, monkeypatch) -> Path:
     return folder
 
 
+WEIGHTS = weights.weights_file()
+"""Where the weights of musicnn are, if the user has fetched them."""
+
+
 @pytest.fixture(scope="session")
 def fetched_musicnn(tmp_path_factory) -> Path:
     """A data folder with musicnn's weights: the user's own, or a new one if they can be fetched."""
-    if weights.are_there():
-        return weights.weights_file().parents[2]
+    if WEIGHTS.is_file():
+        return WEIGHTS.parents[2]
     folder = tmp_path_factory.mktemp("fetched")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_DATA_HOME", str(folder))

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import lru_cache
 from importlib.metadata import EntryPoint, entry_points
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -30,6 +30,15 @@ DEFINITIONS = 1
 """To be raised whenever the paper's features of the same samples change."""
 
 Function = Callable[[NDArray[np.float32], int], ArrayLike]
+
+
+class Measured(NamedTuple):
+    """What ``python benchmarks/extractors.py`` found on Emotify's 400 clips of 15 s."""
+
+    auc: float
+    """Mean area under the ROC curve over tags, by logistic regression in five folds."""
+    milliseconds: float
+    """For a clip on one core, decoding included."""
 
 
 class Heard(NamedTuple):
@@ -67,6 +76,10 @@ class Extractor:
     the middle one."""
     check: Callable[[], None] | None = field(default=None, repr=False)
     """Raises a HarmoniumError where something that the function needs is not there."""
+    summary: str = field(default="", repr=False)
+    """What it hears, in a few words."""
+    measured: Measured | None = field(default=None, repr=False)
+    """How good and how fast it is, where that was measured."""
 
     @property
     def n_numbers(self) -> int:
@@ -175,6 +188,7 @@ def paper_extractor(
     groups: tuple[str, ...] = GROUPS,
     seconds: float = 10.0,
     name: str = "paper",
+    **facts: Any,
 ) -> Extractor:
     """An extractor of the paper's features with other parameters, or of one group of them."""
     return Extractor(
@@ -184,6 +198,7 @@ def paper_extractor(
         revision=f"{DEFINITIONS} {asdict(parameters)} {groups}",
         rate=parameters.rate,
         seconds=seconds,
+        **facts,
     )
 
 
@@ -194,9 +209,16 @@ def _check_musicnn() -> None:
 
 
 _registered: dict[str, Extractor] = {
-    "paper": paper_extractor(),
-    "timbre": paper_extractor(groups=("timbre",), name="timbre"),
-    "rhythm": paper_extractor(groups=("rhythm",), name="rhythm"),
+    "paper": paper_extractor(
+        summary="the paper's timbre and rhythm",
+        measured=Measured(auc=0.709, milliseconds=9),
+    ),
+    "timbre": paper_extractor(
+        groups=("timbre",), name="timbre", summary="the first part of these: how it sounds"
+    ),
+    "rhythm": paper_extractor(
+        groups=("rhythm",), name="rhythm", summary="the second part: how it moves"
+    ),
     "musicnn": Extractor(
         "musicnn",
         musicnn.listen,
@@ -206,6 +228,8 @@ _registered: dict[str, Extractor] = {
         head_names=musicnn.HEAD_NAMES,
         windows=musicnn.Patches(),
         check=_check_musicnn,
+        summary="what two networks learnt to hear for tags",
+        measured=Measured(auc=0.809, milliseconds=215),
     ),
 }
 
@@ -260,6 +284,13 @@ def _check_registration(
         raise DataError(
             f"There is an extractor '{name}' already. Choose another name, or pass replace=True."
         )
+
+
+def default_extractor() -> str:
+    """The extractor for a new collection: musicnn where its weights are, else the paper's."""
+    from harmonium.audio.musicnn.weights import are_there
+
+    return "musicnn" if are_there() else "paper"
 
 
 def get_extractor(extractor: str | Extractor) -> Extractor:

@@ -88,7 +88,9 @@ def _listen(console: Console, library: Library, music: DemoMusic, folder: Path, 
 
     _head(console, 2, "Listening", f"harmonium index {folder / AUDIO}")
     with bar(console, "listening") as progress:
-        indexed = index(library, [music.path(AUDIO)], jobs=jobs, progress=progress)
+        indexed = index(
+            library, [music.path(AUDIO)], extractor="paper", jobs=jobs, progress=progress
+        )
     n_known = music.collection.n_tracks - len(indexed.new)
     again = f", {n_known} were known" if n_known else ""
     say(

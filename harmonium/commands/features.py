@@ -83,6 +83,10 @@ def features(
         check_writable(failures)
     chosen = get_extractor(extractor)
     if seconds is not None:
+        if chosen.windows is not None:
+            raise DataError(
+                f"--seconds is for extractors of one clip; '{extractor}' has windows of its own."
+            )
         chosen = replace(chosen, seconds=seconds)
     with Console(stderr=True).status("Looking for music files"):
         found = find_audio(paths)

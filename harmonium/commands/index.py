@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 import time
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,7 +17,6 @@ from harmonium.commands import IN_PART, INTERRUPTED
 from harmonium.commands.options import (
     CacheOption,
     EngineOption,
-    ExtractorOption,
     JobsOption,
     JsonOption,
     LibraryOption,
@@ -43,7 +44,17 @@ def index(
         ),
     ] = None,
     library: LibraryOption = None,
-    extractor: ExtractorOption = "paper",
+    extractor: Annotated[
+        str | None,
+        typer.Option(
+            "--extractor",
+            "-e",
+            metavar="NAME",
+            help="What listens: a name that `harmonium extractor list` shows. By default the one "
+            "that the library was indexed with; in a new library musicnn, if it was fetched, "
+            "else paper.",
+        ),
+    ] = None,
     jobs: JobsOption = None,
     engine: EngineOption = "processes",
     cache: CacheOption = None,
@@ -72,10 +83,11 @@ def index(
 
     errors = Console(stderr=True)
     began = time.monotonic()
-    with (
-        _opened(library, paths or []) as opened,
-        bar(errors, "listening", at_first="looking for music") as progress,
-    ):
+    with ExitStack() as stack:
+        opened = stack.enter_context(_opened(library, paths or []))
+        if extractor is None:
+            _settle_extractor(opened, errors, may_ask=not as_json)
+        progress = stack.enter_context(bar(errors, "listening", at_first="looking for music"))
         try:
             report = bring_up_to_date(
                 opened,
@@ -101,6 +113,32 @@ def index(
     most = MOST_SHOWN if errors.is_terminal else len(lines)
     say_some(errors, lines, most, more=" that could not be used; --json lists")
     raise typer.Exit(0 if report.complete else IN_PART)
+
+
+def _settle_extractor(library: Library, errors: Console, *, may_ask: bool) -> None:
+    """Say which extractor a library keeps, or what is missing; in a terminal ask for it, once."""
+    from harmonium.audio.extractors import default_extractor
+    from harmonium.audio.musicnn.fetch import was_declined
+    from harmonium.collection.indexing.run import kept_extractor
+    from harmonium.commands.extractor import ask_for_musicnn
+
+    kept, best = kept_extractor(library), default_extractor()
+    if kept is not None:
+        if kept != best == "musicnn":
+            say(
+                errors,
+                f"The library keeps its features, those of {kept}. `harmonium index --extractor "
+                f"{best}` computes those of {best}, then `harmonium train` learns from them.",
+            )
+    elif best != "musicnn" and not was_declined():
+        if may_ask and errors.is_terminal and sys.stdin.isatty():
+            ask_for_musicnn(errors)
+        else:
+            say(
+                errors,
+                "musicnn, which hears more, is not there: `harmonium extractor fetch musicnn` gets "
+                "it (29 MB). Going on with the paper's features.",
+            )
 
 
 def _opened(place: str | None, paths: list[Path]) -> Library:

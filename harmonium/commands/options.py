@@ -39,8 +39,8 @@ ExtractorOption = Annotated[
         "--extractor",
         "-e",
         metavar="NAME",
-        help="paper (timbre and rhythm, 389 numbers), timbre, rhythm, or one that another "
-        "package provides.",
+        help="paper (timbre and rhythm, 389 numbers), timbre, rhythm, musicnn (400 numbers, see "
+        "`harmonium extractor`), or one that another package provides.",
     ),
 ]
 StartOption = Annotated[

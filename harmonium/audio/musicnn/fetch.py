@@ -13,7 +13,7 @@ from pathlib import Path
 
 from harmonium.audio.musicnn.checkpoint import read_checkpoint
 from harmonium.audio.musicnn.network import Network
-from harmonium.audio.musicnn.weights import NETWORKS, write_weights
+from harmonium.audio.musicnn.weights import NETWORKS, weights_file, write_weights
 from harmonium.errors import DataError, ModelFileError
 from harmonium.user_folders import readable
 
@@ -52,6 +52,22 @@ def fetch_musicnn(wheel: Path | None = None) -> Path:
             f"The weights of musicnn could not be kept: {error.strerror or error}{where}. They "
             "need 30 MB in the folder for temporary files, and 7 MB in the user's data folder."
         ) from error
+
+
+def was_declined() -> bool:
+    """Whether the user was asked for the weights, and did not want them."""
+    return _declined_file().exists()
+
+
+def decline() -> None:
+    """Remember that the user does not want the weights; not to be asked again."""
+    file = _declined_file()
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.touch()
+
+
+def _declined_file() -> Path:
+    return weights_file().with_suffix(".declined")
 
 
 def _download(folder: Path) -> Path:

@@ -21,7 +21,7 @@ import numpy as np
 from harmonium.audio.audio_files import AudioFiles, find_audio
 from harmonium.audio.cache import FeatureCache
 from harmonium.audio.extraction import TIME_LIMIT, FileProgress, PathLike, iterate_files
-from harmonium.audio.extractors import Extractor, get_extractor
+from harmonium.audio.extractors import Extractor, default_extractor, get_extractor
 from harmonium.audio.file_tasks import DigestedFile, FileFeatures
 from harmonium.collection.indexing.examine import ExaminedFile, examine_all
 from harmonium.collection.indexing.file_to_track import TrackUpdater
@@ -45,11 +45,17 @@ def extractor_key(extractor: str | Extractor) -> str:
     return f"{found.name}@{hashlib.sha256(found.version.encode()).hexdigest()[:12]}"
 
 
+def kept_extractor(library: Library) -> str | None:
+    """The name of the extractor that a library was indexed with, if it was."""
+    key = library.settings.get(EXTRACTOR)
+    return None if key is None else key.rpartition("@")[0] or key
+
+
 def index(
     library: Library,
     paths: Iterable[PathLike] = (),
     *,
-    extractor: str | Extractor = "paper",
+    extractor: str | Extractor | None = None,
     jobs: int | None = None,
     engine: str | Engine = "processes",
     cache: PathLike | FeatureCache | None = None,
@@ -63,7 +69,9 @@ def index(
     ----------
     library : to bring up to date
     paths : folders, searched to the bottom, and files; by default the folders of earlier runs
-    extractor, jobs, engine, cache, time_limit : as in `extract_files`
+    extractor : as in `extract_files`; by default the one that the library was indexed with, or for
+        a new library `default_extractor`
+    jobs, engine, cache, time_limit : as in `extract_files`
     progress : called with (files done, files to do) now and then
     retry : whether to try unusable files again that have not changed
 
@@ -78,8 +86,11 @@ def index(
     EngineError, DataError
         where the engine, the extractor or the cache cannot be used; never because of a file
     """
+    chosen = get_extractor(extractor or kept_extractor(library) or default_extractor())
+    if chosen.check:
+        chosen.check()
     found = _find(library, paths)
-    run = _Run(library, get_extractor(extractor), progress)
+    run = _Run(library, chosen, progress)
     todo = run.begin(found, retry)
     threads = 1 if engine == "serial" else jobs or available_cores()
     options = {"jobs": jobs, "engine": engine, "cache": cache, "time_limit": time_limit}

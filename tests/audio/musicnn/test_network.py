@@ -64,7 +64,7 @@ def test_tensors_of_something_else():
         Network(tensors)
 
 
-# With the real weights. The fixture: `python benchmarks/musicnn.py --fixture FILE`.
+# With the real weights. The fixture: `python benchmarks/musicnn_speed.py --fixture FILE`.
 
 
 @pytest.fixture(scope="module")
