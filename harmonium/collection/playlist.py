@@ -2,11 +2,13 @@
 
 import os
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
 from harmonium.atomic_files import check_writable, write_atomically
 from harmonium.collection.store.tracks import Track
 from harmonium.errors import DataError
+from harmonium.user_folders import absolute_path
 
 ENDINGS = (".m3u8", ".m3u")
 
@@ -32,12 +34,24 @@ def check_playlist(path: Path) -> None:
     check_writable(path)
 
 
-def write_playlist(path: Path, tracks: Iterable[Track]) -> None:
-    """Write a playlist; an interrupted write leaves the old file or none."""
+def write_playlist(path: Path, tracks: Iterable[Track], *, relative: bool = False) -> None:
+    """Write a playlist; an interrupted write leaves the old file or none.
+
+    With ``relative``, the paths in it begin at its own folder.
+    """
     check_playlist(path)
+    if relative:
+        folder = absolute_path(path.parent)
+        tracks = [replace(track, path=_path_from(folder, track.path)) for track in tracks]
     text = playlist(tracks)
     # a path may hold bytes that are no UTF-8: they go out as they came in
     write_atomically(path, os.fsencode(text))
+
+
+def _path_from(folder: str, path: str) -> str:
+    """A path from a folder on; a line that begins with # would be a comment."""
+    relative = os.path.relpath(path, folder)
+    return os.path.join(os.curdir, relative) if relative.startswith("#") else relative  # noqa: PTH118
 
 
 def _name(track: Track) -> str:

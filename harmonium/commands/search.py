@@ -51,9 +51,21 @@ def search(
             help="Leave out less probable ones; 0 shows all that are possible.",
         ),
     ] = 0.05,
+    predicted: Annotated[
+        bool,
+        typer.Option("--predicted", help="Only what the model adds to what people say."),
+    ] = False,
     playlist: Annotated[
         Path | None, file_option("Write the tracks as a playlist, too: .m3u8.", "--playlist", "-o")
     ] = None,
+    relative: Annotated[
+        bool,
+        typer.Option(
+            "--relative",
+            help="In the playlist, paths from its own folder on, so that both can be moved "
+            "together.",
+        ),
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Find tracks by their tags, the surest first.
@@ -86,9 +98,10 @@ def search(
             like=track,
             limit=limit,
             min_probability=min_probability,
+            predicted=predicted,
         )
     if playlist is not None and found.hits:
-        write_playlist(playlist, [hit.track for hit in found.hits])
+        write_playlist(playlist, [hit.track for hit in found.hits], relative=relative)
     errors = Console(stderr=True)
     if not has_model and found.people_only:
         say(errors, "There is no model yet ('harmonium train'): only what people say counts.")

@@ -149,13 +149,13 @@ def write(
         _check_known(opened, only or [])
         final = _rules(opened, rules, given, remember=remember, forget=forget)
         source = TagSources(people=people or not predicted, predicted=predicted or not people)
-        ids = _chosen_tracks(opened, paths or [], query)
+        ids, files = _chosen_tracks(opened, paths or [], query)
         errors = Console(stderr=True)
         if source.predicted and (n := count_unheard(opened, ids)):
             have = f"{count(n, 'track')} {'has' if n == 1 else 'have'}"
             say(errors, f"{have} no predictions yet; 'harmonium tag' makes them.")
         with bar(errors, "reading") as progress:
-            plan = plan_writes(opened, ids, final, source=source, progress=progress)
+            plan = plan_writes(opened, ids, final, source=source, only_to=files, progress=progress)
         code = _carry_out(opened, plan, dry_run=dry_run, yes=yes, as_json=as_json)
     raise typer.Exit(code)
 
@@ -175,8 +175,13 @@ def _check_known(library: Library, tags: list[str]) -> None:
             raise unknown_tag(tag, known)
 
 
-def _chosen_tracks(library: Library, named: list[str], query: str | None) -> list[int]:
+def _chosen_tracks(
+    library: Library, named: list[str], query: str | None
+) -> tuple[list[int], set[str] | None]:
     """The numbers of the present tracks that are named or found, ascending; else of all.
+
+    Where files or folders are named, also their files there: others with the same sound are not
+    meant.
 
     named : files, folders, "#NUMBER", "artist - title"
     query : what to search for; if there are names too, among those
@@ -188,29 +193,39 @@ def _chosen_tracks(library: Library, named: list[str], query: str | None) -> lis
     """
     from harmonium.collection.answering.search import search
 
-    chosen = set(library.tracks.ids().tolist())
+    chosen, files = set(library.tracks.ids().tolist()), None
     if named:
-        chosen &= {number for text in named for number in _named(library, text)}
+        found = [one for text in named for one in _named(library, text)]
+        chosen &= {number for number, _ in found}
+        files = {path for _, path in found}
     if query is not None:
         limit = max(1, library.tracks.count())
-        found = search(library, query, limit=limit, min_probability=LEAST_PROBABILITY)
-        chosen &= {hit.track.id for hit in found.hits}
-    return sorted(chosen)
+        hits = search(library, query, limit=limit, min_probability=LEAST_PROBABILITY).hits
+        chosen &= {hit.track.id for hit in hits}
+    return sorted(chosen), files
 
 
-def _named(library: Library, text: str) -> list[int]:
+def _named(library: Library, text: str) -> list[tuple[int, str]]:
+    """(track, file) of each file that a text means."""
     from harmonium.collection.indexing.known_files import is_below
     from harmonium.errors import LibraryError
     from harmonium.user_folders import absolute_path
 
-    folder = Path(absolute_path(text))
-    if not folder.is_dir():
+    place = absolute_path(text)
+    if not Path(place).is_dir():
         track = library.tracks.resolve(text)
         if track.state != "present":
             why = f": {track.reason.rstrip('.')}" if track.reason else ""
             raise LibraryError(f"{text} cannot be used; its file is {track.state}{why}.")
-        return [track.id]
-    inside = [track.id for track in library.tracks.all() if is_below(track.path, [str(folder)])]
+        everywhere = [track.path, *library.tracks.copies([track.id]).get(track.id, [])]
+        return [(track.id, p) for p in ([place] if place in everywhere else everywhere)]
+    copies = library.tracks.copies(library.tracks.ids())
+    inside = [
+        (track.id, path)
+        for track in library.tracks.all()
+        for path in (track.path, *copies.get(track.id, []))
+        if is_below(path, [place])
+    ]
     if not inside:
         raise LibraryError(
             f"The library has no track in the folder {text}. `harmonium index {text}` adds those "

@@ -25,7 +25,7 @@ def show_plan(console: Console, plan: WritePlan) -> None:
         for planned in plan.files:
             for one in planned.change.fields:
                 values = (JOINED.join(one.before), JOINED.join(one.after))
-                show_rows(console, (), [(planned.track.path, one.field, *values)])
+                show_rows(console, (), [(planned.change.path, one.field, *values)])
         return
     show_changes(console, plan.files)
     say(console, f"{count(len(plan.files), 'file')} would change, {plan.n_unchanged:,} would not.")
@@ -40,7 +40,7 @@ def show_plan(console: Console, plan: WritePlan) -> None:
 def show_changes(console: Console, files: Sequence[PlannedFile]) -> None:
     """The fields of each file before and after."""
     for planned in files:
-        say(console, Text(printable(planned.track.path), style="bold"))
+        say(console, Text(printable(planned.change.path), style="bold"))
         table = Table.grid(padding=(0, 1))
         for style in ("", "dim"):
             table.add_column(style=style, no_wrap=True)

@@ -66,6 +66,22 @@ def test_search_writes_a_playlist(place, tmp_path):
         call("search", "mellow", "-o", str(tmp_path / "evening.txt"))
 
 
+def test_a_playlist_with_relative_paths(place, tmp_path):
+    file = tmp_path / "evening.m3u8"
+    call("search", "rock", "-n", "2", "-o", str(file), "--relative")
+    paths = [line for line in file.read_text().splitlines() if not line.startswith("#")]
+    assert all(not path.startswith("/") for path in paths)
+    there = {str((tmp_path / path).resolve()) for path in paths}
+    assert there == {path for *_, path in rows(call("search", "rock", "-n", "2"))}
+
+
+def test_only_what_the_model_adds(place):
+    everything = rows(call("search", "rock", "-n", "100"))
+    added = rows(call("search", "rock", "-n", "100", "--predicted"))
+    assert added == [row for row in everything if row[1] == "model"]
+    assert 0 < len(added) < len(everything)
+
+
 def test_a_search_that_finds_nothing_says_so(place):
     with Library.open(place) as library:
         library.opinions.say("bob", 1, ["birds"], change=new_change(library))

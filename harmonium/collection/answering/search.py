@@ -73,6 +73,7 @@ def search(
     like: int | None = None,
     limit: int = 20,
     min_probability: float = 0.0,
+    predicted: bool = False,
 ) -> SearchResult:
     """The tracks that answer a question, or are like a track, or both; the best first.
 
@@ -82,6 +83,7 @@ def search(
     like : the number of a track; the others are ordered by probability times similarity to it
     limit : how many, at most
     min_probability : leave out less probable ones
+    predicted : whether to leave out what people's tags answer: only what the model adds is found
     """
     if text is None and like is None:
         raise DataError("Ask for tags, for tracks like another (--like), or for both.")
@@ -91,6 +93,8 @@ def search(
         model = library.models.current(whole=False)
         query = None if text is None else parse(text, known_tags(library, model))
         ranking = _rank(library, model, query, like)
+        if predicted:
+            ranking.probability[ranking.sources != "model"] = 0
         hits = _hits(library, ranking, limit, min_probability)
         low = (ranking.probability > 0) & (ranking.probability < min_probability)
         n_below = 0

@@ -8,8 +8,8 @@ One set of rules, tried in this order until tracks fit:
 4. the end of its path, with or without that ending, in capitals or not
 5. its artist and title, in any spelling; or the title alone
 
-Where a missing track and a present one have had the same path, it is the present one's. In a table,
-the path of a copy of a track's file means the track as well.
+Where a missing track and a present one have had the same path, it is the present one's. The path of
+a copy of a track's file means the track as well.
 """
 
 import os
@@ -21,7 +21,7 @@ from functools import cached_property
 import polars as pl
 import sqlalchemy as sa
 
-from harmonium.collection.store.schema import loaded_path, stored_path, track, track_copy
+from harmonium.collection.store.schema import stored_path, track, track_copy
 from harmonium.data.normalise import normalise_names, normalise_tag
 from harmonium.errors import LibraryError
 from harmonium.nearest_names import nearest_names
@@ -81,14 +81,19 @@ class TrackFinder:
         columns = (track.c.id, track.c.path, track.c.artist, track.c.title)
         order = (track.c.state == "present", track.c.id)  # of tracks with one path, the last stays
         query = sa.select(*columns).where(track.c.state != "forgotten").order_by(*order)
+        copies = sa.select(track_copy.c.path, track_copy.c.track_id)
         if containing:
-            query = query.where(track.c.path.contains(containing, autoescape=True))
+            copies = copies.where(track_copy.c.path.contains(containing, autoescape=True))
+            of_copies = track.c.id.in_(copies.with_only_columns(track_copy.c.track_id))
+            own = track.c.path.contains(containing, autoescape=True)
+            query = query.where(sa.or_(own, of_copies))
         self._tracks = {row.id: row for row in connection.execute(query)}
-        self._ids = {_one_spelling(row.path): row.id for row in self._tracks.values()}
-        self._copies: dict[str, int] = {}
-        if not for_one:
-            copies = connection.execute(sa.select(track_copy))
-            self._copies = {_one_spelling(loaded_path(row)): row.track_id for row in copies}
+        self._ids = {
+            _one_spelling(row.path): row.track_id
+            for row in connection.execute(copies)
+            if row.track_id in self._tracks
+        }
+        self._ids |= {_one_spelling(row.path): row.id for row in self._tracks.values()}
         self._for_one = for_one
         self._by_file: dict[_Spelling, Mapping[str, list[tuple[str, int]]]] = {}
 
@@ -119,10 +124,9 @@ class TrackFinder:
         path = _path_in(text)
         absolute = _one_spelling(absolute_path(path))
         places = (absolute, *(f"{folder}/{path}" for folder in self._folders))
-        for known in (self._ids, self._copies):
-            for place in places:
-                if place in known:
-                    return [known[place]]
+        for place in places:
+            if place in self._ids:
+                return [self._ids[place]]
         return self._by_end(path, str)
 
     def by_path_in_any_case(self, text: str) -> list[int]:
@@ -147,9 +151,9 @@ class TrackFinder:
         """The tracks whose paths end with these parts of one; or do without the file's ending."""
         paths = self._spelt_paths(spell, end.rpartition("/")[2])
         end = f"/{end.lstrip('/')}"
-        return [number for path, number in paths if path.endswith(end)] or [
-            number for path, number in paths if _without_ending(path).endswith(end)
-        ]
+        whole = [number for path, number in paths if path.endswith(end)]
+        found = whole or [n for path, n in paths if _without_ending(path).endswith(end)]
+        return list(dict.fromkeys(found))
 
     def _spelt_paths(self, spell: _Spelling, file: str) -> list[tuple[str, int]]:
         """The paths, and tracks, whose file may be called so."""

@@ -26,6 +26,7 @@ from harmonium.collection.store.schema import (
     stored_path,
     to_datetime,
     track,
+    track_copy,
 )
 from harmonium.collection.store.track_finder import resolve, track_number
 from harmonium.errors import LibraryError
@@ -97,12 +98,37 @@ class Tracks(LibraryPart):
         return self.many([track_id])[0]
 
     def find(self, path: str) -> Track | None:
-        """The track whose file is at this absolute path; of several, one that is present."""
+        """The track that has a file at this absolute path; of several, one that is present.
+
+        The file may also be a copy of its own.
+        """
         query = sa.select(track).where(
             track.c.path == stored_path(path)["path"], track.c.state != FORGOTTEN
         )
         rows = self._library.fetch(query.order_by((track.c.state != "present"), track.c.id))
-        return next((_track(row) for row in rows if loaded_path(row) == path), None)
+        found = next((_track(row) for row in rows if loaded_path(row) == path), None)
+        if found is not None:
+            return found
+        copies = sa.select(track_copy).where(track_copy.c.path == stored_path(path)["path"])
+        for row in self._library.fetch(copies):
+            if loaded_path(row) == path and (of := self.get(row.track_id)).state != FORGOTTEN:
+                return of
+        return None
+
+    def copies(self, ids: ArrayLike) -> dict[int, list[str]]:
+        """Track → the paths of other files with its sound, where there are any."""
+        found: dict[int, list[str]] = {}
+        for some in bulk.batches(np.asarray(ids, np.int64).ravel().tolist()):
+            query = sa.select(track_copy).where(track_copy.c.track_id.in_(some))
+            for row in self._library.fetch(query.order_by(track_copy.c.path)):
+                found.setdefault(row.track_id, []).append(loaded_path(row))
+        return found
+
+    def see_copy(self, path: str, size: int, modified: int) -> None:
+        """Note what a copy has become, so that it is not read again."""
+        here = sa.update(track_copy).where(track_copy.c.path == stored_path(path)["path"])
+        with self._library.begin() as connection:
+            connection.execute(here.values(size=size, modified=modified))
 
     def resolve(self, text: str) -> Track:
         """The track that a person means: by the rules of `track_finder`.

@@ -11,7 +11,7 @@ from harmonium.collection.filetags import UndoRecord, undo
 from harmonium.collection.library import Library
 from harmonium.collection.store.changes import Change, UndoReport, WrittenFile
 from harmonium.collection.store.schema import change as change_table
-from harmonium.collection.store.schema import written_file
+from harmonium.collection.store.schema import stored_path, written_file
 from harmonium.collection.writing.undoable_writer import UndoableWriter
 from harmonium.errors import FileChangedError, FileTagError, LibraryError
 
@@ -78,7 +78,9 @@ def undo_change(
 def _restore(library: Library, writer: UndoableWriter, file: WrittenFile, exact: bool) -> bool:
     """Make a file what it was; whether it changed. A FileTagError says why it cannot be done."""
     track = None if file.track_id is None else library.tracks.get(file.track_id)
-    path = file.path if track is None else track.path
+    path = file.path
+    if track is not None and path not in library.tracks.copies([track.id]).get(track.id, []):
+        path = track.path  # wherever it is now
     if not Path(path).exists():
         raise FileTagError(
             "the file is gone. If it was moved, 'harmonium index' with its new folder finds it; "
@@ -103,6 +105,7 @@ def _later_change(library: Library, file: WrittenFile) -> int | None:
         .where(
             written_file.c.track_id == file.track_id,
             written_file.c.id > file.id,
+            written_file.c.path == stored_path(file.path)["path"],
             change_table.c.undone_by.is_(None),
             change_table.c.undoes.is_(None),
         )

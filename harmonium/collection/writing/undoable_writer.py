@@ -54,6 +54,9 @@ class UndoableWriter:
             status, about = Path(path).stat(), read_tags(path).of_track
         except (FileTagError, OSError):
             return  # gone meanwhile; `index` will notice
+        if path in self._library.tracks.copies([track.id]).get(track.id, []):
+            self._library.tracks.see_copy(path, status.st_size, status.st_mtime_ns)
+            return
         if track.duration is not None:
             about["duration"] = track.duration
         file = TrackFile(path, track.sound, status.st_size, status.st_mtime_ns, **about)

@@ -5,7 +5,7 @@ process ends. A write that was interrupted goes on when it is started again: fil
 tags already do not change.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import NamedTuple
@@ -73,27 +73,47 @@ def plan_writes(
     rules: Rules,
     *,
     source: TagSources = EVERY_SOURCE,
+    only_to: Collection[str] | None = None,
     progress: Callable[[int, int], object] | None = None,
 ) -> WritePlan:
-    """What writing the tracks' tags to their files would change; nothing is written."""
+    """What writing the tracks' tags to their files would change; nothing is written.
+
+    A track's tags go to its file and to all copies of it, or with ``only_to`` to those of these
+    paths among them.
+    """
     plan, spellings = WritePlan(), library.spellings()
+    copies = library.tracks.copies(ids)
     for done, (track, tags) in enumerate(wanted_tags(library, ids, source), 1):
-        try:
-            there: dict[str, str] = {}
-            if rules.mode == "merge" and tags:
-                tags, there = _as_in_file(track.path, tags)
-            names = {**spellings, **there, **rules.aliases}
-            change = plan_write(track.path, tags, replace(rules, aliases=names))
-        except (FileTagError, DataError) as error:
-            plan.failures.append(FailedFile(track.path, str(error)))
-        else:
-            if change:
-                plan.files.append(PlannedFile(track, change))
-            else:
-                plan.n_unchanged += 1
+        for path in (track.path, *copies.get(track.id, [])):
+            if only_to is None or path in only_to:
+                _plan_file(plan, track, path, tags, rules, spellings)
         if progress is not None:
             progress(done, len(ids))
     return plan
+
+
+def _plan_file(
+    plan: WritePlan,
+    track: Track,
+    path: str,
+    tags: ScoredTags,
+    rules: Rules,
+    spellings: Mapping[str, str],
+) -> None:
+    """Add to a plan what writing tags to one file of a track would change."""
+    try:
+        there: dict[str, str] = {}
+        if rules.mode == "merge" and tags:
+            tags, there = _as_in_file(path, tags)
+        names = {**spellings, **there, **rules.aliases}
+        change = plan_write(path, tags, replace(rules, aliases=names))
+    except (FileTagError, DataError) as error:
+        plan.failures.append(FailedFile(path, str(error)))
+    else:
+        if change:
+            plan.files.append(PlannedFile(track, change))
+        else:
+            plan.n_unchanged += 1
 
 
 def write_planned(
@@ -109,10 +129,10 @@ def write_planned(
     try:
         for done, (track, change) in enumerate(files, 1):
             try:
-                writer.write(track, track.path, partial(apply_change, change))
-                report.paths.append(track.path)
+                writer.write(track, change.path, partial(apply_change, change))
+                report.paths.append(change.path)
             except FileTagError as error:
-                report.failures.append(FailedFile(track.path, str(error)))
+                report.failures.append(FailedFile(change.path, str(error)))
             if progress is not None:
                 progress(done, len(files))
     finally:
