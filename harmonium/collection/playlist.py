@@ -13,15 +13,15 @@ from harmonium.user_folders import absolute_path
 ENDINGS = (".m3u8", ".m3u")
 
 
+def can_be_listed(track: Track) -> bool:
+    """Whether a playlist, which has a line for each file, can name the track's file."""
+    return "\n" not in track.path and "\r" not in track.path
+
+
 def playlist(tracks: Iterable[Track]) -> str:
-    """The text of a playlist: a line about each track, and its path."""
+    """The text of a playlist: a line about each track that can be listed, and its path."""
     lines = ["#EXTM3U"]
-    for track in tracks:
-        if "\n" in track.path or "\r" in track.path:
-            raise DataError(
-                f"A playlist has a line for each file, and the name {track.path!r} has a line "
-                "break in it. Rename the file."
-            )
+    for track in filter(can_be_listed, tracks):
         seconds = -1 if track.duration is None else round(track.duration)
         lines += [f"#EXTINF:{seconds},{_name(track)}", track.path]
     return "\n".join(lines) + "\n"

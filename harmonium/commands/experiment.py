@@ -16,7 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from harmonium.commands import INTERRUPTED
-from harmonium.commands.screen import bar
+from harmonium.commands.screen import bar, show_rows
 from harmonium.errors import DataError
 
 if TYPE_CHECKING:
@@ -118,15 +118,14 @@ def list_recipes() -> None:
     """
     from harmonium.experiments.recipe import read_recipe
 
-    table = Table("recipe", "what it does", "datasets at hand", title_justify="left")
-    table.columns[2].overflow = "fold"
+    rows = []
     found = {path: root for root in _roots() for path in root.rglob("*.toml")}
     for path, root in sorted(found.items()):
         name = str(path.relative_to(root).with_suffix(""))
         recipe = read_recipe(path, trusted=True)
         there = [spec.label for spec in recipe.datasets if _is_there(spec)]
-        table.add_row(name, recipe.title, ", ".join(there) or "none")
-    Console().print(table)
+        rows.append((name, recipe.title, ", ".join(there) or "none"))
+    show_rows(Console(), ("Recipe", "What it does", "Datasets at hand"), rows)
 
 
 @app.command()

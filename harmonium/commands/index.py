@@ -168,6 +168,7 @@ def _summarise(console: Console, report: IndexReport, n_tracks: int, seconds: fl
         ("copies", len(report.copies)),
         ("forgotten", len(report.forgotten)),
         ("unreadable", len(report.unreadable)),
+        ("unreadable as before", len(report.still_unreadable)),
         ("unchanged", report.unchanged),
         ("hidden folders", len(report.hidden)),
         ("tracks in the library", n_tracks),
@@ -175,7 +176,11 @@ def _summarise(console: Console, report: IndexReport, n_tracks: int, seconds: fl
     if not console.is_terminal:
         show_rows(console, ("", ""), [(name, str(n)) for name, n in rows])
         return
-    shown = ", ".join(f"{n:,} {name}" for name, n in rows[:-2] if n) or "nothing there"
+    words = {"copies": "copy"}
+    shown = ", ".join(
+        f"{n:,} {words.get(name, name) if n == 1 else name}" for name, n in rows[:-2] if n
+    )
+    shown = shown or "nothing there"
     say(console, f"{shown}; {count(n_tracks, 'track')} in the library; {seconds:.1f} s")
     lists = {
         "Moved": [f"{old} → {new}" for old, new in report.moved],

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
+from itertools import pairwise
 
 from rich.console import Console, ConsoleOptions
 from rich.measure import Measurement
@@ -45,9 +46,28 @@ def plain_table(*columns: str, right: Sequence[str] = ()) -> Table:
 
 
 def say(console: Console, message: str | Text) -> None:
-    """A line that is broken by the terminal, if at all; nothing in it acts on the terminal."""
+    """A line, broken between words on a terminal; nothing in it acts on the terminal.
+
+    A word that is longer than the terminal is wide, such as a path, stays whole.
+    """
     text = message if isinstance(message, Text) else Text(printable(message))
-    console.print(text, soft_wrap=True)
+    for line in _broken(text, console.width) if console.is_terminal else [text]:
+        console.print(line, soft_wrap=True)
+
+
+def _broken(text: Text, width: int) -> list[Text]:
+    """The lines of a text, broken at spaces."""
+    lines: list[Text] = []
+    for paragraph in text.split("\n", allow_blank=True):
+        words = paragraph.split(" ", allow_blank=True)
+        lines.append(words[0])
+        for before, word in pairwise(words):
+            # spaces at the beginning stay with the first word
+            if before and lines[-1].cell_len + 1 + word.cell_len > width:
+                lines.append(word)
+            else:
+                lines[-1] = Text.assemble(lines[-1], " ", word)
+    return lines
 
 
 def say_some(

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from harmonium.commands.denied_tags import takes_denied_tags
 from harmonium.commands.options import JsonOption, LibraryOption, file_option
-from harmonium.commands.screen import percent, printable, say, show_rows
+from harmonium.commands.screen import count, percent, printable, say, show_rows
 
 if TYPE_CHECKING:
     from harmonium.collection.answering.search import Hit
@@ -84,7 +84,7 @@ def search(
     """
     from harmonium.collection import Library
     from harmonium.collection.answering.search import search as search_library
-    from harmonium.collection.playlist import check_playlist, write_playlist
+    from harmonium.collection.playlist import can_be_listed, check_playlist, write_playlist
 
     if playlist is not None:
         playlist = playlist.expanduser()
@@ -118,7 +118,10 @@ def search(
         floor = f"{100 * min_probability:g} %"
         say(errors, f"{tracks} left out, with less than {floor}; --min-probability 0 shows all.")
     if playlist is not None and found.hits:
-        say(errors, f"{len(found.hits):,} tracks: {playlist}")
+        unlisted = [hit.track.path for hit in found.hits if not can_be_listed(hit.track)]
+        say(errors, f"{count(len(found.hits) - len(unlisted), 'track')}: {playlist}")
+        for path in unlisted:
+            say(errors, f"{path} is not in the playlist: its name has a line break in it.")
     raise typer.Exit(0 if found.hits else 1)
 
 

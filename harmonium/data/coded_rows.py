@@ -20,6 +20,19 @@ _PLACES_SHOWN = 5  # per reason
 _COLUMNS_SHOWN = 20  # in a message
 
 
+USUAL_NAMES = {
+    "item": (
+        *("path", "file", "filename", "file_name", "location"),
+        *("item", "clip", "track", "track_id", "song", "id"),
+    ),
+    "artist": ("artist", "artist_name", "performer"),
+    "title": ("title", "track_title", "song_title", "track_name", "name"),
+    "tag": ("tag", "tags", "label", "genre", "mood"),
+    "user": ("user", "person", "listener", "user_id", "username", "who", "annotator"),
+}
+"""Role → names that columns usually have, the likeliest first."""
+
+
 @dataclass(frozen=True)
 class CodedRows:
     """Rows of a file or of sequences, one coded column per role.
@@ -123,7 +136,10 @@ def find_columns(
     names : the names of all columns, in order
     source : the file's name, for messages
     header : whether the names stand in the file
+
+    A role that is to be found by its own name, such as "user", may have another of `USUAL_NAMES`.
     """
+    roles = {role: _usual(role, wanted, names, roles) for role, wanted in roles.items()}
     found = {
         role: _at_position(role, wanted, names, source=source)
         if isinstance(wanted, int)
@@ -138,6 +154,17 @@ def find_columns(
                 f"{names[position]!r}. Name another column for one of them."
             )
     return found
+
+
+def _usual(
+    role: str, wanted: str | int, names: Sequence[str], roles: Mapping[str, str | int]
+) -> str | int:
+    """The name that a column has instead of that of its role; else what was wanted."""
+    folded = {name.strip().casefold(): name for name in reversed(names)}
+    if wanted != role or any(name.strip() == wanted for name in names):
+        return wanted
+    others = (name for name in USUAL_NAMES.get(role, ()) if name not in roles.values())
+    return next((folded[name] for name in others if name in folded), wanted)
 
 
 def _at_position(role: str, position: int, names: Sequence[str], *, source: str) -> int:

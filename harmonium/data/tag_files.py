@@ -43,7 +43,8 @@ def read_triples(
     Parameters
     ----------
     path : a .csv, .tsv or .parquet file, also with .gz
-    user, item, tag : the columns, by name or by position from 0
+    user, item, tag : the columns, by name or by position from 0; by default also under another
+        name that they often have, such as listener, clip and label
     normalise : whether tags are brought to one spelling, see `normalise_tag`
     aliases : spelling -> tag, or a file of them for `read_aliases`; applied after normalisation
     header, delimiter, quote, encoding : how a text file is written, see above

@@ -8,9 +8,9 @@ from noise_files import write
 from places import DOCS
 from typer.models import OptionInfo
 
-from harmonium.collection.importing.columns import USUAL
 from harmonium.commands.import_ import import_
 from harmonium.commands.index import index
+from harmonium.data.coded_rows import USUAL_NAMES
 
 PAGE = (DOCS / "collection.md").read_text(encoding="utf-8")
 
@@ -37,6 +37,6 @@ def test_every_option_is_named(command):
 
 
 def test_every_name_of_a_column_is_listed():
-    for names in USUAL.values():
+    for names in USUAL_NAMES.values():
         for name in names:
             assert f"`{name}`" in PAGE

@@ -33,5 +33,8 @@ def test_what_cannot_be_written_is_refused_at_once(tmp_path):
         check_playlist(tmp_path / "list.txt")
     with pytest.raises(DataError, match="there is no folder"):
         check_playlist(tmp_path / "none" / "list.m3u8")
-    with pytest.raises(DataError, match="line break"):
-        playlist([track("/a\nb.ogg")])
+
+
+def test_a_name_with_a_line_break_does_not_stop_the_others():
+    tracks = [track("/a\nb.ogg"), track("/c.ogg"), track("/d\r.ogg")]
+    assert playlist(tracks) == "#EXTM3U\n#EXTINF:-1,c\n/c.ogg\n"

@@ -5,6 +5,7 @@ import subprocess
 import sys
 
 import pytest
+from command_line import run
 from toy_data import RECIPE, write_toy
 
 RUN = [sys.executable, "-c", "from harmonium.cli import main; main()", "experiment"]
@@ -76,3 +77,9 @@ def test_list_shows_every_recipe(place):
     for name in ("table1", "table2", "figure2", "small/table2", "completion", "learning-curve"):
         assert name in done.stdout
     assert "generated" in done.stdout
+
+
+def test_the_list_of_recipes_has_no_boxes_in_a_pipe():
+    lines = run("experiment", "list").stdout.splitlines()
+    assert {line.count("\t") for line in lines} == {2}
+    assert any(line.startswith("small/table2\t") for line in lines)

@@ -1,6 +1,8 @@
 """`harmonium index` and `harmonium import`, as they are called."""
 
 import json
+import os
+import re
 
 import polars as pl
 import pytest
@@ -201,3 +203,17 @@ def test_a_home_folder_may_be_written_with_a_tilde(index, music, monkeypatch):
     done = index("~/music")
     assert done.exit_code == 0, done.output
     assert counts(done.stdout)["new"] == 2
+
+
+def test_known_unreadable_files_are_no_news_and_one_copy_is_one(index, music, monkeypatch):
+    (music / "bad.mp3").write_bytes(b"no music")
+    (music / "copy.flac").write_bytes((music / "0.flac").read_bytes())
+    for file in music.iterdir():
+        os.utime(file, (1e9, 1e9))  # long ago, so that the time tells that it has not changed
+    assert index(music).exit_code == 1
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    again = index()
+    assert again.exit_code == 0
+    assert "bad.mp3" not in again.output
+    words = " ".join(re.sub(r"\x1b\[[0-9;]*m", "", again.output).split())
+    assert "1 copy, 1 unreadable as before, 2 unchanged" in words

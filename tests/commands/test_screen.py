@@ -6,7 +6,7 @@ import pytest
 from rich.console import Console
 
 from harmonium.commands import screen
-from harmonium.commands.screen import bar, count, printable
+from harmonium.commands.screen import bar, count, printable, say
 
 
 @pytest.mark.parametrize(
@@ -20,6 +20,19 @@ from harmonium.commands.screen import bar, count, printable
 )
 def test_names_do_nothing_to_the_terminal(text, shown):
     assert printable(text) == shown
+
+
+def test_lines_are_broken_between_words_and_a_path_stays_whole():
+    path = "/music/" + "x" * 40
+    console = Console(force_terminal=True, width=30, color_system=None)
+    with console.capture() as captured:
+        say(console, f"What was said of all these tracks is kept: {path}")
+    assert captured.get().split("\n") == [
+        "What was said of all these",
+        "tracks is kept:",
+        path,
+        "",
+    ]
 
 
 def test_counts():

@@ -215,3 +215,10 @@ def test_any_bytes_give_triples_or_one_clear_error(tmp_path_factory, content, he
     except DataError as error:
         outcome = str(error)
     assert "tags.csv" in outcome if isinstance(outcome, str) else outcome > 0
+
+
+def test_columns_are_known_by_the_names_that_they_often_have(tmp_path):
+    file = tmp_path / "t.csv"
+    file.write_text("listener,clip,track,Label\nann,c1,t1,rock\n", encoding="utf-8")
+    found = read_triples(file)
+    assert (list(found.users), list(found.items), list(found.tags)) == (["ann"], ["c1"], ["rock"])

@@ -157,10 +157,10 @@ def test_no_usable_row_is_an_error(write):
 
 
 def test_a_missing_column_lists_those_there_are_and_the_nearest(write):
-    path = write("user,artist,Tags\na,b,c\n")
+    path = write("user,artist,Tagz\na,b,c\n")
     assert error_of(read_triples, path, item="artist") == (
-        "tags.csv has no column 'tag'. Its columns: 'user', 'artist', 'Tags'. The "
-        "nearest is 'Tags'. Name the right one (--tag; in Python, tag=), or say that the file has "
+        "tags.csv has no column 'tag'. Its columns: 'user', 'artist', 'Tagz'. The "
+        "nearest is 'Tagz'. Name the right one (--tag; in Python, tag=), or say that the file has "
         "no header (--no-header; header=False)."
     )
     assert "no column 'item'" in error_of(read_triples, path)
@@ -172,8 +172,8 @@ def test_a_missing_column_lists_those_there_are_and_the_nearest(write):
 
 def test_a_missing_column_of_parquet(tmp_path):
     path = tmp_path / "tags.parquet"
-    pl.DataFrame({"user": ["a"], "track": ["b"], "tag": ["c"]}).write_parquet(path)
-    assert "Its columns: 'user', 'track', 'tag'" in error_of(read_triples, path)
+    pl.DataFrame({"user": ["a"], "work": ["b"], "tag": ["c"]}).write_parquet(path)
+    assert "Its columns: 'user', 'work', 'tag'" in error_of(read_triples, path)
 
 
 def test_columns_that_cannot_be_meant(write):

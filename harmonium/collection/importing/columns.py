@@ -2,20 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 
-from harmonium.data.coded_rows import find_columns
+from harmonium.data.coded_rows import USUAL_NAMES, find_columns
 from harmonium.errors import DataError
-
-USUAL = {
-    "item": (
-        *("path", "file", "filename", "file_name", "location"),
-        *("item", "track", "track_id", "clip", "song", "id"),
-    ),
-    "artist": ("artist", "artist_name", "performer"),
-    "title": ("title", "track_title", "song_title", "track_name", "name"),
-    "tag": ("tag", "tags", "label", "genre", "mood"),
-    "user": ("user", "person", "listener", "user_id", "username", "who", "annotator"),
-}
-"""Role → names that columns usually have, the likeliest first."""
 
 
 def choose_columns(
@@ -46,7 +34,7 @@ def choose_columns(
         find_columns(chosen, names, source=source)  # a misspelt name is the first thing to say
     by_names = "item" in chosen or "title" in chosen
     folded = {name.strip().casefold(): name for name in reversed(names)}
-    for role, usual in USUAL.items():
+    for role, usual in USUAL_NAMES.items():
         guessed = next((folded[name] for name in usual if name in folded), None)
         taken = guessed in chosen.values() or (role in ("item", "title", "artist") and by_names)
         if role == "user" and has_person:

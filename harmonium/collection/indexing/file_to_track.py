@@ -36,7 +36,11 @@ class TrackUpdater:
         """A file at a known path that is not what it was."""
         known = self.known.by_path[one.file.path]
         if one.reason is not None:
-            self.unreadable(known, one.reason)
+            now = SizeAndTime(one.file.size, one.file.modified)
+            if known.state == "unreadable" and known.seen == now:  # which was tried once more
+                self.report.still_unreadable[known.path] = one.reason
+            else:
+                self.unreadable(known, one.reason)
             return None
         if known.sound != one.file.sound:
             self.known.displaced.add(known.id)

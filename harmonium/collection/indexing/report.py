@@ -30,6 +30,8 @@ class IndexReport:
     """Files of tracks that were taken out of the library; they stay out of it."""
     unreadable: dict[str, str] = field(default_factory=dict)
     """File → why it cannot be used."""
+    still_unreadable: dict[str, str] = field(default_factory=dict)
+    """The same for files that could not be used before either, and have not changed."""
     unlisted: dict[str, str] = field(default_factory=dict)
     """Folder → why it could not be searched."""
     hidden: list[str] = field(default_factory=list)
@@ -43,7 +45,7 @@ class IndexReport:
 
     @property
     def complete(self) -> bool:
-        """Whether every file could be used."""
+        """Whether every file could be used that is new, or has changed, or was tried again."""
         return not self.unreadable and not self.unlisted
 
     @property
@@ -52,6 +54,7 @@ class IndexReport:
         singles = (self.new, self.changed, self.retagged, self.back, self.forgotten)
         pairs = (self.moved, self.copies)
         listed = sum(map(len, singles)) + sum(map(len, pairs)) + len(self.unreadable)
+        listed += len(self.still_unreadable)
         return listed + self.unchanged
 
     def give_up(self, path: str, reason: str) -> None:
@@ -74,6 +77,9 @@ class IndexReport:
             "moved": [{"from": old, "to": new} for old, new in self.moved],
             "copies": [{"path": path, "of": of} for path, of in self.copies],
             "unreadable": [{"path": p, "reason": r} for p, r in self.unreadable.items()],
+            "still_unreadable": [
+                {"path": p, "reason": r} for p, r in self.still_unreadable.items()
+            ],
             "unlisted": [{"path": p, "reason": r} for p, r in self.unlisted.items()],
             "hidden": self.hidden,
             "unchanged": self.unchanged,

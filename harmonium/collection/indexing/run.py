@@ -140,7 +140,7 @@ class _Run:
         self.report.copies += [(path, one.path) for path, one in todo.copies]
         self.report.forgotten += todo.forgotten
         reasons = self.library.tracks.many([one.id for one in todo.unreadable])
-        self.report.unreadable |= {one.path: one.reason or "" for one in reasons}
+        self.report.still_unreadable |= {one.path: one.reason or "" for one in reasons}
         updater.bring_back(todo.unchanged)
         todo.unchanged = [one for one in todo.unchanged if one.id in updater.lacking]
         self.total = len(todo.unchanged) + len(todo.changed) + len(todo.new)

@@ -275,7 +275,10 @@ def test_what_is_no_music_is_unreadable_until_it_is(library, run, music, never_r
     assert track_at(library, bad).state == "unreadable"
     with monkeypatch.context() as patch:
         patch.setattr(index_run, "iterate_files", None)
-        assert run(music).unreadable == report.unreadable  # remembered
+        again = run(music)
+    assert again.still_unreadable == report.unreadable  # remembered, and no news
+    assert again.complete
+    assert not again.unreadable
     assert run(music, retry=True).unreadable == report.unreadable
     write(bad.with_suffix(".flac"), 80).rename(bad)
     report = run(music)
@@ -293,7 +296,7 @@ def test_what_cannot_be_opened_is_tried_each_time(library, run, music):
         str(link): "cannot be read: No such file or directory.",
         str(music / "pipe.mp3"): "is not a file.",
     }
-    assert len(run(music).unreadable) == 2
+    assert len(run(music).still_unreadable) == 2
     write(music.parent / "outside.flac", 81)
     link.unlink()
     link.symlink_to(music.parent / "outside.flac")
