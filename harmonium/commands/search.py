@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,7 +13,7 @@ from rich.text import Text
 
 from harmonium.commands.denied_tags import takes_denied_tags
 from harmonium.commands.options import JsonOption, LibraryOption, file_option
-from harmonium.commands.screen import count, percent, printable, say, show_rows
+from harmonium.commands.screen import bar, count, percent, printable, say, show_rows
 
 if TYPE_CHECKING:
     from harmonium.collection.answering.search import Hit
@@ -33,8 +34,8 @@ def search(
         str | None,
         typer.Option(
             metavar="TRACK",
-            help="Tracks whose tags are like those of this one: a file, the end of its path, "
-            "#NUMBER, or artist - title.",
+            help="Tracks that sound like this one: a file, the end of its path, #NUMBER, "
+            "or artist - title.",
         ),
     ] = None,
     limit: Annotated[
@@ -73,7 +74,9 @@ def search(
     People's own tags are certain and come first. After them come the
     tracks that the model finds, by probability: that of several tags is
     the product of theirs, that of -tag is one minus that of tag. With
-    --like, tracks are ordered by how alike their tags are. Where neither
+    --like, tracks are ordered by how alike they sound, and how alike
+    their learnt tags are: 100 % is the same, 0 % as unlike as any two
+    tracks. It needs no model, only `harmonium index`. Where neither
     people nor the model say anything of a tag, it does not hold, and a
     track that is found by that alone is called open.
 
@@ -89,7 +92,9 @@ def search(
     if playlist is not None:
         playlist = playlist.expanduser()
         check_playlist(playlist)
-    with Library.open(library, create=False) as opened:
+    errors = Console(stderr=True)
+    comparing = nullcontext() if like is None else bar(errors, "comparing")
+    with Library.open(library, create=False) as opened, comparing as progress:
         has_model = opened.models.current(whole=False) is not None
         track = None if like is None else opened.tracks.resolve(like).id
         found = search_library(
@@ -99,10 +104,10 @@ def search(
             limit=limit,
             min_probability=min_probability,
             predicted=predicted,
+            progress=progress,
         )
     if playlist is not None and found.hits:
         write_playlist(playlist, [hit.track for hit in found.hits], relative=relative)
-    errors = Console(stderr=True)
     if not has_model and found.people_only:
         say(errors, "There is no model yet ('harmonium train'): only what people say counts.")
     for name in found.people_only if has_model else []:
@@ -129,7 +134,7 @@ def _show_hits(console: Console, hits: list[Hit]) -> None:
     rows: list[tuple[str | Text, ...]] = []
     near = hits[0].similarity is not None
     for hit in hits:
-        score = hit.probability * (1 if hit.similarity is None else hit.similarity)
+        score = hit.probability * (1 if hit.similarity is None else max(0.0, hit.similarity))
         if not console.is_terminal:
             rows.append((f"{score:.4f}", hit.source, hit.track.path))
             continue

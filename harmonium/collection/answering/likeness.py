@@ -1,8 +1,9 @@
-"""Tracks that are alike in their tags.
+"""Tracks that are alike: in their sound, and in their tags where the model has learnt some.
 
-A track is described by what sets it apart: the probability of each tag that the model has learnt,
-less its mean over the library, in units of its deviation. Two tracks are alike as far as these
-vectors point the same way: their cosine, brought to 0 … 1.
+By sound, two tracks are alike as far as their vectors in the space of `sound_space` point the same
+way: their cosine. By tags, a track is described by what sets it apart: the probability of each tag
+that the model has learnt, less its mean over the library, in units of its deviation; again it is
+the cosine that counts. The likeness is the mean of both, the tags weighted by how many there are.
 """
 
 from collections.abc import Iterable, Iterator
@@ -13,50 +14,52 @@ import numpy as np
 import sqlalchemy as sa
 from numpy.typing import NDArray
 
+from harmonium.collection import sound_space
 from harmonium.collection.library import Library
 from harmonium.collection.store.models import StoredModel
 from harmonium.collection.store.predictions import STEP, steps_of, unpacked
 from harmonium.collection.store.schema import BLOCK, prediction
 from harmonium.collection.verdicts import agreed_tags
-from harmonium.errors import LibraryError
 
 ROUNDING = 1e-6
 """Lengths that are not larger than this are none."""
+EQUAL_TAGS = 30
+"""With so many learnt tags, they weigh as much as the sound."""
 
 Floats = NDArray[np.float32]
+Ids = NDArray[np.int64]
 
 
 def similarities(
-    library: Library, model: StoredModel | None, track_id: int, heard: NDArray[np.int64]
-) -> Floats:
-    """How alike tracks are to one of them, (n,) in [0, 1].
+    library: Library, model: StoredModel | None, track_id: int, heard: Ids
+) -> tuple[Ids, Floats]:
+    """Tracks that can be compared with one, (n,), and how alike they are, (n,) in [-1, 1].
 
-    What people agree on about that track counts, for it, as certain.
+    What people agree on about that track counts, for it, as certain. A track that the model has not
+    tagged is compared by its sound alone.
 
     Parameters
     ----------
-    heard : all tracks with predictions of the model, (n,) ascending
+    heard : all tracks with predictions of the model, (m,) ascending
     """
-    if model is None or model.id is None:
-        raise LibraryError(
-            "Comparing tracks needs a model. `harmonium train` makes one, and "
-            "`harmonium tag` applies it to all tracks."
-        )
-    learnt = np.flatnonzero(model.learnt)
-    if not len(learnt):
-        raise LibraryError("The model has not learnt any tag by which tracks could be compared.")
+    ids, by_sound = sound_space.cosines(library, track_id)
     row = int(np.searchsorted(heard, track_id))
-    if row == len(heard) or heard[row] != track_id:
-        raise LibraryError(
-            f"The model has not tagged track #{track_id} yet. `harmonium tag` tags all tracks."
-        )
+    if model is None or row == len(heard) or heard[row] != track_id or not model.learnt.any():
+        return ids, by_sound
+    assert model.id is not None
+    learnt = np.flatnonzero(model.learnt)
     said = agreed_tags(library.opinions.triples([track_id]), library.genres()).get(track_id, {})
     own = np.array([said.get(model.vocabulary[j], np.nan) for j in learnt], np.float32)
-    return alike(_columns(library, model.id, learnt, heard), row, own)
+    by_tags = alike(_columns(library, model.id, learnt, heard), row, own)
+    if not np.array_equal(heard, ids):
+        place = np.minimum(np.searchsorted(heard, ids), len(heard) - 1)
+        by_tags = np.where(heard[place] == ids, by_tags[place], by_sound)
+    weight = np.float32(len(learnt) / (len(learnt) + EQUAL_TAGS))
+    return ids, (1 - weight) * by_sound + weight * by_tags
 
 
 def alike(columns: Iterable[Floats], row: int, own: Floats) -> Floats:
-    """(1 + cos(z_i, z_row)) / 2 with z_ij = (p_ij - mean_j) / deviation_j, for all tracks i, (n,).
+    """cos(z_i, z_row) with z_ij = (p_ij - mean_j) / deviation_j, for all tracks i, (n,).
 
     ``columns`` are the probabilities (n,) of each tag; ``own`` (n_tags,) replaces those of the row
     where it is not NaN. Column by column, since all of them together would not fit the cache.
@@ -76,8 +79,7 @@ def alike(columns: Iterable[Floats], row: int, own: Floats) -> Floats:
             z = float(value - mean) / deviation
             dot, squares, own_square = dot + z * apart, squares + apart * apart, own_square + z * z
     norm = np.sqrt(squares * own_square) * np.ones(n, np.float32)
-    cosine = np.divide(dot, norm, out=np.zeros(n, np.float32), where=norm > ROUNDING)
-    return np.clip((1 + cosine) / 2, 0, 1)
+    return np.divide(dot, norm, out=np.zeros(n, np.float32), where=norm > ROUNDING)
 
 
 def _columns(

@@ -14,6 +14,7 @@ import numpy as np
 import sqlalchemy as sa
 from numpy.typing import NDArray
 
+from harmonium.collection import sound_space
 from harmonium.collection.answering.likeness import similarities
 from harmonium.collection.answering.query import (
     And,
@@ -52,7 +53,7 @@ class Hit:
     tags: dict[str, float] = field(default_factory=dict)
     """Tag of the question → its probability."""
     similarity: float | None = None
-    """How similar it is to the track of ``like``, from 0 to 1."""
+    """The cosine with the track of ``like``: 1 for the same, 0 for as unlike as any two tracks."""
 
 
 @dataclass(frozen=True)
@@ -74,21 +75,26 @@ def search(
     limit: int = 20,
     min_probability: float = 0.0,
     predicted: bool = False,
+    progress: sound_space.SpaceProgress | None = None,
 ) -> SearchResult:
     """The tracks that answer a question, or are like a track, or both; the best first.
 
     Parameters
     ----------
     text : the question, as ``mellow piano -rock``; None for any track
-    like : the number of a track; the others are ordered by probability times similarity to it
+    like : the number of a track; the others are ordered by probability times similarity to it,
+        and those that are less alike than chance come last
     limit : how many, at most
     min_probability : leave out less probable ones
     predicted : whether to leave out what people's tags answer: only what the model adds is found
+    progress : called with (tracks done, tracks) while tracks are first made comparable
     """
     if text is None and like is None:
         raise DataError("Ask for tags, for tracks like another (--like), or for both.")
     if limit < 1:
         raise DataError(f"'limit' must be at least 1, got {limit}.")
+    if like is not None:
+        sound_space.bring_up_to_date(library, progress)
     with library.snapshot():
         model = library.models.current(whole=False)
         query = None if text is None else parse(text, known_tags(library, model))
@@ -133,8 +139,8 @@ def _rank(
     if like is None:
         ids, similarity = _joined(heard, [some for pair in agreed.values() for some in pair]), None
     else:
-        near, others = similarities(library, model, like, heard), heard != like
-        ids, similarity = heard[others], near[others]
+        known, near = similarities(library, model, like, heard)
+        ids, similarity = known[known != like], near[known != like]
     own = {name: _spread(heard, modelled.get(name), ids) for name in names}
     masks = {name: (_mask(ids, pair.yes), ~_mask(ids, pair.no)) for name, pair in agreed.items()}
     mixed = {
@@ -146,7 +152,7 @@ def _rank(
     else:
         p, (certain, _) = probability(query, mixed.__getitem__), answered(query, masks)
     if similarity is not None:
-        score = p * similarity
+        score = np.where(similarity > 0, p * similarity, similarity)
     else:
         score = p.copy()
         if query is not None and certain.any():  # before all that are not certain
@@ -201,7 +207,7 @@ def _modelled(
 
 def _spread(ids: Ids, values: Floats | None, everyone: Ids) -> Floats:
     """The values of some tracks as a column of all, 0 for the others."""
-    if values is not None and len(ids) == len(everyone):
+    if values is not None and np.array_equal(ids, everyone):
         return values
     column = np.zeros(len(everyone), np.float32)
     if values is not None:

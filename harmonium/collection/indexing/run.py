@@ -23,6 +23,7 @@ from harmonium.audio.cache import FeatureCache
 from harmonium.audio.extraction import TIME_LIMIT, FileProgress, PathLike, iterate_files
 from harmonium.audio.extractors import Extractor, default_extractor, get_extractor
 from harmonium.audio.file_tasks import DigestedFile, FileFeatures
+from harmonium.collection import sound_space
 from harmonium.collection.indexing.examine import ExaminedFile, examine_all
 from harmonium.collection.indexing.file_to_track import TrackUpdater
 from harmonium.collection.indexing.known_files import KnownFiles, KnownTrack, SortedFiles, is_below
@@ -96,6 +97,7 @@ def index(
     options = {"jobs": jobs, "engine": engine, "cache": cache, "time_limit": time_limit}
     run.extract(run.needing_features(todo, threads), options)
     run.note_vanished(found)
+    sound_space.bring_up_to_date(library)
     return run.report
 
 

@@ -7,6 +7,7 @@ import numpy as np
 import sqlalchemy as sa
 from numpy.typing import NDArray
 
+from harmonium.collection.store import sound_vectors
 from harmonium.collection.store.bulk import batches, insert_rows
 from harmonium.collection.store.schema import extractor, feature, key_of, track
 from harmonium.errors import LibraryError
@@ -74,11 +75,28 @@ def write(
         old = feature.c.track_id.in_([one[0] for one in some])
         connection.execute(sa.delete(feature).where(feature.c.extractor_id == number, old))
         insert_rows(connection, feature, [(number, *one) for one in some])
+        sound_vectors.forget(connection, [one[0] for one in some], number)
+
+
+def ids_and_number(connection: sa.Connection, key: str) -> tuple[NDArray[np.int64], int]:
+    """All tracks that have features of an extractor, (n,) ascending; and its number, or 0."""
+    number, _ = _extractor(connection, key)
+    query = sa.select(feature.c.track_id).where(feature.c.extractor_id == number)
+    found = connection.execute(query.order_by(feature.c.track_id)).scalars().all()
+    return np.array(found, np.int64), number
+
+
+def count_and_number(connection: sa.Connection, key: str) -> tuple[int, int]:
+    """How many tracks have features of an extractor; and its number, or 0."""
+    number, _ = _extractor(connection, key)
+    counted = sa.select(sa.func.count(feature.c.track_id)).where(feature.c.extractor_id == number)
+    return int(connection.scalar(counted) or 0), number
 
 
 def forget(connection: sa.Connection, track_id: int) -> None:
     """Drop all features of a track: its sound has changed."""
     connection.execute(sa.delete(feature).where(feature.c.track_id == track_id))
+    sound_vectors.forget(connection, [track_id])
 
 
 def _vectors(

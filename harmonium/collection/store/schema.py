@@ -10,7 +10,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-VERSION = "0006"
+VERSION = "0007"
 """The newest migration: what this version of Harmonium reads and writes."""
 VERSION_TABLE = "harmonium_version"
 BLOCK = 8192
@@ -81,6 +81,23 @@ feature = sa.Table(
     sa.Column("track_id", _Id, sa.ForeignKey("track.id"), primary_key=True),
     sa.Column("vector", sa.LargeBinary, nullable=False),  # little-endian float32
     sa.Column("heads", sa.LargeBinary),  # the same: tag probabilities of the extractor's own
+)
+
+# Follows from the features; `sound_vectors` and `sound_space` keep it so.
+sound_space = sa.Table(
+    "sound_space",
+    metadata,
+    sa.Column("extractor_id", _Id, sa.ForeignKey("extractor.id"), primary_key=True),
+    sa.Column("n_tracks", sa.Integer, nullable=False),  # that the library had then
+    sa.Column("arrays", sa.LargeBinary, nullable=False),  # safetensors
+)
+sound_vector = sa.Table(
+    "sound_vector",
+    metadata,
+    sa.Column("extractor_id", _Id, sa.ForeignKey("extractor.id"), primary_key=True),
+    sa.Column("block", sa.Integer, primary_key=True),  # as of predictions
+    sa.Column("n_vectors", sa.Integer, nullable=False),
+    sa.Column("vectors", sa.LargeBinary, nullable=False),  # int8, see sound_vectors
 )
 
 change = sa.Table(

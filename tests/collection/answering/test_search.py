@@ -6,11 +6,14 @@ import small_library
 import sqlalchemy as sa
 from small_library import NOISE, TAGS, new_change
 
-from harmonium.collection.answering.likeness import alike, similarities
+from harmonium.collection.answering.likeness import EQUAL_TAGS, alike
 from harmonium.collection.answering.query import parse, probability, tags_of
-from harmonium.collection.answering.search import _rank, answered, search
+from harmonium.collection.answering.search import answered, search
+from harmonium.collection.sound_space import cosines
 from harmonium.collection.store.models import StoredModel
-from harmonium.collection.store.schema import BLOCK
+from harmonium.collection.store.schema import BLOCK, EXTRACTOR
+from harmonium.collection.store.schema import track as track_table
+from harmonium.collection.store.tracks import TrackFile
 from harmonium.errors import DataError, LibraryError
 
 N_TAGGED = 25
@@ -122,12 +125,12 @@ def test_limits_missing_files_and_improbable_tracks(world):
 
 def test_tracks_like_another_have_its_tags(world):
     library, _, ids, truth = world
-    for track in (30, 45):
-        hits = search(library, like=int(ids[track]), limit=5).hits
-        assert int(ids[track]) not in {hit.track.id for hit in hits}
+    for place in (30, 45):
+        hits = search(library, like=int(ids[place]), limit=5).hits
+        assert int(ids[place]) not in {hit.track.id for hit in hits}
         rows = [int(np.searchsorted(ids, hit.track.id)) for hit in hits]
-        alike_tags = (truth[rows] == truth[track]).mean()
-        assert alike_tags > (truth == truth[track]).mean()
+        alike_tags = (truth[rows] == truth[place]).mean()
+        assert alike_tags > (truth == truth[place]).mean()
         assert [hit.similarity for hit in hits] == sorted(
             (hit.similarity for hit in hits), reverse=True
         )
@@ -157,8 +160,12 @@ def test_what_most_people_say_of_a_track_counts_as_certain_for_its_likeness(worl
 def test_a_question_and_a_likeness_multiply(world):
     library, _, ids, _ = world
     hits = search(library, "jazz", like=int(ids[30]), limit=100).hits
-    scores = [hit.probability * hit.similarity for hit in hits if not hit.certain]
+    near = [hit for hit in hits if hit.similarity > 0]
+    assert hits[: len(near)] == near  # what is less alike than chance comes last
+    scores = [hit.probability * hit.similarity for hit in near]
     assert scores == sorted(scores, reverse=True)
+    far = [hit.similarity for hit in hits[len(near) :]]
+    assert far == sorted(far, reverse=True)
     assert len(hits) == len(ids) - 1
 
 
@@ -169,13 +176,13 @@ def test_what_is_particular_about_tracks_makes_them_alike():
     assert found[0] == pytest.approx(1, abs=1e-5)
     Z = (P - P.mean(axis=0)) / P.std(axis=0)
     cosine = Z @ Z[0] / np.linalg.norm(Z, axis=1) / np.linalg.norm(Z[0])
-    np.testing.assert_allclose(found, (1 + cosine) / 2, atol=1e-5)
+    np.testing.assert_allclose(found, cosine, atol=1e-5)
     assert alike(P.T, 0, np.array([np.nan, np.nan, 0], np.float32))[1] > found[1]
-    assert np.all(alike(np.full((2, 3), 0.4, np.float32), 0, unknown[:2]) == 0.5)
+    assert np.all(alike(np.full((2, 3), 0.4, np.float32), 0, unknown[:2]) == 0)
 
 
 @pytest.mark.parametrize("forgotten", [(), (BLOCK + 1, BLOCK + 2), (2,)])
-def test_likeness_is_of_the_tracks_that_have_predictions_wherever_they_are_stored(
+def test_likeness_is_of_all_tracks_by_sound_and_by_tags_where_they_have_predictions(
     library, forgotten
 ):
     rng = np.random.default_rng(0)
@@ -188,17 +195,30 @@ def test_likeness_is_of_the_tracks_that_have_predictions_wherever_they_are_store
         bytes=b"",
         report={},
     )
+    files = [TrackFile(f"/{i}.ogg", f"{i:064x}") for i in ids]
+    with library.begin() as connection:
+        for number, file in zip(ids.tolist(), files, strict=True):
+            (given,) = library.tracks.put([file])
+            connection.execute(
+                sa.update(track_table).where(track_table.c.id == given).values(id=number)
+            )
+    X = rng.normal(size=(len(ids), 4))
+    library.tracks.put_features(ids, X, extractor="x")
+    library.settings.set(EXTRACTOR, "x")
     number = library.models.add(stored)
     library.predictions.put(number, ids, rng.random((len(ids), 3)))
     library.predictions.forget_tracks(forgotten)
+    hits = search(library, like=3, limit=100).hits
     left = np.setdiff1d(ids, forgotten)
     P = library.predictions.probabilities(number, left)
-    row = int(np.flatnonzero(left == 3)[0])
-    expected = np.delete(alike(P.T, row, np.full(3, np.nan, np.float32)), row)
-    found = similarities(library, library.models.current(), 3, left)
-    np.testing.assert_allclose(np.delete(found, row), expected, rtol=1e-5)
-    others = _rank(library, library.models.current(), None, 3).ids
-    np.testing.assert_array_equal(others, np.delete(left, row))
+    by_tags = alike(P.T, left.tolist().index(3), np.full(3, np.nan, np.float32))
+    by_sound = dict(zip(*(one.tolist() for one in cosines(library, 3)), strict=True))
+    weight = 3 / (3 + EQUAL_TAGS)
+    for hit in hits:
+        sound = by_sound[hit.track.id]
+        tags = by_tags[left.tolist().index(hit.track.id)] if hit.track.id in left else sound
+        assert hit.similarity == pytest.approx((1 - weight) * sound + weight * tags, abs=1e-5)
+    assert {hit.track.id for hit in hits} == {*ids.tolist()} - {3}
 
 
 def test_without_a_model_people_still_find_their_tags(library):
@@ -206,8 +226,11 @@ def test_without_a_model_people_still_find_their_tags(library):
     found = search(library, "rock", limit=100)
     assert {hit.track.id for hit in found.hits} == set(ids[truth[:, 0]].tolist())
     assert all(hit.certain for hit in found.hits)
-    with pytest.raises(LibraryError, match="Comparing tracks needs a model"):
-        search(library, like=1)
+    alike_by_sound = search(library, like=1, limit=100).hits
+    assert {hit.track.id for hit in alike_by_sound} == set(ids.tolist()) - {1}
+    (unheard,) = library.tracks.put([TrackFile("/music/new.ogg", "new")])
+    with pytest.raises(LibraryError, match=f"Track #{unheard} has no features to compare it by"):
+        search(library, like=unheard)
 
 
 def test_what_cannot_be_asked(world):
