@@ -1,9 +1,11 @@
 """What every classifier of tags shares: checked data in; scores, decisions and files out."""
 
 from abc import abstractmethod
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
@@ -21,6 +23,7 @@ from harmonium.estimators.parameters import estimator, parameter
 from harmonium.estimators.scaling import Scaling, standardising, unscaled
 from harmonium.estimators.validation import best_thresholds
 from harmonium.evaluation import auc_per_tag
+from harmonium.nearest_names import nearest_names
 
 
 @estimator
@@ -86,6 +89,22 @@ class TagClassifier(ClassifierMixin, StoredEstimator, BaseEstimator):
         """The tags and classes of the fitted model, without labels."""
         none = np.zeros((0, len(self.tags_)), np.float32)
         return Targets(none, self.tags_, self.classes_ if self._one_column else None)
+
+    def _known(self, y: Any, n_clips: int) -> NDArray[np.float32]:
+        """What is known of the tags, (n_clips, n_tags), NaN for the others.
+
+        ``y`` is such a matrix, or tag → 0 or 1 for all clips.
+        """
+        if isinstance(y, Mapping):
+            tags = self.tags_.tolist()
+            for tag in y:
+                if tag not in tags:
+                    near = nearest_names(str(tag), [str(one) for one in tags])
+                    hint = f" The nearest is {near[0]!r}." if near else ""
+                    raise DataError(f"y names the tag {tag!r}, which the model has not.{hint}")
+            row = np.array([y.get(tag, np.nan) for tag in tags], np.float32)
+            y = np.tile(row, (n_clips, 1))
+        return read_more_targets(y, self._targets()).Y
 
     def _describe(self, X: NDArray[np.floating], targets: Targets) -> None:
         """Take the tags, the classes and the features' scales of a new model."""
@@ -204,3 +223,8 @@ class ProbabilisticTagClassifier(TagClassifier):
         """
         P = self._probabilities(self._features(X))
         return np.hstack([1 - P, P]) if self._one_column else P
+
+    def predict_frame(self, X: Any) -> pl.DataFrame:
+        """The probabilities as a polars frame, with a column for each of ``tags_``."""
+        P = self._probabilities(self._features(X))
+        return pl.DataFrame(P, schema=[str(tag) for tag in self.tags_])

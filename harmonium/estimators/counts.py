@@ -15,7 +15,7 @@ from scipy.special import expit
 from sklearn.utils.validation import check_consistent_length
 
 from harmonium.errors import DataError
-from harmonium.estimators.labels import base_log_odds, read_more_targets
+from harmonium.estimators.labels import base_log_odds
 from harmonium.estimators.linear.exact_logistic import fit_linear
 from harmonium.estimators.linear.shared import SolvedTagClassifier
 from harmonium.estimators.parameters import NOT_NEGATIVE, POSITIVE, estimator, parameter
@@ -63,10 +63,11 @@ class CountingTagger(SolvedTagClassifier):
     def complete(self, X: Any, y: Any) -> NDArray[np.float32]:
         """p(y_j = 1 | x, the known tags), shape (n_clips, n_tags).
 
-        ``y`` is (n_clips, n_tags) with NaN for the tags to infer; known tags come back as given.
+        ``y`` is (n_clips, n_tags) with NaN for the tags to infer, or tag → 0 or 1 for all clips, as
+        in ``{"sad": 1}``; known tags come back as given.
         """
         features = self._features(X)
-        known = read_more_targets(y, self._targets()).Y
+        known = self._known(y, len(features))
         check_consistent_length(features, known)
         P = self._complete(features, known).astype(np.float32)
         return np.where(np.isnan(known), P, known)

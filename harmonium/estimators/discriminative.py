@@ -8,7 +8,7 @@ from sklearn.utils.validation import check_consistent_length
 
 from harmonium.estimators.gradient_tagger import GradientTagger, HiddenUnits, LabelledClips
 from harmonium.estimators.gradient_training import single_precision
-from harmonium.estimators.labels import is_soft, read_more_targets
+from harmonium.estimators.labels import is_soft
 from harmonium.estimators.parameters import NOT_NEGATIVE, estimator, parameter
 from harmonium.estimators.rbm_estimator import ConditionalTraining, RBMInference
 from harmonium.estimators.validation import half_told, is_rankable, mean_auc
@@ -34,7 +34,8 @@ class RBMTagger(HiddenUnits, RBMInference, GradientTagger):
     def complete(self, X: Any, y: Any) -> NDArray[np.float32]:
         """p(y_j = 1 | x, the known tags), shape (n_clips, n_tags).
 
-        ``y`` is (n_clips, n_tags) with NaN for the tags to infer; known tags come back as given.
+        ``y`` is (n_clips, n_tags) with NaN for the tags to infer, or tag → 0 or 1 for all clips, as
+        in ``{"sad": 1}``; known tags come back as given.
         """
         return self.infer(X, y).y
 
@@ -47,7 +48,7 @@ class RBMTagger(HiddenUnits, RBMInference, GradientTagger):
         features = self._features(X)
         known = None
         if y is not None:
-            known = read_more_targets(y, self._targets()).Y
+            known = self._known(y, len(features))
             check_consistent_length(features, known)
         return self._infer(self._params, features, known)
 

@@ -4,6 +4,7 @@ import pickle
 
 import joblib
 import numpy as np
+import polars as pl
 import pytest
 from sklearn.base import clone, is_classifier
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_predict, cross_val_score
@@ -12,6 +13,7 @@ from sklearn.preprocessing import StandardScaler
 from tagging_data import altered, quick
 
 from harmonium import DiscriminativeRBM
+from harmonium.errors import DataError
 from harmonium.evaluation import GroupedTagKFold, auc_per_tag
 
 
@@ -122,3 +124,26 @@ def test_score_is_the_mean_auc_of_the_tags_that_have_one(fitted, held_out):
     expected = auc_per_tag(Y, fitted.predict_proba(held_out.X)).values
     assert np.isnan(expected[0])
     assert fitted.score(held_out.X, Y) == pytest.approx(np.nanmean(expected), abs=1e-12)
+
+
+def test_known_tags_by_name_and_probabilities_as_a_frame(train, held_out):
+    names = [f"tag {j}" for j in range(train.Y.shape[1])]
+    model = quick(max_epochs=3).fit(train.X, pl.DataFrame(train.Y, schema=names))
+    known = np.full(held_out.Y.shape, np.nan, np.float32)
+    known[:, 1] = 1
+    expected = model.complete(held_out.X, known)
+    np.testing.assert_array_equal(model.complete(held_out.X, {"tag 1": 1}), expected)
+    frame = model.predict_frame(held_out.X)
+    assert frame.columns == names
+    np.testing.assert_array_equal(frame.to_numpy(), model.predict_proba(held_out.X))
+    with pytest.raises(DataError, match="tag 'tag x', which the model has not"):
+        model.complete(held_out.X, {"tag x": 1})
+
+
+def test_held_out_probabilities_with_unknown_labels_as_the_page_says(train):
+    Y = train.Y.copy()
+    Y[::3, 0] = np.nan
+    P = np.full(Y.shape, np.nan)
+    for rest, held in KFold(3).split(train.X):
+        P[held] = clone(quick()).fit(train.X[rest], Y[rest]).predict_proba(train.X[held])
+    assert auc_per_tag(Y, P).mean > 0.8
