@@ -23,6 +23,7 @@ YOUR_MUSIC = {
     "suggest": "Suggest further tags for a track that has these, whatever it sounds like.",
     "related": "List the tags that a tag makes more likely, and those that it makes less likely.",
     "say": "Say which tags a track has, and which it has not.",
+    "review": "Answer the model's doubts, with one key each.",
     "rename": "Give a tag another name, or make it one with another tag.",
     "forget": "Take tracks out of the library; their files are not touched.",
     "models": "List the models that were trained, or go back to an earlier one.",

@@ -15,7 +15,7 @@ from harmonium.collection.library import Library
 from harmonium.collection.store.models import StoredModel
 from harmonium.collection.store.schema import loaded_path, track_copy
 from harmonium.collection.store.tracks import FORGOTTEN, Track
-from harmonium.collection.verdicts import judge, label_matrix, with_kinds
+from harmonium.collection.verdicts import judge, label_matrix, only_answered_tracks, with_kinds
 
 SURPRISING = 1.0
 """A label is surprising from here on: the model finds it e times less probable than usual."""
@@ -106,7 +106,8 @@ def find_doubts(library: Library, model: StoredModel, n: int) -> list[Doubt]:
     ids, P = tagger.held_out
     opinions = with_kinds(library.opinions.triples(), library.genres())
     rule = {key: model.report[key] for key in ("min_count", "min_share")}
-    Y = label_matrix(judge(opinions, **rule), ids, tagger.tags)
+    answered = only_answered_tracks(library, opinions)
+    Y = label_matrix(judge(opinions, **rule), ids, tagger.tags, only_answered=answered)
     surprise = surprises(Y, P, tagger.rates)
     surprise[:, ~tagger.learnt] = -np.inf
     tagged = np.isin(ids, opinions["track_id"].to_numpy())

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from harmonium.collection.library import Library
 from harmonium.collection.store.people_counts import people_of
-from harmonium.collection.store.schema import opinion, tag
+from harmonium.collection.store.schema import change, opinion, tag
 from harmonium.data.genre_tree import GenreTree
 from harmonium.data.parting import fragments
 from harmonium.errors import DataError
@@ -127,11 +127,33 @@ def with_kinds(opinions: pl.DataFrame, tree: GenreTree) -> pl.DataFrame:
     return pl.concat([said, implied]).unique(key, keep="first", maintain_order=True).sort(key[1:])
 
 
+def only_answered_tracks(library: Library, opinions: pl.DataFrame) -> NDArray[np.int64]:
+    """The tracks of which people have only answered questions, each about one tag.
+
+    Nobody has said which tags such a track has, so those that were not asked about are unknown.
+    What undoing brings back has the time of the change that it was first said in.
+    """
+    query = sa.select(change.c.at).where(change.c.command == "review")
+    times = pl.Series([row.at for row in library.fetch(query)], dtype=pl.Int64)
+    answers = pl.col("at").cast(pl.Int64).is_in(times.implode())
+    described = opinions.filter(~answers)["track_id"].to_numpy()
+    return np.setdiff1d(opinions["track_id"].to_numpy(), described)
+
+
 def label_matrix(
-    judged: pl.DataFrame, ids: NDArray[np.int64], tags: Sequence[str], column: str = "label"
+    judged: pl.DataFrame,
+    ids: NDArray[np.int64],
+    tags: Sequence[str],
+    column: str = "label",
+    only_answered: NDArray[np.int64] | None = None,
 ) -> NDArray[np.float32]:
-    """The labels, or verdicts, of tracks with these sorted ids, (n, n_tags): 0 without a vote."""
+    """The labels, or verdicts, of tracks with these sorted ids, (n, n_tags): 0 without a vote.
+
+    Of the tracks ``only_answered`` (see `only_answered_tracks`) it is NaN without a vote.
+    """
     Y = np.zeros((len(ids), len(tags)), np.float32)
+    if only_answered is not None:
+        Y[np.isin(ids, only_answered)] = np.nan
     places = pl.DataFrame(
         {"tag": list(tags), "place": np.arange(len(tags))}, schema_overrides={"tag": pl.String}
     )

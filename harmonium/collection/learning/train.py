@@ -25,7 +25,13 @@ from harmonium.collection.library import Library
 from harmonium.collection.store.models import StoredModel
 from harmonium.collection.store.schema import EXTRACTOR, GENRES, HIDDEN_TAGS
 from harmonium.collection.store.tracks import Track
-from harmonium.collection.verdicts import MIN_SHARE, judge, label_matrix, with_kinds
+from harmonium.collection.verdicts import (
+    MIN_SHARE,
+    judge,
+    label_matrix,
+    only_answered_tracks,
+    with_kinds,
+)
 from harmonium.data.artists import artist_key
 from harmonium.data.genre_tree import GenreTree
 from harmonium.errors import DataError
@@ -73,15 +79,19 @@ def train(
         progress("Reading", 0, 0)
     extractor = _extractor(library)
     ids, X, opinions = _tagged_tracks(library, extractor, options.seed)
+    answered = only_answered_tracks(library, opinions)
     tree = library.genres() if options.genres is None else options.genres
     opinions = with_kinds(opinions, tree)
     hidden = library.settings.get(HIDDEN_TAGS, [])
     opinions = opinions.filter(~pl.col("tag").is_in(hidden))
     judged = judge(opinions, min_count=options.min_count, min_share=options.min_share)
     vocabulary = choose_vocabulary(
-        judged, len(ids), min_examples=options.min_examples, max_tags=options.max_tags
+        judged,
+        len(ids) - len(answered),
+        min_examples=options.min_examples,
+        max_tags=options.max_tags,
     )
-    Y = label_matrix(judged, ids, vocabulary.tags)
+    Y = label_matrix(judged, ids, vocabulary.tags, only_answered=answered)
     keep_compiled()
     from harmonium.evaluation import grouped_folds
 
@@ -94,6 +104,8 @@ def train(
         smoothed, together = smooth_labels(
             opinions, judged, ids, vocabulary.tags, seed=options.seed
         )
+        alone = np.isin(ids, answered)
+        smoothed[alone] = Y[alone]
         more = {f"together.{name}": array for name, array in together._asdict().items()}
     examples = TrainingSet(X, Y, folds, vocabulary.tags, smoothed)
     fitted = fit(examples, seed=options.seed, progress=progress)

@@ -1,0 +1,124 @@
+"""Which tracks to ask a person about: those of which the model is in doubt.
+
+The doubt about a tag of a track is how near the log-odds of its probability are to those of the
+tag's threshold: there an answer decides. So that not all questions are about one tag or one artist,
+each that was chosen makes further ones of its tag and artist wait.
+"""
+
+from collections.abc import Collection
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from harmonium.collection.answering.query import did_you_mean
+from harmonium.collection.library import Library
+from harmonium.collection.store.models import StoredModel
+from harmonium.collection.store.tracks import Track
+from harmonium.collection.verdicts import agreed_tracks
+from harmonium.data.normalise import normalise_tag
+from harmonium.errors import DataError, LibraryError
+
+REVIEW = "review"
+"""The command of changes whose answers speak of one tag each, and leave a track's others open."""
+POOL = 20
+"""The most doubtful questions for each one that is chosen, among which to choose."""
+WAIT = 0.25
+"""By so much, in log-odds, further questions of the same tag or artist are put back."""
+
+
+class Question(NamedTuple):
+    """Whether a track has a tag."""
+
+    track: Track
+    tag: str
+    probability: float
+    """What the model says."""
+    guess: bool
+    """Whether that reaches the tag's threshold."""
+
+
+def doubtful(
+    library: Library,
+    tag: str | None = None,
+    *,
+    n: int = 20,
+    skip: Collection[tuple[int, str]] = (),
+) -> list[Question]:
+    """The n questions of which the model is most in doubt; people have not answered them yet.
+
+    Parameters
+    ----------
+    tag : only about this tag, in any spelling
+    n : how many, at most; a track is asked about once
+    skip : (track number, tag) of questions not to ask
+    """
+    with library.snapshot():
+        model = library.models.current(whole=False)
+        if model is None or model.id is None:
+            raise LibraryError("There is no model to be in doubt. `harmonium train` makes one.")
+        places = _places(model, tag)
+        names = [model.vocabulary[j] for j in places]
+        ids, P = library.predictions.columns(model.id, places)
+        here = np.isin(ids, library.tracks.ids())
+        ids, P = ids[here], P[here]
+        doubt = -np.abs(_log_odds(P) - _log_odds(model.thresholds[places]))
+        for j, pair in enumerate(agreed_tracks(library, names).values()):
+            doubt[np.isin(ids, np.concatenate([pair.yes, pair.no])), j] = -np.inf
+        for number, name in skip:
+            if name in names:
+                doubt[ids == number, names.index(name)] = -np.inf
+        order = np.argsort(-doubt, axis=None, kind="stable")[: POOL * n]
+        rows, columns = np.unravel_index(order, doubt.shape)
+        open_ = np.isfinite(doubt[rows, columns])
+        rows, columns = rows[open_], columns[open_]
+        tracks = library.tracks.many(ids[rows])
+        artists = [track.artist or f"#{track.id}" for track in tracks]
+        chosen = _spread(doubt[rows, columns], ids[rows], columns.tolist(), artists, n)
+    thresholds = model.thresholds[places]
+    return [
+        Question(
+            tracks[k],
+            names[columns[k]],
+            float(P[rows[k], columns[k]]),
+            bool(P[rows[k], columns[k]] >= thresholds[columns[k]]),
+        )
+        for k in chosen
+    ]
+
+
+def _places(model: StoredModel, tag: str | None) -> list[int]:
+    """Places of the tags to ask about in the model's vocabulary."""
+    learnt = {name: j for j, name in enumerate(model.vocabulary) if model.learnt[j]}
+    if tag is None:
+        if not learnt:
+            raise LibraryError("The model has not learnt any tag that could be in doubt.")
+        return list(learnt.values())
+    name = normalise_tag(tag)
+    if name not in learnt:
+        raise DataError(f"The model has not learnt {name!r}.{did_you_mean(name, learnt)}")
+    return [learnt[name]]
+
+
+def _spread(
+    doubt: NDArray[np.float64],
+    ids: NDArray[np.int64],
+    tags: list[int],
+    artists: list[str],
+    n: int,
+) -> list[int]:
+    """Places of the questions to ask, greedily the most doubtful after waiting."""
+    score = doubt.astype(np.float64)
+    chosen: list[int] = []
+    tag_of, artist_of = np.array(tags), np.array(artists)
+    while len(chosen) < n and len(score) and np.isfinite(score).any():
+        best = int(np.argmax(score))
+        chosen.append(best)
+        score -= WAIT * (tag_of == tag_of[best]) + WAIT * (artist_of == artist_of[best])
+        score[ids == ids[best]] = -np.inf
+    return chosen
+
+
+def _log_odds(p: NDArray[np.float32]) -> NDArray[np.float64]:
+    clipped = np.clip(p.astype(np.float64), 1e-6, 1 - 1e-6)
+    return np.log(clipped) - np.log1p(-clipped)

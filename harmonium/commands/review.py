@@ -1,0 +1,154 @@
+"""`harmonium review`: the model's doubts, answered with one key each."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+
+from harmonium.commands import INTERRUPTED
+from harmonium.commands.options import LibraryOption, PersonOption
+from harmonium.commands.screen import count, percent, say
+
+if TYPE_CHECKING:
+    from harmonium.collection import Library
+    from harmonium.collection.correcting.review import Question
+
+PLAYERS = (["mpv", "--no-video"], ["ffplay", "-nodisp", "-autoexit"], ["afplay"], ["xdg-open"])
+KEYS = "y yes, n no, space skip, p play, q quit"
+
+
+def review(
+    tag: Annotated[
+        str | None, typer.Argument(metavar="TAG", help="Only about this tag; by default all.")
+    ] = None,
+    library: LibraryOption = None,
+    number: Annotated[
+        int, typer.Option("--number", "-n", metavar="N", min=1, help="How many questions.")
+    ] = 20,
+    person: PersonOption = "me",
+) -> None:
+    """Answer the model's doubts, with one key each.
+
+    Shows the tracks of which the model is most in doubt, from different
+    tags and artists: y says that the tag fits, n that it does not, the
+    space bar skips, p plays the track, q ends. Each answer is kept at
+    once. All answers of one review are one change, which 'harmonium undo'
+    takes back.
+
+    [dim]Example:[/dim]  harmonium review jazz
+
+    [dim]Exit codes:[/dim]  0 done; 2 there is nothing to ask, or nobody to answer;
+    130 interrupted: the answers are kept.
+    """
+    from harmonium.collection import Library
+    from harmonium.collection.correcting.review import doubtful
+    from harmonium.errors import DataError
+
+    if not is_terminal():
+        raise DataError(
+            "A review needs a terminal with somebody at it. For programs there is `harmonium say`."
+        )
+    with Library.open(library, create=False) as opened:
+        questions = doubtful(opened, tag, n=number)
+        if not questions:
+            raise DataError("People have answered all that the model could be in doubt about.")
+        session = _Session(opened, person)
+        try:
+            session.ask(questions)
+        except KeyboardInterrupt:
+            session.report()
+            raise typer.Exit(INTERRUPTED) from None
+        session.report()
+
+
+class _Session:
+    """Questions and answers, under one change."""
+
+    def __init__(self, library: Library, person: str) -> None:
+        self.library, self.person = library, person
+        self.console = Console()
+        self.change: int | None = None
+        self.n_answers = self.n_right = 0
+        self.playing: subprocess.Popen[bytes] | None = None
+
+    def ask(self, questions: list[Question]) -> None:
+        """Ask one after the other, until they end or the person does."""
+        say(self.console, KEYS)
+        try:
+            for done, question in enumerate(questions, 1):
+                key = self._key(question, f"{done}/{len(questions)}")
+                if key == "q":
+                    return
+                if key in "yn":
+                    self._keep(question, key == "y")
+        finally:
+            self._stop()
+
+    def report(self) -> None:
+        """What was answered, and what to do next."""
+        if self.change is None:
+            say(self.console, "Nothing was answered.")
+            return
+        answers = count(self.n_answers, "answer")
+        right = f"the model had guessed {self.n_right:,} of them right"
+        say(self.console, f"{answers} kept; {right}. 'harmonium train' learns from them.")
+        say(self.console, f"To take them back: harmonium undo {self.change}")
+
+    def _key(self, question: Question, where: str) -> str:
+        """The key that answers a question: y, n, q or a space."""
+        doubt = percent(question.probability)
+        say(self.console, f"{where}  {question.tag}? ({doubt})  {question.track.name}")
+        while True:
+            key = typer.getchar().lower()
+            if key == "p":
+                self._play(question.track.path)
+            elif key in ("y", "n", "q", " "):
+                self._stop()
+                words = {"y": "yes", "n": "no", "q": "quit", " ": "skipped"}
+                say(self.console, f"     {words[key]}")
+                return key
+            elif key in ("\x03", "\x04"):
+                raise KeyboardInterrupt
+            else:
+                say(self.console, f"     {KEYS}")
+
+    def _keep(self, question: Question, fits: bool) -> None:
+        from harmonium.collection.correcting.review import REVIEW
+        from harmonium.collection.correcting.say import say as keep
+
+        with self.library.begin():
+            if self.change is None:
+                self.change = self.library.changes.begin(REVIEW, "")
+            self.n_answers += 1
+            self.n_right += fits == question.guess
+            self.library.changes.describe(self.change, count(self.n_answers, "answer"))
+            tags = {"present" if fits else "absent": [question.tag]}
+            keep(self.library, question.track.id, **tags, person=self.person, change=self.change)
+
+    def _play(self, path: str) -> None:
+        self._stop()
+        player = next((one for one in PLAYERS if shutil.which(one[0])), None)
+        if player is None:
+            names = ", ".join(one[0] for one in PLAYERS)
+            say(self.console, f"     There is no player; any of {names} would do.")
+            return
+        nowhere = subprocess.DEVNULL
+        self.playing = subprocess.Popen(
+            [*player, path], stdin=nowhere, stdout=nowhere, stderr=nowhere
+        )
+
+    def _stop(self) -> None:
+        """Stop the player that was started, if it still plays."""
+        if self.playing is not None and self.playing.poll() is None:
+            self.playing.terminate()
+        self.playing = None
+
+
+def is_terminal() -> bool:
+    """Whether there is somebody to ask."""
+    return sys.stdin is not None and sys.stdin.isatty()
