@@ -13,7 +13,7 @@ from rich.text import Text
 
 from harmonium.commands import INTERRUPTED
 from harmonium.commands.options import JsonOption, LibraryOption, SeedOption
-from harmonium.commands.screen import bar, say, show_rows
+from harmonium.commands.screen import bar, percent, say, show_rows
 
 if TYPE_CHECKING:
     from harmonium.collection.store.models import StoredModel
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 MOST_LEFT_OUT = 10
 """Tags that are listed as left out."""
+FEWEST_SHOWN = 20
+"""Probabilities in a range from which on it is said how many of them came true."""
 
 
 def train(
@@ -127,6 +129,20 @@ def _row(tag: dict[str, Any], spellings: dict[str, str]) -> tuple[str | Text, ..
     return spellings.get(tag["tag"], tag["tag"]), str(tag["examples"]), *numbers, note
 
 
+def _reliability(found: dict[str, Any]) -> Iterator[str]:
+    """How far held-out probabilities are off, and how often it was true where so much was said."""
+    yield (
+        f"Its probabilities for held-out tracks are off by {100 * found['error']:.1f} points on "
+        f"average ({100 * found['uncorrected']:.1f} before they were corrected):"
+    )
+    rows = zip(found["mean_probability"], found["share_true"], found["n"], strict=True)
+    yield from (
+        f"  said {percent(said):>5}: true {percent(true):>5} of {n:,} times"
+        for said, true, n in rows
+        if n >= FEWEST_SHOWN
+    )
+
+
 def _summary(model: StoredModel, spellings: dict[str, str]) -> Iterator[str]:
     report, tags, left_out = model.report, model.report["tags"], model.report["left_out"]
     n_learnt = sum(tag["learnt"] for tag in tags)
@@ -144,6 +160,7 @@ def _summary(model: StoredModel, spellings: dict[str, str]) -> Iterator[str]:
         "An AUC of 0.5 is chance, 1 is perfect. A track counts as having a tag if its "
         "probability reaches the number under From."
     )
+    yield from _reliability(report["calibration"])
     if n_learnt < len(tags):
         yield (
             "Tags that are not learnt are not clearly above chance: their tracks are too few, or "

@@ -21,7 +21,7 @@ from harmonium.estimators.model_files import (
 )
 from harmonium.estimators.parameters import estimator, parameter
 from harmonium.estimators.scaling import Scaling, standardising, unscaled
-from harmonium.estimators.validation import best_thresholds
+from harmonium.estimators.validation import matching_thresholds
 from harmonium.evaluation import auc_per_tag
 from harmonium.nearest_names import nearest_names
 
@@ -132,6 +132,9 @@ class TagClassifier(ClassifierMixin, StoredEstimator, BaseEstimator):
     def predict(self, X: Any) -> NDArray[Any]:
         """1 where the score reaches the tag's threshold in ``thresholds_``, else 0.
 
+        As many of the clips that set the thresholds reach them as have the tag, so that 1 is said
+        about as often as it is true.
+
         Shape (n_clips, n_tags), or (n_clips,) of ``classes_`` for one-dimensional labels.
         """
         chosen = (self._scores(self._features(X)) >= self.thresholds_).astype(int)
@@ -211,17 +214,17 @@ class ProbabilisticTagClassifier(TagClassifier):
         return self._probabilities(X)
 
     def _set_thresholds(self, X: NDArray[np.floating], targets: Targets) -> None:
-        """The best by F1 on these clips; 0.5 for a model of one-dimensional labels."""
+        """As many of these clips reach them as have the tag; 0.5 for one-dimensional labels."""
         self.thresholds_ = np.full(len(self.tags_), 0.5)
         if not self._one_column:
-            self.thresholds_ = best_thresholds(targets.Y, self._probabilities(self._scaling(X)))
+            self.thresholds_ = matching_thresholds(targets.Y, self._scores(self._scaling(X)))
 
     def predict_proba(self, X: Any) -> NDArray[np.float32]:
         """p(y_j = 1 | x), shape (n_clips, n_tags).
 
         For a model of one-dimensional labels, (n_clips, 2): the probabilities of ``classes_``.
         """
-        P = self._probabilities(self._features(X))
+        P = self._scores(self._features(X))
         return np.hstack([1 - P, P]) if self._one_column else P
 
     def predict_frame(self, X: Any) -> pl.DataFrame:

@@ -11,7 +11,8 @@ from harmonium.estimators.gradient_training import single_precision
 from harmonium.estimators.labels import is_soft
 from harmonium.estimators.parameters import NOT_NEGATIVE, estimator, parameter
 from harmonium.estimators.rbm_estimator import ConditionalTraining, RBMInference
-from harmonium.estimators.validation import half_told, is_rankable, mean_auc
+from harmonium.estimators.recalibration import Question, share_told
+from harmonium.estimators.validation import ask, half_told, is_rankable, mean_auc
 from harmonium.rbm.generative import Hybrid, JointContrastiveDivergence, JointParams
 from harmonium.rbm.gradients import Gradient
 from harmonium.rbm.infer import Inference, infer
@@ -37,13 +38,20 @@ class RBMTagger(HiddenUnits, RBMInference, GradientTagger):
         ``y`` is (n_clips, n_tags) with NaN for the tags to infer, or tag → 0 or 1 for all clips, as
         in ``{"sad": 1}``; known tags come back as given.
         """
-        return self.infer(X, y).y
+        found = self.infer(X, y).y
+        if self.recalibration_ is None:
+            return found
+        known = read_more_targets(y, self._targets()).Y
+        corrected = self.recalibration_(found, share_told(known))
+        return np.where(np.isnan(known), corrected, known)
 
     def infer(self, X: Any, y: Any = None) -> Inference:
         """Marginals of tags ``y`` and hidden units ``h``, with ``diagnostics`` for each clip.
 
         The diagnostics say which method found a clip's marginals in the end, how far they are from
-        converged, and whether that is within ``tolerance``. ``y`` as for :meth:`complete`.
+        converged, and whether that is within ``tolerance``. ``y`` as for :meth:`complete`. These
+        are the model's own marginals, whether or not ``calibrate`` corrects those of
+        ``predict_proba`` and :meth:`complete`.
         """
         features = self._features(X)
         known = None
@@ -54,6 +62,9 @@ class RBMTagger(HiddenUnits, RBMInference, GradientTagger):
 
     def _probabilities(self, X: NDArray[np.float32]) -> NDArray[np.float32]:
         return self._infer(self._params, X).y
+
+    def _questions(self, clips: LabelledClips) -> list[Question]:
+        return ask(lambda told: self._infer(self._params, clips.X, told).y, clips.Y)
 
     def _validation_scores(self, params: Tree, X: NDArray[np.float32]) -> NDArray[np.float32]:
         return self._infer(params, X, quick=True).y
@@ -111,6 +122,7 @@ class DiscriminativeRBM(ConditionalTraining, RBMTagger):
     ----------
     params_ : U (n, C), W (n, D), V (empty), c (n,) and d (C,) for features as given to ``fit``.
     tags_ : names of the tags. thresholds_ : probability from which ``predict`` says yes, by tag.
+    recalibration_ : the correction of the probabilities, or None.
     history_ : per epoch "log_likelihood" (a proxy, per tag), "auc" and "seconds".
     best_epoch_ : the epoch whose parameters were kept, counted from 1.
     n_features_in_, feature_names_in_, classes_, n_iter_ : as in scikit-learn.

@@ -45,6 +45,7 @@ class GenerativeRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RBMTagger
     ----------
     params_ : U (n, C), W (n, D), V (empty), c (n,) and d (C,) for features as given to ``fit``.
     tags_ : names of the tags. thresholds_ : probability from which ``predict`` says yes, by tag.
+    recalibration_ : the correction of the probabilities, or None.
     history_ : per epoch "log_likelihood" (a proxy, per tag), "auc" and "seconds".
     best_epoch_ : the epoch whose parameters were kept, counted from 1.
     n_features_in_, feature_names_in_, classes_, n_iter_ : as in scikit-learn.

@@ -11,14 +11,29 @@ from harmonium.errors import DataError
 from harmonium.estimators.classifier import ProbabilisticTagClassifier
 from harmonium.estimators.gradient_training import GradientTrained, equal_batch
 from harmonium.estimators.labels import Targets, base_log_odds
+from harmonium.estimators.model_files import Arrays
 from harmonium.estimators.parameters import COUNT, NOT_NEGATIVE, SHARE, estimator, parameter
-from harmonium.estimators.validation import best_thresholds, is_rankable, log_likelihood, mean_auc
+from harmonium.estimators.recalibration import (
+    Question,
+    Recalibration,
+    fit_recalibration,
+    stored_recalibration,
+)
+from harmonium.estimators.validation import (
+    is_rankable,
+    log_likelihood,
+    matching_thresholds,
+    mean_auc,
+)
 from harmonium.rbm.gradients import Gradient
 from harmonium.rbm.training import Optimiser, Penalty, Result, Tree
 
 # Few validation clips may be ranked perfectly long before their probabilities are right: among
 # epochs of equal AUC the likelihood decides. It is far below what one pair of clips changes.
 TIE_BREAKER = 1e-9
+
+MOST_TO_CALIBRATE = 5000
+"""Held-out clips by which probabilities are corrected, at most."""
 
 
 class LabelledClips(NamedTuple):
@@ -62,6 +77,13 @@ class GradientTagger(GradientTrained, ProbabilisticTagClassifier):
         ``random_state`` it holds out the same clips again, if they are given in the same order.""",
     )
 
+    calibrate: bool = parameter(
+        default=True,
+        doc="""Correct the probabilities by what is true of the validation clips (see
+        ``harmonium.estimators.recalibration``). For each tag the order of the clips stays as it
+        is. Nothing is corrected where there are no validation clips.""",
+    )
+
     _score_name, _score_label = "auc", "AUC"
 
     # What a subclass defines. ----------------------------------------------------------------
@@ -93,10 +115,11 @@ class GradientTagger(GradientTrained, ProbabilisticTagClassifier):
         y : (n_clips, n_tags) labels: 0 absent, 1 present, NaN unknown; or a probability between,
             as smoothed tags have it. A frame's columns name the tags. Or (n_clips,) with two
             classes, for one tag.
-        eval_set : (X, y) to stop early on and to set thresholds with, without probabilities: pass
-            raw tags where ``y`` is smoothed ones. Without it a random ``validation_fraction`` of
-            the clips is held out, and a label p counts as p of a positive and 1 - p of a negative;
-            pass one to keep the clips of a track or an artist together.
+        eval_set : (X, y) to stop early on, to correct probabilities by and to set thresholds with,
+            without probabilities: pass raw tags where ``y`` is smoothed ones. Without it a random
+            ``validation_fraction`` of the clips is held out, and a label p counts as p of a
+            positive and 1 - p of a negative; pass one to keep the clips of a track or an artist
+            together.
 
         Returns
         -------
@@ -113,10 +136,7 @@ class GradientTagger(GradientTrained, ProbabilisticTagClassifier):
         start = self._start(rng, known) if fresh else self._resume()
         result = self._train(start, known, held_out, int(rng.integers(2**31)))
         self._keep(result)
-        decided = known if held_out is None else held_out
-        self.thresholds_ = np.full(len(self.tags_), 0.5)
-        if targets.classes is None:
-            self.thresholds_ = best_thresholds(decided.Y, self._probabilities(decided.X))
+        self._settle(known, held_out)
         self._warn_if_interrupted(result, f" in epoch {self.n_iter_ + 1}")
         return self
 
@@ -142,7 +162,38 @@ class GradientTagger(GradientTrained, ProbabilisticTagClassifier):
 
     def _describe(self, X: NDArray[np.floating], targets: Targets) -> None:
         super()._describe(X, targets)
+        self.recalibration_: Recalibration | None = None
         self._forget()
+
+    def _settle(self, known: LabelledClips, held_out: LabelledClips | None) -> None:
+        """Set the correction by held-out clips, and the thresholds by them or by all others."""
+        self.recalibration_ = None
+        clips = known if held_out is None else held_out
+        if self.calibrate and held_out is not None:
+            some = np.random.default_rng(0).permutation(len(clips.X))[:MOST_TO_CALIBRATE]
+            self.recalibration_ = fit_recalibration(self._questions(clips.take(some)))
+        self.thresholds_ = np.full(len(self.tags_), 0.5)
+        if not self._one_column:
+            self.thresholds_ = matching_thresholds(clips.Y, self._scores(clips.X))
+
+    def _questions(self, clips: LabelledClips) -> list[Question]:
+        """What the model says of clips, as it will be asked."""
+        return [Question(self._probabilities(clips.X), clips.Y, np.zeros(len(clips.X)))]
+
+    def _scores(self, X: NDArray[np.float32]) -> NDArray[np.float32]:
+        P = self._probabilities(X)
+        return P if self.recalibration_ is None else self.recalibration_(P)
+
+    def _learnt(self) -> tuple[Arrays, dict[str, Any]]:
+        arrays, about = super()._learnt()
+        if self.recalibration_ is not None:
+            parts = self.recalibration_._asdict().items()
+            arrays |= {f"recalibration.{name}": array for name, array in parts}
+        return arrays, about
+
+    def _restore(self, arrays: Arrays, about: dict[str, Any]) -> None:
+        super()._restore(arrays, about)
+        self.recalibration_ = stored_recalibration(arrays, len(self.tags_))
 
     def _hold_out(
         self,

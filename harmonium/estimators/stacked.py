@@ -15,7 +15,7 @@ from harmonium.errors import DataError
 from harmonium.estimators.discriminative import RBMTagger
 from harmonium.estimators.gradient_tagger import TIE_BREAKER, GradientTagger, LabelledClips
 from harmonium.estimators.networks import Feedforward
-from harmonium.estimators.validation import best_thresholds, half_told
+from harmonium.estimators.validation import half_told
 from harmonium.rbm.belief import belief_propagation
 from harmonium.rbm.compilation import compiled
 from harmonium.rbm.gradients import Batch
@@ -115,8 +115,8 @@ def fit_stacked(
     )
     for model, result, rows in zip(models, results, valid, strict=True):
         model._keep(result)
-        P = model._probabilities(model._scaling(X[rows]))
-        model.thresholds_ = best_thresholds(Y[rows], P)
+        held_out = LabelledClips(model._scaling(X[rows]), Y[rows])
+        model._settle(held_out, held_out)
 
 
 @dataclass(frozen=True)

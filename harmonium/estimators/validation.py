@@ -4,10 +4,13 @@ A label that is a probability p counts as p of a positive and 1 - p of a negativ
 and 1 that is the usual AUC and the usual likelihood.
 """
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import NDArray
 
 from harmonium.estimators.labels import is_soft
+from harmonium.estimators.recalibration import Question, share_told
 from harmonium.evaluation import auc_per_tag
 
 Floats = NDArray[np.float32]
@@ -39,6 +42,29 @@ def half_told(Y: Floats) -> Floats:
     return np.where(np.random.default_rng(0).random(Y.shape) < 0.5, Y, np.float32(np.nan))
 
 
+def one_told(Y: Floats) -> Floats:
+    """One true tag of each clip that has one, by chance but alike in every call; else NaN."""
+    place = np.argmax(np.where(Y > 0.5, np.random.default_rng(0).random(Y.shape), -1.0), axis=1)
+    first = np.arange(Y.shape[1]) == place[:, None]
+    return np.where(first & (Y > 0.5), np.float32(1), np.float32(np.nan))
+
+
+def ask(complete: Callable[[Floats], Floats], Y: Floats) -> list[Question]:
+    """What a model says of clips with labels Y, asked as people ask.
+
+    That is: with nothing told, with one true tag told, and with half of the known tags told.
+    ``complete`` gives probabilities (N, C) for told tags (N, C), NaN for those to infer.
+    """
+    nothing = np.full(Y.shape, np.nan, np.float32)
+    questions = [Question(complete(nothing), Y, np.zeros(len(Y)))]
+    for told in (one_told(Y), np.round(half_told(Y))):
+        share = share_told(told)
+        # a clip of which nothing is told belongs to the first question, with all others
+        asked = np.where(np.isnan(told) & (share > 0)[:, None], Y, np.float32(np.nan))
+        questions.append(Question(complete(told), asked, share))
+    return questions
+
+
 def _pairs(Y: Floats) -> NDArray[np.float64]:
     """Σ_{i≠k} y_ij (1 - y_kj) over the known labels of tag j: expected (positive, negative) pairs.
 
@@ -60,25 +86,22 @@ def _pairs_won(y: Floats, s: Floats) -> float:
     return float(positive @ (below + negative / 2) - (p * (1 - p)).sum() / 2)
 
 
-def best_thresholds(Y: NDArray[np.float32], P: NDArray[np.float32]) -> NDArray[np.float64]:
-    """The threshold that maximises F1 = 2TP / (2TP + FP + FN), for each tag; 0.5 without positives.
+def matching_thresholds(Y: Floats, P: Floats) -> NDArray[np.float64]:
+    """Thresholds above which there are as many scores as positive labels, tag by tag; (C,).
 
-    Y is (N, C): a label that is a probability counts as so much of a positive and the rest of a
-    negative, unknown labels are left out. P is (N, C) probabilities. A threshold lies half way
-    between two scores, so that p >= threshold is the decision that was scored.
+    So a model says yes as often as it is true, and is right as often as it finds what there is:
+    precision equals recall. Y is (N, C): a label that is a probability counts as so much of a
+    positive, unknown labels are left out. P is (N, C) scores above 0. A threshold lies half way
+    between two scores, and is 0.5 without positives.
     """
-    return np.array([_best_threshold(y, p) for y, p in zip(Y.T, P.T, strict=True)])
+    return np.array([_matching_threshold(y, p) for y, p in zip(Y.T, P.T, strict=True)])
 
 
-def _best_threshold(y: NDArray[np.float32], p: NDArray[np.float32]) -> float:
+def _matching_threshold(y: Floats, p: Floats) -> float:
     known = ~np.isnan(y)
-    order = np.argsort(-p[known], kind="stable")
-    y, p = y[known][order], p[known][order].astype(np.float64)
-    if not y.any():
+    ordered = np.sort(p[known].astype(np.float64))[::-1]
+    n = round(float(y[known].sum()))
+    if n == 0:
         return 0.5
-    chosen = np.arange(1, len(y) + 1)
-    f1 = 2 * np.cumsum(y) / (chosen + y.sum())  # 2TP + FP + FN = chosen + positives
-    last_of_ties = np.append(p[1:] < p[:-1], True)
-    best = int(np.argmax(np.where(last_of_ties, f1, -1.0)))
-    below = p[best + 1] if best + 1 < len(p) else 0.0
-    return float((p[best] + below) / 2)
+    below = ordered[n] if n < len(ordered) else 0.0
+    return float((ordered[n - 1] + below) / 2)

@@ -4,15 +4,18 @@
   ``precision_at_k_per_tag``, ``calibration_error_per_tag``, ``brier_per_tag``,
   ``log_loss_per_tag``; one value per clip: ``auc_per_clip``, ``precision_at_k_per_clip``.
   ``evaluate`` gives all but the last, ``validate`` checks their input.
+- The reliability diagram of all tags together: ``reliability``.
 - Folds: ``grouped_folds``, ``fold_report``, ``nested_folds``, ``GroupedTagKFold``.
 - Significance: ``paired_t_tests``, ``adjust_p_values``, ``friedman``,
   ``nemenyi_critical_difference``.
 """
 
 from harmonium.evaluation.calibration import (
+    Reliability,
     brier_per_tag,
     calibration_error_per_tag,
     log_loss_per_tag,
+    reliability,
 )
 from harmonium.evaluation.folds import (
     FoldReport,
@@ -46,6 +49,7 @@ __all__ = [
     "GroupedTagKFold",
     "MetricResult",
     "PairedTests",
+    "Reliability",
     "Split",
     "adjust_p_values",
     "auc_per_clip",
@@ -63,5 +67,6 @@ __all__ = [
     "paired_t_tests",
     "precision_at_k_per_clip",
     "precision_at_k_per_tag",
+    "reliability",
     "validate",
 ]

@@ -1,10 +1,12 @@
 """How far the scores can be believed as probabilities: calibration error, Brier score, log loss.
 
-Here S must hold probabilities, between 0 and 1. All three are 0 at best, and are undefined only for
+Here S must hold probabilities, between 0 and 1. All three metrics are 0 at best, and are undefined only for
 a tag without any known label.
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -45,6 +47,47 @@ def calibration_error_per_tag(
         return float(np.abs(surplus).sum() / len(s))
 
     return _per_tag(Y, S, error)
+
+
+@dataclass(frozen=True, eq=False)
+class Reliability:
+    """How often it was true where about so much was said; sums, so that those of folds add up."""
+
+    n: NDArray[np.int64]
+    """(n_bins,) labels in each bin."""
+    scores: NDArray[np.float64]
+    """(n_bins,) sum of their probabilities."""
+    positives: NDArray[np.float64]
+    """(n_bins,) how many of them are 1."""
+
+    edges: ClassVar[tuple[float, ...]] = (0, 0.01, 0.02, 0.05, *(i / 10 for i in range(1, 11)))
+    """A bin goes from one edge up to the next; most probabilities of tags are small."""
+
+    @property
+    def error(self) -> float:
+        """Expected calibration error: Σ_b n_b/n · |share of positives - mean probability|."""
+        return float(np.abs(self.positives - self.scores).sum() / max(1, self.n.sum()))
+
+    def __add__(self, other: "Reliability") -> "Reliability":
+        return Reliability(
+            self.n + other.n, self.scores + other.scores, self.positives + other.positives
+        )
+
+
+def reliability(Y: ArrayLike, S: ArrayLike) -> Reliability:
+    """The reliability diagram of all known labels of all tags together.
+
+    Errors of tags in opposite directions may cancel in it; ``calibration_error_per_tag`` keeps tags
+    apart, and needs more clips.
+    """
+    labels, scores = checked(Y, S)
+    _refuse_other_scores(scores)
+    known = slice(None) if labels.known is None else labels.known
+    y, s = labels.positive[known].ravel(), scores[known].ravel().astype(np.float64)
+    n_bins = len(Reliability.edges) - 1
+    place = np.clip(np.searchsorted(Reliability.edges, s, side="right") - 1, 0, n_bins - 1)
+    sums = (np.bincount(place, weights=w, minlength=n_bins) for w in (s, y.astype(np.float64)))
+    return Reliability(np.bincount(place, minlength=n_bins), *sums)
 
 
 def brier_per_tag(Y: ArrayLike, S: ArrayLike) -> MetricResult:
@@ -89,12 +132,7 @@ def _per_tag(
 ) -> MetricResult:
     """The metric of (labels, probabilities) of each tag's known clips."""
     labels, scores = checked(Y, S)
-    if not are_probabilities(scores):
-        raise DataError(
-            "S must hold probabilities, between 0 and 1, to be judged as such. Got scores from "
-            f"{scores.min()} to {scores.max()}; use a model's predict_proba, or the metrics of "
-            "ranking."
-        )
+    _refuse_other_scores(scores)
     reasons = labels.undefined(needs_positive=False, needs_negative=False)
     values = np.full(scores.shape[1], np.nan)
     for tag in np.flatnonzero(labels.n_known > 0):
@@ -103,6 +141,15 @@ def _per_tag(
             y, s = y[labels.known[:, tag]], s[labels.known[:, tag]]
         values[tag] = metric(y.astype(np.float64), s.astype(np.float64))
     return MetricResult(values, reasons)
+
+
+def _refuse_other_scores(scores: NDArray[np.floating]) -> None:
+    if not are_probabilities(scores):
+        raise DataError(
+            "S must hold probabilities, between 0 and 1, to be judged as such. Got scores from "
+            f"{scores.min()} to {scores.max()}; use a model's predict_proba, or the metrics of "
+            "ranking."
+        )
 
 
 def _bin_of_equal_mass(s: NDArray[np.float64], n_bins: int) -> NDArray[np.int64]:

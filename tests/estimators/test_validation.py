@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from sklearn.metrics import f1_score, log_loss
 
-from harmonium.estimators.validation import best_thresholds, is_rankable, log_likelihood, mean_auc
+from harmonium.estimators.validation import is_rankable, log_likelihood, mean_auc
 from harmonium.evaluation import auc_per_tag
 
 HARD, SOFT = [0.0, 1.0, np.nan], [0.0, 0.25, 0.5, 1.0, np.nan]
@@ -70,22 +70,3 @@ def test_the_likelihood_is_that_of_scikit_learn_with_shares_as_weights(values):
 def test_a_certain_mistake_has_a_finite_likelihood():
     Y, P = np.array([[1.0, 0.0]], np.float32), np.array([[0.0, 1.0]], np.float32)
     assert -1000 < log_likelihood(Y, P) < -50
-
-
-@given(data=st.data(), Y=matrix(st.sampled_from(SOFT)))
-@settings(deadline=None, max_examples=50)
-def test_the_threshold_has_the_best_f1_with_shares_as_weights(data, Y):
-    P = data.draw(arrays(np.float32, Y.shape, elements=SCORES))
-
-    def f1(y, chosen):
-        known = ~np.isnan(y)
-        y, chosen = y[known], chosen[known]
-        twice, weights = np.repeat([1, 0], len(y)), np.concatenate([y, 1 - y])
-        return f1_score(twice, np.tile(chosen, 2), sample_weight=weights, zero_division=0)
-
-    for y, p, threshold in zip(Y.T, P.T, best_thresholds(Y, P), strict=True):
-        if np.nansum(y) > 0:
-            best = max(f1(y, p >= t) for t in [*np.unique(p), 2.0])
-            assert f1(y, p >= threshold) == pytest.approx(best)
-        else:
-            assert threshold == 0.5

@@ -10,7 +10,12 @@ from hypothesis.extra import numpy as hnp
 from sklearn.metrics import brier_score_loss, log_loss
 
 from harmonium.errors import DataError
-from harmonium.evaluation import brier_per_tag, calibration_error_per_tag, log_loss_per_tag
+from harmonium.evaluation import (
+    brier_per_tag,
+    calibration_error_per_tag,
+    log_loss_per_tag,
+    reliability,
+)
 
 NAN = float("nan")
 PROBABILITIES = st.one_of(st.sampled_from([0.0, 0.1, 0.5, 1.0]), st.floats(0, 1))
@@ -112,3 +117,33 @@ def test_bad_bins_are_refused():
         calibration_error_per_tag([[1.0]], [[0.5]], bins="size")
     with pytest.raises(DataError, match=r"n_bins must be a whole number, at least 1. Got 0"):
         calibration_error_per_tag([[1.0]], [[0.5]], n_bins=0)
+
+
+@given(labelled_probabilities())
+@settings(deadline=None, max_examples=50)
+def test_the_reliability_diagram_is_made_of_plain_sums(case):
+    Y, S = case
+    found = reliability(Y, S)
+    edges = found.edges
+    error = 0.0
+    for b, (low, high) in enumerate(zip(edges[:-1], edges[1:], strict=True)):
+        inside = (S >= low) & ((S < high) | ((high == 1) & (S == 1))) & ~np.isnan(Y)
+        assert found.n[b] == inside.sum()
+        assert found.scores[b] == pytest.approx(S[inside].sum())
+        assert found.positives[b] == (Y[inside] == 1).sum()
+        error += abs((Y[inside] - S[inside]).sum()) / max(1, (~np.isnan(Y)).sum())
+    assert found.error == pytest.approx(error)
+
+
+def test_the_diagrams_of_two_folds_add_up():
+    rng = np.random.default_rng(0)
+    S = rng.random((40, 3))
+    Y = (rng.random(S.shape) < S).astype(float)
+    both = reliability(Y[:15], S[:15]) + reliability(Y[15:], S[15:])
+    assert both.error == pytest.approx(reliability(Y, S).error)
+    np.testing.assert_array_equal(both.n, reliability(Y, S).n)
+
+
+def test_a_diagram_is_of_probabilities():
+    with pytest.raises(DataError, match="S must hold probabilities"):
+        reliability([[1.0]], [[2.0]])

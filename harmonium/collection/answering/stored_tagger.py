@@ -105,6 +105,8 @@ class StoredTagger:
         return self._one_by_one(X, known) if len(X) <= FEW else self.estimator.complete(X, known)
 
     def _one_by_one(self, X: Floats, known: Floats) -> Floats:
+        from harmonium.estimators.recalibration import share_told, stored_recalibration
+
         U, c, d = self._rbm("params")
         W = self._arrays["params.W"].astype(np.float64)
         scaled = self._scaled(X)
@@ -115,7 +117,10 @@ class StoredTagger:
         P = np.empty(known.shape, np.float32)
         for row, (x, y) in enumerate(zip(scaled, known, strict=True)):
             P[row] = tag_probabilities(TagRBM(U, c + W @ x, d), y.astype(np.float64), options)
-        return P
+        correction = stored_recalibration(self._arrays, len(self.tags))
+        if correction is None:
+            return P
+        return np.where(np.isnan(known), correction(P, share_told(known)), known)
 
     def _scaled(self, X: Floats) -> NDArray[np.float64]:
         """The features as the model takes them."""
@@ -148,6 +153,7 @@ def keep_compiled() -> None:
 def unpack(data: bytes) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
     """The arrays and the description of a stored model, without the estimators."""
     from harmonium.estimators.model_files import finite_array, from_bytes
+    from harmonium.estimators.recalibration import stored_recalibration
 
     way_out = "`harmonium train` makes a new one."
     arrays, about = from_bytes(data, name="The stored model", way_out=way_out)
@@ -158,6 +164,7 @@ def unpack(data: bytes) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
             finite_array(arrays, f"params.{key}", np.float32)
         for key in ("mean", "scale"):
             finite_array(arrays, f"scaling.{key}")
+        stored_recalibration(arrays, len(arrays["params.d"]))
     except (KeyError, TypeError, ValueError) as error:
         raise ModelFileError(f"The stored model is damaged ({error}). {way_out}") from None
     return arrays, about

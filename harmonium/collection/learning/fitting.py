@@ -5,7 +5,9 @@
    median of its numbers of epochs. With many tracks, only a random share of them is used for this.
 2. With these and that many epochs, a model learns from all folds but one, and predicts the
    probabilities of that one. So every track has held-out probabilities.
-3. A model with the same hyperparameters learns from all tracks. It is the one that is used.
+3. Probabilities are corrected by what is true of held-out tracks: those of a fold by the other
+   folds, and those of the model that is used by all of them.
+4. A model with the same hyperparameters learns from all tracks. It is the one that is used.
 
 Choosing on the folds that are then scored flatters the score a little; what is chosen is one of a
 handful of hyperparameters and a number of epochs for all tags together.
@@ -15,6 +17,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,6 +25,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from harmonium.errors import DataError, TrainingInterrupted
+from harmonium.estimators.recalibration import Question, fit_recalibration
 
 Floats = NDArray[np.float32]
 TrainingProgress = Callable[[str, int, int], None]
@@ -33,6 +37,8 @@ MOST_TO_SEARCH = 3000
 FOLDS_TO_SEARCH = 3
 """Folds on which they are tried where there are more tracks than that."""
 MOST_UPDATES = 20_000
+MOST_TO_CALIBRATE = 5000
+"""Tracks by which probabilities are corrected."""
 
 
 class Hyperparameters(NamedTuple):
@@ -90,7 +96,9 @@ class Fitted:
     model: Any
     """DiscriminativeRBM"""
     held_out: Floats
-    """(n, C) probabilities of models that had not seen the track."""
+    """(n, C) probabilities of models that had not seen the track,"""
+    uncorrected: Floats
+    """and the same before they were corrected."""
     candidates: tuple[Candidate, ...] = field(repr=False)
     """Best first; the hyperparameters of the first were taken."""
 
@@ -126,10 +134,22 @@ def fit(
         candidates.append(fits.attempt(searched, n_searched, best._replace(smoothed=True)))
     candidates.sort(key=lambda candidate: -candidate.auc)
     chosen, _, epochs = candidates[0]
-    held_out, _ = fits.cross_validate(examples, n_folds, chosen, "Scoring", epochs)
+    asked: list[list[Question]] = []
+    held_out, _ = fits.cross_validate(examples, n_folds, chosen, "Scoring", epochs, asked)
     named = pl.DataFrame(examples.targets(chosen), schema=list(examples.tags))
     model = fits.fitted(chosen, examples.X, named, "Fitting", epochs)
-    return Fitted(model, held_out, tuple(candidates))
+    model.recalibration_ = fit_recalibration(_joined(asked))
+    corrected = np.empty_like(held_out)
+    for fold in range(n_folds):
+        others = fit_recalibration(_joined(asked[:fold] + asked[fold + 1 :]))
+        held = examples.folds == fold
+        corrected[held] = others(held_out[held])
+    return Fitted(model, corrected, held_out, tuple(candidates))
+
+
+def _joined(asked: Sequence[Sequence[Question]]) -> list[Question]:
+    """The questions of several folds, those of one kind as one."""
+    return [Question(*map(np.concatenate, zip(*alike, strict=True))) for alike in zip(*asked, strict=True)]
 
 
 def usual_epochs(n_tracks: int, batch_size: int) -> int:
@@ -181,13 +201,17 @@ class _Fits:
         hyperparameters: Hyperparameters,
         what: str,
         epochs: int | None = None,
+        asked: list[list[Question]] | None = None,
     ) -> tuple[Floats, list[int]]:
         """The probabilities of the first folds by models of the others, (n, C), and their epochs.
 
+        What they say of some tracks of a fold, with and without tags told, is added to ``asked``.
         With ``epochs`` a model learns that long, otherwise until the fold is ranked best. All learn
         from equally many tracks, so that one compiled program serves them: a few, at random, are
         left out.
         """
+        from harmonium.estimators.validation import ask
+
         X, Y, targets = examples.X, examples.Y, examples.targets(hyperparameters)
         least = min(int((examples.folds != fold).sum()) for fold in range(n_folds))
         P, learnt = np.full(Y.shape, np.nan, np.float32), []
@@ -198,6 +222,9 @@ class _Fits:
             model = self.fitted(hyperparameters, X[rest], targets[rest], what, epochs, valid)
             P[held] = model.predict_proba(X[held])
             learnt.append(model.best_epoch_ or model.n_iter_)
+            if asked is not None:
+                some = self.rng.permutation(held)[: MOST_TO_CALIBRATE // n_folds]
+                asked.append(ask(partial(model.complete, X[some]), Y[some]))
         return P, learnt
 
     def fitted(
@@ -223,6 +250,7 @@ class _Fits:
             patience=int(np.clip(most // 10, 5, 30)),
             validation_fraction=0.0,
             random_state=self.seed,
+            calibrate=False,  # but by all folds together, in the end
         )
         with interrupts_raise():
             model.fit(X, Y, eval_set=valid)

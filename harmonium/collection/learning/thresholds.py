@@ -12,8 +12,6 @@ from harmonium.collection.store.models import NEVER
 
 CLEARLY = 2.0
 """An AUC is clearly above 0.5 if it is by so many of the standard errors that chance has."""
-ENOUGH = 20
-"""Tracks with a tag from which the best threshold is more than luck."""
 
 Floats = NDArray[np.float32]
 Doubles = NDArray[np.float64]
@@ -66,24 +64,9 @@ def chance_error(positives: NDArray[np.int64], negatives: NDArray[np.int64]) -> 
 def choose_thresholds(Y: Floats, P: Floats, scores: TagScores) -> Floats:
     """The probability from which a track is said to have a tag, (n_tags,).
 
-    The one with the best F1, where there are ``ENOUGH`` tracks with the tag; for rarer tags the
-    one that finds as many tracks as have it. ``NEVER`` for tags that are not learnt.
+    As many held-out tracks reach it as have the tag. ``NEVER`` for tags that are not learnt.
     """
-    from harmonium.estimators.validation import best_thresholds
+    from harmonium.estimators.validation import matching_thresholds
 
-    best = best_thresholds(Y, P)
-    level = np.array([as_many(y, p) for y, p in zip(Y.T, P.T, strict=True)])
-    chosen = np.where(scores.positives >= ENOUGH, best, level)
-    # the F1 of a tag that is hard to predict is best where every track has it
-    usual = np.array([np.mean(y[~np.isnan(y)]) for y in Y.T])
-    chosen = np.clip(np.maximum(chosen, usual), 0.01, 0.99)
+    chosen = np.clip(matching_thresholds(Y, P), 0.01, 0.99)
     return np.where(scores.learnt, chosen, NEVER).astype(np.float32)
-
-
-def as_many(y: Floats, p: Floats) -> float:
-    """The threshold above which there are as many probabilities as positive labels; y, p (n,)."""
-    known = ~np.isnan(y)
-    ordered, n = np.sort(p[known].astype(np.float64))[::-1], int((y == 1).sum())
-    if not 0 < n < len(ordered):
-        return 0.5
-    return float((ordered[n - 1] + ordered[n]) / 2)

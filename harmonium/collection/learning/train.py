@@ -141,6 +141,8 @@ def _scores(
     examples: TrainingSet, fitted: Fitted, left_out: Sequence[ExcludedTag]
 ) -> tuple[NDArray[np.float32], dict[str, NDArray[Any]], dict[str, Any]]:
     """What held-out probabilities tell: thresholds, arrays to store, and a part of the report."""
+    from harmonium.evaluation import reliability
+
     scores = score_tags(examples.Y, fitted.held_out)
     thresholds = choose_thresholds(examples.Y, fitted.held_out, scores)
     arrays = {
@@ -159,12 +161,21 @@ def _scores(
         for j, tag in enumerate(examples.tags)
     ]
     defined = scores.auc[np.isfinite(scores.auc)]
+    before, after = (reliability(examples.Y, P) for P in (fitted.uncorrected, fitted.held_out))
     return (
         thresholds,
         arrays,
         {
             "mean_auc": _number(defined.mean()) if len(defined) else None,
             "tags": tags,
+            "calibration": {
+                "error": after.error,
+                "uncorrected": before.error,
+                "edges": after.edges,
+                "n": after.n.tolist(),
+                "mean_probability": _means(after.scores, after.n),
+                "share_true": _means(after.positives, after.n),
+            },
             "left_out": [excluded._asdict() for excluded in left_out],
             "smoothing_tried": examples.smoothed is not None,
             "smoothed": fitted.candidates[0].hyperparameters.smoothed,
@@ -221,6 +232,11 @@ def _group(track: Track, by: str) -> str:
         return f"#{track.id}"
     artist = artist_key(track.artist or "")
     return f"artist {artist}" if by == "artist" else f"{by} {artist}\n{value.strip().casefold()}"
+
+
+def _means(sums: NDArray[np.float64], n: NDArray[np.int64]) -> list[float | None]:
+    """Sums divided by n; None where n is 0."""
+    return [_number(total / count) if count else None for total, count in zip(sums, n, strict=True)]
 
 
 def _number(value: float) -> float | None:

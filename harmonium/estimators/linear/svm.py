@@ -19,7 +19,7 @@ from harmonium.estimators.labels import Targets, is_soft, tag_names
 from harmonium.estimators.linear.shared import LinearParams, LinearTagClassifier
 from harmonium.estimators.model_files import Arrays, typed_array
 from harmonium.estimators.parameters import COUNT, JOBS, estimator, parameter
-from harmonium.estimators.validation import best_thresholds
+from harmonium.estimators.validation import matching_thresholds
 
 LEAST_MARGIN = 1e-2
 """Margins below this, for examples of unit length on average, are rounding: libsvm's tolerance."""
@@ -196,12 +196,12 @@ class SVMTagger(LinearTagClassifier):
         _warn_of_constant_scores(self.nu_)
 
     def _set_thresholds(self, valid: tuple[NDArray[np.floating], Targets] | None) -> None:
-        """0, or the best by F1 on validation clips, found for σ(score) as for probabilities."""
+        """0, or where as many validation clips as have the tag are above it, found for σ(score)."""
         self.thresholds_ = np.zeros(len(self.tags_))
         if valid is not None and not self._one_column:
             X, targets = valid
             scores = expit(self._scores(self._scaling(X)).astype(np.float64))
-            self.thresholds_ = logit(best_thresholds(targets.Y, scores))
+            self.thresholds_ = logit(matching_thresholds(targets.Y, scores))
 
     def _learnt(self) -> tuple[Arrays, dict[str, Any]]:
         arrays, about = super()._learnt()
