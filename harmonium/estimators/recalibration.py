@@ -2,15 +2,15 @@
 
 The log-odds of tag j become
 
-    a_j + α·[some tag is told] + β·t + (b + b'·[some tag is told] + b''·t) · log-odds
+    a_j + α·[some tag is told] + α'·t + (b_j + β·[some tag is told] + β'·t) · log-odds
 
 with t the share of the clip's tags that are told. For clips with equally many tags told it is one
 increasing function for each tag, so the order of the clips, and with it the AUC, does not change.
 
 It is fitted to predictions of clips that the model has not learnt from, by penalised maximum
-likelihood: a_j are drawn towards their mean and everything towards no correction, so that a tag
-with few known clips is corrected like the others, and a few clips correct nothing. Neither JAX nor
-scikit-learn is needed.
+likelihood: a_j and b_j are drawn towards their means and everything towards no correction, so that
+a tag with few known clips is corrected like the others, and a few clips correct little. Neither
+JAX nor scikit-learn is needed.
 """
 
 from collections.abc import Sequence
@@ -24,10 +24,10 @@ from harmonium.estimators.model_files import Arrays, finite_array
 Floats = NDArray[np.float32]
 Doubles = NDArray[np.float64]
 
-SPREAD = 0.5
-"""Standard deviation of a_j about their mean, in log-odds, before anything is seen,"""
+OWN_OFFSET, OWN_SLOPE = 0.5, 0.25
+"""Standard deviations of a_j and of b_j about their means, before anything is seen,"""
 OFFSET, SLOPE = 1.0, 0.25
-"""and that of their mean, α and β about 0, and of the slopes about 1 and 0."""
+"""of the mean of a_j, α and α' about 0, and of the mean of b_j about 1, β and β' about 0."""
 LEAST_SLOPE = 0.1
 FARTHEST = 16.0
 """Log-odds that probabilities of 0 and 1 count as; single precision has none farther from 0.5."""
@@ -45,15 +45,16 @@ class Recalibration(NamedTuple):
     """The numbers of the correction."""
 
     offsets: Doubles  # (C,) a_j
-    shifts: Doubles  # (2,) α, β
-    slopes: Doubles  # (3,) b, b', b''
+    slopes: Doubles  # (C,) b_j
+    told_offsets: Doubles  # (2,) α, α'
+    told_slopes: Doubles  # (2,) β, β'
 
     def __call__(self, P: Floats, told: Doubles | None = None) -> Floats:
         """Corrected probabilities, (N, C); ``told`` (N,) is the share of each clip's tags told."""
-        Z = _told_columns(told, len(P))
-        slope = np.maximum(Z @ self.slopes, LEAST_SLOPE)
-        log_odds = self.offsets + (Z[:, 1:] @ self.shifts)[:, None] + slope[:, None] * _logit(P)
-        return _sigmoid(log_odds).astype(np.float32)
+        Z = _told_columns(told, len(P))[:, 1:]
+        slope = np.maximum(self.slopes + (Z @ self.told_slopes)[:, None], LEAST_SLOPE)
+        offset = self.offsets + (Z @ self.told_offsets)[:, None]
+        return _sigmoid(offset + slope * _logit(P)).astype(np.float32)
 
 
 def stored_recalibration(arrays: Arrays, n_tags: int) -> Recalibration | None:
@@ -62,7 +63,7 @@ def stored_recalibration(arrays: Arrays, n_tags: int) -> Recalibration | None:
         return None
     parts = (finite_array(arrays, f"recalibration.{name}") for name in Recalibration._fields)
     found = Recalibration(*parts)
-    if [part.shape for part in found] != [(n_tags,), (2,), (3,)]:
+    if [part.shape for part in found] != [(n_tags,), (n_tags,), (2,), (2,)]:
         raise ValueError("its recalibration is not one of its tags")
     return found
 
@@ -78,65 +79,60 @@ def fit_recalibration(questions: Sequence[Question]) -> Recalibration:
     L = np.vstack([_logit(q.P) for q in questions])  # (M, C)
     Y = np.vstack([q.Y for q in questions]).astype(np.float64)
     known = ~np.isnan(Y) / len(questions)  # the same clips are asked about again and again
-    Y = np.nan_to_num(Y)
-    n_tags = L.shape[1]
-    # θ = (deviations of a_j from their mean; mean, α, β; slopes)
-    centre = np.r_[np.zeros(n_tags + 3), 1.0, 0.0, 0.0]
-    precision = np.r_[np.full(n_tags, SPREAD), np.full(3, OFFSET), np.full(3, SLOPE)] ** -2.0
-    theta, loss = centre.copy(), np.inf
-    for _ in range(50):
-        log_odds, value = _objective(theta, Z, L, Y, known, precision, centre)
-        P = _sigmoid(log_odds)
-        residual, weight = known * (P - Y), known * P * (1 - P)
-        gradient, hessian = _derivatives(residual, weight, Z, L)
+    Y, n_tags = np.nan_to_num(Y), L.shape[1]
+    # θ = (own offsets and own slopes, about their means; mean, α, β; mean slope, its changes)
+    centre = np.r_[np.zeros(2 * n_tags + 3), 1.0, 0.0, 0.0]
+    spread = [[OWN_OFFSET] * n_tags, [OWN_SLOPE] * n_tags, [OFFSET] * 3, [SLOPE] * 3]
+    precision = np.concatenate(spread) ** -2.0
+
+    def log_odds(theta: Doubles) -> Doubles:
+        a, b = theta[:n_tags], theta[n_tags : 2 * n_tags]
+        shift, slope = Z @ theta[-6:-3], Z @ theta[-3:]
+        return a + shift[:, None] + (b + slope[:, None]) * L
+
+    def loss(theta: Doubles) -> float:
+        s = log_odds(theta)
+        fit = np.sum(known * (np.logaddexp(0, s) - Y * s))
+        return float(fit + 0.5 * np.sum(precision * (theta - centre) ** 2))
+
+    theta = centre
+    for _ in range(50):  # Newton's method
+        P = _sigmoid(log_odds(theta))
+        gradient, hessian = _derivatives(known * (P - Y), known * P * (1 - P), Z, L)
         gradient += precision * (theta - centre)
         step = np.linalg.solve(hessian + np.diag(precision), gradient)
-        scale = 1.0
-        while scale > 1e-6:  # the objective is convex: a shorter step always helps
-            shorter = theta - scale * step
-            if _objective(shorter, Z, L, Y, known, precision, centre)[1] <= value:
-                break
-            scale /= 2
-        theta = theta - scale * step
-        if loss - value < 1e-9 * abs(value) and np.abs(step).max() < 1e-6:
+        if gradient @ step < 1e-10:
             break
-        loss = value
-    offsets = theta[:n_tags] + theta[n_tags]
-    return Recalibration(offsets, theta[n_tags + 1 : n_tags + 3], theta[n_tags + 3 :])
-
-
-def _objective(
-    theta: Doubles,
-    Z: Doubles,
-    L: Doubles,
-    Y: Doubles,
-    known: Doubles,
-    precision: Doubles,
-    centre: Doubles,
-) -> tuple[Doubles, float]:
-    """The corrected log-odds (M, C), and the penalised cross-entropy."""
-    n_tags = L.shape[1]
-    shared, slopes = theta[n_tags : n_tags + 3], theta[n_tags + 3 :]
-    log_odds = theta[:n_tags] + (Z @ shared)[:, None] + (Z @ slopes)[:, None] * L
-    loss = np.sum(known * (np.logaddexp(0, log_odds) - Y * log_odds))
-    return log_odds, float(loss + 0.5 * np.sum(precision * (theta - centre) ** 2))
+        value, scale = loss(theta), 1.0
+        while loss(theta - scale * step) > value and scale > 1e-6:
+            scale /= 2  # the loss is convex: a shorter step is lower
+        theta = theta - scale * step
+    return Recalibration(
+        offsets=theta[:n_tags] + theta[-6],
+        slopes=theta[n_tags : 2 * n_tags] + theta[-3],
+        told_offsets=theta[-5:-3],
+        told_slopes=theta[-2:],
+    )
 
 
 def _derivatives(
     residual: Doubles, weight: Doubles, Z: Doubles, L: Doubles
 ) -> tuple[Doubles, Doubles]:
-    """Gradient (C + 6,) and Hessian (C + 6, C + 6) of the cross-entropy."""
-    n_tags = L.shape[1]
-    gradient = np.r_[residual.sum(axis=0), residual.sum(axis=1) @ Z, (residual * L).sum(axis=1) @ Z]
-    own = weight.sum(axis=0)
-    across = np.hstack([weight.T @ Z, (weight * L).T @ Z])  # (C, 6)
-    plain, once, twice = weight.sum(axis=1), (weight * L).sum(axis=1), (weight * L**2).sum(axis=1)
-    offsets, mixed, slopes = (Z.T @ (w[:, None] * Z) for w in (plain, once, twice))
-    hessian = np.zeros((n_tags + 6, n_tags + 6))
-    hessian[:n_tags, :n_tags] = np.diag(own)
-    hessian[:n_tags, n_tags:], hessian[n_tags:, :n_tags] = across, across.T
-    hessian[n_tags:, n_tags:] = np.block([[offsets, mixed], [mixed.T, slopes]])
-    return gradient, hessian
+    """Gradient and Hessian of the cross-entropy in θ, of length 2C + 6."""
+    n, r, w = L.shape[1], residual * L, weight * L
+    gradient = np.concatenate(
+        [part.sum(axis=0) for part in (residual, r)]
+        + [part.sum(axis=1) @ Z for part in (residual, r)]
+    )
+    hessian = np.zeros((2 * n + 6, 2 * n + 6))
+    own = [np.diag(part.sum(axis=0)) for part in (weight, w, w * L)]
+    hessian[:n, :n], hessian[:n, n : 2 * n], hessian[n : 2 * n, n : 2 * n] = own
+    hessian[:n, 2 * n :] = np.hstack([weight.T @ Z, w.T @ Z])
+    hessian[n : 2 * n, 2 * n :] = np.hstack([w.T @ Z, (w * L).T @ Z])
+    plain, once, twice = (Z.T @ (part.sum(axis=1)[:, None] * Z) for part in (weight, w, w * L))
+    hessian[2 * n :, 2 * n :] = np.block([[plain, once], [once.T, twice]])
+    upper = np.triu(hessian)
+    return gradient, upper + np.triu(hessian, 1).T
 
 
 def _told_columns(told: Doubles | None, n_clips: int) -> Doubles:

@@ -1,7 +1,7 @@
 """How far the scores can be believed as probabilities: calibration error, Brier score, log loss.
 
-Here S must hold probabilities, between 0 and 1. All three metrics are 0 at best, and are undefined only for
-a tag without any known label.
+Here S must hold probabilities, between 0 and 1. All three metrics are 0 at best, and are undefined
+only for a tag without any known label.
 """
 
 from collections.abc import Callable
@@ -86,8 +86,9 @@ def reliability(Y: ArrayLike, S: ArrayLike) -> Reliability:
     y, s = labels.positive[known].ravel(), scores[known].ravel().astype(np.float64)
     n_bins = len(Reliability.edges) - 1
     place = np.clip(np.searchsorted(Reliability.edges, s, side="right") - 1, 0, n_bins - 1)
-    sums = (np.bincount(place, weights=w, minlength=n_bins) for w in (s, y.astype(np.float64)))
-    return Reliability(np.bincount(place, minlength=n_bins), *sums)
+    n = np.bincount(place, minlength=n_bins)
+    said, true = (np.bincount(place, weights=w, minlength=n_bins) for w in (s, y.astype(float)))
+    return Reliability(n, said.astype(np.float64), true.astype(np.float64))
 
 
 def brier_per_tag(Y: ArrayLike, S: ArrayLike) -> MetricResult:

@@ -15,7 +15,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from harmonium.evaluation import auc_per_clip, auc_per_tag, precision_at_k_per_clip
+from harmonium.estimators.recalibration import share_told
+from harmonium.evaluation import (
+    auc_per_clip,
+    auc_per_tag,
+    precision_at_k_per_clip,
+    reliability,
+)
+from harmonium.evaluation.calibration import are_probabilities
 from harmonium.experiments.models import Matrix
 from harmonium.experiments.recipe import ONE, Known
 
@@ -59,14 +66,30 @@ def answers(model: Any, X: Matrix, asked: Questions) -> Matrix:
     return model.decision_function(X)[asked.clips]
 
 
+def plain_and_corrected(model: Any, X: Matrix, asked: Questions) -> tuple[Matrix, Matrix]:
+    """The answers before and after the model's own correction; the same where it has none."""
+    correction = getattr(model, "recalibration_", None)
+    if correction is None:
+        plain = answers(model, X, asked)
+        return plain, plain
+    model.recalibration_ = None  # inference, which takes time, is done once
+    try:
+        plain = answers(model, X, asked)
+    finally:
+        model.recalibration_ = correction
+    told = share_told(asked.told) if hasattr(model, "complete") else None
+    return plain, correction(plain, told)
+
+
 def judge(model: Any, X: Matrix, Y: Matrix, known: Known, seed: Sequence[int]) -> dict[str, Any]:
     """The measures of a model on some clips, by name; None where one is not defined.
 
     "auc" is a list by tag, the others are means over clips. A clip that is asked about several
-    times counts as one, with the mean of its questions.
+    times counts as one, with the mean of its questions. "reliability" is there for probabilities:
+    numbers, sums of probabilities and positives by bin, before and after the model's correction.
     """
     asked = questions(Y, known, seed)
-    scores = answers(model, X, asked)
+    plain, scores = plain_and_corrected(model, X, asked)
     found = (
         auc_per_clip(asked.asked, scores).values,
         precision_at_k_per_clip(asked.asked, scores, k=3).values,
@@ -75,7 +98,16 @@ def judge(model: Any, X: Matrix, Y: Matrix, known: Known, seed: Sequence[int]) -
     return {
         "auc": [_or_none(auc) for auc in auc_per_tag(asked.asked, scores).values],
         **dict(zip(CLIP_MEASURES, means, strict=True)),
+        **_reliability(asked.asked, plain, scores),
     }
+
+
+def _reliability(Y: Matrix, plain: Matrix, corrected: Matrix) -> dict[str, Any]:
+    if not are_probabilities(plain):
+        return {}
+    found = {"plain": reliability(Y, plain), "corrected": reliability(Y, corrected)}
+    sums = {k: [v.n.tolist(), v.scores.tolist(), v.positives.tolist()] for k, v in found.items()}
+    return {"reliability": sums}
 
 
 def validation_score(

@@ -12,9 +12,10 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from harmonium.collection.learning.thresholds import NEVER, as_many, choose_thresholds, score_tags
+from harmonium.collection.learning.thresholds import NEVER, choose_thresholds, score_tags
 from harmonium.estimators import DiscriminativeRBM
 from harmonium.estimators.model_files import to_bytes
+from harmonium.estimators.validation import matching_thresholds
 from harmonium.evaluation import grouped_folds
 from harmonium.shipped.corpus import Corpus, Floats
 from harmonium.shipped.vocabulary import shared_vocabulary
@@ -156,7 +157,8 @@ def _as_the_networks_say(heads: Floats, p: Floats) -> dict[str, Any]:
     Precision is what the networks expect of those clips; nobody has checked it.
     """
     wanted = max(1, round(float(heads.sum())))
-    threshold = as_many((np.arange(len(p)) < wanted).astype(np.float32), p)
+    one = (np.arange(len(p)) < wanted).astype(np.float32)[:, None]
+    threshold = float(matching_thresholds(one, p[:, None])[0])
     reached = p >= threshold
     return {
         "learnt_from": ["musicnn"],

@@ -30,8 +30,9 @@ def test_it_finds_offset_and_slope_of_every_kind_of_question():
         ]
     )
     np.testing.assert_allclose(found.offsets, offset, atol=0.07)
-    np.testing.assert_allclose(found.shifts, [-0.4, 1.2], atol=0.12)
-    np.testing.assert_allclose(found.slopes, [0.8, 0.1, 0.4], atol=0.12)
+    np.testing.assert_allclose(found.slopes, 0.8, atol=0.07)
+    np.testing.assert_allclose(found.told_offsets, [-0.4, 1.2], atol=0.12)
+    np.testing.assert_allclose(found.told_slopes, [0.1, 0.4], atol=0.12)
 
 
 def test_it_is_the_minimum_of_the_penalised_cross_entropy():
@@ -40,20 +41,23 @@ def test_it_is_the_minimum_of_the_penalised_cross_entropy():
     ask[1].Y[::3] = 0.3  # probabilities to learn from
 
     def loss(theta):
-        own, mean, shifts, slopes = theta[:3], theta[3], theta[4:6], theta[6:]
-        total = 2 * np.sum(own**2) + 0.5 * (mean**2 + np.sum(shifts**2))
+        own, slope, shared, slopes = theta[:3], theta[3:6], theta[6:9], theta[9:]
+        total = 2 * np.sum(own**2) + 8 * np.sum(slope**2) + 0.5 * np.sum(shared**2)
         total += 8 * ((slopes[0] - 1) ** 2 + slopes[1] ** 2 + slopes[2] ** 2)
         for P, Y, told in ask:
             z = np.column_stack([np.ones(40), told > 0, told])
-            s = own + (z @ np.r_[mean, shifts])[:, None] + (z @ slopes)[:, None] * logit(P)
+            s = own + (z @ shared)[:, None] + (slope + (z @ slopes)[:, None]) * logit(P)
             total += np.nansum(np.logaddexp(0, s) - Y * s) / 2
         return total
 
-    assert (recalibration.SPREAD, recalibration.OFFSET, recalibration.SLOPE) == (0.5, 1.0, 0.25)
-    best = minimize(loss, np.r_[np.zeros(6), 1, 0, 0], tol=1e-12).x
+    assert (recalibration.OWN_OFFSET, recalibration.OWN_SLOPE) == (0.5, 0.25)
+    assert (recalibration.OFFSET, recalibration.SLOPE) == (1.0, 0.25)
+    best = minimize(loss, np.r_[np.zeros(9), 1, 0, 0], tol=1e-12).x
     found = fit_recalibration(ask)
-    np.testing.assert_allclose(found.offsets, best[:3] + best[3], atol=1e-4)
-    np.testing.assert_allclose(np.r_[found.shifts, found.slopes], best[4:], atol=1e-4)
+    np.testing.assert_allclose(found.offsets, best[:3] + best[6], atol=1e-4)
+    np.testing.assert_allclose(found.slopes, best[3:6] + best[9], atol=1e-4)
+    np.testing.assert_allclose(found.told_offsets, best[7:9], atol=1e-4)
+    np.testing.assert_allclose(found.told_slopes, best[10:], atol=1e-4)
 
 
 def test_a_tag_without_known_clips_is_corrected_like_the_others():
@@ -66,7 +70,7 @@ def test_a_tag_without_known_clips_is_corrected_like_the_others():
 def test_three_surprises_correct_little():
     P = np.array([[0.2], [0.8], [0.2]], np.float32)
     found = fit_recalibration([Question(P, np.array([[1], [0], [1]], np.float32), np.zeros(3))])
-    assert (found.slopes > [0.5, -0.1, -0.1]).all()
+    assert (found.slopes > 0.5).all()
     assert 0 < found.offsets[0] < 0.75
 
 

@@ -37,10 +37,10 @@ def test_a_threshold_lies_half_way_between_two_scores():
 def test_of_equal_scores_all_or_none_reach_it():
     Y = np.array([[1], [0], [0], [0]], np.float32)
     P = np.array([[0.5], [0.5], [0.5], [0.25]], np.float32)
-    assert (P >= matching_thresholds(Y, P)).sum() == 3
+    assert (matching_thresholds(Y, P) <= P).sum() == 3
 
 
 @pytest.mark.parametrize("share", [0.3, 0.6])
 def test_a_probability_counts_as_so_much_of_a_positive(share):
     Y, P = np.full((10, 1), share, np.float32), np.linspace(0, 1, 10, dtype=np.float32)[:, None]
-    assert (P >= matching_thresholds(Y, P)).sum() == round(10 * share)
+    assert (matching_thresholds(Y, P) <= P).sum() == round(10 * share)

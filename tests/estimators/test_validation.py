@@ -5,7 +5,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-from sklearn.metrics import f1_score, log_loss
+from sklearn.metrics import log_loss
 
 from harmonium.estimators.validation import is_rankable, log_likelihood, mean_auc
 from harmonium.evaluation import auc_per_tag

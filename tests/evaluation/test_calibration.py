@@ -1,5 +1,6 @@
 """Calibration error, Brier score and log loss against scikit-learn and against plain sums."""
 
+import itertools
 import math
 
 import numpy as np
@@ -126,8 +127,8 @@ def test_the_reliability_diagram_is_made_of_plain_sums(case):
     found = reliability(Y, S)
     edges = found.edges
     error = 0.0
-    for b, (low, high) in enumerate(zip(edges[:-1], edges[1:], strict=True)):
-        inside = (S >= low) & ((S < high) | ((high == 1) & (S == 1))) & ~np.isnan(Y)
+    for b, (low, high) in enumerate(itertools.pairwise(edges)):
+        inside = (low <= S) & ((high > S) | ((high == 1) & (S == 1))) & ~np.isnan(Y)
         assert found.n[b] == inside.sum()
         assert found.scores[b] == pytest.approx(S[inside].sum())
         assert found.positives[b] == (Y[inside] == 1).sum()

@@ -149,7 +149,10 @@ def fit(
 
 def _joined(asked: Sequence[Sequence[Question]]) -> list[Question]:
     """The questions of several folds, those of one kind as one."""
-    return [Question(*map(np.concatenate, zip(*alike, strict=True))) for alike in zip(*asked, strict=True)]
+    return [
+        Question(*map(np.concatenate, zip(*alike, strict=True)))
+        for alike in zip(*asked, strict=True)
+    ]
 
 
 def usual_epochs(n_tracks: int, batch_size: int) -> int:

@@ -24,6 +24,7 @@ from harmonium.experiments.report.averages import (
 from harmonium.experiments.report.comparison import comparison
 from harmonium.experiments.report.completion import completion
 from harmonium.experiments.report.numbers import ArmSummary, Summary, grouped, summarise
+from harmonium.experiments.report.reliability import reliability_items
 from harmonium.experiments.report.renderers import html_page, latex, latex_table, markdown
 from harmonium.experiments.report.search import search, settings_table
 from harmonium.experiments.report.tables import (
@@ -62,6 +63,7 @@ def build_report(folder: str | Path) -> Report:
             "finished yet. Let 'harmonium experiment run' go on."
         )
     items, files = FORMS[summary.recipe.form](summary)
+    items += reliability_items(summary)
     names = {item.name for item in items}
     further = (settings_table(summary), _times_table(summary), _unfinished_table(summary))
     items += [table for table in further if table and table.name not in names]

@@ -4,14 +4,14 @@
 """
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from harmonium.errors import DataError
-from harmonium.evaluation import PairedTests, paired_t_tests
+from harmonium.evaluation import PairedTests, Reliability, paired_t_tests
 from harmonium.experiments.plan import (
     Arm,
     FoldState,
@@ -52,6 +52,8 @@ class Score:
     """(n_tags,) names, or numbers where the results do not name them."""
     of_clips: Numbers
     """(n_folds, n_measures) the measures within clips; NaN where the results do not have them."""
+    reliability: dict[str, Reliability] = field(default_factory=dict)
+    """"plain" and "corrected": that of the finished runs; empty where the results have none."""
 
     def within_clips(self, measure: str) -> "Score":
         """The same score by one of `CLIP_MEASURES`, in the place of the AUC of a single tag."""
@@ -379,9 +381,23 @@ def _scores(
             finished=finished,
             tags=tags,
             of_clips=measures[:, i, sizes[0] :],
+            reliability=_reliability([results[run.key] for runs in final for run in runs], i),
         )
         for i, way in enumerate(ways)
     )
+
+
+def _reliability(lines: Sequence[Mapping[str, Any]], way: int) -> dict[str, Reliability]:
+    """The diagrams of runs, tested in one way, added up; none where a run has none."""
+    total: dict[str, Reliability] = {}
+    for line in lines:
+        found = line["tests"][way].get("reliability")
+        if not found:
+            return {}
+        for name, parts in found.items():
+            one = Reliability(*(np.array(part) for part in parts))
+            total[name] = total[name] + one if name in total else one
+    return total
 
 
 def _run_measures(line: Mapping[str, Any], run: Run) -> Numbers:
