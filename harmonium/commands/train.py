@@ -160,7 +160,8 @@ def _summary(model: StoredModel, spellings: dict[str, str]) -> Iterator[str]:
         "An AUC of 0.5 is chance, 1 is perfect. A track counts as having a tag if its "
         "probability reaches the number under From."
     )
-    yield from _reliability(report["calibration"])
+    if "calibration" in report:
+        yield from _reliability(report["calibration"])
     if n_learnt < len(tags):
         yield (
             "Tags that are not learnt are not clearly above chance: their tracks are too few, or "
