@@ -229,5 +229,5 @@ class ProbabilisticTagClassifier(TagClassifier):
 
     def predict_frame(self, X: Any) -> pl.DataFrame:
         """The probabilities as a polars frame, with a column for each of ``tags_``."""
-        P = self._probabilities(self._features(X))
+        P = self._scores(self._features(X))
         return pl.DataFrame(P, schema=[str(tag) for tag in self.tags_])

@@ -41,7 +41,7 @@ class RBMTagger(HiddenUnits, RBMInference, GradientTagger):
         found = self.infer(X, y).y
         if self.recalibration_ is None:
             return found
-        known = read_more_targets(y, self._targets()).Y
+        known = self._known(y, len(found))
         corrected = self.recalibration_(found, share_told(known))
         return np.where(np.isnan(known), corrected, known)
 
