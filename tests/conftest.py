@@ -50,6 +50,7 @@ def fetched_musicnn(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("fetched")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_DATA_HOME", str(folder))
+        patch.setenv("PIP_RETRIES", "1")  # without a network, no longer than needed
         try:
             fetch_musicnn()
         except DataError as error:

@@ -1,5 +1,8 @@
 """Where musicnn listens, and its spectrum."""
 
+import subprocess
+import sys
+
 import librosa
 import numpy as np
 import pytest
@@ -96,3 +99,15 @@ def test_other_rates_and_no_sound():
 def test_without_the_weights_it_says_how_to_get_them(data_home):
     with pytest.raises(ModelFileError, match="`harmonium extractor fetch musicnn` gets them"):
         listen(np.zeros(1000, np.float32), 16_000)
+
+
+def test_one_file_needs_neither_jax_nor_tensorflow(data_home, tmp_path):
+    write_tiny_weights()
+    path = write_sndfile(tmp_path / "a.wav", timed_noise(4, 16_000), 16_000)
+    program = (
+        "import sys; from harmonium.audio import features_of_file; "
+        f"features_of_file({str(path)!r}, 'musicnn'); "
+        "print([name for name in ('jax', 'tensorflow', 'sklearn') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert (done.stdout.strip(), done.stderr) == ("[]", "")
