@@ -8,7 +8,7 @@ registered under.
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, NamedTuple
@@ -20,7 +20,7 @@ from harmonium.audio.clip import DECODING_VERSION, clip_of_samples, decode, quot
 from harmonium.audio.musicnn import listening as musicnn
 from harmonium.audio.paper_features import DEFAULTS, GROUPS, clip_features, feature_names
 from harmonium.audio.parameters import FeatureParameters
-from harmonium.audio.windows import Plan, decode_windows, windows_of_samples
+from harmonium.audio.windows import Plan, SpreadWindows, decode_windows, windows_of_samples
 from harmonium.errors import AudioError, DataError, HarmoniumError
 
 ENTRY_POINTS = "harmonium.extractors"
@@ -28,6 +28,9 @@ ENTRY_POINTS = "harmonium.extractors"
 
 DEFINITIONS = 1
 """To be raised whenever the paper's features of the same samples change."""
+
+N_WINDOWS = 3
+"""Windows of a track that a new collection is indexed by, where the extractor hears one."""
 
 Function = Callable[[NDArray[np.float32], int], ArrayLike]
 
@@ -290,17 +293,45 @@ def default_extractor() -> str:
     """The extractor for a new collection: musicnn where its weights are, else the paper's."""
     from harmonium.audio.musicnn.weights import are_there
 
-    return "musicnn" if are_there() else "paper"
+    return "musicnn" if are_there() else with_windows("paper", N_WINDOWS)
+
+
+def with_windows(name: str, count: int) -> str:
+    """The name of an extractor that hears so many windows of a sound: "paper*3".
+
+    >>> with_windows("paper*3", 1)
+    'paper'
+    """
+    base = name.rpartition("*")[0] or name
+    return base if count == 1 else f"{base}*{count}"
+
+
+def _spread(name: str) -> Extractor | None:
+    """The extractor of a name such as "paper*3"; None for another name."""
+    base, _, count = name.rpartition("*")
+    if not base or not count.isdecimal() or int(count) < 1:
+        return None
+    one = get_extractor(base)
+    if one.windows is not None:
+        raise DataError(f"The extractor '{base}' chooses its windows itself; ask for '{base}'.")
+    windows = SpreadWindows(int(count), round(one.seconds * one.rate))
+    return replace(one, name=name, windows=windows, measured=None)
 
 
 def get_extractor(extractor: str | Extractor) -> Extractor:
-    """The extractor of a name; an extractor is given back as it is."""
+    """The extractor of a name; an extractor is given back as it is.
+
+    A number after a star is how many windows it hears, spread over the sound: "paper*3" gives the
+    mean of the paper's features of three windows.
+    """
     if isinstance(extractor, Extractor):
         return extractor
     if extractor in _registered:
         return _registered[extractor]
     if extractor in _installed():
         return _load(extractor)
+    if (spread := _spread(extractor)) is not None:
+        return spread
     raise DataError(
         f"There is no extractor {extractor!r}. Known are {', '.join(available_extractors())}; "
         "harmonium.audio.register adds one."

@@ -6,6 +6,7 @@ and again with the true one where the file ends before: it is truncated, or its 
 
 import os
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from math import ceil
 from typing import NamedTuple
 
@@ -39,6 +40,33 @@ class Window(NamedTuple):
 Plan = Callable[[int | None, int | None], Sequence[Window]]
 """(samples of the sound, or None where nobody knows; sample to begin at, or None for the plan's own
 choice) → windows, at least one. Sent to other processes: a function of a module, or a dataclass."""
+
+
+@dataclass(frozen=True)
+class SpreadWindows:
+    """So many windows of one length, their middles in the middles of as many equal parts.
+
+    In a sound that is too short for that they overlap; one that is shorter than a window is heard
+    once, as a whole.
+    """
+
+    count: int
+    n_samples: int
+
+    def __call__(self, length: int | None, start: int | None) -> list[Window]:
+        """The plan. From a given start there is one; of an unknown length, the first ones."""
+        if start is not None:
+            return [self._window(start, length)]
+        if length is None:
+            return [self._window(k * self.n_samples, None) for k in range(self.count)]
+        last = max(0, length - self.n_samples)
+        middles = (np.arange(self.count) + 0.5) * length / self.count
+        firsts = np.clip(np.floor(middles - self.n_samples / 2), 0, last).astype(int)
+        return [self._window(first, length) for first in dict.fromkeys(firsts.tolist())]
+
+    def _window(self, first: int, length: int | None) -> Window:
+        end = first + self.n_samples
+        return Window(first, end if length is None else min(end, length))
 
 
 def decode_windows(

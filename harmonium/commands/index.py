@@ -55,6 +55,15 @@ def index(
             "else paper.",
         ),
     ] = None,
+    windows: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            min=1,
+            help="Windows of ten seconds to hear of each track, spread over it; their mean counts. "
+            "By default as many as before, and 3 in a new library. musicnn has its own.",
+        ),
+    ] = None,
     jobs: JobsOption = None,
     engine: EngineOption = "processes",
     cache: CacheOption = None,
@@ -85,7 +94,7 @@ def index(
     began = time.monotonic()
     with ExitStack() as stack:
         opened = stack.enter_context(_opened(library, paths or []))
-        if extractor is None:
+        if extractor is None and windows is None:
             _settle_extractor(opened, errors, may_ask=not as_json)
         progress = stack.enter_context(bar(errors, "listening", at_first="looking for music"))
         try:
@@ -93,6 +102,7 @@ def index(
                 opened,
                 paths or (),
                 extractor=extractor,
+                windows=windows,
                 jobs=jobs,
                 engine=engine,
                 cache=cache_folder(cache, no_cache),
@@ -117,7 +127,7 @@ def index(
 
 def _settle_extractor(library: Library, errors: Console, *, may_ask: bool) -> None:
     """Say which extractor a library keeps, or what is missing; in a terminal ask for it, once."""
-    from harmonium.audio.extractors import default_extractor
+    from harmonium.audio.extractors import N_WINDOWS, default_extractor
     from harmonium.audio.musicnn.fetch import was_declined
     from harmonium.collection.indexing.run import kept_extractor
     from harmonium.commands.extractor import ask_for_musicnn
@@ -129,6 +139,13 @@ def _settle_extractor(library: Library, errors: Console, *, may_ask: bool) -> No
                 errors,
                 f"The library keeps its features, those of {kept}. `harmonium index --extractor "
                 f"{best}` computes those of {best}, then `harmonium train` learns from them.",
+            )
+        elif kept == "paper":
+            say(
+                errors,
+                "The library keeps its features, of one window a track. `harmonium index "
+                f"--windows {N_WINDOWS}` computes those of {N_WINDOWS}, which tell more; then "
+                "`harmonium train` learns from them.",
             )
     elif best != "musicnn" and not was_declined():
         if may_ask and errors.is_terminal and sys.stdin.isatty():

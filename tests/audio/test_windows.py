@@ -7,9 +7,10 @@ import pytest
 import soxr
 from sound_files import timed_noise, write_ffmpeg, write_sndfile
 
-from harmonium.audio import Extractor, windows
+from harmonium.audio import Extractor, features_of_file, get_extractor, windows
 from harmonium.audio.extraction import extract_files
-from harmonium.audio.windows import Window, decode_windows, windows_of_samples
+from harmonium.audio.extractors import with_windows
+from harmonium.audio.windows import SpreadWindows, Window, decode_windows, windows_of_samples
 from harmonium.errors import AudioError, DataError
 
 
@@ -147,3 +148,41 @@ def test_heads_come_with_the_features_and_from_the_cache(tmp_path):
         np.testing.assert_allclose(found.features, [[-0.25, 800], [-0.125, 800]], atol=1e-3)
         assert found.heads.tolist() == [[0.5], [0.5]]
     assert extract_files([], extractor="paper", engine="serial").heads.shape == (0, 0)
+
+
+@pytest.mark.parametrize(
+    ("length", "firsts"),
+    [
+        (180, [25, 85, 145]),  # the middles of three minutes
+        (30, [0, 10, 20]),
+        (15, [0, 2, 5]),  # they overlap
+        (10, [0]),
+        (4, [0]),
+    ],
+)
+def test_spread_windows_are_the_middles_of_equal_parts(length, firsts):
+    found = SpreadWindows(3, 10)(length, None)
+    assert [window.first for window in found] == firsts
+    assert all(window.end == min(window.first + 10, length) for window in found)
+
+
+def test_spread_windows_of_what_is_not_known_or_begins_somewhere():
+    assert SpreadWindows(3, 10)(None, None) == [(0, 10), (10, 20), (20, 30)]
+    assert SpreadWindows(3, 10)(100, 35) == [(35, 45)]
+    assert SpreadWindows(3, 10)(40, 35) == [(35, 40)]
+
+
+def test_a_star_and_a_number_ask_for_the_mean_of_windows(tmp_path):
+    path = write_sndfile(tmp_path / "a.wav", timed_noise(15, 22_050), 22_050)
+    one = [features_of_file(path, start=start) for start in (0.0, 2.5, 5.0)]
+    three = features_of_file(path, "paper*3")
+    np.testing.assert_allclose(three, np.mean(one, axis=0), rtol=1e-4, atol=1e-4)
+    versions = {get_extractor(name).version for name in ("paper", "paper*2", "paper*3")}
+    assert len(versions) == 3
+    assert get_extractor("paper").windows is None  # as the paper has it
+    assert with_windows("timbre", 4) == "timbre*4"
+    for name in ("paper*", "paper*0", "paper*x"):
+        with pytest.raises(DataError, match="There is no extractor"):
+            get_extractor(name)
+    with pytest.raises(DataError, match="'musicnn' chooses its windows itself"):
+        get_extractor("musicnn*3")

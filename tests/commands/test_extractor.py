@@ -204,7 +204,7 @@ def test_without_the_weights_one_line_says_what_is_missing(index, music, tmp_pat
     assert done.exit_code == 0
     assert done.stderr.count("\n") == 1
     assert "`harmonium extractor fetch musicnn` gets it" in done.stderr
-    assert used(tmp_path) == "paper"
+    assert used(tmp_path) == "paper*3"
     assert index("--json").stderr == ""  # said once
 
 
@@ -230,6 +230,20 @@ def test_a_library_keeps_its_extractor_until_another_is_named(index, music, tmp_
     assert used(tmp_path) == "musicnn"
 
 
+def test_windows_are_as_many_as_before_unless_others_are_named(index, music, tmp_path):
+    index(music, "--windows", "1")
+    assert used(tmp_path) == "paper"
+    done = index("--json")
+    assert "of one window a track. `harmonium index --windows 3` computes" in done.stderr
+    assert used(tmp_path) == "paper"
+    assert index("--windows", "3", "--json").stderr == ""
+    assert used(tmp_path) == "paper*3"
+    assert index("--json").stderr == ""
+    assert used(tmp_path) == "paper*3"
+    write_tiny_weights()
+    assert "chooses its windows itself" in index("-e", "musicnn", "--windows", "3").stderr
+
+
 @pytest.fixture
 def at_a_terminal(monkeypatch):
     monkeypatch.setattr("rich.console.Console.is_terminal", True)
@@ -242,7 +256,7 @@ def test_at_a_terminal_it_asks_once(index, music, tmp_path, monkeypatch):
     asked = []
     monkeypatch.setattr(command.typer, "confirm", lambda *a, **o: bool(asked.append(a)))
     assert index(music).exit_code == 0
-    assert used(tmp_path) == "paper"
+    assert used(tmp_path) == "paper*3"
     (tmp_path / "library.db").unlink()
     index(music)
     assert len(asked) == 1
@@ -266,7 +280,7 @@ def test_yes_without_a_network_goes_on_with_the_paper(index, music, tmp_path, mo
     done = index(music)
     assert done.exit_code == 0
     assert "cannot be reached. Going on with the paper's features." in done.stderr
-    assert used(tmp_path) == "paper"
+    assert used(tmp_path) == "paper*3"
 
 
 # Listing

@@ -21,7 +21,7 @@ import numpy as np
 from harmonium.audio.audio_files import AudioFiles, find_audio
 from harmonium.audio.cache import FeatureCache
 from harmonium.audio.extraction import TIME_LIMIT, FileProgress, PathLike, iterate_files
-from harmonium.audio.extractors import Extractor, default_extractor, get_extractor
+from harmonium.audio.extractors import Extractor, default_extractor, get_extractor, with_windows
 from harmonium.audio.file_tasks import DigestedFile, FileFeatures
 from harmonium.collection import sound_space
 from harmonium.collection.indexing.examine import ExaminedFile, examine_all
@@ -57,6 +57,7 @@ def index(
     paths: Iterable[PathLike] = (),
     *,
     extractor: str | Extractor | None = None,
+    windows: int | None = None,
     jobs: int | None = None,
     engine: str | Engine = "processes",
     cache: PathLike | FeatureCache | None = None,
@@ -72,6 +73,8 @@ def index(
     paths : folders, searched to the bottom, and files; by default the folders of earlier runs
     extractor : as in `extract_files`; by default the one that the library was indexed with, or for
         a new library `default_extractor`
+    windows : how many windows of each track are heard, for an extractor that hears one; by default
+        as many as the extractor's name says
     jobs, engine, cache, time_limit : as in `extract_files`
     progress : called with (files done, files to do) now and then
     retry : whether to try unusable files again that have not changed
@@ -87,7 +90,10 @@ def index(
     EngineError, DataError
         where the engine, the extractor or the cache cannot be used; never because of a file
     """
-    chosen = get_extractor(extractor or kept_extractor(library) or default_extractor())
+    named = extractor or kept_extractor(library) or default_extractor()
+    if windows is not None and isinstance(named, str):
+        named = with_windows(named, windows)
+    chosen = get_extractor(named)
     if chosen.check:
         chosen.check()
     found = _find(library, paths)
