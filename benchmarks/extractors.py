@@ -1,6 +1,7 @@
 """How good and how fast extractors are: what `harmonium extractor list` shows.
 
-    HARMONIUM_DATA=... OMP_NUM_THREADS=1 python benchmarks/extractors.py [NAME ...] [--cache DIR] [--drbm]
+    HARMONIUM_DATA=... OMP_NUM_THREADS=1 python benchmarks/extractors.py \\
+        [NAME ...] [--cache DIR] [--drbm]
 
 On the 400 Emotify clips of 15 s. AUC: logistic regression to convergence with each extractor's
 features, in five folds; of the other four, each validates once and chooses the penalty, and the
