@@ -91,7 +91,7 @@ def examine(library: Library, *, doubts: int = 20) -> Health:
         unused=sorted(known_tags(library) - set(counts)),
         once=sorted(tag for tag, n in counts.items() if n == 1),
         spellings=near_spellings(counts),
-        doubts=None if model is None else find_doubts(library, model, doubts),
+        doubts=None if model is None or not model.n_own else find_doubts(library, model, doubts),
     )
 
 
@@ -103,13 +103,14 @@ def find_doubts(library: Library, model: StoredModel, n: int) -> list[Doubt]:
     for any track. Only tags that the model has learnt are judged.
     """
     tagger = StoredTagger(model)
+    tags = tagger.tags[: tagger.n_own]
     ids, P = tagger.held_out
     opinions = with_kinds(library.opinions.triples(), library.genres())
     rule = {key: model.report[key] for key in ("min_count", "min_share")}
     answered = only_answered_tracks(library, opinions)
-    Y = label_matrix(judge(opinions, **rule), ids, tagger.tags, only_answered=answered)
+    Y = label_matrix(judge(opinions, **rule), ids, tags, only_answered=answered)
     surprise = surprises(Y, P, tagger.rates)
-    surprise[:, ~tagger.learnt] = -np.inf
+    surprise[:, ~tagger.learnt[: len(tags)]] = -np.inf
     tagged = np.isin(ids, opinions["track_id"].to_numpy())
     surprise[~tagged] = -np.inf
     order = np.argsort(-surprise, axis=None, kind="stable")[:n]

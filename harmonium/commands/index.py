@@ -80,7 +80,8 @@ def index(
     Finds the files, recognises by their sound which are new, moved, changed
     or gone, and computes the features of what is new. Files that have
     not changed are not read again. People's tags are always kept: a
-    track that was missing has them when it comes back.
+    track that was missing has them when it comes back. With musicnn, what
+    is new is tagged at once, by the model in use or the one that comes along.
 
     [dim]Example:[/dim]  harmonium index ~/Music
 
@@ -114,10 +115,12 @@ def index(
             say(errors, "Stopped. What was done is kept; the same command goes on from there.")
             raise typer.Exit(INTERRUPTED) from None
         n_tracks = opened.tracks.count("present")
+        n_tagged = _tag_new(opened)
     if as_json:
         print(json.dumps(report.to_dict(), indent=2))
     else:
         _summarise(Console(), report, n_tracks, time.monotonic() - began)
+        _say_tagged(Console(), n_tagged)
     problems = {**report.unlisted, **report.unreadable}
     lines = [f"{path}: {reason}" for path, reason in problems.items()]
     most = MOST_SHOWN if errors.is_terminal else len(lines)
@@ -156,6 +159,22 @@ def _settle_extractor(library: Library, errors: Console, *, may_ask: bool) -> No
                 "musicnn, which hears more, is not there: `harmonium extractor fetch musicnn` gets "
                 "it (29 MB). Going on with the paper's features.",
             )
+
+
+def _tag_new(library: Library) -> int | None:
+    """Tag what is new by the model in use, if it hears as the one that comes along; how many."""
+    from harmonium.collection.answering.shipped_model import extractor_key, use_shipped_model
+    from harmonium.collection.answering.tag import tag_library
+
+    model = use_shipped_model(library)
+    if model is None or model.extractor != extractor_key():
+        return None
+    return tag_library(library, model)
+
+
+def _say_tagged(console: Console, n_tagged: int | None) -> None:
+    if n_tagged and console.is_terminal:
+        say(console, f"{count(n_tagged, 'track')} tagged. Next: harmonium search 'calm piano'")
 
 
 def _opened(place: str | None, paths: list[Path]) -> Library:

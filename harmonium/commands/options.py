@@ -1,9 +1,14 @@
 """Arguments and options that several commands have."""
 
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+if TYPE_CHECKING:
+    from harmonium.collection import Library
+    from harmonium.collection.store.models import Owner
 
 LibraryOption = Annotated[
     str | None,
@@ -16,6 +21,12 @@ LibraryOption = Annotated[
         help="The library: a file, or postgresql://USER@HOST/DATABASE. By default the one that "
         "HARMONIUM_LIBRARY names, then the library of this user.",
     ),
+]
+OnlyMineOption = Annotated[
+    bool, typer.Option("--only-mine", help="Only tags that were learnt from this library.")
+]
+OnlyShippedOption = Annotated[
+    bool, typer.Option("--only-shipped", help="Only tags of the model that came along.")
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 PersonOption = Annotated[
@@ -111,6 +122,31 @@ NoHeaderOption = Annotated[
 EncodingOption = Annotated[
     str, typer.Option("--encoding", metavar="NAME", help="The encoding of a text file.")
 ]
+
+
+def owner_of(only_mine: bool, only_shipped: bool) -> "Owner | None":
+    """Whose tags are asked for; None: everybody's."""
+    from harmonium.errors import DataError
+
+    if only_mine and only_shipped:
+        raise DataError("Ask for --only-mine or for --only-shipped; without either, for both.")
+    return "yours" if only_mine else "shipped" if only_shipped else None
+
+
+def opened_if_there(
+    place: str | None, *, needed: bool = False
+) -> "AbstractContextManager[Library | None]":
+    """The library, or None if there is none, nobody named one, and none is needed."""
+    from harmonium.collection import Library
+    from harmonium.collection.store.database import default_place
+    from harmonium.errors import LibraryError
+
+    try:
+        return Library.open(place, create=False)
+    except LibraryError:
+        if needed or place is not None or Path(default_place()).exists():
+            raise
+        return nullcontext()
 
 
 def file_option(text: str, *flags: str) -> Any:

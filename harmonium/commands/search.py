@@ -12,7 +12,14 @@ from rich.console import Console
 from rich.text import Text
 
 from harmonium.commands.denied_tags import takes_denied_tags
-from harmonium.commands.options import JsonOption, LibraryOption, file_option
+from harmonium.commands.options import (
+    JsonOption,
+    LibraryOption,
+    OnlyMineOption,
+    OnlyShippedOption,
+    file_option,
+    owner_of,
+)
 from harmonium.commands.screen import bar, count, percent, printable, say, show_rows
 
 if TYPE_CHECKING:
@@ -67,6 +74,8 @@ def search(
             "together.",
         ),
     ] = False,
+    only_mine: OnlyMineOption = False,
+    only_shipped: OnlyShippedOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Find tracks by their tags, the surest first.
@@ -105,6 +114,7 @@ def search(
             min_probability=min_probability,
             predicted=predicted,
             progress=progress,
+            owner=owner_of(only_mine, only_shipped),
         )
     if playlist is not None and found.hits:
         write_playlist(playlist, [hit.track for hit in found.hits], relative=relative)

@@ -29,10 +29,11 @@ def suggest(
 
     If the model was trained on the tags of several people, this uses which
     tags they give together; otherwise it uses what the model has learnt.
+    Where there is none, the model that comes along answers.
 
     [dim]Example:[/dim]  harmonium suggest rock guitar
 
-    [dim]Exit codes:[/dim]  0 done; 2 a tag is not known, or there is no model.
+    [dim]Exit codes:[/dim]  0 done; 2 a tag is not known.
     """
     from harmonium.collection.answering.suggest import suggest as find
 
@@ -90,8 +91,14 @@ def related(
 
 def _current_tagger(place: str | None) -> tuple[StoredTagger, dict[str, str]]:
     """The tagger, and how tags are spelt."""
-    from harmonium.collection import Library
-    from harmonium.collection.answering.stored_tagger import StoredTagger, current_model
+    from harmonium.collection.answering.shipped_model import (
+        shipped_model,
+        tagger_of,
+        use_shipped_model,
+    )
+    from harmonium.commands.options import opened_if_there
 
-    with Library.open(place, create=False) as library:
-        return StoredTagger(current_model(library)), library.spellings()
+    with opened_if_there(place) as library:
+        if library is None:
+            return tagger_of(shipped_model()), {}
+        return tagger_of(use_shipped_model(library) or shipped_model()), library.spellings()

@@ -14,14 +14,21 @@ from rich.console import Console
 from rich.text import Text
 
 from harmonium.commands import exit_code
-from harmonium.commands.options import JsonOption, LibraryOption
+from harmonium.commands.options import (
+    JsonOption,
+    LibraryOption,
+    OnlyMineOption,
+    OnlyShippedOption,
+    opened_if_there,
+    owner_of,
+)
 from harmonium.commands.screen import bar, count, percent, printable, say, show_rows
 
 if TYPE_CHECKING:
     from harmonium.collection import Library
     from harmonium.collection.answering.stored_tagger import StoredTagger
     from harmonium.collection.answering.tag import TagChoice, TrackTag
-    from harmonium.collection.store.models import StoredModel
+    from harmonium.collection.store.models import Owner, StoredModel
 
 
 def tag(
@@ -73,6 +80,8 @@ def tag(
     again: Annotated[
         bool, typer.Option("--again", help="Tag again the tracks that the model has tagged.")
     ] = False,
+    only_mine: OnlyMineOption = False,
+    only_shipped: OnlyShippedOption = False,
     as_json: JsonOption = False,
     as_csv: Annotated[
         bool, typer.Option("--csv", help="Print CSV: path, tag, probability, source.")
@@ -83,15 +92,16 @@ def tag(
     For files, people's tags come first, and help to infer the others. For
     the whole library, what the model predicts from the sound of each track
     is stored, so that 'search' and 'write' can use it; a second run only
-    takes what is new. People's own tags are never changed.
+    takes what is new. People's own tags are never changed. Where nobody
+    has trained a model, files are tagged by the one that comes along,
+    with or without a library.
 
     [dim]Example:[/dim]  harmonium tag song.mp3 --known "rock, -live"
 
     [dim]Exit codes:[/dim]  0 done; 1 some files could not be used and are
     listed; 2 nothing was done; 130 interrupted, the same command goes on.
     """
-    from harmonium.collection import Library
-    from harmonium.collection.answering.stored_tagger import StoredTagger, current_model
+    from harmonium.collection.answering.shipped_model import tagger_of
     from harmonium.collection.answering.tag import TagChoice
     from harmonium.errors import DataError
 
@@ -99,22 +109,38 @@ def tag(
         raise DataError("Ask for --json or for --csv, not for both.")
     show = _print_json if as_json else _print_csv if as_csv else _show_tags
     choice = TagChoice(top, min_probability)
-    with Library.open(library, create=False) as opened:
+    owner = owner_of(only_mine, only_shipped)
+    with opened_if_there(library, needed=not paths) as opened:
         if not paths and known is not None:
             raise DataError("--known is about some tracks: name their files.")
-        model = current_model(opened)
+        model = _model(opened, needs_number=not paths, owner=owner)
         if paths:
-            code = _tag_paths(
-                opened, StoredTagger(model), paths, known, not sound_only, choice, show
-            )
+            tagger = tagger_of(model)
+            code = _tag_paths(opened, tagger, paths, known, not sound_only, choice, show)
         else:
+            assert opened is not None
             _tag_all(opened, model, again, choice, show if as_json or as_csv else None)
             code = 0
     raise typer.Exit(code)
 
 
+def _model(library: Library | None, *, needs_number: bool, owner: Owner | None) -> StoredModel:
+    """The library's model, or the one that comes along where that is all there is or is wanted."""
+    from harmonium.collection.answering.shipped_model import shipped_model, use_shipped_model
+    from harmonium.collection.answering.stored_tagger import current_model
+
+    model = None if library is None else use_shipped_model(library)
+    has_shipped = model is not None and model.n_own < len(model.vocabulary)
+    if not needs_number and (model is None or (owner == "shipped" and not has_shipped)):
+        model = shipped_model()
+    if model is None:
+        assert library is not None
+        model = current_model(library)  # which says how to get one
+    return model.only(owner)
+
+
 def _tag_paths(
-    library: Library,
+    library: Library | None,
     tagger: StoredTagger,
     named: list[str],
     known: str | None,
@@ -131,13 +157,14 @@ def _tag_paths(
         tagged, failures = tag_files(
             library, tagger, files, known=given, use_people=use_people, progress=progress
         )
-    show(((one.path, one.tags(tagger, choice)) for one in tagged), library.spellings())
+    spellings = {} if library is None else library.spellings()
+    show(((one.path, one.tags(tagger, choice)) for one in tagged), spellings)
     for failure in failures:
         say(errors, f"{failure.path}: {failure.reason}")
     return exit_code(len(tagged), len(failures))
 
 
-def _files(library: Library, named: list[str]) -> list[str]:
+def _files(library: Library | None, named: list[str]) -> list[str]:
     """The files that are named, in folders too, or by what the library knows of them."""
     from harmonium.audio.audio_files import find_audio
     from harmonium.errors import DataError, LibraryError
@@ -146,7 +173,12 @@ def _files(library: Library, named: list[str]) -> list[str]:
     for text in named:
         path = Path(text).expanduser()
         try:
-            paths.append(path if path.exists() else Path(library.tracks.resolve(text).path))
+            if path.exists():
+                paths.append(path)
+            elif library is None:
+                raise LibraryError("There is no library that could know it, either.")
+            else:
+                paths.append(Path(library.tracks.resolve(text).path))
         except LibraryError as error:
             raise LibraryError(f"There is no file {text!r}. {error}") from None
     found = find_audio(paths)
@@ -160,13 +192,13 @@ def _tag_all(
 ) -> None:
     import numpy as np
 
-    from harmonium.collection.answering.stored_tagger import StoredTagger
+    from harmonium.collection.answering.shipped_model import tagger_of
     from harmonium.collection.answering.tag import stored_tags, tag_library
 
     with bar(Console(stderr=True), "tagging") as progress:
         n_new = tag_library(library, model, again=again, progress=progress)
     if show is not None:
-        tagger = StoredTagger(model)
+        tagger = tagger_of(model)
         tagged = ((one.path, one.tags(tagger, choice)) for one in stored_tags(library, tagger))
         show(tagged, library.spellings())
         return

@@ -5,7 +5,7 @@ other part of the artist-filtered split for GTZAN, of other excerpts for Emotify
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,8 @@ from harmonium.shipped.vocabulary import shared_vocabulary
 
 EXTRACTOR = "musicnn"
 N_FOLDS = 5
+TOGETHER = 50
+"""Hidden units that tell which tags go together, whatever the sound."""
 SETTINGS: dict[str, Any] = {
     "n_hidden": 200,
     "training": "multi_prediction",
@@ -91,12 +93,17 @@ class ShippedModel:
     """The model with what is known about it."""
 
     model: DiscriminativeRBM
+    together: DiscriminativeRBM
+    """The same without sound: which tags go together."""
     report: dict[str, Any]
     """What JSON can hold: the collections and, by tag, its group, sources, scores, threshold."""
 
     def to_bytes(self) -> bytes:
         """As the file has it."""
         arrays, description = self.model._described()
+        for name in "Ucd":
+            arrays[f"together.{name}"] = getattr(self.together._params, name)
+        arrays["together.steps"] = np.array([self.together.inference_steps])
         return to_bytes(arrays, description | {"shipped": self.report})
 
 
@@ -107,7 +114,9 @@ def make(
     predict: Predictor = predict_with_rbm,
 ) -> ShippedModel:
     """Fit the model to all clips, and judge it by held-out ones."""
-    return ShippedModel(fit(corpus), _report(corpus, held_out(corpus, predict, progress)))
+    report = _report(corpus, held_out(corpus, predict, progress))
+    without_sound = replace(corpus, X=np.zeros((len(corpus.X), 1), np.float32))
+    return ShippedModel(fit(corpus), fit(without_sound, n_hidden=TOGETHER), report)
 
 
 def _report(corpus: Corpus, P: Floats) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from harmonium.collection import Library
 from harmonium.collection.indexing.run import extractor_key
 from harmonium.collection.learning import train as train_module
 from harmonium.collection.store.tracks import TrackFile
-from harmonium.errors import DataError, LibraryError
+from harmonium.errors import DataError, LibraryError, ModelFileError
 
 RUNNER = CliRunner()
 
@@ -242,13 +242,17 @@ def test_without_a_library_the_way_to_one_is_said(tmp_path, arguments):
         call(*arguments, "-L", str(tmp_path / "none.db"))
 
 
-@pytest.mark.parametrize("arguments", [("tag", "#1"), ("suggest", "rock"), ("related", "rock")])
-def test_without_a_model_the_way_to_one_is_said(tmp_path, arguments):
+def test_without_a_model_the_one_that_comes_along_answers(tmp_path):
     file = tmp_path / "library.db"
     with Library.open(file) as library:
         small_library.fill(library, 20)
     with pytest.raises(LibraryError, match="`harmonium train` makes one"):
-        call(*arguments, "-L", str(file))
+        call("tag", "-L", str(file))
+    with pytest.raises(ModelFileError, match="`harmonium extractor fetch musicnn` gets them"):
+        call("tag", "#1", "-L", str(file))
+    more = [row[0] for row in rows(call("related", "metal", "-L", str(file), "-n", "8"))]
+    assert "heavy metal" in more[:8]
+    assert len(rows(call("suggest", "rap", "-L", str(file)))) == 10
 
 
 def test_train_reports_the_tags_by_line_or_as_json(tmp_path, monkeypatch):

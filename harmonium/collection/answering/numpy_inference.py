@@ -60,6 +60,19 @@ def mean_field(rbm: TagRBM, steps: int) -> Doubles:
     return y
 
 
+def mean_field_rows(rbm: TagRBM, drive: Doubles, y: Doubles, steps: int) -> Doubles:
+    """p(y_j = 1 | the known tags) of many tracks by so many mean-field steps, (n, C).
+
+    ``drive`` (n, n_hidden) is what the sound adds to c; ``y`` (n, C) has NaN for unknown tags.
+    """
+    unknown = np.isnan(y)
+    told = rbm.c + drive + np.where(unknown, 0, y) @ rbm.U.T
+    tags = np.zeros_like(unknown, rbm.d.dtype)
+    for _ in range(steps):
+        tags = sigmoid(rbm.d + sigmoid(told + (tags * unknown) @ rbm.U.T) @ rbm.U)
+    return np.where(unknown, tags, y)
+
+
 def beliefs(rbm: TagRBM, options: BeliefOptions) -> Doubles | None:
     """p(y_j = 1) by loopy belief propagation, (C,), or None if it has not converged."""
     U, c, d = rbm

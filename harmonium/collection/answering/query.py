@@ -10,9 +10,10 @@ are possible, the question is refused and quotes decide.
 """
 
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import reduce
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
@@ -62,8 +63,12 @@ class Or:
 Query = Tag | Not | And | Or
 
 
-def parse(text: str, known: Collection[str]) -> Query:
+def parse(
+    text: str, known: Collection[str], aliases: Mapping[str, str] = MappingProxyType({})
+) -> Query:
     """The question that a text asks, in tags that are among the known (normalised) ones.
+
+    ``aliases`` are other words for known tags; they count where the text has no other meaning.
 
     Raises
     ------
@@ -71,7 +76,7 @@ def parse(text: str, known: Collection[str]) -> Query:
         for a tag that is not known, naming near ones; for words that can be read in two ways; for
         brackets, quotes and operators that do not fit
     """
-    return _Parser(_with_tags(_tokens(text), known), text).whole()
+    return _Parser(_with_tags(_tokens(text), known, aliases), text).whole()
 
 
 def tags_of(query: Query) -> list[str]:
@@ -160,7 +165,9 @@ def _name(written: str, text: str) -> str:
     return name
 
 
-def _with_tags(tokens: list[_Token], known: Collection[str]) -> list[_Token]:
+def _with_tags(
+    tokens: list[_Token], known: Collection[str], aliases: Mapping[str, str]
+) -> list[_Token]:
     """The tokens with words, which may make up a tag together, replaced by tags."""
     result: list[_Token] = []
     run: list[str] = []
@@ -168,15 +175,17 @@ def _with_tags(tokens: list[_Token], known: Collection[str]) -> list[_Token]:
         if token.kind == "word":
             run.append(token.text)
             continue
-        result += [_Token("tag", name) for name in _read_run(run, known)]
+        result += [_Token("tag", name) for name in _read_run(run, known, aliases)]
         run = []
         if token.kind == "tag" and token.text not in known:
-            raise unknown_tag(token.text, known)
+            if token.text not in aliases:
+                raise unknown_tag(token.text, known)
+            token = _Token("tag", aliases[token.text])
         result.append(token)
     return result
 
 
-def _read_run(words: list[str], known: Collection[str]) -> list[str]:
+def _read_run(words: list[str], known: Collection[str], aliases: Mapping[str, str]) -> list[str]:
     """Words side by side as known tags, where there is just one way."""
     words = " ".join(words).split(" ") if words else []  # a hyphen may have made two of one
     readings: list[list[list[str]]] = [[[]]]  # of the first i words, two at most
@@ -188,6 +197,9 @@ def _read_run(words: list[str], known: Collection[str]) -> list[str]:
             for before in readings[start]
         ]
         readings.append(ways[:2])
+    if not readings[-1] and aliases:
+        names = _read_run(words, {*known, *aliases}, {})
+        return [name if name in known else aliases[name] for name in names]
     if not readings[-1]:
         raise unknown_tag(_strange(words, readings), known)
     if len(readings[-1]) > 1:

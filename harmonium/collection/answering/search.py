@@ -27,7 +27,7 @@ from harmonium.collection.answering.query import (
     tags_of,
 )
 from harmonium.collection.library import Library
-from harmonium.collection.store.models import StoredModel
+from harmonium.collection.store.models import Owner, StoredModel
 from harmonium.collection.store.schema import tag
 from harmonium.collection.store.tracks import Track
 from harmonium.collection.verdicts import agreed_tracks
@@ -76,6 +76,7 @@ def search(
     min_probability: float = 0.0,
     predicted: bool = False,
     progress: sound_space.SpaceProgress | None = None,
+    owner: Owner | None = None,
 ) -> SearchResult:
     """The tracks that answer a question, or are like a track, or both; the best first.
 
@@ -88,6 +89,8 @@ def search(
     min_probability : leave out less probable ones
     predicted : whether to leave out what people's tags answer: only what the model adds is found
     progress : called with (tracks done, tracks) while tracks are first made comparable
+    owner : whose tags the model may predict: "yours", "shipped" (those of the model that came
+        along), or None, both
     """
     if text is None and like is None:
         raise DataError("Ask for tags, for tracks like another (--like), or for both.")
@@ -97,7 +100,8 @@ def search(
         sound_space.bring_up_to_date(library, progress)
     with library.snapshot():
         model = library.models.current(whole=False)
-        query = None if text is None else parse(text, known_tags(library, model))
+        model = None if model is None else model.only(owner)
+        query = None if text is None else parse(text, known_tags(library, model), aliases(model))
         ranking = _rank(library, model, query, like)
         if predicted:
             ranking.probability[ranking.sources != "model"] = 0
@@ -113,6 +117,11 @@ def known_tags(library: Library, model: StoredModel | None = None) -> set[str]:
     """Every tag that a track may have: those that anybody ever used, and those of the model."""
     used = {row.name for row in library.fetch(sa.select(tag.c.name))}
     return used if model is None else used.union(model.vocabulary)
+
+
+def aliases(model: StoredModel | None) -> dict[str, str]:
+    """Other words → the tags of the model that they mean."""
+    return {} if model is None else model.report.get("aliases", {})
 
 
 @dataclass

@@ -12,7 +12,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from harmonium.collection.answering.numpy_inference import BeliefOptions, TagRBM, tag_probabilities
+from harmonium.collection.answering.numpy_inference import (
+    BeliefOptions,
+    TagRBM,
+    mean_field_rows,
+    tag_probabilities,
+)
 from harmonium.collection.answering.query import did_you_mean
 from harmonium.collection.library import Library
 from harmonium.collection.store.models import StoredModel
@@ -53,35 +58,55 @@ class StoredTagger:
         self.learnt = stored.learnt
         """(n_tags,) which tags the model predicts better than chance."""
         self.extractor = stored.extractor
+        self.n_own = stored.n_own
+        """How many tags, the first ones, were learnt from the library."""
         self._bytes = stored.bytes
-        self._arrays, self._about = unpack(stored.bytes)
+        self.arrays, self._about = unpack(stored.bytes)
+        self.n_features = len(self.arrays["scaling.mean"])
 
     @property
     def held_out(self) -> tuple[NDArray[np.int64], Floats]:
         """Numbers of the tracks learnt from (n,), and their held-out probabilities (n, n_tags)."""
-        probabilities = self._arrays["held_out.probabilities"].astype(np.float32)
-        return self._arrays["held_out.ids"], probabilities
+        probabilities = self.arrays["held_out.probabilities"].astype(np.float32)
+        return self.arrays["held_out.ids"], probabilities
 
     @property
     def rates(self) -> NDArray[np.float64]:
         """(n_tags,) the share of the tracks learnt from that have the tag."""
-        return self._arrays["rates"]
+        return self.arrays["rates"]
 
     @property
-    def together(self) -> TagRBM:
-        """Which tags go together, whatever the sound.
+    def has_people(self) -> bool:
+        """Whether it knows which tags people give together."""
+        return "together.U" in self.arrays
 
-        As people give them, if the model learnt from several people; otherwise as the model
-        predicts them for a track of average sound.
+    @property
+    def aliases(self) -> dict[str, str]:
+        """Other words → the tags that they mean."""
+        return self._about.get("shipped", {}).get("aliases", {})
+
+    def without_sound(self, known: Floats) -> Floats:
+        """The probabilities of a track of which only some tags are known, (n_tags,); NaN unknown.
+
+        As people give them together, if the model learnt from several people; otherwise as the
+        model predicts them for a track of average sound.
         """
-        return self._rbm("together" if "together.U" in self._arrays else "params")
+        if self.has_people:
+            rbm, y, steps = self._rbm("together"), known.astype(np.float64), "together.steps"
+            if steps in self.arrays:  # trained for so many mean-field steps
+                P = mean_field_rows(rbm, np.zeros((1, 1)), y[None], int(self.arrays[steps][0]))[0]
+            else:
+                P = tag_probabilities(rbm, y)
+            return P.astype(np.float32)
+        return self.probabilities(self.arrays["scaling.mean"][None], known[None])[0]
 
     def _rbm(self, part: str) -> TagRBM:
-        return TagRBM(*(self._arrays[f"{part}.{k}"].astype(np.float64) for k in "Ucd"))
+        return TagRBM(*(self.arrays[f"{part}.{k}"].astype(np.float64) for k in "Ucd"))
 
     def place(self, tag: str) -> int:
         """The place of a tag, in any spelling, in the vocabulary; a DataError if it has none."""
         name = normalise_tag(tag)
+        name = name if name in self.tags else self.aliases.get(name, name)
         if name not in self.tags:
             hint = did_you_mean(name, self.tags)
             raise DataError(
@@ -95,29 +120,33 @@ class StoredTagger:
         ``known`` is (n, n_tags): 1 has the tag, 0 does not, NaN to be inferred.
         """
         X = np.asarray(X, np.float32)
-        if X.ndim != 2 or X.shape[1] != len(self._arrays["scaling.mean"]):
+        if X.ndim != 2 or X.shape[1] != self.n_features:
             raise DataError(
-                f"'X' must have {len(self._arrays['scaling.mean'])} features, got the shape "
+                f"'X' must have {self.n_features} features, got the shape "
                 f"{X.shape}. The model was trained with those of {self.extractor!r}."
             )
         if known is None:
             known = np.full((len(X), len(self.tags)), np.nan, np.float32)
-        return self._one_by_one(X, known) if len(X) <= FEW else self.estimator.complete(X, known)
+        if len(X) <= FEW or self._about["parameters"]["inference"] == "mean_field":
+            return self._by_numpy(X, known)
+        return self.estimator.complete(X, known)
 
-    def _one_by_one(self, X: Floats, known: Floats) -> Floats:
+    def _by_numpy(self, X: Floats, known: Floats) -> Floats:
         from harmonium.estimators.recalibration import share_told, stored_recalibration
 
         U, c, d = self._rbm("params")
-        W = self._arrays["params.W"].astype(np.float64)
-        scaled = self._scaled(X)
-        parameters = self._about["parameters"]
-        options = BeliefOptions(
-            parameters["inference_steps"], parameters["damping"], parameters["tolerance"]
-        )
-        P = np.empty(known.shape, np.float32)
-        for row, (x, y) in enumerate(zip(scaled, known, strict=True)):
-            P[row] = tag_probabilities(TagRBM(U, c + W @ x, d), y.astype(np.float64), options)
-        correction = stored_recalibration(self._arrays, len(self.tags))
+        W = self.arrays["params.W"].astype(np.float64)
+        drive = self._scaled(X) @ W.T
+        parameters, y = self._about["parameters"], known.astype(np.float64)
+        steps = parameters["inference_steps"]
+        if parameters["inference"] == "mean_field":
+            P = mean_field_rows(TagRBM(U, c, d), drive, y, steps).astype(np.float32)
+        else:
+            options = BeliefOptions(steps, parameters["damping"], parameters["tolerance"])
+            rows = zip(c + drive, y, strict=True)
+            found = [tag_probabilities(TagRBM(U, bias, d), row, options) for bias, row in rows]
+            P = np.array(found, np.float32).reshape(known.shape)
+        correction = stored_recalibration(self.arrays, len(self.tags))
         if correction is None:
             return P
         return np.where(np.isnan(known), correction(P, share_told(known)), known)
@@ -126,7 +155,7 @@ class StoredTagger:
         """The features as the model takes them."""
         from harmonium.estimators.scaling import Scaling  # NumPy alone
 
-        mean, scale = self._arrays["scaling.mean"], self._arrays["scaling.scale"]
+        mean, scale = self.arrays["scaling.mean"], self.arrays["scaling.scale"]
         unit_norm = self._about.get("unit_norm", False) is True
         return Scaling(mean, scale, unit_norm)(X).astype(np.float64)
 

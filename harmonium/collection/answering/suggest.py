@@ -7,7 +7,6 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from harmonium.collection.answering.numpy_inference import tag_probabilities
 from harmonium.collection.answering.stored_tagger import StoredTagger
 from harmonium.errors import DataError
 from harmonium.estimators.smoother.results import relations, suggestions
@@ -52,6 +51,6 @@ def related(tagger: StoredTagger, tag: str, n: int = 10) -> list[Relation]:
 
 
 def _given(tagger: StoredTagger, places: list[int], value: float) -> NDArray[np.float64]:
-    y = np.full(len(tagger.tags), np.nan)
+    y = np.full(len(tagger.tags), np.nan, np.float32)
     y[places] = value
-    return tag_probabilities(tagger.together, y)
+    return tagger.without_sound(y).astype(np.float64)

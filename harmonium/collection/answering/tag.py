@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from harmonium.collection.answering.shipped_model import tagger_of
 from harmonium.collection.answering.stored_tagger import StoredTagger, current_model
 from harmonium.collection.library import Library
 from harmonium.collection.store.bulk import batches
@@ -46,7 +47,7 @@ def tag_library(
     """
     model = model or current_model(library)
     assert model.id is not None
-    tagger, done = StoredTagger(model), 0
+    tagger, done = tagger_of(model), 0
     heard = np.empty(0, np.int64)
     if not again:
         heard, _ = library.predictions.columns(model.id, [0])
@@ -70,7 +71,8 @@ class TrackTag(NamedTuple):
     tag: str
     probability: float
     source: str
-    """"people" have said so, "given" (with --known), or "model"."""
+    """"people" have said so, "given" (with --known), "model", or "shipped" (the model that came
+    along)."""
 
 
 @dataclass(frozen=True)
@@ -120,7 +122,11 @@ class TaggedFile:
         ]
         chosen = choice.places(self.probabilities, tagger.thresholds)
         guessed = [
-            TrackTag(tagger.tags[j], float(self.probabilities[j]), "model")
+            TrackTag(
+                tagger.tags[j],
+                float(self.probabilities[j]),
+                "model" if j < tagger.n_own else "shipped",
+            )
             for j in chosen
             if tagger.tags[j] not in known
         ]
@@ -138,7 +144,7 @@ def read_known(text: str, tagger: StoredTagger) -> dict[str, bool]:
 
 
 def tag_files(
-    library: Library,
+    library: Library | None,
     tagger: StoredTagger,
     paths: Sequence[str],
     *,
@@ -150,15 +156,21 @@ def tag_files(
 
     Parameters
     ----------
+    library : None where there is none, for a model that needs none
     known : tag → whether it holds, for all of the files; it overrides what people say
     use_people : whether what people say about a track helps to infer its other tags
     """
-    tracks = [library.tracks.find(absolute_path(path)) for path in paths]
-    vectors, failures = _features(library, tagger, paths, tracks, progress)
-    said = agreed_tags(
-        library.opinions.triples([track.id for track in tracks if track is not None]),
-        library.genres(),
-    )
+    tracks: list[Track | None] = [None] * len(paths)
+    stored: dict[str, NDArray[np.float32]] = {}
+    said: dict[int, dict[str, bool]] = {}
+    if library is not None:
+        tracks = [library.tracks.find(absolute_path(path)) for path in paths]
+        stored = _stored_features(library, tagger, paths, tracks)
+        said = agreed_tags(
+            library.opinions.triples([track.id for track in tracks if track is not None]),
+            library.genres(),
+        )
+    vectors, failures = _features(tagger, paths, stored, progress)
     found = [
         (path, track, {} if track is None else said.get(track.id, {}))
         for path, track in zip(paths, tracks, strict=True)
@@ -174,22 +186,28 @@ def tag_files(
     return [TaggedFile(*one, p, given) for one, p in zip(found, P, strict=True)], failures
 
 
-def _features(
-    library: Library,
-    tagger: StoredTagger,
-    paths: Sequence[str],
-    tracks: Sequence[Track | None],
-    progress: "FileProgress | None",
-) -> tuple[dict[str, NDArray[np.float32]], list["UnusableFile"]]:
-    """Path → features: those of the library, or of the file where it has none."""
+def _stored_features(
+    library: Library, tagger: StoredTagger, paths: Sequence[str], tracks: Sequence[Track | None]
+) -> dict[str, NDArray[np.float32]]:
+    """Path → features, of the tracks that have them in the library."""
     ids = [track.id for track in tracks if track is not None]
     have, matrix = library.tracks.features(ids, extractor=tagger.extractor)
     stored = dict(zip(have.tolist(), matrix, strict=True))
-    vectors = {
+    return {
         path: stored[track.id]
         for path, track in zip(paths, tracks, strict=True)
         if track is not None and track.id in stored
     }
+
+
+def _features(
+    tagger: StoredTagger,
+    paths: Sequence[str],
+    stored: dict[str, NDArray[np.float32]],
+    progress: "FileProgress | None",
+) -> tuple[dict[str, NDArray[np.float32]], list["UnusableFile"]]:
+    """Path → features: the stored ones, or those of the file where there are none."""
+    vectors = stored.copy()
     unheard = [path for path in dict.fromkeys(paths) if path not in vectors]
     if not unheard:
         return vectors, []

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import sqlalchemy as sa
@@ -18,6 +18,8 @@ from harmonium.errors import LibraryError
 
 CURRENT = "current_model"
 """The setting that holds the number of the model in use."""
+Owner = Literal["yours", "shipped"]
+"""Whose tag it is: learnt from the library, or of the model that came along."""
 NEVER = 2.0
 """The threshold of a tag that is not predicted: no probability reaches it."""
 _WITHOUT_BYTES = [column for column in model.c if column is not model.c.bytes]
@@ -46,6 +48,19 @@ class StoredModel:
     def learnt(self) -> NDArray[np.bool_]:
         """(n_tags,) which tags it has learnt: the threshold of the others is above 1."""
         return self.thresholds <= 1
+
+    @property
+    def n_own(self) -> int:
+        """How many of its tags, the first ones, were learnt from the library; others came along."""
+        return int(self.report.get("own", len(self.vocabulary)))
+
+    def only(self, owner: Owner | None) -> StoredModel:
+        """The same model as if it had learnt one's own tags only, or only those that came along."""
+        if owner is None:
+            return self
+        is_own = np.arange(len(self.vocabulary)) < self.n_own
+        wanted = is_own if owner == "yours" else ~is_own
+        return replace(self, thresholds=np.where(wanted, self.thresholds, np.float32(NEVER)))
 
 
 class Models(LibraryPart):

@@ -36,9 +36,8 @@ class Together(StoredTagger):
     """A tagger of which nothing is asked but which tags go together."""
 
     def __init__(self, rbm):
-        self.tags, self._rbm_of_tags = TAGS, rbm
-
-    together = property(lambda self: self._rbm_of_tags)
+        self.tags = TAGS
+        self.arrays = {f"together.{name}": array for name, array in rbm._asdict().items()}
 
 
 @pytest.fixture(scope="module")

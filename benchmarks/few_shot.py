@@ -1,0 +1,116 @@
+"""How many examples does a new word need? Mean AUC with 5, 10, 20 and 50 tracks that have it.
+
+    HARMONIUM_DATA=FOLDER python benchmarks/few_shot.py
+
+A word is learnt from so many clips that have it and twice as many that have not, by logistic
+regression (ExactLogisticTagger), and judged by all clips of the other half of the collection;
+mean over the words and over draws. Emotify's words, heard by
+
+- the paper's 389 features;
+- musicnn's 400;
+- these and the log-odds of the tags of the shipped model, made without Emotify;
+- the mean of the log-odds of that and of the shipped model's own tag of that name ("prior"), with
+  the weight n / (n + 5) for n examples. Only for words that it knows (calm, nostalgic, sad, tense).
+
+MajorMiner's sound is not there: its words with its own 1,022 descriptors.
+"""
+
+import argparse
+
+import numpy as np
+
+from harmonium import ExactLogisticTagger
+from harmonium.audio import extract_files
+from harmonium.collection.answering.shipped_model import log_odds, mix
+from harmonium.data import datasets
+from harmonium.evaluation import auc_per_tag
+from harmonium.shipped.corpus import listening_corpus
+from harmonium.shipped.making import fit
+from harmonium.shipped.vocabulary import shared_vocabulary
+from harmonium.user_folders import user_cache_folder
+
+SIZES = (5, 10, 20, 50)
+PRIOR_STRENGTH = 5
+"""So many examples weigh as much as the shipped model."""
+
+
+def draw(y, half, n, rng):
+    """Labels with n positives and 2 n negatives of one half known; None where there are too few."""
+    known = np.full_like(y, np.nan)
+    for value, wanted in ((1, n), (0, 2 * n)):
+        rows = np.flatnonzero((y == value) & half)
+        if len(rows) < wanted:
+            return None
+        known[rng.permutation(rows)[:wanted]] = value
+    return known
+
+
+def curve(variants, Y, groups, draws, words=None):
+    """Variant -> size -> mean AUC over words and draws; a prior is (features, probabilities)."""
+    found = {name: {n: [] for n in SIZES} for name in variants}
+    for number in range(draws):
+        rng = np.random.default_rng(number)
+        half = rng.random(groups.max() + 1)[groups] < 0.5
+        for n in SIZES:
+            for j in range(Y.shape[1]) if words is None else words:
+                known = draw(Y[:, j], half, n, np.random.default_rng((number, n, j)))
+                if known is None:
+                    continue
+                rows = ~np.isnan(known)
+                for name, (X, prior) in variants.items():
+                    model = ExactLogisticTagger(l2=1.0).fit(X[rows], known[rows, None])
+                    p = model.predict_proba(X[~half])
+                    if prior is not None:
+                        weight = np.float32(n / (n + PRIOR_STRENGTH))
+                        p = mix(p, prior[~half, j : j + 1], weight)
+                    found[name][n].append(auc_per_tag(Y[~half, j : j + 1], p).values[0])
+    return {name: {n: float(np.mean(a)) for n, a in by.items() if a} for name, by in found.items()}
+
+
+def show(title, curves):
+    print(f"\n{title}\n\n| features | " + " | ".join(map(str, SIZES)) + " |")
+    print("|---" * (len(SIZES) + 1) + "|")
+    for name, by in curves.items():
+        print(f"| {name} | " + " | ".join(f"{by[n]:.3f}" if n in by else "" for n in SIZES) + " |")
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--draws", type=int, default=10)
+    draws = parser.parse_args().draws
+    data = datasets.load("emotify")
+    Y = data.labels().values
+    paper = extract_files(data.audio, extractor="paper", cache=user_cache_folder()).features
+    musicnn = extract_files(data.audio, extractor="musicnn", cache=user_cache_folder()).features
+    shipped = fit(listening_corpus(("4q", "gtzan")))
+    P = shipped.predict_proba(musicnn)
+    both = np.concatenate([musicnn, log_odds(P)], axis=1)
+    variants = {
+        "paper, 389": (paper, None),
+        "musicnn, 400": (musicnn, None),
+        "shipped tags": (log_odds(P), None),
+        "musicnn and shipped tags": (both, None),
+    }
+    clips = np.arange(len(Y))
+    show("Emotify, all words", curve(variants, Y, clips, draws))
+    vocabulary, tags = shared_vocabulary(), shipped.tags_.tolist()
+    places = {j: vocabulary.tag(word) for j, word in enumerate(data.tags)}
+    known = {j: tags.index(tag) for j, tag in places.items() if tag in tags}
+    prior = np.full(Y.shape, 0.5, np.float32)
+    prior[:, list(known)] = P[:, list(known.values())]
+    variants["musicnn, with the shipped tag as a prior"] = (musicnn, prior)
+    variants["both, with the shipped tag as a prior"] = (both, prior)
+    named = ", ".join(data.tags[j] for j in known)
+    show(
+        f"Emotify, words that the shipped model knows: {named}",
+        curve(variants, Y, clips, draws, known),
+    )
+    alone = auc_per_tag(Y[:, list(known)], prior[:, list(known)]).values.mean()
+    print(f"\nThe shipped model alone, without an example: {alone:.3f}")
+    major = datasets.load("majorminer", features="all")
+    variants = {"its 1,022 descriptors": (major.features, None)}
+    show("MajorMiner", curve(variants, major.labels().values, major.groups("artist"), draws))
+
+
+if __name__ == "__main__":
+    main()
