@@ -330,6 +330,12 @@ def get_extractor(extractor: str | Extractor) -> Extractor:
         return _registered[extractor]
     if extractor in _installed():
         return _load(extractor)
+    if extractor.startswith("imported:"):
+        raise DataError(
+            f"The features {extractor!r} were imported, so files cannot be heard with them. Import "
+            "them anew with `harmonium import --features` after new files were indexed with "
+            "`harmonium index --extractor NAME`."
+        )
     if (spread := _spread(extractor)) is not None:
         return spread
     raise DataError(

@@ -49,6 +49,13 @@ def import_(
             help="With --from-files: genre, mood, grouping, comment; several with commas.",
         ),
     ] = "genre",
+    features: Annotated[
+        Path | None,
+        file_option(
+            "Import features that another program computed, and use them from now on: a table "
+            "(.csv, .tsv, .parquet, .npz) with a row of numbers for each track."
+        ),
+    ] = None,
     person: Annotated[
         str | None,
         typer.Option(
@@ -122,6 +129,8 @@ def import_(
 
     [dim]Example:[/dim]  harmonium import --from-files --fields genre,mood
 
+    [dim]Example:[/dim]  harmonium import --features embeddings.parquet
+
     [dim]Exit codes:[/dim]  0 all rows were used; 1 some were not and are reported;
     2 nothing was done, or no row could be used.
     """
@@ -132,6 +141,12 @@ def import_(
     from harmonium.data.tag_files import read_aliases
     from harmonium.errors import DataError
 
+    if features is not None:
+        if table is not None or from_files:
+            raise typer.BadParameter("--features is an import of its own; name no tags with it.")
+        which: Any = {"item": item and column(item), "artist": artist and column(artist)}
+        which |= {"title": title and column(title)}
+        _import_features(library, features, which, dry_run=dry_run, as_json=as_json)
     if (table is None) != from_files:
         raise typer.BadParameter(
             "Name a table, or pass --from-files"
@@ -173,6 +188,30 @@ def import_(
     if not report.n_matched and not report.n_own:
         raise typer.Exit(NOTHING_DONE)
     raise typer.Exit(0 if report.complete else IN_PART)
+
+
+def _import_features(
+    place: str | None, file: Path, columns: Any, *, dry_run: bool, as_json: bool
+) -> None:
+    from harmonium.collection import Library
+    from harmonium.collection.importing.feature_tables import import_features
+
+    with Library.open(place, create=False) as opened:
+        report = import_features(opened, file, **columns, dry_run=dry_run)
+    if as_json:
+        print(json.dumps(vars(report), indent=2))
+    else:
+        console, errors = Console(), Console(stderr=True)
+        verb = "would be" if dry_run else "are"
+        say(
+            console,
+            f"The features of {count(report.n_tracks, 'track')} {verb} {report.name}, "
+            f"{report.n_features:,} numbers each. `harmonium train` learns from them; `harmonium "
+            "index --extractor NAME` goes back to those of an extractor.",
+        )
+        lines = [f"{name}: {reason}" for name, reason in report.unmatched.items()]
+        say_some(errors, lines, MOST_SHOWN, more="; --json lists all")
+    raise typer.Exit(IN_PART if report.unmatched else 0)
 
 
 def _show_report(report: ImportReport, *, as_json: bool, dry_run: bool, replaced: bool) -> None:
