@@ -5,6 +5,8 @@ first and the last reach half a frame out of the sound, where it is silent.
 """
 
 from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -74,6 +76,18 @@ def log_mel_patches(samples: Floats) -> Floats:
     return frames[: n_patches * PATCH_FRAMES].reshape(n_patches, PATCH_FRAMES, BANDS)
 
 
+@lru_cache(maxsize=1)
+def _blas() -> Any:
+    """Keeps the products of matrices to one thread.
+
+    They are so small that two threads gain little on an idle machine; on a busy one, where each
+    waits for the other, they take several times as long.
+    """
+    from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
+
+    return ThreadpoolController()
+
+
 def listen(samples: Floats, rate: int) -> Floats:
     """The mean over patches of both networks' last hidden layers, then of their probabilities.
 
@@ -84,7 +98,8 @@ def listen(samples: Floats, rate: int) -> Floats:
     from harmonium.audio.musicnn.weights import load_networks
 
     patches = log_mel_patches(samples)
-    found = [[network(patch) for patch in patches] for network in load_networks()]
+    with _blas().limit(limits=1):
+        found = [[network(patch) for patch in patches] for network in load_networks()]
     hidden = [np.mean([one.hidden for one in of_network], axis=0) for of_network in found]
     heads = [np.mean([one.probabilities for one in of_network], axis=0) for of_network in found]
     return np.concatenate([*hidden, *heads])
