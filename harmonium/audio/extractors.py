@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from harmonium.audio import onnx_model
 from harmonium.audio.clip import DECODING_VERSION, clip_of_samples, decode, quoted
 from harmonium.audio.musicnn import listening as musicnn
 from harmonium.audio.paper_features import DEFAULTS, GROUPS, clip_features, feature_names
@@ -306,6 +307,20 @@ def with_windows(name: str, count: int) -> str:
     return base if count == 1 else f"{base}*{count}"
 
 
+def _of_onnx(name: str) -> Extractor:
+    """The extractor of a name such as "onnx:model.onnx"."""
+    found = onnx_model.described(name)
+    return Extractor(
+        found.name,
+        found.model,
+        tuple(f"embedding {j}" for j in range(found.n_features)),
+        revision=found.model.digest,
+        rate=found.rate,
+        seconds=found.seconds,
+        windows=SpreadWindows(found.windows, round(found.seconds * found.rate), whole=True),
+    )
+
+
 def _spread(name: str) -> Extractor | None:
     """The extractor of a name such as "paper*3"; None for another name."""
     base, _, count = name.rpartition("*")
@@ -330,6 +345,8 @@ def get_extractor(extractor: str | Extractor) -> Extractor:
         return _registered[extractor]
     if extractor in _installed():
         return _load(extractor)
+    if extractor.startswith(onnx_model.PREFIX):
+        return _of_onnx(extractor)
     if extractor.startswith("imported:"):
         raise DataError(
             f"The features {extractor!r} were imported, so files cannot be heard with them. Import "
@@ -340,7 +357,7 @@ def get_extractor(extractor: str | Extractor) -> Extractor:
         return spread
     raise DataError(
         f"There is no extractor {extractor!r}. Known are {', '.join(available_extractors())}; "
-        "harmonium.audio.register adds one."
+        "onnx:FILE is a network in ONNX's format, and harmonium.audio.register adds one."
     )
 
 

@@ -52,6 +52,8 @@ class SpreadWindows:
 
     count: int
     n_samples: int
+    whole: bool = False
+    """Whether a shorter sound is filled up with silence to a whole window."""
 
     def __call__(self, length: int | None, start: int | None) -> list[Window]:
         """The plan. From a given start there is one; of an unknown length, the first ones."""
@@ -66,7 +68,7 @@ class SpreadWindows:
 
     def _window(self, first: int, length: int | None) -> Window:
         end = first + self.n_samples
-        return Window(first, end if length is None else min(end, length))
+        return Window(first, end if length is None or self.whole else min(end, length))
 
 
 def decode_windows(

@@ -50,9 +50,9 @@ def index(
             "--extractor",
             "-e",
             metavar="NAME",
-            help="What listens: a name that `harmonium extractor list` shows. By default the one "
-            "that the library was indexed with; in a new library musicnn, if it was fetched, "
-            "else paper.",
+            help="What listens: a name that `harmonium extractor list` shows, or onnx:FILE for a "
+            "network in ONNX's format. By default the one that the library "
+            "was indexed with; in a new library musicnn, if it was fetched, else paper.",
         ),
     ] = None,
     windows: Annotated[
