@@ -11,7 +11,14 @@ import typer
 from rich.console import Console
 
 from harmonium.commands import IN_PART, INTERRUPTED, NOTHING_DONE, exit_code
-from harmonium.commands.options import JsonOption, LibraryOption, file_option
+from harmonium.commands.options import (
+    JsonOption,
+    LibraryOption,
+    OnlyMineOption,
+    OnlyShippedOption,
+    file_option,
+    owner_of,
+)
 from harmonium.commands.screen import bar, count, say, say_failures
 
 if TYPE_CHECKING:
@@ -50,6 +57,8 @@ def write(
     predicted: Annotated[
         bool, typer.Option("--predicted", help="Only what the model predicts and nobody denies.")
     ] = False,
+    only_mine: OnlyMineOption = False,
+    only_shipped: OnlyShippedOption = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", "-n", help="Show what would change, and write nothing.")
     ] = False,
@@ -148,7 +157,11 @@ def write(
     with Library.open(library, create=False) as opened:
         _check_known(opened, only or [])
         final = _rules(opened, rules, given, remember=remember, forget=forget)
-        source = TagSources(people=people or not predicted, predicted=predicted or not people)
+        source = TagSources(
+            people=people or not predicted,
+            predicted=predicted or not people,
+            owner=owner_of(only_mine, only_shipped),
+        )
         ids, files = _chosen_tracks(opened, paths or [], query)
         errors = Console(stderr=True)
         if source.predicted and (n := count_unheard(opened, ids)):

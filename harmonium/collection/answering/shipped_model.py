@@ -58,6 +58,7 @@ def _stored(data: bytes, extractor: str) -> StoredModel:
             **about,
             "tags": tags,
             "own": 0,
+            "precision": {tag["tag"]: tag["precision"] for tag in tags if "auc" in tag},
             "mean_auc": float(np.mean(aucs)),
             "tracks": sum(about["clips"].values()),
             "left_out": [],
@@ -142,7 +143,7 @@ def log_odds(P: Floats) -> Floats:
     return np.log(p / (1 - p)).astype(np.float32)
 
 
-def mix(own: Floats, prior: Floats, weight: Floats) -> Floats:
+def mix(own: Floats, prior: Floats, weight: Floats | np.float32) -> Floats:
     """σ(weight · log-odds of one's own + (1 - weight) · those of the prior)."""
     z = weight * log_odds(own) + (1 - weight) * log_odds(prior)
     return (1 / (1 + np.exp(-z))).astype(np.float32)

@@ -48,6 +48,8 @@ class Hyperparameters(NamedTuple):
     l2: float
     smoothed: bool = False
     """Whether to learn from smoothed labels."""
+    more_inputs: bool = False
+    """Whether to take more inputs than the features: what another model says."""
 
 
 TO_TRY = tuple(Hyperparameters(0.01, l2) for l2 in (0.03, 0.1, 0.3))
@@ -76,11 +78,20 @@ class TrainingSet:
     """The C tags."""
     smoothed: Floats | None = None
     """(n, C) smoothed labels."""
+    more_inputs: Floats | None = None
+    """(n, E) further inputs, to be tried."""
 
     def rows(self, rows: NDArray[np.intp]) -> "TrainingSet":
         """Some of the tracks."""
         smoothed = None if self.smoothed is None else self.smoothed[rows]
-        return TrainingSet(self.X[rows], self.Y[rows], self.folds[rows], self.tags, smoothed)
+        more = None if self.more_inputs is None else self.more_inputs[rows]
+        return TrainingSet(self.X[rows], self.Y[rows], self.folds[rows], self.tags, smoothed, more)
+
+    def inputs(self, hyperparameters: Hyperparameters) -> Floats:
+        """What to learn from, (n, D) or (n, D + E)."""
+        if hyperparameters.more_inputs and self.more_inputs is not None:
+            return np.concatenate([self.X, self.more_inputs], axis=1)
+        return self.X
 
     def targets(self, hyperparameters: Hyperparameters) -> Floats:
         """The labels to learn from, (n, C)."""
@@ -113,8 +124,8 @@ def fit(
 ) -> Fitted:
     """Choose hyperparameters, find held-out probabilities, and fit the model.
 
-    ``to_try`` are tried with labels as they are; the best of them with smoothed labels, too, if
-    there are any.
+    ``to_try`` are tried with labels and features as they are; the best of them with further inputs
+    and with smoothed labels, too, if there are any.
     """
     n, n_folds = len(examples.X), int(examples.folds.max()) + 1
     if n_folds < 2:
@@ -124,20 +135,28 @@ def fit(
     if n > MOST_TO_SEARCH:
         searched = examples.rows(np.sort(rng.permutation(n)[:MOST_TO_SEARCH]))
         n_searched = min(n_folds, FOLDS_TO_SEARCH)
-    n_candidates = len(to_try) + (examples.smoothed is not None)
+    further = [
+        change
+        for change, there in (
+            ({"more_inputs": True}, examples.more_inputs),
+            ({"smoothed": True}, examples.smoothed),
+        )
+        if there is not None
+    ]
+    n_candidates = len(to_try) + len(further)
     fits = _Fits(n_hidden, seed, rng, progress, n_candidates * n_searched + n_folds + 1)
     if progress:
         progress("Trying settings", 0, fits.total)
     candidates = [fits.attempt(searched, n_searched, one) for one in to_try]
-    if examples.smoothed is not None:
+    for change in further:
         best = max(candidates, key=lambda candidate: candidate.auc).hyperparameters
-        candidates.append(fits.attempt(searched, n_searched, best._replace(smoothed=True)))
+        candidates.append(fits.attempt(searched, n_searched, best._replace(**change)))
     candidates.sort(key=lambda candidate: -candidate.auc)
     chosen, _, epochs = candidates[0]
     asked: list[list[Question]] = []
     held_out, _ = fits.cross_validate(examples, n_folds, chosen, "Scoring", epochs, asked)
     named = pl.DataFrame(examples.targets(chosen), schema=list(examples.tags))
-    model = fits.fitted(chosen, examples.X, named, "Fitting", epochs)
+    model = fits.fitted(chosen, examples.inputs(chosen), named, "Fitting", epochs)
     model.recalibration_ = fit_recalibration(_joined(asked))
     corrected = np.empty_like(held_out)
     for fold in range(n_folds):
@@ -215,7 +234,8 @@ class _Fits:
         """
         from harmonium.estimators.validation import ask
 
-        X, Y, targets = examples.X, examples.Y, examples.targets(hyperparameters)
+        X, Y = examples.inputs(hyperparameters), examples.Y
+        targets = examples.targets(hyperparameters)
         least = min(int((examples.folds != fold).sum()) for fold in range(n_folds))
         P, learnt = np.full(Y.shape, np.nan, np.float32), []
         for fold in range(n_folds):

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from harmonium import __version__
 from harmonium.collection.answering.stored_tagger import keep_compiled
+from harmonium.collection.learning.beside_shipped import ShippedSays
 from harmonium.collection.learning.fitting import (
     N_FOLDS,
     Fitted,
@@ -107,8 +108,12 @@ def train(
         alone = np.isin(ids, answered)
         smoothed[alone] = Y[alone]
         more = {f"together.{name}": array for name, array in together._asdict().items()}
-    examples = TrainingSet(X, Y, folds, vocabulary.tags, smoothed)
+    says = ShippedSays.of(extractor, X)
+    more_inputs = None if says is None else says.inputs
+    examples = TrainingSet(X, Y, folds, vocabulary.tags, smoothed, more_inputs)
     fitted = fit(examples, seed=options.seed, progress=progress)
+    if says is not None:
+        fitted, weights = says.as_prior(examples, fitted)
     thresholds, arrays, scores = _scores(examples, fitted, vocabulary.left_out)
     report = {
         "tracks": len(ids),
@@ -128,9 +133,14 @@ def train(
         vocabulary=list(vocabulary.tags),
         thresholds=thresholds,
         extractor=extractor,
-        bytes=fitted.model.to_bytes({"held_out.ids": ids, **arrays, **more}),
+        bytes=b"",
         report=report,
     )
+    if says is not None:
+        stored, shipped = says.joined(stored, weights)
+        more |= shipped
+    data = fitted.model.to_bytes({"held_out.ids": ids, **arrays, **more})
+    stored = replace(stored, bytes=data)
     with library.begin():
         if options.genres is not None:
             library.settings.set(GENRES, options.genres.to_dict())
@@ -179,6 +189,7 @@ def _scores(
             "left_out": [excluded._asdict() for excluded in left_out],
             "smoothing_tried": examples.smoothed is not None,
             "smoothed": fitted.candidates[0].hyperparameters.smoothed,
+            "shipped_inputs": fitted.candidates[0].hyperparameters.more_inputs,
             "trials": [
                 {**hyperparameters._asdict(), "auc": auc, "epochs": epochs}
                 for hyperparameters, auc, epochs in fitted.candidates

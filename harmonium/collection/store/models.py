@@ -20,6 +20,8 @@ CURRENT = "current_model"
 """The setting that holds the number of the model in use."""
 Owner = Literal["yours", "shipped"]
 """Whose tag it is: learnt from the library, or of the model that came along."""
+SURE = 0.8
+"""Share of held-out clips with a tag that came along that must have it, for it to be written."""
 NEVER = 2.0
 """The threshold of a tag that is not predicted: no probability reaches it."""
 _WITHOUT_BYTES = [column for column in model.c if column is not model.c.bytes]
@@ -60,6 +62,13 @@ class StoredModel:
             return self
         is_own = np.arange(len(self.vocabulary)) < self.n_own
         wanted = is_own if owner == "yours" else ~is_own
+        return replace(self, thresholds=np.where(wanted, self.thresholds, np.float32(NEVER)))
+
+    def sure(self) -> StoredModel:
+        """The same model without tags that came along and are wrong too often to be written."""
+        precision = self.report.get("precision", {})
+        wanted = np.arange(len(self.vocabulary)) < self.n_own
+        wanted |= [(precision.get(tag) or 0) >= SURE for tag in self.vocabulary]
         return replace(self, thresholds=np.where(wanted, self.thresholds, np.float32(NEVER)))
 
 

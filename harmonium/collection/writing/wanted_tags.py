@@ -8,7 +8,7 @@ import polars as pl
 
 from harmonium.collection.library import Library
 from harmonium.collection.store.bulk import batches
-from harmonium.collection.store.models import StoredModel
+from harmonium.collection.store.models import Owner, StoredModel
 from harmonium.collection.store.tracks import Track
 from harmonium.collection.verdicts import agreed_tags
 from harmonium.errors import LibraryError
@@ -22,6 +22,8 @@ class TagSources(NamedTuple):
 
     people: bool = True
     predicted: bool = True
+    owner: Owner | None = None
+    """Whose predictions: of tags learnt from the library, of those that came along, or both."""
 
 
 EVERY_SOURCE = TagSources()
@@ -33,7 +35,8 @@ def wanted_tags(
     """(track, its tags) of each track, in this order.
 
     A tag is wanted where people agree that it holds (`verdicts`). Where they leave it open,
-    it is wanted if the current model's probability reaches the tag's threshold. Tags that were
+    it is wanted if the current model's probability reaches the tag's threshold; but a tag that
+    came along only if that was right for most held-out clips (`StoredModel.sure`). Tags that were
     found in files are in them already, and do not count.
 
     Raises
@@ -42,6 +45,7 @@ def wanted_tags(
         where only predictions are asked for and there is no model
     """
     model = library.models.current(whole=False) if source.predicted else None
+    model = None if model is None else model.only(source.owner).sure()
     if source.predicted and not source.people and model is None:
         raise LibraryError(
             "There is no model whose predictions could be written. `harmonium train` makes one, "

@@ -163,3 +163,13 @@ def test_the_shipped_part_of_a_model_is_the_file():
     arrays, about = from_bytes(stored.bytes)
     assert arrays[PART].tobytes() == FILE.read_bytes()
     assert StoredTagger(replace(stored, bytes=to_bytes(arrays, about))).n_own == 2
+
+
+def test_only_tags_that_are_right_mostly_are_sure():
+    model = shipped_model()
+    sure, precision = model.sure(), model.report["precision"]
+    assert 0 < sure.learnt.sum() < model.learnt.sum()
+    assert all(precision[model.vocabulary[j]] >= 0.8 for j in np.flatnonzero(sure.learnt))
+    own = replace(model, report={"own": 3})
+    np.testing.assert_array_equal(own.sure().learnt[:3], own.learnt[:3])
+    assert not own.sure().learnt[3:].any()
