@@ -18,11 +18,19 @@ from harmonium.rbm.gradients import Gradient
 from harmonium.rbm.infer import Inference, infer
 from harmonium.rbm.model import Params
 from harmonium.rbm.soft import for_soft_targets
-from harmonium.rbm.training import Tree
+from harmonium.rbm.training import Penalty, Tree
 
 
+@estimator
 class RBMTagger(HiddenUnits, RBMInference, GradientTagger):
     """Base of the RBMs: p(y | x) is inferred, and some of y may be known."""
+
+    l2_tags: float | None = parameter(
+        NOT_NEGATIVE,
+        default=None,
+        doc="""Strength of the ℓ2 penalty on U, the weights between tags and hidden units; None
+        means ``l2``, which is then that of W alone.""",
+    )
 
     @property
     def params_(self) -> Params:
@@ -71,6 +79,12 @@ class RBMTagger(HiddenUnits, RBMInference, GradientTagger):
 
     def _check_inference(self, params: Tree) -> None:
         self._inference_options(params.U.shape)
+
+    def _penalty(self, params: Tree) -> Penalty:
+        penalty = super()._penalty(params)
+        if self.l2_tags is None:
+            return penalty
+        return penalty._replace(l2=penalty.l2._replace(U=np.float32(self.l2_tags)))
 
     def _infer(
         self,

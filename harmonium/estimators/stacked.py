@@ -28,7 +28,7 @@ from harmonium.rbm.training import Optimiser, Schedule, Tree
 Rows = NDArray[np.int64]
 
 DIFFERENT = (
-    *("learning_rate", "init_scale", "l1", "l2", "unit_norm"),
+    *("learning_rate", "init_scale", "l1", "l2", "l2_tags", "unit_norm"),
     *("random_state", "verbose", "n_jobs"),
 )
 """Settings in which the models of a stack may differ."""
