@@ -10,7 +10,7 @@ from harmonium.estimators.gradient_tagger import GradientTagger, HiddenUnits, La
 from harmonium.estimators.gradient_training import single_precision
 from harmonium.estimators.labels import is_soft
 from harmonium.estimators.parameters import NOT_NEGATIVE, estimator, parameter
-from harmonium.estimators.rbm_estimator import ConditionalTraining, RBMInference
+from harmonium.estimators.rbm_estimator import ConditionalTraining, RBMInference, Training
 from harmonium.estimators.recalibration import Question, share_told
 from harmonium.estimators.validation import ask, half_told, is_rankable, mean_auc
 from harmonium.rbm.generative import Hybrid, JointContrastiveDivergence, JointParams
@@ -29,7 +29,7 @@ class RBMTagger(HiddenUnits, RBMInference, GradientTagger):
         NOT_NEGATIVE,
         default=None,
         doc="""Strength of the ℓ2 penalty on U, the weights between tags and hidden units; None
-        means ``l2``, which is then that of W alone.""",
+        means ``l2``, which otherwise is that of W alone.""",
     )
 
     @property
@@ -158,7 +158,10 @@ class DiscriminativeRBM(ConditionalTraining, RBMTagger):
     (200, 3)
     """
 
-    l2: float = parameter(default=0.1)
+    training: Training = parameter(default="multi_prediction")
+    init_scale: float = parameter(default=0.3)
+    l2: float = parameter(default=0.3)
+    l2_tags: float | None = parameter(default=0.03)
     generative_weight: float = parameter(
         NOT_NEGATIVE,
         default=0.0,

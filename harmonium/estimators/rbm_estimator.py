@@ -5,6 +5,7 @@ from typing import Literal
 from joblib import effective_n_jobs
 
 from harmonium.errors import DataError
+from harmonium.estimators.inference_choice import STEPS, chosen_inference
 from harmonium.estimators.parameters import (
     COUNT,
     JOBS,
@@ -32,13 +33,17 @@ Training = Literal["cd", "mean_field", "lbp", "pl", "multi_prediction"]
 class RBMInference:
     """The part of an estimator that infers the tags of an RBM."""
 
-    inference: Literal["lbp", "mean_field", "gibbs", "exact"] = parameter(
-        default="lbp",
+    inference: Literal["auto", "lbp", "mean_field", "gibbs", "exact"] = parameter(
+        default="auto",
         doc="""How p(y_j = 1 | x) is computed: by loopy belief propagation, mean field, Gibbs
-        sampling, or enumeration ("exact": of at most 20 hidden units or 20 tags).""",
+        sampling, or enumeration ("exact": of at most 20 hidden units or 20 tags). "auto" is mean
+        field for a model trained by "multi_prediction", and belief propagation for all others.""",
     )
-    inference_steps: int = parameter(
-        COUNT, default=20, doc='Iterations, or sweeps of each of 8 chains for "gibbs".'
+    inference_steps: int | None = parameter(
+        COUNT,
+        default=None,
+        doc="""Iterations, or sweeps of each of 8 chains for "gibbs". None means 20, or the steps of
+        training for mean field after "multi_prediction".""",
     )
     damping: float = parameter(
         SHARE,
@@ -60,15 +65,16 @@ class RBMInference:
     ) -> InferenceOptions:
         """For U of that shape; ``quick`` for early stopping, only as exact as a ranking needs."""
         n_hidden, n_tags = shape
-        if self.inference == "exact" and min(shape) > MAX_UNITS:
+        method, steps = chosen_inference(vars(self))
+        if method == "exact" and min(shape) > MAX_UNITS:
             raise DataError(
                 f"inference='exact' enumerates 2^min(n_hidden, n_tags) states and takes at most "
                 f"{MAX_UNITS} units on the smaller side. Got {n_hidden} hidden units and "
                 f"{n_tags} tags; use inference='lbp'."
             )
         return InferenceOptions(
-            self.inference,
-            self.inference_steps,
+            method,
+            steps,
             self.damping,
             max(self.tolerance, 1e-2) if quick else self.tolerance,
             threads=effective_n_jobs(self.n_jobs),
@@ -93,7 +99,7 @@ class ConditionalTraining(RBMInference):
         COUNT,
         default=None,
         doc="""Gibbs sweeps, mean-field updates or message iterations of the negative phase; None
-        means 1 for "cd", 5 for "mean_field" and "multi_prediction", and 10 for "lbp".""",
+        means 1 for "cd", 5 for "mean_field", 10 for "lbp", and 3 for "multi_prediction".""",
     )
     mean_field_start: Literal["data", "zero"] = parameter(
         default="data",
@@ -102,23 +108,23 @@ class ConditionalTraining(RBMInference):
     )
     likelihood_weight: float = parameter(
         NOT_NEGATIVE,
-        default=1.0,
+        default=0.0,
         doc="""With "multi_prediction", the weight of -log p(y | x) beside it, whose gradient is
         that of contrastive divergence with 5 sweeps; 0 leaves it out.""",
     )
 
     def _conditional_gradient(self) -> Gradient:
         """The gradient of -log p(y | x) that ``training`` names."""
-        steps = self.training_steps
-        if self.training == "cd":
-            return ContrastiveDivergence(steps or 1)
-        if self.training == "mean_field":
-            return MeanField(steps or 5, from_zero=self.mean_field_start == "zero")
-        if self.training == "lbp":
-            return BeliefPropagation(steps or 10, float(self.damping))
         if self.training == "pl":
             return PseudoLikelihood()
-        predictions = MultiPrediction(steps or 5)
+        steps = self.training_steps or STEPS[self.training]
+        if self.training == "cd":
+            return ContrastiveDivergence(steps)
+        if self.training == "mean_field":
+            return MeanField(steps, from_zero=self.mean_field_start == "zero")
+        if self.training == "lbp":
+            return BeliefPropagation(steps, float(self.damping))
+        predictions = MultiPrediction(steps)
         if not self.likelihood_weight:
             return predictions
         return Sum(predictions, ContrastiveDivergence(5), float(self.likelihood_weight))

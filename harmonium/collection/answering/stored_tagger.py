@@ -23,6 +23,7 @@ from harmonium.collection.library import Library
 from harmonium.collection.store.models import StoredModel
 from harmonium.data.normalise import normalise_tag
 from harmonium.errors import DataError, LibraryError, ModelFileError
+from harmonium.estimators.inference_choice import chosen_inference
 
 FEW = 100
 """Up to so many tracks, starting JAX would take longer than doing without."""
@@ -127,7 +128,7 @@ class StoredTagger:
             )
         if known is None:
             known = np.full((len(X), len(self.tags)), np.nan, np.float32)
-        if len(X) <= FEW or self._about["parameters"]["inference"] == "mean_field":
+        if len(X) <= FEW or chosen_inference(self._about["parameters"]).method == "mean_field":
             return self._by_numpy(X, known)
         return self.estimator.complete(X, known)
 
@@ -138,8 +139,8 @@ class StoredTagger:
         W = self.arrays["params.W"].astype(np.float64)
         drive = self._scaled(X) @ W.T
         parameters, y = self._about["parameters"], known.astype(np.float64)
-        steps = parameters["inference_steps"]
-        if parameters["inference"] == "mean_field":
+        method, steps = chosen_inference(parameters)
+        if method == "mean_field":
             P = mean_field_rows(TagRBM(U, c, d), drive, y, steps).astype(np.float32)
         else:
             options = BeliefOptions(steps, parameters["damping"], parameters["tolerance"])

@@ -52,7 +52,7 @@ class Hyperparameters(NamedTuple):
     """Whether to take more inputs than the features: what another model says."""
 
 
-TO_TRY = tuple(Hyperparameters(0.01, l2) for l2 in (0.03, 0.1, 0.3))
+TO_TRY = tuple(Hyperparameters(0.01, l2) for l2 in (0.1, 0.3, 1.0))
 
 
 class Candidate(NamedTuple):
