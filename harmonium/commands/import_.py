@@ -257,7 +257,7 @@ def _summary(report: ImportReport, dry_run: bool, replaced: bool) -> Iterator[st
     if report.parted and not dry_run:
         text, parts = next(iter(report.parted.items()))
         yield (
-            f"{count(len(report.parted), 'text')} with several tags parted, such as "
+            f"{count(len(report.parted), 'text')} with several tags: parted, such as "
             f"{printable(text)} into {', '.join(parts)}. --dry-run shows how, --no-split parts "
             "none."
         )
