@@ -270,7 +270,7 @@ class _Fits:
             l2=hyperparameters.l2,
             batch_size=batch_size,
             max_epochs=epochs or most,
-            patience=int(np.clip(most // 10, 5, 30)),
+            patience=int(np.clip(most // 5, 10, 100)),
             validation_fraction=0.0,
             random_state=self.seed,
             calibrate=False,  # but by all folds together, in the end
