@@ -52,14 +52,15 @@ ROOMS = {
     "filetags": set(),
     "library": {"store"},
     "verdicts": {"store", "library"},
+    "precision": {"store"},
     "playlist": {"store"},
     "sound_space": {"store", "library"},
     "indexing": {"store", "library", "filetags", "sound_space"},
     "importing": {"store", "library", "filetags"},
-    "answering": {"store", "library", "verdicts", "indexing", "sound_space"},
-    "learning": {"store", "library", "verdicts", "answering"},
+    "answering": {"store", "library", "verdicts", "indexing", "sound_space", "precision"},
+    "learning": {"store", "library", "verdicts", "answering", "precision"},
     "correcting": {"store", "library", "verdicts", "answering"},
-    "writing": {"store", "library", "verdicts", "filetags"},
+    "writing": {"store", "library", "verdicts", "filetags", "precision"},
     "doctor": {"store", "library", "verdicts", "answering"},
 }
 

@@ -95,6 +95,8 @@ def tag(
     takes what is new. People's own tags are never changed. Where nobody
     has trained a model, files are tagged by the one that comes along,
     with or without a library.
+    Under Right: how many of the held-out tracks of at least that
+    probability have the tag.
 
     [dim]Example:[/dim]  harmonium tag song.mp3 --known "rock, -live"
 
@@ -232,10 +234,14 @@ def _show_tags(files: Iterable[tuple[str, list[TrackTag]]], spellings: dict[str,
         }
         spelt = [spellings.get(row.tag, row.tag) for row in rows]
         named = [
-            (spelt[i], certain.get(row.source, percent(row.probability)))
+            (
+                spelt[i],
+                certain.get(row.source, percent(row.probability)),
+                "" if row.precision is None else percent(row.precision),
+            )
             for i, row in enumerate(rows)
         ]
-        show_rows(console, ("Tag", "Probability"), named, right=("Probability",))
+        show_rows(console, ("Tag", "Probability", "Right"), named, right=("Probability", "Right"))
 
 
 def _print_json(files: Iterable[tuple[str, list[TrackTag]]], _: dict[str, str]) -> None:

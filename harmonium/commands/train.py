@@ -11,7 +11,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from harmonium.commands import INTERRUPTED
+from harmonium.commands import IN_PART, INTERRUPTED
 from harmonium.commands.options import JsonOption, LibraryOption, SeedOption
 from harmonium.commands.screen import bar, percent, say, show_rows
 
@@ -80,8 +80,9 @@ def train(
 
     [dim]Example:[/dim]  harmonium train --min-examples 20
 
-    [dim]Exit codes:[/dim]  0 there is a new model; 2 there is not, with the
-    reason; 130 interrupted, nothing was stored.
+    [dim]Exit codes:[/dim]  0 there is a new model; 1 there is one, but no tag
+    was learnt; 2 there is none, with the reason; 130 interrupted, nothing was
+    stored.
     """
     from harmonium.collection import Library
     from harmonium.collection.learning.train import TrainingOptions
@@ -101,17 +102,22 @@ def train(
             say(errors, "Stopped. No model was stored; the former one, if any, stays in use.")
             raise typer.Exit(INTERRUPTED) from None
         spellings = opened.spellings()
+    code = 0 if model.learnt.any() else IN_PART
     if as_json:
         print(json.dumps({"model": model.id, **model.report}, indent=1))
-        return
+        raise typer.Exit(code)
     console = Console()
-    headings = ("Tag", "Tracks", "AUC", "±", "From", "")
+    headings = ("Tag", "Tracks", "AUC", "±", "From", "Right", "Write", "")
     rows = (_row(tag, spellings) for tag in model.report["tags"])
-    show_rows(console, headings, rows, right=headings[1:5])
+    show_rows(console, headings, rows, right=headings[1:7])
     if console.is_terminal:
         say(console, "")
         for line in _summary(model, spellings):
             say(console, line)
+    if code:
+        for line in _nothing_learnt(model):
+            say(errors, line)
+    raise typer.Exit(code)
 
 
 def _tree(named: str) -> GenreTree:
@@ -123,7 +129,8 @@ def _tree(named: str) -> GenreTree:
 
 
 def _row(tag: dict[str, Any], spellings: dict[str, str]) -> tuple[str | Text, ...]:
-    values = (tag[name] for name in ("auc", "error", "threshold"))
+    names = ("auc", "error", "threshold", "precision", "write_from")
+    values = (tag.get(name) for name in names)
     numbers = ("" if value is None else f"{value:.2f}" for value in values)
     note = Text("" if tag["learnt"] else "not learnt", style="yellow")
     return spellings.get(tag["tag"], tag["tag"]), str(tag["examples"]), *numbers, note
@@ -158,7 +165,9 @@ def _summary(model: StoredModel, spellings: dict[str, str]) -> Iterator[str]:
     ) + (f" It did better with {better}." if report["smoothing_tried"] else "")
     yield (
         "An AUC of 0.5 is chance, 1 is perfect. A track counts as having a tag if its "
-        "probability reaches the number under From."
+        "probability reaches the number under From. Right: the share of such held-out tracks that "
+        "have the tag. Write: the probability from which on 'harmonium write' writes it, since it "
+        "is right 80 % of the time by a cautious count; without a number it is not written."
     )
     if "calibration" in report:
         yield from _reliability(report["calibration"])
@@ -173,4 +182,18 @@ def _summary(model: StoredModel, spellings: dict[str, str]) -> Iterator[str]:
         yield f"{len(left_out):,} tags were left out. The most used of them, and what they lack:"
         for one in left_out[:MOST_LEFT_OUT]:
             yield f"  {spellings.get(one['tag'], one['tag'])}: {one['reason']}"
-    yield "Next: harmonium tag"
+    if n_learnt:
+        yield "Next: harmonium tag"
+
+
+def _nothing_learnt(model: StoredModel) -> Iterator[str]:
+    """What to do where no tag can be told from the sound."""
+    tags = sorted(model.report["tags"], key=lambda tag: -(tag["auc"] or 0))
+    yield (
+        "No tag was learnt: none is predicted clearly better than by chance, so the model predicts "
+        "nothing. What helps:"
+    )
+    nearest = ", ".join(f"{tag['tag']} ({tag['examples']})" for tag in tags[:3])
+    yield f"  more tracks with the tags that came nearest: {nearest};"
+    yield "  tags that can be heard, such as genres, instruments or moods;"
+    yield "  tags of whole albums or artists: a table for 'harmonium import', or --from-files."

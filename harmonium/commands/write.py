@@ -59,6 +59,18 @@ def write(
     ] = False,
     only_mine: OnlyMineOption = False,
     only_shipped: OnlyShippedOption = False,
+    precision: Annotated[
+        float,
+        typer.Option(
+            "--precision",
+            metavar="P",
+            min=0,
+            max=0.99,
+            help="How often what the model adds is to be right, tag by tag, as held-out tracks "
+            "show it. A tag that cannot be right so often is not predicted. 0 takes the thresholds "
+            "of 'harmonium tag'.",
+        ),
+    ] = 0.8,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", "-n", help="Show what would change, and write nothing.")
     ] = False,
@@ -128,10 +140,10 @@ def write(
 ) -> None:
     """Write tags into the files of tracks, where players look for them.
 
-    What people say, and what the model predicts above each tag's
-    threshold, goes into genre, mood and grouping by the rules. The sound
-    is not touched, and 'harmonium undo' restores the files to the byte.
-    An interrupted write goes on when it is started again.
+    What people say, and what the model predicts with the precision asked
+    for, goes into genre, mood and grouping by the rules. The sound is not
+    touched, and 'harmonium undo' restores the files to the byte. An
+    interrupted write goes on when it is started again.
 
     [dim]Example:[/dim]  harmonium write ~/Music/Jazz --field mellow=mood --dry-run
 
@@ -140,8 +152,13 @@ def write(
     """
     from harmonium.collection import Library
     from harmonium.collection.writing.rule_layers import parse_pairs
-    from harmonium.collection.writing.wanted_tags import TagSources, count_unheard
+    from harmonium.collection.writing.wanted_tags import (
+        TagSources,
+        count_unheard,
+        imprecise_tags,
+    )
     from harmonium.collection.writing.write_tracks import plan_writes
+    from harmonium.commands.write_report import say_imprecise
 
     given = {
         "mode": mode,
@@ -161,12 +178,16 @@ def write(
             people=people or not predicted,
             predicted=predicted or not people,
             owner=owner_of(only_mine, only_shipped),
+            precision=precision or None,
         )
         ids, files = _chosen_tracks(opened, paths or [], query)
         errors = Console(stderr=True)
         if source.predicted and (n := count_unheard(opened, ids)):
             have = f"{count(n, 'track')} {'has' if n == 1 else 'have'}"
             say(errors, f"{have} no predictions yet; 'harmonium tag' makes them.")
+        if source.predicted and source.precision and opened.models.current(whole=False):
+            found = imprecise_tags(opened, source.precision)
+            say_imprecise(errors, found, source.precision, opened.spellings())
         with bar(errors, "reading") as progress:
             plan = plan_writes(opened, ids, final, source=source, only_to=files, progress=progress)
         code = _carry_out(opened, plan, dry_run=dry_run, yes=yes, as_json=as_json)
@@ -293,7 +314,8 @@ def _carry_out(
     say_failures(errors, plan.failures)
     if dry_run:
         if as_json:
-            print(json.dumps([one.change.to_dict() for one in plan.files], ensure_ascii=False))
+            records = [one.change.to_dict() | {"guessed": one.new_guesses} for one in plan.files]
+            print(json.dumps(records, ensure_ascii=False))
         else:
             report.show_plan(console, plan)
         return IN_PART if plan.failures else 0
@@ -323,7 +345,7 @@ def _carry_out(
 
 def _agreed(errors: Console, plan: WritePlan) -> bool:
     """Whether the person says yes to what is shown; a program has to with --yes."""
-    from harmonium.commands.write_report import show_changes
+    from harmonium.commands.write_report import say_expected, show_changes
     from harmonium.errors import DataError
 
     files = count(len(plan.files), "file")
@@ -335,6 +357,7 @@ def _agreed(errors: Console, plan: WritePlan) -> bool:
     show_changes(errors, plan.files[:FEW])
     if len(plan.files) > FEW:
         errors.print(f"and {len(plan.files) - FEW:,} more (--dry-run shows all)", style="dim")
+    say_expected(errors, plan)
     return typer.confirm(f"Write to {files}?", err=True)
 
 

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from harmonium.commands.screen import Flow, count, printable, say, show_rows
+from harmonium.commands.screen import Flow, count, percent, printable, say, show_rows
 
 if TYPE_CHECKING:
     from harmonium.collection.filetags import FieldChange
     from harmonium.collection.writing.write_tracks import PlannedFile, WritePlan, WriteReport
 
+MOST_NAMED = 20
+"""Tags that are named as not written."""
 JOINED = "; "
 """Between the values of a field in lines for programs."""
 
@@ -29,6 +31,7 @@ def show_plan(console: Console, plan: WritePlan) -> None:
         return
     show_changes(console, plan.files)
     say(console, f"{count(len(plan.files), 'file')} would change, {plan.n_unchanged:,} would not.")
+    say_expected(console, plan)
     reasons: dict[str, set[str]] = {}
     for planned in plan.files:
         for tag, reason in planned.change.left_out:
@@ -46,8 +49,43 @@ def show_changes(console: Console, files: Sequence[PlannedFile]) -> None:
             table.add_column(style=style, no_wrap=True)
         table.add_column(overflow="fold")
         for one in planned.change.fields:
-            table.add_row(f"  {one.field}", one.places[0], _difference(one))
+            table.add_row(f"  {one.field}", one.places[0], _difference(one, planned.guessed))
         console.print(table)
+
+
+def say_expected(console: Console, plan: WritePlan) -> None:
+    """How many of the predicted tags are expected to be wrong."""
+    if plan.n_guessed:
+        wrong = plan.expected_wrong
+        about = f"about {wrong:,.0f}" if wrong >= 1 else "less than 1"
+        say(
+            console,
+            f"The model adds {count(plan.n_guessed, 'tag')}; {about} of them will be wrong, by "
+            "their probabilities.",
+        )
+
+
+def say_imprecise(
+    console: Console,
+    found: Sequence[str] | None,
+    precision: float,
+    spellings: Mapping[str, str],
+) -> None:
+    """Which tags are not written, since they would be wrong too often."""
+    if found is None:
+        say(
+            console,
+            "The model was trained before precision was measured, so predictions are written from "
+            "its own thresholds on. 'harmonium train' measures it.",
+        )
+    elif found:
+        names = [spellings.get(tag, tag) for tag in found]
+        some = ", ".join(names[:MOST_NAMED]) + (" …" if len(names) > MOST_NAMED else "")
+        say(
+            console,
+            f"Not predicted, since held-out tracks do not show that they are right "
+            f"{percent(precision)} of the time: {some}. A lower --precision writes more.",
+        )
 
 
 def say_nothing_to_write(console: Console, plan: WritePlan) -> None:
@@ -71,11 +109,13 @@ def say_written(console: Console, written: WriteReport, plan: WritePlan) -> None
         say(console, f"To take it back: harmonium undo {written.change}")
 
 
-def _difference(one: FieldChange) -> Flow:
-    """Values that go are struck through, values that come are green."""
+def _difference(one: FieldChange, guessed: Mapping[str, float]) -> Flow:
+    """Values that go are struck through, values that come are green, with their probability."""
+
+    def new(value: str) -> Text:
+        sure = f" {percent(guessed[value])}" if value in guessed else ""
+        return Text(f"+{printable(value)}{sure}", style="green")
+
     gone = [Text(f"-{printable(v)}", style="red strike") for v in one.before if v not in one.after]
-    now = [
-        Text(printable(v)) if v in one.before else Text(f"+{printable(v)}", style="green")
-        for v in one.after
-    ]
+    now = [Text(printable(v)) if v in one.before else new(v) for v in one.after]
     return Flow([*gone, *now])

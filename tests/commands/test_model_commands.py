@@ -5,6 +5,7 @@ import dataclasses
 import io
 import json
 
+import numpy as np
 import pytest
 import small_library
 from small_library import TAGS, new_change
@@ -150,7 +151,12 @@ def test_tag_shows_what_people_say_and_what_the_model_says(place):
 
 def test_tag_with_what_is_known(place):
     (record,) = json.loads(call("tag", "#50", "--known", "rock, -mellow", "--json").stdout)
-    assert record["tags"][0] == {"tag": "rock", "probability": 1.0, "source": "given"}
+    assert record["tags"][0] == {
+        "tag": "rock",
+        "probability": 1.0,
+        "source": "given",
+        "precision": None,
+    }
     assert "mellow" not in {tag["tag"] for tag in record["tags"]}
     with pytest.raises(DataError, match="name their files"):
         call("tag", "--known", "rock")
@@ -266,6 +272,8 @@ def test_train_reports_the_tags_by_line_or_as_json(tmp_path, monkeypatch):
                 "error": 0.05,
                 "learnt": True,
                 "threshold": 0.4,
+                "precision": 0.6,
+                "write_from": 0.7,
             },
             {
                 "tag": "odd",
@@ -288,12 +296,29 @@ def test_train_reports_the_tags_by_line_or_as_json(tmp_path, monkeypatch):
     Library.open(file).close()
     done = call("train", "-L", str(file), "--min-examples", "7", "--no-smooth")
     assert rows(done) == [
-        ["rock", "20", "0.90", "0.05", "0.40", ""],
-        ["odd", "5", "", "", "", "not learnt"],
+        ["rock", "20", "0.90", "0.05", "0.40", "0.60", "0.70", ""],
+        ["odd", "5", "", "", "", "", "", "not learnt"],
     ]
     assert seen[0].min_examples == 7
     assert not seen[0].smooth
     assert json.loads(call("train", "-L", str(file), "--json").stdout)["tags"] == report["tags"]
+
+
+def test_where_nothing_is_learnt_train_says_what_to_do(tmp_path, monkeypatch):
+    tags = [{"tag": "odd", "examples": 5, "auc": 0.55, "error": 0.1, "learnt": False}]
+    nothing = dataclasses.replace(
+        small_library.quick_model(),
+        id=1,
+        vocabulary=["odd"],
+        thresholds=np.array([2.0], np.float32),
+        report={"tags": tags},
+    )
+    monkeypatch.setattr(train_module, "train", lambda *_, **__: nothing)
+    file = tmp_path / "library.db"
+    Library.open(file).close()
+    done = call("train", "-L", str(file), code=1)
+    assert "No tag was learnt" in done.stderr
+    assert "came nearest: odd (5)" in done.stderr
 
 
 class TestOnATerminal:

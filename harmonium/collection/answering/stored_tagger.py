@@ -20,6 +20,7 @@ from harmonium.collection.answering.numpy_inference import (
 )
 from harmonium.collection.answering.query import did_you_mean
 from harmonium.collection.library import Library
+from harmonium.collection.precision import PrecisionCurve, curves_from_arrays
 from harmonium.collection.store.models import StoredModel
 from harmonium.data.normalise import normalise_tag
 from harmonium.errors import DataError, LibraryError, ModelFileError
@@ -103,6 +104,18 @@ class StoredTagger:
 
     def _rbm(self, part: str) -> TagRBM:
         return TagRBM(*(self.arrays[f"{part}.{k}"].astype(np.float64) for k in "Ucd"))
+
+    def precision(self, place: int, probability: float) -> float | None:
+        """The share of held-out tracks of at least this probability that have the tag; or None."""
+        if self._curves is None or place >= len(self._curves):
+            return None
+        curve = self._curves[place]
+        rank = curve.at(probability)
+        return None if rank is None else float(curve.precision[rank])
+
+    @cached_property
+    def _curves(self) -> list[PrecisionCurve] | None:
+        return curves_from_arrays(self.arrays)
 
     def place(self, tag: str) -> int:
         """The place of a tag, in any spelling, in the vocabulary; a DataError if it has none."""

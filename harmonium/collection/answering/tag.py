@@ -73,6 +73,8 @@ class TrackTag(NamedTuple):
     source: str
     """"people" have said so, "given" (with --known), "model", or "shipped" (the model that came
     along)."""
+    precision: float | None = None
+    """The share of held-out tracks of at least this probability that have the tag."""
 
 
 @dataclass(frozen=True)
@@ -126,6 +128,7 @@ class TaggedFile:
                 tagger.tags[j],
                 float(self.probabilities[j]),
                 "model" if j < tagger.n_own else "shipped",
+                tagger.precision(int(j), float(self.probabilities[j])),
             )
             for j in chosen
             if tagger.tags[j] not in known

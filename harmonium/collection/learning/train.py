@@ -23,7 +23,14 @@ from harmonium.collection.learning.smoothing import can_smooth, smooth_labels
 from harmonium.collection.learning.thresholds import choose_thresholds, score_tags
 from harmonium.collection.learning.vocabulary import ExcludedTag, choose_vocabulary
 from harmonium.collection.library import Library
-from harmonium.collection.store.models import StoredModel
+from harmonium.collection.precision import (
+    USUAL_PRECISION,
+    PrecisionCurve,
+    curves_to_arrays,
+    make_curve,
+    threshold_for,
+)
+from harmonium.collection.store.models import NEVER, StoredModel
 from harmonium.collection.store.schema import EXTRACTOR, GENRES, HIDDEN_TAGS
 from harmonium.collection.store.tracks import Track
 from harmonium.collection.verdicts import (
@@ -159,6 +166,8 @@ def _scores(
         "held_out.probabilities": fitted.held_out.astype(np.float16),
         "rates": scores.positives / np.maximum(scores.positives + scores.negatives, 1),
     }
+    curves = [make_curve(y, p) for y, p in zip(examples.Y.T, fitted.held_out.T, strict=True)]
+    arrays |= curves_to_arrays(curves)
     tags = [
         {
             "tag": tag,
@@ -167,6 +176,7 @@ def _scores(
             "error": _number(scores.error[j]),
             "learnt": bool(scores.learnt[j]),
             "threshold": float(thresholds[j]) if scores.learnt[j] else None,
+            **(_promise(curves[j], float(thresholds[j])) if scores.learnt[j] else {}),
         }
         for j, tag in enumerate(examples.tags)
     ]
@@ -196,6 +206,18 @@ def _scores(
             ],
         },
     )
+
+
+def _promise(curve: PrecisionCurve, threshold: float) -> dict[str, float | None]:
+    """How often a tag is right from its threshold on, and from where on it is to be written."""
+    rank, low = curve.at(threshold), curve.bounds[0]
+    write_from = threshold_for(curve, USUAL_PRECISION)
+    return {
+        "precision": None if rank is None else float(curve.precision[rank]),
+        "precision_at_least": None if rank is None else float(low[rank]),
+        "recall": None if rank is None else float(curve.recall[rank]),
+        "write_from": write_from if write_from < NEVER else None,
+    }
 
 
 def _extractor(library: Library) -> str:

@@ -1,12 +1,14 @@
 """Which tags tracks should have in their files: what people say, and what the model is sure of."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 import polars as pl
 
 from harmonium.collection.library import Library
+from harmonium.collection.precision import knows_precision, thresholds_for
 from harmonium.collection.store.bulk import batches
 from harmonium.collection.store.models import Owner, StoredModel
 from harmonium.collection.store.tracks import Track
@@ -24,6 +26,9 @@ class TagSources(NamedTuple):
     predicted: bool = True
     owner: Owner | None = None
     """Whose predictions: of tags learnt from the library, of those that came along, or both."""
+    precision: float | None = None
+    """The share of what is predicted that is to be right (`precision`), tag by tag; None takes
+    all that reaches the thresholds by which `harmonium tag` goes."""
 
 
 EVERY_SOURCE = TagSources()
@@ -35,8 +40,9 @@ def wanted_tags(
     """(track, its tags) of each track, in this order.
 
     A tag is wanted where people agree that it holds (`verdicts`). Where they leave it open,
-    it is wanted if the current model's probability reaches the tag's threshold; but a tag that
-    came along only if that was right for most held-out clips (`StoredModel.sure`). Tags that were
+    it is wanted if the current model's probability reaches the threshold of the tag that
+    ``source.precision`` asks for; without that, a tag that came along is wanted only if its own
+    threshold was right for most held-out clips (`StoredModel.sure`). Tags that were
     found in files are in them already, and do not count.
 
     Raises
@@ -44,8 +50,7 @@ def wanted_tags(
     LibraryError
         where only predictions are asked for and there is no model
     """
-    model = library.models.current(whole=False) if source.predicted else None
-    model = None if model is None else model.only(source.owner).sure()
+    model = _model(library, source)
     if source.predicted and not source.people and model is None:
         raise LibraryError(
             "There is no model whose predictions could be written. `harmonium train` makes one, "
@@ -58,6 +63,27 @@ def wanted_tags(
         guessed = {} if model is None else _guessed(library, model, some)
         for track in library.tracks.many(some):
             yield track, _combined(said.get(track.id, {}), guessed.get(track.id, {}), source)
+
+
+def _model(library: Library, source: TagSources) -> StoredModel | None:
+    """The model whose predictions are wanted, with the thresholds from which on they are."""
+    if not source.predicted:
+        return None
+    model = library.models.current(whole=source.precision is not None)
+    if model is None:
+        return None
+    if source.precision is None or not knows_precision(model):
+        return model.only(source.owner).sure()
+    return replace(model, thresholds=thresholds_for(model, source.precision)).only(source.owner)
+
+
+def imprecise_tags(library: Library, precision: float) -> list[str] | None:
+    """The tags that are learnt, but not right so often; None where the model does not know."""
+    model = library.models.current()
+    if model is None or not knows_precision(model):
+        return None
+    never = model.learnt & (thresholds_for(model, precision) > 1)
+    return [model.vocabulary[j] for j in np.flatnonzero(never)]
 
 
 def count_unheard(library: Library, ids: Sequence[int]) -> int:

@@ -38,6 +38,16 @@ class PlannedFile(NamedTuple):
 
     track: Track
     change: FileChange
+    guessed: Mapping[str, float] = {}
+    """Tag, as it is written → its probability, for those that the model predicts."""
+
+    @property
+    def new_guesses(self) -> dict[str, float]:
+        """Those that the file did not have."""
+        added = {
+            value for one in self.change.fields for value in one.after if value not in one.before
+        }
+        return {tag: p for tag, p in self.guessed.items() if tag in added}
 
 
 class FailedFile(NamedTuple):
@@ -55,6 +65,16 @@ class WritePlan:
     """Those that change."""
     n_unchanged: int = 0
     failures: list[FailedFile] = field(default_factory=list)
+
+    @property
+    def n_guessed(self) -> int:
+        """How many predicted tags would be added to files."""
+        return sum(len(one.new_guesses) for one in self.files)
+
+    @property
+    def expected_wrong(self) -> float:
+        """How many of them will be wrong, by their probabilities."""
+        return sum(1 - p for one in self.files for p in one.new_guesses.values())
 
 
 @dataclass
@@ -111,7 +131,8 @@ def _plan_file(
         plan.failures.append(FailedFile(path, str(error)))
     else:
         if change:
-            plan.files.append(PlannedFile(track, change))
+            guessed = {names.get(tag, tag): p for tag, p in tags.items() if p < 1}
+            plan.files.append(PlannedFile(track, change, guessed))
         else:
             plan.n_unchanged += 1
 
@@ -127,7 +148,7 @@ def write_planned(
     summary = f"tags written to {counted(len(files), 'file')}, but not to all"
     writer = UndoableWriter(library, lambda: library.changes.begin("write", summary))
     try:
-        for done, (track, change) in enumerate(files, 1):
+        for done, (track, change, _) in enumerate(files, 1):
             try:
                 writer.write(track, change.path, partial(apply_change, change))
                 report.paths.append(change.path)
