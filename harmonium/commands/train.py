@@ -163,6 +163,12 @@ def _summary(model: StoredModel, spellings: dict[str, str]) -> Iterator[str]:
         f"Mean AUC {report['mean_auc']:.3f}, for tracks held out by {report['grouped_by']} in "
         f"{report['folds']} folds."
     ) + (f" It did better with {better}." if report["smoothing_tried"] else "")
+    if n_more := len(model.vocabulary) - model.n_own:
+        helped = "helped" if report.get("shipped_inputs") else "did not help"
+        yield (
+            f"What the model that came along says of the tracks {helped}. Its other {n_more:,} "
+            "tags stay beside yours."
+        )
     yield (
         "An AUC of 0.5 is chance, 1 is perfect. A track counts as having a tag if its "
         "probability reaches the number under From. Right: the share of such held-out tracks that "
