@@ -33,6 +33,8 @@ SETTINGS: dict[str, Any] = {
     "inference_steps": 5,
     "init_scale": 0.3,
     "l2": 0.3,
+    "l2_tags": 0.3,
+    "calibrate": False,
     "learning_rate": 0.01,
     "batch_size": 50,
     "max_epochs": 80,
