@@ -3,8 +3,9 @@
     HARMONIUM_DATA=... python benchmarks/calibration.py                    all, about five minutes
     HARMONIUM_DATA=... python benchmarks/calibration.py --datasets hetrec-msd --training smoothed
 
-A `DiscriminativeRBM` with its default settings learns from three of five folds, stops early on the
-next one and is tested on the last; each fold is the test fold once. It is asked with the sound
+A `DiscriminativeRBM` learns from three of five folds, stops early on the next one and is tested on
+the last; each fold is the test fold once. It is trained by contrastive divergence with the settings
+below, or with `--method default` as it is by default. It is asked with the sound
 alone ("sound"), with one true tag of a clip told ("one"), and with half of a clip's tags told
 ("half"), about the tags that are not told. "smoothed" learns from smoothed tags, and is corrected
 and tested by raw ones.
@@ -46,6 +47,17 @@ from harmonium.experiments.datasets import CATALOGUE, load_dataset
 from harmonium.experiments.run import _smoothed_tags
 
 N_FOLDS, SEED = 5, 0
+METHODS = {
+    "cd": {
+        "training": "cd",
+        "inference": "lbp",
+        "inference_steps": 20,
+        "init_scale": 1.0,
+        "l2": 0.1,
+        "l2_tags": None,
+    },
+    "default": {},
+}
 
 
 def platt(p: Any, y: Any, q: Any) -> Any:
@@ -78,7 +90,9 @@ def by_tag(rival: Any, P: Any, Y: Any, Q: Any) -> Any:
     return np.clip(out, 0, 1)
 
 
-def predictions(spec: Any, data: Any, smoothed: bool) -> tuple[Any, Any, Any]:
+def predictions(
+    spec: Any, data: Any, smoothed: bool, settings: dict[str, Any]
+) -> tuple[Any, Any, Any]:
     """Labels asked about, and probabilities by method, for each question; share predicted."""
     X, Y = data.X, data.Y
     folds = grouped_folds(data.groups, Y, n_folds=N_FOLDS, seed=SEED)
@@ -94,7 +108,7 @@ def predictions(spec: Any, data: Any, smoothed: bool) -> tuple[Any, Any, Any]:
         targets = Y
         if smoothed:
             targets = _smoothed_tags(spec, N_FOLDS, test_fold, valid_fold, SEED)
-        model = DiscriminativeRBM(random_state=SEED)
+        model = DiscriminativeRBM(random_state=SEED, **settings)
         model.fit(X[train], targets[train], (X[valid], Y[valid]))
         yes[test] = model.predict(X[test])
         for kind, known in told.items():
@@ -135,7 +149,9 @@ def main() -> None:
     parser.add_argument(
         "--training", nargs="+", default=("raw", "smoothed"), choices=("raw", "smoothed")
     )
+    parser.add_argument("--method", default="cd", choices=METHODS)
     args = parser.parse_args()
+    settings = METHODS[args.method]
     warnings.simplefilter("ignore")
     heads = ("ECE", "floor", "all", "loss", "AUC", "mean p", "true")
     print(f"{'':<26}{'asked':<7}{'':<11}" + "".join(f"{head:>8}" for head in heads))
@@ -145,7 +161,7 @@ def main() -> None:
             if training == "smoothed" and not spec.has_triples:
                 continue
             began = time.perf_counter()
-            results = predictions(spec, load_dataset(spec), training == "smoothed")
+            results = predictions(spec, load_dataset(spec), training == "smoothed", settings)
             show(f"{name}, {training}", *results)
             print(f"{'':<26}{time.perf_counter() - began:.0f} s", flush=True)
 
