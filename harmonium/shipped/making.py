@@ -103,6 +103,9 @@ class ShippedModel:
     def to_bytes(self) -> bytes:
         """As the file has it."""
         arrays, description = self.model._described()
+        arrays["history.seconds"] = np.zeros_like(
+            arrays["history.seconds"]
+        )  # else no two are alike
         for name in "Ucd":
             arrays[f"together.{name}"] = getattr(self.together._params, name)
         arrays["together.steps"] = np.array([self.together.inference_steps])
