@@ -1,7 +1,7 @@
 """Which inference a model is asked by, where that was left to how it was trained. Without JAX."""
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 STEPS = {"cd": 1, "mean_field": 5, "lbp": 10, "multi_prediction": 3}
 """Steps of each way to train, unless others are given."""
@@ -10,7 +10,7 @@ STEPS = {"cd": 1, "mean_field": 5, "lbp": 10, "multi_prediction": 3}
 class InferenceChoice(NamedTuple):
     """A method and its number of steps."""
 
-    method: str
+    method: Literal["lbp", "mean_field", "gibbs", "exact"]
     steps: int
 
 
