@@ -12,6 +12,8 @@ from harmonium.commands.options import JsonOption, LibraryOption
 from harmonium.commands.screen import percent, show_rows
 
 if TYPE_CHECKING:
+    import scipy.sparse as sp
+
     from harmonium.collection.answering.stored_tagger import StoredTagger
 
 
@@ -27,9 +29,9 @@ def suggest(
 ) -> None:
     """Suggest further tags for a track that has these, whatever it sounds like.
 
-    If the model was trained on the tags of several people, this uses which
-    tags they give together; otherwise it uses what the model has learnt.
-    Where there is none, the model that comes along answers.
+    Where people in the library gave these tags to tracks, what else they
+    gave to the same tracks counts first. Where few did, it is what the
+    model has learnt; without one, the model that comes along answers.
 
     [dim]Example:[/dim]  harmonium suggest rock guitar
 
@@ -38,8 +40,8 @@ def suggest(
     from harmonium.collection.answering.suggest import suggest as find
 
     given = [part.strip() for tag in tags for part in tag.split(",") if part.strip()]
-    tagger, spellings = _current_tagger(library)
-    found = find(tagger, given, number)
+    tagger, spellings, said = _current_tagger(library)
+    found = find(tagger, given, number, said)
     if as_json:
         print(json.dumps([one._asdict() for one in found], indent=1))
         return
@@ -69,8 +71,8 @@ def related(
     """
     from harmonium.collection.answering.suggest import related as find
 
-    tagger, spellings = _current_tagger(library)
-    found = find(tagger, tag, number)
+    tagger, spellings, said = _current_tagger(library)
+    found = find(tagger, tag, number, said)
     if as_json:
         print(json.dumps([one._asdict() for one in found], indent=1))
         return
@@ -89,16 +91,20 @@ def related(
     show_rows(console, columns, rows, right=columns[1:])
 
 
-def _current_tagger(place: str | None) -> tuple[StoredTagger, dict[str, str]]:
-    """The tagger, and how tags are spelt."""
+def _current_tagger(
+    place: str | None,
+) -> tuple[StoredTagger, dict[str, str], sp.csr_array | None]:
+    """The tagger, how tags are spelt, and who said what."""
     from harmonium.collection.answering.shipped_model import (
         shipped_model,
         tagger_of,
         use_shipped_model,
     )
+    from harmonium.collection.answering.suggest import said_together
     from harmonium.commands.options import opened_if_there
 
     with opened_if_there(place) as library:
         if library is None:
-            return tagger_of(shipped_model()), {}
-        return tagger_of(use_shipped_model(library) or shipped_model()), library.spellings()
+            return tagger_of(shipped_model()), {}, None
+        tagger = tagger_of(use_shipped_model(library) or shipped_model())
+        return tagger, library.spellings(), said_together(library, tagger.tags)

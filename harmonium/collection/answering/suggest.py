@@ -5,11 +5,14 @@ from typing import NamedTuple
 
 import numpy as np
 import polars as pl
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from harmonium.collection.answering.stored_tagger import StoredTagger
+from harmonium.collection.library import Library
+from harmonium.collection.verdicts import with_kinds
 from harmonium.errors import DataError
-from harmonium.estimators.smoother.results import relations, suggestions
+from harmonium.estimators.smoother.results import counted, relations, suggestions
 
 
 class Suggestion(NamedTuple):
@@ -32,25 +35,55 @@ class Relation(NamedTuple):
     probability_without: float
 
 
-def suggest(tagger: StoredTagger, tags: Sequence[str], n: int = 10) -> list[Suggestion]:
-    """The n most probable other tags of a track of which only some tags are known."""
+def said_together(library: Library, tags: Sequence[str]) -> sp.csr_array:
+    """Which of these tags each person gave to each track of theirs, (n_pairs, n_tags)."""
+    opinions = with_kinds(library.opinions.triples(), library.genres())
+    pairs = opinions.select("person", "track_id").unique(maintain_order=True).with_row_index("row")
+    places = pl.DataFrame({"tag": tags, "column": range(len(tags))}, schema_overrides=_PLACES)
+    said = opinions.filter(pl.col("value") > 0)
+    found = said.join(pairs, on=("person", "track_id")).join(places, on="tag")
+    ones = np.ones(len(found), np.float32)
+    at = (found["row"].to_numpy(), found["column"].to_numpy())
+    matrix = sp.csr_array((ones, at), shape=(len(pairs), len(tags)))
+    matrix.data[:] = 1  # a tag may have come in two ways
+    return matrix
+
+
+_PLACES = {"tag": pl.String, "column": pl.Int32}
+
+
+def suggest(
+    tagger: StoredTagger, tags: Sequence[str], n: int = 10, said: sp.csr_array | None = None
+) -> list[Suggestion]:
+    """The n most probable other tags of a track of which only some tags are known.
+
+    What people said, ``said`` of `said_together`, counts first: see `counted`.
+    """
     known = [tagger.place(tag) for tag in tags]
     if not known:
         raise DataError("Give at least one tag to go by.")
-    given, usual = _given(tagger, known, 1), _given(tagger, [], 1)
+    given, usual = _given(tagger, known, 1, said), _given(tagger, [], 1, said)
     table = suggestions(pl.Series(tagger.tags), given, usual, known, n)
     return [Suggestion(*row) for row in table.iter_rows()]
 
 
-def related(tagger: StoredTagger, tag: str, n: int = 10) -> list[Relation]:
-    """The n tags that a tag makes most likely, and the n that it makes least likely, below."""
+def related(
+    tagger: StoredTagger, tag: str, n: int = 10, said: sp.csr_array | None = None
+) -> list[Relation]:
+    """The n tags that a tag makes most likely, and the n that it makes least likely, below.
+
+    ``said`` as for `suggest`.
+    """
     place = tagger.place(tag)
-    present, absent = _given(tagger, [place], 1), _given(tagger, [place], 0)
+    present, absent = _given(tagger, [place], 1, said), _given(tagger, [place], 0, said)
     table = relations(pl.Series(tagger.tags), present, absent, place, n)
     return [Relation(*row) for row in table.iter_rows()]
 
 
-def _given(tagger: StoredTagger, places: list[int], value: float) -> NDArray[np.float64]:
+def _given(
+    tagger: StoredTagger, places: list[int], value: float, said: sp.csr_array | None
+) -> NDArray[np.float64]:
     y = np.full(len(tagger.tags), np.nan, np.float32)
     y[places] = value
-    return tagger.without_sound(y).astype(np.float64)
+    model = tagger.without_sound(y).astype(np.float64)
+    return model if said is None else counted(model, said, places, present=value > 0)

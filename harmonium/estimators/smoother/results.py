@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from harmonium.data import Conditioning
@@ -11,6 +12,8 @@ from harmonium.errors import DataError
 from harmonium.estimators.smoother.conditions import tag_rates
 
 FILLED, DOUBTED = "filled in", "doubted"
+PRIOR_PAIRS = 30.0
+"""What a model says of which tags go together counts as much as so many pairs of user and clip."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,6 +114,21 @@ def _rows(
             "probability": P[item, tag],
         }
     )
+
+
+def counted(
+    model: NDArray[np.floating], said: sp.csr_array, known: list[int], *, present: bool = True
+) -> NDArray[np.float64]:
+    """The probability of each tag where some are known, (C,): (count + k p) / (n + k).
+
+    Of all pairs of user and clip, ``said`` (N, C), n have all known tags, or none of them if not
+    ``present``; ``count`` of these have the tag. p is what the model says, and k `PRIOR_PAIRS`:
+    counting is best where it can be done, and the model where hardly anybody said so.
+    """
+    found = np.asarray(said[:, known].sum(axis=1)).ravel()
+    rows = found == len(known) if present else found == 0
+    count = np.asarray(said[rows].sum(axis=0), np.float64).ravel()
+    return (count + PRIOR_PAIRS * model) / (np.count_nonzero(rows) + PRIOR_PAIRS)
 
 
 def suggestions(

@@ -40,7 +40,7 @@ from harmonium.estimators.smoother.inputs import (
     unknown_tag,
     with_vocabulary,
 )
-from harmonium.estimators.smoother.results import Smoothed, changes, relations, suggestions
+from harmonium.estimators.smoother.results import Smoothed, changes, counted, relations, suggestions
 from harmonium.estimators.smoother.training import (
     hold_out,
     penalties,
@@ -358,7 +358,8 @@ class TagSmoother(ConditionalTraining, GradientTrained, StoredSmoother, BaseEsti
     def suggest(self, tags: Any, n: int = 10) -> pl.DataFrame:
         """What else people who use these tags would say, whatever the clip.
 
-        ``tags`` is a tag or several. The n most probable other tags, with the columns tag,
+        What they said counts first, and what the model learnt where few said so
+        (:func:`~harmonium.estimators.smoother.results.counted`). ``tags`` is a tag or several. The n most probable other tags, with the columns tag,
         probability (given these tags), and usual (its probability without them).
         """
         check_is_fitted(self)
@@ -371,7 +372,8 @@ class TagSmoother(ConditionalTraining, GradientTrained, StoredSmoother, BaseEsti
             warnings.warn(f"{message} It is left out.", DataWarning, stacklevel=2)
         given = np.full((2, len(vocabulary)), np.nan, np.float32)
         given[0, found] = 1
-        present, usual = self._without_clip(given)
+        model, rates = self._without_clip(given)
+        present, usual = (counted(p, self._data.y, k) for p, k in ((model, found), (rates, [])))
         return suggestions(self._data.tags, present, usual, found, n)
 
     def related(self, tag: str, n: int = 10) -> pl.DataFrame:
@@ -388,7 +390,9 @@ class TagSmoother(ConditionalTraining, GradientTrained, StoredSmoother, BaseEsti
             raise DataError(unknown_tag(strange[0], vocabulary))
         given = np.full((2, len(vocabulary)), np.nan, np.float32)
         given[:, found[0]] = 1, 0
-        present, absent = self._without_clip(given)
+        model = self._without_clip(given)
+        present = counted(model[0], self._data.y, found)
+        absent = counted(model[1], self._data.y, found, present=False)
         return relations(self._data.tags, present, absent, found[0], n)
 
     def _predict(self, user: Codes, item: Codes) -> Floats:

@@ -6,8 +6,9 @@ import pytest
 import small_library
 
 from harmonium import TagSmoother
+from harmonium.collection import Library
 from harmonium.collection.answering.stored_tagger import StoredTagger
-from harmonium.collection.answering.suggest import related, suggest
+from harmonium.collection.answering.suggest import related, said_together, suggest
 from harmonium.collection.learning.smoothing import can_smooth, smooth_labels
 from harmonium.collection.verdicts import judge
 from harmonium.data import Triples
@@ -52,6 +53,10 @@ def test_smoothing_fills_in_what_was_left_out_and_keeps_what_was_denied(smoothed
     assert smoothed[0][2, 3] > 0
 
 
+def order(smoother):
+    return [smoother.tags_.tolist().index(tag) for tag in TAGS]
+
+
 def test_suggestions_and_relations_are_those_of_the_smoother(smoothed):
     said = opinions().filter(pl.col("value") > 0)
     tracks = said["track_id"].cast(pl.String)
@@ -60,15 +65,15 @@ def test_suggestions_and_relations_are_those_of_the_smoother(smoothed):
         Triples.from_columns(said["person"], tracks, said["tag"], normalise=False),
         pairs=(seen["person"], seen["track_id"].cast(pl.String)),
     )
-    tagger = Together(smoothed[1])
+    tagger, counts = Together(smoothed[1]), smoother._data.y[:, order(smoother)]
     expected = smoother.suggest(["rock"])
-    found = suggest(tagger, ["rock"])
+    found = suggest(tagger, ["rock"], said=counts)
     assert [one.tag for one in found] == expected["tag"].to_list()
     np.testing.assert_allclose(
         [one.probability for one in found], expected["probability"], atol=1e-3
     )
     np.testing.assert_allclose([one.usual for one in found], expected["usual"], atol=1e-3)
-    relations, found = smoother.related("piano"), related(tagger, "Piano")
+    relations, found = smoother.related("piano"), related(tagger, "Piano", said=counts)
     assert [one.tag for one in found] == relations["tag"].to_list()
     np.testing.assert_allclose([one.log_odds for one in found], relations["log_odds"], atol=1e-2)
     assert found[0].tag == "calm"
@@ -101,3 +106,20 @@ def test_smoothing_needs_tracks_that_several_people_tagged():
     assert can_smooth(said)
     assert not can_smooth(said.filter(pl.col("person") == "ann"))
     assert not can_smooth(said.filter((pl.col("person") == "ann") | (pl.col("track_id") < 20)))
+
+
+def test_what_people_said_counts_first_and_the_model_where_few_said_so(tmp_path):
+    tagger = StoredTagger(small_library.quick_model())
+    with Library.open(tmp_path / "library.db") as library:
+        small_library.fill(library, 30, tagged=0)
+        for track in range(1, 31):  # of 30 tracks with rock, 21 are mellow
+            said = ["rock", "mellow"] if track <= 21 else ["rock"]
+            library.opinions.say("ann", track, said, change=small_library.new_change(library))
+        said = said_together(library, tagger.tags)
+    assert said.shape == (30, len(tagger.tags))
+    model = {one.tag: one.probability for one in suggest(tagger, ["rock"])}
+    found = {one.tag: one.probability for one in suggest(tagger, ["rock"], said=said)}
+    assert found["mellow"] == pytest.approx((21 + 30 * model["mellow"]) / 60)
+    assert found["jazz"] == pytest.approx(30 * model["jazz"] / 60)
+    nobody = {one.tag: one.probability for one in suggest(tagger, ["jazz"], said=said)}
+    assert nobody == {one.tag: pytest.approx(one.probability) for one in suggest(tagger, ["jazz"])}
