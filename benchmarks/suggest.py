@@ -4,8 +4,8 @@
 
 For pairs of tags that occur together at least 30 times: the suggested probability of the second
 where the first is known, against the observed share. The model alone is what `suggest` said
-before people's tags were counted. **the same**: learnt from all and compared with the shares in all;
-**others**: learnt from half of the artists, and compared with the shares among the other half.
+before people's tags were counted. **the same**: learnt from all, and compared with the shares in
+all; **others**: learnt from half of the artists, and compared with the shares among the others.
 
 MajorMiner: clips and what holds for them; the model is a DiscriminativeRBM, asked about a clip of
 average sound, as for a library of one person. HetRec Last.fm: the tags that each user gave each

@@ -358,9 +358,10 @@ class TagSmoother(ConditionalTraining, GradientTrained, StoredSmoother, BaseEsti
     def suggest(self, tags: Any, n: int = 10) -> pl.DataFrame:
         """What else people who use these tags would say, whatever the clip.
 
-        What they said counts first, and what the model learnt where few said so
-        (:func:`~harmonium.estimators.smoother.results.counted`). ``tags`` is a tag or several. The n most probable other tags, with the columns tag,
-        probability (given these tags), and usual (its probability without them).
+        What they said counts first, and what the model learnt where few said so: see
+        :func:`~harmonium.estimators.smoother.results.counted`. ``tags`` is a tag or several. The n
+        most probable other tags, with the columns tag, probability (given these tags), and usual
+        (its probability without them).
         """
         check_is_fitted(self)
         vocabulary = self._data.tags.to_list()
