@@ -1,13 +1,13 @@
 """How good and how fast extractors are: what `harmonium extractor list` shows.
 
     HARMONIUM_DATA=... OMP_NUM_THREADS=1 python benchmarks/extractors.py \\
-        [NAME ...] [--cache DIR] [--drbm]
+        [NAME ...] [--cache DIR]
 
 On the 400 Emotify clips of 15 s. AUC: logistic regression to convergence with each extractor's
 features, in five folds; of the other four, each validates once and chooses the penalty, and the
 score of a fold is the mean over these. Milliseconds: processor time of one thread for a clip from
 the file on, the mean over the first clips. With several names, the last row has all of them side by
-side.
+side. Other models, and fewer excerpts: benchmarks/ears.py.
 """
 
 import argparse
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from harmonium.audio import extract_files, get_extractor
 from harmonium.data.datasets import load
-from harmonium.estimators import DiscriminativeRBM, ExactLogisticTagger
+from harmonium.estimators import ExactLogisticTagger
 from harmonium.evaluation import auc_per_tag, grouped_folds, nested_folds
 
 PENALTIES = (1e-3, 3e-3, 1e-2, 3e-2, 0.1, 0.3, 1.0, 3.0)
@@ -38,15 +38,6 @@ def score(X: NDArray[np.float32], Y: NDArray[np.float32], folds: NDArray[np.int6
     return float(np.mean(scores))
 
 
-def score_drbm(X: NDArray[np.float32], Y: NDArray[np.float32], folds: NDArray[np.int64]) -> float:
-    """Mean over tags and folds of the AUC of a discriminative RBM with its default settings."""
-    scores = []
-    for fold in np.unique(folds):
-        model = DiscriminativeRBM(random_state=0).fit(X[folds != fold], Y[folds != fold])
-        scores.append(auc_per_tag(Y[folds == fold], model.predict_proba(X[folds == fold])).mean)
-    return float(np.mean(scores))
-
-
 def milliseconds(name: str, paths: list[str]) -> float:
     """For a clip, after a first one that loads what must be loaded."""
     extractor = get_extractor(name)
@@ -62,7 +53,6 @@ def main() -> None:
     parser.add_argument("names", nargs="*", default=["paper", "musicnn"])
     parser.add_argument("--cache", type=Path, help="a cache of features")
     parser.add_argument("--timed", type=int, default=40, help="clips that are timed")
-    parser.add_argument("--drbm", action="store_true", help="a discriminative RBM as well")
     options = parser.parse_args()
     data = load("emotify")
     assert data.audio is not None
@@ -74,8 +64,7 @@ def main() -> None:
         features.append(extract_files(paths, extractor=name, cache=options.cache).features)
         spent = milliseconds(name, paths[: options.timed])
         auc = score(features[-1], Y, folds)
-        more = f" {score_drbm(features[-1], Y, folds):.3f} (DRBM) |" if options.drbm else ""
-        print(f"| {name} | {features[-1].shape[1]} | {auc:.3f} | {spent:.0f} |{more}", flush=True)
+        print(f"| {name} | {features[-1].shape[1]} | {auc:.3f} | {spent:.0f} |", flush=True)
     if len(features) > 1:
         X = np.concatenate(features, axis=1)
         print(f"| {' and '.join(options.names)} | {X.shape[1]} | {score(X, Y, folds):.3f} | |")
