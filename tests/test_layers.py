@@ -54,6 +54,7 @@ ROOMS = {
     "verdicts": {"store", "library"},
     "precision": {"store"},
     "playlist": {"store"},
+    "export": {"store"},
     "sound_space": {"store", "library"},
     "indexing": {"store", "library", "filetags", "sound_space"},
     "importing": {"store", "library", "filetags"},

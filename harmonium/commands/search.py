@@ -74,6 +74,14 @@ def search(
             "together.",
         ),
     ] = False,
+    export: Annotated[
+        Path | None,
+        file_option(
+            "Write the tracks with their tags for another program, too: .xml for Rekordbox, .sh "
+            "for beets.",
+            "--export",
+        ),
+    ] = None,
     only_mine: OnlyMineOption = False,
     only_shipped: OnlyShippedOption = False,
     as_json: JsonOption = False,
@@ -96,11 +104,17 @@ def search(
     """
     from harmonium.collection import Library
     from harmonium.collection.answering.search import search as search_library
+    from harmonium.collection.export import check_export, write_export
     from harmonium.collection.playlist import can_be_listed, check_playlist, write_playlist
+    from harmonium.collection.precision import USUAL_PRECISION
+    from harmonium.collection.writing.wanted_tags import TagSources, wanted_tags
 
     if playlist is not None:
         playlist = playlist.expanduser()
         check_playlist(playlist)
+    if export is not None:
+        export = export.expanduser()
+        check_export(export)
     errors = Console(stderr=True)
     comparing = nullcontext() if like is None else bar(errors, "comparing")
     with Library.open(library, create=False) as opened, comparing as progress:
@@ -116,6 +130,14 @@ def search(
             progress=progress,
             owner=owner_of(only_mine, only_shipped),
         )
+        if export is not None and found.hits:
+            source = TagSources(owner=owner_of(only_mine, only_shipped), precision=USUAL_PRECISION)
+            ids, spelt = [hit.track.id for hit in found.hits], opened.spellings()
+            tagged = [
+                (track, [spelt.get(tag, tag) for tag in tags])
+                for track, tags in wanted_tags(opened, ids, source)
+            ]
+            not_exported = write_export(export, tagged)
     if playlist is not None and found.hits:
         write_playlist(playlist, [hit.track for hit in found.hits], relative=relative)
     if not has_model and found.people_only:
@@ -137,6 +159,16 @@ def search(
         say(errors, f"{count(len(found.hits) - len(unlisted), 'track')}: {playlist}")
         for path in unlisted:
             say(errors, f"{path} is not in the playlist: its name has a line break in it.")
+    if export is not None and found.hits:
+        say(errors, f"{count(len(found.hits) - len(not_exported), 'track')}: {export}")
+        if not_exported:
+            n, few = len(not_exported), ", ".join(track.path for track in not_exported[:3])
+            more = ", …" if n > 3 else ""
+            say(
+                errors,
+                f"{count(n, 'track')} not in it, without tags or with a name that beets cannot "
+                f"find: {few}{more}",
+            )
     raise typer.Exit(0 if found.hits else 1)
 
 

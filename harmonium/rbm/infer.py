@@ -128,7 +128,8 @@ def _run(options: InferenceOptions, params: Params, clips: _Inputs) -> _Marginal
         size = len(part.y)
         padded = part.take(np.minimum(np.arange(_padded(size)), size - 1))
         results = _PROGRAMS[options.method](options, params, padded, start)
-        y, h, residual = (np.array(result[:size], np.float32) for result in results)
+        # cut by NumPy: JAX would compile a program for each size
+        y, h, residual = (np.array(np.asarray(r)[:size], np.float32) for r in results)
         return y, h, residual
 
     starts = range(0, n_clips, CHUNK)

@@ -135,6 +135,7 @@ class Setup(NamedTuple):
     noise: tuple[int, int]  # sweeps, and numbers per clip and sweep
 
 
+@compiled(static_argnames=("optimiser", "averaged", "by_rows"))
 def start(
     params: Tree, optimiser: Optimiser, *, averaged: bool = False, by_rows: bool = False
 ) -> State:
@@ -258,7 +259,7 @@ def train(
     known = ~np.isnan(data.y)
     n_known, unknown = float(np.sum(data.w @ known)), not known.all()
     setup = Setup(gradient, optimiser, gradient.noise(params, unknown))
-    data = jax.tree.map(jnp.asarray, data)
+    data = jax.device_put(data)
     by_rows = row_rate is not None
     state = start(params, optimiser, averaged=averaging > 0, by_rows=by_rows)
     history = History()
@@ -277,7 +278,7 @@ def train(
             value = score(state.outcome) if score else np.nan
             history.add(proxy / n_known, value, time.perf_counter() - began)
             if score is None or value > best_score:
-                best, best_epoch = jax.tree.map(jnp.array, state.outcome), epoch + 1
+                best, best_epoch = _copy(state.outcome), epoch + 1
                 best_score = value
             if on_epoch:
                 on_epoch(history)
@@ -292,6 +293,12 @@ def train(
 def _finite(params: Tree) -> Array:
     """Whether all parameters are finite numbers."""
     return jnp.array([jnp.isfinite(array).all() for array in params]).all()
+
+
+@compiled()
+def _copy(params: Tree) -> Tree:
+    """The parameters in arrays of their own: those of the state are given to the next block."""
+    return jax.tree.map(jnp.array, params)
 
 
 def _diverged(epoch: int, learning_rate: float) -> str:

@@ -4,6 +4,8 @@ import csv
 import dataclasses
 import io
 import json
+from urllib.parse import unquote
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -74,6 +76,17 @@ def test_a_playlist_with_relative_paths(place, tmp_path):
     assert all(not path.startswith("/") for path in paths)
     there = {str((tmp_path / path).resolve()) for path in paths}
     assert there == {path for *_, path in rows(call("search", "rock", "-n", "2"))}
+
+
+def test_search_exports_tracks_with_their_tags(place, tmp_path):
+    file = tmp_path / "evening.xml"
+    done = call("search", "rock", "-n", "5", "--export", str(file))
+    entries = ElementTree.parse(file).findall("COLLECTION/TRACK")
+    places = [unquote(entry.get("Location").removeprefix("file://localhost")) for entry in entries]
+    assert places == [path for *_, path in rows(done)]
+    assert all("rock" in entry.get("Comments").split(", ") for entry in entries)
+    with pytest.raises(DataError, match="'--export' takes"):
+        call("search", "rock", "--export", str(tmp_path / "evening.csv"))
 
 
 def test_only_what_the_model_adds(place):

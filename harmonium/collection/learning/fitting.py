@@ -37,6 +37,8 @@ MOST_TO_SEARCH = 3000
 FOLDS_TO_SEARCH = 3
 """Folds on which they are tried where there are more tracks than that."""
 MOST_UPDATES = 20_000
+PATIENT_UPDATES = 500
+"""Minibatches without a better ranking after which training may stop, but at least 50 epochs."""
 MOST_TO_CALIBRATE = 5000
 """Tracks by which probabilities are corrected."""
 
@@ -179,6 +181,15 @@ def usual_epochs(n_tracks: int, batch_size: int) -> int:
     return int(np.clip(MOST_UPDATES * batch_size / n_tracks, 30, 500))
 
 
+def usual_patience(n_tracks: int, batch_size: int) -> int:
+    """Epochs without a better ranking after which training stops: few tracks need more.
+
+    At most a fifth of the usual epochs, and between 10 and 100.
+    """
+    enough = max(50, PATIENT_UPDATES * batch_size // n_tracks)
+    return int(np.clip(usual_epochs(n_tracks, batch_size) // 5, 10, min(100, enough)))
+
+
 @contextmanager
 def interrupts_raise() -> Iterator[None]:
     """Raise KeyboardInterrupt where ``fit`` would warn that it was interrupted.
@@ -270,7 +281,7 @@ class _Fits:
             l2=hyperparameters.l2,
             batch_size=batch_size,
             max_epochs=epochs or most,
-            patience=int(np.clip(most // 5, 10, 100)),
+            patience=usual_patience(len(X), batch_size),
             validation_fraction=0.0,
             random_state=self.seed,
             calibrate=False,  # but by all folds together, in the end

@@ -23,6 +23,7 @@ from harmonium.collection.learning.fitting import (
     fit,
     interrupts_raise,
     usual_epochs,
+    usual_patience,
 )
 from harmonium.collection.learning.thresholds import NEVER, score_tags
 from harmonium.collection.learning.train import TrainingOptions, group_tracks, train
@@ -158,6 +159,11 @@ def test_more_tracks_mean_fewer_passes():
     assert epochs == sorted(epochs, reverse=True)
     assert epochs[0] == 500
     assert epochs[-1] == 30
+
+
+def test_more_tracks_mean_less_patience():
+    patience = [usual_patience(n, 10) for n in (30, 80, 150, 1000, 30_000)]
+    assert patience == [100, 62, 50, 40, 10]
 
 
 def tracks(n, **fields):
