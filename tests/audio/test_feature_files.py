@@ -17,7 +17,9 @@ NAMES = ("timbre: mean, MFCC 0", "[μ], two; three", "plain")
 def extraction(paths):
     X = np.random.default_rng(0).normal(size=(len(paths), 3)).astype(np.float32)
     X[:1] = [1e-38, -3.4e38, 1 / 3]
-    return Extraction(X, tuple(paths), np.arange(len(paths)), NAMES, (), 0)
+    return Extraction(
+        X, tuple(paths), np.arange(len(paths)), NAMES, (), 0, np.zeros((len(paths), 0))
+    )
 
 
 @pytest.mark.parametrize("ending", [".parquet", ".csv", ".PARQUET"])

@@ -17,7 +17,7 @@ def reports(tmp_path_factory):
     if not hasattr(os, "fork"):
         pytest.skip("this system has no fork")
     folder = tmp_path_factory.mktemp("killed")
-    arguments = [sys.executable, str(SCRIPT), str(folder), "1", str(TIMES)]
+    arguments = [sys.executable, str(SCRIPT), str(folder), "2", str(TIMES)]
     done = subprocess.run(arguments, capture_output=True, text=True, check=False, timeout=600)
     assert done.returncode == 0, done.stderr
     return [json.loads(line) for line in done.stdout.splitlines()]

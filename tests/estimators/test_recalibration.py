@@ -82,7 +82,7 @@ def test_certainty_stays_a_probability(p):
 
 @pytest.fixture(scope="module")
 def both(paired_train, paired_test):
-    corrected = quick(max_epochs=3).fit(*paired_train, eval_set=paired_test)
+    corrected = quick(max_epochs=3, calibrate=True).fit(*paired_train, eval_set=paired_test)
     plain = quick(max_epochs=3, calibrate=False).fit(*paired_train, eval_set=paired_test)
     return corrected, plain
 

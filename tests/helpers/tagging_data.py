@@ -74,7 +74,10 @@ def quick(**changes: Any) -> DiscriminativeRBM:
         "training": "mean_field",
         "inference": "mean_field",
         "learning_rate": 0.03,
+        "init_scale": 1.0,
         "l2": 0.0,
+        "l2_tags": None,
+        "calibrate": False,
         "max_epochs": 15,
         "random_state": 0,
     }

@@ -92,7 +92,7 @@ def test_what_is_given_goes_before_what_was_said(world):
     (tagged,), _ = tag_files(library, tagger, [track.path], known=known)
     assert tagged.probabilities[:2].tolist() == [0, 1]
     rows = tagged.tags(tagger)
-    assert rows[0] == ("jazz", 1.0, "given")
+    assert rows[0][:3] == ("jazz", 1.0, "given")
     assert "rock" not in {row.tag for row in rows}
 
 
