@@ -8,7 +8,9 @@ mistake can still be forgiven. It goes on while the lower bound of the share tha
 below r; it is the bound of Clopper and Pearson, which holds however few the tracks are. The last
 rank that passed is the threshold. As the first failure ends it, looking at many ranks costs nothing
 (fixed-sequence testing): a threshold from which on a tag is right less often than r is chosen in at
-most a share `DOUBT` of the cases.
+most a share `DOUBT` of the cases. That holds where tracks are right or wrong independently of one
+another; where the tracks of an album go together, it promises too much
+(`benchmarks/precision.py`).
 """
 
 from collections.abc import Mapping, Sequence

@@ -67,7 +67,7 @@ def related(
 
     [dim]Example:[/dim]  harmonium related "hip hop"
 
-    [dim]Exit codes:[/dim]  0 done; 2 the tag is not known, or there is no model.
+    [dim]Exit codes:[/dim]  0 done; 2 the tag is not known.
     """
     from harmonium.collection.answering.suggest import related as find
 
