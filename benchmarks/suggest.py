@@ -21,7 +21,7 @@ from scipy.stats import spearmanr
 from harmonium import DiscriminativeRBM, TagSmoother
 from harmonium.data import Conditioning
 from harmonium.data.datasets import load
-from harmonium.estimators.smoother.results import counted
+from harmonium.estimators.smoother.results import with_counts
 from harmonium.experiments.datasets import CATALOGUE, load_dataset
 
 LEAST = 30
@@ -41,7 +41,7 @@ def compare(name: str, model: np.ndarray, learnt: sp.csr_array, test: sp.csr_arr
     ways = {
         "model alone": model,
         "counts alone": shares(learnt)[0],
-        "suggest": np.array([counted(p, learnt, [a]) for a, p in enumerate(model)]),
+        "suggest": np.array([with_counts(p, learnt, [a]) for a, p in enumerate(model)]),
     }
     for way, P in ways.items():
         off = np.abs(P - share)[often].mean()

@@ -16,7 +16,7 @@ from harmonium.commands.screen import count, percent, say
 
 if TYPE_CHECKING:
     from harmonium.collection import Library
-    from harmonium.collection.correcting.review import Question
+    from harmonium.collection.correcting.review import DoubtfulTag
 
 PLAYERS = (["mpv", "--no-video"], ["ffplay", "-nodisp", "-autoexit"], ["afplay"], ["xdg-open"])
 KEYS = "y yes, n no, space skip, p play, q quit"
@@ -76,7 +76,7 @@ class _Session:
         self.n_answers = self.n_right = 0
         self.playing: subprocess.Popen[bytes] | None = None
 
-    def ask(self, questions: list[Question]) -> None:
+    def ask(self, questions: list[DoubtfulTag]) -> None:
         """Ask one after the other, until they end or the person does."""
         say(self.console, KEYS)
         try:
@@ -99,7 +99,7 @@ class _Session:
         say(self.console, f"{answers} kept; {right}. 'harmonium train' learns from them.")
         say(self.console, f"To take them back: harmonium undo {self.change}")
 
-    def _key(self, question: Question, where: str) -> str:
+    def _key(self, question: DoubtfulTag, where: str) -> str:
         """The key that answers a question: y, n, q or a space."""
         doubt = percent(question.probability)
         say(self.console, f"{where}  {question.tag}? ({doubt})  {question.track.name}")
@@ -117,7 +117,7 @@ class _Session:
             else:
                 say(self.console, f"     {KEYS}")
 
-    def _keep(self, question: Question, fits: bool) -> None:
+    def _keep(self, question: DoubtfulTag, fits: bool) -> None:
         from harmonium.collection.correcting.review import REVIEW
         from harmonium.collection.correcting.say import say as keep
 

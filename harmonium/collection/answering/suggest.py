@@ -12,7 +12,7 @@ from harmonium.collection.answering.stored_tagger import StoredTagger
 from harmonium.collection.library import Library
 from harmonium.collection.verdicts import with_kinds
 from harmonium.errors import DataError
-from harmonium.estimators.smoother.results import counted, relations, suggestions
+from harmonium.estimators.smoother.results import relations, suggestions, with_counts
 
 
 class Suggestion(NamedTuple):
@@ -57,7 +57,7 @@ def suggest(
 ) -> list[Suggestion]:
     """The n most probable other tags of a track of which only some tags are known.
 
-    What people said, ``said`` of `said_together`, counts first: see `counted`.
+    What people said, ``said`` of `said_together`, counts first: see `with_counts`.
     """
     known = [tagger.place(tag) for tag in tags]
     if not known:
@@ -86,4 +86,4 @@ def _given(
     y = np.full(len(tagger.tags), np.nan, np.float32)
     y[places] = value
     model = tagger.without_sound(y).astype(np.float64)
-    return model if said is None else counted(model, said, places, present=value > 0)
+    return model if said is None else with_counts(model, said, places, present=value > 0)

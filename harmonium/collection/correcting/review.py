@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harmonium.collection.answering.query import did_you_mean
+from harmonium.collection.answering.shipped_model import log_odds
 from harmonium.collection.library import Library
 from harmonium.collection.store.models import StoredModel
 from harmonium.collection.store.tracks import Track
@@ -27,8 +28,8 @@ WAIT = 0.25
 """By so much, in log-odds, further questions of the same tag or artist are put back."""
 
 
-class Question(NamedTuple):
-    """Whether a track has a tag."""
+class DoubtfulTag(NamedTuple):
+    """A tag of a track about which the model is in doubt."""
 
     track: Track
     tag: str
@@ -44,7 +45,7 @@ def doubtful(
     *,
     n: int = 20,
     skip: Collection[tuple[int, str]] = (),
-) -> list[Question]:
+) -> list[DoubtfulTag]:
     """The n questions of which the model is most in doubt; people have not answered them yet.
 
     Parameters
@@ -62,7 +63,7 @@ def doubtful(
         ids, P = library.predictions.columns(model.id, places)
         here = np.isin(ids, library.tracks.ids())
         ids, P = ids[here], P[here]
-        doubt = -np.abs(_log_odds(P) - _log_odds(model.thresholds[places]))
+        doubt = -np.abs(log_odds(P) - log_odds(model.thresholds[places]))
         for j, pair in enumerate(agreed_tracks(library, names).values()):
             doubt[np.isin(ids, np.concatenate([pair.yes, pair.no])), j] = -np.inf
         for number, name in skip:
@@ -77,7 +78,7 @@ def doubtful(
         chosen = _spread(doubt[rows, columns], ids[rows], columns.tolist(), artists, n)
     thresholds = model.thresholds[places]
     return [
-        Question(
+        DoubtfulTag(
             tracks[k],
             names[columns[k]],
             float(P[rows[k], columns[k]]),
@@ -117,8 +118,3 @@ def _spread(
         score -= WAIT * (tag_of == tag_of[best]) + WAIT * (artist_of == artist_of[best])
         score[ids == ids[best]] = -np.inf
     return chosen
-
-
-def _log_odds(p: NDArray[np.float32]) -> NDArray[np.float64]:
-    clipped = np.clip(p.astype(np.float64), 1e-6, 1 - 1e-6)
-    return np.log(clipped) - np.log1p(-clipped)

@@ -116,7 +116,7 @@ def _rows(
     )
 
 
-def counted(
+def with_counts(
     model: NDArray[np.floating], said: sp.csr_array, known: list[int], *, present: bool = True
 ) -> NDArray[np.float64]:
     """The probability of each tag where some are known, (C,): (count + k p) / (n + k).

@@ -40,7 +40,13 @@ from harmonium.estimators.smoother.inputs import (
     unknown_tag,
     with_vocabulary,
 )
-from harmonium.estimators.smoother.results import Smoothed, changes, counted, relations, suggestions
+from harmonium.estimators.smoother.results import (
+    Smoothed,
+    changes,
+    relations,
+    suggestions,
+    with_counts,
+)
 from harmonium.estimators.smoother.training import (
     hold_out,
     penalties,
@@ -359,9 +365,9 @@ class TagSmoother(ConditionalTraining, GradientTrained, StoredSmoother, BaseEsti
         """What else people who use these tags would say, whatever the clip.
 
         What they said counts first, and what the model learnt where few said so: see
-        :func:`~harmonium.estimators.smoother.results.counted`. ``tags`` is a tag or several. The n
-        most probable other tags, with the columns tag, probability (given these tags), and usual
-        (its probability without them).
+        :func:`~harmonium.estimators.smoother.results.with_counts`. ``tags`` is a tag or several.
+        The n most probable other tags, with the columns tag, probability (given these tags), and
+        usual (its probability without them).
         """
         check_is_fitted(self)
         vocabulary = self._data.tags.to_list()
@@ -374,7 +380,7 @@ class TagSmoother(ConditionalTraining, GradientTrained, StoredSmoother, BaseEsti
         given = np.full((2, len(vocabulary)), np.nan, np.float32)
         given[0, found] = 1
         model, rates = self._without_clip(given)
-        present, usual = (counted(p, self._data.y, k) for p, k in ((model, found), (rates, [])))
+        present, usual = (with_counts(p, self._data.y, k) for p, k in ((model, found), (rates, [])))
         return suggestions(self._data.tags, present, usual, found, n)
 
     def related(self, tag: str, n: int = 10) -> pl.DataFrame:
@@ -392,8 +398,8 @@ class TagSmoother(ConditionalTraining, GradientTrained, StoredSmoother, BaseEsti
         given = np.full((2, len(vocabulary)), np.nan, np.float32)
         given[:, found[0]] = 1, 0
         model = self._without_clip(given)
-        present = counted(model[0], self._data.y, found)
-        absent = counted(model[1], self._data.y, found, present=False)
+        present = with_counts(model[0], self._data.y, found)
+        absent = with_counts(model[1], self._data.y, found, present=False)
         return relations(self._data.tags, present, absent, found[0], n)
 
     def _predict(self, user: Codes, item: Codes) -> Floats:
