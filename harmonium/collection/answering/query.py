@@ -5,8 +5,9 @@
     part     := ("NOT" | "-") part | "(" question ")" | tag
 
 AND, OR and NOT are operators in capitals only, so that "drum and bass" stays a tag. Words side by
-side are tags that must all hold, unless they are a known tag of several words; where both readings
-are possible, the question is refused and quotes decide.
+side are tags that must all hold, and are read as the fewest known tags: "alternative rock" is that
+tag if there is one, though its words may be tags, too; "alternative AND rock" asks for both. Where
+two readings have equally few tags, the question is refused and quotes decide.
 """
 
 import re
@@ -186,9 +187,9 @@ def _with_tags(
 
 
 def _read_run(words: list[str], known: Collection[str], aliases: Mapping[str, str]) -> list[str]:
-    """Words side by side as known tags, where there is just one way."""
+    """Words side by side as the fewest known tags, where there is just one way."""
     words = " ".join(words).split(" ") if words else []  # a hyphen may have made two of one
-    readings: list[list[list[str]]] = [[[]]]  # of the first i words, two at most
+    readings: list[list[list[str]]] = [[[]]]  # of the first i words, the shortest, two at most
     for end in range(1, len(words) + 1):
         ways = [
             [*before, name]
@@ -196,7 +197,8 @@ def _read_run(words: list[str], known: Collection[str], aliases: Mapping[str, st
             if (name := " ".join(words[start:end])) in known
             for before in readings[start]
         ]
-        readings.append(ways[:2])
+        fewest = min(map(len, ways), default=0)
+        readings.append([way for way in ways if len(way) == fewest][:2])
     if not readings[-1] and aliases:
         names = _read_run(words, {*known, *aliases}, {})
         return [name if name in known else aliases[name] for name in names]

@@ -151,9 +151,29 @@ def test_questions_that_cannot_be_read(text, message):
         parse(text, KNOWN)
 
 
-def test_words_that_can_be_read_in_two_ways_want_quotes():
-    known = {"hip", "hop", "hip hop"}
-    with pytest.raises(DataError, match=re.escape('"hip hop" and as hip AND hop')):
-        parse("hip hop", known)
-    assert parse('"hip hop"', known) == Tag("hip hop")
+def test_words_side_by_side_are_the_fewest_tags():
+    known = {"hip", "hop", "hip hop", "rock", "indie", "pop", "indie pop"}
+    assert parse("hip hop", known) == Tag("hip hop")
     assert parse("hip AND hop", known) == And((Tag("hip"), Tag("hop")))
+    assert parse("hop hip hop", known) == And((Tag("hop"), Tag("hip hop")))
+    assert parse("-indie pop rock", known) == And((Not(Tag("indie pop")), Tag("rock")))
+
+
+def test_words_that_are_equally_few_tags_in_two_ways_want_quotes():
+    known = {"indie", "indie pop", "pop rock", "rock"}
+    message = 'can be read as indie AND "pop rock" and as "indie pop" AND rock'
+    with pytest.raises(DataError, match=re.escape(message)):
+        parse("indie pop rock", known)
+    assert parse('"indie pop" rock', known) == And((Tag("indie pop"), Tag("rock")))
+
+
+def test_words_of_which_some_are_other_words_for_tags():
+    known, aliases = (
+        {"female voice", "voice", "piano"},
+        {
+            "female": "female voice",
+            "female vocals": "female voice",
+            "vocals": "voice",
+        },
+    )
+    assert parse("female vocals piano", known, aliases) == And((Tag("female voice"), Tag("piano")))

@@ -9,6 +9,7 @@ import small_library
 from harmonium import DiscriminativeRBM
 from harmonium.collection import Library
 from harmonium.collection.answering import shipped_model as module
+from harmonium.collection.answering.query import And, Not, Tag, parse
 from harmonium.collection.answering.search import search
 from harmonium.collection.answering.shipped_model import (
     FILE,
@@ -60,6 +61,14 @@ def test_a_genre_makes_its_moods_likely_whatever_the_sound():
     found = related(StoredTagger(shipped_model()), "metal", 20)
     harsher = [one.tag for one in found if one.log_odds > 0]
     assert {"heavy metal", "hard rock"} & set(harsher)
+
+
+def test_its_tags_and_other_words_can_be_searched_without_quotes():
+    tagger = StoredTagger(shipped_model())
+    for word, tag in {**{tag: tag for tag in tagger.tags}, **tagger.aliases}.items():
+        assert parse(word, tagger.tags, tagger.aliases) == Tag(tag)
+        asked = parse(f"calm {word} -drums", tagger.tags, tagger.aliases)
+        assert asked == And((Tag("calm"), Tag(tag), Not(Tag("drums")))), word
 
 
 @pytest.fixture
