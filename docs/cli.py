@@ -46,7 +46,7 @@ script instead. To get the script of a particular shell, whichever one is runnin
 | variable | |
 |---|---|
 | `HARMONIUM_LIBRARY` | the library of music, unless `--library` names one: a path or a URL |
-| `HARMONIUM_PERSON` | whose word `say` and `review` keep, unless `--person` says so |
+| `HARMONIUM_PERSON` | whose word `say`, `review` and `serve` keep, unless `--person` says so |
 | `HARMONIUM_CACHE` | the folder for features that are kept for the next time |
 | `HARMONIUM_DATA` | the folder of the public datasets |
 | `NO_COLOR` | if set, no colours |

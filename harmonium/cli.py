@@ -31,6 +31,7 @@ YOUR_MUSIC = {
     "write": "Write tags into the files of tracks, where players look for them.",
     "undo": "Take back a change: people's tags, and files to the byte.",
     "extractor": "List what can listen to music, and fetch the weights of musicnn.",
+    "serve": "Open the library in a browser: search, listen, correct, teach, train, write.",
     "demo": "Generate a music collection, learn its listeners' tags, and tag the rest of it.",
 }
 DATA_AND_EXPERIMENTS = {

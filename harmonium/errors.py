@@ -3,10 +3,13 @@
 HarmoniumError
 ├── AudioError (ValueError)       a file whose sound cannot be used
 ├── DataError (ValueError)        input that cannot be used: a file, a column, a row, an array
+│   └── UnknownTagError           a tag that no track has, and no model knows
 ├── DatasetNotFoundError          a public dataset whose files are not where they were looked for
 ├── FileTagError (ValueError)     a music file whose tags cannot be read or written
 │   └── FileChangedError          one that was changed since tags were written to it
-├── LibraryError                  a library of music that cannot be used, or what is not in it
+├── LibraryError                  a library of music that cannot be used
+│   ├── NoLibraryError            where there is none yet
+│   └── NotInLibraryError         a track, a change or a model that is not in it
 └── ModelFileError (ValueError)   not a model, a damaged one, or one from a newer version
 
 HarmoniumWarning (UserWarning)
@@ -31,6 +34,10 @@ class DataError(HarmoniumError, ValueError):
     """Input that cannot be used."""
 
 
+class UnknownTagError(DataError):
+    """A tag that no track has, and no model knows."""
+
+
 class DatasetNotFoundError(HarmoniumError):
     """A public dataset whose files are not where they were looked for."""
 
@@ -45,6 +52,14 @@ class FileChangedError(FileTagError):
 
 class LibraryError(HarmoniumError):
     """A library of music that cannot be used, or something that is not in it."""
+
+
+class NoLibraryError(LibraryError):
+    """A place where there is no library yet."""
+
+
+class NotInLibraryError(LibraryError):
+    """A track, a change or a model that is not in the library."""
 
 
 class ModelFileError(HarmoniumError, ValueError):

@@ -26,7 +26,7 @@ ALLOWED = {
     "collection": {"engine", "data", "audio", "estimators", "evaluation"},
     "shipped": {"data", "audio", "estimators", "evaluation", "collection"},
     "demo": {"engine", "data", "synthetic", "audio", "estimators", "evaluation", "collection"},
-    "web": {"collection"},
+    "web": {"data", "audio", "collection"},
     "commands": {
         *("engine", "data", "synthetic", "audio", "estimators", "evaluation"),
         *("experiments", "collection", "web", "demo"),
@@ -39,6 +39,8 @@ RESERVED = {
     "jax": {"rbm", "estimators"},
     "optax": {"rbm", "estimators"},
     "fastapi": {"web"},
+    "starlette": {"web"},
+    "uvicorn": {"web"},
     "sqlalchemy": {"collection"},
     "distributed": {"engine"},
     "dask": {"engine"},

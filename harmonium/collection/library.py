@@ -21,8 +21,9 @@ from harmonium.collection.store.opinions import Opinions
 from harmonium.collection.store.predictions import Predictions
 from harmonium.collection.store.schema import GENRES, VERSION, VERSION_TABLE, setting
 from harmonium.collection.store.tracks import Tracks
+from harmonium.collection.store.versions import LibraryVersion, read_version
 from harmonium.data.genre_tree import GenreTree
-from harmonium.errors import LibraryError
+from harmonium.errors import LibraryError, NoLibraryError
 
 
 class Library:
@@ -96,6 +97,11 @@ class Library:
         """Tag → how it is shown and written, where that is not its normalised name."""
         return {**self.genres().spellings, **self.opinions.spellings()}
 
+    def version(self) -> LibraryVersion:
+        """How far the library has come; it tells whether what was read before still holds."""
+        with self.connect() as connection:
+            return read_version(connection)
+
     @contextmanager
     def connect(self) -> Iterator[sa.Connection]:
         """A connection for reading: all its queries see the library as it was at the first.
@@ -151,7 +157,7 @@ class Library:
                     "--library."
                 )
             if not create:
-                raise LibraryError(_nothing_there(self.place))
+                raise NoLibraryError(_nothing_there(self.place))
             with database.explained(self.place):
                 database.use_write_ahead_log(self.engine)
         with self.begin() as connection:
@@ -195,7 +201,7 @@ class LibrarySettings(database.LibraryPart):
 
 def _opened_file(file: Path, *, create: bool) -> tuple[sa.Engine, str]:
     if not file.exists() and not create:
-        raise LibraryError(_nothing_there(str(file)))
+        raise NoLibraryError(_nothing_there(str(file)))
     if file.is_dir():
         raise LibraryError(
             f"{file} is a folder. Name a file for the library, such as {file / 'library.db'}."

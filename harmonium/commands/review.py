@@ -118,17 +118,14 @@ class _Session:
                 say(self.console, f"     {KEYS}")
 
     def _keep(self, question: DoubtfulTag, fits: bool) -> None:
-        from harmonium.collection.correcting.review import REVIEW
-        from harmonium.collection.correcting.say import say as keep
+        from harmonium.collection.correcting.review import answer_doubt
 
-        with self.library.begin():
-            if self.change is None:
-                self.change = self.library.changes.begin(REVIEW, "")
-            self.n_answers += 1
-            self.n_right += fits == question.guess
-            self.library.changes.describe(self.change, count(self.n_answers, "answer"))
-            tags = {"present" if fits else "absent": [question.tag]}
-            keep(self.library, question.track.id, **tags, person=self.person, change=self.change)
+        track, tag = question.track.id, question.tag
+        self.change = answer_doubt(
+            self.library, track, tag, fits, person=self.person, change=self.change
+        )
+        self.n_answers += 1
+        self.n_right += fits == question.guess
 
     def _play(self, path: str) -> None:
         self._stop()

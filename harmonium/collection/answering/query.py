@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harmonium.data.normalise import normalise_tag
-from harmonium.errors import DataError
+from harmonium.errors import DataError, UnknownTagError
 from harmonium.nearest_names import nearest_names
 
 OPERATORS = ("AND", "OR", "NOT")
@@ -109,12 +109,14 @@ def probability(query: Query, of_tag: Callable[[str], Floats]) -> Floats:
             return 1 - reduce(np.multiply, (1 - probability(part, of_tag) for part in parts))
 
 
-def unknown_tag(name: str, known: Collection[str]) -> DataError:
+def unknown_tag(name: str, known: Collection[str]) -> UnknownTagError:
     """The error of a tag that is not known, with the nearest ones that are."""
     hint = did_you_mean(name, known)
     if name.upper() in OPERATORS:
         hint = f" If it is not to be a tag, write {name.upper()}."
-    return DataError(f"No track has the tag {_quoted(name)}, and the model does not know it.{hint}")
+    return UnknownTagError(
+        f"No track has the tag {_quoted(name)}, and the model does not know it.{hint}"
+    )
 
 
 def did_you_mean(name: str, known: Collection[str]) -> str:

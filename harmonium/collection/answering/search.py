@@ -7,8 +7,9 @@ tracks for which people's tags alone answer it, ordered by what the model would 
 others, by their probability.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import sqlalchemy as sa
@@ -30,7 +31,7 @@ from harmonium.collection.library import Library
 from harmonium.collection.store.models import Owner, StoredModel
 from harmonium.collection.store.schema import tag
 from harmonium.collection.store.tracks import Track
-from harmonium.collection.verdicts import agreed_tracks
+from harmonium.collection.verdicts import Agreement, agreed_tracks
 from harmonium.errors import DataError
 
 Ids = NDArray[np.int64]
@@ -99,12 +100,11 @@ def search(
     if like is not None:
         sound_space.bring_up_to_date(library, progress)
     with library.snapshot():
+        reader = LibraryReader(library)
         model = library.models.current(whole=False)
         model = None if model is None else model.only(owner)
         query = None if text is None else parse(text, known_tags(library, model), aliases(model))
-        ranking = _rank(library, model, query, like)
-        if predicted:
-            ranking.probability[ranking.sources != "model"] = 0
+        ranking = rank(reader, model, query, like, predicted=predicted)
         hits = _hits(library, ranking, limit, min_probability)
         low = (ranking.probability > 0) & (ranking.probability < min_probability)
         n_below = 0
@@ -124,8 +124,36 @@ def aliases(model: StoredModel | None) -> dict[str, str]:
     return {} if model is None else model.report.get("aliases", {})
 
 
+class Reader(Protocol):
+    """Where a ranking reads what it needs."""
+
+    @property
+    def library(self) -> Library:
+        """The library."""
+
+    def agreed(self, names: Sequence[str]) -> dict[str, Agreement]:
+        """Tag → the tracks of which people agree on it."""
+
+    def columns(self, model_id: int, tags: Sequence[int]) -> tuple[Ids, Floats]:
+        """Tracks with predictions (n,), and those of some tags, as `Predictions.columns`."""
+
+
+class LibraryReader(NamedTuple):
+    """Reads from the library each time."""
+
+    library: Library
+
+    def agreed(self, names: Sequence[str]) -> dict[str, Agreement]:
+        """As of `Reader`."""
+        return agreed_tracks(self.library, names)
+
+    def columns(self, model_id: int, tags: Sequence[int]) -> tuple[Ids, Floats]:
+        """As of `Reader`."""
+        return self.library.predictions.columns(model_id, tags)
+
+
 @dataclass
-class _Ranking:
+class Ranking:
     """Tracks and what is known of them; rows are tracks."""
 
     ids: Ids
@@ -139,16 +167,22 @@ class _Ranking:
     similarity: Floats | None
 
 
-def _rank(
-    library: Library, model: StoredModel | None, query: Query | None, like: int | None
-) -> _Ranking:
+def rank(
+    reader: Reader,
+    model: StoredModel | None,
+    query: Query | None,
+    like: int | None = None,
+    *,
+    predicted: bool = False,
+) -> Ranking:
+    """What is known of all tracks that may answer a question, in no order; as of `search`."""
     names = [] if query is None else tags_of(query)
-    agreed = agreed_tracks(library, names)
-    heard, modelled = _modelled(library, model, names)
+    agreed = reader.agreed(names)
+    heard, modelled = _modelled(reader, model, names)
     if like is None:
         ids, similarity = _joined(heard, [some for pair in agreed.values() for some in pair]), None
     else:
-        known, near = similarities(library, model, like, heard)
+        known, near = similarities(reader.library, model, like, heard)
         ids, similarity = known[known != like], near[known != like]
     own = {name: _spread(heard, modelled.get(name), ids) for name in names}
     masks = {name: (_mask(ids, pair.yes), ~_mask(ids, pair.no)) for name, pair in agreed.items()}
@@ -168,7 +202,9 @@ def _rank(
             score[certain] = 2 + probability(query, lambda name: own[name][certain])
     people_only = [name for name in names if name not in modelled]
     sources = _sources(certain, masks, _mask(ids, heard), modelled)
-    return _Ranking(ids, p, certain, sources, score, mixed, people_only, similarity)
+    if predicted:
+        p = np.where(sources == "model", p, np.float32(0))
+    return Ranking(ids, p, certain, sources, score, mixed, people_only, similarity)
 
 
 def _sources(
@@ -200,7 +236,7 @@ def _joined(ids: Ids, more: list[Ids]) -> Ids:
 
 
 def _modelled(
-    library: Library, model: StoredModel | None, names: list[str]
+    reader: Reader, model: StoredModel | None, names: list[str]
 ) -> tuple[Ids, dict[str, Floats]]:
     """Tracks with predictions, (n,), and those of the tags that the model has learnt, (n,) each.
 
@@ -210,7 +246,7 @@ def _modelled(
         return np.empty(0, np.int64), {}
     learnt = {tag: j for j, tag in enumerate(model.vocabulary) if model.learnt[j]}
     places = {name: learnt[name] for name in names if name in learnt}
-    ids, columns = library.predictions.columns(model.id, list(places.values()) or [0])
+    ids, columns = reader.columns(model.id, list(places.values()) or [0])
     return ids, {name: columns[:, i] for i, name in enumerate(places)}
 
 
@@ -248,7 +284,7 @@ def answered(query: Query, masks: Masks) -> tuple[NDArray[np.bool_], NDArray[np.
             return combine.reduce([s for s, _ in pairs]), combine.reduce([m for _, m in pairs])
 
 
-def _hits(library: Library, ranking: _Ranking, limit: int, min_probability: float) -> list[Hit]:
+def _hits(library: Library, ranking: Ranking, limit: int, min_probability: float) -> list[Hit]:
     """The first tracks in order that are there and probable enough."""
     enough = (ranking.probability > 0) & (ranking.probability >= min_probability)
     rows = np.flatnonzero(enough)

@@ -23,7 +23,7 @@ from harmonium.collection.library import Library
 from harmonium.collection.precision import PrecisionCurve, curves_from_arrays
 from harmonium.collection.store.models import StoredModel
 from harmonium.data.normalise import normalise_tag
-from harmonium.errors import DataError, LibraryError, ModelFileError
+from harmonium.errors import DataError, LibraryError, ModelFileError, UnknownTagError
 from harmonium.estimators.inference_choice import chosen_inference
 
 FEW = 100
@@ -123,7 +123,7 @@ class StoredTagger:
         name = name if name in self.tags else self.aliases.get(name, name)
         if name not in self.tags:
             hint = did_you_mean(name, self.tags)
-            raise DataError(
+            raise UnknownTagError(
                 f"The model has no tag {name!r}; it knows {len(self.tags):,} tags.{hint}"
             )
         return self.tags.index(name)

@@ -9,16 +9,20 @@ from collections.abc import Collection
 from typing import NamedTuple
 
 import numpy as np
+import sqlalchemy as sa
 from numpy.typing import NDArray
 
 from harmonium.collection.answering.query import did_you_mean
 from harmonium.collection.answering.shipped_model import log_odds
+from harmonium.collection.correcting.say import ME, say
 from harmonium.collection.library import Library
+from harmonium.collection.store.changes import counted
 from harmonium.collection.store.models import StoredModel
+from harmonium.collection.store.schema import opinion
 from harmonium.collection.store.tracks import Track
 from harmonium.collection.verdicts import agreed_tracks
 from harmonium.data.normalise import normalise_tag
-from harmonium.errors import DataError, LibraryError
+from harmonium.errors import LibraryError, UnknownTagError
 
 REVIEW = "review"
 """The command of changes whose answers speak of one tag each, and leave a track's others open."""
@@ -88,6 +92,45 @@ def doubtful(
     ]
 
 
+def answer_doubt(
+    library: Library,
+    track_id: int,
+    tag: str,
+    fits: bool,
+    *,
+    person: str = ME,
+    change: int | None = None,
+) -> int:
+    """Keep a person's answer about one tag of a track; the number of its change.
+
+    Parameters
+    ----------
+    change : that of earlier answers of the same sitting, if this one is to be undone with them
+
+    Raises
+    ------
+    LibraryError
+        where ``change`` is no such change, or was undone
+    """
+    library.tracks.get(track_id)
+    with library.begin() as connection:
+        if change is None:
+            number = library.changes.begin(REVIEW, "")
+        else:
+            earlier = library.changes.get(change)
+            if earlier.command != REVIEW or earlier.undone_by is not None:
+                raise LibraryError(f"Change {change} holds no answers that others could join.")
+            number = change
+        tags = {"present" if fits else "absent": [tag]}
+        say(library, track_id, **tags, person=person, change=number)
+        query = sa.select(sa.func.count()).where(
+            opinion.c.begun_by == number, opinion.c.ended_by.is_(None)
+        )
+        n_answers = int(connection.scalar(query) or 0)
+        library.changes.describe(number, counted(n_answers, "answer"))
+    return number
+
+
 def _places(model: StoredModel, tag: str | None) -> list[int]:
     """Places of the tags to ask about in the model's vocabulary."""
     learnt = {name: j for j, name in enumerate(model.vocabulary) if model.learnt[j]}
@@ -97,7 +140,7 @@ def _places(model: StoredModel, tag: str | None) -> list[int]:
         return list(learnt.values())
     name = normalise_tag(tag)
     if name not in learnt:
-        raise DataError(f"The model has not learnt {name!r}.{did_you_mean(name, learnt)}")
+        raise UnknownTagError(f"The model has not learnt {name!r}.{did_you_mean(name, learnt)}")
     return [learnt[name]]
 
 

@@ -12,6 +12,7 @@ import numpy as np
 import sqlalchemy as sa
 
 from harmonium.collection.store.schema import changed_value, model, setting, track
+from harmonium.collection.store.versions import TRACKS, count_on
 
 TRACK_STATE, MODEL_TAGS, SETTING = "track", "model", "setting"
 """The kinds; the key is the number of a track or a model, or the name of a setting."""
@@ -88,6 +89,7 @@ def _read_state(connection: sa.Connection, key: str) -> Any:
 
 def _write_state(connection: sa.Connection, key: str, value: Any) -> None:
     connection.execute(sa.update(track).where(track.c.id == int(key)).values(state=value))
+    count_on(connection, TRACKS)
 
 
 def _read_tags(connection: sa.Connection, key: str) -> Any:

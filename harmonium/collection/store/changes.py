@@ -26,7 +26,7 @@ from harmonium.collection.store.schema import (
     to_datetime,
     written_file,
 )
-from harmonium.errors import LibraryError
+from harmonium.errors import LibraryError, NotInLibraryError
 
 
 @dataclass(frozen=True)
@@ -132,11 +132,16 @@ class Changes(LibraryPart):
             parts = self._undone_in_part()
             return [_change(row, parts) for row in self._library.fetch(query)]
 
+    def commands_since(self, last: int) -> Sequence[tuple[int, str]]:
+        """(number, command) of the changes after one, the earliest first."""
+        query = sa.select(change.c.id, change.c.command).where(change.c.id > last)
+        return [(row.id, row.command) for row in self._library.fetch(query.order_by(change.c.id))]
+
     def get(self, change_id: int) -> Change:
         """The change of a number, or a LibraryError."""
         rows = self._library.fetch(sa.select(change).where(change.c.id == int(change_id)))
         if not rows:
-            raise LibraryError(f"There is no change {change_id} in the library.")
+            raise NotInLibraryError(f"There is no change {change_id} in the library.")
         return _change(rows[0], self._undone_in_part())
 
     def _undone_in_part(self) -> dict[int, tuple[int, int | None]]:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from harmonium.collection.store.database import LibraryPart
 from harmonium.collection.store.schema import key_of, model, to_datetime, to_microseconds
-from harmonium.errors import LibraryError
+from harmonium.errors import LibraryError, NotInLibraryError
 
 CURRENT = "current_model"
 """The setting that holds the number of the model in use."""
@@ -111,7 +111,7 @@ class Models(LibraryPart):
         if not rows:
             known = ", ".join(str(one.id) for one in self.list())
             way_out = f"There are {known}." if known else "`harmonium train` makes one."
-            raise LibraryError(f"There is no model {model_id} in the library. {way_out}")
+            raise NotInLibraryError(f"There is no model {model_id} in the library. {way_out}")
         return _stored(rows[0])
 
     def use(self, model_id: int) -> None:

@@ -203,6 +203,17 @@ class Opinions(LibraryPart):
         pages = list(bulk.batches(ids)) or [[]]
         return pl.concat([self._frame(opinion.c.track_id.in_(page)) for page in pages])
 
+    def of_track(self, track_id: int) -> list[tuple[str, str, int]]:
+        """(person, tag, value) of all that is in force about one track; value is 1 or -1."""
+        query = (
+            sa.select(person.c.name, tag.c.name, opinion.c.value)
+            .join_from(opinion, tag)
+            .join(person)
+            .where(_IN_FORCE, opinion.c.track_id == int(track_id))
+            .order_by(opinion.c.id)
+        )
+        return [(who, name, value) for who, name, value in self._library.fetch(query)]
+
     def tags(self) -> pl.DataFrame:
         """The tags that somebody says fit something: tag, n_tracks, n_people; most used first."""
         n_tracks = sa.func.count(sa.distinct(opinion.c.track_id)).label("n_tracks")

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from harmonium.collection.store.database import LibraryPart
 from harmonium.collection.store.schema import BLOCK, prediction
+from harmonium.collection.store.versions import PREDICTIONS, count_on
 from harmonium.errors import LibraryError
 
 STEP = 1 / 65534
@@ -61,6 +62,7 @@ class Predictions(LibraryPart):
             for block in np.unique(blocks).tolist():
                 rows = np.flatnonzero(blocks == block)
                 _put_block(connection, model_id, block, numbers[rows] % BLOCK, values[rows])
+            count_on(connection, PREDICTIONS)
 
     def columns(
         self, model_id: int, tags: Sequence[int]
@@ -84,6 +86,25 @@ class Predictions(LibraryPart):
         numbers = (np.array(blocks, np.int64)[:, None] * BLOCK + np.arange(BLOCK)).ravel()
         have = columns[0] != _NONE
         return numbers[have], np.stack([unpacked(column[have]) for column in columns], axis=1)
+
+    def matrix(self, model_id: int) -> tuple[NDArray[np.int64], Steps]:
+        """The tracks that have predictions (n,), ascending, and all of these (n_tags, n)."""
+        query = sa.select(prediction.c.tag, prediction.c.block, prediction.c.probabilities).where(
+            prediction.c.model_id == model_id
+        )
+        with self._library.connect() as connection:
+            rows = connection.execute(query).all()
+            n_tags = _n_tags(connection, model_id)
+        blocks = sorted({row.block for row in rows})
+        steps = np.full((n_tags, len(blocks) * BLOCK), _NONE, "<u2")
+        for tag, block, data in rows:
+            begin = blocks.index(block) * BLOCK
+            steps[tag, begin : begin + BLOCK] = steps_of(data)
+        numbers = (np.array(blocks, np.int64)[:, None] * BLOCK + np.arange(BLOCK)).ravel()
+        if not n_tags:
+            return numbers[:0], steps[:, :0]
+        have = steps[0] != _NONE
+        return numbers[have], np.ascontiguousarray(steps[:, have])
 
     def probabilities(self, model_id: int, ids: ArrayLike) -> NDArray[np.float32]:
         """The probabilities of tracks (n,), (n, n_tags); NaN where there are none."""

@@ -29,7 +29,8 @@ from harmonium.collection.store.schema import (
     track_copy,
 )
 from harmonium.collection.store.track_finder import resolve, track_number
-from harmonium.errors import LibraryError
+from harmonium.collection.store.versions import TRACKS, count_on
+from harmonium.errors import LibraryError, NotInLibraryError
 from harmonium.user_folders import absolute_path
 
 FORGOTTEN = "forgotten"
@@ -175,7 +176,7 @@ class Tracks(LibraryPart):
                 found |= {row.id: _track(row) for row in rows}
         for number in wanted:
             if number not in found:
-                raise LibraryError(f"There is no track #{number} in the library.")
+                raise NotInLibraryError(f"There is no track #{number} in the library.")
         return [found[number] for number in wanted]
 
     def ids(self, states: Iterable[str] = ("present",)) -> NDArray[np.int64]:
@@ -238,6 +239,7 @@ class Tracks(LibraryPart):
         given = None if heads is None else np.asarray(heads, np.float32)
         with self._library.begin() as connection:
             features.write(connection, numbers, rows, extractor, given)
+            count_on(connection, TRACKS)
 
     def put(
         self, files: Iterable[TrackFile], *, state: str = "present", reason: str | None = None
@@ -246,6 +248,7 @@ class Tracks(LibraryPart):
         common = {"state": _checked(state), "reason": reason}
         with self._library.begin() as connection:
             pages = [_put(connection, some, common) for some in bulk.batches(files)]
+            count_on(connection, TRACKS)
         return [number for page in pages for number in page]
 
     def replace(self, track_id: int, file: TrackFile) -> None:
@@ -253,6 +256,7 @@ class Tracks(LibraryPart):
         values = _columns(file) | {"state": "present", "reason": None}
         with self._library.begin() as connection:
             connection.execute(sa.update(track).where(track.c.id == int(track_id)).values(values))
+            count_on(connection, TRACKS)
 
     def set_state(self, ids: Iterable[int], state: str, *, reason: str | None = None) -> None:
         """Say that tracks are present, missing or unreadable."""
@@ -260,6 +264,7 @@ class Tracks(LibraryPart):
         with self._library.begin() as connection:
             for some in bulk.batches(map(int, ids)):
                 connection.execute(sa.update(track).where(track.c.id.in_(some)).values(values))
+            count_on(connection, TRACKS)
 
 
 def _put(

@@ -1,0 +1,103 @@
+"""The library in short, and whether the server works."""
+
+from pathlib import Path
+
+from fastapi import APIRouter
+
+from harmonium import __version__
+from harmonium.collection import Library
+from harmonium.collection.answering.shipped_model import extractor_key
+from harmonium.collection.correcting.models import ModelEntry, list_models
+from harmonium.collection.store.schema import EXTRACTOR, FOLDERS
+from harmonium.user_folders import readable
+from harmonium.web import answers
+from harmonium.web.service import Service, UsedService
+
+router = APIRouter(tags=["library"])
+
+
+@router.get("/health")
+def health() -> answers.Health:
+    """Whether the server works; it needs no token."""
+    return answers.Health(status="ok", version=__version__)
+
+
+@router.get("/library")
+def library(service: UsedService) -> answers.LibrarySummary:
+    """The library in short; where there is none yet, it is empty."""
+    opened = service.library_if_there()
+    common = {
+        "name": _name(service.place),
+        "person": service.settings.person,
+        "jobs": [],
+    }
+    if opened is None:
+        nothing = dict.fromkeys(("tracks", "missing", "unreadable"), 0)
+        lists: dict[str, object] = {"folders": [], "people": [], "model": None}
+        return answers.LibrarySummary.model_validate(
+            common | nothing | lists | {"shipped": _shipped(None), "empty": True}
+        )
+    with opened.snapshot():
+        counts = {state: opened.tracks.count(state) for state in ("present", "missing")}
+        people = [
+            answers.PersonSummary(name=one.name, n=one.n_tracks)
+            for one in opened.opinions.people()
+            if one.n_tracks
+        ]
+        return answers.LibrarySummary.model_validate(
+            common
+            | {
+                "tracks": counts["present"],
+                "missing": counts["missing"],
+                "unreadable": opened.tracks.count("unreadable"),
+                "folders": [readable(folder) for folder in opened.settings.get(FOLDERS, [])],
+                "people": people,
+                "model": _model_in_use(service),
+                "shipped": _shipped(opened),
+                "empty": not opened.tracks.count(),
+            }
+        )
+
+
+def summary(entry: ModelEntry) -> answers.ModelSummary:
+    """A model in short."""
+    return answers.ModelSummary(
+        id=entry.id,
+        made_at=entry.made_at,
+        in_use=entry.in_use,
+        tags=entry.n_tags,
+        learnt=entry.n_learnt,
+        mean_auc=entry.mean_auc,
+        tracks=entry.n_tracks,
+    )
+
+
+def _model_in_use(service: Service) -> answers.ModelSummary | None:
+    entries = list_models(service.library())
+    return next((summary(entry) for entry in entries if entry.in_use), None)
+
+
+def _name(place: str) -> str:
+    if "://" in place:
+        return place.rpartition("/")[2].partition("?")[0] or "library"
+    return readable(Path(place).stem)
+
+
+def _shipped(library: Library | None) -> answers.Shipped:
+    """Whether the model that comes along can hear this library."""
+    from harmonium.audio.musicnn.weights import weights_file
+
+    key = None if library is None else library.settings.get(EXTRACTOR)
+    if key == extractor_key():
+        return answers.Shipped(ready=True, why=None)
+    if not weights_file().is_file():
+        why = "musicnn is not there yet: `harmonium extractor fetch musicnn` gets it (29 MB)."
+    elif key is None:
+        return answers.Shipped(ready=True, why=None)
+    else:
+        name = key.rpartition("@")[0] or key
+        why = (
+            f"The library was indexed with {name}. `harmonium index --extractor musicnn` lets the "
+            "model that came along hear it."
+        )
+    return answers.Shipped(ready=False, why=why)

@@ -1,0 +1,94 @@
+"""What the routes share: the library, what is kept of it in memory, and limits on costly work."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Annotated
+
+from fastapi import Depends, Request
+
+from harmonium.collection import Library
+from harmonium.collection.answering.catalogue import Catalogue, View
+from harmonium.collection.store.database import default_place
+from harmonium.errors import NoLibraryError
+from harmonium.web.problems import Problem, not_ready
+from harmonium.web.settings import ServerSettings
+
+RETRY_SECONDS = 2
+"""When to try again what was refused because others were at work."""
+
+
+class Service:
+    """A library, served."""
+
+    def __init__(self, settings: ServerSettings) -> None:
+        self.settings = settings
+        self.closing = threading.Event()
+        """Set when the server is about to end."""
+        self._lock = threading.Lock()
+        self._catalogue: Catalogue | None = None
+        self._limits: dict[str, threading.BoundedSemaphore] = {}
+
+    @property
+    def place(self) -> str:
+        """Where the library is, or will be."""
+        return self.settings.place or default_place()
+
+    def catalogue(self, *, create: bool = False) -> Catalogue:
+        """The open library; a `NoLibraryError` where there is none and none is to be made."""
+        with self._lock:
+            if self._catalogue is None:
+                self._catalogue = Catalogue(Library.open(self.place, create=create))
+            return self._catalogue
+
+    def library(self, *, create: bool = False) -> Library:
+        """The same, without what is kept in memory."""
+        return self.catalogue(create=create).library
+
+    def library_if_there(self) -> Library | None:
+        """The library, or None."""
+        try:
+            return self.library()
+        except NoLibraryError:
+            return None
+
+    def view(self) -> View:
+        """The library as it is now."""
+        try:
+            return self.catalogue().view()
+        except NoLibraryError:
+            raise not_ready(
+                "There is no library yet. Index a folder of music: that makes one."
+            ) from None
+
+    @contextmanager
+    def limited(self, what: str, most: int, *, wait: float = 0.0) -> Iterator[None]:
+        """Let at most so many do the same costly thing at once; others are asked to come back."""
+        with self._lock:
+            limit = self._limits.setdefault(what, threading.BoundedSemaphore(most))
+        if not limit.acquire(timeout=wait):
+            raise Problem(
+                503,
+                f"The server is busy ({what}). Try again in a moment.",
+                retry_after=RETRY_SECONDS,
+            )
+        try:
+            yield
+        finally:
+            limit.release()
+
+    def close(self) -> None:
+        """Close the library."""
+        with self._lock:
+            if self._catalogue is not None:
+                self._catalogue.library.close()
+                self._catalogue = None
+
+
+def _service(request: Request) -> Service:
+    found: Service = request.app.state.service
+    return found
+
+
+UsedService = Annotated[Service, Depends(_service)]
+"""The parameter of a route that needs it."""

@@ -1,0 +1,87 @@
+"""Running the app: uvicorn, with limits on how long and how many."""
+
+import asyncio
+import logging
+import socket
+from types import FrameType
+
+import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from harmonium.errors import DataError
+from harmonium.web.app import create_app
+from harmonium.web.settings import ServerSettings
+
+MOST_CONNECTIONS = 256
+HEADER_SECONDS = 10.0
+"""How long a client may take for the first line and the headers."""
+GOODBYE_SECONDS = 5
+"""How long answers that are under way may take when the server ends."""
+
+
+class ImpatientProtocol(H11Protocol):
+    """HTTP that does not wait for ever until a request begins."""
+
+    _patience: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Begin to wait for the headers."""
+        super().connection_made(transport)
+        self._patience = self.loop.call_later(HEADER_SECONDS, self._give_up)
+
+    def _give_up(self) -> None:
+        if self.cycle is None and not self.transport.is_closing():
+            self.transport.close()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Wait no longer."""
+        if self._patience is not None:
+            self._patience.cancel()
+        super().connection_lost(exc)
+
+
+class Server(uvicorn.Server):
+    """uvicorn that tells the app when it is about to end, so that open streams end first."""
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Ctrl-C, or a polite kill."""
+        app = self.config.app
+        app.state.service.closing.set()  # type: ignore[union-attr]
+        super().handle_exit(sig, frame)
+
+
+def make_server(settings: ServerSettings) -> Server:
+    """A server for a library, which `run` runs until it is stopped."""
+    logging.getLogger("harmonium.web").setLevel(logging.INFO)
+    return Server(
+        uvicorn.Config(
+            create_app(settings),
+            host=settings.host,
+            port=settings.port,
+            http=ImpatientProtocol,
+            ws="none",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,
+            limit_concurrency=MOST_CONNECTIONS,
+            timeout_keep_alive=15,
+            timeout_graceful_shutdown=GOODBYE_SECONDS,
+        )
+    )
+
+
+def bind(settings: ServerSettings) -> socket.socket:
+    """The socket to listen on; a DataError where it is taken."""
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    found = socket.socket(family, socket.SOCK_STREAM)
+    found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        found.bind((settings.host.strip("[]"), settings.port))
+    except OSError as error:
+        found.close()
+        raise DataError(
+            f"{settings.host}:{settings.port} cannot be listened on: {error.strerror or error}. "
+            "Choose another --port, or stop what is there."
+        ) from None
+    return found

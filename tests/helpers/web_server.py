@@ -1,0 +1,58 @@
+"""A real server of a library on loopback, for tests."""
+
+import socket
+import threading
+import time
+from contextlib import contextmanager
+from dataclasses import replace
+
+import httpx
+
+from harmonium.web.serving import bind, make_server
+from harmonium.web.settings import ServerSettings
+
+
+@contextmanager
+def serving(place, **options):
+    """A running server; gives a client whose paths begin at /api/v1/."""
+    settings = ServerSettings(place=str(place), port=0, **options)
+    listening = bind(settings)
+    settings = replace(settings, port=listening.getsockname()[1])
+    server = make_server(settings)
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
+    thread.start()
+    while not server.started:
+        assert thread.is_alive()
+        time.sleep(0.01)
+    try:
+        headers = {"Authorization": f"Bearer {settings.token}"} if settings.token else {}
+        address = f"http://127.0.0.1:{settings.port}"
+        with httpx.Client(base_url=f"{address}/api/v1/", headers=headers, timeout=30) as client:
+            client.server = server
+            yield client
+    finally:
+        server.config.app.state.service.closing.set()
+        server.should_exit = True
+        thread.join(20)
+        listening.close()
+
+
+def root(client):
+    """The address without /api/v1/."""
+    return str(client.base_url).removesuffix("/api/v1/")
+
+
+def raw(client, data, *, seconds=5.0):
+    """What the server answers to bytes, until it closes the connection or the time is over."""
+    with socket.create_connection((client.base_url.host, client.base_url.port), seconds) as wire:
+        wire.sendall(data)
+        wire.settimeout(seconds)
+        answer = b""
+        while True:
+            try:
+                part = wire.recv(65536)
+            except TimeoutError:
+                return answer
+            if not part:
+                return answer
+            answer += part
