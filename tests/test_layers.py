@@ -61,7 +61,7 @@ ROOMS = {
     "indexing": {"store", "library", "filetags", "sound_space"},
     "importing": {"store", "library", "filetags"},
     "answering": {"store", "library", "verdicts", "indexing", "sound_space", "precision"},
-    "learning": {"store", "library", "verdicts", "answering", "precision"},
+    "learning": {"store", "library", "verdicts", "answering", "precision", "sound_space"},
     "correcting": {"store", "library", "verdicts", "answering"},
     "writing": {"store", "library", "verdicts", "filetags", "precision"},
     "doctor": {"store", "library", "verdicts", "answering"},

@@ -19,6 +19,7 @@ from harmonium.collection.store.changes import Changes
 from harmonium.collection.store.models import Models
 from harmonium.collection.store.opinions import Opinions
 from harmonium.collection.store.predictions import Predictions
+from harmonium.collection.store.refinements import Refinements
 from harmonium.collection.store.schema import GENRES, VERSION, VERSION_TABLE, setting
 from harmonium.collection.store.tracks import Tracks
 from harmonium.collection.store.versions import LibraryVersion, read_version
@@ -29,8 +30,8 @@ from harmonium.errors import LibraryError, NoLibraryError
 class Library:
     """An open library; `Library.open` opens one.
 
-    Its parts are `tracks`, `opinions` (people's tags), `changes`, `models`, `predictions` and
-    `settings`. Threads may share a library, and processes may open the same one.
+    Its parts are `tracks`, `opinions` (people's tags), `changes`, `models`, `predictions`,
+    `refinements` and `settings`. Threads may share a library, and processes may open the same one.
     """
 
     def __init__(self, engine: sa.Engine, place: str) -> None:
@@ -48,6 +49,8 @@ class Library:
         """The models that were trained."""
         self.predictions = Predictions(self)
         """What the models say of the tracks."""
+        self.refinements = Refinements(self)
+        """What their tags gained from answers since they were trained."""
         self.settings = LibrarySettings(self)
         """Small things to remember."""
 

@@ -29,7 +29,8 @@ CUT = 2.0
 GROWTH = 1.1
 """By how much a library may differ from that of which its space was made."""
 ROUNDING = 1e-9
-_FULL = 127
+FULL = 127
+"""The length of a vector."""
 _PAGE = 4096  # tracks at a time
 
 Floats = NDArray[np.float64]
@@ -62,12 +63,12 @@ class SoundSpace(NamedTuple):
         return cls(mean, deviation, centre, vectors[:, ::-1][:, :N_AXES])
 
     def vectors(self, X: NDArray[np.float32]) -> NDArray[np.int8]:
-        """Tracks in the space, (n, N_AXES), of length 127 but for rounding."""
+        """Tracks in the space, (n, N_AXES), of length `FULL` but for rounding."""
         cut = np.clip((X - self.mean) / self.deviation, -CUT, CUT)
         at = (cut - self.centre) @ self.axes
         length = np.maximum(np.linalg.norm(at, axis=1, keepdims=True), ROUNDING)
         padded = np.zeros((len(X), N_AXES), np.int8)
-        padded[:, : at.shape[1]] = np.rint(_FULL * at / length)
+        padded[:, : at.shape[1]] = np.rint(FULL * at / length)
         return padded
 
 
@@ -97,6 +98,24 @@ def bring_up_to_date(library: Library, progress: SpaceProgress | None = None) ->
             sound_vectors.write(connection, number, some, space.vectors(X))
             if progress:
                 progress(start + len(some), len(ids))
+
+
+def all_vectors(library: Library) -> tuple[Ids, NDArray[np.int8]]:
+    """The tracks that have vectors, (n,) ascending, and these, (n, N_AXES), of length `FULL`."""
+    key = library.settings.get(EXTRACTOR)
+    with library.connect() as connection:
+        number = 0 if key is None else features.count_and_number(connection, key)[1]
+        ids, vectors = sound_vectors.read(connection, number)
+    have = sound_vectors.have(vectors)
+    return (ids, vectors) if have.all() else (ids[have], vectors[have])
+
+
+def current_space(library: Library) -> SoundSpace | None:
+    """The space that is in use; None where there is none yet."""
+    key = library.settings.get(EXTRACTOR)
+    with library.connect() as connection:
+        number = 0 if key is None else features.count_and_number(connection, key)[1]
+        return _load(connection, number) if _fitted_on(connection, number) else None
 
 
 def cosines(library: Library, track_id: int) -> tuple[Ids, NDArray[np.float32]]:

@@ -30,6 +30,9 @@ from harmonium.errors import DataError
 
 MIN_SHARE = 0.2
 """Up to five people of a track, one of them is enough for a tag."""
+REVIEW = "review"
+"""The command of changes whose answers were asked for, one tag each, and leave a track's others
+open."""
 
 
 def verdict(
@@ -133,7 +136,7 @@ def only_answered_tracks(library: Library, opinions: pl.DataFrame) -> NDArray[np
     Nobody has said which tags such a track has, so those that were not asked about are unknown.
     What undoing brings back has the time of the change that it was first said in.
     """
-    query = sa.select(change.c.at).where(change.c.command == "review")
+    query = sa.select(change.c.at).where(change.c.command == REVIEW)
     times = pl.Series([row.at for row in library.fetch(query)], dtype=pl.Int64)
     answers = pl.col("at").cast(pl.Int64).is_in(times.implode())
     described = opinions.filter(~answers)["track_id"].to_numpy()

@@ -9,6 +9,7 @@ import typer
 from rich.console import Console
 
 from harmonium.commands.options import JsonOption, LibraryOption
+from harmonium.commands.quick_learning import learn
 from harmonium.commands.screen import count, say
 
 
@@ -38,6 +39,7 @@ def forget(
     with Library.open(library, create=False) as opened:
         found = [opened.tracks.resolve(text) for text in tracks]
         change = take_out(opened, list(dict.fromkeys(track.id for track in found)))
+        learn(opened)
     if as_json:
         print(json.dumps({"tracks": [track.id for track in found], "change": change}))
         return

@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.text import Text
 
 from harmonium.commands.options import JsonOption, LibraryOption
+from harmonium.commands.quick_learning import learn
 from harmonium.commands.screen import say, show_rows
 
 if TYPE_CHECKING:
@@ -44,6 +45,8 @@ def models(
     console = Console()
     with Library.open(library, create=False) as opened:
         change = None if number is None else use_model(opened, number)
+        if change is not None:
+            learn(opened)
         found = list_models(opened)
         n_tracks = opened.tracks.count("present")
     if as_json:

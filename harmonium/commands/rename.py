@@ -9,6 +9,7 @@ import typer
 from rich.console import Console
 
 from harmonium.commands.options import JsonOption, LibraryOption
+from harmonium.commands.quick_learning import learn
 from harmonium.commands.screen import count, say
 
 
@@ -33,6 +34,7 @@ def rename(
 
     with Library.open(library, create=False) as opened:
         done = rename_tag(opened, old, new)
+        learn(opened)
     if as_json:
         print(json.dumps(done._asdict()))
         return

@@ -12,6 +12,7 @@ from rich.console import Console
 
 from harmonium.commands import INTERRUPTED
 from harmonium.commands.options import LibraryOption, PersonOption
+from harmonium.commands.quick_learning import learn, learnt
 from harmonium.commands.screen import count, percent, say
 
 if TYPE_CHECKING:
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
 PLAYERS = (["mpv", "--no-video"], ["ffplay", "-nodisp", "-autoexit"], ["afplay"], ["xdg-open"])
 KEYS = "y yes, n no, space skip, p play, q quit"
+AT_A_TIME = 10
+"""Questions after which the model learns from the answers, and is in doubt about others."""
 
 
 def review(
@@ -37,8 +40,8 @@ def review(
     Shows the tracks of which the model is most in doubt, from different
     tags and artists: y says that the tag fits, n that it does not, the
     space bar skips, p plays the track, q ends. Each answer is kept at
-    once. All answers of one review are one change, which 'harmonium undo'
-    takes back.
+    once, and after every ten the model learns from them. All answers of
+    one review are one change, which 'harmonium undo' takes back.
 
     [dim]Example:[/dim]  harmonium review jazz
 
@@ -54,12 +57,15 @@ def review(
             "A review needs a terminal with somebody at it. For programs there is `harmonium say`."
         )
     with Library.open(library, create=False) as opened:
-        questions = doubtful(opened, tag, n=number)
+        questions = doubtful(opened, tag, n=min(number, AT_A_TIME))
         if not questions:
             raise DataError("People have answered all that the model could be in doubt about.")
-        session = _Session(opened, person)
+        session = _Session(opened, person, number)
         try:
-            session.ask(questions)
+            while questions and session.ask(questions):
+                session.learn()
+                left = min(number - len(session.asked), AT_A_TIME)
+                questions = doubtful(opened, tag, n=left, skip=session.asked) if left else []
         except KeyboardInterrupt:
             session.report()
             raise typer.Exit(INTERRUPTED) from None
@@ -69,35 +75,60 @@ def review(
 class _Session:
     """Questions and answers, under one change."""
 
-    def __init__(self, library: Library, person: str) -> None:
-        self.library, self.person = library, person
+    def __init__(self, library: Library, person: str, number: int) -> None:
+        self.library, self.person, self.number = library, person, number
         self.console = Console()
         self.change: int | None = None
-        self.n_answers = self.n_right = 0
+        self.asked: list[tuple[int, str]] = []
+        self.n_answers = self.n_right = self.n_learnt = 0
         self.playing: subprocess.Popen[bytes] | None = None
 
-    def ask(self, questions: list[DoubtfulTag]) -> None:
-        """Ask one after the other, until they end or the person does."""
-        say(self.console, KEYS)
+    def ask(self, questions: list[DoubtfulTag]) -> bool:
+        """Ask one after the other; whether the person wants more."""
+        if not self.asked:
+            say(self.console, KEYS)
         try:
-            for done, question in enumerate(questions, 1):
-                key = self._key(question, f"{done}/{len(questions)}")
+            for question in questions:
+                self.asked.append((question.track.id, question.tag))
+                key = self._key(question, f"{len(self.asked)}/{self.number}")
                 if key == "q":
-                    return
+                    return False
                 if key in "yn":
                     self._keep(question, key == "y")
         finally:
             self._stop()
+        return True
+
+    def learn(self) -> None:
+        """Let the model learn from the answers, if there are new ones."""
+        if self.n_answers > self.n_learnt:
+            self.n_learnt = self.n_answers
+            if line := learnt(learn(self.library)):
+                say(self.console, line)
 
     def report(self) -> None:
         """What was answered, and what to do next."""
         if self.change is None:
             say(self.console, "Nothing was answered.")
             return
+        self.learn()
         answers = count(self.n_answers, "answer")
         right = f"the model had guessed {self.n_right:,} of them right"
-        say(self.console, f"{answers} kept; {right}. 'harmonium train' learns from them.")
+        say(self.console, f"{answers} kept; {right}.")
+        self._say_gain()
         say(self.console, f"To take them back: harmonium undo {self.change}")
+
+    def _say_gain(self) -> None:
+        """What learning on the way has gained."""
+        from harmonium.collection.learning.quick import improvement
+
+        gain = improvement(self.library, self.change)
+        if gain is not None:
+            say(
+                self.console,
+                f"As it was trained it guesses {gain.right_before:,} of {gain.n:,}; learning from "
+                f"each answer before the next, {gain.right_now:,}.",
+            )
 
     def _key(self, question: DoubtfulTag, where: str) -> str:
         """The key that answers a question: y, n, q or a space."""

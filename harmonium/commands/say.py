@@ -10,6 +10,7 @@ from rich.console import Console
 
 from harmonium.commands.denied_tags import takes_denied_tags
 from harmonium.commands.options import JsonOption, LibraryOption, PersonOption
+from harmonium.commands.quick_learning import learn, learnt
 from harmonium.commands.screen import say as tell
 
 
@@ -41,9 +42,11 @@ def say(
     """Say which tags a track has, and which it has not.
 
     It counts from now on in searches, in what is written into files, and
-    at the next training. It takes the place of what you said before of
-    the same tags, and of what the file says to the contrary. 'harmonium
-    undo' takes it back.
+    at the next training. The model learns from it at once: the track's
+    other tags follow, and so do tracks that sound like it. A word that
+    no model knows is learnt when five tracks have it. What you say takes
+    the place of what you said before of the same tags, and of what the
+    file says to the contrary. 'harmonium undo' takes it back.
 
     [dim]Example:[/dim]  harmonium say song.mp3 rock "hip hop" -live
 
@@ -64,6 +67,7 @@ def say(
         change = keep(
             opened, found.id, present=present, absent=absent, unsaid=unsaid, person=person
         )
+        report = None if change is None else learn(opened)
     if as_json:
         print(json.dumps({"track": found.id, "change": change}))
         return
@@ -73,4 +77,6 @@ def say(
         return
     words = [*present, *(f"not {tag}" for tag in absent), *(f"{tag} taken back" for tag in unsaid)]
     tell(console, f"{found.name}: {', '.join(words)}")
+    if line := learnt(report):
+        tell(console, line)
     tell(console, f"To take it back: harmonium undo {change}")

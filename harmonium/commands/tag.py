@@ -103,7 +103,7 @@ def tag(
     [dim]Exit codes:[/dim]  0 done; 1 some files could not be used and are
     listed; 2 nothing was done; 130 interrupted, the same command goes on.
     """
-    from harmonium.collection.answering.shipped_model import tagger_of
+    from harmonium.collection.answering.refined_tagger import current_tagger
     from harmonium.collection.answering.tag import TagChoice
     from harmonium.errors import DataError
 
@@ -117,7 +117,7 @@ def tag(
             raise DataError("--known is about some tracks: name their files.")
         model = _model(opened, needs_number=not paths, owner=owner)
         if paths:
-            tagger = tagger_of(model)
+            tagger = current_tagger(opened, model)
             code = _tag_paths(opened, tagger, paths, known, not sound_only, choice, show)
         else:
             assert opened is not None
@@ -132,7 +132,7 @@ def _model(library: Library | None, *, needs_number: bool, owner: Owner | None) 
     from harmonium.collection.answering.stored_tagger import current_model
 
     model = None if library is None else use_shipped_model(library)
-    has_shipped = model is not None and model.n_own < len(model.vocabulary)
+    has_shipped = model is not None and not model.is_own.all()
     if not needs_number and (model is None or (owner == "shipped" and not has_shipped)):
         model = shipped_model()
     if model is None:
@@ -194,13 +194,13 @@ def _tag_all(
 ) -> None:
     import numpy as np
 
-    from harmonium.collection.answering.shipped_model import tagger_of
+    from harmonium.collection.answering.refined_tagger import current_tagger
     from harmonium.collection.answering.tag import stored_tags, tag_library
 
     with bar(Console(stderr=True), "tagging") as progress:
         n_new = tag_library(library, model, again=again, progress=progress)
     if show is not None:
-        tagger = tagger_of(model)
+        tagger = current_tagger(library, model)
         tagged = ((one.path, one.tags(tagger, choice)) for one in stored_tags(library, tagger))
         show(tagged, library.spellings())
         return

@@ -12,6 +12,7 @@ from rich.text import Text
 
 from harmonium.commands import INTERRUPTED, exit_code
 from harmonium.commands.options import JsonOption, LibraryOption
+from harmonium.commands.quick_learning import learn
 from harmonium.commands.screen import bar, count, say, say_failures, show_rows
 
 if TYPE_CHECKING:
@@ -73,6 +74,8 @@ def undo(
             except KeyboardInterrupt:
                 say(errors, f"Stopped. To go on: harmonium undo {wanted.id}")
                 raise typer.Exit(INTERRUPTED) from None
+        if report.ended or report.revived or report.values_restored:
+            learn(opened)
     _report(wanted, report, as_json)
     raise typer.Exit(exit_code(report.n_done, report.n_left))
 

@@ -69,6 +69,18 @@ def test_answers_are_kept_as_one_change(tagged, place, press):
     assert in_force(tagged) == before
 
 
+def test_the_model_learns_on_the_way(tagged, place, press):
+    press("n" * 10 + "yy")
+    done = run("review", "-n", "12", "-L", place)
+    lines = done.stdout.splitlines()
+    learnt = [number for number, line in enumerate(lines) if line.startswith("Learnt")]
+    assert len(learnt) == 2  # after ten, and at the end
+    assert "11/12" in lines[learnt[0] + 1]
+    assert "12 answers kept" in done.stdout
+    assert "As it was trained it guesses" in done.stdout
+    assert "of 12; learning from each answer before the next" in done.stdout.replace("\n", " ")
+
+
 def test_ctrl_c_loses_no_answer(tagged, place, press):
     before = len(in_force(tagged))
     press("yy\x03")

@@ -18,8 +18,9 @@ from numpy.typing import NDArray
 
 from harmonium.collection import sound_space
 from harmonium.collection.answering.query import parse
+from harmonium.collection.answering.refined_tagger import current_tagger
 from harmonium.collection.answering.search import aliases, known_tags, rank
-from harmonium.collection.answering.shipped_model import shipped_model, tagger_of
+from harmonium.collection.answering.shipped_model import shipped_model
 from harmonium.collection.answering.stored_tagger import StoredTagger
 from harmonium.collection.answering.verdict_table import VerdictTable
 from harmonium.collection.library import Library
@@ -191,8 +192,11 @@ class View:
         one, other = self.model, before.model
         if one is None or other is None or one.id != other.id:
             return one is other
-        return one.vocabulary == other.vocabulary and np.array_equal(
-            one.thresholds, other.thresholds
+        digests = ([refined.digest for refined in model.refinements] for model in (one, other))
+        return (
+            one.vocabulary == other.vocabulary
+            and np.array_equal(one.thresholds, other.thresholds)
+            and next(digests) == next(digests)
         )
 
     # Parts. ---------------------------------------------------------------------------------
@@ -223,7 +227,7 @@ class View:
         with self._lock:
             if self.model_id is None:
                 return None
-            return tagger_of(self.library.models.get(self.model_id))
+            return current_tagger(self.library, self.library.models.get(self.model_id))
 
     @cached_property
     def known(self) -> set[str]:
@@ -445,4 +449,4 @@ def owner_of(model: StoredModel | None, place: int | None) -> Literal["mine", "s
     """Whose tag it is: learnt here, of the model that came along, or only people's."""
     if model is None or place is None:
         return "people"
-    return "mine" if place < model.n_own else "shipped"
+    return "mine" if model.is_own[place] else "shipped"

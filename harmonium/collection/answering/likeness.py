@@ -44,6 +44,7 @@ def similarities(
     """
     ids, by_sound = sound_space.cosines(library, track_id)
     row = int(np.searchsorted(heard, track_id))
+    model = None if model is None else model.as_trained()
     if model is None or row == len(heard) or heard[row] != track_id or not model.learnt.any():
         return ids, by_sound
     assert model.id is not None

@@ -247,7 +247,8 @@ def _modelled(
     learnt = {tag: j for j, tag in enumerate(model.vocabulary) if model.learnt[j]}
     places = {name: learnt[name] for name in names if name in learnt}
     ids, columns = reader.columns(model.id, list(places.values()) or [0])
-    return ids, {name: columns[:, i] for i, name in enumerate(places)}
+    # a track may be too new to have anything of a word learnt from answers
+    return ids, {name: np.nan_to_num(columns[:, i]) for i, name in enumerate(places)}
 
 
 def _spread(ids: Ids, values: Floats | None, everyone: Ids) -> Floats:

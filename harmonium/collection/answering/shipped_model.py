@@ -67,7 +67,7 @@ def _stored(data: bytes, extractor: str) -> StoredModel:
 
 
 def tagger_of(stored: StoredModel) -> StoredTagger:
-    """A stored model at work, with the shipped one beside it if it was trained so."""
+    """A stored model at work as it was trained, with the shipped one beside it if it has it."""
     tagger = StoredTagger(stored)
     return UnionTagger(stored) if PART in tagger.arrays else tagger
 
@@ -90,6 +90,7 @@ class UnionTagger(StoredTagger):
     """
 
     def __init__(self, stored: StoredModel) -> None:
+        stored = stored.as_trained()
         super().__init__(stored)
         n = stored.n_own
         own = replace(stored, vocabulary=stored.vocabulary[:n], thresholds=stored.thresholds[:n])

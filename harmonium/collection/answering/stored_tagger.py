@@ -45,7 +45,7 @@ def current_model(library: Library) -> StoredModel:
 
 
 class StoredTagger:
-    """What a stored model says.
+    """What a stored model says, as it was trained.
 
     Parameters
     ----------
@@ -53,6 +53,7 @@ class StoredTagger:
     """
 
     def __init__(self, stored: StoredModel) -> None:
+        stored = stored.as_trained()
         self.id = stored.id
         self.tags = tuple(stored.vocabulary)
         self.thresholds = stored.thresholds
@@ -62,6 +63,8 @@ class StoredTagger:
         self.extractor = stored.extractor
         self.n_own = stored.n_own
         """How many tags, the first ones, were learnt from the library."""
+        self.is_own = stored.is_own
+        """(n_tags,) which tags were learnt from the library."""
         self._bytes = stored.bytes
         self.arrays, self._about = unpack(stored.bytes)
         self.n_features = len(self.arrays["scaling.mean"])

@@ -1,7 +1,8 @@
 """Tags for files and for a whole library, by the current model.
 
-For the library, the probabilities from the sound alone are stored, which no person's tag changes.
-Tags of single files are completed from what people say about them.
+For the library, the probabilities from the sound alone are stored, as the model was trained; what
+its tags gained from answers since is kept beside them. Tags of single files are completed from what
+people say about them.
 """
 
 from collections.abc import Iterator, Sequence
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from harmonium.collection.answering.refined_tagger import bring_columns_up_to_date
 from harmonium.collection.answering.shipped_model import tagger_of
 from harmonium.collection.answering.stored_tagger import StoredTagger, current_model
 from harmonium.collection.library import Library
@@ -50,7 +52,7 @@ def tag_library(
     tagger, done = tagger_of(model), 0
     heard = np.empty(0, np.int64)
     if not again:
-        heard, _ = library.predictions.columns(model.id, [0])
+        heard, _ = library.predictions.columns(model.id, [0], refined=False)
     total = max(0, library.tracks.count("present") - len(heard))
     for ids, X in library.tracks.feature_blocks(extractor=model.extractor, block=BLOCK):
         new = ~np.isin(ids, heard)
@@ -59,6 +61,8 @@ def tag_library(
             done += int(new.sum())
             if progress:
                 progress(done, max(done, total))
+    if done:
+        bring_columns_up_to_date(library, model.id)
     return done
 
 
@@ -127,7 +131,7 @@ class TaggedFile:
             TrackTag(
                 tagger.tags[j],
                 float(self.probabilities[j]),
-                "model" if j < tagger.n_own else "shipped",
+                "model" if tagger.is_own[j] else "shipped",
                 tagger.precision(int(j), float(self.probabilities[j])),
             )
             for j in chosen
@@ -249,7 +253,7 @@ def stored_tags(library: Library, tagger: StoredTagger, page: int = 1000) -> Ite
     heard, _ = library.predictions.columns(tagger.id, [0])
     ids, tree = np.intersect1d(heard, library.tracks.ids()), library.genres()
     for some in batches(ids.tolist(), page):
-        P = library.predictions.probabilities(tagger.id, some)
+        P = library.predictions.probabilities(tagger.id, some)[:, : len(tagger.tags)]
         said = agreed_tags(library.opinions.triples(some), tree)
         for track, p in zip(library.tracks.many(some), P, strict=True):
             yield TaggedFile(track.path, track, said.get(track.id, {}), p, {})

@@ -20,12 +20,10 @@ from harmonium.collection.store.changes import counted
 from harmonium.collection.store.models import StoredModel
 from harmonium.collection.store.schema import opinion
 from harmonium.collection.store.tracks import Track
-from harmonium.collection.verdicts import agreed_tracks
+from harmonium.collection.verdicts import REVIEW, agreed_tracks
 from harmonium.data.normalise import normalise_tag
 from harmonium.errors import LibraryError, UnknownTagError
 
-REVIEW = "review"
-"""The command of changes whose answers speak of one tag each, and leave a track's others open."""
 POOL = 20
 """The most doubtful questions for each one that is chosen, among which to choose."""
 WAIT = 0.25

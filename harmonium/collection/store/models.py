@@ -1,4 +1,7 @@
-"""The models that were trained on a library, stored in it whole."""
+"""The models that were trained on a library, stored in it whole.
+
+`Models.current` and `Models.get` give them with what their tags gained from answers since.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,7 @@ import sqlalchemy as sa
 from numpy.typing import NDArray
 
 from harmonium.collection.store.database import LibraryPart
+from harmonium.collection.store.refinements import Refinement, read
 from harmonium.collection.store.schema import key_of, model, to_datetime, to_microseconds
 from harmonium.errors import LibraryError, NotInLibraryError
 
@@ -45,6 +49,10 @@ class StoredModel:
     """The model itself."""
     report: dict[str, Any] = field(repr=False)
     """How it was trained and how good it is; what JSON can hold."""
+    refinements: tuple[Refinement, ...] = field(default=(), repr=False)
+    """What its tags gained from answers since it was trained."""
+    n_new: int = 0
+    """How many of its tags, the last ones, are new words, learnt from answers alone."""
 
     @property
     def learnt(self) -> NDArray[np.bool_]:
@@ -52,16 +60,54 @@ class StoredModel:
         return self.thresholds <= 1
 
     @property
+    def n_trained(self) -> int:
+        """How many of its tags, the first ones, it was trained with."""
+        return len(self.vocabulary) - self.n_new
+
+    @property
     def n_own(self) -> int:
-        """How many of its tags, the first ones, were learnt from the library; others came along."""
-        return int(self.report.get("own", len(self.vocabulary)))
+        """How many of those, the first ones, were learnt from the library; others came along."""
+        return int(self.report.get("own", self.n_trained))
+
+    @property
+    def is_own(self) -> NDArray[np.bool_]:
+        """(n_tags,) which tags were learnt from the library."""
+        places = np.arange(len(self.vocabulary))
+        return (places < self.n_own) | (places >= self.n_trained)
+
+    def as_trained(self) -> StoredModel:
+        """The same model without what its tags gained since."""
+        if not self.refinements:
+            return self
+        thresholds = self.thresholds[: self.n_trained].copy()
+        alone = [one.place for one in self.refinements if not one.has_model]
+        thresholds[[place for place in alone if place < self.n_trained]] = NEVER
+        tags = self.vocabulary[: self.n_trained]
+        return replace(self, vocabulary=tags, thresholds=thresholds, refinements=(), n_new=0)
+
+    def refined(self, refinements: Sequence[Refinement]) -> StoredModel:
+        """The same model with what its tags gained since."""
+        if not refinements:
+            return self
+        n = len(self.vocabulary)
+        new = [one.name for one in refinements if one.place >= n]
+        thresholds = np.append(self.thresholds, np.full(len(new), NEVER, np.float32))
+        for one in refinements:
+            if one.threshold is not None:
+                thresholds[one.place] = one.threshold
+        return replace(
+            self,
+            vocabulary=self.vocabulary + new,
+            thresholds=thresholds,
+            refinements=tuple(refinements),
+            n_new=len(new),
+        )
 
     def only(self, owner: Owner | None) -> StoredModel:
         """The same model as if it had learnt one's own tags only, or only those that came along."""
         if owner is None:
             return self
-        is_own = np.arange(len(self.vocabulary)) < self.n_own
-        wanted = is_own if owner == "yours" else ~is_own
+        wanted = self.is_own if owner == "yours" else ~self.is_own
         return replace(self, thresholds=np.where(wanted, self.thresholds, np.float32(NEVER)))
 
     def sure(self) -> StoredModel:
@@ -107,12 +153,15 @@ class Models(LibraryPart):
     def get(self, model_id: int, *, whole: bool = True) -> StoredModel:
         """The model of a number, or a LibraryError; with `whole` False, without its bytes."""
         columns = model.c if whole else _WITHOUT_BYTES
-        rows = self._library.fetch(sa.select(*columns).where(model.c.id == int(model_id)))
+        with self._library.connect() as connection:
+            query = sa.select(*columns).where(model.c.id == int(model_id))
+            rows = connection.execute(query).all()
+            refinements = read(connection, int(model_id))
         if not rows:
             known = ", ".join(str(one.id) for one in self.list())
             way_out = f"There are {known}." if known else "`harmonium train` makes one."
             raise NotInLibraryError(f"There is no model {model_id} in the library. {way_out}")
-        return _stored(rows[0])
+        return _stored(rows[0]).refined(refinements)
 
     def use(self, model_id: int) -> None:
         """Use this model from now on."""
@@ -120,7 +169,7 @@ class Models(LibraryPart):
         self._library.settings.set(CURRENT, int(model_id))
 
     def list(self) -> Sequence[StoredModel]:
-        """All models, the oldest first, each without its bytes."""
+        """All models as they were trained, the oldest first, each without its bytes."""
         query = sa.select(*_WITHOUT_BYTES).order_by(model.c.id)
         return [_stored(row) for row in self._library.fetch(query)]
 

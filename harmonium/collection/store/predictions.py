@@ -3,6 +3,9 @@
 They are stored by tag, in blocks of `BLOCK` track numbers: searching reads few tags of all tracks,
 and tagging writes all tags of one block after the other. A probability takes two bytes and is kept
 to within `STEP`, far closer than any model knows it: half the bytes take half the time in a search.
+
+What is read takes in what the tags gained from answers since the model was trained (`refinements`),
+unless it is asked for as the model was trained.
 """
 
 from __future__ import annotations
@@ -14,7 +17,12 @@ import sqlalchemy as sa
 from numpy.typing import ArrayLike, NDArray
 
 from harmonium.collection.store.database import LibraryPart
-from harmonium.collection.store.schema import BLOCK, prediction
+from harmonium.collection.store.schema import (
+    BLOCK,
+    completed_track,
+    prediction,
+    refined_prediction,
+)
 from harmonium.collection.store.versions import PREDICTIONS, count_on
 from harmonium.errors import LibraryError
 
@@ -65,57 +73,90 @@ class Predictions(LibraryPart):
             count_on(connection, PREDICTIONS)
 
     def columns(
-        self, model_id: int, tags: Sequence[int]
+        self, model_id: int, tags: Sequence[int], *, refined: bool = True
     ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
         """The tracks that have predictions (n,), ascending, and those of some tags (n, len(tags)).
 
         tags : places in the model's vocabulary
+        refined : whether to take in what the tags gained from answers since the model was trained
         """
         wanted = [int(tag) for tag in tags]
-        query = sa.select(prediction.c.tag, prediction.c.block, prediction.c.probabilities).where(
-            prediction.c.model_id == model_id, prediction.c.tag.in_(set(wanted))
-        )
-        found = {(row.tag, row.block): row[2] for row in self._library.fetch(query)}
+        with self._library.connect() as connection:
+            found = _read_tags(connection, prediction, model_id, wanted)
+            better = _read_tags(connection, refined_prediction, model_id, wanted) if refined else {}
+            rows = _completed(connection, model_id) if refined and wanted else {}
+        for key, steps in better.items():
+            old = found.get(key)
+            found[key] = steps if old is None else np.where(steps == _NONE, old, steps)
         blocks = sorted({block for _, block in found})
         if not blocks or not wanted:
             return np.empty(0, np.int64), np.empty((0, len(wanted)), np.float32)
-        empty = np.full(BLOCK, _NONE, "<u2").tobytes()
+        empty = np.full(BLOCK, _NONE, "<u2")
         columns = [
-            steps_of(b"".join(found.get((tag, block), empty) for block in blocks)) for tag in wanted
+            np.concatenate([found.get((tag, block), empty) for block in blocks]) for tag in wanted
         ]
         numbers = (np.array(blocks, np.int64)[:, None] * BLOCK + np.arange(BLOCK)).ravel()
         have = columns[0] != _NONE
-        return numbers[have], np.stack([unpacked(column[have]) for column in columns], axis=1)
+        ids, result = numbers[have], np.stack([unpacked(one[have]) for one in columns], axis=1)
+        known = np.array([track for track in rows if _is_in(track, ids)], np.int64)
+        if len(known):
+            at, steps = np.searchsorted(ids, known), np.stack([rows[i] for i in known.tolist()])
+            for i, tag in enumerate(wanted):
+                if tag < steps.shape[1]:
+                    result[at, i] = unpacked(steps[:, tag])
+        return ids, result
 
     def matrix(self, model_id: int) -> tuple[NDArray[np.int64], Steps]:
-        """The tracks that have predictions (n,), ascending, and all of these (n_tags, n)."""
-        query = sa.select(prediction.c.tag, prediction.c.block, prediction.c.probabilities).where(
-            prediction.c.model_id == model_id
-        )
+        """The tracks that have predictions (n,), ascending, and all of these (n_tags, n).
+
+        They are as `columns` gives them, with new words after the model's tags.
+        """
+        tables = (prediction, refined_prediction)
         with self._library.connect() as connection:
-            rows = connection.execute(query).all()
-            n_tags = _n_tags(connection, model_id)
-        blocks = sorted({row.block for row in rows})
+            found = [_read_tags(connection, table, model_id) for table in tables]
+            n_tags = max(_n_tags(connection, model_id, table) for table in tables)
+            rows = _completed(connection, model_id)
+        blocks = sorted({block for _, block in found[0]})
         steps = np.full((n_tags, len(blocks) * BLOCK), _NONE, "<u2")
-        for tag, block, data in rows:
-            begin = blocks.index(block) * BLOCK
-            steps[tag, begin : begin + BLOCK] = steps_of(data)
+        for one in found:
+            for (tag, block), data in one.items():
+                begin = blocks.index(block) * BLOCK
+                here = steps[tag, begin : begin + BLOCK]
+                np.copyto(here, data, where=data != _NONE)
         numbers = (np.array(blocks, np.int64)[:, None] * BLOCK + np.arange(BLOCK)).ravel()
         if not n_tags:
             return numbers[:0], steps[:, :0]
         have = steps[0] != _NONE
-        return numbers[have], np.ascontiguousarray(steps[:, have])
+        ids, steps = numbers[have], np.ascontiguousarray(steps[:, have])
+        for track, row in rows.items():
+            if _is_in(track, ids):
+                steps[: len(row), np.searchsorted(ids, track)] = row
+        return ids, steps
 
-    def probabilities(self, model_id: int, ids: ArrayLike) -> NDArray[np.float32]:
-        """The probabilities of tracks (n,), (n, n_tags); NaN where there are none."""
+    def probabilities(
+        self, model_id: int, ids: ArrayLike, *, refined: bool = True
+    ) -> NDArray[np.float32]:
+        """The probabilities of tracks (n,), (n, n_tags); NaN where there are none.
+
+        refined : as of `columns`; there may be new words after the model's tags
+        """
         numbers = np.asarray(ids, np.int64).ravel()
         blocks = numbers // BLOCK
+        tables = (prediction, refined_prediction) if refined else (prediction,)
         with self._library.connect() as connection:
-            result = np.full((len(numbers), _n_tags(connection, model_id)), np.nan, np.float32)
+            n_tags = max(_n_tags(connection, model_id, table) for table in tables)
+            result = np.full((len(numbers), n_tags), np.nan, np.float32)
             for block in np.unique(blocks).tolist():
                 rows = np.flatnonzero(blocks == block)
-                for tag, steps in _read_block(connection, model_id, block).items():
-                    result[rows, tag] = unpacked(steps[numbers[rows] % BLOCK])
+                for table in tables:
+                    for tag, steps in _read_block(connection, model_id, block, table).items():
+                        found = unpacked(steps[numbers[rows] % BLOCK])
+                        result[rows, tag] = np.where(np.isnan(found), result[rows, tag], found)
+            if refined:
+                said = _completed(connection, model_id, numbers)
+                for row in (i for i, number in enumerate(numbers.tolist()) if number in said):
+                    found = unpacked(said[int(numbers[row])])
+                    result[row, : len(found)] = found
         return result
 
     def forget_tracks(self, ids: ArrayLike) -> None:
@@ -126,13 +167,64 @@ class Predictions(LibraryPart):
             for model_id in models:
                 nothing = np.full((len(numbers), _n_tags(connection, model_id)), np.nan, np.float32)
                 self.put(model_id, numbers, nothing)
+            here = completed_track.c.track_id.in_(numbers.tolist())
+            connection.execute(sa.delete(completed_track).where(here))
+            _forget_refined(connection, numbers)
 
 
-def _n_tags(connection: sa.Connection, model_id: int) -> int:
+def fill_block(places: NDArray[np.int64], steps: Steps) -> bytes:
+    """A block with these probabilities (n,) at places (n,), and none elsewhere."""
+    whole = np.full(BLOCK, _NONE, "<u2")
+    whole[places] = steps
+    return whole.tobytes()
+
+
+def _is_in(number: int, ascending: NDArray[np.int64]) -> bool:
+    at = int(np.searchsorted(ascending, number))
+    return at < len(ascending) and ascending[at] == number
+
+
+def _n_tags(connection: sa.Connection, model_id: int, table: sa.Table = prediction) -> int:
     """How many tags a model predicts; 0 where it has not predicted any."""
-    query = sa.select(sa.func.max(prediction.c.tag)).where(prediction.c.model_id == model_id)
+    query = sa.select(sa.func.max(table.c.tag)).where(table.c.model_id == model_id)
     last = connection.scalar(query)
     return 0 if last is None else int(last) + 1
+
+
+def _read_tags(
+    connection: sa.Connection, table: sa.Table, model_id: int, tags: list[int] | None = None
+) -> dict[tuple[int, int], Steps]:
+    """(tag, block) → the stored probabilities, (BLOCK,), of some tags or of all."""
+    query = sa.select(table.c.tag, table.c.block, table.c.probabilities)
+    query = query.where(table.c.model_id == model_id)
+    if tags is not None:
+        query = query.where(table.c.tag.in_(set(tags)))
+    return {(tag, block): steps_of(data) for tag, block, data in connection.execute(query)}
+
+
+def _completed(
+    connection: sa.Connection, model_id: int, ids: NDArray[np.int64] | None = None
+) -> dict[int, Steps]:
+    """Track → its probabilities given what people said of it, (n_tags,), where that is kept."""
+    table = completed_track
+    query = sa.select(table.c.track_id, table.c.probabilities).where(table.c.model_id == model_id)
+    if ids is not None:
+        query = query.where(table.c.track_id.in_(ids.tolist()))
+    return {number: steps_of(data) for number, data in connection.execute(query)}
+
+
+def _forget_refined(connection: sa.Connection, ids: NDArray[np.int64]) -> None:
+    """Drop what tags of all models had gained for these tracks."""
+    table = refined_prediction
+    for block in np.unique(ids // BLOCK).tolist():
+        places = ids[ids // BLOCK == block] % BLOCK
+        here = sa.select(table).where(table.c.block == block)
+        for row in connection.execute(here).all():
+            steps = steps_of(row.probabilities).copy()
+            steps[places] = _NONE
+            same = (table.c[name] == row._mapping[name] for name in ("model_id", "tag", "block"))
+            change = sa.update(table).where(*same).values(probabilities=steps.tobytes())
+            connection.execute(change)
 
 
 def _put_block(
@@ -155,9 +247,11 @@ def _put_block(
     connection.execute(sa.insert(prediction), rows)
 
 
-def _read_block(connection: sa.Connection, model_id: int, block: int) -> dict[int, Steps]:
+def _read_block(
+    connection: sa.Connection, model_id: int, block: int, table: sa.Table = prediction
+) -> dict[int, Steps]:
     """Tag → the stored probabilities of a block, (BLOCK,)."""
-    query = sa.select(prediction.c.tag, prediction.c.probabilities).where(
-        prediction.c.model_id == model_id, prediction.c.block == block
+    query = sa.select(table.c.tag, table.c.probabilities).where(
+        table.c.model_id == model_id, table.c.block == block
     )
     return {tag: steps_of(data) for tag, data in connection.execute(query)}

@@ -10,7 +10,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-VERSION = "0007"
+VERSION = "0008"
 """The newest migration: what this version of Harmonium reads and writes."""
 VERSION_TABLE = "harmonium_version"
 BLOCK = 8192
@@ -228,6 +228,37 @@ prediction = sa.Table(
     sa.Column("tag", sa.Integer, primary_key=True),  # place in the model's vocabulary
     sa.Column("block", sa.Integer, primary_key=True),  # track ids from BLOCK * block on
     sa.Column("probabilities", sa.LargeBinary, nullable=False),  # BLOCK uint16, see predictions
+)
+
+# What a model's tags gained from answers since it was trained; `refinements` keeps it.
+refined_tag = sa.Table(
+    "refined_tag",
+    metadata,
+    sa.Column("model_id", _Id, sa.ForeignKey("model.id"), primary_key=True),
+    sa.Column("tag", sa.Integer, primary_key=True),  # place; a new word's is after the model's tags
+    sa.Column("name", sa.Text, nullable=False),
+    sa.Column("threshold", sa.Float),  # NULL: the model's
+    sa.Column("answers", sa.LargeBinary, nullable=False),  # safetensors
+    sa.Column("digest", sa.Text, nullable=False),  # of what it was learnt from
+)
+# What it makes of all tracks, in place of the predictions;
+refined_prediction = sa.Table(
+    "refined_prediction",
+    metadata,
+    sa.Column("model_id", _Id, sa.ForeignKey("model.id"), primary_key=True),
+    sa.Column("tag", sa.Integer, primary_key=True),
+    sa.Column("block", sa.Integer, primary_key=True),
+    sa.Column("probabilities", sa.LargeBinary, nullable=False),
+)
+# and of a track of which people have said something since, given that.
+completed_track = sa.Table(
+    "completed_track",
+    metadata,
+    sa.Column("model_id", _Id, sa.ForeignKey("model.id"), primary_key=True),
+    sa.Column("track_id", _Id, sa.ForeignKey("track.id"), primary_key=True),
+    sa.Column("completed", sa.LargeBinary, nullable=False),  # uint16 for each of the model's tags,
+    sa.Column("probabilities", sa.LargeBinary, nullable=False),  # and with what the tags gained
+    sa.Column("digest", sa.Text, nullable=False),  # of what was said
 )
 
 

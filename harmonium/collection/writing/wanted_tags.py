@@ -41,9 +41,10 @@ def wanted_tags(
 
     A tag is wanted where people agree that it holds (`verdicts`). Where they leave it open,
     it is wanted if the current model's probability reaches the threshold of the tag that
-    ``source.precision`` asks for; without that, a tag that came along is wanted only if its own
-    threshold was right for most held-out clips (`StoredModel.sure`). Tags that were
-    found in files are in them already, and do not count.
+    ``source.precision`` asks for, as the model was trained, which is what held-out tracks speak
+    of, and with what it learnt from answers since. Without a precision, a tag that came along is
+    wanted only if its own threshold was right for most held-out clips (`StoredModel.sure`). Tags
+    that were found in files are in them already, and do not count.
 
     Raises
     ------
@@ -72,6 +73,7 @@ def _model(library: Library, source: TagSources) -> StoredModel | None:
     model = library.models.current(whole=source.precision is not None)
     if model is None:
         return None
+    model = model.as_trained()
     if source.precision is None or not knows_precision(model):
         return model.only(source.owner).sure()
     return replace(model, thresholds=thresholds_for(model, source.precision)).only(source.owner)
@@ -82,6 +84,7 @@ def imprecise_tags(library: Library, precision: float) -> list[str] | None:
     model = library.models.current()
     if model is None or not knows_precision(model):
         return None
+    model = model.as_trained()
     never = model.learnt & (thresholds_for(model, precision) > 1)
     return [model.vocabulary[j] for j in np.flatnonzero(never)]
 
@@ -91,7 +94,7 @@ def count_unheard(library: Library, ids: Sequence[int]) -> int:
     model = library.models.current(whole=False)
     if model is None or model.id is None:
         return 0
-    heard, _ = library.predictions.columns(model.id, [0])
+    heard, _ = library.predictions.columns(model.id, [0], refined=False)
     return int((~np.isin(np.asarray(ids, np.int64), heard)).sum())
 
 
@@ -99,9 +102,11 @@ def _guessed(library: Library, model: StoredModel, ids: list[int]) -> dict[int, 
     """Track → the tags whose probability reaches their threshold, the likeliest first."""
     if model.id is None:
         return {}
-    probabilities = library.predictions.probabilities(model.id, ids)  # (n, n_tags), or (n, 0)
-    if not probabilities.shape[1]:
+    trained = library.predictions.probabilities(model.id, ids, refined=False)
+    if not trained.shape[1]:
         return {}
+    now = library.predictions.probabilities(model.id, ids)[:, : trained.shape[1]]
+    probabilities = np.minimum(trained, now)  # NaN where there are none
     enough = probabilities >= model.thresholds  # NaN is not
     found: dict[int, ScoredTags] = {}
     for row, number in enumerate(ids):

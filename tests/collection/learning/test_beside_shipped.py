@@ -8,6 +8,7 @@ import small_library
 import harmonium.collection.learning.train as training
 from harmonium import DiscriminativeRBM
 from harmonium.collection import Library
+from harmonium.collection.answering.refined_tagger import current_tagger
 from harmonium.collection.answering.search import search
 from harmonium.collection.answering.shipped_model import (
     FILE,
@@ -18,6 +19,7 @@ from harmonium.collection.answering.shipped_model import (
 )
 from harmonium.collection.answering.stored_tagger import StoredTagger
 from harmonium.collection.answering.tag import tag_library
+from harmonium.collection.correcting.say import say
 from harmonium.collection.doctor import examine
 from harmonium.collection.learning.beside_shipped import ShippedSays
 from harmonium.collection.learning.fitting import (
@@ -26,6 +28,7 @@ from harmonium.collection.learning.fitting import (
     Hyperparameters,
     TrainingSet,
 )
+from harmonium.collection.learning.quick import learn_answers
 from harmonium.collection.learning.train import TrainingOptions, train
 from harmonium.collection.store.schema import EXTRACTOR
 from harmonium.estimators.model_files import from_bytes
@@ -78,6 +81,17 @@ def test_both_vocabularies_are_in_the_model_and_searched_together(library, monke
     found = tagger.probabilities(sounds(60))
     piano = shipped_model().vocabulary.index("piano")
     np.testing.assert_allclose(found[:, tagger.place("piano")], P[:, piano], atol=1e-6)
+    # answers: of one's own tag, of one that came along, and a word of neither
+    for number in range(1, 7):
+        say(library, number, present=["sunday"], absent=["piano", "live"])
+    assert {one.name for one in learn_answers(library).tags} == {"sunday", "piano", "live"}
+    assert search(library, "sunday", owner="yours").people_only == []
+    assert search(library, "sunday", owner="shipped").people_only == ["sunday"]
+    now = library.models.current()
+    refined = current_tagger(library, now).probabilities(sounds(60)[50:])
+    np.testing.assert_allclose(
+        refined, library.predictions.probabilities(now.id, range(51, 61)), atol=1e-3
+    )
 
 
 def test_a_prior_is_used_where_it_ranks_better_and_weighs_less_with_examples():
