@@ -53,7 +53,7 @@ def tag_reports(view: View) -> dict[str, dict[str, float]]:
     if view.model is None:
         return {}
     own = {tag["tag"]: tag for tag in view.model.report.get("tags", [])}
-    if view.model.n_own == len(view.model.vocabulary):
+    if view.model.is_own.all():
         return own
     return {tag["tag"]: tag for tag in shipped_model().report["tags"]} | own
 

@@ -28,6 +28,7 @@ from harmonium.collection.correcting.say import say
 from harmonium.collection.correcting.tags import hide_tag
 from harmonium.collection.learning import quick
 from harmonium.collection.learning.quick import fit_answers, improvement, kernel, learn_answers
+from harmonium.collection.store.predictions import unpacked
 from harmonium.collection.store.schema import EXTRACTOR, refined_tag
 from harmonium.collection.verdicts import REVIEW
 from harmonium.collection.writing.wanted_tags import TagSources, wanted_tags
@@ -201,6 +202,11 @@ def test_new_tracks_have_what_was_learnt(anywhere):
     tagger = current_tagger(anywhere, anywhere.models.current())
     P, stored = tagger.probabilities(X), anywhere.predictions.probabilities(1, ids)
     np.testing.assert_allclose(stored, P, atol=1e-4)
+    every, steps = anywhere.predictions.matrix(1)
+    for j, tag in enumerate(tagger.tags):
+        assert column(anywhere, tag) == dict(
+            zip(every.tolist(), unpacked(steps[j]).tolist(), strict=True)
+        )
     anywhere.predictions.forget_tracks(ids[:1])
     assert np.isnan(anywhere.predictions.probabilities(1, ids[:1])).all()
     assert ids[0] not in column(anywhere, "sunday")
