@@ -1,0 +1,56 @@
+// Every request to the server goes through here.
+
+const BASE = "/api/v1";
+
+/** What the server answered when it refused: a sentence for people, a code for programs. */
+export class ApiError extends Error {
+  constructor(status, { code, message, field }) {
+    super(message);
+    Object.assign(this, { status, code, field });
+  }
+}
+
+/** Called with no arguments whenever the server wants a token. */
+export const onUnauthorized = { call: () => {} };
+
+/** The address of a route, with those parameters that have a value. */
+export function address(path, params = {}) {
+  const given = Object.entries(params).filter(([, value]) => value !== undefined && value !== null && value !== "");
+  const query = new URLSearchParams(given).toString();
+  return BASE + path + (query ? "?" + query : "");
+}
+
+async function request(method, url, { body, type, signal } = {}) {
+  let answer;
+  try {
+    answer = await fetch(url, { method, body, signal, headers: type ? { "Content-Type": type } : {} });
+  } catch (error) {
+    if (error.name === "AbortError") throw error;
+    throw new ApiError(0, {
+      code: "no_answer",
+      message: "Harmonium does not answer. See whether “harmonium serve” still runs, then try again.",
+    });
+  }
+  if (answer.status === 204) return null;
+  const content = await answer.json().catch(() => null);
+  if (answer.ok) return content;
+  if (answer.status === 401) onUnauthorized.call();
+  throw new ApiError(answer.status, content?.error ?? {
+    code: "unreadable", message: `The server answered ${answer.status} without saying why.`,
+  });
+}
+
+export const get = (path, params, signal) => request("GET", address(path, params), { signal });
+
+export const post = (path, body = {}, signal) =>
+  request("POST", address(path), { body: JSON.stringify(body), type: "application/json", signal });
+
+export const remove = (path) => request("DELETE", address(path));
+
+/** Send a file as it is; nothing of it is kept. */
+export const postFile = (file, signal) =>
+  request("POST", address("/files", { name: file.name }), { body: file, type: "application/octet-stream", signal });
+
+export const tagPath = (tag, deed = "") => `/tags/${encodeURIComponent(tag)}${deed && "/" + deed}`;
+export const audioAddress = (id) => address(`/tracks/${id}/audio`);
+export const spectrumAddress = (id) => address(`/tracks/${id}/spectrum`);

@@ -1,0 +1,98 @@
+// Small things that every view uses.
+
+import { html, useEffect, useRef, useState } from "../vendor/preact.js";
+import { isAtWork, refreshLibrary, complain } from "../state.js";
+import { post } from "../api.js";
+import { href } from "../router.js";
+import { count, howLong, percent, points } from "../words.js";
+import { Icon } from "./icons.js";
+
+let firstView = true;
+
+/** A view: its heading gets the focus when it is entered, and the title of the window follows. */
+export function View({ title, hidden = false, lead = null, aside = null, children, wide = false, trail = null }) {
+  const heading = useRef();
+  useEffect(() => { document.title = `${title} · Harmonium`; }, [title]);
+  useEffect(() => {
+    if (firstView) firstView = false;
+    else heading.current?.focus({ preventScroll: true });
+  }, []);
+  return html`<div class=${wide ? "view wide" : "view"}>
+    <div class=${hidden ? "view-head vh" : "view-head"}>
+      <div>${trail}<h1 tabindex="-1" ref=${heading}>${title}</h1>${lead && html`<p class="lead">${lead}</p>`}</div>
+      ${aside && html`<div class="view-aside">${aside}</div>`}
+    </div>
+    ${children}
+  </div>`;
+}
+
+/** Where there is nothing: what that means, and what to do. */
+export const Empty = ({ title, children }) =>
+  html`<div class="empty"><p class="empty-title">${title}</p>${children}</div>`;
+
+/** Something that did not work, in the server's words, with a way to try again. */
+export const Problem = ({ error, retry, children }) =>
+  html`<div class="problem" role="alert"><p>${error.message}</p>
+    ${(retry || children) && html`<div class="row">${children}${retry && html`<button onClick=${retry}>Try again</button>`}</div>`}</div>`;
+
+/** Grey lines where rows will be; they show only if it takes a while. */
+export const Waiting = ({ rows = 6, what = "Loading" }) =>
+  html`<div class="waiting" role="status"><span class="vh">${what}</span>
+    ${Array.from({ length: rows }, () => html`<div class="waiting-row" aria-hidden="true"></div>`)}</div>`;
+
+/** A share from 0 to 1 as a bar. What it means is written beside it. */
+export const Bar = ({ p, kind = "", mark = null }) =>
+  html`<span class=${"bar " + kind} aria-hidden="true">
+    <span class="bar-fill" style=${{ transform: `scaleX(${Math.max(0, Math.min(1, p ?? 0))})` }}></span>
+    ${mark !== null && mark > 0 && mark < 1 && html`<span class="bar-mark" style=${{ left: `${100 * mark}%` }}></span>`}
+  </span>`;
+
+/** By how many points something moved. */
+export const Moved = ({ change }) =>
+  html`<span class=${change > 0 ? "moved up" : "moved down"}>
+    <span aria-hidden="true">${change > 0 ? "▲" : "▼"}</span> ${points(change)}<span class="vh"> points</span></span>`;
+
+/** A tag on a track: solid where people said it, outlined where the model guesses. */
+export function TagChip({ tag }) {
+  const guessed = tag.source === "model";
+  const note = guessed ? `guessed, ${percent(tag.probability)} likely` : "said by people";
+  return html`<a class=${guessed ? "chip guess" : "chip"} data-tip=${note} href=${href("search", null, { q: quotedTag(tag.tag) })}
+    >${tag.shown}<span class="vh">, ${note}</span></a>`;
+}
+const quotedTag = (tag) => (/^[\p{L}\p{N}_]+$/u.test(tag) ? tag : `"${tag.replaceAll('"', '\\"')}"`);
+
+/** How a job goes on, and a way to stop it. */
+export function JobProgress({ job }) {
+  const [stopping, setStopping] = useState(false);
+  const share = job.total ? job.done / job.total : null;
+  const stop = () => {
+    setStopping(true);
+    post(`/jobs/${job.id}/stop`).then(refreshLibrary).catch(complain);
+  };
+  return html`<div class="job">
+    <div class="job-line">
+      <span>${job.text || "Working"}</span>
+      <span class="soft num">${job.total ? `${count(job.done)} of ${count(job.total)}` : ""}${job.seconds ? ` · ${howLong(job.seconds)}` : ""}</span>
+    </div>
+    <div class=${share === null ? "progress unknown" : "progress"} role="progressbar" aria-label=${job.text || "Progress"}
+      aria-valuemin="0" aria-valuemax="100" aria-valuenow=${share === null ? undefined : Math.round(100 * share)}>
+      <span style=${{ transform: `scaleX(${share ?? 0.3})` }}></span>
+    </div>
+    ${isAtWork(job) && html`<button class="quiet" onClick=${stop} disabled=${stopping}>${stopping ? "Stopping …" : "Stop"}</button>`}
+  </div>`;
+}
+
+/** A slider, filled up to its value. */
+export const Range = ({ min, max, value, onInput, ...more }) =>
+  html`<input type="range" min=${min} max=${max} value=${value} style=${{ "--share": (value - min) / Math.max(max - min, 1e-9) }}
+    onInput=${(event) => onInput(Number(event.target.value))} ...${more} />`;
+
+/** Two or more choices of which one holds. */
+export const Choice = ({ label, value, options, onChange }) =>
+  html`<div class="choice" role="group" aria-label=${label}>
+    ${options.map(([name, shown]) => html`<button aria-pressed=${String(value === name)} onClick=${() => onChange(name)}>${shown}</button>`)}
+  </div>`;
+
+/** A button that is only a picture. */
+export const IconButton = ({ icon, label, ...more }) =>
+  html`<button class="icon-button" aria-label=${label} title=${label} ...${more}><${Icon} name=${icon} /></button>`;

@@ -1,0 +1,139 @@
+// One player for the whole page: whatever view is open, the sound goes on.
+
+import { html, useEffect, useState } from "../vendor/preact.js";
+import { audioAddress, spectrumAddress } from "../api.js";
+import { cell, useCell } from "../state.js";
+import { href } from "../router.js";
+import { byline, clock, titleOf } from "../words.js";
+import { Icon } from "./icons.js";
+import { IconButton, Range } from "./bits.js";
+
+const audio = new Audio();
+audio.preload = "metadata";
+
+/** {track, queue, playing, problem}; track is null until something was played. */
+export const player = cell({ track: null, queue: [], playing: false, problem: null });
+/** Seconds, while it plays sixty times a second. */
+export const position = cell(0);
+
+const tell = (news) => player.set((old) => ({ ...old, ...news }));
+audio.addEventListener("play", () => { tell({ playing: true }); follow(); });
+audio.addEventListener("pause", () => tell({ playing: false }));
+audio.addEventListener("ended", () => skip(1));
+audio.addEventListener("seeked", () => position.set(audio.currentTime));
+audio.addEventListener("loadedmetadata", () => tell({ length: audio.duration }));
+audio.addEventListener("error", () => tell({ playing: false, problem: "This browser cannot play this file." }));
+
+function follow() {
+  position.set(audio.currentTime);
+  if (!audio.paused) requestAnimationFrame(follow);
+}
+
+/** Play a track (or go on with it); `queue` is where next and previous lead. */
+export function play(track, queue = null, at = null) {
+  if (player.value.track?.id !== track.id) {
+    audio.src = track.localAddress ?? audioAddress(track.id);
+    position.set(at ?? 0);
+    tell({ track, problem: null, length: track.duration });
+  }
+  if (queue) tell({ queue });
+  if (at !== null) audio.currentTime = at;
+  audio.play().catch(() => {}); // The error event says why; a play that the next one cut short is none.
+}
+
+export const pause = () => audio.pause();
+export const isPlaying = (state, id) => state.playing && state.track?.id === id;
+
+/** Play or pause this track, or the present one. */
+export function toggle(track = player.value.track, queue = null) {
+  if (!track) return;
+  if (isPlaying(player.value, track.id)) pause();
+  else play(track, queue);
+}
+
+export function seek(seconds) {
+  audio.currentTime = Math.max(0, Math.min(seconds, audio.duration || seconds));
+  position.set(audio.currentTime);
+}
+
+/** The next (1) or the previous (-1) track of the queue. */
+export function skip(step) {
+  const { queue, track } = player.value;
+  const next = queue[queue.findIndex((one) => one.id === track?.id) + step];
+  if (next && track) play(next);
+}
+
+/** Keys that work everywhere but in fields and on sliders. */
+export function onKey(event) {
+  if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || !player.value.track) return;
+  if (event.target.closest("input, textarea, select, dialog, [role=slider]")) return;
+  if (event.key === " " && !event.target.closest("button, a, summary")) toggle();
+  else if (event.key === "ArrowRight") event.shiftKey ? skip(1) : seek(audio.currentTime + 5);
+  else if (event.key === "ArrowLeft") event.shiftKey ? skip(-1) : seek(audio.currentTime - 5);
+  else return;
+  event.preventDefault();
+}
+
+/** The button that plays a track. */
+export function PlayButton({ track, queue = null, big = false }) {
+  const playing = isPlaying(useCell(player), track.id);
+  return html`<button class=${big ? "play big" : "play"} aria-label=${`${playing ? "Pause" : "Play"} ${titleOf(track)}`} aria-pressed=${String(playing)}
+    onClick=${() => toggle(track, queue)}><${Icon} name=${playing ? "pause" : "play"} /></button>`;
+}
+
+/** The mel spectrum of a track: it follows the playing, and a click or the arrow keys go there. */
+export function Spectrum({ track }) {
+  const state = useCell(player);
+  const now = useCell(position);
+  const [bad, setBad] = useState(false);
+  const mine = state.track?.id === track.id;
+  const length = (mine && state.length) || track.duration || 0;
+  const at = mine ? now : 0;
+  const goTo = (seconds) => play(track, null, Math.max(0, Math.min(length, seconds)));
+  const onClick = (event) => {
+    const box = event.currentTarget.getBoundingClientRect();
+    goTo(((event.clientX - box.left) / box.width) * length);
+  };
+  const onKeyDown = (event) => {
+    const step = { ArrowRight: 5, ArrowUp: 5, ArrowLeft: -5, ArrowDown: -5, PageUp: 30, PageDown: -30 }[event.key];
+    if (step) goTo(at + step);
+    else if (event.key === "Home") goTo(0);
+    else if (event.key === "End") goTo(length - 1);
+    else if (event.key === " " || event.key === "Enter") toggle(track);
+    else return;
+    event.preventDefault();
+  };
+  return html`<div class="spectrum" role="slider" tabindex="0" aria-label="Position in the track" aria-valuemin="0" aria-valuemax=${Math.round(length)}
+      aria-valuenow=${Math.round(at)} aria-valuetext=${`${clock(at)} of ${clock(length)}`} onClick=${onClick} onKeyDown=${onKeyDown}>
+    ${bad ? html`<span class="spectrum-none">No picture of this sound</span>`
+      : html`<img src=${spectrumAddress(track.id)} alt="" width="1200" height="128" onError=${() => setBad(true)} />`}
+    ${length > 0 && html`<span class="spectrum-rest" style=${{ left: `${(100 * at) / length}%` }}></span>`}
+  </div>`;
+}
+
+/** The bar at the bottom. */
+export function Player() {
+  const { track, playing, problem, length, queue } = useCell(player);
+  const now = useCell(position);
+  useEffect(() => { document.body.classList.toggle("with-player", !!track); }, [!!track]);
+  if (!track) return null;
+  const i = queue.findIndex((one) => one.id === track.id);
+  const name = titleOf(track);
+  return html`<section class="player" aria-label="Player">
+    <div class="player-buttons">
+      <${IconButton} icon="previous" label="Previous track" disabled=${i <= 0} onClick=${() => skip(-1)} />
+      <button class="play" aria-label=${playing ? "Pause" : "Play"} onClick=${() => toggle()}><${Icon} name=${playing ? "pause" : "play"} /></button>
+      <${IconButton} icon="next" label="Next track" disabled=${i < 0 || i + 1 >= queue.length} onClick=${() => skip(1)} />
+    </div>
+    <div class="player-what">
+      ${track.localAddress ? html`<span class="player-title">${name}</span>` : html`<a class="player-title" href=${href("track", track.id)}>${name}</a>`}
+      <span class="soft player-by">${problem ?? byline(track)}</span>
+    </div>
+    <div class="player-time num">
+      <span>${clock(now)}</span>
+      <${Range} min=${0} max=${Math.max(1, Math.round(length || 1))} value=${Math.round(now)} onInput=${seek} aria-label="Position"
+        aria-valuetext=${`${clock(now)} of ${clock(length)}`} />
+      <span>${clock(length)}</span>
+    </div>
+  </section>`;
+}

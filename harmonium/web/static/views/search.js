@@ -1,0 +1,227 @@
+// Search and browse: the start.
+
+import { html, useEffect, useRef, useState } from "../vendor/preact.js";
+import { address, get } from "../api.js";
+import { go, href } from "../router.js";
+import { announce, cell, changeCount, library, tagList, useCell, useChange, useLoad } from "../state.js";
+import { byline, clock, count, listed, percent, quoted, some, stands, titleOf, withTag } from "../words.js";
+import { Bar, Empty, IconButton, Problem, TagChip, View, Waiting } from "../components/bits.js";
+import { Icon } from "../components/icons.js";
+import { PlayButton } from "../components/player.js";
+import { TagField } from "../components/tag-field.js";
+
+const PAGE = 50;
+const FACETS = 12;
+
+/** What was found last, so that coming back shows it at once and where it was. */
+const found = cell({ key: null, total: 0, hits: [], facets: [] });
+
+/** The parameters of the routes search, facets and playlist. */
+const filterOf = ({ q, name, like, min_probability }) => ({ q, name, like, min_probability });
+
+export function Search({ params }) {
+  const key = JSON.stringify(params);
+  const state = useCell(found);
+  const [error, setError] = useState(null);
+  const [loading, setLoading] = useState(state.key !== key);
+  const latest = useRef(key);
+  latest.current = key;
+  const query = { ...filterOf(params), order: params.order || (params.like ? "likeness" : params.q ? "probability" : "name") };
+
+  const load = async (offset, limit = PAGE) => {
+    setLoading(true);
+    try {
+      const [page, facets] = await Promise.all([
+        get("/search", { ...query, offset, limit }),
+        offset ? { facets: found.value.facets } : get("/facets", filterOf(params)),
+      ]);
+      if (latest.current !== key) return;
+      const before = offset ? found.value.hits : [];
+      found.set({ ...page, key, hits: [...before, ...page.hits], facets: facets.facets });
+      setError(null);
+      announce(offset ? `${page.hits.length} more tracks` : some(page.total, "track"));
+    } catch (problem) {
+      if (latest.current === key && problem.status !== 401) setError(problem);
+    }
+    if (latest.current === key) setLoading(false);
+  };
+  useEffect(() => {
+    setError(null);
+    if (found.value.key !== key) load(0);
+    else setLoading(false);
+  }, [key]);
+  useChange(changeCount, () => load(0, Math.max(PAGE, Math.min(200, found.value.hits.length))));
+
+  const show = (change) => go("search", null, { ...params, ...change });
+  const here = state.key === key ? state : null;
+  return html`<${View} title="Search" hidden=${true} wide=${true}>
+    <${SearchBox} params=${params} show=${show} />
+    <div class="search">
+      <${Facets} facets=${state.facets} q=${params.q ?? ""} show=${show} known=${state.key !== null} />
+      <section class="results" aria-labelledby="found" aria-busy=${String(loading)}>
+        ${error ? html`<h2 id="found" class="vh">Results</h2><${SearchProblem} error=${error} params=${params} retry=${() => load(0)} />` : html`
+          <div class="results-head">
+            <h2 id="found">${state.key === null ? "Tracks" : `${count(state.total)} ${state.total === 1 ? "track" : "tracks"}`}</h2>
+            <${Around} params=${params} hits=${state.hits} />
+            <div class="results-tools">
+              <label class="inline">Order <select value=${query.order} onChange=${(event) => show({ order: event.target.value })}>
+                ${params.q && html`<option value="probability">most likely first</option>`}
+                ${params.like && html`<option value="likeness">most alike first</option>`}
+                <option value="name">by name</option>
+                <option value="added">newest first</option>
+              </select></label>
+              <a class="button quiet" href=${address("/playlist", { ...query })} download><${Icon} name="download" /> Playlist</a>
+            </div>
+          </div>
+          ${state.key === null ? html`<${Waiting} rows=${10} />` : html`
+            <${Notes} state=${state} params=${params} show=${show} />
+            ${state.total === 0 && here ? html`<${Nothing} params=${params} show=${show} />`
+              : html`<${Hits} state=${state} searching=${!!(params.q || params.like)} />`}
+            ${here && state.hits.length < state.total && html`<${More} load=${() => load(state.hits.length)} loading=${loading} left=${state.total - state.hits.length} />`}`}
+        `}
+      </section>
+    </div>
+  <//>`;
+}
+
+/** The words before the caret that may be the beginning of a tag: after brackets, quotes, minus and operators. */
+export function lastPiece(text, all) {
+  const inQuotes = (text.match(/"/g) ?? []).length % 2 === 1;
+  if (inQuotes) return text.slice(text.lastIndexOf('"') + 1);
+  const run = text.match(/(?:^|[\s("-]|\b(?:AND|OR|NOT)\s)([^()"]*)$/)?.[1] ?? "";
+  const words = run.replace(/^.*\b(AND|OR|NOT)\s+/, "").split(/\s+/);
+  for (let i = 0; i < words.length; i += 1) { // The longest end of it that some tag begins with.
+    const piece = words.slice(i).join(" ").replace(/^-/, "");
+    if (piece && all.some((tag) => tag.tag.startsWith(piece.toLocaleLowerCase()))) return piece;
+  }
+  return words[words.length - 1].replace(/^-/, "");
+}
+
+function SearchBox({ params, show }) {
+  const all = useCell(library);
+  const [text, setText] = useState(params.q ?? params.name ?? "");
+  const field = useRef();
+  useEffect(() => setText(params.q ?? params.name ?? ""), [params.q, params.name]);
+  const search = (q) => show({ q: q.trim(), name: null, order: null, min_probability: null });
+  const byName = (name) => show({ name: name.trim(), q: null, order: null, min_probability: null });
+  const complete = (whole, tag) => {
+    const piece = lastPiece(whole, tags());
+    const start = whole.slice(0, whole.length - piece.length).replace(/"$/, "");
+    return `${start}${quoted(tag.tag)} `;
+  };
+  return html`<form role="search" class="search-box" onSubmit=${(event) => event.preventDefault()}>
+    <${Icon} name="search" />
+    <${TagField} id="q" kind="big" label="Search for tags, titles or artists" described="search-help" placeholder="Tags, as in mellow piano -live" value=${text} inputRef=${field}
+      onInput=${setText} onEnter=${(value) => (params.name && value.trim() === params.name ? byName(value) : search(value))}
+      begun=${(value) => lastPiece(value, tags())} complete=${complete} onComplete=${search}
+      extra=${(value) => (value.trim().length > 1 ? [{ label: `Titles and artists with “${value.trim()}”`, run: () => byName(value) }] : [])} />
+    ${text && html`<${IconButton} icon="close" label="Clear the search" type="button" onClick=${() => { setText(""); go("search"); field.current.focus(); }} />`}
+    <p id="search-help" class="search-help soft">${all ? `${some(all.tracks, "track")}. ` : ""}Combine tags with <b>AND</b>, <b>OR</b>, <b>NOT</b>; <b>-live</b> leaves a tag out.</p>
+  </form>`;
+}
+const tags = () => tagList.value;
+
+/** What the result is about, where it is not tags: a name, or a track that it is like. */
+function Around({ params, hits }) {
+  const like = useLoad((signal) => (params.like ? get(`/tracks/${params.like}`, {}, signal) : Promise.resolve(null)), [params.like]);
+  if (params.like) {
+    return html`<span class="around">like <a href=${href("track", params.like)}>${like.data ? titleOf(like.data) : "…"}</a>
+      <${IconButton} icon="close" label="No longer by likeness" onClick=${() => go("search", null, { ...params, like: null, order: null })} /></span>`;
+  }
+  return params.name ? html`<span class="around">with “${params.name}” in title, artist or file name</span>` : null;
+}
+
+/** Tags to narrow the result by. A click adds one, minus leaves it out. */
+function Facets({ facets, q, show, known }) {
+  const [all, setAll] = useState(false);
+  const set = (tag, how) => show({ q: withTag(q, tag, how), order: null });
+  const onClick = (event, tag, stand) => {
+    if (event.shiftKey || event.altKey) set(tag, stand === false ? null : false);
+    else set(tag, stand === true ? null : true);
+  };
+  const shown = all ? facets : facets.filter((facet, i) => i < FACETS || stands(q, facet.tag) !== null);
+  if (known && !facets.length) return html`<div class="facets"></div>`;
+  return html`<section class="facets" aria-labelledby="facets">
+    <h2 id="facets">Narrow by tag</h2>
+    ${!known && html`<${Waiting} rows=${8} />`}
+    <ul>${shown.map((facet) => {
+      const stand = stands(q, facet.tag);
+      return html`<li key=${facet.tag} class=${stand === true ? "facet on" : stand === false ? "facet off" : "facet"}>
+        <button class="facet-add" aria-pressed=${String(stand === true)} onClick=${(event) => onClick(event, facet.tag, stand)}>
+          <span class="facet-name">${facet.shown}</span><span class="soft num">${count(facet.n)}<span class="vh"> tracks</span></span></button>
+        <button class="icon-button facet-not" aria-pressed=${String(stand === false)} aria-label=${`Leave out ${facet.shown}`} title=${`Leave out ${facet.shown}`}
+          onClick=${() => set(facet.tag, stand === false ? null : false)}><${Icon} name="minus" /></button></li>`;
+    })}</ul>
+    ${facets.length > FACETS && html`<button class="quiet facets-all" aria-expanded=${String(all)} onClick=${() => setAll(!all)}>${all ? "Fewer tags" : `All ${facets.length} tags`}</button>`}
+  </section>`;
+}
+
+function Notes({ state, params, show }) {
+  const notes = [];
+  if (state.people_only?.length) {
+    notes.push(html`<p>The model has not learnt ${listed(state.people_only.map((tag) => `“${tag}”`))}: only tracks that people tagged so are found.</p>`);
+  }
+  if (state.n_below > 0) {
+    notes.push(html`<p>${some(state.n_below, "less likely track")} not shown. <button class="link" onClick=${() => show({ min_probability: "0" })}>Show ${state.n_below === 1 ? "it" : "them"}</button></p>`);
+  }
+  return notes.length ? html`<div class="notes soft">${notes}</div>` : null;
+}
+
+function Nothing({ params, show }) {
+  return html`<${Empty} title="No track fits.">
+    <p>${params.name ? "No title, artist or file name has these words." : "Fewer tags find more. A tag that the model is not sure of may still be there with OR."}</p>
+    <div class="row"><a class="button" href="#/search">Show all tracks</a>
+      ${params.name && html`<button onClick=${() => show({ q: params.name, name: null })}>Search for the tag instead</button>`}</div>
+  <//>`;
+}
+
+function SearchProblem({ error, params, retry }) {
+  const name = (params.q ?? "").replace(/["()]/g, "").trim();
+  return html`<${Problem} error=${error} retry=${error.status >= 400 && error.status < 500 ? null : retry}>
+    ${error.code === "unknown_tag" && name && html`<a class="button" href=${href("search", null, { name })}>Titles and artists with “${name}”</a>`}
+    ${params.q && html`<a class="button quiet" href="#/search">Show all tracks</a>`}
+  <//>`;
+}
+
+function Hits({ state, searching }) {
+  const onKeyDown = (event) => {
+    if (event.key !== "ArrowDown" && event.key !== "ArrowUp") return;
+    const titles = [...event.currentTarget.querySelectorAll(".hit-title")];
+    const row = event.target.closest(".hit");
+    const next = titles[titles.findIndex((title) => row?.contains(title)) + (event.key === "ArrowDown" ? 1 : -1)];
+    if (next) { next.focus(); event.preventDefault(); }
+  };
+  return html`<ol class=${searching ? "hits" : "hits unscored"} onKeyDown=${onKeyDown}>
+    ${state.hits.map((hit) => html`<${Hit} key=${hit.id} hit=${hit} queue=${state.hits} searching=${searching} />`)}
+  </ol>`;
+}
+
+/** One track of a list. */
+export function Hit({ hit, queue, searching = false }) {
+  const score = hit.probability ?? null, likeness = hit.similarity ?? null;
+  return html`<li class="hit">
+    <${PlayButton} track=${hit} queue=${queue} />
+    <div class="hit-what">
+      <a class="hit-title" href=${href("track", hit.id)}>${titleOf(hit)}</a>
+      <span class="hit-by soft">${byline(hit)}</span>
+    </div>
+    ${hit.tags && html`<div class="hit-tags">${hit.tags.map((tag) => html`<${TagChip} key=${tag.tag} tag=${tag} />`)}</div>`}
+    <div class="hit-score num">${searching && score !== null ? html`<${Bar} p=${score} kind="small" /><span>${percent(score)}<span class="vh"> likely</span></span>`
+      : searching && likeness !== null ? html`<span>${percent(likeness)}<span class="vh"> alike</span></span>` : null}</div>
+    <span class="hit-time soft num">${clock(hit.duration)}</span>
+    <a class="icon-button hit-alike" href=${href("search", null, { like: hit.id })} aria-label=${`More like ${titleOf(hit)}`} title="More like this"><${Icon} name="alike" /></a>
+  </li>`;
+}
+
+/** Loads the next page when it comes into sight; also a button for the keyboard. */
+function More({ load, loading, left }) {
+  const button = useRef();
+  const latest = useRef(load);
+  latest.current = () => loading || load();
+  useEffect(() => {
+    const watch = new IntersectionObserver((entries) => entries[0].isIntersecting && latest.current(), { rootMargin: "400px" });
+    watch.observe(button.current);
+    return () => watch.disconnect();
+  }, [left]);
+  return html`<button ref=${button} class="more" onClick=${load} aria-disabled=${String(loading)}>${loading ? "Loading …" : `Show more (${count(left)})`}</button>`;
+}

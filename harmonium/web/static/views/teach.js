@@ -1,0 +1,162 @@
+// One question at a time, where an answer is worth most.
+
+import { html, useEffect, useRef, useState } from "../vendor/preact.js";
+import { get, post } from "../api.js";
+import { go, href } from "../router.js";
+import { announce, complain, tagList, toast, useCell } from "../state.js";
+import { byline, percent, some, titleOf } from "../words.js";
+import { Empty, Problem, View, Waiting } from "../components/bits.js";
+import { PlayButton, Spectrum, isPlaying, play, player, toggle } from "../components/player.js";
+
+const FETCH = 20, FEW = 5;
+const PLAY_KEY = "harmonium.teach.play";
+const keyOf = (question) => `${question.track.id}:${question.tag}`;
+
+/** What was answered since the page was opened: one change, whatever views were visited between. */
+const sitting = { change: null };
+
+export function Teach({ params }) {
+  const tag = params.tag ?? "";
+  const tags = useCell(tagList);
+  const [queue, setQueue] = useState(null);
+  const [error, setError] = useState(null);
+  const [done, setDone] = useState([]); // [{question, answer}], the last at the end
+  const [progress, setProgress] = useState(null);
+  const [auto, setAuto] = useState(localStorage.getItem(PLAY_KEY) === "yes");
+  const seen = useRef(new Set());
+  const busy = useRef(false);
+
+  const fetchMore = async (fresh = false) => {
+    try {
+      const { questions } = await get("/teach", { tag, n: FETCH, skip: [...seen.current].slice(-200).join(",") });
+      const news = questions.filter((question) => !seen.current.has(keyOf(question)));
+      setQueue((old) => {
+        const there = new Set((fresh ? [] : old ?? []).map(keyOf));
+        return [...(fresh ? [] : old ?? []), ...news.filter((question) => !there.has(keyOf(question)))];
+      });
+      setError(null);
+    } catch (problem) {
+      setError(problem);
+    }
+  };
+  useEffect(() => {
+    setQueue(null);
+    seen.current = new Set();
+    fetchMore(true);
+    get("/teach/progress").then(setProgress).catch(() => {});
+  }, [tag]);
+
+  const question = queue?.[0];
+  useEffect(() => {
+    if (question && auto && document.hasFocus()) play(question.track);
+  }, [question && keyOf(question)]);
+
+  const advance = () => {
+    seen.current.add(keyOf(question));
+    const rest = queue.slice(1);
+    setQueue(rest);
+    if (rest.length <= FEW) fetchMore();
+    if (rest[0]) announce(`${rest[0].shown}? ${titleOf(rest[0].track)}`);
+  };
+  const answer = async (said) => {
+    if (!question || busy.current) return;
+    busy.current = true;
+    try {
+      const news = await post("/teach", { track: question.track.id, tag: question.tag, answer: said, change: sitting.change });
+      sitting.change = news.change;
+      setProgress(news.progress);
+      setDone((all) => [...all, { question, answer: said }]);
+      advance();
+    } catch (problem) {
+      complain(problem);
+    }
+    busy.current = false;
+  };
+  const undoLast = async () => {
+    const last = done[done.length - 1];
+    if (!last) return;
+    try {
+      await post(`/tracks/${last.question.track.id}/say`, { yes: [], no: [], unknown: [last.question.tag] });
+      seen.current.delete(keyOf(last.question));
+      setDone(done.slice(0, -1));
+      setQueue([last.question, ...(queue ?? [])]);
+      setProgress(await get("/teach/progress"));
+      toast("The last answer is taken back.");
+    } catch (problem) {
+      complain(problem);
+    }
+  };
+
+  const act = useRef();
+  act.current = (event) => {
+    if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, select, textarea, dialog")) return;
+    const onButton = event.target.closest("button, a") && document.activeElement.matches(":focus-visible");
+    const deed = { y: () => answer(true), n: () => answer(false), p: () => question && toggle(question.track), z: undoLast, " ": onButton ? null : () => question && advance() }[event.key];
+    if (!deed) return;
+    event.preventDefault();
+    deed();
+  };
+  useEffect(() => {
+    const listen = (event) => act.current(event);
+    document.addEventListener("keydown", listen, true);
+    return () => document.removeEventListener("keydown", listen, true);
+  }, []);
+
+  const chooseAuto = (event) => {
+    setAuto(event.target.checked);
+    localStorage.setItem(PLAY_KEY, event.target.checked ? "yes" : "no");
+    if (event.target.checked && question) play(question.track);
+  };
+  const names = [...tags].sort((a, b) => a.shown.localeCompare(b.shown));
+  return html`<${View} title="Teach" lead="Short questions where an answer helps the model most.">
+    <div class="teach-tools">
+      <label class="inline">About <select value=${tag} onChange=${(event) => go("teach", null, { tag: event.target.value })}>
+        <option value="">all tags</option>
+        ${names.map((one) => html`<option value=${one.tag}>${one.shown}</option>`)}
+      </select></label>
+      <label class="inline"><input type="checkbox" checked=${auto} onChange=${chooseAuto} /> Play each track at once</label>
+    </div>
+    ${error && !question ? html`<${Problem} error=${error} retry=${() => fetchMore(true)}>${error.code === "not_ready" && html`<a class="button primary" href="#/training">Train a model</a>`}<//>`
+      : queue === null ? html`<div class="question"><${Waiting} rows=${4} /></div>`
+      : question ? html`<${Question} question=${question} answer=${answer} skip=${advance} />`
+      : html`<${Empty} title="No more questions."><p>${tag ? "This tag has no open questions." : "Every doubt has an answer."} Train again, and the model learns from what you said.</p>
+          <div class="row"><a class="button primary" href="#/training">Train</a>${tag && html`<a class="button" href="#/teach">Ask about all tags</a>`}</div><//>`}
+    <section class="teach-progress" aria-labelledby="so-far">
+      <h2 id="so-far">So far</h2>
+      <${Progress} progress=${progress} n=${done.length} />
+      <button onClick=${undoLast} disabled=${!done.length}>Undo the last answer <kbd>z</kbd></button>
+    </section>
+  <//>`;
+}
+
+function Question({ question, answer, skip }) {
+  const { track, shown, probability } = question;
+  const playing = isPlaying(useCell(player), track.id);
+  return html`<section class="question" aria-label="Question">
+    <p class="question-text">Is this <strong>${shown}</strong>?</p>
+    <div class="question-track"><${PlayButton} track=${track} big=${true} />
+      <div class="hit-what"><a class="hit-title" href=${href("track", track.id)}>${titleOf(track)}</a><span class="hit-by soft">${byline(track) || track.name}</span></div>
+      <span class="soft"><kbd>p</kbd> ${playing ? "pauses" : "plays"}</span></div>
+    <${Spectrum} key=${track.id} track=${track} />
+    <div class="question-answers">
+      <button class="answer" onClick=${() => answer(true)}>Yes <kbd>y</kbd></button>
+      <button class="answer" onClick=${() => answer(false)}>No <kbd>n</kbd></button>
+      <button class="answer quiet" onClick=${skip}>Skip <kbd>space</kbd></button>
+    </div>
+    <p class="soft">The model says ${percent(probability)}.</p>
+  </section>`;
+}
+
+/** What the answers have improved. */
+function Progress({ progress, n }) {
+  if (!progress || !progress.answers) return html`<p class="soft">No answers yet. Ten take about a minute.</p>`;
+  const share = (right) => (right === null || right === undefined ? null : right / progress.answers);
+  const bar = (label, right) => right !== null && right !== undefined && html`<div class="progress-line"><span>${label}</span>
+    <span class="progress" aria-hidden="true"><span style=${{ transform: `scaleX(${share(right)})` }}></span></span>
+    <span class="num">${right} of ${progress.answers} right</span></div>`;
+  return html`<div class="teach-figures">
+    <p>${progress.text}</p>
+    ${bar("Guessed before", progress.right_before)}${bar("Guessed now", progress.right_now)}
+    <p class="soft">${some(n, "answer")} since you opened this view.</p>
+  </div>`;
+}

@@ -1,0 +1,64 @@
+// Numbers and lists as people write them.
+
+export const count = (n) => Number(n).toLocaleString("en");
+
+/** 1 track, 2 tracks */
+export const some = (n, one, many = one + "s") => `${count(n)} ${n === 1 ? one : many}`;
+
+/** A probability in percent. */
+export function percent(p) {
+  if (p === null || p === undefined) return "–";
+  if (p > 0 && p < 0.005) return "<1%";
+  if (p < 1 && p >= 0.995) return ">99%";
+  return `${Math.round(100 * p)}%`;
+}
+
+/** A change of probability in points, with its sign. */
+export const points = (change) => `${change > 0 ? "+" : "−"}${Math.round(Math.abs(100 * change))}`;
+
+/** Seconds as m:ss. */
+export function clock(seconds) {
+  if (!Number.isFinite(seconds)) return "–:––";
+  const whole = Math.floor(seconds);
+  const minutes = Math.floor(whole / 60) % 60, hours = Math.floor(whole / 3600);
+  const ss = String(whole % 60).padStart(2, "0");
+  return hours ? `${hours}:${String(minutes).padStart(2, "0")}:${ss}` : `${minutes}:${ss}`;
+}
+
+/** Seconds in words: 12 s, 3 min. */
+export const howLong = (seconds) =>
+  seconds < 90 ? `${Math.round(seconds)} s` : seconds < 5400 ? `${Math.round(seconds / 60)} min` : `${(seconds / 3600).toFixed(1)} h`;
+
+export const listed = (names) =>
+  names.length < 2 ? names.join("") : `${names.slice(0, -1).join(", ")} and ${names[names.length - 1]}`;
+
+const day = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
+export function when(text) {
+  const date = new Date(text);
+  return Number.isNaN(date.getTime()) ? String(text ?? "") : day.format(date);
+}
+
+export const titleOf = (track) => track.title || track.name;
+export const byline = (track) => [track.artist, track.album].filter(Boolean).join(" · ");
+
+/** A tag as it is written in a question. */
+export const quoted = (tag) =>
+  /^[\p{L}\p{N}_]+$/u.test(tag) && !["AND", "OR", "NOT"].includes(tag)
+    ? tag
+    : `"${tag.replaceAll("\\", "\\\\").replaceAll('"', '\\"')}"`;
+
+const escaped = (text) => text.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
+const piece = (tag, not) =>
+  new RegExp(`(^|\\s)${not ? "(?:-|NOT\\s+)" : ""}(?:${escaped(quoted(tag))}${quoted(tag) === tag ? "" : "|" + escaped(tag)})(?=\\s|$)`, "iu");
+
+/** How a tag stands in a question: true, false (as -tag), or null. */
+export const stands = (question, tag) =>
+  piece(tag, true).test(question) ? false : piece(tag, false).test(question) ? true : null;
+
+/** The question with a tag required (true), excluded (false) or left out (null). */
+export function withTag(question, tag, how) {
+  const rest = question.replace(piece(tag, true), "$1").replace(piece(tag, false), "$1").replace(/\s+/g, " ").trim();
+  if (how === null) return rest.replace(/^(AND|OR)\s+|\s+(AND|OR|NOT)$/g, "");
+  const base = /\sOR\s/.test(rest) && !/^\([^()]*\)(?!.*\sOR\s)/.test(rest) ? `(${rest})` : rest;
+  return `${base} ${how ? "" : "-"}${quoted(tag)}`.trim();
+}
