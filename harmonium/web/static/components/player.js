@@ -85,7 +85,7 @@ export function PlayButton({ track, queue = null, big = false }) {
 export function Spectrum({ track }) {
   const state = useCell(player);
   const now = useCell(position);
-  const [bad, setBad] = useState(false);
+  const [picture, setPicture] = useState("awaited"); // awaited, there, none
   const mine = state.track?.id === track.id;
   const length = (mine && state.length) || track.duration || 0;
   const at = mine ? now : 0;
@@ -105,8 +105,8 @@ export function Spectrum({ track }) {
   };
   return html`<div class="spectrum" role="slider" tabindex="0" aria-label="Position in the track" aria-valuemin="0" aria-valuemax=${Math.round(length)}
       aria-valuenow=${Math.round(at)} aria-valuetext=${`${clock(at)} of ${clock(length)}`} onClick=${onClick} onKeyDown=${onKeyDown}>
-    ${bad ? html`<span class="spectrum-none">No picture of this sound</span>`
-      : html`<img src=${spectrumAddress(track.id)} alt="" width="1200" height="128" onError=${() => setBad(true)} />`}
+    ${picture === "none" ? html`<span class="spectrum-none">No picture of this sound</span>`
+      : html`<img src=${spectrumAddress(track.id)} alt="" width="1200" height="128" class=${picture} onLoad=${() => setPicture("there")} onError=${() => setPicture("none")} />`}
     ${length > 0 && html`<span class="spectrum-rest" style=${{ left: `${(100 * at) / length}%` }}></span>`}
   </div>`;
 }

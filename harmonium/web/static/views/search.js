@@ -17,7 +17,13 @@ const FACETS = 12;
 const found = cell({ key: null, total: 0, hits: [], facets: [] });
 
 /** The parameters of the routes search, facets and playlist. */
-const filterOf = ({ q, name, like, min_probability }) => ({ q, name, like, min_probability });
+const filterOf = ({ q, name, like, min_probability }) => ({ q, name, like, min_probability: min_probability ?? least(q) });
+
+/** How likely a track must be to be worth showing: 0.3 for one tag, and less for several, whose chances multiply. */
+function least(q) {
+  const tags = (q?.match(/"[^"]*"|[^\s()]+/g) ?? []).filter((piece) => !["AND", "OR", "NOT"].includes(piece)).length;
+  return tags ? Math.max(0.05, 0.3 ** tags).toFixed(2) : null;
+}
 
 export function Search({ params }) {
   const key = JSON.stringify(params);
@@ -162,7 +168,7 @@ function Notes({ state, params, show }) {
     notes.push(html`<p>The model has not learnt ${listed(state.people_only.map((tag) => `“${tag}”`))}: only tracks that people tagged so are found.</p>`);
   }
   if (state.n_below > 0) {
-    notes.push(html`<p>${some(state.n_below, "less likely track")} not shown. <button class="link" onClick=${() => show({ min_probability: "0" })}>Show ${state.n_below === 1 ? "it" : "them"}</button></p>`);
+    notes.push(html`<p>${some(state.n_below, "less likely track")} not shown. <button class="link" onClick=${() => show({ min_probability: "0.01" })}>Show ${state.n_below === 1 ? "it" : "them"}</button></p>`);
   }
   return notes.length ? html`<div class="notes soft">${notes}</div>` : null;
 }

@@ -33,6 +33,7 @@ function Table({ tags }) {
   const [sort, setSort] = useState(["examples", -1]);
   const [filter, setFilter] = useState("");
   const [hidden, setHidden] = useState(false);
+  const [whose, setWhose] = useState(tags.some((tag) => tag.owner !== "shipped" && tag.examples) ? "mine" : "all");
   const [column, direction] = sort;
   const wanted = filter.trim().toLocaleLowerCase();
   const rows = useMemo(() => {
@@ -41,13 +42,15 @@ function Table({ tags }) {
       if ((x ?? null) === null || (y ?? null) === null) return ((x ?? null) === null) - ((y ?? null) === null);
       return direction * (typeof x === "string" ? x.localeCompare(y) : x - y) || a.shown.localeCompare(b.shown);
     };
-    return tags.filter((tag) => (hidden || !tag.hidden) && (!wanted || tag.shown.toLocaleLowerCase().includes(wanted))).sort(order);
-  }, [tags, sort, wanted, hidden]);
+    return tags.filter((tag) => (hidden || !tag.hidden) && (whose === "all" || (tag.owner !== "shipped") === (whose === "mine")) && (!wanted || tag.shown.toLocaleLowerCase().includes(wanted))).sort(order);
+  }, [tags, sort, wanted, hidden, whose]);
+  const both = new Set(tags.map((tag) => tag.owner === "shipped")).size > 1;
   const choose = (name) => setSort(name === column ? [name, -direction] : [name, name === "shown" || name === "group" ? 1 : -1]);
   const nHidden = tags.filter((tag) => tag.hidden).length;
   return html`<div class="tags-tools">
       <label class="vh" for="filter">Filter</label>
       <input id="filter" type="search" placeholder="Filter" value=${filter} onInput=${(event) => setFilter(event.target.value)} />
+      ${both && html`<${Choice} label="Whose" value=${whose} options=${[["mine", "Yours"], ["general", "General"], ["all", "All"]]} onChange=${setWhose} />`}
       ${nHidden > 0 && html`<label class="inline"><input type="checkbox" checked=${hidden} onChange=${(event) => setHidden(event.target.checked)} /> Show ${nHidden} hidden</label>`}
       <details><summary>What the numbers mean</summary><p class="soft"><b>AUC</b>: how well the model tells tracks with the tag from those without; 0.5 is chance, 1 is perfect.
         <b>Examples</b>: tracks that people gave the tag. <b>Right</b>: how many of its guesses are right. <b>Found</b>: how many of the tag's tracks it guesses.</p></details>
@@ -57,7 +60,7 @@ function Table({ tags }) {
         <button class="sort" onClick=${() => choose(name)}>${label}<span aria-hidden="true" class="sort-mark">${name === column ? (direction > 0 ? "▲" : "▼") : ""}</span></button></th>`)}</tr></thead>
       <tbody>${rows.map((tag) => html`<tr key=${tag.tag} class=${tag.hidden ? "hidden-tag" : ""}>
         <th scope="row"><a href=${href("tags", tag.tag)}>${tag.shown}</a>${tag.hidden && html` <span class="soft">hidden</span>`}</th>
-        <td class="wide-only soft">${tag.group ?? "own"}</td>
+        <td class="wide-only soft">${tag.group === "other" && tag.owner !== "shipped" ? "own" : tag.group}</td>
         <td class="num">${tag.auc === null ? html`<span class="soft">–</span>` : html`<span class="auc"><${Bar} p=${Math.max(0, (tag.auc - 0.5) * 2)} kind="small" />${tag.auc.toFixed(2)}</span>`}</td>
         <td class="num">${count(tag.examples)}</td>
         <td class="num wide-only">${count(tag.predicted)}</td>
@@ -65,7 +68,7 @@ function Table({ tags }) {
         <td class="num wide-only">${percent(tag.recall)}</td>
       </tr>`)}</tbody>
     </table>
-    ${!rows.length && html`<p class="soft">No tag has these letters.</p>`}`;
+    ${!rows.length && html`<p class="soft">No such tag.</p>`}`;
 }
 
 /** Width of a label, about. */

@@ -112,7 +112,8 @@ export function Teach({ params }) {
     <div class="teach-tools">
       <label class="inline">About <select value=${tag} onChange=${(event) => go("teach", null, { tag: event.target.value })}>
         <option value="">all tags</option>
-        ${names.map((one) => html`<option value=${one.tag}>${one.shown}</option>`)}
+        ${[["Yours", names.filter((one) => one.owner !== "shipped")], ["General", names.filter((one) => one.owner === "shipped")]]
+          .filter(([, some]) => some.length).map(([label, some]) => html`<optgroup label=${label}>${some.map((one) => html`<option value=${one.tag}>${one.shown}</option>`)}</optgroup>`)}
       </select></label>
       <label class="inline"><input type="checkbox" checked=${auto} onChange=${chooseAuto} /> Play each track at once</label>
     </div>
@@ -135,7 +136,7 @@ function Question({ question, answer, skip }) {
   return html`<section class="question" aria-label="Question">
     <p class="question-text">Is this <strong>${shown}</strong>?</p>
     <div class="question-track"><${PlayButton} track=${track} big=${true} />
-      <div class="hit-what"><a class="hit-title" href=${href("track", track.id)}>${titleOf(track)}</a><span class="hit-by soft">${byline(track) || track.name}</span></div>
+      <div class="hit-what"><a class="hit-title" href=${href("track", track.id)}>${titleOf(track)}</a><span class="hit-by soft">${byline(track)}</span></div>
       <span class="soft"><kbd>p</kbd> ${playing ? "pauses" : "plays"}</span></div>
     <${Spectrum} key=${track.id} track=${track} />
     <div class="question-answers">

@@ -183,7 +183,7 @@ function Tags({ track, put, reload }) {
 function grouped(tags) {
   const kinds = new Map();
   for (const tag of tags) {
-    const kind = tag.group ?? "own";
+    const kind = tag.group && tag.group !== "other" ? tag.group : tag.owner === "shipped" ? "other" : "own";
     kinds.set(kind, [...(kinds.get(kind) ?? []), tag]);
   }
   const place = (kind) => (GROUPS.indexOf(kind) + GROUPS.length + 1) % (GROUPS.length + 1);
@@ -211,13 +211,15 @@ function TagRow({ tag, track, p, said, unsaved, change, answer, sides }) {
     } else return;
     event.preventDefault();
   };
+  const agreed = said === null && p === 1 ? "yes" : said === null && p === 0 ? "no" : null; // by other people
   const others = [tag.people?.yes ? `${tag.people.yes} yes` : "", tag.people?.no ? `${tag.people.no} no` : ""].filter(Boolean).join(", ");
   return html`<li class=${`tag-row${said === null ? "" : said ? " yes" : " no"}${unsaved ? " unsaved" : ""}`} data-tag=${tag.tag} onKeyDown=${onKeyDown}>
     <div class="tag-line">
       <a class="tag-name" href=${href("tags", tag.tag)} title=${others ? `People: ${others}` : undefined}>${tag.shown}</a>
-      <${Bar} p=${said === null ? p : said ? 1 : 0} kind=${said === null ? (tag.predicted ? "" : "faint") : "said"} mark=${said === null ? tag.threshold : null} />
-      <span class="tag-p num">${p === null && said === null ? html`<span class="soft" title="The model has not learnt this tag">–</span>` : label}
-        ${said === null && p !== null && html`<span class="vh"> likely</span>`}${unsaved && html`<span class="vh">, unsaved</span>`}</span>
+      <${Bar} p=${said === null ? p : said ? 1 : 0} kind=${said !== null || agreed ? "said" : tag.predicted ? "" : "faint"} mark=${said === null && !agreed ? tag.threshold : null} />
+      <span class="tag-p num">${p === null && said === null ? html`<span class="soft" title="The model has not learnt this tag">–</span>`
+        : agreed ? html`<span class="soft" title="Other people said so">${agreed}</span><span class="vh">, other people said so</span>` : label}
+        ${said === null && p !== null && !agreed && html`<span class="vh"> likely</span>`}${unsaved && html`<span class="vh">, unsaved</span>`}</span>
       <span class="tag-moved num">${change !== 0 && html`<${Moved} change=${change} />`}</span>
       <span class="yes-no" role="group" aria-label=${`Is it ${tag.shown}?`}>
         <button aria-pressed=${String(said === true)} onClick=${() => set(true)}>Yes<span class="vh">, ${tag.shown}</span></button>
