@@ -83,7 +83,7 @@ def serve(
     if log:
         import logging
 
-        logging.basicConfig(level=logging.INFO, format="%(message)s")
+        logging.getLogger("harmonium.web").addHandler(logging.StreamHandler())
     if browser:
         import threading
         import webbrowser

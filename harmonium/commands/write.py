@@ -272,10 +272,11 @@ def _rules(
     library: Library, file: Path | None, given: dict[str, Any], *, remember: bool, forget: bool
 ) -> Rules:
     """What the library remembers, then the file, then the options."""
+    from harmonium.collection.answering.search import known_tags
     from harmonium.collection.writing.rule_layers import (
         RULES_SETTING,
         join_layers,
-        make_rules,
+        library_rules,
         read_rules,
     )
 
@@ -284,23 +285,11 @@ def _rules(
         {} if file is None else read_rules(file),
         given,
     ]
-    whole = join_layers(layers)
-    rules = make_rules([{"aliases": _on_list(library, whole.get("whitelist"))}, whole])
-    if remember or forget:
-        library.settings.set(RULES_SETTING, whole if remember else {})
-    return rules
-
-
-def _on_list(library: Library, whitelist: list[str] | None) -> dict[str, str]:
-    """Tag → the genre on the whitelist that it is a kind of, by the library's tree of genres."""
-    from harmonium.collection.answering.search import known_tags
-
-    tree, spellings = library.genres(), library.spellings()
-    if not tree or not whitelist:
-        return {}
     tags = known_tags(library, library.models.current(whole=False))
-    nearest = {tag: tree.in_list(tag, whitelist) or tag for tag in tags}
-    return {tag: spellings.get(name, name) for tag, name in nearest.items() if tag != name}
+    rules = library_rules(library, layers, tags)
+    if remember or forget:
+        library.settings.set(RULES_SETTING, join_layers(layers) if remember else {})
+    return rules
 
 
 def _carry_out(

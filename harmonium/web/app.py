@@ -9,18 +9,35 @@ from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 from fastapi.responses import FileResponse, PlainTextResponse, Response
 from fastapi.staticfiles import StaticFiles
+from starlette.concurrency import run_in_threadpool
 
 from harmonium import __version__
 from harmonium.web import answers, problems
 from harmonium.web.events import Events
 from harmonium.web.guard import Guard
-from harmonium.web.routes import events, library, search, session, tags, teach, tracks
+from harmonium.web.jobs import Jobs
+from harmonium.web.routes import (
+    changes,
+    events,
+    files,
+    jobs,
+    library,
+    models,
+    search,
+    session,
+    tags,
+    teach,
+    tracks,
+    write,
+)
 from harmonium.web.service import Service
 from harmonium.web.settings import ServerSettings
 
 STATIC = Path(__file__).with_name("static")
 PREFIX = "/api/v1"
-ROUTERS = (library, session, search, tracks, tags, teach, events)
+ROUTERS = (
+    *(library, session, search, tracks, tags, teach, write, changes, models, jobs, files, events),
+)
 ERRORS = {
     400: "The request is not as it should be.",
     401: "The token is missing or wrong.",
@@ -39,14 +56,17 @@ def create_app(settings: ServerSettings) -> FastAPI:
     """The app for a library; an ASGI server runs it."""
     service = Service(settings)
     told = Events(service)
+    work = Jobs(service, lambda job: told.tell("job", job))
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         told.start()
+        await run_in_threadpool(work.resume)
         try:
             yield
         finally:
             service.closing.set()
+            await run_in_threadpool(work.close)
             await told.stop()
             service.close()
 
@@ -60,7 +80,7 @@ def create_app(settings: ServerSettings) -> FastAPI:
         lifespan=lifespan,
         redirect_slashes=False,
     )
-    app.state.service, app.state.events = service, told
+    app.state.service, app.state.events, app.state.jobs = service, told, work
     problems.install(app)
     for module in ROUTERS:
         app.include_router(module.router, prefix=PREFIX)

@@ -1,9 +1,9 @@
 """What the routes share: the library, what is kept of it in memory, and limits on costly work."""
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
-from typing import Annotated
+from typing import Annotated, Any, TypeVar
 
 from fastapi import Depends, Request
 
@@ -14,6 +14,8 @@ from harmonium.errors import NoLibraryError
 from harmonium.web.problems import Problem, not_ready
 from harmonium.web.settings import ServerSettings
 
+Kept = TypeVar("Kept")
+MOST_KEPT = 8
 RETRY_SECONDS = 2
 """When to try again what was refused because others were at work."""
 
@@ -27,6 +29,7 @@ class Service:
         """Set when the server is about to end."""
         self._lock = threading.Lock()
         self._catalogue: Catalogue | None = None
+        self._kept: dict[Hashable, Any] = {}
         self._limits: dict[str, threading.BoundedSemaphore] = {}
 
     @property
@@ -60,6 +63,18 @@ class Service:
             raise not_ready(
                 "There is no library yet. Index a folder of music: that makes one."
             ) from None
+
+    def kept(self, key: Hashable, make: Callable[[], Kept]) -> Kept:
+        """What was made before for the same key, the last few times; else it is made."""
+        with self._lock:
+            if key in self._kept:
+                return self._kept[key]
+        found = make()
+        with self._lock:
+            self._kept[key] = found
+            while len(self._kept) > MOST_KEPT:
+                self._kept.pop(next(iter(self._kept)))
+        return found
 
     @contextmanager
     def limited(self, what: str, most: int, *, wait: float = 0.0) -> Iterator[None]:

@@ -5,11 +5,12 @@ library. What is kept is read again when the library's version says so, and then
 the predictions, the verdicts, the tracks, or the model.
 """
 
+import json
 import threading
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -24,6 +25,7 @@ from harmonium.collection.answering.shipped_model import shipped_model
 from harmonium.collection.answering.stored_tagger import StoredTagger
 from harmonium.collection.answering.verdict_table import VerdictTable
 from harmonium.collection.library import Library
+from harmonium.collection.precision import knows_precision, thresholds_for
 from harmonium.collection.store.models import CURRENT, Owner, StoredModel
 from harmonium.collection.store.predictions import Steps, packed, unpacked
 from harmonium.collection.store.schema import HIDDEN_TAGS, track
@@ -31,6 +33,8 @@ from harmonium.collection.store.tracks import Track
 from harmonium.collection.store.versions import LibraryVersion
 from harmonium.collection.verdicts import Agreement
 from harmonium.data.genre_tree import own_tree
+from harmonium.data.normalise import normalise_tag
+from harmonium.data.parting import fragments
 from harmonium.errors import DataError
 
 Ids = NDArray[np.int64]
@@ -42,6 +46,8 @@ KEPT_RESULTS = 16
 TELLING_TAGS = 6
 """Tags that are shown with a track in a list."""
 MOST_FACETS = 40
+OTHER = "other"
+"""The group of tags of which it is not known."""
 
 
 class Question(NamedTuple):
@@ -161,6 +167,7 @@ class View:
         self._before: View | None = None
         self._lock = threading.RLock()
         self._results: OrderedDict[Question, Found] = OrderedDict()
+        self._write_thresholds: dict[float | None, Floats] = {}
 
     @classmethod
     def after(
@@ -170,9 +177,11 @@ class View:
         view = cls(library, version, model_id)
         if before is None:
             return view
-        for part in ("verdicts", "predictions", "ids", "_by_name", "tagger"):
+        for part in ("verdicts", "predictions", "ids", "_by_name", "in_files", "tagger"):
             if part in before.__dict__ and view._still_holds(part, before):
                 view.__dict__[part] = before.__dict__[part]
+        if view._same_model(before):
+            view._write_thresholds = before._write_thresholds
         if "verdicts" in before.__dict__ and "verdicts" not in view.__dict__:
             old = before.verdicts
             view.__dict__["verdicts"] = old.brought_up_to(library, before.version)
@@ -260,6 +269,31 @@ class View:
             query = sa.select(*columns).where(track.c.state == "present").order_by(track.c.id)
             keys = [_key(*row[1:]) for row in self.library.fetch(query)]
             return np.array(sorted(range(len(keys)), key=keys.__getitem__), np.intp)
+
+    @cached_property
+    def in_files(self) -> dict[str, Ids]:
+        """Tag → the tracks whose files have it, as the library knows them, ascending."""
+        with self._lock:
+            query = sa.select(track.c.id, track.c.file_tags).order_by(track.c.id)
+            found: dict[str, list[int]] = {}
+            for number, text in self.library.fetch(query.where(track.c.state == "present")):
+                for tag in _tags_in(text):
+                    found.setdefault(tag, []).append(number)
+            return {tag: np.array(ids, np.int64) for tag, ids in found.items()}
+
+    def write_thresholds(self, precision: float | None) -> Floats:
+        """(n_tags,) from which probability on the model's tags are written."""
+        if self.model_id is None:
+            return np.empty(0, np.float32)
+        with self._lock:
+            if precision not in self._write_thresholds:
+                model = self.library.models.get(self.model_id)
+                if precision is None or not knows_precision(model):
+                    found = model.sure().thresholds
+                else:
+                    found = thresholds_for(model, precision)
+                self._write_thresholds[precision] = found
+            return self._write_thresholds[precision]
 
     def shown(self, tag: str) -> str:
         """How this library spells a tag."""
@@ -423,7 +457,7 @@ class View:
 
     def group(self, tag: str) -> str:
         """What kind of tag it is, as far as that is known: genre, mood, instrument …, or other."""
-        return tag_groups().get(tag, "other")
+        return tag_groups().get(tag, OTHER)
 
 
 def tag_groups() -> dict[str, str]:
@@ -436,6 +470,14 @@ def tag_groups() -> dict[str, str]:
 
 
 _groups: dict[str, str] = {}
+
+
+@lru_cache(maxsize=100_000)
+def _tags_in(text: str) -> tuple[str, ...]:
+    """The tags of a file, whole and parted, from what the library has kept of it."""
+    values = [value for some in json.loads(text).values() for value in some]
+    parts = (fragments(value) for value in values)
+    return tuple({*map(normalise_tag, values), *(part for some in parts for part in some)})
 
 
 def _key(artist: str | None, title: str | None, path: str) -> str:

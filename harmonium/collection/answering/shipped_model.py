@@ -121,6 +121,11 @@ class UnionTagger(StoredTagger):
         P[:, at] = np.where(np.isnan(known[:, at]), mixed, known[:, at])
         return P
 
+    def weights(self) -> list[tuple[NDArray[np.intp], NDArray[np.float64], NDArray[np.float64]]]:
+        """As of ``StoredTagger``, for both models."""
+        shipped = self._shipped.weights()[0]
+        return [*self._own.weights(), (np.asarray(self._at, np.intp), *shipped[1:])]
+
     def without_sound(self, known: Floats) -> Floats:
         """As of ``StoredTagger``, for both vocabularies."""
         n, typical = len(self._own.tags), self._shipped.arrays["scaling.mean"]

@@ -105,6 +105,11 @@ class StoredTagger:
             return P.astype(np.float32)
         return self.probabilities(self.arrays["scaling.mean"][None], known[None])[0]
 
+    def weights(self) -> list[tuple[NDArray[np.intp], NDArray[np.float64], NDArray[np.float64]]]:
+        """Of each model inside: the places of its tags, U (n_hidden, n) and c (n_hidden,)."""
+        U, c, _ = self._rbm("params")
+        return [(np.arange(len(self.tags)), U, c)]
+
     def _rbm(self, part: str) -> TagRBM:
         return TagRBM(*(self.arrays[f"{part}.{k}"].astype(np.float64) for k in "Ucd"))
 

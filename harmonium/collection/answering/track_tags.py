@@ -1,13 +1,13 @@
 """The tags of one track: what people say, what the model says, and what follows from an answer."""
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from harmonium.collection.answering.catalogue import View, owner_of
+from harmonium.collection.answering.catalogue import OTHER, View, owner_of, tag_groups
 from harmonium.collection.answering.stored_tagger import StoredTagger
 from harmonium.collection.verdicts import verdict
 from harmonium.data.normalise import normalise_tag
@@ -58,9 +58,28 @@ def tags_of_track(view: View, track_id: int, person: str) -> list[TagOfTrack]:
     return sorted(found, key=lambda one: (one.tag not in holds, -(one.probability or 0), one.tag))
 
 
-def tags_by_sound(view: View, tagger: StoredTagger, p: Floats) -> list[TagOfTrack]:
+def tags_by_sound(
+    tagger: StoredTagger, p: Floats, spellings: Mapping[str, str]
+) -> list[TagOfTrack]:
     """The tags of a sound that is not in the library, the most probable first."""
-    found = [_tag(view, tag, p, None, (0, 0)) for tag in view.places]
+    groups = tag_groups()
+    found = [
+        TagOfTrack(
+            tag,
+            spellings.get(tag, tag),
+            groups.get(tag, OTHER),
+            "mine" if j < tagger.n_own else "shipped",
+            float(p[j]),
+            None,
+            0,
+            0,
+            float(tagger.thresholds[j]),
+            bool(p[j] >= tagger.thresholds[j]),
+            tagger.precision(j, float(p[j])),
+        )
+        for j, tag in enumerate(tagger.tags)
+        if tagger.learnt[j]
+    ]
     return sorted(found, key=lambda one: (-(one.probability or 0), one.tag))
 
 

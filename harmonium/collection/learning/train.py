@@ -71,10 +71,12 @@ def train(
     options: TrainingOptions | None = None,
     *,
     progress: TrainingProgress | None = None,
+    use: bool = True,
 ) -> StoredModel:
     """Learn from a library's tagged tracks, store the model and use it from now on.
 
-    Until the model is complete, nothing is stored.
+    Until the model is complete, nothing is stored. Without ``use``, a model that is in use stays
+    so, and the new one waits for `use_model`.
 
     Raises
     ------
@@ -151,7 +153,7 @@ def train(
     with library.begin():
         if options.genres is not None:
             library.settings.set(GENRES, options.genres.to_dict())
-        return replace(stored, id=library.models.add(stored))
+        return replace(stored, id=library.models.add(stored, use=use))
 
 
 def _scores(

@@ -125,9 +125,9 @@ class Changes(LibraryPart):
         with self._library.begin() as connection:
             connection.execute(sa.delete(change).where(change.c.id == change_id))
 
-    def list(self, limit: int | None = None) -> Sequence[Change]:
-        """The changes, the latest first."""
-        query = sa.select(change).order_by(change.c.id.desc()).limit(limit)
+    def list(self, limit: int | None = None, *, offset: int = 0) -> Sequence[Change]:
+        """The changes, the latest first, after the first ``offset`` of them."""
+        query = sa.select(change).order_by(change.c.id.desc()).limit(limit).offset(offset)
         with self._library.snapshot():
             parts = self._undone_in_part()
             return [_change(row, parts) for row in self._library.fetch(query)]

@@ -121,8 +121,11 @@ class StoredModel:
 class Models(LibraryPart):
     """The models of a library."""
 
-    def add(self, stored: StoredModel) -> int:
-        """Store a model, and use it from now on; its number."""
+    def add(self, stored: StoredModel, *, use: bool = True) -> int:
+        """Store a model, and use it from now on; its number.
+
+        Without ``use``, another that is in use stays so.
+        """
         values = {
             "made_at": to_microseconds(stored.made_at),
             "name": stored.name,
@@ -139,7 +142,8 @@ class Models(LibraryPart):
             )
         with self._library.begin() as connection:
             number = key_of(connection.execute(sa.insert(model).values(values)))
-            self._library.settings.set(CURRENT, number)
+            if use or self._library.settings.get(CURRENT) is None:
+                self._library.settings.set(CURRENT, number)
         return number
 
     def current(self, *, whole: bool = True) -> StoredModel | None:

@@ -16,12 +16,13 @@ A file of rules is TOML with the names of `filetags.Rules`::
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 from harmonium.collection.filetags import Rules
+from harmonium.collection.library import Library
 from harmonium.errors import DataError
 
 RULES_SETTING = "write_rules"
@@ -67,6 +68,28 @@ def join_layers(layers: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
             else:
                 whole[name] = value
     return whole
+
+
+def library_rules(
+    library: Library, layers: Sequence[Mapping[str, Any]], tags: Iterable[str]
+) -> Rules:
+    """Rules made of layers; with a tree of genres, kinds of a genre on the whitelist become it.
+
+    ``tags`` are all that tracks may have.
+    """
+    whole = join_layers(layers)
+    return make_rules([{"aliases": _on_list(library, whole.get("whitelist"), tags)}, whole])
+
+
+def _on_list(
+    library: Library, whitelist: Collection[str] | None, tags: Iterable[str]
+) -> dict[str, str]:
+    """Tag → the genre on the whitelist that it is a kind of, by the library's tree of genres."""
+    tree, spellings = library.genres(), library.spellings()
+    if not tree or not whitelist:
+        return {}
+    nearest = {tag: tree.in_list(tag, whitelist) or tag for tag in tags}
+    return {tag: spellings.get(name, name) for tag, name in nearest.items() if tag != name}
 
 
 def parse_pairs(pairs: Sequence[str], option: str) -> dict[str, str]:

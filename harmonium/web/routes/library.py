@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Request
 
 from harmonium import __version__
 from harmonium.collection import Library
@@ -23,13 +23,13 @@ def health() -> answers.Health:
 
 
 @router.get("/library")
-def library(service: UsedService) -> answers.LibrarySummary:
+def library(service: UsedService, request: Request) -> answers.LibrarySummary:
     """The library in short; where there is none yet, it is empty."""
     opened = service.library_if_there()
     common = {
         "name": _name(service.place),
         "person": service.settings.person,
-        "jobs": [],
+        "jobs": request.app.state.jobs.list(),
     }
     if opened is None:
         nothing = dict.fromkeys(("tracks", "missing", "unreadable"), 0)

@@ -7,6 +7,7 @@ from fastapi.responses import FileResponse
 
 from harmonium.audio.overview import overview_png
 from harmonium.collection.answering.track_tags import complete_track
+from harmonium.collection.answering.why import why
 from harmonium.collection.correcting.say import say
 from harmonium.collection.store.tracks import FORGOTTEN, Track
 from harmonium.user_folders import user_cache_folder
@@ -73,6 +74,22 @@ def complete(
     found = complete_track(view, id, answered.yes, answered.no, service.settings.person)
     tags = [answers.CompletedTag(**one._asdict()) for one in found.tags]
     return answers.CompletionAnswer(tags=tags, moved=found.moved)
+
+
+@router.post("/why")
+def explain(service: UsedService, id: TrackId, asked: answers.WhyAsked) -> answers.WhyAnswer:
+    """What the sound adds to a tag's log-odds, and what each known tag adds."""
+    view = service.view()
+    person = service.settings.person
+    with service.limited("explaining", 2, wait=5.0):
+        found = why(view, id, asked.tag, asked.yes, asked.no, person)
+    return answers.WhyAnswer(
+        tag=found.tag,
+        probability=found.probability,
+        usual=found.usual,
+        sound=answers.SoundPart(log_odds=found.sound_log_odds, probability=found.sound_probability),
+        parts=[answers.WhyPart(**part._asdict()) for part in found.parts],
+    )
 
 
 @router.post("/say")

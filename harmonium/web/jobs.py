@@ -1,0 +1,247 @@
+"""Indexing, training, tagging and writing, each in a process of its own.
+
+The jobs are kept in the library's settings, so that a server that starts again shows them, and goes
+on with what it had not finished.
+"""
+
+import os
+import platform
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import UTC, datetime
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
+from typing import Any, TypeAlias
+
+from harmonium.errors import HarmoniumError
+from harmonium.web.job_work import STOP, work
+from harmonium.web.problems import Problem
+from harmonium.web.service import Service
+
+SETTING = "jobs"
+KEPT = 20
+"""Jobs that are remembered."""
+PATIENCE = 30.0
+"""Seconds that a job may take to stop when the server ends."""
+UNDER_WAY = ("waiting", "running")
+WORDS = {
+    "index": "Indexing a folder",
+    "tag": "Tagging tracks",
+    "train": "Training a model",
+    "write": "Writing tags to files",
+}
+GOES_ON = ("index", "tag", "write")
+"""What is started again by a server that starts again; training would begin from scratch."""
+
+
+Record: TypeAlias = dict[str, Any]
+Records: TypeAlias = list[Record]
+
+
+class RunningJob:
+    """A job and its process."""
+
+    def __init__(self, record: Record, place: str) -> None:
+        self.record = record
+        context = get_context("spawn")
+        self.pipe, theirs = context.Pipe()
+        self.process = context.Process(
+            target=work, args=(record["kind"], place, record["asked"], theirs)
+        )
+        self.process.start()
+        theirs.close()
+        self.began = time.monotonic()
+
+    def stop(self) -> None:
+        """Ask it to stop."""
+        with suppress(OSError):
+            self.pipe.send(STOP)
+
+
+class Jobs:
+    """The jobs of a library; threads may share it.
+
+    Parameters
+    ----------
+    tell : called with a job whenever something about it has changed
+    """
+
+    def __init__(self, service: Service, tell: Callable[[dict[str, Any]], None]) -> None:
+        self._service, self._tell = service, tell
+        self._lock = threading.RLock()
+        self._running: dict[int, RunningJob] = {}
+        self._threads: list[threading.Thread] = []
+        self._records: Records | None = None
+        self._closing = False
+
+    def list(self) -> Records:
+        """All jobs, the latest first, as the API shows them."""
+        with self._lock:
+            return [self._shown(record) for record in reversed(self._all())]
+
+    def get(self, number: int) -> Record:
+        """A job, as the API shows it."""
+        with self._lock:
+            return self._shown(self._record(number))
+
+    def start(self, kind: str, asked: dict[str, Any], *, create: bool = False) -> dict[str, Any]:
+        """Begin a job; one of a kind at a time."""
+        self._service.library(create=create)
+        with self._lock:
+            if any(one["kind"] == kind and one["state"] in UNDER_WAY for one in self._all()):
+                raise Problem(409, f"{WORDS[kind]} is under way already. Wait, or stop it first.")
+            record = {
+                "id": max((one["id"] for one in self._all()), default=0) + 1,
+                "kind": kind,
+                "state": "running",
+                "text": WORDS[kind],
+                "done": 0,
+                "total": None,
+                "started_at": datetime.now(UTC).isoformat(),
+                "seconds": 0.0,
+                "result": None,
+                "error": None,
+                "asked": asked,
+                "server": _this_server(),
+            }
+            self._all().append(record)
+            self._begin(record)
+            return self._shown(record)
+
+    def stop(self, number: int) -> dict[str, Any]:
+        """Ask a job to stop; it finishes what it is writing."""
+        with self._lock:
+            record = self._record(number)
+            if number in self._running:
+                record["text"] = "Stopping"
+                self._running[number].stop()
+            elif record["state"] in UNDER_WAY:
+                record["state"] = "stopped"
+                self._keep()
+            return self._shown(record)
+
+    def resume(self) -> None:
+        """Go on with what an earlier server had not finished."""
+        if self._service.library_if_there() is None:
+            return
+        with self._lock:
+            for record in self._all():
+                if record["state"] not in UNDER_WAY or _is_alive(record.get("server")):
+                    continue
+                if record["kind"] in GOES_ON:
+                    record["server"] = _this_server()
+                    self._begin(record)
+                else:
+                    record["state"] = "stopped"
+                    record["error"] = "The server ended before it was done. Start it again."
+            self._keep()
+
+    def close(self) -> None:
+        """Stop all jobs, and wait until they have; a later server goes on with them."""
+        with self._lock:
+            self._closing = True
+            running, threads = list(self._running.values()), list(self._threads)
+            for job in running:
+                job.stop()
+        end = time.monotonic() + PATIENCE
+        for job in running:
+            job.process.join(max(0.1, end - time.monotonic()))
+            if job.process.is_alive():
+                job.process.terminate()
+        for thread in threads:
+            thread.join(5)
+
+    # One job. -------------------------------------------------------------------------------
+
+    def _begin(self, record: Record) -> None:
+        record["state"] = "running"
+        job = self._running[record["id"]] = RunningJob(record, self._service.place)
+        self._keep()
+        thread = threading.Thread(target=self._follow, args=(job,), daemon=True)
+        self._threads.append(thread)
+        thread.start()
+        self._tell(self._shown(record))
+
+    def _follow(self, job: RunningJob) -> None:
+        """Take in what a process reports, until it ends."""
+        try:
+            ended = self._reports(job, job.pipe)
+        except (EOFError, OSError):
+            ended = None
+        job.process.join(10)
+        with self._lock:
+            record = job.record
+            self._running.pop(record["id"], None)
+            record["seconds"] = time.monotonic() - job.began
+            what, value = ended or ("failed", f"Its process died ({job.process.exitcode}).")
+            if what == "stopped" and self._closing and record["kind"] in GOES_ON:
+                record["state"], record["text"] = "waiting", "Goes on when the server starts again"
+            else:
+                record["state"] = what
+                record["text"] = {"done": "Done", "stopped": "Stopped"}.get(what, "Failed")
+            record["result"] = value if what == "done" else None
+            record["error"] = value if what == "failed" else None
+            with suppress(HarmoniumError):
+                self._keep()
+            shown = self._shown(record)
+        self._tell(shown)
+
+    def _reports(self, job: RunningJob, pipe: Connection) -> tuple[str, Any]:
+        while True:
+            what, value = pipe.recv()
+            if what != "progress":
+                return what, value
+            with self._lock:
+                text, done, total = value
+                job.record.update(text=text, done=done, total=total or None)
+                shown = self._shown(job.record)
+            self._tell(shown)
+
+    # Records. -------------------------------------------------------------------------------
+
+    def _all(self) -> Records:
+        if self._records is None:
+            library = self._service.library_if_there()
+            if library is None:
+                return []
+            self._records = library.settings.get(SETTING, [])
+        return self._records
+
+    def _keep(self) -> None:
+        """Remember the last jobs."""
+        records = self._all()
+        del records[:-KEPT]
+        self._service.library().settings.set(SETTING, records)
+
+    def _record(self, number: int) -> dict[str, Any]:
+        for record in self._all():
+            if record["id"] == number:
+                return record
+        raise Problem(404, f"There is no job {number}.")
+
+    def _shown(self, record: Record) -> dict[str, Any]:
+        shown = {name: value for name, value in record.items() if name not in ("asked", "server")}
+        if (job := self._running.get(record["id"])) is not None:
+            shown["seconds"] = time.monotonic() - job.began
+        return shown
+
+
+def _this_server() -> dict[str, Any]:
+    return {"pid": os.getpid(), "machine": platform.node()}
+
+
+def _is_alive(server: dict[str, Any] | None) -> bool:
+    """Whether another server that had begun a job is still there to end it."""
+    if server is None or server.get("pid") == os.getpid():
+        return False
+    if server.get("machine") != platform.node():
+        return True  # it cannot be seen from here
+    try:
+        os.kill(int(server["pid"]), 0)
+    except PermissionError:
+        return True
+    except (OSError, ValueError):
+        return False
+    return True
