@@ -16,6 +16,7 @@ from harmonium.web import answers, problems
 from harmonium.web.events import Events
 from harmonium.web.guard import Guard
 from harmonium.web.jobs import Jobs
+from harmonium.web.learner import Learner
 from harmonium.web.routes import (
     changes,
     events,
@@ -56,6 +57,7 @@ def create_app(settings: ServerSettings) -> FastAPI:
     """The app for a library; an ASGI server runs it."""
     service = Service(settings)
     told = Events(service)
+    learner = Learner(service, told.tell)
     work = Jobs(service, lambda job: told.tell("job", job))
 
     @asynccontextmanager
@@ -67,6 +69,7 @@ def create_app(settings: ServerSettings) -> FastAPI:
         finally:
             service.closing.set()
             await run_in_threadpool(work.close)
+            await run_in_threadpool(learner.close)
             await told.stop()
             service.close()
 
@@ -80,7 +83,8 @@ def create_app(settings: ServerSettings) -> FastAPI:
         lifespan=lifespan,
         redirect_slashes=False,
     )
-    app.state.service, app.state.events, app.state.jobs = service, told, work
+    app.state.service, app.state.events = service, told
+    app.state.jobs, app.state.learner = work, learner
     problems.install(app)
     for module in ROUTERS:
         app.include_router(module.router, prefix=PREFIX)

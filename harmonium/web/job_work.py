@@ -87,14 +87,12 @@ def _settle(pipe: Connection) -> None:
 
 def _index(library: Any, asked: dict[str, Any], report: Report) -> dict[str, Any]:
     from harmonium.collection.indexing.run import index
-    from harmonium.engine import available_cores
     from harmonium.user_folders import user_cache_folder
 
     report("Looking for music", 0, 0)
     found = index(
         library,
         [asked["folder"]] if asked.get("folder") else (),
-        jobs=max(1, available_cores() - 1),
         cache=user_cache_folder(),
         progress=lambda done, total: report("Listening", done, total),
     )

@@ -41,7 +41,7 @@ def add_model(place):
     """A model of three tags, trained on noise, that has tagged all tracks."""
     with Library.open(place) as library:
         extractor = library.settings.get("extractor")
-        ids, X = library.tracks.features(library.tracks.ids(), extractor=extractor)
+        _, X = library.tracks.features(library.tracks.ids(), extractor=extractor)
         rng = np.random.default_rng(0)
         many = np.repeat(X, 20, axis=0) + rng.normal(size=(20 * len(X), X.shape[1])) * X.std(axis=0)
         Y = (rng.random((len(many), 3)) < 0.5).astype(np.float32)

@@ -177,7 +177,7 @@ class View:
         view = cls(library, version, model_id)
         if before is None:
             return view
-        for part in ("verdicts", "predictions", "ids", "_by_name", "in_files", "tagger"):
+        for part in ("verdicts", "predictions", "trained", "ids", "_by_name", "in_files", "tagger"):
             if part in before.__dict__ and view._still_holds(part, before):
                 view.__dict__[part] = before.__dict__[part]
         if view._same_model(before):
@@ -191,7 +191,7 @@ class View:
         new, old = self.version, before.version
         if part == "verdicts":
             return (new.change, new.opinion) == (old.change, old.opinion)
-        if part == "predictions":
+        if part in ("predictions", "trained"):
             return (new.predictions, self.model_id) == (old.predictions, before.model_id)
         if part == "tagger":
             return self._same_model(before)
@@ -223,6 +223,14 @@ class View:
             if self.model_id is None:
                 return ModelPredictions(np.empty(0, np.int64), np.empty((0, 0), np.uint16))
             return ModelPredictions(*self.library.predictions.matrix(self.model_id))
+
+    @cached_property
+    def trained(self) -> ModelPredictions:
+        """The same as the model was trained, without what it learnt from answers since."""
+        with self._lock:
+            if self.model is None or not self.model.id:
+                return self.predictions
+            return ModelPredictions(*self.library.predictions.matrix(self.model.id, refined=False))
 
     @cached_property
     def ids(self) -> Ids:
@@ -287,7 +295,7 @@ class View:
             return np.empty(0, np.float32)
         with self._lock:
             if precision not in self._write_thresholds:
-                model = self.library.models.get(self.model_id)
+                model = self.library.models.get(self.model_id).as_trained()
                 if precision is None or not knows_precision(model):
                     found = model.sure().thresholds
                 else:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from harmonium.collection import sound_space
 from harmonium.collection.answering.shipped_model import log_odds, tagger_of
-from harmonium.collection.answering.stored_tagger import StoredTagger
+from harmonium.collection.answering.stored_tagger import StoredTagger, TagWeights
 from harmonium.collection.library import Library
 from harmonium.collection.store.models import StoredModel
 from harmonium.collection.store.refinements import Refinement
@@ -145,6 +145,10 @@ class RefinedTagger(StoredTagger):
         found = self._gains.added(P[:, self._gains.places], self._space.vectors(X))
         P[:, [one.place for one in self._gains.refinements]] = found
         return np.where(np.isnan(known), P, known)
+
+    def weights(self) -> list[TagWeights]:
+        """As of ``StoredTagger``; of new words there are none."""
+        return self._trained.weights()
 
     def without_sound(self, known: Floats) -> Floats:
         """As of ``StoredTagger``; new words say nothing."""

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from harmonium.collection.answering.stored_tagger import StoredTagger
+from harmonium.collection.answering.stored_tagger import StoredTagger, TagWeights
 from harmonium.collection.library import Library
 from harmonium.collection.store.models import NEVER, StoredModel
 from harmonium.collection.store.schema import EXTRACTOR
@@ -121,7 +121,7 @@ class UnionTagger(StoredTagger):
         P[:, at] = np.where(np.isnan(known[:, at]), mixed, known[:, at])
         return P
 
-    def weights(self) -> list[tuple[NDArray[np.intp], NDArray[np.float64], NDArray[np.float64]]]:
+    def weights(self) -> list[TagWeights]:
         """As of ``StoredTagger``, for both models."""
         shipped = self._shipped.weights()[0]
         return [*self._own.weights(), (np.asarray(self._at, np.intp), *shipped[1:])]

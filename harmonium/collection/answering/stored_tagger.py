@@ -31,6 +31,8 @@ FEW = 100
 
 Floats = NDArray[np.float32]
 Arrays = Mapping[str, NDArray[Any]]
+TagWeights = tuple[NDArray[np.intp], NDArray[np.float64], NDArray[np.float64]]
+"""Places of tags (n,), U (n_hidden, n) and c (n_hidden,) of a model."""
 
 
 def current_model(library: Library) -> StoredModel:
@@ -105,8 +107,8 @@ class StoredTagger:
             return P.astype(np.float32)
         return self.probabilities(self.arrays["scaling.mean"][None], known[None])[0]
 
-    def weights(self) -> list[tuple[NDArray[np.intp], NDArray[np.float64], NDArray[np.float64]]]:
-        """Of each model inside: the places of its tags, U (n_hidden, n) and c (n_hidden,)."""
+    def weights(self) -> list[TagWeights]:
+        """What each model inside has learnt of its tags."""
         U, c, _ = self._rbm("params")
         return [(np.arange(len(self.tags)), U, c)]
 

@@ -31,7 +31,7 @@ class TagOfTrack(NamedTuple):
     owner: Literal["mine", "shipped", "people"]
     """Who knows it: the library's own model, the model that came along, or people alone."""
     probability: float | None
-    """By the sound alone; None where the model has none."""
+    """What the model says; None where it says nothing."""
     said: bool | None
     """What the person who asks has said."""
     yes: int
@@ -68,7 +68,7 @@ def tags_by_sound(
             tag,
             spellings.get(tag, tag),
             groups.get(tag, OTHER),
-            "mine" if j < tagger.n_own else "shipped",
+            "mine" if tagger.is_own[j] else "shipped",
             float(p[j]),
             None,
             0,
@@ -111,7 +111,7 @@ class CompletedTag(NamedTuple):
     tag: str
     probability: float
     before: float
-    """By the sound alone."""
+    """What is stored: by the sound, and by what was saved of the track before."""
 
 
 class Completion(NamedTuple):
@@ -146,13 +146,11 @@ def complete_track(
 
 
 def _both(view: View, tagger: StoredTagger, track_id: int, known: Floats) -> tuple[Floats, Floats]:
-    """The probabilities by the sound alone, and with what is known; (n_tags,) each."""
+    """The stored probabilities, and those with what is known; (n_tags,) each."""
     x = track_features(view, tagger, track_id)
     before = view.predictions.rows(np.array([track_id]))[0]
     if len(before) != len(tagger.tags) or np.isnan(before).any():
         before = tagger.probabilities(x)[0]
-    if np.isnan(known).all():
-        return before, before
     return before, tagger.probabilities(x, known[None])[0]
 
 

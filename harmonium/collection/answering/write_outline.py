@@ -106,7 +106,8 @@ def _guessed(
     if place is None or place >= len(thresholds) or thresholds[place] > 1 or not len(found.ids):
         return p
     at = np.minimum(np.searchsorted(found.ids, ids), len(found.ids) - 1)
-    steps = found.steps[place][at]
+    # as `wanted_tags`: what answers have taught since may take a tag away, and not add it
+    steps = np.minimum(found.steps[place][at], view.trained.steps[place][at])
     reached = (found.ids[at] == ids) & (steps >= packed(thresholds[[place]])[0])
     p[reached] = unpacked(steps[reached])
     return p

@@ -106,16 +106,16 @@ class Predictions(LibraryPart):
                     result[at, i] = unpacked(steps[:, tag])
         return ids, result
 
-    def matrix(self, model_id: int) -> tuple[NDArray[np.int64], Steps]:
+    def matrix(self, model_id: int, *, refined: bool = True) -> tuple[NDArray[np.int64], Steps]:
         """The tracks that have predictions (n,), ascending, and all of these (n_tags, n).
 
         They are as `columns` gives them, with new words after the model's tags.
         """
-        tables = (prediction, refined_prediction)
+        tables = (prediction, refined_prediction) if refined else (prediction,)
         with self._library.connect() as connection:
             found = [_read_tags(connection, table, model_id) for table in tables]
             n_tags = max(_n_tags(connection, model_id, table) for table in tables)
-            rows = _completed(connection, model_id)
+            rows = _completed(connection, model_id) if refined else {}
         blocks = sorted({block for _, block in found[0]})
         steps = np.full((n_tags, len(blocks) * BLOCK), _NONE, "<u2")
         for one in found:

@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Path, Query
+from fastapi import APIRouter, Path, Query, Request
 
 from harmonium.collection.writing.restore import undo_change
 from harmonium.user_folders import readable
@@ -38,12 +38,13 @@ def changes(
 
 @router.post("/{id}/undo")
 def undo(
-    service: UsedService, id: Annotated[int, Path(ge=1, le=answers.LARGEST_ID)]
+    service: UsedService, request: Request, id: Annotated[int, Path(ge=1, le=answers.LARGEST_ID)]
 ) -> answers.UndoAnswer:
     """Undo a change: people's tags, and files to the byte."""
     service.view()
     with service.limited("undoing", 1, wait=5.0):
         report = undo_change(service.library(), id)
+    request.app.state.learner.learn()
     problems = [f"{readable(path)}: {why}" for path, why in report.files_left.items()]
     problems += [f"{what}: {why}" for what, why in report.values_left.items()]
     problems += [f"change {by} touched {n} of it later" for by, n in report.conflicts.items()]

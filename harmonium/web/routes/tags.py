@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Path
+from fastapi import APIRouter, Path, Request
 
 from harmonium.collection.answering.tag_detail import tag_detail
 from harmonium.collection.answering.tag_map import tag_map
@@ -44,10 +44,13 @@ def relations(service: UsedService) -> answers.TagMap:
 
 
 @router.post("/{tag:path}/rename")
-def rename(service: UsedService, tag: TagPath, asked: answers.Renamed) -> answers.RenameAnswer:
+def rename(
+    service: UsedService, request: Request, tag: TagPath, asked: answers.Renamed
+) -> answers.RenameAnswer:
     """Give a tag another name; if that is a tag already, the two become one."""
     service.view()
     done = rename_tag(service.library(), tag, asked.to)
+    request.app.state.learner.learn()
     return answers.RenameAnswer(
         change=done.change, merged=done.merged, needs_training=done.needs_training
     )

@@ -2,13 +2,14 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Query, Request
 
 from harmonium.collection.correcting.review import answer_doubt, doubtful
+from harmonium.collection.learning.quick import Improvement
 from harmonium.web import answers
 from harmonium.web.problems import Problem, not_ready
 from harmonium.web.routes import shapes
-from harmonium.web.service import Service, UsedService
+from harmonium.web.service import UsedService
 
 router = APIRouter(prefix="/teach", tags=["teach"])
 
@@ -44,7 +45,9 @@ def questions(
 
 
 @router.post("")
-def answer(service: UsedService, answered: answers.TeachAnswered) -> answers.TaughtAnswer:
+def answer(
+    service: UsedService, request: Request, answered: answers.TeachAnswered
+) -> answers.TaughtAnswer:
     """Keep an answer; those of one sitting are one change that can be undone."""
     service.view()
     number = answer_doubt(
@@ -55,24 +58,42 @@ def answer(service: UsedService, answered: answers.TeachAnswered) -> answers.Tau
         person=service.settings.person,
         change=answered.change,
     )
-    return answers.TaughtAnswer(change=number, progress=_progress(service))
+    learner = request.app.state.learner
+    learner.learn()
+    return answers.TaughtAnswer(change=number, progress=_progress(learner.gain(last=True)))
 
 
 @router.get("/progress")
-def progress(service: UsedService) -> answers.Progress:
-    """What the last answers have improved."""
+def progress(service: UsedService, request: Request) -> answers.Progress:
+    """What the answers since the last training have improved: each guessed from those before it."""
     service.view()
-    return _progress(service)
+    with service.limited("judging answers", 1, wait=10.0):
+        return _progress(request.app.state.learner.gain())
 
 
-def _progress(service: Service) -> answers.Progress:
+def _progress(gain: Improvement | None) -> answers.Progress:
+    if gain is None:
+        text = "No answer yet that shows what was learnt."
+        return answers.Progress(
+            answers=0,
+            right_before=0,
+            right_now=0,
+            log_loss_before=None,
+            log_loss_now=None,
+            text=text,
+        )
+    text = (
+        f"Of {gain.n:,} {'answer' if gain.n == 1 else 'answers'}, the model as it was trained "
+        f"would have guessed {gain.right_before:,} right; with what it learnt from the answers "
+        f"before each, {gain.right_now:,}."
+    )
     return answers.Progress(
-        answers=0,
-        right_before=0,
-        right_now=0,
-        log_loss_before=None,
-        log_loss_now=None,
-        text="Nothing has been answered yet.",
+        answers=gain.n,
+        right_before=gain.right_before,
+        right_now=gain.right_now,
+        log_loss_before=gain.loss_before,
+        log_loss_now=gain.loss_now,
+        text=text,
     )
 
 

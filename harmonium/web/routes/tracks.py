@@ -93,7 +93,9 @@ def explain(service: UsedService, id: TrackId, asked: answers.WhyAsked) -> answe
 
 
 @router.post("/say")
-def keep(service: UsedService, id: TrackId, said: answers.Said) -> answers.SaidAnswer:
+def keep(
+    service: UsedService, request: Request, id: TrackId, said: answers.Said
+) -> answers.SaidAnswer:
     """Keep what this person says of a track, as one change that can be undone."""
     found = _track(service, id)
     person = service.settings.person
@@ -105,6 +107,7 @@ def keep(service: UsedService, id: TrackId, said: answers.Said) -> answers.SaidA
         unsaid=said.unknown,
         person=person,
     )
+    request.app.state.learner.learn()
     return answers.SaidAnswer(
         change=number, track=shapes.whole_track(service.view(), found, person)
     )
