@@ -31,6 +31,7 @@ ALLOWED = {
         *("engine", "data", "synthetic", "audio", "estimators", "evaluation"),
         *("experiments", "collection", "web", "demo"),
     },
+    "__main__": {"cli"},
     "cli": {"commands", "data", "audio", "experiments", "collection", "web", "estimators", "demo"},
 }
 

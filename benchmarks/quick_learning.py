@@ -1,0 +1,348 @@
+"""What a few answers teach at once, beside rivals: no learning, training anew, logistic regression.
+
+    HARMONIUM_DATA=FOLDER python benchmarks/quick_learning.py
+    python benchmarks/quick_learning.py --tracks 100000      # seconds only, no data needed
+
+Emotify, as musicnn hears it, in two halves: answers are about one half, and the ranking of the
+other is judged, by AUC and by average precision (AP), mean over words and draws. An answer says
+what the players of Emotify agreed on.
+
+1. Words that the model that comes along knows. It is made without Emotify here. Answers are chosen
+   as `harmonium review` chooses them, after every ten anew, or at random.
+2. Words of a model of one's own, trained with 100 excerpts of the half. "Trained anew" is trained
+   again, with the answers to all words; with one setting, where `harmonium train` tries three.
+3. New words, from excerpts that have them and no other answer.
+4. The other words of an excerpt, told one that it has.
+
+The deviations of quick learning and the weight of unsaid tracks were chosen on 4Q (`--choose`
+shows that), with a model that had learnt from GTZAN and Emotify.
+"""
+
+import argparse
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+from scipy.special import expit
+
+from harmonium import DiscriminativeRBM, ExactLogisticTagger
+from harmonium.collection import Library
+from harmonium.collection.answering.shipped_model import log_odds
+from harmonium.collection.correcting.say import say
+from harmonium.collection.learning import quick
+from harmonium.collection.learning.fitting import Hyperparameters, TrainingSet, fit
+from harmonium.collection.learning.quick import learn_answers
+from harmonium.collection.sound_space import FULL, SoundSpace
+from harmonium.collection.store.models import StoredModel
+from harmonium.collection.store.tracks import TrackFile
+from harmonium.evaluation import auc_per_tag, average_precision_per_tag
+from harmonium.shipped.corpus import join, listening_corpus
+from harmonium.shipped.making import fit as fit_shipped
+
+SIZES = (5, 10, 20)
+AT_A_TIME = 10
+"""Answers after which a review chooses anew."""
+
+
+def learn(V, rows, y, offset, *, asked=True, weight=None):
+    """The log-odds that quick learning gives all tracks; y and weight are of the rows."""
+    flags = np.full(len(rows), asked)
+    weight = np.ones(len(rows)) if weight is None else weight
+    a = quick.fit_answers(quick.kernel(V[rows], flags), y, offset[rows], weight)
+    gain = quick.SOUND_DEVIATION**2 * V @ (V[rows].T @ a)
+    return offset + gain + asked * quick.BIAS_DEVIATION**2 * a.sum()
+
+
+def learn_new(V, yes, others, n_no=0, no=()):
+    """The same for a word without a model: ``others`` stand for tracks without it."""
+    unsaid = others[: quick.N_UNSAID]
+    rows = np.concatenate([yes, no, unsaid]).astype(int)
+    y = np.concatenate([np.ones(len(yes)), np.zeros(len(no) + len(unsaid))])
+    weight = np.ones(len(rows))
+    weight[len(yes) + len(no) :] = quick.UNSAID_WEIGHT * len(yes) / len(unsaid)
+    return learn(V, rows, y, np.zeros(len(V)), weight=weight)
+
+
+def chosen(how, V, pool, y, offset, n, rng):
+    """The n tracks of the pool that are asked about."""
+    if how == "at random":
+        return rng.permutation(pool)[:n]
+    share = expit(offset[pool]).mean()  # as many reach the threshold as the model expects
+    threshold = np.quantile(offset[pool], 1 - share)
+    asked, odds = np.empty(0, int), offset
+    while len(asked) < n:
+        left = np.setdiff1d(pool, asked)
+        order = left[np.argsort(np.abs(odds[left] - threshold), kind="stable")]
+        asked = np.append(asked, order[: min(AT_A_TIME, n - len(asked))])
+        odds = learn(V, asked, y[asked], offset)
+    return asked
+
+
+def regression(X, rows, y, n):
+    """The log-odds of logistic regression on the answers alone; nothing where all are alike."""
+    if y.all() or not y.any():
+        return np.zeros(n)
+    model = ExactLogisticTagger(l2=0.1).fit(X[rows], y[:, None].astype(np.float32))
+    return log_odds(model.predict_proba(X)[:, 0])
+
+
+class Scores(dict):
+    """(what, how many answers) → [(AUC, average precision), …]."""
+
+    def add(self, what, n, y, odds):
+        one, p = y[:, None].astype(np.float32), np.asarray(odds, np.float32)[:, None]
+        found = auc_per_tag(one, p).values[0], average_precision_per_tag(one, p).values[0]
+        self.setdefault((what, n), []).append(found)
+
+    def show(self, title, sizes):
+        print(f"\n{title}\n\n| | " + " | ".join(f"{n} answers" for n in sizes) + " |")
+        print("|---" * (len(sizes) + 1) + "|")
+        for what in dict.fromkeys(what for what, _ in self):
+            cells = []
+            for n in sizes:
+                found = self.get((what, n))
+                mean = None if found is None else np.mean(found, axis=0)
+                cells.append("" if mean is None else f"{mean[0]:.3f} / {mean[1]:.3f}")
+            print(f"| {what} | " + " | ".join(cells) + " |")
+
+
+def halves(n, draw):
+    """Random generator, and the rows to answer about and those to judge by."""
+    rng = np.random.default_rng(draw)
+    order = rng.permutation(n)
+    return rng, np.sort(order[: n // 2]), np.sort(order[n // 2 :])
+
+
+def known_words(X, V, Y, P, places, draws, title):
+    """Words that a model knows; P are its probabilities (n, C)."""
+    scores = Scores()
+    for draw in range(draws):
+        rng, pool, judged = halves(len(Y), draw)
+        for j, place in places.items():
+            offset, y = log_odds(P[:, place]).astype(float), Y[:, j]
+            scores.add("no learning", 0, y[judged], offset[judged])
+            for how in ("as review asks", "at random"):
+                for n in SIZES:
+                    rows = chosen(how, V, pool, y, offset, n, rng)
+                    odds = learn(V, rows, y[rows], offset)
+                    scores.add(f"quick, {how}", n, y[judged], odds[judged])
+                    alone = regression(X, rows, y[rows], len(X))
+                    scores.add(f"logistic regression alone, {how}", n, y[judged], alone[judged])
+            yes = rng.permutation(pool[y[pool] == 1])
+            for n in SIZES:
+                if len(yes) >= n:
+                    odds = learn(V, yes[:n], np.ones(n), offset, asked=False)
+                    scores.add(
+                        "quick, said unasked of those that have it", n, y[judged], odds[judged]
+                    )
+    scores.show(title, (0, *SIZES))
+
+
+def trained(X, labels, seed):
+    """The log-odds of all tracks by training as `harmonium train` does, with one setting; model."""
+    some = np.flatnonzero(~np.isnan(labels).all(axis=1))
+    folds = np.random.default_rng(seed).permutation(len(some)) % 5
+    tags = tuple(map(str, range(labels.shape[1])))
+    examples = TrainingSet(X[some], labels[some].astype(np.float32), folds, tags)
+    model = fit(examples, to_try=(Hyperparameters(0.01, 0.3),)).model
+    return log_odds(model.predict_proba(X)).astype(float), model
+
+
+def own_words(X, V, Y, draws, title):
+    """Words of a model of one's own, and training it anew."""
+    scores, seconds, told = Scores(), {"quick": [], "anew": []}, []
+    for draw in range(draws):
+        rng, half, judged = halves(len(Y), draw)
+        half = rng.permutation(half)
+        taught, pool = half[: len(half) // 2], half[len(half) // 2 :]
+        labels = np.full(Y.shape, np.nan)
+        labels[taught] = Y[taught]
+        base, model = trained(X, labels, draw)
+        every = {j: j for j in range(Y.shape[1])}
+        told.append(completion(model, X[judged], Y[judged], every))
+        for how in ("as review asks", "at random"):
+            for n in SIZES:
+                more = labels.copy()
+                for j in range(Y.shape[1]):
+                    y = Y[:, j]
+                    rows = chosen(how, V, pool, y, base[:, j], n, rng)
+                    more[rows, j] = y[rows]
+                    began = time.perf_counter()
+                    odds = learn(V, rows, y[rows], base[:, j])
+                    seconds["quick"].append(time.perf_counter() - began)
+                    scores.add(f"quick, {how}", n, y[judged], odds[judged])
+                began = time.perf_counter()
+                again, _ = trained(X, more, draw)
+                seconds["anew"].append(time.perf_counter() - began)
+                for j in range(Y.shape[1]):
+                    scores.add(f"trained anew, {how}", n, Y[judged, j], again[judged, j])
+        for j in range(Y.shape[1]):
+            scores.add("no learning", 0, Y[judged, j], base[judged, j])
+    scores.show(title, (0, *SIZES))
+    print(
+        f"\nSeconds: quick {np.median(seconds['quick']):.4f} for a word, the arithmetic alone; "
+        f"training anew {np.median(seconds['anew']):.1f} for all, with one setting"
+    )
+    show_completion(*np.mean(told, axis=0))
+
+
+def new_words(X, V, Y, words, draws):
+    """Words without a model."""
+    scores = Scores()
+    for draw in range(draws):
+        rng, pool, judged = halves(len(Y), draw)
+        for j in words:
+            y = Y[:, j]
+            yes, no = (rng.permutation(pool[y[pool] == value]) for value in (1, 0))
+            for n in SIZES:
+                if len(yes) < n:
+                    continue
+                others = rng.permutation(np.setdiff1d(pool, yes[:n]))
+                odds = learn_new(V, yes[:n], others)
+                scores.add("quick: tracks with it alone", n, y[judged], odds[judged])
+                both = learn_new(V, yes[:n], np.setdiff1d(others, no[:n]), no=no[:n])
+                scores.add("quick: and as many without it", n, y[judged], both[judged])
+                rows = np.concatenate([yes[:n], no[:n]])
+                alone = regression(X, rows, y[rows], len(X))
+                name = "logistic regression: with it and as many without it"
+                scores.add(name, n, y[judged], alone[judged])
+                rows = np.concatenate([yes[:n], others])
+                labels = np.concatenate([np.ones(n), np.zeros(len(others))])
+                alone = regression(X, rows, labels, len(X))
+                name = "logistic regression: with it and all others as without it"
+                scores.add(name, n, y[judged], alone[judged])
+                scores.add(
+                    "likeness to those with it",
+                    n,
+                    y[judged],
+                    (V @ V[yes[:n]].T).mean(axis=1)[judged],
+                )
+    scores.show("New words, told excerpts that have them", SIZES)
+
+
+def completion(model, X, Y, tags):
+    """AUC of the other words of excerpts that have a word: by the sound, and told that word.
+
+    tags : column of Y → place in the model's vocabulary
+    """
+    before, after = [], []
+    P = model.predict_proba(X)
+    for j, place in tags.items():
+        rows, others = Y[:, j] == 1, [k for k in tags if k != j]
+        told = np.full((int(rows.sum()), P.shape[1]), np.nan, np.float32)
+        told[:, place] = 1
+        completed, at = model.complete(X[rows], told), [tags[k] for k in others]
+        before.append(auc_per_tag(Y[rows][:, others], P[rows][:, at]).values)
+        after.append(auc_per_tag(Y[rows][:, others], completed[:, at]).values)
+    return np.nanmean(before), np.nanmean(after)
+
+
+def show_completion(before, after):
+    print(f"\nThe other words, told one: {before:.3f} by the sound alone, {after:.3f} told")
+
+
+def emotify(draws):
+    corpus = listening_corpus(("emotify",))
+    X, space = corpus.X, SoundSpace.fitted(corpus.X)
+    V = space.vectors(X) / FULL
+    asked = np.flatnonzero(~np.isnan(corpus.Y).all(axis=0))
+    Y, words = corpus.Y[:, asked], [corpus.tags[j] for j in asked]
+    shipped = fit_shipped(listening_corpus(("4q", "gtzan")))
+    tags = shipped.tags_.tolist()
+    places = {j: tags.index(word) for j, word in enumerate(words) if word in tags}
+    P = shipped.predict_proba(X)
+    named = ", ".join(words[j] for j in places)
+    title = f"AUC / AP of words that the model that comes along knows ({named})"
+    known_words(X, V, Y, P, places, draws, title)
+    show_completion(*completion(shipped, X, Y, places))
+    own_words(X, V, Y, max(1, draws // 3), "One's own model of 100 excerpts, nine words")
+    new_words(X, V, Y, range(len(words)), draws)
+
+
+def choose(draws):
+    """The deviations and the weight, on 4Q."""
+    corpus = listening_corpus(("4q", "gtzan", "emotify"))
+    shipped = fit_shipped(join([corpus.of("gtzan", "emotify")]))
+    own = corpus.of("4q")
+    V = SoundSpace.fitted(own.X).vectors(own.X) / FULL
+    tags, P = shipped.tags_.tolist(), shipped.predict_proba(own.X)
+    asked = [
+        j for j in range(len(own.tags))
+        if not np.isnan(own.Y[:, j]).any() and own.Y[:, j].sum() >= 20
+    ]  # fmt: skip
+    Y = own.Y[:, asked]
+    places = {i: tags.index(own.tags[j]) for i, j in enumerate(asked) if own.tags[j] in tags}
+    for sound in (0.5, 1.0, 1.5, 2.0, 3.0):
+        for bias in (1.0, 2.0, 4.0):
+            quick.SOUND_DEVIATION, quick.BIAS_DEVIATION = sound, bias
+            known_words(own.X, V, Y, P, places, draws, f"4Q, deviations {sound} and {bias}")
+    quick.SOUND_DEVIATION, quick.BIAS_DEVIATION = 1.5, 2.0
+    for weight in (0.3, 1.0, 3.0, 10.0):
+        quick.UNSAID_WEIGHT = weight
+        print(f"\nUnsaid tracks weigh {weight} times those that have a word", end="")
+        new_words(own.X, V, Y, range(len(asked)), 1)
+
+
+# Seconds. -------------------------------------------------------------------------------------
+
+
+def speed(n_tracks, n_tags=200, n_features=400):
+    """Learning in a library of many tracks, with made-up features and predictions."""
+    rng = np.random.default_rng(0)
+    with tempfile.TemporaryDirectory() as folder, Library.open(Path(folder) / "l.db") as library:
+        library.settings.set("extractor", "made up")
+        model = DiscriminativeRBM(n_hidden=100, max_epochs=1, validation_fraction=0.0)
+        labels = (rng.random((300, n_tags)) < 0.3).astype(np.float32)
+        X = rng.normal(size=(300, n_features)).astype(np.float32)
+        tags = [f"tag {j}" for j in range(n_tags)]
+        model.fit(X, pl.DataFrame(labels, schema=tags))
+        for start in range(0, n_tracks, 10_000):
+            some = range(start, min(start + 10_000, n_tracks))
+            ids = library.tracks.put(TrackFile(f"/{i}.ogg", f"{i}", title=f"{i}") for i in some)
+            X = rng.normal(size=(len(ids), n_features)).astype(np.float32)
+            library.tracks.put_features(ids, X, extractor="made up")
+        stored = StoredModel(
+            name="DiscriminativeRBM", vocabulary=tags, thresholds=np.full(n_tags, 0.5, np.float32),
+            extractor="made up", bytes=model.to_bytes({}), report={},
+        )  # fmt: skip
+        number = library.models.add(stored)
+        for start in range(0, n_tracks, 8192):
+            ids = np.arange(start, min(start + 8192, n_tracks)) + 1
+            library.predictions.put(number, ids, rng.random((len(ids), n_tags)))
+        began = time.perf_counter()
+        learn_answers(library)
+        print(f"{n_tracks:,} tracks, {n_tags} tags. Making tracks comparable, once: "
+              f"{time.perf_counter() - began:.1f} s")  # fmt: skip
+        tracks = iter(rng.permutation(n_tracks) + 1)
+        for n_answers, n_asked in ((1, 1), (10, 1), (20, 10), (200, 1)):
+            seconds = []
+            for _ in range(3):
+                names = rng.choice(tags, n_asked, replace=False)
+                change = library.changes.begin("review", "")
+                for k in range(n_answers):
+                    which = "present" if rng.random() < 0.5 else "absent"
+                    say(library, int(next(tracks)), **{which: [names[k % n_asked]]}, change=change)
+                seconds.append(learn_answers(library).seconds)
+                library.changes.undo(change)
+                learn_answers(library)
+            print(f"{n_answers} answers about {n_asked} tags: {np.median(seconds):.2f} s")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--draws", type=int, default=10)
+    parser.add_argument("--choose", action="store_true", help="how the deviations were chosen")
+    parser.add_argument("--tracks", type=int, help="seconds only, in a library of so many tracks")
+    options = parser.parse_args()
+    if options.tracks:
+        speed(options.tracks)
+    elif options.choose:
+        choose(options.draws)
+    else:
+        emotify(options.draws)
+
+
+if __name__ == "__main__":
+    main()
