@@ -20,7 +20,7 @@ from pathlib import Path
 REPOSITORY = Path(__file__).parents[1]
 GENERATE = """
 from harmonium.synthetic import make_collection
-make_collection({n}, 1, n_users=2, seed=3).write({folder!r}, jobs=2)
+make_collection({n}, 1, seed=3).write({folder!r}, jobs=2)
 """
 SHOWN = 6
 """Lines of output."""
