@@ -18,10 +18,10 @@ from harmonium.collection.store.models import StoredModel
 from harmonium.collection.store.refinements import Refinement
 from harmonium.collection.store.schema import EXTRACTOR
 
-SOUND_DEVIATION = 1.5
+SOUND_DEVIATION = 1.0
 """Of wᵀv, before any answer,"""
-BIAS_DEVIATION = 2.0
-"""and of b. Both were chosen on 4Q, with a model that had learnt from other collections."""
+BIAS_DEVIATION = 1.0
+"""and of b. Both were chosen on 4Q and GTZAN (`benchmarks/quick_learning.py --choose`)."""
 _PAGE = 8192
 
 Floats = NDArray[np.float32]

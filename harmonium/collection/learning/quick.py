@@ -4,8 +4,8 @@
 are in force and that the model in use has not been trained with, three things:
 
 1. What each tag that was answered gains on all tracks. Its log-odds f = m + b + wᵀv are those of
-   the model, m, and a linear function of how a track sounds, v (`sound_space`), with b ~ N(0, 2²)
-   and w ~ N(0, 1.5² I): the most probable ones given the answers. With few answers little changes.
+   the model, m, and a linear function of how a track sounds, v (`sound_space`), with b ~ N(0, 1)
+   and w ~ N(0, I): the most probable ones given the answers. With few answers little changes.
 2. The same for a word that the model was not trained with, once five tracks have it. There is no m
    then, and tracks of which nobody has said anything are taken for tracks without the word, all of
    them together weighing three times the tracks that have it.
@@ -63,7 +63,7 @@ MOST_JUDGED = 50
 N_UNSAID = 100
 """Tracks of which nobody has said anything that stand for those without a new word,"""
 UNSAID_WEIGHT = 3.0
-"""and what they weigh together, in tracks that have it. Chosen on 4Q."""
+"""and what they weigh together, in tracks that have it. Chosen on 4Q, too."""
 NEW_THRESHOLD = 0.5
 
 Doubles = NDArray[np.float64]
@@ -145,6 +145,8 @@ class Answers(NamedTuple):
     """(n,) whether the answer was asked for"""
     changes: Ids
     """(n,) the change in which it was said"""
+    numbers: Ids
+    """(n,) ascending: the later, the larger"""
 
     def rows(self, which: Any) -> "Answers":
         """Some of them."""
@@ -157,9 +159,8 @@ def answers_since(library: Library, model: StoredModel) -> dict[str, Answers]:
     Of tags that were learnt from the library those given since; of others all: the model that came
     along has learnt from none, and words that were too rare to be learnt have not been, either.
     """
-    columns = (opinion.c.id, opinion.c.track_id, tag.c.name, opinion.c.at, opinion.c.begun_by)
     query = (
-        sa.select(*columns)
+        sa.select(opinion.c.id, opinion.c.track_id, tag.c.name, opinion.c.at, opinion.c.begun_by)
         .join_from(opinion, tag)
         .join(person)
         .where(opinion.c.ended_by.is_(None), person.c.kind == "person")
@@ -187,9 +188,9 @@ def answers_since(library: Library, model: StoredModel) -> dict[str, Answers]:
         ids = one["track"].to_numpy()
         holds = np.isin(ids, yes)
         settled = np.flatnonzero(holds | np.isin(ids, no))[-MOST_ANSWERS:]
-        asked, by = one["asked"].to_numpy(), one["by"].to_numpy()
         if len(settled):
-            found[name] = Answers(ids, holds.astype(np.float64), asked, by).rows(settled)
+            columns = (one[key].to_numpy() for key in ("asked", "by", "id"))
+            found[name] = Answers(ids, holds.astype(np.float64), *columns).rows(settled)
     return found
 
 
@@ -458,7 +459,8 @@ class Improvement(NamedTuple):
 def improvement(library: Library, change_id: int | None = None) -> Improvement | None:
     """What learning from answers has gained: each is guessed from those before it alone.
 
-    Of the answers of one change, or of all; None where there are none to be judged by.
+    Of the latest answers, at most `MOST_JUDGED`, of one change or of all; None where there are none
+    to be judged by.
     """
     sound_space.bring_up_to_date(library)
     with library.snapshot():
@@ -466,20 +468,25 @@ def improvement(library: Library, change_id: int | None = None) -> Improvement |
         if model is None or model.id is None:
             return None
         sounds = SoundVectors.of(library)
-        judged = []
         answers = answers_since(library, model)
+        usable = []
         for name, place, has_model in _places(model, answers):
             one = answers[name]
-            if not has_model or (change_id is not None and change_id not in one.changes):
-                continue
-            examples = _examples(library, model, sounds, one, place, True)
-            if examples is not None:
-                by = one.changes[np.isin(one.ids, examples.ids)]
-                wanted = np.flatnonzero(by == change_id if change_id is not None else by)
-                judged.append(_guesses(examples, wanted[-MOST_JUDGED:], model.thresholds[place]))
-    if not judged or not sum(map(len, judged)):
+            wanted = one.numbers if change_id is None else one.numbers[one.changes == change_id]
+            if has_model and len(wanted):
+                examples = _examples(library, model, sounds, one, place, True)
+                if examples is not None:
+                    numbers = one.numbers[np.isin(one.ids, examples.ids)]
+                    usable.append((examples, numbers, wanted, model.thresholds[place]))
+    every = np.concatenate([np.empty(0, np.int64), *(wanted for _, _, wanted, _ in usable)])
+    latest = np.sort(every)[-MOST_JUDGED:]
+    judged = [
+        _guesses(examples, np.flatnonzero(np.isin(numbers, latest)), threshold)
+        for examples, numbers, _, threshold in usable
+    ]
+    table = np.concatenate([np.empty((0, 4)), *judged])
+    if not len(table):
         return None
-    table = np.concatenate(judged)
     right_before, right_now = table[:, :2].sum(axis=0).astype(int).tolist()
     return Improvement(len(table), right_before, right_now, *table[:, 2:].mean(axis=0).tolist())
 

@@ -111,12 +111,13 @@ def test_without_answers_nothing_changes(tagged):
 
 def test_tracks_that_sound_alike_follow_and_undoing_leaves_nothing(anywhere):
     before = column(anywhere, "jazz")
+    surprise = min((track for track in before if track > 20), key=before.get)
     sound_space.bring_up_to_date(anywhere)
-    ids, cosines = sound_space.cosines(anywhere, 50)
+    ids, cosines = sound_space.cosines(anywhere, surprise)
     alike = dict(zip(ids.tolist(), cosines.tolist(), strict=True))
-    doubtful = [t for t in before if 0.02 < before[t] < 0.98 and t != 50]
+    doubtful = [t for t in before if 0.001 < before[t] < 0.999 and t != surprise]
     near, far = max(doubtful, key=alike.get), min(doubtful, key=alike.get)
-    number = answer(anywhere, "jazz", yes=[50])
+    number = answer(anywhere, "jazz", yes=[surprise])
     report = learn_answers(anywhere)
     assert [(one.name, one.n_yes, one.n_no, one.new) for one in report.tags] == [
         ("jazz", 1, 0, False)
@@ -129,7 +130,7 @@ def test_tracks_that_sound_alike_follow_and_undoing_leaves_nothing(anywhere):
         odds = [p / (1 - p) for p in (before[track], after[track])]
         return np.log(odds[1] / odds[0])
 
-    assert gain(near) > gain(far) > -0.5
+    assert gain(near) > gain(far) + 0.1
     assert gain(near) > 0.1
     assert column(anywhere, "jazz", refined=False) == before
     assert column(anywhere, "rock")[near] == column(anywhere, "rock", refined=False)[near]
