@@ -16,7 +16,7 @@ Owner = Literal["mine", "shipped", "people"]
 class Asked(BaseModel):
     """What a request says; anything else in it is refused."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", strict=True)
 
 
 class ErrorBody(BaseModel):

@@ -6,6 +6,7 @@ from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
+from starlette.routing import Match
 
 from harmonium.errors import (
     AudioError,
@@ -94,11 +95,25 @@ def answer(problem: Problem) -> JSONResponse:
     return JSONResponse(content, problem.status_code, problem.headers)
 
 
+def _methods(app: FastAPI, request: Request) -> list[str]:
+    """What the path of a request can be asked; a path may have several routes."""
+    found: set[str] = set()
+    for method in ("GET", "POST", "DELETE"):
+        scope = dict(request.scope, method=method)
+        if any(route.matches(scope)[0] == Match.FULL for route in app.router.routes):
+            found.add(method)
+    if request.scope["path"].endswith(("/rename", "/hide")):  # and not a tag that ends so
+        found.discard("GET")
+    return sorted(found)
+
+
 def install(app: FastAPI) -> None:
     """Let every error of an app have the one shape."""
 
     @app.exception_handler(HTTPException)
-    async def known(_: Request, error: HTTPException) -> JSONResponse:
+    async def known(request: Request, error: HTTPException) -> JSONResponse:
+        if error.status_code == 405:
+            error.headers = {"Allow": ", ".join(_methods(app, request))}
         if isinstance(error, Problem):
             return answer(error)
         words = {404: "There is nothing at this address.", 405: "This method is not known here."}

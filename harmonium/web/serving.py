@@ -13,6 +13,8 @@ from harmonium.web.app import create_app
 from harmonium.web.settings import ServerSettings
 
 MOST_CONNECTIONS = 256
+LONGEST_HEAD = 128 * 1024
+"""Bytes of the first line and the headers together."""
 HEADER_SECONDS = 10.0
 """How long a client may take for the first line and the headers."""
 GOODBYE_SECONDS = 5
@@ -65,6 +67,7 @@ def make_server(settings: ServerSettings) -> Server:
             server_header=False,
             proxy_headers=False,
             limit_concurrency=MOST_CONNECTIONS,
+            h11_max_incomplete_event_size=LONGEST_HEAD,
             timeout_keep_alive=15,
             timeout_graceful_shutdown=GOODBYE_SECONDS,
         )

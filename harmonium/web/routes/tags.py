@@ -9,6 +9,7 @@ from harmonium.collection.answering.tag_map import tag_map
 from harmonium.collection.answering.tag_table import TagEntry, list_tags
 from harmonium.collection.correcting.tags import hide_tag, rename_tag
 from harmonium.web import answers
+from harmonium.web.problems import Problem
 from harmonium.web.routes import shapes
 from harmonium.web.service import UsedService
 
@@ -66,6 +67,8 @@ def hide(service: UsedService, tag: TagPath) -> answers.ChangeNumber:
 @router.get("/{tag:path}")
 def one_tag(service: UsedService, tag: TagPath) -> answers.TagDetail:
     """A tag with how often it is right, what goes with it, and tracks to look at."""
+    if tag.endswith(("/rename", "/hide")):
+        raise Problem(405, "This can only be posted.")
     view = service.view()
     with service.limited("describing a tag", 2, wait=10.0):
         found = tag_detail(view, tag)

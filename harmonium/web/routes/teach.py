@@ -22,7 +22,7 @@ def questions(
     tag: Annotated[str | None, Query(max_length=200)] = None,
     n: Annotated[int, Query(ge=1, le=MOST_QUESTIONS)] = 20,
     skip: Annotated[
-        str, Query(max_length=100_000, description="TRACK:TAG,… not to be asked about.")
+        str, Query(max_length=8000, description="TRACK:TAG,… not to be asked about.")
     ] = "",
 ) -> answers.TeachQuestions:
     """The tracks of which the model is most in doubt, for one tag or for all."""

@@ -24,7 +24,7 @@ def plan(
     service: UsedService,
     precision: Annotated[float, Query(ge=0, lt=1)] = 0.8,
     q: Annotated[str, Query(max_length=1000)] = "",
-    ignore: Annotated[str, Query(max_length=10_000, description="Tags, with commas.")] = "",
+    ignore: Annotated[str, Query(max_length=6000, description="Tags, with commas.")] = "",
     offset: Annotated[int, Query(ge=0, le=answers.LARGEST_ID)] = 0,
     limit: Annotated[int, Query(ge=0, le=MOST_PREVIEWED)] = 20,
 ) -> answers.WritePlanAnswer:
