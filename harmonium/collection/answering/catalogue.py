@@ -8,7 +8,7 @@ the predictions, the verdicts, the tracks, or the model.
 import json
 import threading
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Literal, NamedTuple
@@ -239,6 +239,11 @@ class View:
             return self.library.tracks.ids()
 
     @cached_property
+    def absent(self) -> NDArray[np.bool_]:
+        """(n,) which tracks with predictions have no file any more."""
+        return ~np.isin(self.predictions.ids, self.ids, assume_unique=True)
+
+    @cached_property
     def tagger(self) -> StoredTagger | None:
         """The model in use, at work."""
         with self._lock:
@@ -319,6 +324,14 @@ class View:
         if not len(found.ids):
             return found.ids, np.empty((0, len(tags)), np.float32)
         return found.ids, np.stack([unpacked(found.steps[j]) for j in tags], axis=1)
+
+    def trained_columns(self, tags: NDArray[np.intp], ids: Ids) -> Iterator[Floats]:
+        """As of `search.Reader`."""
+        found = self.trained
+        at = np.searchsorted(found.ids, ids)
+        same = np.array_equal(found.ids, ids)
+        for j in tags.tolist():
+            yield unpacked(found.steps[j] if same else found.steps[j][at])
 
     # Answers. -------------------------------------------------------------------------------
 

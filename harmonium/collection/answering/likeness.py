@@ -6,7 +6,7 @@ that the model has learnt, less its mean over the library, in units of its devia
 the cosine that counts. The likeness is the mean of both, the tags weighted by how many there are.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import groupby
 from operator import itemgetter
 
@@ -28,10 +28,16 @@ EQUAL_TAGS = 30
 
 Floats = NDArray[np.float32]
 Ids = NDArray[np.int64]
+Columns = Callable[[NDArray[np.intp], Ids], Iterable[Floats]]
+"""Places of tags, and tracks (n,) → their probabilities as the model was trained, tag by tag."""
 
 
 def similarities(
-    library: Library, model: StoredModel | None, track_id: int, heard: Ids
+    library: Library,
+    model: StoredModel | None,
+    track_id: int,
+    heard: Ids,
+    columns: Columns | None = None,
 ) -> tuple[Ids, Floats]:
     """Tracks that can be compared with one, (n,), and how alike they are, (n,) in [-1, 1].
 
@@ -41,6 +47,7 @@ def similarities(
     Parameters
     ----------
     heard : all tracks with predictions of the model, (m,) ascending
+    columns : gives the probabilities of tags, where they are at hand
     """
     ids, by_sound = sound_space.cosines(library, track_id)
     row = int(np.searchsorted(heard, track_id))
@@ -51,7 +58,8 @@ def similarities(
     learnt = np.flatnonzero(model.learnt)
     said = agreed_tags(library.opinions.triples([track_id]), library.genres()).get(track_id, {})
     own = np.array([said.get(model.vocabulary[j], np.nan) for j in learnt], np.float32)
-    by_tags = alike(_columns(library, model.id, learnt, heard), row, own)
+    found = columns(learnt, heard) if columns else _columns(library, model.id, learnt, heard)
+    by_tags = alike(found, row, own)
     if not np.array_equal(heard, ids):
         place = np.minimum(np.searchsorted(heard, ids), len(heard) - 1)
         by_tags = np.where(heard[place] == ids, by_tags[place], by_sound)

@@ -16,7 +16,7 @@ import sqlalchemy as sa
 from numpy.typing import NDArray
 
 from harmonium.collection import sound_space
-from harmonium.collection.answering.likeness import similarities
+from harmonium.collection.answering.likeness import Columns, similarities
 from harmonium.collection.answering.query import (
     And,
     Not,
@@ -137,6 +137,10 @@ class Reader(Protocol):
     def columns(self, model_id: int, tags: Sequence[int]) -> tuple[Ids, Floats]:
         """Tracks with predictions (n,), and those of some tags, as `Predictions.columns`."""
 
+    @property
+    def trained_columns(self) -> Columns | None:
+        """What gives all tags of all tracks, where they are at hand."""
+
 
 class LibraryReader(NamedTuple):
     """Reads from the library each time."""
@@ -150,6 +154,11 @@ class LibraryReader(NamedTuple):
     def columns(self, model_id: int, tags: Sequence[int]) -> tuple[Ids, Floats]:
         """As of `Reader`."""
         return self.library.predictions.columns(model_id, tags)
+
+    @property
+    def trained_columns(self) -> None:
+        """They are not at hand."""
+        return None
 
 
 @dataclass
@@ -182,7 +191,8 @@ def rank(
     if like is None:
         ids, similarity = _joined(heard, [some for pair in agreed.values() for some in pair]), None
     else:
-        known, near = similarities(reader.library, model, like, heard)
+        at_hand = reader.trained_columns
+        known, near = similarities(reader.library, model, like, heard, at_hand)
         ids, similarity = known[known != like], near[known != like]
     own = {name: _spread(heard, modelled.get(name), ids) for name in names}
     masks = {name: (_mask(ids, pair.yes), ~_mask(ids, pair.no)) for name, pair in agreed.items()}

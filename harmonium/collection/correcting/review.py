@@ -12,15 +12,17 @@ import numpy as np
 import sqlalchemy as sa
 from numpy.typing import NDArray
 
+from harmonium.collection.answering.catalogue import Catalogue, View
 from harmonium.collection.answering.query import did_you_mean
 from harmonium.collection.answering.shipped_model import log_odds
 from harmonium.collection.correcting.say import ME, say
 from harmonium.collection.library import Library
 from harmonium.collection.store.changes import counted
 from harmonium.collection.store.models import StoredModel
+from harmonium.collection.store.predictions import Steps, unpacked
 from harmonium.collection.store.schema import opinion
 from harmonium.collection.store.tracks import Track
-from harmonium.collection.verdicts import REVIEW, agreed_tracks
+from harmonium.collection.verdicts import REVIEW
 from harmonium.data.normalise import normalise_tag
 from harmonium.errors import LibraryError, UnknownTagError
 
@@ -47,6 +49,7 @@ def doubtful(
     *,
     n: int = 20,
     skip: Collection[tuple[int, str]] = (),
+    view: View | None = None,
 ) -> list[DoubtfulTag]:
     """The n questions of which the model is most in doubt; people have not answered them yet.
 
@@ -55,39 +58,50 @@ def doubtful(
     tag : only about this tag, in any spelling
     n : how many, at most; a track is asked about once
     skip : (track number, tag) of questions not to ask
+    view : the library in memory, where it is at hand
     """
-    with library.snapshot():
-        model = library.models.current(whole=False)
-        if model is None or model.id is None:
-            raise LibraryError("There is no model to be in doubt. `harmonium train` makes one.")
-        places = _places(model, tag)
-        names = [model.vocabulary[j] for j in places]
-        ids, P = library.predictions.columns(model.id, places)
-        here = np.isin(ids, library.tracks.ids())
-        ids, P = ids[here], P[here]
-        doubt = -np.abs(log_odds(P) - log_odds(model.thresholds[places]))
-        for j, pair in enumerate(agreed_tracks(library, names).values()):
-            doubt[np.isin(ids, np.concatenate([pair.yes, pair.no])), j] = -np.inf
-        for number, name in skip:
-            if name in names:
-                doubt[ids == number, names.index(name)] = -np.inf
-        order = np.argsort(-doubt, axis=None, kind="stable")[: POOL * n]
-        rows, columns = np.unravel_index(order, doubt.shape)
-        open_ = np.isfinite(doubt[rows, columns])
-        rows, columns = rows[open_], columns[open_]
-        tracks = library.tracks.many(ids[rows])
-        artists = [track.artist or f"#{track.id}" for track in tracks]
-        chosen = _spread(doubt[rows, columns], ids[rows], columns.tolist(), artists, n)
-    thresholds = model.thresholds[places]
-    return [
-        DoubtfulTag(
-            tracks[k],
-            names[columns[k]],
-            float(P[rows[k], columns[k]]),
-            bool(P[rows[k], columns[k]] >= thresholds[columns[k]]),
-        )
-        for k in chosen
-    ]
+    view = view or Catalogue(library).view()
+    model = view.model
+    if model is None or model.id is None:
+        raise LibraryError("There is no model to be in doubt. `harmonium train` makes one.")
+    names = _asked_about(model, tag)
+    asked = [_most_doubtful(view, model, name, POOL * n, skip) for name in names]
+    ids, steps, doubt = (np.concatenate(parts) for parts in zip(*asked, strict=True))
+    columns = np.repeat(np.arange(len(names)), [len(one[0]) for one in asked])
+    order = np.argsort(-doubt, kind="stable")[: POOL * n]
+    tracks = library.tracks.many(ids[order])
+    artists = [track.artist or f"#{track.id}" for track in tracks]
+    chosen = _spread(doubt[order], ids[order], columns[order].tolist(), artists, n)
+    found = []
+    for k in chosen:
+        name, p = names[columns[order[k]]], float(unpacked(steps[order[k : k + 1]])[0])
+        guess = p >= model.thresholds[view.places[name]]
+        found.append(DoubtfulTag(tracks[k], name, p, bool(guess)))
+    return found
+
+
+def _most_doubtful(
+    view: View, model: StoredModel, name: str, most: int, skip: Collection[tuple[int, str]]
+) -> tuple[NDArray[np.int64], Steps, NDArray[np.float32]]:
+    """Tracks of which a tag is most in doubt, what the model says of them, and the doubt."""
+    place, found = view.places[name], view.predictions
+    steps = found.steps[place]
+    level = log_odds(model.thresholds[[place]])[0]
+    doubt = -np.abs(_LOG_ODDS[steps] - level)
+    agreed = view.verdicts.agreement(name)
+    skipped = np.array([number for number, other in skip if other == name], np.int64)
+    known = np.concatenate([agreed.yes, agreed.no, skipped])
+    doubt[np.isin(found.ids, known, assume_unique=False)] = -np.inf
+    doubt[view.absent] = -np.inf
+    rows = np.arange(len(doubt))
+    if len(rows) > most:
+        rows = np.sort(np.argpartition(-doubt, most)[:most])
+    rows = rows[np.isfinite(doubt[rows])]
+    return found.ids[rows], steps[rows], doubt[rows]
+
+
+_LOG_ODDS = log_odds(unpacked(np.arange(65535, dtype=np.uint16)))
+_LOG_ODDS = np.append(_LOG_ODDS, np.float32(-np.inf))  # of a track that has no probability
 
 
 def answer_doubt(
@@ -129,17 +143,17 @@ def answer_doubt(
     return number
 
 
-def _places(model: StoredModel, tag: str | None) -> list[int]:
-    """Places of the tags to ask about in the model's vocabulary."""
-    learnt = {name: j for j, name in enumerate(model.vocabulary) if model.learnt[j]}
+def _asked_about(model: StoredModel, tag: str | None) -> list[str]:
+    """The tags to ask about: all that the model has learnt, or the one that is named."""
+    learnt = [name for j, name in enumerate(model.vocabulary) if model.learnt[j]]
     if tag is None:
         if not learnt:
             raise LibraryError("The model has not learnt any tag that could be in doubt.")
-        return list(learnt.values())
+        return learnt
     name = normalise_tag(tag)
     if name not in learnt:
         raise UnknownTagError(f"The model has not learnt {name!r}.{did_you_mean(name, learnt)}")
-    return [learnt[name]]
+    return [name]
 
 
 def _spread(

@@ -29,7 +29,8 @@ def questions(
     view = service.view()
     if view.model is None:
         raise not_ready("There is no model to be in doubt yet. Train one first.")
-    found = doubtful(service.library(), tag or None, n=n, skip=_skipped(skip))
+    with service.limited("looking for doubts", 2, wait=10.0):
+        found = doubtful(view.library, tag or None, n=n, skip=_skipped(skip), view=view)
     return answers.TeachQuestions(
         questions=[
             answers.TeachQuestion(
