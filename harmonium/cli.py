@@ -25,6 +25,7 @@ YOUR_MUSIC = {
     "say": "Say which tags a track has, and which it has not.",
     "review": "Answer the model's doubts, with one key each.",
     "rename": "Give a tag another name, or make it one with another tag.",
+    "hide": "Predict and learn a tag no more.",
     "forget": "Take tracks out of the library; their files are not touched.",
     "models": "List the models that were trained, or go back to an earlier one.",
     "doctor": "Examine a library: its files, its tags, and what people may have got wrong.",

@@ -20,7 +20,14 @@ from harmonium.collection.store.models import Models
 from harmonium.collection.store.opinions import Opinions
 from harmonium.collection.store.predictions import Predictions
 from harmonium.collection.store.refinements import Refinements
-from harmonium.collection.store.schema import GENRES, VERSION, VERSION_TABLE, setting
+from harmonium.collection.store.schema import (
+    GENRES,
+    HIDDEN,
+    RENAMED,
+    VERSION,
+    VERSION_TABLE,
+    setting,
+)
 from harmonium.collection.store.tracks import Tracks
 from harmonium.collection.store.versions import LibraryVersion, read_version
 from harmonium.data.genre_tree import GenreTree
@@ -104,6 +111,21 @@ class Library:
         """How far the library has come; it tells whether what was read before still holds."""
         with self.connect() as connection:
             return read_version(connection)
+
+    def hidden_tags(self) -> set[str]:
+        """The tags that are neither learnt nor predicted."""
+        return set(self.settings.beginning_with(HIDDEN))
+
+    def renamed_tags(self) -> dict[str, str]:
+        """Former name → the name that a tag has now."""
+        now = self.settings.beginning_with(RENAMED)
+        for old, new in now.items():
+            seen = {old}
+            while new in now and new not in seen:
+                seen.add(new)
+                new = now[new]
+            now[old] = new
+        return now
 
     @contextmanager
     def connect(self) -> Iterator[sa.Connection]:
@@ -194,6 +216,12 @@ class LibrarySettings(database.LibraryPart):
         with self._library.connect() as connection:
             text = connection.scalar(sa.select(setting.c.value).where(setting.c.key == key))
         return default if text is None else json.loads(text)
+
+    def beginning_with(self, prefix: str) -> dict[str, Any]:
+        """The rest of each name that begins so → its value."""
+        query = sa.select(setting.c.key, setting.c.value)
+        rows = self._library.fetch(query.where(setting.c.key.startswith(prefix, autoescape=True)))
+        return {row.key.removeprefix(prefix): json.loads(row.value) for row in rows}
 
     def set(self, key: str, value: Any) -> None:
         """Give a name a value."""

@@ -3,14 +3,20 @@
 For every learnt tag, training keeps the curve of held-out tracks: how many have at least a
 probability, and how many of those have the tag. `precision_curve` gives it, for any stored model.
 
-To be right with a share r, `threshold_for` goes down the ranks of the curve, beginning where one
-mistake can still be forgiven. It goes on while the lower bound of the share that is right is not
-below r; it is the bound of Clopper and Pearson, which holds however few the tracks are. The last
-rank that passed is the threshold. As the first failure ends it, looking at many ranks costs nothing
-(fixed-sequence testing): a threshold from which on a tag is right less often than r is chosen in at
-most a share `DOUBT` of the cases. That holds where tracks are right or wrong independently of one
-another; where the tracks of an album go together, it promises too much
-(`benchmarks/precision.py`).
+To be right with a share r, `threshold_for` goes down the ranks of the curve, beginning with the
+first that has enough tracks, while the lower bound of the share that is right is not below r. The
+last rank that passed is the threshold. The first failure ends it, so that looking at many ranks
+costs nothing (fixed-sequence testing). The bound allows for two things:
+
+- The tracks of an artist sound alike, and are right or wrong together. So they count as many tracks
+  only as far as artists differ: n tracks, n_g of each artist, count as n² / Σ n_g² (Kish), which is
+  the number of artists where each has as many.
+- Of many tags some pass by luck, and those are the ones that are written. What can be expected of
+  a tag beforehand holds them back, and counts as much as `PRIOR` tracks: half of it is the mean of
+  its probabilities, the other half how often such probabilities were right for the other tags.
+
+The share that is right then has a beta distribution, and the bound is the point below which it is
+with a probability of `DOUBT`. `benchmarks/precision.py` compares promise and truth.
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,6 +33,12 @@ USUAL_PRECISION = 0.8
 """What is written is to be right so often."""
 DOUBT = 0.2
 """The share of tags about which a bound may be wrong."""
+PRIOR = 10.0
+"""So many held-out tracks count as much as the probabilities themselves."""
+BINS = 50
+"""Ranges of probabilities in which other tags are looked at."""
+FEWEST = 8.0
+"""Tracks of different artists that a threshold needs above it."""
 GROWTH = 1.1
 """Beyond the first ranks, each rank of a curve has so many times the tracks of the one before."""
 
@@ -35,7 +47,7 @@ Doubles = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class PrecisionCurve:
-    """Held-out tracks of a tag by probability, from the most probable on; all (n_ranks,)."""
+    """Held-out tracks of a tag by probability, from the most probable on; arrays (n_ranks,)."""
 
     thresholds: Doubles
     """Strictly descending,"""
@@ -45,6 +57,10 @@ class PrecisionCurve:
     """and how many of them have the tag."""
     positives: int
     """How many tracks have the tag."""
+    effective: Doubles
+    """How many tracks of different artists tell as much as those chosen,"""
+    expected: Doubles
+    """and the share of them that can be expected to be right (`expected_shares`)."""
 
     @property
     def precision(self) -> Doubles:
@@ -58,10 +74,15 @@ class PrecisionCurve:
 
     @property
     def bounds(self) -> tuple[Doubles, Doubles]:
-        """Lower and upper bounds of the precision (Clopper and Pearson), each right in 80 %."""
-        return lower_bound(self.right, self.chosen), 1 - lower_bound(
-            self.chosen - self.right, self.chosen
-        )
+        """Lower and upper bounds of the precision, each right in 80 %."""
+        return self.below(DOUBT), self.below(1 - DOUBT)
+
+    def below(self, share: float) -> Doubles:
+        """What the precision is below with this probability."""
+        from scipy.stats import beta
+
+        right = PRIOR * np.clip(self.expected, 0.01, 0.99) + self.precision * self.effective
+        return beta.ppf(share, right, PRIOR + self.effective - right)
 
     def at(self, threshold: float) -> int | None:
         """The last rank that reaches a threshold; None where no track does."""
@@ -72,18 +93,62 @@ class PrecisionCurve:
 def lower_bound(
     right: NDArray[np.int64], chosen: NDArray[np.int64], doubt: float = DOUBT
 ) -> Doubles:
-    """The precision q at which so many or more are right in a share ``doubt`` of all samples."""
+    """The precision q at which so many or more are right in a share ``doubt`` of all samples.
+
+    The bound of Clopper and Pearson, for tracks about which nothing else is known.
+    """
     from scipy.stats import beta
 
     found = beta.ppf(doubt, np.maximum(right, 1), chosen - right + 1)
     return np.where(right > 0, found, 0.0)
 
 
-def make_curve(y: NDArray[np.float32], p: NDArray[np.float32]) -> PrecisionCurve:
-    """The curve of labels (n,), 0, 1 or NaN, and held-out probabilities (n,)."""
+def make_curves(
+    Y: NDArray[np.float32], P: NDArray[np.float32], groups: Sequence[Any] | None = None
+) -> list[PrecisionCurve]:
+    """The curve of each tag, from labels (n, C) and held-out probabilities (n, C)."""
+    columns = zip(Y.T, P.T, expected_shares(Y, P).T, strict=True)
+    return [make_curve(y, p, groups, e) for y, p, e in columns]
+
+
+def expected_shares(Y: NDArray[np.float32], P: NDArray[np.float32]) -> NDArray[np.float32]:
+    """How likely each track has each tag, but for what is known of that tag, (n, C).
+
+    The mean of its probability and of the share of the other tags' tracks with such a probability
+    that are right: by `BINS` bins, made to rise with the probability (isotonic regression).
+    """
+    from sklearn.isotonic import IsotonicRegression
+
+    bins, known = np.minimum((P * BINS).astype(np.int64), BINS - 1), ~np.isnan(Y)
+    columns = [(bins[k, j], Y[k, j] == 1) for j, k in enumerate(known.T)]
+    n = np.array([np.bincount(b, minlength=BINS) for b, _ in columns])
+    right = np.array([np.bincount(b, y, minlength=BINS) for b, y in columns])
+    others, others_right = n.sum(axis=0) - n, right.sum(axis=0) - right
+    centres, shares = (np.arange(BINS) + 0.5) / BINS, P.astype(np.float32).copy()
+    for j in range(P.shape[1]):
+        seen = others[j] > 0
+        if seen.any():
+            rises = IsotonicRegression(out_of_bounds="clip")
+            share = others_right[j, seen] / others[j, seen]
+            rises.fit(centres[seen], share, sample_weight=others[j, seen])
+            shares[:, j] = (P[:, j] + rises.predict(centres)[bins[:, j]]) / 2
+    return shares
+
+
+def make_curve(
+    y: NDArray[np.float32],
+    p: NDArray[np.float32],
+    groups: Sequence[Any] | None = None,
+    expected: NDArray[np.float32] | None = None,
+) -> PrecisionCurve:
+    """The curve of labels (n,), 0, 1 or NaN, and held-out probabilities (n,).
+
+    ``groups`` (n,) says which tracks go together, such as those of an artist; None: none do.
+    ``expected`` (n,) are what `expected_shares` gives for the tag; None: the probabilities.
+    """
     known = ~np.isnan(y)
-    order = np.argsort(-p[known], kind="stable")
-    y, ordered = y[known][order], p[known][order].astype(np.float64)
+    order = np.flatnonzero(known)[np.argsort(-p[known], kind="stable")]
+    y, ordered = y[order], p[order].astype(np.float64)
     # tracks of one probability are chosen together
     ranks = np.flatnonzero(np.append(ordered[1:] < ordered[:-1], True))
     kept, last = [], 0
@@ -93,29 +158,37 @@ def make_curve(y: NDArray[np.float32], p: NDArray[np.float32]) -> PrecisionCurve
             last = rank + 1
     places = np.array(kept, np.int64)
     right = np.cumsum(y == 1)[places].astype(np.int64)
-    return PrecisionCurve(ordered[places], places + 1, right, int((y == 1).sum()))
+    squares = np.cumsum(2 * _earlier(np.asarray(groups)[order]) + 1 if groups else np.ones(len(y)))
+    return PrecisionCurve(
+        thresholds=ordered[places],
+        chosen=places + 1,
+        right=right,
+        positives=int((y == 1).sum()),
+        effective=np.square(places + 1) / squares[places].astype(np.float64),
+        expected=np.cumsum((p if expected is None else expected)[order], dtype=np.float64)[places]
+        / (places + 1),
+    )
+
+
+def _earlier(groups: NDArray[Any]) -> NDArray[np.int64]:
+    """How many before it are in the same group, (n,)."""
+    order = np.argsort(groups, kind="stable")
+    starts = np.searchsorted(groups[order], groups[order])
+    earlier = np.empty(len(groups), np.int64)
+    earlier[order] = np.arange(len(groups)) - starts
+    return earlier
 
 
 def threshold_for(curve: PrecisionCurve, precision: float) -> float:
     """The probability from which on a tag is right with this share; `NEVER` where it cannot be."""
     if not 0 <= precision < 1:
         raise DataError(f"'precision' must be at least 0 and below 1. Got {precision}.")
-    passed = lower_bound(curve.right, curve.chosen) >= precision
-    usable = np.flatnonzero(curve.chosen >= _first_rank(precision, curve.positives))
-    threshold = NEVER
-    for rank in usable.tolist():
+    passed, threshold = curve.bounds[0] >= precision, NEVER
+    for rank in np.flatnonzero(curve.effective >= FEWEST).tolist():
         if not passed[rank]:
             break
         threshold = float(curve.thresholds[rank])
     return threshold
-
-
-def _first_rank(precision: float, positives: int) -> int:
-    """The fewest tracks that can pass with one mistake, or with none where a tag has fewer."""
-    n = np.arange(1, 1000)
-    none = int(n[np.argmax(lower_bound(n, n) >= precision)])
-    one = int(n[np.argmax(lower_bound(n - 1, n) >= precision)])
-    return one if positives >= one else none
 
 
 # Kept with a model. ---------------------------------------------------------------------------
@@ -127,6 +200,8 @@ def curves_to_arrays(curves: Sequence[PrecisionCurve]) -> dict[str, NDArray[Any]
         "curves.thresholds": np.concatenate([one.thresholds for one in curves]).astype(np.float32),
         "curves.chosen": np.concatenate([one.chosen for one in curves]).astype(np.int32),
         "curves.right": np.concatenate([one.right for one in curves]).astype(np.int32),
+        "curves.effective": np.concatenate([one.effective for one in curves]).astype(np.float32),
+        "curves.expected": np.concatenate([one.expected for one in curves]).astype(np.float32),
         "curves.positives": np.array([one.positives for one in curves], np.int32),
         "curves.ends": np.cumsum([len(one.chosen) for one in curves]).astype(np.int32),
     }
@@ -145,16 +220,24 @@ def precision_curves(model: StoredModel) -> list[PrecisionCurve] | None:
 
 
 def curves_from_arrays(arrays: Mapping[str, NDArray[Any]]) -> list[PrecisionCurve] | None:
-    """What `curves_to_arrays` was given, or None."""
+    """What `curves_to_arrays` was given, or None.
+
+    Older models do not know which tracks go together; they count each for itself.
+    """
     if "curves.ends" not in arrays:
         return None
+    thresholds, chosen = arrays["curves.thresholds"], arrays["curves.chosen"]
+    effective = arrays.get("curves.effective", chosen)
+    expected = arrays.get("curves.expected", thresholds)  # at least
     ends = arrays["curves.ends"].tolist()
     return [
         PrecisionCurve(
-            arrays["curves.thresholds"][begin:end].astype(np.float64),
-            arrays["curves.chosen"][begin:end].astype(np.int64),
-            arrays["curves.right"][begin:end].astype(np.int64),
-            int(positives),
+            thresholds=thresholds[begin:end].astype(np.float64),
+            chosen=chosen[begin:end].astype(np.int64),
+            right=arrays["curves.right"][begin:end].astype(np.int64),
+            positives=int(positives),
+            effective=effective[begin:end].astype(np.float64),
+            expected=expected[begin:end].astype(np.float64),
         )
         for begin, end, positives in zip([0, *ends], ends, arrays["curves.positives"], strict=False)
     ]

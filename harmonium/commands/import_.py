@@ -218,7 +218,7 @@ def _show_report(report: ImportReport, *, as_json: bool, dry_run: bool, replaced
     """What was done, on the standard output; what was not, on that of errors."""
     console, errors = Console(), Console(stderr=True)
     if as_json:
-        names = ("change", *COUNTS, "n_own", "people", "left_out", "parted", "whole")
+        names = ("change", *COUNTS, "n_own", "people", "left_out", "parted", "whole", "renamed")
         record = {name: getattr(report, name) for name in names}
         print(json.dumps(record | {"unmatched": report.unmatched.to_dicts()}, indent=2))
         return
@@ -261,6 +261,10 @@ def _summary(report: ImportReport, dry_run: bool, replaced: bool) -> Iterator[st
             f"{printable(text)} into {', '.join(parts)}. --dry-run shows how, --no-split parts "
             "none."
         )
+    if report.renamed:
+        old, new = next(iter(report.renamed.items()))
+        n_names = count(len(report.renamed), "tag")
+        yield f"{n_names} imported under the new name, such as {old} as {new}."
     if dry_run:
         new = "is new" if report.n_added == 1 else "are new"
         would = "would change" if replaced else new

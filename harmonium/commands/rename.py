@@ -22,8 +22,8 @@ def rename(
     """Give a tag another name, or make it one with another tag.
 
     What people say, and the models, have the new name from now on. If NEW
-    is a tag already, the two become one. Files are not touched: a later
-    import of them may bring the old name back.
+    is a tag already, the two become one. Files are not touched; what they
+    and tables have under the old name is imported under the new one.
 
     [dim]Example:[/dim]  harmonium rename "electronica" electronic
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -75,14 +75,14 @@ def train(
     cross-validation, and says how well each tag can be predicted for
     tracks that it has not learnt from: the AUC, where 0.5 is chance
     and 1 is perfect, with its standard error. A tag that is not clearly
-    above chance is not predicted. The model is stored in the library
-    when it is complete, and used from then on.
+    above chance is not predicted. A first model is there after a few
+    seconds; the better one takes its place when it is complete.
 
     [dim]Example:[/dim]  harmonium train --min-examples 20
 
     [dim]Exit codes:[/dim]  0 there is a new model; 1 there is one, but no tag
-    was learnt; 2 there is none, with the reason; 130 interrupted, nothing was
-    stored.
+    was learnt; 2 there is none, with the reason; 130 interrupted, with the
+    first model if that was there.
     """
     from harmonium.collection import Library
     from harmonium.collection.learning.train import TrainingOptions
@@ -96,10 +96,17 @@ def train(
         def show(what: str, done: int, total: int) -> None:
             progress(done, total, what.lower())
 
+        firsts: list[StoredModel] = []
+
+        def show_first(model: StoredModel) -> None:
+            firsts.append(model)
+            if errors.is_terminal:
+                say(errors, _first(model))
+
         try:
-            model = train_library(opened, options, progress=show)
+            model = train_library(opened, options, progress=show, first=show_first)
         except KeyboardInterrupt:
-            say(errors, "Stopped. No model was stored; the former one, if any, stays in use.")
+            say(errors, _stopped(firsts, opened.models.current(whole=False)))
             raise typer.Exit(INTERRUPTED) from None
         spellings = opened.spellings()
     code = 0 if model.learnt.any() else IN_PART
@@ -118,6 +125,31 @@ def train(
         for line in _nothing_learnt(model):
             say(errors, line)
     raise typer.Exit(code)
+
+
+def _first(model: StoredModel) -> str:
+    auc = model.report["mean_auc"]
+    how_good = "" if auc is None else f", mean AUC {auc:.3f}"
+    return (
+        f"A first model is there after {model.report['seconds']:.0f} s: {model.learnt.sum()} of "
+        f"{len(model.vocabulary)} tags{how_good}. A better one is being made; Ctrl-C keeps this "
+        "one."
+    )
+
+
+def _stopped(firsts: Sequence[StoredModel], in_use: StoredModel | None) -> str:
+    """What there is after Ctrl-C: the first model, if it was stored, and the one in use."""
+    if not firsts or in_use is None:
+        return "Stopped. No model was stored; the former one, if any, stays in use."
+    first = firsts[0].id
+    if first == in_use.id:
+        return (
+            f"Stopped. The first model ({first}) is in use; 'harmonium train' makes a better one."
+        )
+    return (
+        f"Stopped. Model {in_use.id} stays in use. The first of the new models is {first}: "
+        f"'harmonium models use {first}'."
+    )
 
 
 def _tree(named: str) -> GenreTree:

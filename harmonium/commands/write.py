@@ -89,8 +89,9 @@ def write(
         typer.Option(
             "--field",
             "-f",
-            metavar="TAG=FIELD",
-            help="The field for a tag: genre, mood or grouping; as often as you like.",
+            metavar="[TAG=]FIELD",
+            help="The field for a tag: genre, mood, grouping or comment; as often as you like. "
+            "FIELD alone is the one for all others.",
         ),
     ] = None,
     default_field: Annotated[
@@ -141,8 +142,8 @@ def write(
     """Write tags into the files of tracks, where players look for them.
 
     What people say, and what the model predicts with the precision asked
-    for, goes into genre, mood and grouping by the rules. The sound is not
-    touched, and 'harmonium undo' restores the files to the byte. An
+    for, goes into genre, mood, grouping and comment by the rules. The sound
+    is not touched, and 'harmonium undo' restores the files to the byte. An
     interrupted write goes on when it is started again.
 
     [dim]Example:[/dim]  harmonium write ~/Music/Jazz --field mellow=mood --dry-run
@@ -162,8 +163,8 @@ def write(
 
     given = {
         "mode": mode,
-        "fields": parse_pairs(field or [], "--field"),
-        "default_field": default_field,
+        "fields": parse_pairs([one for one in field or [] if "=" in one], "--field"),
+        "default_field": _default_field(field or [], default_field),
         "whitelist": only or None,
         "ignore": ignore or None,
         "aliases": parse_pairs(alias or [], "--alias"),
@@ -192,6 +193,21 @@ def write(
             plan = plan_writes(opened, ids, final, source=source, only_to=files, progress=progress)
         code = _carry_out(opened, plan, dry_run=dry_run, yes=yes, as_json=as_json)
     raise typer.Exit(code)
+
+
+def _default_field(fields: list[str], default: str | None) -> str | None:
+    """The field of all tags for which none is named: --default-field, or --field without a tag."""
+    from harmonium.collection.filetags import FIELDS
+    from harmonium.errors import DataError
+
+    alone = [one.strip() for one in fields if "=" not in one]
+    for one in alone:
+        if one not in FIELDS:
+            raise DataError(f"--field takes TAG=FIELD, or one of {', '.join(FIELDS)}; got '{one}'.")
+    named = dict.fromkeys([*alone, *([] if default is None else [default])])
+    if len(named) > 1:
+        raise DataError(f"All other tags go to one field, got {' and '.join(named)}. Name one.")
+    return next(iter(named), None)
 
 
 def _check_known(library: Library, tags: list[str]) -> None:

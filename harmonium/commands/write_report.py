@@ -116,6 +116,7 @@ def _difference(one: FieldChange, guessed: Mapping[str, float]) -> Flow:
         sure = f" {percent(guessed[value])}" if value in guessed else ""
         return Text(f"+{printable(value)}{sure}", style="green")
 
-    gone = [Text(f"-{printable(v)}", style="red strike") for v in one.before if v not in one.after]
-    now = [Text(printable(v)) if v in one.before else new(v) for v in one.after]
+    before, after = one.tags
+    gone = [Text(f"-{printable(v)}", style="red strike") for v in before if v not in after]
+    now = [Text(printable(v)) if v in before else new(v) for v in after]
     return Flow([*gone, *now])

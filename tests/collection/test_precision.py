@@ -10,8 +10,10 @@ from harmonium.collection.precision import (
     DOUBT,
     NEVER,
     curves_to_arrays,
+    expected_shares,
     lower_bound,
     make_curve,
+    make_curves,
     precision_curve,
     precision_curves,
     threshold_for,
@@ -60,15 +62,33 @@ def test_the_bound_is_that_of_clopper_and_pearson():
     assert lower_bound(np.array([0]), np.array([5]))[0] == 0
 
 
-def test_few_tracks_promise_nothing():
-    """Seven right of seven do not prove 80 %; eight do, but not one with a mistake."""
+def test_tracks_of_one_artist_count_as_far_as_artists_differ():
+    y, p = np.ones(12, np.float32), np.linspace(0.95, 0.6, 12, dtype=np.float32)
+    alone = make_curve(y, p)
+    np.testing.assert_allclose(alone.effective, alone.chosen)
+    np.testing.assert_allclose(alone.expected, [p[:n].mean() for n in alone.chosen], rtol=1e-6)
+    names = list("abcabcabcabc")
+    together = make_curve(y, p, names)
+    for n, effective in zip(together.chosen, together.effective, strict=True):
+        _, sizes = np.unique(names[:n], return_counts=True)
+        assert effective == pytest.approx(n**2 / (sizes**2).sum())
+    assert threshold_for(alone, 0.8) == pytest.approx(p[-1])
+    assert threshold_for(together, 0.8) == NEVER  # three artists prove nothing
+
+
+def test_few_tracks_promise_nothing_and_mistakes_end_it():
     y = np.array([1] * 7 + [0] * 20, np.float32)
-    p = np.linspace(0.9, 0.1, 27, dtype=np.float32)
+    p = np.linspace(0.95, 0.1, 27, dtype=np.float32)
     assert threshold_for(make_curve(y, p), 0.8) == NEVER
-    y[7] = 1
-    assert threshold_for(make_curve(y, p), 0.8) == pytest.approx(p[7])
-    y[3] = 0
+    y[7:9] = 1
+    assert threshold_for(make_curve(y, p), 0.8) == pytest.approx(p[8])
+    y[[3, 5]] = 0
     assert threshold_for(make_curve(y, p), 0.8) == NEVER
+    sure = np.linspace(0.99, 0.95, 12, dtype=np.float32)
+    unsure = np.linspace(0.6, 0.4, 12, dtype=np.float32)
+    y = np.ones(12, np.float32)
+    assert threshold_for(make_curve(y, unsure), 0.9) == NEVER  # as all tags together have shown
+    assert threshold_for(make_curve(y, sure), 0.9) == pytest.approx(sure[-1])
 
 
 def test_the_promise_is_kept_beyond_the_doubt():
@@ -85,13 +105,50 @@ def test_the_promise_is_kept_beyond_the_doubt():
     assert broken / 300 < DOUBT + 0.05
 
 
-def test_a_tag_that_says_nothing_seldom_passes():
+@pytest.mark.parametrize(
+    ("share", "least", "most"),
+    [(0.79, 0.77, 0.81), (0.55, 0.75, 0.9)],
+    ids=["just not right enough", "sure and wrong"],
+)
+def test_a_tag_that_says_nothing_seldom_passes(share, least, most):
     rng = np.random.default_rng(2)
     passed = 0
     for _ in range(300):
-        y = (rng.random(300) < 0.79).astype(np.float32)  # just not often enough
-        passed += threshold_for(make_curve(y, rng.random(300).astype(np.float32)), 0.8) < NEVER
+        y = (rng.random(300) < share).astype(np.float32)
+        p = rng.uniform(least, most, 300).astype(np.float32)
+        passed += threshold_for(make_curve(y, p), 0.8) < NEVER
     assert passed / 300 < DOUBT + 0.07
+
+
+def test_tracks_that_go_together_do_not_pass_as_many():
+    """Three tracks of one artist are right or wrong together: nine of them are three examples."""
+    rng = np.random.default_rng(4)
+    artists = np.repeat(np.arange(100), 3)
+    passed = {"together": 0, "apart": 0}
+    for _ in range(300):
+        y = (rng.random(100) < 0.79).astype(np.float32)[artists]
+        p = (0.78 + 0.02 * rng.random(100)[artists]).astype(np.float32)
+        p += 1e-5 * rng.random(300, np.float32)
+        for way, groups in (("together", artists.tolist()), ("apart", None)):
+            passed[way] += threshold_for(make_curve(y, p, groups), 0.8) < NEVER
+    assert passed["together"] / 300 < DOUBT + 0.07
+    assert passed["apart"] / 300 > 0.4
+
+
+def test_what_is_expected_of_a_tag_comes_from_the_others():
+    """Where the other tags are less often right than they say, less is expected."""
+    rng = np.random.default_rng(5)
+    P = rng.random((4000, 4)).astype(np.float32)
+    true = np.column_stack([P[:, 0], *(P[:, 1:] ** 2).T])  # the last three say too much
+    Y = (rng.random(P.shape) < true).astype(np.float32)
+    Y[:50, 1] = np.nan
+    expected = expected_shares(Y, P)
+    np.testing.assert_allclose(expected[:, 0], (P[:, 0] + P[:, 0] ** 2) / 2, atol=0.05)
+    assert np.array_equal(expected_shares(Y[:, :1], P[:, :1]), P[:, :1])  # nothing else to go by
+    unlike = Y.copy()
+    unlike[:, 0] = 1 - unlike[:, 0]
+    np.testing.assert_array_equal(expected_shares(unlike, P)[:, 0], expected[:, 0])
+    assert [c.positives for c in make_curves(Y, P)] == np.nansum(Y, axis=0).astype(int).tolist()
 
 
 def test_a_stored_model_gives_the_curve_of_a_tag():
@@ -107,9 +164,12 @@ def test_a_stored_model_gives_the_curve_of_a_tag():
     thresholds = thresholds_for(model, 0.8)
     assert thresholds[0] == np.float32(threshold_for(precision_curves(model)[0], 0.8))
     assert thresholds[1] == NEVER  # not learnt, however it looks
+    np.testing.assert_allclose(found.effective, curves[1].effective, rtol=1e-6)
     low, high = found.bounds
-    assert (low <= found.precision).all()
-    assert (found.precision <= high).all()
+    assert (low < high).all()
+    many = found.chosen >= 30
+    assert (low <= found.precision)[many].all()
+    assert (found.precision <= high)[many].all()
 
 
 def test_an_older_model_has_no_curves_and_keeps_its_thresholds():

@@ -9,7 +9,6 @@ from noise_files import write
 from some_tracks import in_force
 
 from harmonium.collection.answering.search import search
-from harmonium.collection.correcting.tags import hide_tag
 from harmonium.collection.indexing.run import index
 from harmonium.errors import DataError, LibraryError
 
@@ -108,12 +107,72 @@ class TestRename:
         with pytest.raises(DataError, match="in two spellings"):
             run("rename", "hip hop", "Hip-Hop", "-L", place)
 
+    def test_a_later_import_keeps_the_new_name(self, tagged, place, tmp_path):
+        table = tmp_path / "tags.csv"
+        table.write_text("track,tag,user\n#51,Rock,bob\n#52,rock,bob\n#52,jazz,bob\n")
+        run("rename", "rock", "rocking", "-L", place)
+        run("rename", "rocking", "Loud Music", "-L", place)
+        done = json.loads(run("import", str(table), "--json", "-L", place).stdout)
+        assert done["renamed"] == {"rock": "loud music"}
+        said = in_force(tagged)
+        assert said[("bob", 51, "loud music")] == said[("bob", 52, "jazz")] == 1
+        assert not any(tag == "rock" for _, _, tag in said)
+        assert tagged.spellings().get("loud music") != "Rock"
+        for _ in range(3):
+            run("undo", "-L", place)
+        assert tagged.renamed_tags() == {}
+        run("import", str(table), "-L", place)
+        assert in_force(tagged)[("bob", 51, "rock")] == 1
+
+    def test_a_name_that_is_given_back_is_in_use_again(self, tagged, place):
+        run("rename", "rock", "loud", "-L", place)
+        run("rename", "loud", "rock", "-L", place)
+        assert tagged.renamed_tags() == {"loud": "rock"}
+
+    def test_the_genres_of_files_keep_the_new_name(self, library, place, tmp_path):
+        music = tmp_path / "music"
+        for k in range(2):
+            write(music / f"{k}.flac", k, seconds=1, tags=["Electronica"])
+        how = {"extractor": "timbre", "engine": "serial"}
+        index(library, [music], **how)
+        run("import", "--from-files", "-L", place)
+        run("rename", "electronica", "Electronic", "-L", place)
+        write(music / "2.flac", 2, seconds=1, tags=["Electronica"])
+        index(library, **how)
+        run("import", "--from-files", "--replace", "-L", place)
+        assert {tag for _, _, tag in in_force(library)} == {"electronic"}
+        assert len(in_force(library)) == 3
+
+
+class TestHide:
     def test_a_hidden_tag_is_not_predicted(self, tagged, place):
         everything = found(tagged, "rock")
-        hide_tag(tagged, "Rock")
+        done = run("hide", "Rock", "-L", place)
+        assert "not predicted any more. To take it back: harmonium undo" in done.stdout
         assert {hit.certain for hit in found(tagged, "rock").values()} == {True}
+        assert run("hide", "-L", place).stdout == "rock\n"
+        with pytest.raises(DataError, match="hidden already"):
+            run("hide", "ROCK", "-L", place)
         run("undo", "-L", place)
         assert found(tagged, "rock").keys() == everything.keys()
+        assert "No tag is hidden" in run("hide", "-L", place).stderr
+
+    def test_each_is_undone_by_itself(self, tagged, place):
+        number = json.loads(run("hide", "rock", "--json", "-L", place).stdout)["change"]
+        run("hide", "jazz", "-L", place)
+        assert run("undo", str(number), "-L", place).exit_code == 0
+        assert tagged.hidden_tags() == {"jazz"}
+
+    def test_tags_that_came_along_keep_their_names_and_stay_hidden(self):
+        model = small_library.quick_model()
+        changed = model.without({"jazz"}, {"rock": "loud", "mellow": "live"})
+        now = dict(zip(changed.vocabulary, changed.learnt.tolist(), strict=True))
+        before = dict(zip(model.vocabulary, model.learnt.tolist(), strict=True))
+        assert now["loud"] == before["rock"]
+        assert not now["jazz"]
+        assert "rock" not in now
+        assert not now["mellow"]  # the other one is predicted
+        assert now["live"]
 
 
 class TestForget:

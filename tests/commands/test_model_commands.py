@@ -274,6 +274,24 @@ def test_without_a_model_the_one_that_comes_along_answers(tmp_path):
     assert len(rows(call("suggest", "rap", "-L", str(file)))) == 10
 
 
+@pytest.mark.parametrize("in_use", [1, 2])
+def test_a_training_that_is_stopped_says_which_model_there_is(tmp_path, monkeypatch, in_use):
+    model = small_library.quick_model()
+    file = tmp_path / "library.db"
+    with Library.open(file) as library:
+        library.models.add(model)
+
+    def train(library, options, progress, first):
+        first(dataclasses.replace(model, id=library.models.add(model, use=in_use == 2)))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(train_module, "train", train)
+    done = CliRunner().invoke(app, ["train", "-L", str(file)])
+    assert done.exit_code == 130
+    said = {1: "Model 1 stays in use", 2: "The first model (2) is in use"}
+    assert said[in_use] in done.stderr
+
+
 def test_train_reports_the_tags_by_line_or_as_json(tmp_path, monkeypatch):
     model = small_library.quick_model()
     report = {
@@ -300,7 +318,8 @@ def test_train_reports_the_tags_by_line_or_as_json(tmp_path, monkeypatch):
     }
     seen = []
 
-    def train(library, options, progress):
+    def train(library, options, progress, first):
+        first(dataclasses.replace(model, report={"mean_auc": None, "seconds": 1}))
         seen.append(options)
         return dataclasses.replace(model, id=1, report=report)
 

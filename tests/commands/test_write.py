@@ -214,7 +214,10 @@ class TestRules:
     @pytest.mark.parametrize(
         ("arguments", "message"),
         [
-            (["--field", "mellow"], "--field takes TAG=VALUE, got 'mellow'"),
+            (
+                ["--field", "mellow"],
+                "--field takes TAG=FIELD, or one of genre, .* got 'mellow'",
+            ),
             (["--alias", "=x"], "--alias takes TAG=VALUE"),
             (["--mode", "mix"], "'mode' must be one of"),
             (["--id3", "5"], "'id3_version' must be one of"),

@@ -28,7 +28,7 @@ from harmonium.collection.library import Library
 from harmonium.collection.precision import knows_precision, thresholds_for
 from harmonium.collection.store.models import CURRENT, Owner, StoredModel
 from harmonium.collection.store.predictions import Steps, packed, unpacked
-from harmonium.collection.store.schema import HIDDEN_TAGS, track
+from harmonium.collection.store.schema import track
 from harmonium.collection.store.tracks import Track
 from harmonium.collection.store.versions import LibraryVersion
 from harmonium.collection.verdicts import Agreement
@@ -264,7 +264,7 @@ class View:
     @cached_property
     def hidden(self) -> set[str]:
         """Tags that a person has hidden."""
-        return set(self.library.settings.get(HIDDEN_TAGS, []))
+        return self.library.hidden_tags()
 
     @cached_property
     def places(self) -> dict[str, int]:

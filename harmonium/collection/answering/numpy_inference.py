@@ -11,6 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 Doubles = NDArray[np.float64]
+Floats = NDArray[np.float32]
+
+LEAST = 1e-4
+"""Probabilities are kept so far from 0 and 1 where log-odds are taken of them."""
+LINEAR = "linear."
+"""The arrays of a stored model whose names begin so are a logistic regression beside it."""
 
 
 class TagRBM(NamedTuple):
@@ -95,6 +101,18 @@ def beliefs(rbm: TagRBM, options: BeliefOptions) -> Doubles | None:
 def sigmoid(x: Doubles) -> Doubles:
     """1 / (1 + e^-x), without overflow."""
     return 0.5 * (1 + np.tanh(0.5 * x))
+
+
+def log_odds(P: Floats) -> Floats:
+    """log p / (1 - p), of probabilities kept away from 0 and 1."""
+    p = np.clip(P, LEAST, 1 - LEAST)
+    return np.log(p / (1 - p)).astype(np.float32)
+
+
+def mix(own: Floats, prior: Floats, weight: Floats | np.float32) -> Floats:
+    """σ(weight · log-odds of one's own + (1 - weight) · those of the prior)."""
+    z = weight * log_odds(own) + (1 - weight) * log_odds(prior)
+    return (1 / (1 + np.exp(-z))).astype(np.float32)
 
 
 def _message(total: Doubles, r: Doubles, A: Doubles) -> Doubles:

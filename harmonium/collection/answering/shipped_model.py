@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from harmonium.collection.answering.numpy_inference import log_odds, mix
 from harmonium.collection.answering.stored_tagger import StoredTagger, TagWeights
 from harmonium.collection.library import Library
 from harmonium.collection.store.models import NEVER, StoredModel
@@ -24,8 +25,6 @@ PART = "shipped.model"
 """The array of a library's own model that holds the file of the shipped one."""
 PLACES = "shipped.places"
 """And the one that says where in the vocabulary its tags are."""
-LEAST = 1e-4
-"""Probabilities are kept so far from 0 and 1 where log-odds are taken of them."""
 
 
 @cache
@@ -141,15 +140,3 @@ class UnionTagger(StoredTagger):
 def with_log_odds(X: Floats, P: Floats) -> Floats:
     """The features (n, D) and, as further ones, the log-odds of probabilities (n, C)."""
     return np.concatenate([X, log_odds(P)], axis=1)
-
-
-def log_odds(P: Floats) -> Floats:
-    """log p / (1 - p), of probabilities kept away from 0 and 1."""
-    p = np.clip(P, LEAST, 1 - LEAST)
-    return np.log(p / (1 - p)).astype(np.float32)
-
-
-def mix(own: Floats, prior: Floats, weight: Floats | np.float32) -> Floats:
-    """σ(weight · log-odds of one's own + (1 - weight) · those of the prior)."""
-    z = weight * log_odds(own) + (1 - weight) * log_odds(prior)
-    return (1 / (1 + np.exp(-z))).astype(np.float32)

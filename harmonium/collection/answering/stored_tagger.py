@@ -1,7 +1,8 @@
 """A stored model at work: the probabilities of tags, from features and from tags that are known.
 
-The bytes of a stored model are a file of ``DiscriminativeRBM`` (safetensors), with a few more
-arrays: held-out probabilities of the tracks learnt from, and which tags people give together.
+The bytes of a stored model are a file of ``DiscriminativeRBM`` or ``ExactLogisticTagger``
+(safetensors), with a few more arrays: held-out probabilities of the tracks learnt from, which tags
+people give together, and perhaps a logistic regression whose log-odds are averaged with the RBM's.
 """
 
 import os
@@ -13,9 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harmonium.collection.answering.numpy_inference import (
+    LINEAR,
     BeliefOptions,
     TagRBM,
     mean_field_rows,
+    mix,
+    sigmoid,
     tag_probabilities,
 )
 from harmonium.collection.answering.query import did_you_mean
@@ -28,6 +32,9 @@ from harmonium.estimators.inference_choice import chosen_inference
 
 FEW = 100
 """Up to so many tracks, starting JAX would take longer than doing without."""
+
+PARAMETERS = {"DiscriminativeRBM": "UWcd", "ExactLogisticTagger": "Wd"}
+"""The classes of stored models, and what their parameters are called."""
 
 Floats = NDArray[np.float32]
 Arrays = Mapping[str, NDArray[Any]]
@@ -109,6 +116,8 @@ class StoredTagger:
 
     def weights(self) -> list[TagWeights]:
         """What each model inside has learnt of its tags."""
+        if self._is_linear:  # which knows nothing of tags together
+            return []
         U, c, _ = self._rbm("params")
         return [(np.arange(len(self.tags)), U, c)]
 
@@ -151,35 +160,55 @@ class StoredTagger:
             )
         if known is None:
             known = np.full((len(X), len(self.tags)), np.nan, np.float32)
-        if len(X) <= FEW or chosen_inference(self._about["parameters"]).method == "mean_field":
+        if len(X) <= FEW or self._is_linear or self._has_linear or self._method == "mean_field":
             return self._by_numpy(X, known)
         return self.estimator.complete(X, known)
+
+    @property
+    def _is_linear(self) -> bool:
+        return self._about["class"] == "ExactLogisticTagger"
+
+    @property
+    def _has_linear(self) -> bool:
+        return f"{LINEAR}W" in self.arrays
+
+    @property
+    def _method(self) -> str:
+        return chosen_inference(self._about["parameters"]).method
 
     def _by_numpy(self, X: Floats, known: Floats) -> Floats:
         from harmonium.estimators.recalibration import share_told, stored_recalibration
 
+        P = self._linear(X, "params.", "scaling.") if self._is_linear else self._by_rbm(X, known)
+        if self._has_linear:
+            P = mix(P, self._linear(X, LINEAR, LINEAR), np.float32(0.5))
+        correction = stored_recalibration(self.arrays, len(self.tags))
+        P = P if correction is None else correction(P, share_told(known))
+        return np.where(np.isnan(known), P, known)
+
+    def _linear(self, X: Floats, params: str, scaling: str) -> Floats:
+        """What a logistic regression says, (n, n_tags)."""
+        W, d = (self.arrays[params + name].astype(np.float64) for name in "Wd")
+        return sigmoid(self._scaled(X, scaling) @ W.T + d).astype(np.float32)
+
+    def _by_rbm(self, X: Floats, known: Floats) -> Floats:
         U, c, d = self._rbm("params")
         W = self.arrays["params.W"].astype(np.float64)
         drive = self._scaled(X) @ W.T
         parameters, y = self._about["parameters"], known.astype(np.float64)
         method, steps = chosen_inference(parameters)
         if method == "mean_field":
-            P = mean_field_rows(TagRBM(U, c, d), drive, y, steps).astype(np.float32)
-        else:
-            options = BeliefOptions(steps, parameters["damping"], parameters["tolerance"])
-            rows = zip(c + drive, y, strict=True)
-            found = [tag_probabilities(TagRBM(U, bias, d), row, options) for bias, row in rows]
-            P = np.array(found, np.float32).reshape(known.shape)
-        correction = stored_recalibration(self.arrays, len(self.tags))
-        if correction is None:
-            return P
-        return np.where(np.isnan(known), correction(P, share_told(known)), known)
+            return mean_field_rows(TagRBM(U, c, d), drive, y, steps).astype(np.float32)
+        options = BeliefOptions(steps, parameters["damping"], parameters["tolerance"])
+        rows = zip(c + drive, y, strict=True)
+        found = [tag_probabilities(TagRBM(U, bias, d), row, options) for bias, row in rows]
+        return np.array(found, np.float32).reshape(known.shape)
 
-    def _scaled(self, X: Floats) -> NDArray[np.float64]:
+    def _scaled(self, X: Floats, part: str = "scaling.") -> NDArray[np.float64]:
         """The features as the model takes them."""
         from harmonium.estimators.scaling import Scaling  # NumPy alone
 
-        mean, scale = self.arrays["scaling.mean"], self.arrays["scaling.scale"]
+        mean, scale = self.arrays[f"{part}mean"], self.arrays[f"{part}scale"]
         unit_norm = self._about.get("unit_norm", False) is True
         return Scaling(mean, scale, unit_norm)(X).astype(np.float64)
 
@@ -210,10 +239,10 @@ def unpack(data: bytes) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
 
     way_out = "`harmonium train` makes a new one."
     arrays, about = from_bytes(data, name="The stored model", way_out=way_out)
-    if about.get("class") != "DiscriminativeRBM":
+    if about.get("class") not in PARAMETERS:
         raise ModelFileError(f"The stored model is a {about.get('class')}, which is not known.")
     try:
-        for key in "UWcd":
+        for key in PARAMETERS[about["class"]]:
             finite_array(arrays, f"params.{key}", np.float32)
         for key in ("mean", "scale"):
             finite_array(arrays, f"scaling.{key}")

@@ -1,18 +1,15 @@
 """Tags that get another name, become one with another, or are hidden."""
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 from harmonium.collection.answering.query import unknown_tag
 from harmonium.collection.answering.search import known_tags
 from harmonium.collection.library import Library
-from harmonium.collection.store.changed_values import MODEL_TAGS, SETTING
+from harmonium.collection.store.changed_values import MODEL_TAG, SETTING
 from harmonium.collection.store.models import NEVER, StoredModel
-from harmonium.collection.store.schema import HIDDEN_TAGS
+from harmonium.collection.store.schema import HIDDEN, RENAMED
 from harmonium.data.normalise import normalise_tag
 from harmonium.errors import DataError
-
-Thresholds = list[float]
 
 
 class RenamedTag(NamedTuple):
@@ -36,7 +33,7 @@ class RenamedTag(NamedTuple):
 def rename_tag(library: Library, old: str, new: str) -> RenamedTag:
     """Give a tag another name; if that is a tag already, the two become one.
 
-    People's tags and the models follow. A later import may bring back the old name.
+    People's tags and the models follow, and so does what is imported later.
     """
     model = library.models.current(whole=False)
     known = known_tags(library, model)
@@ -46,51 +43,42 @@ def rename_tag(library: Library, old: str, new: str) -> RenamedTag:
     if before == after:
         raise DataError(f"{old!r} and {new!r} are one tag, {before!r}, in two spellings.")
 
-    def renamed(tags: list[str], thresholds: Thresholds) -> tuple[list[str], Thresholds]:
-        place = tags.index(before)
-        if after in tags:
-            return tags, [NEVER if j == place else p for j, p in enumerate(thresholds)]
-        return [after if j == place else tag for j, tag in enumerate(tags)], thresholds
-
     merged = after in known
     verb = "merged into" if merged else "renamed to"
     with library.begin():
         number = library.changes.begin("rename", f"{before} {verb} {after}")
         moved, dropped = library.opinions.rename_tag(before, after, change=number)
-        _alter_models(library, number, before, renamed)
+        library.changes.set_value(number, SETTING, RENAMED + before, after)
+        library.changes.set_value(number, SETTING, RENAMED + after, None)  # it is in use again
+        for one, place in _with_tag(library, before):
+            threshold = float(one.thresholds[place])
+            new_value = [before, NEVER] if after in one.vocabulary else [after, threshold]
+            library.changes.set_value(number, MODEL_TAG, f"{one.id}:{place}", new_value)
     both = model is not None and {before, after} <= _learnt(model)
     return RenamedTag(number, before, after, moved, dropped, merged, both)
 
 
 def hide_tag(library: Library, tag: str) -> int:
-    """Predict, suggest and write a tag no more, and learn it no more; the number of the change.
+    """Predict and write a tag no more, and learn it no more; the number of the change.
 
     What people say of it stays, and can be searched for.
     """
     name = _known(tag, known_tags(library, library.models.current(whole=False)))
-
-    def hidden(tags: list[str], thresholds: Thresholds) -> tuple[list[str], Thresholds]:
-        return tags, [NEVER if t == name else p for t, p in zip(tags, thresholds, strict=True)]
+    if name in library.hidden_tags():
+        raise DataError(f"{name!r} is hidden already; 'harmonium undo' shows it again.")
 
     with library.begin():
         number = library.changes.begin("hide", name)
-        before = library.settings.get(HIDDEN_TAGS, [])
-        library.changes.set_value(number, SETTING, HIDDEN_TAGS, sorted({*before, name}))
-        _alter_models(library, number, name, hidden)
+        library.changes.set_value(number, SETTING, HIDDEN + name, value=True)
+        for one, place in _with_tag(library, name):
+            library.changes.set_value(number, MODEL_TAG, f"{one.id}:{place}", [name, NEVER])
     return number
 
 
-def _alter_models(
-    library: Library,
-    change: int,
-    tag: str,
-    alter: Callable[[list[str], Thresholds], tuple[list[str], Thresholds]],
-) -> None:
-    """Alter the tags of all models that have this one."""
-    for model in library.models.list():
-        if tag in model.vocabulary and model.id is not None:
-            tags, thresholds = alter(model.vocabulary, model.thresholds.tolist())
-            library.changes.set_value(change, MODEL_TAGS, model.id, [tags, thresholds])
+def _with_tag(library: Library, tag: str) -> list[tuple[StoredModel, int]]:
+    """The models that have a tag, each with its place in the vocabulary."""
+    models = library.models.list()
+    return [(one, one.vocabulary.index(tag)) for one in models if tag in one.vocabulary]
 
 
 def _known(tag: str, known: set[str]) -> str:

@@ -7,7 +7,7 @@
 `docs/filetags.md` says what is written where.
 """
 
-from harmonium.collection.filetags.formats.base import FIELDS, READ_FIELDS
+from harmonium.collection.filetags.formats.base import COMMENT, FIELDS, LIST_FIELDS
 from harmonium.collection.filetags.formats.id3 import genre_names
 from harmonium.collection.filetags.plan import FieldChange, FileChange, plan_write
 from harmonium.collection.filetags.read import FileTags, audio_digest, read_tags
@@ -16,9 +16,10 @@ from harmonium.collection.filetags.undo import undo
 from harmonium.collection.filetags.write import UndoRecord, apply_change
 
 __all__ = [
+    "COMMENT",
     "FIELDS",
+    "LIST_FIELDS",
     "MODES",
-    "READ_FIELDS",
     "FieldChange",
     "FileChange",
     "FileTags",

@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, BinaryIO, Self
 
 from harmonium.collection.filetags.formats.base import (
+    COMMENT,
     FIELDS,
     Format,
     Id3Options,
@@ -14,7 +15,15 @@ from harmonium.collection.filetags.formats.base import (
 )
 from harmonium.collection.filetags.formats.detect import format_of
 from harmonium.collection.filetags.music_file import FileProblem, PathLike, opened
-from harmonium.collection.filetags.rules import GivenTags, Rules, UnwrittenTag, combine, fold
+from harmonium.collection.filetags.rules import (
+    GivenTags,
+    Rules,
+    UnwrittenTag,
+    combine,
+    combine_comment,
+    fold,
+    tags_in_comment,
+)
 
 _DEFAULT = Rules()
 
@@ -24,11 +33,19 @@ class FieldChange:
     """A field that changes."""
 
     field: str
-    """"genre", "mood" or "grouping", or "harmonium_genre" … for the scores of its tags."""
+    """"genre", "mood", "grouping" or "comment", or "harmonium_genre" … for the scores of its
+    tags."""
     before: Values
     after: Values
     places: tuple[str, ...]
     """Where it is in the file, such as "TCON"; written to the first, removed from the others."""
+
+    @property
+    def tags(self) -> tuple[Values, Values]:
+        """Its tags before and after: the values, or the parts of a comment."""
+        if self.field != COMMENT:
+            return self.before, self.after
+        return tags_in_comment(self.before), tags_in_comment(self.after)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,17 +108,23 @@ def plan_write(path: PathLike, tags: GivenTags, rules: Rules = _DEFAULT) -> File
     fields: list[FieldChange] = []
     scores: list[FieldChange] = []
     for name in FIELDS:
-        accepted = {}
+        where, accepted = places[name], {}
+        if name == COMMENT:
+            where = where[:1]  # what is elsewhere is somebody's text, and stays there
         for tag, score in wanted.get(name, {}).items():
-            if reason := found.refusal(places[name][0], tag, contents.version, rules.id3):
+            reason = found.refusal(where[0], tag, contents.version, rules.id3)
+            if name == COMMENT and tags_in_comment((tag,)) != (tag,):
+                reason = "a comment would take it for several tags"
+            if reason:
                 left_out.append(UnwrittenTag(tag, reason))
             else:
                 accepted[tag] = score
-        before = contents.at(places[name])
-        after = combine(before, tuple(accepted), rules.mode)
-        fields.append(FieldChange(name, before, after, places[name]))
+        before = contents.at(where)
+        join = combine_comment if name == COMMENT else combine
+        after = join(before, tuple(accepted), rules.mode)
+        fields.append(FieldChange(name, before, after, where))
         own = f"harmonium_{name}"
-        if rules.scores and (new := _scores(accepted, after)):
+        if rules.scores and (new := _scores(accepted, fields[-1].tags[1])):
             scores.append(FieldChange(own, contents.at(places[own]), new, places[own]))
     return FileChange(
         path=os.fspath(path),

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, BinaryIO
 
 from harmonium.collection.filetags.formats.base import (
-    READ_FIELDS,
+    FIELDS,
     SCORE_FIELDS,
     Format,
     Id3Options,
@@ -46,7 +46,7 @@ class FileTags:
     def of_track(self) -> dict[str, Any]:
         """What a library keeps of it: title, artist, album, duration, and the tags by field."""
         about = {name: getattr(self, name) for name in ("title", "artist", "album", "duration")}
-        return about | {"file_tags": {name: getattr(self, name) for name in READ_FIELDS}}
+        return about | {"file_tags": {name: getattr(self, name) for name in FIELDS}}
 
 
 def read_tags(path: PathLike, *, separator: str = "; ") -> FileTags:
@@ -68,7 +68,7 @@ def read_tags(path: PathLike, *, separator: str = "; ") -> FileTags:
         contents = found.read(file, options[0])
         places = [found.places(contents.version, each) for each in options]
     first = places[0]
-    values: dict[str, Any] = {name: contents.at(first[name]) for name in READ_FIELDS}
+    values: dict[str, Any] = {name: contents.at(first[name]) for name in FIELDS}
     # Which frame holds the grouping is the choice of whoever wrote it: both are read.
     grouping = dict.fromkeys(v for each in places for v in contents.at(each["grouping"]))
     values["grouping"] = tuple(grouping)

@@ -1,6 +1,7 @@
 """Which tags go where, and what becomes of what is there already."""
 
 import math
+import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -15,6 +16,8 @@ GivenTags: TypeAlias = Mapping[str, float] | Iterable[str]
 
 MODES: tuple[str, ...] = get_args(Mode)
 GROUPING_FRAMES = ("TIT1", "GRP1")
+_IN_COMMENT = re.compile("[,;\n]")
+"""What separates tags in a comment."""
 
 
 class UnwrittenTag(NamedTuple):
@@ -38,7 +41,8 @@ class Rules:
         "overwrite": only the tags;
         "only-if-empty": the tags where there was nothing.
         A field that no tag goes to is left alone in every mode.
-    fields : tag → "genre", "mood" or "grouping"
+    fields : tag → "genre", "mood", "grouping" or "comment". The comment is a text: tags are added
+        after what is there, with "; " between them
     default_field : the field of tags that ``fields`` does not name; None leaves them out
     whitelist : if given, only these tags are written
     ignore : tags that are not written
@@ -144,6 +148,23 @@ def combine(before: Values, new: Values, mode: Mode) -> Values:
     if mode == "append":
         return (*before, *(value for value in new if value not in before))
     return new
+
+
+def combine_comment(before: Values, new: Values, mode: Mode) -> Values:
+    """The comment after tags came to it: one text, which begins with what was there."""
+    parts = tags_in_comment(before)
+    after = combine(parts, new, mode)
+    if after == parts:
+        return before
+    added = [tag for tag in after if tag not in parts] if mode in ("merge", "append") else after
+    kept = before if mode in ("merge", "append") else ()
+    return ("; ".join((*kept, *added)),)
+
+
+def tags_in_comment(texts: Values) -> Values:
+    """The parts of comments, each of which may be a tag."""
+    parts = (part.strip() for text in texts for part in _IN_COMMENT.split(text))
+    return tuple(part for part in parts if part)
 
 
 def fold(tag: str) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import polars as pl
 import sqlalchemy as sa
 
-from harmonium.collection.filetags import READ_FIELDS, UndoRecord, genre_names
+from harmonium.collection.filetags import FIELDS, UndoRecord, genre_names
 from harmonium.collection.importing.import_report import (
     LONGEST,
     ImportReport,
@@ -50,8 +50,8 @@ def import_file_tags(
     """
     wanted = list(dict.fromkeys(fields))
     for name in wanted:
-        if name not in READ_FIELDS:
-            raise DataError(f"'fields' must be among {', '.join(READ_FIELDS)}, got {name!r}.")
+        if name not in FIELDS:
+            raise DataError(f"'fields' must be among {', '.join(FIELDS)}, got {name!r}.")
     check_has_tracks(library)
     report = ImportReport()
     written = _written_tags(library)
@@ -123,8 +123,10 @@ def _written_tags(library: Library) -> dict[int, set[str]]:
                 continue  # of a newer version, which cannot be read
             tags = own.setdefault(row.track_id, set())
             own_before.setdefault((row.change_id, row.track_id), frozenset(tags))
-            before = {(one.field, normalise_tag(tag)) for one in fields for tag in one.before}
-            after = {(one.field, normalise_tag(tag)) for one in fields for tag in one.after}
+            before, after = (
+                {(one.field, normalise_tag(tag)) for one in fields for tag in one.tags[when]}
+                for when in (0, 1)
+            )
             added = {tag for _, tag in after - before}
             if row.undoes is not None:
                 added &= own_before.get((row.undoes, row.track_id), frozenset())

@@ -4,7 +4,7 @@ An import is done as a whole or not at all. What is in force already is not adde
 importing the same table twice does nothing.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
@@ -44,6 +44,8 @@ class ImportReport:
     """Text → the several tags that it was taken for."""
     whole: dict[str, int] = field(default_factory=dict)
     """Text that may hold several tags and was taken for one → how often."""
+    renamed: dict[str, str] = field(default_factory=dict)
+    """Former name of a tag → the name under which it was imported."""
 
     @property
     def complete(self) -> bool:
@@ -77,7 +79,11 @@ def keep_import(
     replace: bool,
     dry_run: bool,
 ) -> ImportReport:
-    """Add the rows as one change, unless it is a trial or there is nothing new."""
+    """Add the rows as one change, unless it is a trial or there is nothing new.
+
+    Tags that were renamed have their new names.
+    """
+    frame = _renamed(frame, library.renamed_tags(), report)
     report.people = sorted(frame["person"].unique()) if len(frame) else []
     report.n_tracks, report.n_tags = frame["track_id"].n_unique(), frame["tag"].n_unique()
     tags, tracks = counted(report.n_matched, "tag"), counted(report.n_tracks, "track")
@@ -94,6 +100,18 @@ def keep_import(
         else:  # nothing to undo, so nothing to tell of
             library.changes.drop(number)
     return report
+
+
+def _renamed(frame: pl.DataFrame, now: Mapping[str, str], report: ImportReport) -> pl.DataFrame:
+    """The rows with the names that tags have now."""
+    is_old = frame["tag"].is_in(list(now))
+    if not is_old.any():
+        return frame
+    report.renamed = {old: now[old] for old in frame["tag"].filter(is_old).unique().sort()}
+    return frame.with_columns(
+        pl.col("tag").replace(now),
+        pl.when(~is_old).then(pl.col("spelling")),  # the old spelling is not that of the new name
+    )
 
 
 class _TrialEnds(Exception):

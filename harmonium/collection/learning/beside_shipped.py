@@ -11,12 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from harmonium.collection.answering.numpy_inference import log_odds, mix
 from harmonium.collection.answering.shipped_model import (
     PART,
     PLACES,
     extractor_key,
-    log_odds,
-    mix,
     shipped_model,
 )
 from harmonium.collection.answering.stored_tagger import StoredTagger
@@ -44,6 +43,10 @@ class ShippedSays:
             return None
         model = shipped_model()
         return cls(model, StoredTagger(model).probabilities(X))
+
+    def rows(self, rows: NDArray[np.intp]) -> "ShippedSays":
+        """Of some of the tracks."""
+        return replace(self, probabilities=self.probabilities[rows])
 
     @property
     def inputs(self) -> Floats:

@@ -5,16 +5,18 @@
    median of its numbers of epochs. With many tracks, only a random share of them is used for this.
 2. With these and that many epochs, a model learns from all folds but one, and predicts the
    probabilities of that one. So every track has held-out probabilities.
-3. Probabilities are corrected by what is true of held-out tracks: those of a fold by the other
+3. Where tracks are few, a logistic regression (`first_model`) stays beside the RBM, if held-out
+   tracks are ranked better by the mean of the two models' log-odds.
+4. Probabilities are corrected by what is true of held-out tracks: those of a fold by the other
    folds, and those of the model that is used by all of them.
-4. A model with the same hyperparameters learns from all tracks. It is the one that is used.
+5. A model with the same hyperparameters learns from all tracks. It is the one that is used.
 
 Choosing on the folds that are then scored flatters the score a little; what is chosen is one of a
 handful of hyperparameters and a number of epochs for all tags together.
 """
 
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -24,6 +26,14 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from harmonium.collection.answering.numpy_inference import LINEAR, mix
+from harmonium.collection.learning.first_model import (
+    LinearFit,
+    fit_linear,
+    linear_hyperparameters,
+    mean_auc,
+)
+from harmonium.collection.learning.training_set import Hyperparameters, TrainingSet
 from harmonium.errors import DataError, TrainingInterrupted
 from harmonium.estimators.recalibration import Question, fit_recalibration
 
@@ -39,22 +49,14 @@ FOLDS_TO_SEARCH = 3
 MOST_UPDATES = 20_000
 PATIENT_UPDATES = 500
 """Minibatches without a better ranking after which training may stop, but at least 50 epochs."""
+HALF = np.float32(0.5)
 MOST_TO_CALIBRATE = 5000
 """Tracks by which probabilities are corrected."""
 
 
-class Hyperparameters(NamedTuple):
-    """What is tried."""
-
-    learning_rate: float
-    l2: float
-    smoothed: bool = False
-    """Whether to learn from smoothed labels."""
-    more_inputs: bool = False
-    """Whether to take more inputs than the features: what another model says."""
-
-
-TO_TRY = tuple(Hyperparameters(0.01, l2) for l2 in (0.1, 0.3, 1.0))
+TO_TRY = tuple(Hyperparameters(0.01, l2) for l2 in (0.1, 0.3, 1.0, 3.0))
+"""Few tracks are tried with the three strongest penalties, others with the three weakest."""
+FEW_TRACKS = 300
 
 
 class Candidate(NamedTuple):
@@ -64,42 +66,6 @@ class Candidate(NamedTuple):
     auc: float
     """Mean over tags, pooled over the folds."""
     epochs: int
-
-
-@dataclass(frozen=True, eq=False)
-class TrainingSet:
-    """What there is to learn from."""
-
-    X: Floats
-    """(n, D) features."""
-    Y: Floats
-    """(n, C) labels: 0, 1, NaN."""
-    folds: NDArray[np.int64]
-    """(n,) fold of each track."""
-    tags: tuple[str, ...]
-    """The C tags."""
-    smoothed: Floats | None = None
-    """(n, C) smoothed labels."""
-    more_inputs: Floats | None = None
-    """(n, E) further inputs, to be tried."""
-
-    def rows(self, rows: NDArray[np.intp]) -> "TrainingSet":
-        """Some of the tracks."""
-        smoothed = None if self.smoothed is None else self.smoothed[rows]
-        more = None if self.more_inputs is None else self.more_inputs[rows]
-        return TrainingSet(self.X[rows], self.Y[rows], self.folds[rows], self.tags, smoothed, more)
-
-    def inputs(self, hyperparameters: Hyperparameters) -> Floats:
-        """What to learn from, (n, D) or (n, D + E)."""
-        if hyperparameters.more_inputs and self.more_inputs is not None:
-            return np.concatenate([self.X, self.more_inputs], axis=1)
-        return self.X
-
-    def targets(self, hyperparameters: Hyperparameters) -> Floats:
-        """The labels to learn from, (n, C)."""
-        if hyperparameters.smoothed and self.smoothed is not None:
-            return self.smoothed
-        return self.Y
 
 
 @dataclass(frozen=True)
@@ -114,22 +80,36 @@ class Fitted:
     """and the same before they were corrected."""
     candidates: tuple[Candidate, ...] = field(repr=False)
     """Best first; the hyperparameters of the first were taken."""
+    beside: LinearFit | None = None
+    """A logistic regression whose log-odds are averaged with those of the model."""
+
+    def to_bytes(self, more: Mapping[str, NDArray[Any]]) -> bytes:
+        """As a library stores it."""
+        if self.beside is None:
+            return self.model.to_bytes(more)
+        arrays, _ = self.beside.model._described()
+        names = ("params.W", "params.d", "scaling.mean", "scaling.scale")
+        linear = {f"{LINEAR}{name.partition('.')[2]}": arrays[name] for name in names}
+        return self.model.to_bytes({**more, **linear})
 
 
 def fit(
     examples: TrainingSet,
     *,
-    to_try: Sequence[Hyperparameters] = TO_TRY,
+    to_try: Sequence[Hyperparameters] | None = None,
     n_hidden: int = 100,
     seed: int = 0,
+    beside_l2: float | None = None,
     progress: TrainingProgress | None = None,
 ) -> Fitted:
     """Choose hyperparameters, find held-out probabilities, and fit the model.
 
     ``to_try`` are tried with labels and features as they are; the best of them with further inputs
-    and with smoothed labels, too, if there are any.
+    and with smoothed labels, too, if there are any. ``beside_l2`` is the penalty of a logistic
+    regression that may stay beside it; None: there is none.
     """
     n, n_folds = len(examples.X), int(examples.folds.max()) + 1
+    to_try = to_try or (TO_TRY[1:] if n < FEW_TRACKS else TO_TRY[:-1])
     if n_folds < 2:
         raise DataError(f"'folds' must have at least 2 folds. Got {n_folds}.")
     rng = np.random.default_rng(seed)
@@ -156,7 +136,22 @@ def fit(
     candidates.sort(key=lambda candidate: -candidate.auc)
     chosen, _, epochs = candidates[0]
     asked: list[list[Question]] = []
-    held_out, _ = fits.cross_validate(examples, n_folds, chosen, "Scoring", epochs, asked)
+    rows: list[NDArray[np.intp]] = []
+    held_out, _ = fits.cross_validate(examples, n_folds, chosen, "Scoring", epochs, asked, rows)
+    beside = None
+    if beside_l2 is not None:
+        linear = linear_hyperparameters(beside_l2)._replace(
+            smoothed=chosen.smoothed, more_inputs=chosen.more_inputs
+        )
+        beside = fit_linear(examples, linear)
+        both = mix(held_out, beside.held_out, HALF)
+        if mean_auc(examples.Y, both) > mean_auc(examples.Y, held_out):
+            for fold, some in enumerate(rows):
+                other = beside.held_out[some]
+                asked[fold] = [one._replace(P=mix(one.P, other, HALF)) for one in asked[fold]]
+            held_out = both
+        else:
+            beside = None
     named = pl.DataFrame(examples.targets(chosen), schema=list(examples.tags))
     model = fits.fitted(chosen, examples.inputs(chosen), named, "Fitting", epochs)
     model.recalibration_ = fit_recalibration(_joined(asked))
@@ -165,7 +160,7 @@ def fit(
         others = fit_recalibration(_joined(asked[:fold] + asked[fold + 1 :]))
         held = examples.folds == fold
         corrected[held] = others(held_out[held])
-    return Fitted(model, corrected, held_out, tuple(candidates))
+    return Fitted(model, corrected, held_out, tuple(candidates), beside)
 
 
 def _joined(asked: Sequence[Sequence[Question]]) -> list[Question]:
@@ -219,13 +214,8 @@ class _Fits:
         self, examples: TrainingSet, n_folds: int, hyperparameters: Hyperparameters
     ) -> Candidate:
         """Cross-validate hyperparameters, stopping early on the fold that is scored."""
-        from harmonium.evaluation import auc_per_tag
-
         P, epochs = self.cross_validate(examples, n_folds, hyperparameters, "Trying settings")
-        scored = ~np.isnan(P[:, 0])
-        auc = auc_per_tag(examples.Y[scored], P[scored]).values
-        mean = float(np.nanmean(auc)) if np.isfinite(auc).any() else 0.5
-        return Candidate(hyperparameters, mean, max(1, int(np.median(epochs))))
+        return Candidate(hyperparameters, mean_auc(examples.Y, P), max(1, int(np.median(epochs))))
 
     def cross_validate(
         self,
@@ -235,10 +225,12 @@ class _Fits:
         what: str,
         epochs: int | None = None,
         asked: list[list[Question]] | None = None,
+        rows: list[NDArray[np.intp]] | None = None,
     ) -> tuple[Floats, list[int]]:
         """The probabilities of the first folds by models of the others, (n, C), and their epochs.
 
-        What they say of some tracks of a fold, with and without tags told, is added to ``asked``.
+        What they say of some tracks of a fold, with and without tags told, is added to ``asked``,
+        and which tracks these are to ``rows``.
         With ``epochs`` a model learns that long, otherwise until the fold is ranked best. All learn
         from equally many tracks, so that one compiled program serves them: a few, at random, are
         left out.
@@ -256,8 +248,9 @@ class _Fits:
             model = self.fitted(hyperparameters, X[rest], targets[rest], what, epochs, valid)
             P[held] = model.predict_proba(X[held])
             learnt.append(model.best_epoch_ or model.n_iter_)
-            if asked is not None:
+            if asked is not None and rows is not None:
                 some = self.rng.permutation(held)[: MOST_TO_CALIBRATE // n_folds]
+                rows.append(some)
                 asked.append(ask(partial(model.complete, X[some]), Y[some]))
         return P, learnt
 

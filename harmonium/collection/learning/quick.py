@@ -47,7 +47,6 @@ from harmonium.collection.store.models import StoredModel
 from harmonium.collection.store.predictions import Steps, packed, unpacked
 from harmonium.collection.store.refinements import Refinement
 from harmonium.collection.store.schema import (
-    HIDDEN_TAGS,
     change,
     opinion,
     person,
@@ -178,8 +177,7 @@ def answers_since(library: Library, model: StoredModel) -> dict[str, Answers]:
     trained = model.as_trained()
     own = [name for j, name in enumerate(trained.vocabulary[: trained.n_own]) if trained.learnt[j]]
     old = pl.col("tag").is_in(own) & (pl.col("at") <= to_microseconds(model.made_at))
-    hidden = library.settings.get(HIDDEN_TAGS, [])
-    said = said.filter(~old, ~pl.col("tag").is_in(hidden))
+    said = said.filter(~old, ~pl.col("tag").is_in(list(library.hidden_tags())))
     said = said.unique(["tag", "track"], keep="last", maintain_order=True)
     names = said["tag"].unique(maintain_order=True).to_list()
     found = {}

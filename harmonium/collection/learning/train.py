@@ -1,8 +1,8 @@
 """Learning a library's tags: from what people say and how it sounds to a stored model."""
 
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -12,26 +12,33 @@ from numpy.typing import NDArray
 from harmonium import __version__
 from harmonium.collection.answering.stored_tagger import keep_compiled
 from harmonium.collection.learning.beside_shipped import ShippedSays
+from harmonium.collection.learning.first_model import MOST_TRACKS as MOST_FIRST
+from harmonium.collection.learning.first_model import LinearFit, fit_first, mean_auc
 from harmonium.collection.learning.fitting import (
     N_FOLDS,
+    Candidate,
     Fitted,
     TrainingProgress,
-    TrainingSet,
     fit,
 )
 from harmonium.collection.learning.smoothing import can_smooth, smooth_labels
 from harmonium.collection.learning.thresholds import choose_thresholds, score_tags
-from harmonium.collection.learning.vocabulary import ExcludedTag, choose_vocabulary
+from harmonium.collection.learning.training_set import TrainingSet
+from harmonium.collection.learning.vocabulary import (
+    ExcludedTag,
+    Vocabulary,
+    choose_vocabulary,
+)
 from harmonium.collection.library import Library
 from harmonium.collection.precision import (
     USUAL_PRECISION,
     PrecisionCurve,
     curves_to_arrays,
-    make_curve,
+    make_curves,
     threshold_for,
 )
 from harmonium.collection.store.models import NEVER, StoredModel
-from harmonium.collection.store.schema import EXTRACTOR, GENRES, HIDDEN_TAGS
+from harmonium.collection.store.schema import EXTRACTOR, GENRES
 from harmonium.collection.store.tracks import Track
 from harmonium.collection.verdicts import (
     MIN_SHARE,
@@ -72,92 +79,177 @@ def train(
     *,
     progress: TrainingProgress | None = None,
     use: bool = True,
+    first: Callable[[StoredModel], object] | None = None,
 ) -> StoredModel:
     """Learn from a library's tagged tracks, store the model and use it from now on.
 
-    Until the model is complete, nothing is stored. Without ``use``, a model that is in use stays
-    so, and the new one waits for `use_model`.
+    A first answer, a logistic regression, is stored after a few seconds; ``first`` is called with
+    it. It is in use at once, unless a model of the library's own is. The model takes its place in
+    one step when it is complete. Without ``use``, a model that is in use stays so, and the new one
+    waits for `use_model`.
 
     Raises
     ------
     DataError
         where there is too little to learn from; it says how much is missing
     """
-    began = time.perf_counter()
     options = options or TrainingOptions()
     if progress:
         progress("Reading", 0, 0)
-    extractor = _extractor(library)
-    ids, X, opinions = _tagged_tracks(library, extractor, options.seed)
-    answered = only_answered_tracks(library, opinions)
-    tree = library.genres() if options.genres is None else options.genres
-    opinions = with_kinds(opinions, tree)
-    hidden = library.settings.get(HIDDEN_TAGS, [])
-    opinions = opinions.filter(~pl.col("tag").is_in(hidden))
-    judged = judge(opinions, min_count=options.min_count, min_share=options.min_share)
-    vocabulary = choose_vocabulary(
-        judged,
-        len(ids) - len(answered),
-        min_examples=options.min_examples,
-        max_tags=options.max_tags,
-    )
-    Y = label_matrix(judged, ids, vocabulary.tags, only_answered=answered)
-    keep_compiled()
-    from harmonium.evaluation import grouped_folds
-
-    groups, grouped_by = group_tracks(library.tracks.many(ids))
-    folds = grouped_folds(groups, Y, n_folds=N_FOLDS, seed=options.seed)
-    smoothed, more = None, {}
-    if options.smooth and can_smooth(opinions):
-        if progress:
-            progress("Smoothing", 0, 0)
-        smoothed, together = smooth_labels(
-            opinions, judged, ids, vocabulary.tags, seed=options.seed
-        )
-        alone = np.isin(ids, answered)
-        smoothed[alone] = Y[alone]
-        more = {f"together.{name}": array for name, array in together._asdict().items()}
-    says = ShippedSays.of(extractor, X)
-    more_inputs = None if says is None else says.inputs
-    examples = TrainingSet(X, Y, folds, vocabulary.tags, smoothed, more_inputs)
-    fitted = fit(examples, seed=options.seed, progress=progress)
-    if says is not None:
-        fitted, weights = says.as_prior(examples, fitted)
-    thresholds, arrays, scores = _scores(examples, fitted, vocabulary.left_out)
-    report = {
-        "tracks": len(ids),
-        "people": opinions["person"].n_unique(),
-        **scores,
-        "folds": N_FOLDS,
-        "grouped_by": grouped_by,
-        "min_count": options.min_count,
-        "min_share": options.min_share,
-        "seed": options.seed,
-        "genres": bool(tree),
-        "seconds": time.perf_counter() - began,
-        "version": __version__,
-    }
-    stored = StoredModel(
-        name="DiscriminativeRBM",
-        vocabulary=list(vocabulary.tags),
-        thresholds=thresholds,
-        extractor=extractor,
-        bytes=b"",
-        report=report,
-    )
-    if says is not None:
-        stored, shipped = says.joined(stored, weights)
-        more |= shipped
-    data = fitted.model.to_bytes({"held_out.ids": ids, **arrays, **more})
-    stored = replace(stored, bytes=data)
+    task = _Task.read(library, options)
+    if progress:
+        progress("First model", 0, 0)
+    in_use = library.models.current(whole=False)
+    linear, answer = task.first_answer()
     with library.begin():
         if options.genres is not None:
             library.settings.set(GENRES, options.genres.to_dict())
-        return replace(stored, id=library.models.add(stored, use=use))
+        number = library.models.add(answer, use=use and (in_use is None or not in_use.n_own))
+    if first:
+        first(replace(answer, id=number))
+    if options.smooth and can_smooth(task.opinions):
+        if progress:
+            progress("Smoothing", 0, 0)
+        task = task.smoothed()
+    few = len(task.ids) <= MOST_FIRST
+    fitted = fit(
+        task.examples,
+        seed=options.seed,
+        beside_l2=linear.hyperparameters.l2 if few else None,
+        progress=progress,
+    )
+    stored = task.stored(fitted, "DiscriminativeRBM")
+    with library.begin():
+        stored = replace(stored, id=library.models.add(stored, use=use))
+        library.models.remove(number, instead=stored.id)
+    return stored
+
+
+@dataclass(frozen=True, eq=False)
+class _Task:
+    """What is learnt from: the tracks that people have tagged, and what is known of them."""
+
+    library: Library
+    options: TrainingOptions
+    extractor: str
+    ids: NDArray[np.int64]
+    opinions: pl.DataFrame
+    judged: pl.DataFrame
+    answered: NDArray[np.int64]
+    vocabulary: Vocabulary
+    groups: list[str]
+    grouped_by: str
+    examples: TrainingSet
+    says: ShippedSays | None
+    more: dict[str, NDArray[Any]] = field(default_factory=dict)
+    """Further arrays of the model."""
+    began: float = field(default_factory=time.perf_counter)
+
+    @classmethod
+    def read(cls, library: Library, options: TrainingOptions) -> "_Task":
+        began, extractor = time.perf_counter(), _extractor(library)
+        ids, X, opinions = _tagged_tracks(library, extractor, options.seed)
+        answered = only_answered_tracks(library, opinions)
+        opinions = with_kinds(opinions, _tree(library, options))
+        opinions = opinions.filter(~pl.col("tag").is_in(list(library.hidden_tags())))
+        judged = judge(opinions, min_count=options.min_count, min_share=options.min_share)
+        vocabulary = choose_vocabulary(
+            judged,
+            len(ids) - len(answered),
+            min_examples=options.min_examples,
+            max_tags=options.max_tags,
+        )
+        Y = label_matrix(judged, ids, vocabulary.tags, only_answered=answered)
+        keep_compiled()
+        from harmonium.evaluation import grouped_folds
+
+        groups, grouped_by = group_tracks(library.tracks.many(ids))
+        folds = grouped_folds(groups, Y, n_folds=N_FOLDS, seed=options.seed)
+        says = ShippedSays.of(extractor, X)
+        more_inputs = None if says is None else says.inputs
+        examples = TrainingSet(X, Y, folds, vocabulary.tags, None, more_inputs)
+        of_tracks = (ids, opinions, judged, answered, vocabulary, groups, grouped_by, examples)
+        return cls(library, options, extractor, *of_tracks, says, began=began)
+
+    def smoothed(self) -> "_Task":
+        """The same with smoothed labels to try."""
+        labels, together = smooth_labels(
+            self.opinions, self.judged, self.ids, self.vocabulary.tags, seed=self.options.seed
+        )
+        alone = np.isin(self.ids, self.answered)
+        labels[alone] = self.examples.Y[alone]
+        more = {f"together.{name}": array for name, array in together._asdict().items()}
+        return replace(self, examples=replace(self.examples, smoothed=labels), more=more)
+
+    def some(self, most: int) -> "_Task":
+        """A random choice of the tracks, where there are more."""
+        if len(self.ids) <= most:
+            return self
+        rng = np.random.default_rng(self.options.seed)
+        rows = np.sort(rng.permutation(len(self.ids))[:most])
+        says = None if self.says is None else self.says.rows(rows)
+        groups = [self.groups[row] for row in rows]
+        return replace(
+            self, ids=self.ids[rows], groups=groups, examples=self.examples.rows(rows), says=says
+        )
+
+    def first_answer(self) -> tuple[LinearFit, StoredModel]:
+        """A logistic regression of the tracks, or of some of them."""
+        task = self.some(MOST_FIRST)
+        linear, correction, corrected = fit_first(task.examples)
+        auc = mean_auc(task.examples.Y, linear.held_out)
+        candidate = Candidate(linear.hyperparameters, auc, 0)
+        fitted = Fitted(linear.model, corrected, linear.held_out, (candidate,))
+        more = {f"recalibration.{name}": part for name, part in correction._asdict().items()}
+        return linear, replace(task, more=more).stored(fitted, "ExactLogisticTagger")
+
+    def stored(self, fitted: Fitted, name: str) -> StoredModel:
+        """A fitted model with its report."""
+        says, more = self.says, dict(self.more)
+        if says is not None:
+            fitted, weights = says.as_prior(self.examples, fitted)
+        thresholds, arrays, scores = _scores(
+            self.examples, fitted, self.groups, self.vocabulary.left_out
+        )
+        report = {
+            "tracks": len(self.ids),
+            "people": self.opinions["person"].n_unique(),
+            **scores,
+            "folds": N_FOLDS,
+            "grouped_by": self.grouped_by,
+            "min_count": self.options.min_count,
+            "min_share": self.options.min_share,
+            "seed": self.options.seed,
+            "genres": bool(_tree(self.library, self.options)),
+            "seconds": time.perf_counter() - self.began,
+            "version": __version__,
+        }
+        stored = StoredModel(
+            name=name,
+            vocabulary=list(self.vocabulary.tags),
+            thresholds=thresholds,
+            extractor=self.extractor,
+            bytes=b"",
+            report=report,
+        )
+        if says is not None:
+            stored, shipped = says.joined(stored, weights)
+            stored = stored.without(self.library.hidden_tags(), self.library.renamed_tags())
+            more |= shipped
+        data = fitted.to_bytes({"held_out.ids": self.ids, **arrays, **more})
+        return replace(stored, bytes=data)
+
+
+def _tree(library: Library, options: TrainingOptions) -> GenreTree:
+    """The tree of genres that is used from now on."""
+    return library.genres() if options.genres is None else options.genres
 
 
 def _scores(
-    examples: TrainingSet, fitted: Fitted, left_out: Sequence[ExcludedTag]
+    examples: TrainingSet,
+    fitted: Fitted,
+    groups: Sequence[str],
+    left_out: Sequence[ExcludedTag],
 ) -> tuple[NDArray[np.float32], dict[str, NDArray[Any]], dict[str, Any]]:
     """What held-out probabilities tell: thresholds, arrays to store, and a part of the report."""
     from harmonium.evaluation import reliability
@@ -168,7 +260,7 @@ def _scores(
         "held_out.probabilities": fitted.held_out.astype(np.float16),
         "rates": scores.positives / np.maximum(scores.positives + scores.negatives, 1),
     }
-    curves = [make_curve(y, p) for y, p in zip(examples.Y.T, fitted.held_out.T, strict=True)]
+    curves = make_curves(examples.Y, fitted.held_out, groups)
     arrays |= curves_to_arrays(curves)
     tags = [
         {
@@ -201,6 +293,7 @@ def _scores(
             "left_out": [excluded._asdict() for excluded in left_out],
             "smoothing_tried": examples.smoothed is not None,
             "smoothed": fitted.candidates[0].hyperparameters.smoothed,
+            "beside": fitted.beside is not None,
             "shipped_inputs": fitted.candidates[0].hyperparameters.more_inputs,
             "trials": [
                 {**hyperparameters._asdict(), "auc": auc, "epochs": epochs}

@@ -1,6 +1,6 @@
 """What a change sets besides opinions and files, with what it was before.
 
-A value has a kind and a key: the state of a track, the tags of a model, a setting of the library.
+A value has a kind and a key: the state of a track, a tag of a model, a setting of the library.
 Undoing a change sets each value back that is still what the change made it.
 """
 
@@ -14,8 +14,9 @@ import sqlalchemy as sa
 from harmonium.collection.store.schema import changed_value, model, setting, track
 from harmonium.collection.store.versions import TRACKS, count_on
 
-TRACK_STATE, MODEL_TAGS, SETTING = "track", "model", "setting"
-"""The kinds; the key is the number of a track or a model, or the name of a setting."""
+TRACK_STATE, MODEL_TAG, SETTING = "track", "model", "setting"
+"""The kinds; the key is the number of a track, that of a model and a place in its vocabulary
+("3:17"), or the name of a setting."""
 
 
 class UndoneValues(NamedTuple):
@@ -92,17 +93,27 @@ def _write_state(connection: sa.Connection, key: str, value: Any) -> None:
     count_on(connection, TRACKS)
 
 
-def _read_tags(connection: sa.Connection, key: str) -> Any:
-    """A model's vocabulary, and the thresholds of these tags."""
-    query = sa.select(model.c.vocabulary, model.c.thresholds).where(model.c.id == int(key))
-    row = connection.execute(query).one()
-    return [json.loads(row.vocabulary), np.frombuffer(row.thresholds, "<f4").tolist()]
+def _tags(connection: sa.Connection, number: int) -> tuple[list[str], list[float]]:
+    """A model's vocabulary, and the thresholds of these tags; empty where the model is gone."""
+    query = sa.select(model.c.vocabulary, model.c.thresholds).where(model.c.id == number)
+    row = connection.execute(query).one_or_none()
+    if row is None:
+        return [], []
+    return json.loads(row.vocabulary), np.frombuffer(row.thresholds, "<f4").tolist()
 
 
-def _write_tags(connection: sa.Connection, key: str, value: Any) -> None:
-    tags, thresholds = value
+def _read_tag(connection: sa.Connection, key: str) -> Any:
+    """The tag at a place of a model's vocabulary, and its threshold."""
+    number, place = map(int, key.split(":"))
+    return [value for values in _tags(connection, number) for value in values[place : place + 1]]
+
+
+def _write_tag(connection: sa.Connection, key: str, value: Any) -> None:
+    number, place = map(int, key.split(":"))
+    tags, thresholds = _tags(connection, number)
+    tags[place], thresholds[place] = value
     values = {"vocabulary": json.dumps(tags), "thresholds": np.array(thresholds, "<f4").tobytes()}
-    connection.execute(sa.update(model).where(model.c.id == int(key)).values(values))
+    connection.execute(sa.update(model).where(model.c.id == number).values(values))
 
 
 def _read_setting(connection: sa.Connection, key: str) -> Any:
@@ -118,6 +129,6 @@ def _write_setting(connection: sa.Connection, key: str, value: Any) -> None:
 
 _KINDS: dict[str, tuple[Callable[..., Any], Callable[..., None]]] = {
     TRACK_STATE: (_read_state, _write_state),
-    MODEL_TAGS: (_read_tags, _write_tags),
+    MODEL_TAG: (_read_tag, _write_tag),
     SETTING: (_read_setting, _write_setting),
 }

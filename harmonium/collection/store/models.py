@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, Literal
@@ -17,7 +17,16 @@ from numpy.typing import NDArray
 
 from harmonium.collection.store.database import LibraryPart
 from harmonium.collection.store.refinements import Refinement, read
-from harmonium.collection.store.schema import key_of, model, to_datetime, to_microseconds
+from harmonium.collection.store.schema import (
+    completed_track,
+    key_of,
+    model,
+    prediction,
+    refined_prediction,
+    refined_tag,
+    to_datetime,
+    to_microseconds,
+)
 from harmonium.errors import LibraryError, NotInLibraryError
 
 CURRENT = "current_model"
@@ -110,6 +119,19 @@ class StoredModel:
         wanted = self.is_own if owner == "yours" else ~self.is_own
         return replace(self, thresholds=np.where(wanted, self.thresholds, np.float32(NEVER)))
 
+    def without(self, hidden: Collection[str], renamed: Mapping[str, str]) -> StoredModel:
+        """The same model without hidden tags, and with the new names of renamed ones.
+
+        One whose new name is that of another tag is not predicted: the other is.
+        """
+        tags, wanted = list(self.vocabulary), np.ones(len(self.vocabulary), bool)
+        for j, tag in enumerate(tags):
+            new = renamed.get(tag, tag)
+            wanted[j] = new not in hidden and (new == tag or new not in tags)
+            tags[j] = new if wanted[j] else tag
+        thresholds = np.where(wanted, self.thresholds, np.float32(NEVER))
+        return replace(self, vocabulary=tags, thresholds=thresholds)
+
     def sure(self) -> StoredModel:
         """The same model without tags that came along and are wrong too often to be written."""
         precision = self.report.get("precision", {})
@@ -126,25 +148,25 @@ class Models(LibraryPart):
 
         Without ``use``, another that is in use stays so.
         """
-        values = {
-            "made_at": to_microseconds(stored.made_at),
-            "name": stored.name,
-            "vocabulary": json.dumps(stored.vocabulary),
-            "thresholds": np.ascontiguousarray(stored.thresholds, "<f4").tobytes(),
-            "extractor": stored.extractor,
-            "bytes": stored.bytes,
-            "report": json.dumps(stored.report),
-        }
-        if len(stored.thresholds) != len(stored.vocabulary):
-            raise LibraryError(
-                f"'thresholds' must have one for each of the {len(stored.vocabulary)} tags, got "
-                f"{len(stored.thresholds)}."
-            )
+        values = _values(stored)
         with self._library.begin() as connection:
             number = key_of(connection.execute(sa.insert(model).values(values)))
             if use or self._library.settings.get(CURRENT) is None:
                 self._library.settings.set(CURRENT, number)
         return number
+
+    def remove(self, model_id: int, *, instead: int | None) -> None:
+        """Drop a model with all that it says; if it is in use, the one ``instead`` is from now on.
+
+        Nothing brings it back.
+        """
+        tables = (completed_track, refined_prediction, refined_tag, prediction)
+        with self._library.begin() as connection:
+            for table in tables:
+                connection.execute(sa.delete(table).where(table.c.model_id == model_id))
+            connection.execute(sa.delete(model).where(model.c.id == model_id))
+            if self._library.settings.get(CURRENT) == model_id:
+                self._library.settings.set(CURRENT, instead)
 
     def current(self, *, whole: bool = True) -> StoredModel | None:
         """The model in use: the last one added, unless `use` has chosen another.
@@ -176,6 +198,24 @@ class Models(LibraryPart):
         """All models as they were trained, the oldest first, each without its bytes."""
         query = sa.select(*_WITHOUT_BYTES).order_by(model.c.id)
         return [_stored(row) for row in self._library.fetch(query)]
+
+
+def _values(stored: StoredModel) -> dict[str, Any]:
+    """The columns of a model."""
+    if len(stored.thresholds) != len(stored.vocabulary):
+        raise LibraryError(
+            f"'thresholds' must have one for each of the {len(stored.vocabulary)} tags, got "
+            f"{len(stored.thresholds)}."
+        )
+    return {
+        "made_at": to_microseconds(stored.made_at),
+        "name": stored.name,
+        "vocabulary": json.dumps(stored.vocabulary),
+        "thresholds": np.ascontiguousarray(stored.thresholds, "<f4").tobytes(),
+        "extractor": stored.extractor,
+        "bytes": stored.bytes,
+        "report": json.dumps(stored.report),
+    }
 
 
 def _stored(row: Any) -> StoredModel:

@@ -28,8 +28,9 @@ setting = sa.Table(
 FOLDERS, EXTRACTOR, GENRES = "folders", "extractor", "genres"
 """The settings that hold which folders were indexed, by which extractor, its key, and the tree of
 genres in use."""
-HIDDEN_TAGS = "hidden_tags"
-"""The setting that holds the tags that are neither learnt nor predicted."""
+HIDDEN, RENAMED = "hidden:", "renamed:"
+"""The settings of tags that are neither learnt nor predicted, and of tags that have another name
+now, begin so; the tag follows. Each tag has a setting of its own, so that each can be undone."""
 
 track = sa.Table(
     "track",

@@ -11,7 +11,7 @@ from functools import partial
 from typing import NamedTuple
 
 from harmonium.collection.filetags import (
-    FIELDS,
+    LIST_FIELDS,
     FileChange,
     Rules,
     apply_change,
@@ -44,9 +44,8 @@ class PlannedFile(NamedTuple):
     @property
     def new_guesses(self) -> dict[str, float]:
         """Those that the file did not have."""
-        added = {
-            value for one in self.change.fields for value in one.after if value not in one.before
-        }
+        both = [one.tags for one in self.change.fields]
+        added = {tag for before, after in both for tag in after if tag not in before}
         return {tag: p for tag, p in self.guessed.items() if tag in added}
 
 
@@ -171,7 +170,7 @@ def _as_in_file(path: str, tags: ScoredTags) -> tuple[ScoredTags, dict[str, str]
     Tags that are in a longer text, such as jazz in "Jazz; Blues", are not among them.
     """
     there = read_tags(path)
-    values = [value for name in FIELDS for value in getattr(there, name)]
+    values = [value for name in LIST_FIELDS for value in getattr(there, name)]
     spellings = {normalise_tag(value): value for value in values}
     inside = {part for value in values for part in fragments(value)} - spellings.keys()
     tags = {tag: score for tag, score in tags.items() if normalise_tag(tag) not in inside}

@@ -6,6 +6,7 @@ import math
 import shutil
 import struct
 import subprocess
+from dataclasses import replace
 
 import mutagen
 import numpy as np
@@ -19,6 +20,7 @@ from mutagen.ogg import OggPage
 from mutagen.oggspeex import OggSpeex
 from tagged_files import (
     FORMATS,
+    PEOPLES,
     PICTURE,
     ape,
     by_ffmpeg,
@@ -664,3 +666,46 @@ def test_records_that_are_none_are_refused(song, data):
         data = write(song(tagged("flac"))).to_bytes()[:-9]
     with pytest.raises(FileTagError, match="record of a change of tags"):
         UndoRecord.from_bytes(data)
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+def test_tags_come_after_what_the_comment_says(song, kind):
+    path = song(tagged(kind), name_of(kind))
+    comment = Rules(default_field="comment")
+    write(path, ["by me"], comment)
+    bare = path.read_bytes()
+    record = write(path, {"mellow": 0.9, "By Me": 0.8, "late night": 0.7}, comment)
+    assert read_tags(path).comment == ("by me; mellow; late night",)
+    assert metadata(path.read_bytes())["comment"] == "by me; mellow; late night"
+    assert read_tags(path).genre == tuple(PEOPLES["genre"])
+    assert not plan_write(path, ["mellow", "late night"], comment)
+    undo(path, record)
+    assert path.read_bytes() == bare
+    change = plan_write(path, ["new", "a, b"], replace(comment, mode="overwrite"))
+    assert change.fields[0].after == ("new",)
+    assert change.left_out == (("a, b", "a comment would take it for several tags"),)
+
+
+def test_comments_of_programs_and_in_other_places_stay(song):
+    tag = id3.ID3()
+    for description, text in (("", "mine"), ("iTunNORM", "0001"), ("Comment", "theirs")):
+        tag.add(id3.COMM(encoding=1, lang="deu", desc=description, text=[text]))
+    whole = io.BytesIO(SOUND)
+    tag.save(whole, v2_version=3, v1=0)
+    path = song(whole.getvalue(), "song.mp3")
+    write(path, ["Ünruhig"], Rules(default_field="comment"))
+    found = id3.ID3(path).getall("COMM")
+    assert {(one.lang, one.desc, *one.text) for one in found} == {
+        ("deu", "", "mine; Ünruhig"),
+        ("deu", "iTunNORM", "0001"),
+        ("deu", "Comment", "theirs"),
+    }
+    flac = io.BytesIO(untagged("flac"))
+    file = FLAC(flac)
+    file["DESCRIPTION"] = ["a text"]
+    flac.seek(0)
+    file.save(flac)
+    path = song(flac.getvalue(), "song.flac")
+    write(path, ["calm"], Rules(default_field="comment"))
+    assert FLAC(path)["DESCRIPTION"] == ["a text"]
+    assert read_tags(path).comment == ("calm", "a text")

@@ -17,6 +17,13 @@ from harmonium.collection import Library
 from harmonium.collection.answering.stored_tagger import StoredTagger
 from harmonium.collection.learning import fitting
 from harmonium.collection.learning import train as train_module
+from harmonium.collection.learning.first_model import (
+    PENALTIES,
+    fit_first,
+    fit_linear,
+    linear_hyperparameters,
+    mean_auc,
+)
 from harmonium.collection.learning.fitting import (
     Hyperparameters,
     TrainingSet,
@@ -27,6 +34,8 @@ from harmonium.collection.learning.fitting import (
 )
 from harmonium.collection.learning.thresholds import NEVER, score_tags
 from harmonium.collection.learning.train import TrainingOptions, group_tracks, train
+from harmonium.collection.precision import thresholds_for
+from harmonium.collection.store.models import StoredModel
 from harmonium.collection.store.tracks import Track
 from harmonium.errors import DataError, TrainingInterrupted, TrainingWarning
 from harmonium.evaluation import grouped_folds
@@ -78,8 +87,11 @@ def test_the_report_says_what_was_done(learnt):
     assert report["left_out"][0]["missing"] == 4
     examples = {tag["tag"]: tag["examples"] for tag in report["tags"]}
     assert [examples[tag] for tag in TAGS] == truth[:60].sum(axis=0).tolist()
-    assert [what for what, *_ in steps[1:]] == ["Trying settings"] * 6 + ["Scoring"] * 5 + [
-        "Fitting"
+    assert [what for what, *_ in steps] == [
+        *("Reading", "First model"),
+        *["Trying settings"] * 6,
+        *["Scoring"] * 5,
+        "Fitting",
     ]
     assert steps[-1][1:] == (11, 11)
 
@@ -97,17 +109,106 @@ def test_what_is_stored_is_what_is_used(learnt):
     )
 
 
-def test_an_interruption_leaves_nothing_half_stored(learnt, monkeypatch):
-    library, stored, *_ = learnt
-    monkeypatch.setattr(train_module, "fit", QUICK)
-
+def stopping_at(step):
     def stop(what, done, total):
-        if what == "Scoring":
+        if what == step:
             raise KeyboardInterrupt
 
+    return stop
+
+
+def test_an_interruption_keeps_the_first_answer(library):
+    """It is in use where there was no model; a former one stays in use."""
+    _, X, truth = small_library.fill(library, 90, tagged=60)
     with pytest.raises(KeyboardInterrupt):
-        train(library, progress=stop)
-    assert [model.id for model in library.models.list()] == [stored.id]
+        train(library, progress=stopping_at("First model"))
+    assert library.models.list() == []
+    told = []
+    with pytest.raises(KeyboardInterrupt):
+        train(library, progress=stopping_at("Trying settings"), first=told.append)
+    current = library.models.current()
+    assert (current.id, current.name) == (told[0].id, "ExactLogisticTagger")
+    order = [current.vocabulary.index(tag) for tag in TAGS]
+    P = StoredTagger(current).probabilities(X[60:])[:, order]
+    assert score_tags(truth[60:].astype(np.float32), P).auc.mean() > 0.75
+    assert thresholds_for(current, 0.8).min() < 1
+    known = np.full((2, len(current.vocabulary)), np.nan, np.float32)
+    known[0, order[0]] = 1
+    completed = StoredTagger(current).probabilities(X[60:62], known)
+    assert completed[0, order[0]] == 1
+    np.testing.assert_allclose(completed[1, order], P[1], atol=1e-6)
+    with pytest.raises(KeyboardInterrupt):
+        train(library, progress=stopping_at("Trying settings"))
+    assert library.models.current(whole=False).id == current.id
+    assert len(library.models.list()) == 2
+
+
+def test_a_logistic_regression_stays_beside_where_that_is_better():
+    """And a stored model says what the two say together."""
+    X, truth = small_library.world(120)
+    Y = truth.astype(np.float32)
+    folds = np.arange(120) % 2
+    examples = TrainingSet(X[:60], Y[:60], folds[:60], TAGS)
+    found = fit(examples, to_try=(Hyperparameters(0.01, 3.0),), n_hidden=5, beside_l2=0.01)
+    assert found.beside is not None  # the penalty of the RBM is far too strong
+    model = StoredModel(
+        name="DiscriminativeRBM",
+        vocabulary=list(TAGS),
+        thresholds=np.full(5, 0.5, np.float32),
+        extractor="made up",
+        bytes=found.to_bytes({}),
+        report={},
+    )
+    log_odds = [
+        np.log(P / (1 - P))
+        for P in (
+            found.model.infer(X[60:]).y,
+            found.beside.model.predict_proba(X[60:]),
+        )
+    ]
+    both = 1 / (1 + np.exp(-np.mean(log_odds, axis=0)))
+    expected = found.model.recalibration_(both.astype(np.float32))
+    np.testing.assert_allclose(StoredTagger(model).probabilities(X[60:]), expected, atol=2e-3)
+
+
+def test_the_penalty_is_found_step_by_step():
+    X, truth = small_library.world(200)
+    Y = truth.astype(np.float32)
+    examples = TrainingSet(X, Y, grouped_folds(np.arange(200), Y, n_folds=5), TAGS)
+    linear, correction, corrected = fit_first(examples)
+    tried = [
+        mean_auc(Y, fit_linear(examples, linear_hyperparameters(l2)).held_out) for l2 in PENALTIES
+    ]
+    place = PENALTIES.index(linear.hyperparameters.l2)
+    assert tried[place] >= max(tried[max(0, place - 1) : place + 2])
+    assert np.isfinite(corrected).all()
+    assert correction.slopes.shape == (5,)
+    rng = np.random.default_rng(0)
+    told = dataclasses.replace(
+        examples,
+        X=rng.normal(size=(200, 2)).astype(np.float32),
+        more_inputs=(Y + rng.normal(size=Y.shape)).astype(np.float32),
+    )
+    assert fit_first(told)[0].hyperparameters.more_inputs
+
+
+def test_the_model_takes_the_place_of_a_first_answer_from_some_of_the_tracks(tmp_path, monkeypatch):
+    monkeypatch.setattr(train_module, "fit", QUICK)
+    monkeypatch.setattr(train_module, "MOST_FIRST", 40)
+    told = []
+
+    def use(first):
+        told.append(first)
+        library.predictions.put(first.id, ids, np.zeros((60, len(first.vocabulary))))
+
+    with Library.open(tmp_path / "library.db") as library:
+        ids, *_ = small_library.fill(library, 60)
+        stored = train(library, first=use)
+        assert [one.id for one in library.models.list()] == [stored.id]
+        assert not len(library.predictions.columns(stored.id, [0])[0])  # the first one's are gone
+    assert told[0].report["tracks"] == len(StoredTagger(told[0]).held_out[0]) == 40
+    assert stored.report["tracks"] == 60
+    assert not stored.report["beside"]
 
 
 def test_what_estimators_keep_at_ctrl_c_is_an_interruption_here():

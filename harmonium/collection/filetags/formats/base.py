@@ -7,10 +7,12 @@ from typing import Any, BinaryIO, Self, TypeAlias
 
 from mutagen import MutagenError
 
-FIELDS = ("genre", "mood", "grouping")
-"""The fields that tags are written to."""
-READ_FIELDS = (*FIELDS, "comment")
-"""The fields that tags are read from."""
+LIST_FIELDS = ("genre", "mood", "grouping")
+"""The fields that hold a list of tags,"""
+COMMENT = "comment"
+"""and the one that is a text: people's own words, perhaps with tags in it."""
+FIELDS = (*LIST_FIELDS, COMMENT)
+"""The fields that tags are read from and written to."""
 SCORE_FIELDS = tuple(f"harmonium_{name}" for name in FIELDS)
 """The fields that hold the scores of the tags in each."""
 

@@ -15,7 +15,8 @@ from mutagen import MutagenError
 from mutagen.id3 import ID3, TCON, ID3NoHeaderError
 
 from harmonium.collection.filetags.formats.base import (
-    FIELDS,
+    COMMENT,
+    LIST_FIELDS,
     SCORE_FIELDS,
     Id3Options,
     TagContents,
@@ -36,12 +37,14 @@ _IDENTITY = {
     3: re.compile(rb"[A-Z][A-Z0-9]{2}[A-Z0-9 \0]"),
     4: re.compile(rb"[A-Z][A-Z0-9]{2}[A-Z0-9 \0]"),
 }
-_NAMES_OF_2_2 = {"TCO": "TCON", "TT1": "TIT1", "GP1": "GRP1", "TXX": "TXXX"}
+_NAMES_OF_2_2 = {"TCO": "TCON", "TT1": "TIT1", "GP1": "GRP1", "TXX": "TXXX", "COM": "COMM"}
 _NAMES_IN_2_2 = {new: old for old, new in _NAMES_OF_2_2.items()}
 
 MOOD = "TXXX:Mood"
 """Where mood is before version 2.4, which has a frame for it."""
-_COMMENTS = {"", "comment", "description", "id3v1 comment"}
+OTHER_COMMENTS = "COMM:other"
+"""Where comments with one of these descriptions are; the comment itself has none."""
+_COMMENTS = {"comment", "description", "id3v1 comment"}
 """Descriptions of comments that people write; others, such as iTunNORM, are programs' notes."""
 _OWN = {place.casefold(): place for place in (MOOD, *(f"TXXX:{f.upper()}" for f in SCORE_FIELDS))}
 _NUMBERED = re.compile(r"\((\d+|RX|CR)\)")
@@ -80,9 +83,9 @@ def places(version: str | None, options: Id3Options) -> dict[str, tuple[str, ...
     """Field → frames; mood moves to the frame that the version has for it."""
     own = {name: (f"TXXX:{name.upper()}",) for name in SCORE_FIELDS}
     moods = ("TMOO", MOOD) if _version_number(version, options) == 4 else (MOOD, "TMOO")
-    lists = dict(zip(FIELDS, (("TCON",), moods, (options.grouping,)), strict=True))
-    texts = {"title": ("TIT2",), "artist": ("TPE1",), "album": ("TALB",), "comment": ("COMM",)}
-    return {**lists, **own, **texts}
+    lists = dict(zip(LIST_FIELDS, (("TCON",), moods, (options.grouping,)), strict=True))
+    texts = {"title": ("TIT2",), "artist": ("TPE1",), "album": ("TALB",)}
+    return {**lists, **own, **texts, COMMENT: ("COMM", OTHER_COMMENTS)}
 
 
 def refusal(place: str, value: str, version: str | None, options: Id3Options) -> str:
@@ -158,24 +161,34 @@ class Id3Tag:
     def _key_of(self, frame: bytes) -> str:
         name = frame[: 3 if self.version == 2 else 4].decode("latin-1").rstrip("\0 ")
         name = _NAMES_OF_2_2.get(name, name)
-        return _key(f"TXXX:{self._description(frame)}") if name == "TXXX" else name
+        if name not in ("TXXX", "COMM"):
+            return name
+        read = self._read(frame)
+        description = "?" if read is None else read.desc
+        return _key(f"{name}:{description}") if name == "TXXX" or description else name
 
-    def _description(self, frame: bytes) -> str:
-        """What a frame of one's own naming is called, as Mutagen reads it."""
+    def _read(self, frame: bytes) -> Any:
+        """A frame as Mutagen reads it; None where it cannot."""
         alone = replace(self, frames=(frame,), rest=b"").render(HEADER + len(frame))
         try:
-            read: Any = ID3(BytesIO(alone), translate=False, load_v1=False)
+            return next(iter(ID3(BytesIO(alone), translate=False, load_v1=False).values()), None)
         except MutagenError:
-            return ""
-        return next((one.desc for one in read.getall("TXXX")), "")
+            return None
+
+    def _language(self) -> str:
+        """That of the comment, or English."""
+        found = (self._read(frame) for frame in self.frames if self._key_of(frame) == "COMM")
+        return next((one.lang for one in found if len(one.lang) == 3), "eng")
 
     def _frames_for(self, place: str, values: Values, separator: str) -> list[bytes]:
         if not values:
             return []
         name, _, description = place.partition(":")
         joined = ("\0" if self.version == 4 else separator).join(values)
-        parts = [description, joined] if name == "TXXX" else [joined]
+        parts = [description, joined] if name in ("TXXX", "COMM") else [joined]
         data = _text(parts, self.version)
+        if name == "COMM":
+            data = data[:1] + self._language().encode("latin-1") + data[1:]
         if self.version == 2:
             return [_NAMES_IN_2_2[name].encode() + len(data).to_bytes(3) + data]
         safe = self.version == 4 and not self.plain_sizes
@@ -218,8 +231,10 @@ def _values(tag: ID3, options: Id3Options) -> dict[str, Values]:
     for frame in tag.getall("TXXX"):
         if place := _OWN.get(f"TXXX:{frame.desc}".casefold()):
             values[place] = (*values.get(place, ()), *_parted(frame.text, separator))
-    comments = [frame for frame in tag.getall("COMM") if frame.desc.casefold() in _COMMENTS]
-    values["COMM"] = _parted([text for frame in comments for text in frame.text], None)
+    for frame in tag.getall("COMM"):
+        if not frame.desc or frame.desc.casefold() in _COMMENTS:
+            place = OTHER_COMMENTS if frame.desc else "COMM"
+            values[place] = (*values.get(place, ()), *_parted(frame.text, None))
     return values
 
 

@@ -8,7 +8,7 @@ from mutagen import MutagenError
 from mutagen.mp4 import MP4, MP4FreeForm
 
 from harmonium.collection.filetags.formats.base import (
-    FIELDS,
+    LIST_FIELDS,
     SCORE_FIELDS,
     Format,
     Id3Options,
@@ -19,7 +19,7 @@ from harmonium.collection.filetags.formats.base import (
 from harmonium.collection.filetags.music_file import FileProblem, blocks, copy, read_at, size_of
 
 _OWN = "----:com.apple.iTunes:"
-_LISTS = dict(zip(FIELDS, (("©gen",), (f"{_OWN}MOOD",), ("©grp",)), strict=True))
+_LISTS = dict(zip(LIST_FIELDS, (("©gen",), (f"{_OWN}MOOD",), ("©grp",)), strict=True))
 _SCORES = {name: (_OWN + name.upper(),) for name in SCORE_FIELDS}
 _TEXTS = {"title": ("©nam",), "artist": ("©ART",), "album": ("©alb",), "comment": ("©cmt",)}
 _PLACES: dict[str, Values] = {**_LISTS, **_SCORES, **_TEXTS}

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from harmonium.collection.filetags.formats.base import (
+    COMMENT,
     FIELDS,
     SCORE_FIELDS,
     Id3Options,
@@ -19,7 +20,7 @@ from harmonium.collection.filetags.music_file import FileProblem
 VERSION = "Vorbis comment"
 _PLACES: dict[str, tuple[str, ...]] = {name: (name.upper(),) for name in (*FIELDS, *SCORE_FIELDS)}
 _PLACES |= {name: (name.upper(),) for name in ("title", "artist", "album")}
-_PLACES["comment"] = ("COMMENT", "DESCRIPTION")
+_PLACES[COMMENT] = ("COMMENT", "DESCRIPTION")
 
 
 @dataclass(frozen=True)
