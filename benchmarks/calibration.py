@@ -35,7 +35,6 @@ from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LogisticRegression
 
 from harmonium.estimators import DiscriminativeRBM
-from harmonium.estimators.validation import half_told, one_told
 from harmonium.evaluation import (
     auc_per_tag,
     calibration_error_per_tag,
@@ -44,6 +43,8 @@ from harmonium.evaluation import (
     reliability,
 )
 from harmonium.experiments.datasets import CATALOGUE, load_dataset
+from harmonium.experiments.questions import questions
+from harmonium.experiments.recipe import ONE
 from harmonium.experiments.run import _smoothed_tags
 
 N_FOLDS, SEED = 5, 0
@@ -96,10 +97,11 @@ def predictions(
     """Labels asked about, and probabilities by method, for each question; share predicted."""
     X, Y = data.X, data.Y
     folds = grouped_folds(data.groups, Y, n_folds=N_FOLDS, seed=SEED)
-    told = {"sound": np.full_like(Y, np.nan), "one": one_told(Y), "half": half_told(Y)}
-    asked = {k: np.where(np.isnan(t), Y, np.nan) for k, t in told.items()}
-    asked["one"][np.isnan(told["one"]).all(axis=1)] = np.nan
-    found = {k: {m: np.zeros_like(Y) for m in ("none", "ours", *RIVALS)} for k in told}
+    kinds = {"sound": 0.0, "one": ONE, "half": 0.5}
+    told = {kind: questions(Y, known, (SEED,)) for kind, known in kinds.items()}
+    asked = {kind: about.asked for kind, about in told.items()}
+    methods = ("none", "ours", *RIVALS)
+    found = {k: {m: np.zeros_like(labels) for m in methods} for k, labels in asked.items()}
     yes = np.zeros_like(Y)
     for test_fold in range(N_FOLDS):
         valid_fold = (test_fold + 1) % N_FOLDS
@@ -111,12 +113,13 @@ def predictions(
         model = DiscriminativeRBM(random_state=SEED, **settings)
         model.fit(X[train], targets[train], (X[valid], Y[valid]))
         yes[test] = model.predict(X[test])
-        for kind, known in told.items():
-            P, Q = (model.infer(X[rows], known[rows]).y for rows in (valid, test))
-            found[kind]["none"][test] = Q
-            found[kind]["ours"][test] = model.complete(X[test], known[test])
+        for kind, (clips, known, labels) in told.items():
+            to_fit, to_test = valid[clips], test[clips]
+            P, Q = (model.infer(X[clips[rows]], known[rows]).y for rows in (to_fit, to_test))
+            found[kind]["none"][to_test] = Q
+            found[kind]["ours"][to_test] = model.complete(X[clips[to_test]], known[to_test])
             for name, rival in RIVALS.items():
-                found[kind][name][test] = by_tag(rival, P, asked[kind][valid], Q)
+                found[kind][name][to_test] = by_tag(rival, P, labels[to_fit], Q)
     return asked, found, yes
 
 

@@ -178,7 +178,8 @@ class GradientTagger(GradientTrained, ProbabilisticTagClassifier):
 
     def _questions(self, clips: LabelledClips) -> list[Question]:
         """What the model says of clips, as it will be asked."""
-        return [Question(self._probabilities(clips.X), clips.Y, np.zeros(len(clips.X)))]
+        n = len(clips.X)
+        return [Question(self._probabilities(clips.X), clips.Y, np.zeros(n), np.ones(n))]
 
     def _scores(self, X: NDArray[np.float32]) -> NDArray[np.float32]:
         P = self._probabilities(X)

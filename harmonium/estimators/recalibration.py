@@ -39,6 +39,7 @@ class Question(NamedTuple):
     P: Floats  # (N, C) probabilities, before any correction
     Y: Floats  # (N, C) what was true: 0, 1, a probability, or NaN where unknown or told
     told: Doubles  # (N,) the share of the tags that were told
+    weight: Doubles  # (N,) how much each clip counts, beside the others of this question
 
 
 class Recalibration(NamedTuple):
@@ -78,7 +79,8 @@ def fit_recalibration(questions: Sequence[Question]) -> Recalibration:
     Z = np.vstack([_told_columns(q.told, len(q.P)) for q in questions])  # (M, 3)
     L = np.vstack([_logit(q.P) for q in questions])  # (M, C)
     Y = np.vstack([q.Y for q in questions]).astype(np.float64)
-    known = ~np.isnan(Y) / len(questions)  # the same clips are asked about again and again
+    weight = np.concatenate([q.weight / np.mean(q.weight) for q in questions])
+    known = ~np.isnan(Y) * weight[:, None] / len(questions)  # the same clips, asked again and again
     Y, n_tags = np.nan_to_num(Y), L.shape[1]
     # θ = (own offsets and own slopes, about their means; mean, α, β; mean slope, its changes)
     centre = np.r_[np.zeros(2 * n_tags + 3), 1.0, 0.0, 0.0]

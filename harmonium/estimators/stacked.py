@@ -207,12 +207,21 @@ def _stacked_auc(
 
 
 def _mean_auc(y: Array, P: Array) -> Array:
-    """Mean over tags of the share of (positive, negative) pairs in the right order."""
-    positive, negative = (y == 1)[:, None, :], (y == 0)[None, :, :]
-    a, b = P[:, None, :], P[None, :, :]
-    won = jnp.where(a > b, 1.0, jnp.where(a == b, 0.5, 0.0))
-    pairs = jnp.sum(positive, axis=(0, 1)) * jnp.sum(negative, axis=(0, 1))
-    total = jnp.sum(jnp.where(positive & negative, won, 0.0), axis=(0, 1))
+    """Mean over tags of the share of (positive, negative) pairs in the right order.
+
+    A positive wins against the negatives that are below it among all sorted negatives, and half of
+    those that it ties with.
+    """
+    positive, negative = y == 1, y == 0
+    losers = jnp.sort(jnp.where(negative, P, jnp.inf), axis=0)
+    below, not_above = (
+        jax.vmap(lambda sorted_, p, side=side: jnp.searchsorted(sorted_, p, side=side), 1, 1)(
+            losers, P
+        )
+        for side in ("left", "right")
+    )
+    total = jnp.sum(jnp.where(positive, (below + not_above) / 2, 0.0), axis=0)
+    pairs = jnp.sum(positive, axis=0) * jnp.sum(negative, axis=0)
     return jnp.sum(jnp.where(pairs > 0, total / pairs, 0.0)) / jnp.sum(pairs > 0)
 
 

@@ -54,14 +54,19 @@ def ask(complete: Callable[[Floats], Floats], Y: Floats) -> list[Question]:
 
     That is: with nothing told, with one true tag told, and with half of the known tags told.
     ``complete`` gives probabilities (N, C) for told tags (N, C), NaN for those to infer.
+
+    One true tag is drawn for each clip that has one. Among all clips that have a tag, those with
+    few others are drawn for it more often; so a clip counts as often as it has true tags.
     """
-    nothing = np.full(Y.shape, np.nan, np.float32)
-    questions = [Question(complete(nothing), Y, np.zeros(len(Y)))]
-    for told in (one_told(Y), np.round(half_told(Y))):
+    nothing, alike = np.full(Y.shape, np.nan, np.float32), np.ones(len(Y))
+    questions = [Question(complete(nothing), Y, np.zeros(len(Y)), alike)]
+    n_true = (Y > 0.5).sum(axis=1).astype(np.float64)
+    of_true = n_true if n_true.any() else alike
+    for told, weight in ((one_told(Y), of_true), (np.round(half_told(Y)), alike)):
         share = share_told(told)
         # a clip of which nothing is told belongs to the first question, with all others
         asked = np.where(np.isnan(told) & (share > 0)[:, None], Y, np.float32(np.nan))
-        questions.append(Question(complete(told), asked, share))
+        questions.append(Question(complete(told), asked, share, weight))
     return questions
 
 

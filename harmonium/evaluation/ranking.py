@@ -101,8 +101,9 @@ def precision_at_k_per_tag(Y: ArrayLike, S: ArrayLike, *, k: int = 10) -> Metric
     for tag in np.flatnonzero(labels.n_known < k).tolist():
         reasons.setdefault(tag, f"fewer than {k} known labels")
     values = np.full(scores.shape[1], np.nan)
-    for tag, positives, known in _sorted_scores(labels, scores, reasons):
-        values[tag] = _expected_hits(positives, known, k) / k
+    for tags, keys in _sorted_keys(labels, scores):
+        values[tags] = _expected_hits(keys, labels.n_known[tags], k) / k
+    values[list(reasons)] = np.nan
     return MetricResult(values, reasons)
 
 
@@ -121,19 +122,19 @@ def precision_at_k_per_clip(Y: ArrayLike, S: ArrayLike, *, k: int = 3) -> Metric
     return precision_at_k_per_tag(np.asarray(Y).T, np.asarray(S).T, k=k)
 
 
-def _expected_hits(positives: NDArray[np.int64], known: NDArray[np.int64], k: int) -> float:
-    """E[#positives in the top k]: those above the k-th score, and a fair share of those at it."""
-    threshold = known[-k]
-    listed, tied = _above_and_equal(known, threshold)
-    hits, tied_hits = _above_and_equal(positives, threshold)
-    return hits + (k - listed) * tied_hits / tied
-
-
-def _above_and_equal(ascending: NDArray[np.int64], threshold: np.int64) -> tuple[int, int]:
-    """How many of the sorted scores are above the threshold, and how many equal it."""
-    left = int(np.searchsorted(ascending, threshold, side="left"))
-    right = int(np.searchsorted(ascending, threshold, side="right"))
-    return len(ascending) - right, right - left
+def _expected_hits(
+    keys: NDArray[np.int64], n_known: NDArray[np.int64], k: int
+) -> NDArray[np.float64]:
+    """(t,) E[#positives in the top k]: those above the k-th score, a fair share of those at it."""
+    if keys.shape[1] < k:
+        return np.zeros(len(keys))
+    places = np.arange(keys.shape[1])
+    known, positive, score = places < n_known[:, None], (keys & 1).astype(bool), keys >> 1
+    kth = np.take_along_axis(score, np.maximum(n_known - k, 0)[:, None], axis=1)
+    above, tied = known & (score > kth), known & (score == kth)
+    listed, n_tied = above.sum(axis=1), np.maximum(tied.sum(axis=1), 1)
+    hits, tied_hits = (above & positive).sum(axis=1), (tied & positive).sum(axis=1)
+    return hits + (k - listed) * tied_hits / n_tied
 
 
 def _sorted_scores(

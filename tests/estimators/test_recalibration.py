@@ -9,6 +9,7 @@ from tagging_data import quick
 from harmonium import DiscriminativeRBM
 from harmonium.estimators import MLPTagger, recalibration
 from harmonium.estimators.recalibration import Question, fit_recalibration, share_told
+from harmonium.estimators.validation import ask
 from harmonium.evaluation import auc_per_tag, calibration_error_per_tag, log_loss_per_tag
 
 
@@ -17,7 +18,7 @@ def question(n, n_tags, *, offset, slope, told=0.0, seed=0):
     rng = np.random.default_rng(seed)
     L = rng.normal(-1.5, 1.5, (n, n_tags))
     Y = (rng.random(L.shape) < expit(offset + slope * L)).astype(np.float32)
-    return Question(expit(L).astype(np.float32), Y, np.full(n, told))
+    return Question(expit(L).astype(np.float32), Y, np.full(n, told), np.ones(n))
 
 
 def test_it_finds_offset_and_slope_of_every_kind_of_question():
@@ -36,15 +37,15 @@ def test_it_finds_offset_and_slope_of_every_kind_of_question():
 
 
 def test_it_is_the_minimum_of_the_penalised_cross_entropy():
-    ask = [question(40, 3, offset=1.0, slope=0.5), question(40, 3, offset=0, slope=1, told=0.3)]
-    ask[0].Y[5:20, 1] = np.nan
-    ask[1].Y[::3] = 0.3  # probabilities to learn from
+    asked = [question(40, 3, offset=1.0, slope=0.5), question(40, 3, offset=0, slope=1, told=0.3)]
+    asked[0].Y[5:20, 1] = np.nan
+    asked[1].Y[::3] = 0.3  # probabilities to learn from
 
     def loss(theta):
         own, slope, shared, slopes = theta[:3], theta[3:6], theta[6:9], theta[9:]
         total = 2 * np.sum(own**2) + 8 * np.sum(slope**2) + 0.5 * np.sum(shared**2)
         total += 8 * ((slopes[0] - 1) ** 2 + slopes[1] ** 2 + slopes[2] ** 2)
-        for P, Y, told in ask:
+        for P, Y, told, _ in asked:
             z = np.column_stack([np.ones(40), told > 0, told])
             s = own + (z @ shared)[:, None] + (slope + (z @ slopes)[:, None]) * logit(P)
             total += np.nansum(np.logaddexp(0, s) - Y * s) / 2
@@ -53,7 +54,7 @@ def test_it_is_the_minimum_of_the_penalised_cross_entropy():
     assert (recalibration.OWN_OFFSET, recalibration.OWN_SLOPE) == (0.5, 0.25)
     assert (recalibration.OFFSET, recalibration.SLOPE) == (1.0, 0.25)
     best = minimize(loss, np.r_[np.zeros(9), 1, 0, 0], tol=1e-12).x
-    found = fit_recalibration(ask)
+    found = fit_recalibration(asked)
     np.testing.assert_allclose(found.offsets, best[:3] + best[6], atol=1e-4)
     np.testing.assert_allclose(found.slopes, best[3:6] + best[9], atol=1e-4)
     np.testing.assert_allclose(found.told_offsets, best[7:9], atol=1e-4)
@@ -69,7 +70,8 @@ def test_a_tag_without_known_clips_is_corrected_like_the_others():
 
 def test_three_surprises_correct_little():
     P = np.array([[0.2], [0.8], [0.2]], np.float32)
-    found = fit_recalibration([Question(P, np.array([[1], [0], [1]], np.float32), np.zeros(3))])
+    Y = np.array([[1], [0], [1]], np.float32)
+    found = fit_recalibration([Question(P, Y, np.zeros(3), np.ones(3))])
     assert (found.slopes > 0.5).all()
     assert 0 < found.offsets[0] < 0.75
 
@@ -150,3 +152,20 @@ def test_networks_have_it_too(train, held_out):
 
 def test_the_share_told():
     np.testing.assert_allclose(share_told(np.array([[1, np.nan], [0, 1.0]], np.float32)), [0.5, 1])
+
+
+def test_a_clip_that_weighs_twice_counts_as_two_and_one_that_weighs_nothing_not_at_all():
+    P, Y, told, _ = question(60, 3, offset=0.5, slope=1.5)
+    half = np.arange(60) < 30
+    weighted = fit_recalibration([Question(P, Y, told, np.where(half, 14.0, 0.0))])
+    twice = np.r_[:30, :30]
+    listed = fit_recalibration([Question(P[twice], Y[twice], told, np.ones(60))])
+    np.testing.assert_allclose(weighted.slopes, listed.slopes, atol=1e-6)
+    np.testing.assert_allclose(weighted.offsets, listed.offsets, atol=1e-6)
+
+
+def test_with_one_tag_told_a_clip_counts_as_often_as_it_has_true_tags():
+    Y = np.array([[1, 1, 1], [1, 0, 0], [0, 0, 0]], np.float32)
+    _, one, _ = ask(lambda told: np.full(told.shape, 0.5, np.float32), Y)
+    np.testing.assert_array_equal(one.weight, [3, 1, 0])
+    assert [np.isnan(row).sum() for row in one.Y] == [1, 1, 3]

@@ -1,12 +1,13 @@
 """Models fitted as a stack are the models that `fit` gives."""
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from sklearn.base import clone
 
 from harmonium.errors import DataError
 from harmonium.estimators import DiscriminativeRBM, GenerativeRBM, LogisticTagger, MLPTagger
-from harmonium.estimators.stacked import fit_stacked
+from harmonium.estimators.stacked import _mean_auc, fit_stacked
 from harmonium.evaluation import auc_per_tag
 
 # Adam divides by the gradient's size, so that where it is nearly zero rounding decides part of a
@@ -127,3 +128,13 @@ def test_models_with_far_fewer_clips_than_others_are_refused(data):
     train, valid = [np.arange(4), np.arange(90)], [np.arange(90, 120)] * 2
     with pytest.raises(DataError, match="about as many clips to learn from; got 4 to 90"):
         fit_stacked([LogisticTagger(), LogisticTagger()], X, Y, train, valid)
+
+
+def test_the_auc_on_the_device_is_the_auc_with_ties_and_unknown_labels():
+    rng = np.random.default_rng(0)
+    Y = rng.choice(np.array([0, 1, np.nan], np.float32), (30, 7))
+    Y[:, 6] = 1.0  # no pair
+    S = np.round(rng.random((30, 7)), 1).astype(np.float32)
+    S[:, 0] = 1.0
+    expected = auc_per_tag(Y, S).mean
+    assert float(_mean_auc(jnp.asarray(Y), jnp.asarray(S))) == pytest.approx(expected, abs=1e-6)

@@ -117,7 +117,7 @@ def _tagger(l2: float) -> Any:
 
 
 def _question(P: Floats, Y: Floats) -> Question:
-    return Question(P, Y, np.zeros(len(P)))
+    return Question(P, Y, np.zeros(len(P)), np.ones(len(P)))
 
 
 def _joined(asked: list[Question]) -> Question:
