@@ -90,9 +90,12 @@ def of_error(error: HarmoniumError) -> Problem:
 
 
 def answer(problem: Problem) -> JSONResponse:
-    """A problem as it is sent."""
+    """A problem as it is sent; where the rest of a body may still come, nothing more is read."""
     content = body_of(problem.code, str(problem.detail), problem.field)
-    return JSONResponse(content, problem.status_code, problem.headers)
+    headers = dict(problem.headers or {})
+    if problem.status_code in (408, 413):
+        headers["Connection"] = "close"
+    return JSONResponse(content, problem.status_code, headers)
 
 
 def _methods(app: FastAPI, request: Request) -> list[str]:

@@ -5,6 +5,7 @@ import logging
 import socket
 from types import FrameType
 
+import h11
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
@@ -22,24 +23,39 @@ GOODBYE_SECONDS = 5
 
 
 class ImpatientProtocol(H11Protocol):
-    """HTTP that does not wait for ever until a request begins."""
+    """HTTP that does not wait for ever until the head of a request has come."""
 
     _patience: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Begin to wait for the headers."""
+        """Begin to wait for the first request."""
         super().connection_made(transport)
-        self._patience = self.loop.call_later(HEADER_SECONDS, self._give_up)
+        self._wait()
 
-    def _give_up(self) -> None:
-        if self.cycle is None and not self.transport.is_closing():
-            self.transport.close()
+    def data_received(self, data: bytes) -> None:
+        """Wait only while a head has begun and not ended."""
+        super().data_received(data)
+        if self.conn.their_state is not h11.IDLE or not self.conn.trailing_data[0]:
+            self._wait_no_longer()
+        elif self._patience is None:
+            self._wait()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Wait no longer."""
+        """Nothing more will come."""
+        self._wait_no_longer()
+        super().connection_lost(exc)
+
+    def _wait(self) -> None:
+        self._patience = self.loop.call_later(HEADER_SECONDS, self._give_up)
+
+    def _wait_no_longer(self) -> None:
         if self._patience is not None:
             self._patience.cancel()
-        super().connection_lost(exc)
+            self._patience = None
+
+    def _give_up(self) -> None:
+        if not self.transport.is_closing():
+            self.transport.close()
 
 
 class Server(uvicorn.Server):
