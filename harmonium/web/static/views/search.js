@@ -107,7 +107,10 @@ function SearchBox({ params, show }) {
   const all = useCell(library);
   const [text, setText] = useState(params.q ?? params.name ?? "");
   const field = useRef();
-  useEffect(() => setText(params.q ?? params.name ?? ""), [params.q, params.name]);
+  useEffect(() => { // A space at the end stays, so that one can type on.
+    const asked = params.q ?? params.name ?? "";
+    setText((old) => (old.trim() === asked.trim() ? old : asked));
+  }, [params.q, params.name]);
   const search = (q) => show({ q: q.trim(), name: null, order: null, min_probability: null });
   const byName = (name) => show({ name: name.trim(), q: null, order: null, min_probability: null });
   const complete = (whole, tag) => {

@@ -1,0 +1,42 @@
+"""Pages in Debian's Chromium, driven by Playwright."""
+
+import shutil
+from contextlib import contextmanager
+
+CHROMIUM = shutil.which("chromium")
+FLAGS = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--autoplay-policy=no-user-gesture-required",
+]
+WIDTHS = {"wide": (1440, 900), "narrow": (390, 844)}
+
+
+@contextmanager
+def opened_page(browser, width="wide", *, scheme="light", expected=()):
+    """A page in a fresh profile; at the end, it must have had no error but the expected ones."""
+    wide, high = WIDTHS[width]
+    context = browser.new_context(
+        viewport={"width": wide, "height": high}, color_scheme=scheme, reduced_motion="reduce"
+    )
+    page = context.new_page()
+    page.set_default_timeout(15_000)
+    errors = []
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    page.on(
+        "console",
+        lambda said: errors.append(said.text) if said.type in ("error", "warning") else None,
+    )
+    try:
+        yield page
+        scrolled = page.evaluate("document.documentElement.scrollWidth")
+        assert scrolled <= wide, f"the page is {scrolled} pixels wide in a window of {wide}"
+        assert [error for error in errors if not any(word in error for word in expected)] == []
+    finally:
+        context.close()
