@@ -28,19 +28,21 @@ const JOB_WORD = { index: "Indexing", train: "Training", write: "Writing", tag: 
 function listen() {
   const source = new EventSource("/api/v1/events");
   let late = null;
-  source.addEventListener("job", (event) => {
-    const job = JSON.parse(event.data);
-    jobs.set((old) => ({ ...old, [job.id]: job }));
-    if (!isAtWork(job) || library.value?.empty) refreshLibrary().catch(() => {});
-  });
-  source.addEventListener("change", () => { // Several in a row are told once.
+  const changed = () => { // Several in a row are told once.
     clearTimeout(late);
     late = setTimeout(() => {
       changeCount.set((n) => n + 1);
       refreshLibrary().catch(() => {});
-      refreshTags().catch(() => {});
+      if (!library.value?.empty) refreshTags().catch(() => {});
     }, 300);
+  };
+  source.addEventListener("job", (event) => {
+    const job = JSON.parse(event.data);
+    jobs.set((old) => ({ ...old, [job.id]: job }));
+    if (!isAtWork(job) || library.value?.empty) refreshLibrary().then((about) => about.empty || changed(), () => {});
   });
+  source.addEventListener("change", changed);
+  source.addEventListener("learnt", changed); // The model has learnt from answers: its probabilities are others.
   return () => source.close();
 }
 
@@ -85,9 +87,9 @@ function App() {
     setProblem(null);
     try {
       await tokenFromAddress();
-      await refreshLibrary();
+      const about = await refreshLibrary();
       setStage("ready");
-      refreshTags().catch(complain);
+      if (!about.empty) refreshTags().catch(complain);
     } catch (error) {
       setProblem(error);
       setStage(error.status === 401 || error.status === 403 ? "sign-in" : "failed");

@@ -52,7 +52,7 @@ export function Library() {
       <section class="card" aria-labelledby="people"><h2 id="people">People</h2>
         <p>You are <b>${about.person}</b>.</p>
         ${about.people?.length > 0 && html`<ul class="plain">${about.people.map((person) => html`<li>${person.name} <span class="soft num">${some(person.n, "tag")}</span></li>`)}</ul>`}
-        ${about.signed_in && html`<button onClick=${signOut}>Sign out</button>`}
+        ${!["localhost", "127.0.0.1", "[::1]"].includes(location.hostname) && html`<button onClick=${signOut}>Sign out</button>`}
       </section>
       <section class="card" aria-labelledby="keys"><h2 id="keys">Keys</h2>
         <dl class="keys">

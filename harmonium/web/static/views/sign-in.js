@@ -2,13 +2,14 @@
 
 import { html, useState } from "../vendor/preact.js";
 import { post } from "../api.js";
+import { go } from "../router.js";
 import { View } from "../components/bits.js";
 
 /** Use the token of the address (#token=…), if there is one, and take it out of sight. */
 export async function tokenFromAddress() {
   const token = new URLSearchParams(location.hash.replace(/^#\/?/, "")).get("token");
   if (!token) return false;
-  history.replaceState(history.state, "", location.pathname + "#/search");
+  go("search", null, {}, { replace: true });
   await post("/session", { token });
   return true;
 }

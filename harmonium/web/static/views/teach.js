@@ -20,11 +20,11 @@ export function Teach({ params }) {
   const tags = useCell(tagList);
   const [queue, setQueue] = useState(null);
   const [error, setError] = useState(null);
-  const [done, setDone] = useState([]); // [{question, answer}], the last at the end
+  const [done, setDone] = useState([]); // the questions answered, the last at the end
   const [progress, setProgress] = useState(null);
   const [auto, setAuto] = useState(localStorage.getItem(PLAY_KEY) === "yes");
   const seen = useRef(new Set());
-  const busy = useRef(false);
+  const sending = useRef(Promise.resolve()); // answers are sent one after the other, the next question does not wait
 
   const fetchMore = async (fresh = false) => {
     try {
@@ -54,32 +54,36 @@ export function Teach({ params }) {
   const advance = () => {
     seen.current.add(keyOf(question));
     const rest = queue.slice(1);
-    setQueue(rest);
+    setQueue((all) => all.slice(1));
     if (rest.length <= FEW) fetchMore();
     if (rest[0]) announce(`${rest[0].shown}? ${titleOf(rest[0].track)}`);
   };
-  const answer = async (said) => {
-    if (!question || busy.current) return;
-    busy.current = true;
-    try {
-      const news = await post("/teach", { track: question.track.id, tag: question.tag, answer: said, change: sitting.change });
-      sitting.change = news.change;
-      setProgress(news.progress);
-      setDone((all) => [...all, { question, answer: said }]);
-      advance();
-    } catch (problem) {
-      complain(problem);
-    }
-    busy.current = false;
+  const answer = (said) => {
+    if (!question) return;
+    const given = question;
+    advance();
+    setDone((all) => [...all, given]);
+    sending.current = sending.current.then(async () => {
+      try {
+        const news = await post("/teach", { track: given.track.id, tag: given.tag, answer: said, change: sitting.change });
+        sitting.change = news.change;
+        setProgress(news.progress);
+      } catch (problem) {
+        complain(problem);
+        setDone((all) => all.filter((one) => one !== given));
+        setQueue((rest) => [given, ...rest]);
+      }
+    });
   };
   const undoLast = async () => {
     const last = done[done.length - 1];
     if (!last) return;
     try {
-      await post(`/tracks/${last.question.track.id}/say`, { yes: [], no: [], unknown: [last.question.tag] });
-      seen.current.delete(keyOf(last.question));
-      setDone(done.slice(0, -1));
-      setQueue([last.question, ...(queue ?? [])]);
+      await sending.current;
+      await post(`/tracks/${last.track.id}/say`, { yes: [], no: [], unknown: [last.tag] });
+      seen.current.delete(keyOf(last));
+      setDone((all) => all.filter((one) => one !== last));
+      setQueue((rest) => [last, ...(rest ?? [])]);
       setProgress(await get("/teach/progress"));
       toast("The last answer is taken back.");
     } catch (problem) {

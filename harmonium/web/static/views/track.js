@@ -64,6 +64,23 @@ function Tags({ track, put, reload }) {
     return new Map([...names].filter((tag) => (answers.get(tag) ?? null) !== (saved.get(tag) ?? null)).map((tag) => [tag, answers.get(tag) ?? null]));
   }, [answers, saved]);
 
+  // Where what is saved has changed, by Save or by an undo, the unsaved answers stay on top of it.
+  const before = useRef(saved);
+  useEffect(() => {
+    const old = before.current;
+    before.current = saved;
+    if (old === saved) return;
+    setAnswers((given) => {
+      const now = new Map(saved);
+      for (const tag of new Set([...given.keys(), ...old.keys()])) {
+        if ((given.get(tag) ?? null) === (old.get(tag) ?? null)) continue;
+        if (given.has(tag)) now.set(tag, given.get(tag));
+        else now.delete(tag);
+      }
+      return now;
+    });
+  }, [saved]);
+
   const complete = async (given) => {
     const answer = await post(`/tracks/${track.id}/complete`, sides(given, known));
     return new Map(answer.tags.map((tag) => [tag.tag, tag.probability]));
@@ -122,10 +139,8 @@ function Tags({ track, put, reload }) {
     const of = (wanted) => [...unsaved].filter(([, said]) => said === wanted).map(([tag]) => tag);
     try {
       const { change: id, track: fresh } = await post(`/tracks/${track.id}/say`, { yes: of(true), no: of(false), unknown: of(null) });
-      drafts.delete(String(track.id));
-      setAnswers(saidOf(fresh));
       put(fresh);
-      toastUndo(`Saved ${some(unsaved.size, "answer")}.`, id, () => { drafts.delete(String(track.id)); reload(); });
+      toastUndo(`Saved ${some(unsaved.size, "answer")}.`, id, reload);
       if ([...unsaved.keys()].some((tag) => !known.has(tag))) refreshTags().catch(complain);
     } catch (error) {
       complain(error);
@@ -138,9 +153,6 @@ function Tags({ track, put, reload }) {
     setP(start);
     announce("Discarded.");
   };
-  useEffect(() => { // An undo elsewhere changes what is saved.
-    if (!drafts.has(String(track.id))) setAnswers(new Map(saved));
-  }, [saved]);
 
   const added = [...answers.keys()].filter((tag) => !known.has(tag)).map((tag) => ({ tag, shown: tag, group: null, probability: null, said: null, people: { yes: 0, no: 0 }, fresh: true }));
   const tags = [...track.tags, ...added];
