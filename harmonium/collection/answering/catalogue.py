@@ -8,10 +8,10 @@ the predictions, the verdicts, the tracks, or the model.
 import json
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Literal, NamedTuple
+from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
 import numpy as np
 import sqlalchemy as sa
@@ -38,6 +38,7 @@ from harmonium.data.parting import fragments
 from harmonium.errors import DataError
 
 Ids = NDArray[np.int64]
+T = TypeVar("T")
 Floats = NDArray[np.float32]
 Order = Literal["probability", "likeness", "name", "added"]
 
@@ -158,6 +159,26 @@ class Catalogue:
                 return view
 
 
+class _part(Generic[T]):
+    """A property of a `View` that is worked out once, under the view's lock.
+
+    `functools.cached_property` has a lock of its own in Python 3.11. A thread that holds it and
+    wants the view's, and one that holds the view's and wants it, would wait for each other.
+    """
+
+    def __init__(self, work: Callable[[Any], T]) -> None:
+        self._work, self.__doc__ = work, work.__doc__
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, view: "View", owner: type | None = None) -> T:
+        with view._lock:
+            if self._name not in view.__dict__:
+                view.__dict__[self._name] = self._work(view)
+            return view.__dict__[self._name]
+
+
 class View:
     """One state of a library. What is asked for is read when it is first needed."""
 
@@ -210,63 +231,58 @@ class View:
 
     # Parts. ---------------------------------------------------------------------------------
 
-    @cached_property
+    @_part
     def verdicts(self) -> VerdictTable:
         """What people agree on."""
-        with self._lock:
-            return VerdictTable.read(self.library)
+        return VerdictTable.read(self.library)
 
-    @cached_property
+    @_part
     def predictions(self) -> ModelPredictions:
         """What the model in use says of all tracks."""
-        with self._lock:
-            if self.model_id is None:
-                return ModelPredictions(np.empty(0, np.int64), np.empty((0, 0), np.uint16))
-            return ModelPredictions(*self.library.predictions.matrix(self.model_id))
+        if self.model_id is None:
+            return ModelPredictions(np.empty(0, np.int64), np.empty((0, 0), np.uint16))
+        return ModelPredictions(*self.library.predictions.matrix(self.model_id))
 
-    @cached_property
+    @_part
     def trained(self) -> ModelPredictions:
         """The same as the model was trained, without what it learnt from answers since."""
-        with self._lock:
-            if self.model is None or not self.model.id:
-                return self.predictions
-            return ModelPredictions(*self.library.predictions.matrix(self.model.id, refined=False))
+        if self.model is None or not self.model.id:
+            return self.predictions
+        return ModelPredictions(*self.library.predictions.matrix(self.model.id, refined=False))
 
-    @cached_property
+    @_part
     def ids(self) -> Ids:
         """The tracks whose files are there, ascending."""
-        with self._lock:
-            return self.library.tracks.ids()
+        return self.library.tracks.ids()
 
-    @cached_property
+    @_part
     def absent(self) -> NDArray[np.bool_]:
         """(n,) which tracks with predictions have no file any more."""
         return ~np.isin(self.predictions.ids, self.ids, assume_unique=True)
 
-    @cached_property
+    @_part
     def tagger(self) -> StoredTagger | None:
         """The model in use, at work."""
-        with self._lock:
-            if self.model_id is None:
-                return None
-            return current_tagger(self.library, self.library.models.get(self.model_id))
+        if self.model_id is None:
+            return None
+        return current_tagger(self.library, self.library.models.get(self.model_id))
 
-    @cached_property
+    @_part
     def known(self) -> set[str]:
         """Every tag that a track may have."""
         return known_tags(self.library, self.model)
 
-    @cached_property
+    @_part
     def spellings(self) -> dict[str, str]:
         """Tag → how it is shown, where that is not its name."""
         return self.library.spellings()
 
-    @cached_property
+    @_part
     def hidden(self) -> set[str]:
         """Tags that a person has hidden."""
         return self.library.hidden_tags()
 
-    @cached_property
+    @_part
     def places(self) -> dict[str, int]:
         """Tag → its place in the model, for those that it has learnt."""
         if self.model is None:
@@ -274,25 +290,23 @@ class View:
         learnt = self.model.learnt
         return {tag: j for j, tag in enumerate(self.model.vocabulary) if learnt[j]}
 
-    @cached_property
+    @_part
     def _by_name(self) -> NDArray[np.intp]:
         """Places in `ids`, in the order of the tracks' names."""
-        with self._lock:
-            columns = (track.c.id, track.c.artist, track.c.title, track.c.path)
-            query = sa.select(*columns).where(track.c.state == "present").order_by(track.c.id)
-            keys = [_key(*row[1:]) for row in self.library.fetch(query)]
-            return np.array(sorted(range(len(keys)), key=keys.__getitem__), np.intp)
+        columns = (track.c.id, track.c.artist, track.c.title, track.c.path)
+        query = sa.select(*columns).where(track.c.state == "present").order_by(track.c.id)
+        keys = [_key(*row[1:]) for row in self.library.fetch(query)]
+        return np.array(sorted(range(len(keys)), key=keys.__getitem__), np.intp)
 
-    @cached_property
+    @_part
     def in_files(self) -> dict[str, Ids]:
         """Tag → the tracks whose files have it, as the library knows them, ascending."""
-        with self._lock:
-            query = sa.select(track.c.id, track.c.file_tags).order_by(track.c.id)
-            found: dict[str, list[int]] = {}
-            for number, text in self.library.fetch(query.where(track.c.state == "present")):
-                for tag in _tags_in(text):
-                    found.setdefault(tag, []).append(number)
-            return {tag: np.array(ids, np.int64) for tag, ids in found.items()}
+        query = sa.select(track.c.id, track.c.file_tags).order_by(track.c.id)
+        found: dict[str, list[int]] = {}
+        for number, text in self.library.fetch(query.where(track.c.state == "present")):
+            for tag in _tags_in(text):
+                found.setdefault(tag, []).append(number)
+        return {tag: np.array(ids, np.int64) for tag, ids in found.items()}
 
     def write_thresholds(self, precision: float | None) -> Floats:
         """(n_tags,) from which probability on the model's tags are written."""
@@ -439,18 +453,17 @@ class View:
         best = sorted(((tag, n) for tag, n in counts.items() if n > 0), key=lambda x: (-x[1], x[0]))
         return [Facet(tag, n) for tag, n in best[:most]]
 
-    @cached_property
+    @_part
     def reached(self) -> NDArray[np.bool_]:
         """(n_learnt, n) which tracks the model gives each tag that it has learnt."""
-        with self._lock:
-            found, model = self.predictions, self.model
-            rows = np.zeros((len(self.places), len(found.ids)), bool)
-            if model is None or not len(found.ids):
-                return rows
-            least = packed(model.thresholds)
-            for row, j in enumerate(self.places.values()):
-                rows[row] = (found.steps[j] >= least[j]) & (found.steps[j] < 65535)
+        found, model = self.predictions, self.model
+        rows = np.zeros((len(self.places), len(found.ids)), bool)
+        if model is None or not len(found.ids):
             return rows
+        least = packed(model.thresholds)
+        for row, j in enumerate(self.places.values()):
+            rows[row] = (found.steps[j] >= least[j]) & (found.steps[j] < 65535)
+        return rows
 
     def _people_add(self, chosen: NDArray[np.bool_]) -> dict[str, int]:
         """Tag → how many tracks have it by what people say, less those it was predicted for.
