@@ -9,7 +9,7 @@ import json
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from harmonium.collection import sound_space
 from harmonium.collection.answering.query import parse
 from harmonium.collection.answering.refined_tagger import current_tagger
-from harmonium.collection.answering.search import aliases, known_tags, rank
+from harmonium.collection.answering.search import SOURCES, aliases, first, known_tags, rank
 from harmonium.collection.answering.shipped_model import shipped_model
 from harmonium.collection.answering.stored_tagger import StoredTagger
 from harmonium.collection.answering.verdict_table import VerdictTable
@@ -46,6 +46,8 @@ KEPT_RESULTS = 16
 """Results of searches that are kept, for their further pages and their facets."""
 TELLING_TAGS = 6
 """Tags that are shown with a track in a list."""
+ORDERED_AT_ONCE = 500
+"""Tracks of a result that are put in order, at least."""
 MOST_FACETS = 40
 OTHER = "other"
 """The group of tags of which it is not known."""
@@ -66,18 +68,35 @@ class Question(NamedTuple):
     """Only what the model adds."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Found:
-    """The tracks that answer a question, in order; all (n,)."""
+    """The tracks that answer a question; all (n,). They are put in order as far as is needed."""
 
     ids: Ids
+    """In any order, see `first`."""
+    score: Floats | None
+    """What they are ordered by; None where they are in order."""
     probability: Floats | None
     """None where nothing was asked for."""
     similarity: Floats | None
-    sources: NDArray[np.str_] | None
-    """As in `search.Hit.source`."""
+    sources: NDArray[np.uint8] | None
+    """Places in `search.SOURCES`."""
     people_only: list[str]
     n_below: int
+    _ordered: NDArray[np.intp] = field(default_factory=lambda: np.empty(0, np.intp), repr=False)
+
+    def rows(self, begin: int, end: int) -> NDArray[np.intp]:
+        """Where the tracks from one place in the order to another are."""
+        end = min(end, len(self.ids))
+        if self.score is None:
+            return np.arange(min(begin, end), end)
+        if len(self._ordered) < end:
+            self._ordered = first(self.score, max(ORDERED_AT_ONCE, 2 * end))
+        return self._ordered[begin:end]
+
+    def first(self, n: int) -> Ids:
+        """The first tracks in order."""
+        return self.ids[self.rows(0, n)]
 
 
 class ShownTag(NamedTuple):
@@ -337,7 +356,7 @@ class View:
         found = self.predictions
         if not len(found.ids):
             return found.ids, np.empty((0, len(tags)), np.float32)
-        return found.ids, np.stack([unpacked(found.steps[j]) for j in tags], axis=1)
+        return found.ids, np.stack([unpacked(found.steps[j]) for j in tags]).T  # tag by tag
 
     def trained_columns(self, tags: NDArray[np.intp], ids: Ids) -> Iterator[Floats]:
         """As of `search.Reader`."""
@@ -366,7 +385,8 @@ class View:
         if question.order == "likeness" and question.like is None:
             raise DataError("To order tracks by likeness, say which track they are to be like.")
         if not question.text.strip() and question.like is None and not question.predicted:
-            return Found(self._ordered(self.ids, question.order), None, None, None, [], 0)
+            ordered = self._ordered(self.ids, question.order)
+            return Found(ordered, None, None, None, None, [], 0)
         if question.like is not None:
             self.library.tracks.get(question.like)
             sound_space.bring_up_to_date(self.library)
@@ -374,20 +394,22 @@ class View:
         text = question.text.strip()
         query = parse(text, self.known, aliases(model)) if text else None
         ranking = rank(self, model, query, question.like, predicted=question.predicted)
-        present = np.isin(ranking.ids, self.ids, assume_unique=True)
+        if ranking.ids is self.predictions.ids:
+            present = ~self.absent
+        else:
+            present = np.isin(ranking.ids, self.ids, assume_unique=True)
         possible = present & (ranking.probability > 0)
         enough = possible & (ranking.probability >= question.min_probability)
         rows = np.flatnonzero(enough)
-        if question.order in ("name", "added"):
+        score: Floats | None = ranking.score
+        if question.order == "likeness":
+            score = ranking.similarity
+        elif question.order in ("name", "added"):
             ids = self._ordered(ranking.ids[rows], question.order)
-            rows = rows[np.searchsorted(ranking.ids[rows], ids)]
-        else:
-            by_likeness = question.order == "likeness" and ranking.similarity is not None
-            score = ranking.similarity if by_likeness else ranking.score
-            assert score is not None
-            rows = rows[np.argsort(-score[rows], kind="stable")]
+            rows, score = rows[np.searchsorted(ranking.ids[rows], ids)], None
         return Found(
             ranking.ids[rows],
+            None if score is None else score[rows],
             None if query is None else ranking.probability[rows],
             None if ranking.similarity is None else ranking.similarity[rows],
             ranking.sources[rows],
@@ -406,15 +428,17 @@ class View:
 
     def page(self, found: Found, offset: int, limit: int) -> list[ShownTrack]:
         """Some tracks of a result, with their tags."""
-        here = slice(offset, offset + limit)
-        ids = found.ids[here]
+        rows = found.rows(offset, offset + limit)
+        ids = found.ids[rows]
         tracks = self.library.tracks.many(ids)
         tags = self.telling_tags(ids)
 
-        def part(values: NDArray[np.float32] | None) -> list[float | None]:
-            return [None] * len(ids) if values is None else [float(v) for v in values[here]]
+        def part(values: Floats | None) -> list[float | None]:
+            return [None] * len(ids) if values is None else values[rows].tolist()
 
-        sources = [None] * len(ids) if found.sources is None else map(str, found.sources[here])
+        sources: list[str | None] = [None] * len(ids)
+        if found.sources is not None:
+            sources = [SOURCES[code] for code in found.sources[rows]]
         columns = (part(found.probability), part(found.similarity), sources, tags)
         return [ShownTrack(*row) for row in zip(tracks, *columns, strict=True)]
 

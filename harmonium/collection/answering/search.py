@@ -36,6 +36,8 @@ from harmonium.errors import DataError
 
 Ids = NDArray[np.int64]
 Floats = NDArray[np.float32]
+SOURCES = ("nobody", "model", "people")
+"""Who answers a question, see `Hit.source`."""
 Masks = dict[str, tuple[NDArray[np.bool_], NDArray[np.bool_]]]
 """Tag → whether it surely holds by what people say, and whether it may hold, for each track."""
 
@@ -168,7 +170,8 @@ class Ranking:
     ids: Ids
     probability: Floats
     certain: NDArray[np.bool_]
-    sources: NDArray[np.str_]
+    sources: NDArray[np.uint8]
+    """Places in `SOURCES`."""
     score: Floats
     """What they are ordered by."""
     tags: dict[str, Floats]
@@ -196,10 +199,7 @@ def rank(
         ids, similarity = known[known != like], near[known != like]
     own = {name: _spread(heard, modelled.get(name), ids) for name in names}
     masks = {name: (_mask(ids, pair.yes), ~_mask(ids, pair.no)) for name, pair in agreed.items()}
-    mixed = {
-        name: np.where(surely, np.float32(1), np.where(maybe, own[name], np.float32(0)))
-        for name, (surely, maybe) in masks.items()
-    }
+    mixed = {name: _settled(own[name], *mask) for name, mask in masks.items()}
     if query is None:
         p, certain = np.ones(len(ids), np.float32), np.zeros(len(ids), bool)
     else:
@@ -213,7 +213,7 @@ def rank(
     people_only = [name for name in names if name not in modelled]
     sources = _sources(certain, masks, _mask(ids, heard), modelled)
     if predicted:
-        p = np.where(sources == "model", p, np.float32(0))
+        p = np.where(sources == SOURCES.index("model"), p, np.float32(0))
     return Ranking(ids, p, certain, sources, score, mixed, people_only, similarity)
 
 
@@ -222,8 +222,8 @@ def _sources(
     masks: Masks,
     heard: NDArray[np.bool_],
     modelled: Collection[str],
-) -> NDArray[np.str_]:
-    """Who answers the question, for each track, as in `Hit.source`, (n,).
+) -> NDArray[np.uint8]:
+    """Who answers the question, for each track, as places in `SOURCES`, (n,).
 
     The model does if it says something of a tag that people leave open.
     """
@@ -233,8 +233,18 @@ def _sources(
     by_people = sum((~one for one in left_open.values()), none)
     if not masks:  # alike is all that was asked for
         by_model = heard
-    words = np.where(by_model, "model", np.where(by_people, "people", "nobody"))
-    return np.where(certain, "people", words)
+    codes = np.zeros(len(certain), np.uint8)  # nobody
+    codes[by_people | certain] = SOURCES.index("people")
+    codes[by_model & ~certain] = SOURCES.index("model")
+    return codes
+
+
+def _settled(p: Floats, surely: NDArray[np.bool_], maybe: NDArray[np.bool_]) -> Floats:
+    """Probabilities, 1 and 0 where people say so, (n,)."""
+    p = p.copy()
+    p[surely] = 1
+    p[~maybe] = 0
+    return p
 
 
 def _joined(ids: Ids, more: list[Ids]) -> Ids:
@@ -263,7 +273,7 @@ def _modelled(
 
 def _spread(ids: Ids, values: Floats | None, everyone: Ids) -> Floats:
     """The values of some tracks as a column of all, 0 for the others."""
-    if values is not None and np.array_equal(ids, everyone):
+    if values is not None and (ids is everyone or np.array_equal(ids, everyone)):
         return values
     column = np.zeros(len(everyone), np.float32)
     if values is not None:
@@ -274,6 +284,8 @@ def _spread(ids: Ids, values: Floats | None, everyone: Ids) -> Floats:
 
 def _mask(everyone: Ids, some: Ids) -> NDArray[np.bool_]:
     """Which of ``everyone`` are among ``some``, (n,); both ascending."""
+    if everyone is some:
+        return np.ones(len(everyone), bool)
     mask = np.zeros(len(everyone), bool)
     if len(everyone) and len(some):
         at = np.minimum(np.searchsorted(everyone, some), len(everyone) - 1)
@@ -301,7 +313,7 @@ def _hits(library: Library, ranking: Ranking, limit: int, min_probability: float
     rows = np.flatnonzero(enough)
     n_wanted = 2 * limit  # some may be missing: the files, not the tracks
     while True:
-        best = rows[_first(ranking.score[rows], n_wanted)]
+        best = rows[first(ranking.score[rows], n_wanted)]
         tracks = library.tracks.many(ranking.ids[best])
         near = ranking.similarity
         hits = [
@@ -309,7 +321,7 @@ def _hits(library: Library, ranking: Ranking, limit: int, min_probability: float
                 track,
                 float(ranking.probability[row]),
                 bool(ranking.certain[row]),
-                str(ranking.sources[row]),
+                SOURCES[ranking.sources[row]],
                 {name: float(column[row]) for name, column in ranking.tags.items()},
                 None if near is None else float(near[row]),
             )
@@ -321,7 +333,7 @@ def _hits(library: Library, ranking: Ranking, limit: int, min_probability: float
         n_wanted *= 4
 
 
-def _first(score: Floats, n: int) -> NDArray[np.intp]:
+def first(score: Floats, n: int) -> NDArray[np.intp]:
     """Places of the n largest scores, largest first; equal ones in their order."""
     candidates = np.arange(len(score))
     if n < len(score):

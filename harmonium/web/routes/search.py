@@ -78,6 +78,6 @@ def make_playlist(
 ) -> Response:
     """The tracks that answer a question, as a playlist."""
     view = service.view()
-    tracks = service.library().tracks.many(view.find(question).ids[:limit])
+    tracks = service.library().tracks.many(view.find(question).first(limit))
     headers = {"Content-Disposition": 'attachment; filename="harmonium.m3u8"'}
     return Response(os.fsencode(playlist(tracks)), media_type="audio/x-mpegurl", headers=headers)
