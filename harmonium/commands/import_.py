@@ -27,6 +27,8 @@ from harmonium.commands.screen import count, printable, say, say_some, show_rows
 if TYPE_CHECKING:
     from harmonium.collection.importing.import_report import ImportReport
 
+MOST_PEOPLE = 5
+"""People who are named."""
 MOST_SHOWN = 10
 """Items without a track that are shown."""
 COUNTS = ("n_rows", "n_matched", "n_added", "n_tracks", "n_tags")
@@ -247,7 +249,9 @@ def _show_report(report: ImportReport, *, as_json: bool, dry_run: bool, replaced
 def _summary(report: ImportReport, dry_run: bool, replaced: bool) -> Iterator[str]:
     if report.n_own == report.n_rows:
         return  # there is nothing to say but that
-    people = ", ".join(report.people[:5]) + (" and others" if len(report.people) > 5 else "")
+    people = ", ".join(report.people)
+    if len(report.people) > MOST_PEOPLE:
+        people = f"{len(report.people):,} people"
     found = (
         f"{report.n_matched:,} of {count(report.n_rows, 'row')} "
         f"{'is a tag' if report.n_matched == 1 else 'are tags'} of "

@@ -222,7 +222,11 @@ def _summarise(console: Console, report: IndexReport, n_tracks: int, seconds: fl
         "Moved": [f"{old} → {new}" for old, new in report.moved],
         "Another sound than before; people's tags stayed with them": report.changed,
         "Missing; people's tags are kept": report.missing,
-        "Copies": [f"{path} has the sound of {of}" for path, of in report.copies],
+        "Copies": [
+            f"{path} has the sound of {of}"
+            for path, of in report.copies
+            if path not in report.known_copies
+        ],
         "Hidden folders, passed over; name one to index it": report.hidden,
     }
     for title, lines in lists.items():

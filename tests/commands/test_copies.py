@@ -30,6 +30,17 @@ def test_every_path_names_the_track(library, place, files):
     assert library.tracks.find(str(files[1])).id == 1
 
 
+def test_a_copy_is_new_once(library, files):
+    """It is counted in every run, and listed where it is new."""
+    first = index(library, [files[0].parents[1]], extractor="timbre", engine="serial")
+    assert len(first.copies) == 1
+    assert first.known_copies == {str(files[1])}
+    other = write(files[0].with_name("another.flac"), 1, seconds=1)
+    report = index(library, extractor="timbre", engine="serial")
+    new = {path for path, _ in report.copies} - report.known_copies
+    assert new == {str(other)}
+
+
 def test_a_table_may_name_the_end_of_a_copy_s_path(library, place, files, tmp_path):
     (tmp_path / "tags.csv").write_text("path,user,tag\nZappa/song.flac,ann,rock\n")
     done = run("import", tmp_path / "tags.csv", "-L", place)

@@ -26,6 +26,8 @@ class IndexReport:
     """Files that are gone."""
     copies: list[tuple[str, str]] = field(default_factory=list)
     """(a file with the sound of a track, the track's own file)"""
+    known_copies: set[str] = field(default_factory=set)
+    """Those of them that were known before."""
     forgotten: list[str] = field(default_factory=list)
     """Files of tracks that were taken out of the library; they stay out of it."""
     unreadable: dict[str, str] = field(default_factory=dict)

@@ -146,6 +146,7 @@ class _Run:
         todo = updater.known.sort(search.found.files, retry=retry)
         self.report.unchanged = sum(one.state != "missing" for one in todo.unchanged)
         self.report.copies += [(path, one.path) for path, one in todo.copies]
+        self.report.known_copies |= {path for path, _ in todo.copies}
         self.report.forgotten += todo.forgotten
         reasons = self.library.tracks.many([one.id for one in todo.unreadable])
         self.report.still_unreadable |= {one.path: one.reason or "" for one in reasons}

@@ -93,7 +93,7 @@ def fit_linear(examples: TrainingSet, hyperparameters: Hyperparameters) -> Linea
     n_folds = int(examples.folds.max()) + 1
     P = linear_held_out(examples, hyperparameters, np.arange(n_folds))
     named = pl.DataFrame(examples.targets(hyperparameters), schema=list(examples.tags))
-    model = _tagger(hyperparameters.l2).fit(examples.inputs(hyperparameters), named)
+    model = _fitted(hyperparameters.l2, examples.inputs(hyperparameters), named)
     return LinearFit(model, P, hyperparameters)
 
 
@@ -105,15 +105,18 @@ def linear_held_out(
     P = np.full(examples.Y.shape, np.nan, np.float32)
     for fold in folds:
         held = examples.folds == fold
-        model = _tagger(hyperparameters.l2).fit(X[~held], targets[~held])
+        model = _fitted(hyperparameters.l2, X[~held], targets[~held])
         P[held] = model.predict_proba(X[held])
     return P
 
 
-def _tagger(l2: float) -> Any:
+def _fitted(l2: float, X: Floats, Y: Any) -> Any:
+    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
     from harmonium.estimators import ExactLogisticTagger
 
-    return ExactLogisticTagger(l2=l2)
+    with threadpool_limits(1):  # products of small matrices take longer on several threads
+        return ExactLogisticTagger(l2=l2).fit(X, Y)
 
 
 def _question(P: Floats, Y: Floats) -> Question:

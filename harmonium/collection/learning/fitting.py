@@ -83,6 +83,13 @@ class Fitted:
     beside: LinearFit | None = None
     """A logistic regression whose log-odds are averaged with those of the model."""
 
+    def probabilities(self, X: Floats) -> Floats:
+        """What it says of tracks with these inputs, (n, C)."""
+        if self.beside is None:
+            return self.model.predict_proba(X)
+        both = mix(self.model.infer(X).y, self.beside.model.predict_proba(X), HALF)
+        return self.model.recalibration_(both)
+
     def to_bytes(self, more: Mapping[str, NDArray[Any]]) -> bytes:
         """As a library stores it."""
         if self.beside is None:

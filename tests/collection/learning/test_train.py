@@ -159,15 +159,7 @@ def test_a_logistic_regression_stays_beside_where_that_is_better():
         bytes=found.to_bytes({}),
         report={},
     )
-    log_odds = [
-        np.log(P / (1 - P))
-        for P in (
-            found.model.infer(X[60:]).y,
-            found.beside.model.predict_proba(X[60:]),
-        )
-    ]
-    both = 1 / (1 + np.exp(-np.mean(log_odds, axis=0)))
-    expected = found.model.recalibration_(both.astype(np.float32))
+    expected = found.probabilities(X[60:])
     np.testing.assert_allclose(StoredTagger(model).probabilities(X[60:]), expected, atol=2e-3)
 
 
