@@ -5,6 +5,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import small_library
+from command_line import run
 from places import PROJECT
 
 README = (PROJECT / "README.md").read_text(encoding="utf-8")
@@ -30,6 +32,19 @@ def test_a_table_of_tags(tmp_path, monkeypatch):
     names: dict = {}
     exec(SECOND, names)
     np.testing.assert_array_equal(names["labels"], [[1, 0], [0, np.nan]])
+
+
+def test_the_search_of_one_s_own_music_finds_something_in_a_library_of_genres(library, place):
+    """Its tags are genres that files have, not words of a model that is not there."""
+    own = README.partition("## With your own music")[2]
+    (question,) = re.findall(r"^    harmonium search (.*?) +#", own, flags=re.MULTILINE)
+    ids, *_ = small_library.fill(library, 4, tagged=0)
+    change = small_library.new_change(library)
+    for number, tag in zip(ids[:2].tolist(), ("Jazz", "Rock"), strict=True):
+        library.opinions.say("files", number, [tag], change=change)
+    done = run("search", *question.split(), "-L", place)
+    assert done.exit_code == 0
+    assert [line.split("\t")[-1] for line in done.stdout.splitlines()] == ["/music/000.ogg"]
 
 
 @pytest.mark.parametrize("link", sorted(set(re.findall(r"\]\(((?!http)[^)]+)\)", README))))

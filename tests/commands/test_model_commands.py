@@ -384,6 +384,7 @@ class TestOnATerminal:
         shown = call("doctor", "--limit", "2", code=1).stdout
         assert "Files that are gone: 5" in shown
         assert "and 3 more" in shown
+        assert "Usual" not in call("doctor", code=1).stdout  # which means something else in suggest
 
     def test_the_report_of_training_says_what_was_left_out(self, place, monkeypatch):
         report = {
