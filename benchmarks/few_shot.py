@@ -14,15 +14,27 @@ heard by
   the weight n / (n + 5) for n examples. Only for words that it knows (calm, nostalgic, sad, tense).
 
 MajorMiner's sound is not there: its words with its own 1,022 descriptors.
+
+    HARMONIUM_DATA=FOLDER python benchmarks/few_shot.py --train
+
+learns all of Emotify's words together from so many examples each, as `harmonium train` does it:
+alone, and beside the shipped model, whose tags are tried as further inputs and as a prior. Beside
+them is what `harmonium say` and `review` learn from the same examples within a second.
 """
 
 import argparse
 
 import numpy as np
+from quick_learning import learn, learn_new
 
 from harmonium import ExactLogisticTagger
 from harmonium.audio import extract_files
 from harmonium.collection.answering.shipped_model import log_odds, mix
+from harmonium.collection.learning.beside_shipped import ShippedSays
+from harmonium.collection.learning.fitting import TrainingSet
+from harmonium.collection.learning.fitting import fit as fit_library
+from harmonium.collection.sound_space import FULL, SoundSpace
+from harmonium.collection.store.models import StoredModel
 from harmonium.data import datasets
 from harmonium.evaluation import auc_per_tag
 from harmonium.shipped.corpus import listening_corpus
@@ -76,6 +88,62 @@ def curve(variants, Y, groups, draws, words=None):
     }
 
 
+def by_training(X, Y, P, known, tags, draws):
+    """Variant -> size -> mean AUC, for all words and for those that the shipped model knows.
+
+    known : word → its place among the tags of the shipped model, whose probabilities are P
+    """
+    space = SoundSpace.fitted(X)
+    V, words = space.vectors(X) / FULL, tuple(map(str, range(Y.shape[1])))
+    vocabulary = [f"shipped {tag}" for tag in tags]
+    for j, place in known.items():
+        vocabulary[place] = words[j]
+    found = {}
+    for number in range(draws):
+        rng = np.random.default_rng(number)
+        half = rng.random(len(Y)) < 0.5
+        for n in SIZES[:3]:
+            labels = np.stack(
+                [draw(y, half, n, np.random.default_rng((number, n, j))) for j, y in enumerate(Y.T)]
+            ).T
+            rows = np.flatnonzero(~np.isnan(labels).all(axis=1))
+            folds = rng.permutation(len(rows)) % 5
+            quick = np.stack(
+                [
+                    learn(V, told, y[told], log_odds(P[:, known[j]]).astype(float))
+                    if j in known
+                    else learn_new(V, told[y[told] == 1], others, told[y[told] == 0])
+                    for j, y in enumerate(labels.T)
+                    for told in [np.flatnonzero(~np.isnan(y))]
+                    for others in [rng.permutation(np.flatnonzero(half & np.isnan(y)))]
+                ]
+            ).T
+            results = {"learnt at once": quick[~half]}
+            for name, more in (("trained alone", None), ("trained beside it", log_odds(P))):
+                examples = TrainingSet(
+                    X[rows], labels[rows], folds, words, None, None if more is None else more[rows]
+                )
+                fitted = fit_library(examples)
+                chosen = fitted.candidates[0].hyperparameters
+                inputs = np.concatenate([X, log_odds(P)], axis=1) if chosen.more_inputs else X
+                found_p = fitted.model.predict_proba(inputs[~half])
+                if more is not None:
+                    stored = StoredModel(
+                        name="", vocabulary=vocabulary, thresholds=np.zeros(len(tags)),
+                        extractor="", bytes=b"", report={},
+                    )  # fmt: skip
+                    _, weights = ShippedSays(stored, P[rows]).as_prior(examples, fitted)
+                    for j, place in known.items():
+                        weight = np.float32(weights[j])
+                        found_p[:, j] = mix(found_p[:, j], P[~half, place], weight)
+                results[name] = found_p
+            for name, scores in results.items():
+                aucs = auc_per_tag(Y[~half], scores.astype(np.float32)).values
+                for which, columns in (("all words", slice(None)), ("known", list(known))):
+                    found.setdefault(f"{name}: {which}", {}).setdefault(n, []).extend(aucs[columns])
+    return {name: {n: np.mean(all_) for n, all_ in by.items()} for name, by in found.items()}
+
+
 def show(title, curves):
     print(f"\n{title}\n\n| features | " + " | ".join(map(str, SIZES)) + " |")
     print("|---" * (len(SIZES) + 1) + "|")
@@ -86,13 +154,21 @@ def show(title, curves):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--draws", type=int, default=10)
-    draws = parser.parse_args().draws
+    parser.add_argument("--train", action="store_true", help="as `harmonium train` does it")
+    options = parser.parse_args()
+    draws = options.draws
     data = datasets.load("emotify")
     Y = data.labels().values
-    paper = extract_files(data.audio, extractor="paper", cache=user_cache_folder()).features
     musicnn = extract_files(data.audio, extractor="musicnn", cache=user_cache_folder()).features
     shipped = fit(listening_corpus(("4q", "gtzan")))
     P = shipped.predict_proba(musicnn)
+    vocabulary, tags = shared_vocabulary(), shipped.tags_.tolist()
+    places = {j: vocabulary.tag(word) for j, word in enumerate(data.tags)}
+    known = {j: tags.index(tag) for j, tag in places.items() if tag in tags}
+    if options.train:
+        show("Emotify, trained", by_training(musicnn, Y, P, known, tags, draws))
+        return
+    paper = extract_files(data.audio, extractor="paper", cache=user_cache_folder()).features
     both = np.concatenate([musicnn, log_odds(P)], axis=1)
     variants = {
         "paper, 389": (paper, None),
@@ -102,9 +178,6 @@ def main():
     }
     clips = np.arange(len(Y))
     show("Emotify, all words", curve(variants, Y, clips, draws))
-    vocabulary, tags = shared_vocabulary(), shipped.tags_.tolist()
-    places = {j: vocabulary.tag(word) for j, word in enumerate(data.tags)}
-    known = {j: tags.index(tag) for j, tag in places.items() if tag in tags}
     prior = np.full(Y.shape, 0.5, np.float32)
     prior[:, list(known)] = P[:, list(known.values())]
     variants["musicnn, with the shipped tag as a prior"] = (musicnn, prior)

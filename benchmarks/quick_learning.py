@@ -4,8 +4,8 @@
     python benchmarks/quick_learning.py --tracks 100000      # seconds only, no data needed
 
 Emotify, as musicnn hears it, in two halves: answers are about one half, and the ranking of the
-other is judged, by AUC and by average precision (AP), mean over words and draws. An answer says
-what the players of Emotify agreed on.
+other is judged, by AUC, by average precision (AP) and by the mean of -log p of what is so (log-loss),
+all of them means over words and draws. An answer says what the players of Emotify agreed on.
 
 1. Words that the model that comes along knows. It is made without Emotify here. Answers are chosen
    as `harmonium review` chooses them, after every ten anew, or at random.
@@ -89,22 +89,23 @@ def regression(X, rows, y, n):
 
 
 class Scores(dict):
-    """(what, how many answers) → [(AUC, average precision), …]."""
+    """(what, how many answers) → [(AUC, average precision, log-loss), …]."""
 
     def add(self, what, n, y, odds):
         one, p = y[:, None].astype(np.float32), np.asarray(odds, np.float32)[:, None]
         found = auc_per_tag(one, p).values[0], average_precision_per_tag(one, p).values[0]
-        self.setdefault((what, n), []).append(found)
+        loss = np.logaddexp(0, np.where(y > 0.5, -odds, odds)).mean()
+        self.setdefault((what, n), []).append((*found, loss))
 
-    def show(self, title, sizes):
+    def show(self, title, sizes, n_scores=3):
         print(f"\n{title}\n\n| | " + " | ".join(f"{n} answers" for n in sizes) + " |")
         print("|---" * (len(sizes) + 1) + "|")
         for what in dict.fromkeys(what for what, _ in self):
             cells = []
             for n in sizes:
                 found = self.get((what, n))
-                mean = None if found is None else np.mean(found, axis=0)
-                cells.append("" if mean is None else f"{mean[0]:.3f} / {mean[1]:.3f}")
+                means = [] if found is None else np.mean(found, axis=0)[:n_scores]
+                cells.append(" / ".join(f"{mean:.3f}" for mean in means))
             print(f"| {what} | " + " | ".join(cells) + " |")
 
 
@@ -219,7 +220,7 @@ def new_words(X, V, Y, words, draws, title="New words, told excerpts that have t
                     y[judged],
                     (V @ V[yes[:n]].T).mean(axis=1)[judged],
                 )
-    scores.show(title, SIZES)
+    scores.show(title, SIZES, 2)
 
 
 def completion(model, X, Y, tags):
@@ -254,7 +255,7 @@ def emotify(draws):
     places = {j: tags.index(word) for j, word in enumerate(words) if word in tags}
     P = shipped.predict_proba(X)
     named = ", ".join(words[j] for j in places)
-    title = f"AUC / AP of words that the model that comes along knows ({named})"
+    title = f"AUC / AP / log-loss of words that the model that comes along knows ({named})"
     known_words(X, V, Y, P, places, draws, title)
     show_completion(*completion(shipped, X, Y, places))
     own_words(X, V, Y, max(1, draws // 3), "One's own model of 100 excerpts, nine words")

@@ -23,10 +23,9 @@ import json
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import polars as pl
 import sqlalchemy as sa
 from numpy.typing import NDArray
 
@@ -41,24 +40,17 @@ from harmonium.collection.answering.refined_tagger import (
 )
 from harmonium.collection.answering.shipped_model import log_odds, tagger_of
 from harmonium.collection.answering.stored_tagger import FEW
+from harmonium.collection.learning.answers import Answers, answers_since
 from harmonium.collection.learning.vocabulary import FEWEST_EXAMPLES
 from harmonium.collection.library import Library
 from harmonium.collection.store.models import StoredModel
 from harmonium.collection.store.predictions import Steps, packed, unpacked
 from harmonium.collection.store.refinements import Refinement
-from harmonium.collection.store.schema import (
-    change,
-    opinion,
-    person,
-    tag,
-    to_microseconds,
-)
-from harmonium.collection.verdicts import REVIEW, agreed_tags, agreed_tracks
+from harmonium.collection.store.schema import change
+from harmonium.collection.verdicts import agreed_tags
 
-MOST_ANSWERS = 200
-"""The latest answers of a tag that are learnt from,"""
 MOST_JUDGED = 50
-"""and those that are guessed from the ones before."""
+"""The latest answers that are guessed from those before them."""
 N_UNSAID = 100
 """Tracks of which nobody has said anything that stand for those without a new word,"""
 UNSAID_WEIGHT = 3.0
@@ -130,68 +122,6 @@ def learn_answers(
     )
 
 
-# What the answers are. -------------------------------------------------------------------------
-
-
-class Answers(NamedTuple):
-    """What people agree on about one tag, in the order in which it was said."""
-
-    ids: Ids
-    """(n,) tracks"""
-    y: Doubles
-    """(n,) 1 or 0"""
-    asked: NDArray[np.bool_]
-    """(n,) whether the answer was asked for"""
-    changes: Ids
-    """(n,) the change in which it was said"""
-    numbers: Ids
-    """(n,) ascending: the later, the larger"""
-
-    def rows(self, which: Any) -> "Answers":
-        """Some of them."""
-        return Answers(*(column[which] for column in self))
-
-
-def answers_since(library: Library, model: StoredModel) -> dict[str, Answers]:
-    """Tag → the answers of people that a model was not trained with.
-
-    Of tags that were learnt from the library those given since; of others all: the model that came
-    along has learnt from none, and words that were too rare to be learnt have not been, either.
-    """
-    query = (
-        sa.select(opinion.c.id, opinion.c.track_id, tag.c.name, opinion.c.at, opinion.c.begun_by)
-        .join_from(opinion, tag)
-        .join(person)
-        .where(opinion.c.ended_by.is_(None), person.c.kind == "person")
-        .order_by(opinion.c.id)
-    )
-    rows = [tuple(row) for row in library.fetch(query)]
-    schema = {"id": pl.Int64, "track": pl.Int64, "tag": pl.String, "at": pl.Int64, "by": pl.Int64}
-    said = pl.DataFrame(rows, schema=schema, orient="row")
-    reviews = sa.select(change.c.at).where(change.c.command == REVIEW)
-    times = pl.Series([row.at for row in library.fetch(reviews)], dtype=pl.Int64)
-    said = said.with_columns(
-        tag=pl.col("tag").map_elements(library.genres().canonical, pl.String),
-        asked=pl.col("at").is_in(times.implode()),
-    )
-    trained = model.as_trained()
-    own = [name for j, name in enumerate(trained.vocabulary[: trained.n_own]) if trained.learnt[j]]
-    old = pl.col("tag").is_in(own) & (pl.col("at") <= to_microseconds(model.made_at))
-    said = said.filter(~old, ~pl.col("tag").is_in(list(library.hidden_tags())))
-    said = said.unique(["tag", "track"], keep="last", maintain_order=True)
-    names = said["tag"].unique(maintain_order=True).to_list()
-    found = {}
-    for name, (yes, no) in agreed_tracks(library, names).items():
-        one = said.filter(pl.col("tag") == name)
-        ids = one["track"].to_numpy()
-        holds = np.isin(ids, yes)
-        settled = np.flatnonzero(holds | np.isin(ids, no))[-MOST_ANSWERS:]
-        if len(settled):
-            columns = (one[key].to_numpy() for key in ("asked", "by", "id"))
-            found[name] = Answers(ids, holds.astype(np.float64), *columns).rows(settled)
-    return found
-
-
 # What follows from them. -----------------------------------------------------------------------
 
 
@@ -216,32 +146,26 @@ def _worked_out(library: Library) -> _Work | None:
         return None
     sounds = SoundVectors.of(library)
     answers = answers_since(library, model)
-    before = {one.name: one for one in model.refinements}
+    before = {one.digest: one for one in model.refinements}
     refinements: list[Refinement] = []
+    n_new = 0
     for name, place, has_model in _places(model, answers):
         examples = _examples(library, model, sounds, answers[name], place, has_model)
         if examples is None:
             continue
+        if place is None:
+            place = model.n_trained + n_new
+            n_new += 1
         digest = examples.digest(f"{name} {place} {len(sounds.ids)}")
-        if name in before and before[name].digest == digest:
-            refinements.append(before[name])
-        else:
-            refinements.append(examples.learnt(name, place, digest))
-    known = {one.digest for one in model.refinements}
-    changed = [one for one in refinements if one.digest not in known]
+        refinements.append(before.get(digest) or examples.learnt(name, place, digest))
+    changed = [one for one in refinements if one.digest not in before]
     columns = refined_columns(library, model, changed, sounds)
     tracks = np.unique(np.concatenate([[], *(one.ids for one in answers.values())])).astype(int)
     completed, rows = _completed(library, model, tracks)
     probabilities = _with_gains(rows, np.array(list(completed)), refinements, sounds, model)
-    old = {one.digest for one in model.refinements}, _digests(library, model)
-    is_new = old != ({one.digest for one in refinements}, completed)
+    kept = {track: one for track, (one, _) in library.refinements.completed(model.id).items()}
+    is_new = (before.keys(), kept) != ({one.digest for one in refinements}, completed)
     return _Work(model, refinements, columns, completed, rows, probabilities, is_new)
-
-
-def _digests(library: Library, model: StoredModel) -> dict[int, str]:
-    """Track → digest of what was said of it, as it is kept."""
-    assert model.id is not None
-    return {track: digest for track, (digest, _) in library.refinements.completed(model.id).items()}
 
 
 def _keep(library: Library, work: _Work) -> None:
@@ -253,17 +177,21 @@ def _keep(library: Library, work: _Work) -> None:
     library.refinements.put_completed(work.model.id, work.completed, work.rows, work.probabilities)
 
 
-def _places(model: StoredModel, answers: dict[str, Answers]) -> Iterator[tuple[str, int, bool]]:
-    """(tag, place, whether the model has a say) of the tags that can learn."""
+def _places(
+    model: StoredModel, answers: dict[str, Answers]
+) -> Iterator[tuple[str, int | None, bool]]:
+    """(tag, place, whether the model has a say) of the tags that can learn.
+
+    The place of a word that the model was not trained with is None.
+    """
     trained = model.as_trained()
-    learnt = dict(zip(trained.vocabulary, trained.learnt.tolist(), strict=True))
-    new = len(trained.vocabulary)
+    places = {name: j for j, name in enumerate(trained.vocabulary)}
     for name, one in answers.items():
-        if learnt.get(name):
-            yield name, trained.vocabulary.index(name), True
+        place = places.get(name)
+        if place is not None and trained.learnt[place]:
+            yield name, place, True
         elif one.y.sum() >= FEWEST_EXAMPLES:
-            yield name, trained.vocabulary.index(name) if name in learnt else new, False
-            new += name not in learnt
+            yield name, place, False
 
 
 class _Examples(NamedTuple):
@@ -284,6 +212,7 @@ class _Examples(NamedTuple):
         """Of what is learnt from."""
         parts = (self.ids, self.y, self.asked, self.weight, self.offset.round(6))
         data = b"".join(part.tobytes() for part in parts)
+        more += f" {SOUND_DEVIATION} {BIAS_DEVIATION}"
         return hashlib.blake2b(data + more.encode(), digest_size=16).hexdigest()
 
     def learnt(self, name: str, place: int, digest: str) -> Refinement:
@@ -310,14 +239,15 @@ def _examples(
     model: StoredModel,
     sounds: SoundVectors,
     answers: Answers,
-    place: int,
+    place: int | None,
     has_model: bool,
 ) -> _Examples | None:
     """The answers that can be learnt from, with what else is needed; None where there are none."""
     assert model.id is not None
     answers = answers.rows(sounds.rows(answers.ids))
-    heard, P = library.predictions.columns(model.id, [place if has_model else 0], refined=False)
     if has_model:
+        assert place is not None
+        heard, P = library.predictions.columns(model.id, [place], refined=False)
         answers = answers.rows(np.isin(answers.ids, heard))
         at = np.searchsorted(heard, answers.ids)
         offset = log_odds(P[at, 0]).astype(np.float64)
@@ -471,7 +401,7 @@ def improvement(library: Library, change_id: int | None = None) -> Improvement |
         for name, place, has_model in _places(model, answers):
             one = answers[name]
             wanted = one.numbers if change_id is None else one.numbers[one.changes == change_id]
-            if has_model and len(wanted):
+            if has_model and place is not None and len(wanted):
                 examples = _examples(library, model, sounds, one, place, True)
                 if examples is not None:
                     numbers = one.numbers[np.isin(one.ids, examples.ids)]
