@@ -11,6 +11,7 @@ that a person would type; where it prints something, the last lines are shown.
 
 import argparse
 import os
+import resource
 import subprocess
 import sys
 import tempfile
@@ -31,7 +32,7 @@ class Story:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.rows: list[tuple[str, float]] = []
+        self.rows: list[tuple[str, float, float]] = []
         (folder / "home").mkdir()
         kept = {"PATH", "LANG", "SSL_CERT_FILE", "REQUESTS_CA_BUNDLE"}
         environment = {k: v for k, v in os.environ.items() if k in kept or k.startswith("PIP_")}
@@ -39,15 +40,15 @@ class Story:
 
     def run(self, command: str, *arguments: str, show: bool = False, at: str = ".") -> None:
         """Run a command and note the seconds under the name that a person would type."""
-        began = time.perf_counter()
+        began, used = time.perf_counter(), processor_seconds()
         done = subprocess.run(
             arguments, cwd=self.folder / at, env=self.environment, capture_output=True, text=True
         )
-        seconds = time.perf_counter() - began
+        seconds, used = time.perf_counter() - began, processor_seconds() - used
         if done.returncode:
             sys.exit(f"{command} failed ({done.returncode}):\n{done.stdout}\n{done.stderr}")
         if command:
-            self.rows.append((command, seconds))
+            self.rows.append((command, seconds, used))
             print(f"{seconds:8.1f} s   {command}", flush=True)
         if show:
             for line in done.stdout.splitlines()[:SHOWN]:
@@ -55,11 +56,17 @@ class Story:
 
     def table(self) -> None:
         """What it took, as Markdown."""
-        print("\n| command | seconds | since the beginning |\n|---|---|---|")
+        print("\n| command | seconds | of the processor | since the beginning |\n|---|---|---|---|")
         total = 0.0
-        for command, seconds in self.rows:
+        for command, seconds, used in self.rows:
             total += seconds
-            print(f"| `{command}` | {seconds:.1f} | {total:.0f} |")
+            print(f"| `{command}` | {seconds:.1f} | {used:.1f} | {total:.0f} |")
+
+
+def processor_seconds() -> float:
+    """That commands have used so far: on a busy machine it says more than the clock."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def size(folder: Path) -> float:

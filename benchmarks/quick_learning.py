@@ -3,9 +3,9 @@
     HARMONIUM_DATA=FOLDER python benchmarks/quick_learning.py
     python benchmarks/quick_learning.py --tracks 100000      # seconds only, no data needed
 
-Emotify, as musicnn hears it, in two halves: answers are about one half, and the ranking of the
-other is judged, by AUC, by average precision (AP) and by the mean of -log p of what is so (log-loss),
-all of them means over words and draws. An answer says what the players of Emotify agreed on.
+Emotify, as musicnn hears it, in two halves: answers are about one half, and the probabilities of
+the other are judged, by AUC, by average precision (AP) and by the mean of -log p of what is so
+(log-loss); means over words and draws. An answer says what the players of Emotify agreed on.
 
 1. Words that the model that comes along knows. It is made without Emotify here. Answers are chosen
    as `harmonium review` chooses them, after every ten anew, or at random.
