@@ -9,6 +9,7 @@ import typer
 from rich.console import Console
 
 from harmonium.commands.options import JsonOption, LibraryOption
+from harmonium.commands.quick_learning import learn
 from harmonium.commands.screen import say, show_rows
 
 
@@ -36,6 +37,8 @@ def hide(
     console = Console()
     with Library.open(library, create=False) as opened:
         change = None if tag is None else hide_tag(opened, tag)
+        if change is not None:
+            learn(opened)
         hidden, spellings = sorted(opened.hidden_tags()), opened.spellings()
     if as_json:
         print(json.dumps({"change": change, "hidden": hidden}))
