@@ -83,9 +83,9 @@ CATALOGUE = {
         DatasetSpec(name="msd", label="msd-100", n_tags=100, options={"n_tags": 100}),
         DatasetSpec(name="hetrec-msd", label="hetrec-msd", n_tags=100),
         DatasetSpec(name="mulan:cal500", label="cal500", groups="item"),
-        DatasetSpec(name="mturk", label="mturk", n_tags=77, groups="item"),
-        DatasetSpec(name="mturk", label="mturk-27", n_tags=27, groups="item"),
-        DatasetSpec(name="majmin", label="majmin", n_tags=77, groups="item"),
+        DatasetSpec(name="mturk", label="mturk", n_tags=77, groups="track"),
+        DatasetSpec(name="mturk", label="mturk-27", n_tags=27, groups="track"),
+        DatasetSpec(name="majmin", label="majmin", n_tags=77, groups="track"),
         DatasetSpec(
             name=GENERATED,
             label="generated",

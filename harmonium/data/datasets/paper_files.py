@@ -3,6 +3,10 @@
 They are multi-label libsvm files: `label,label feature:value feature:value ...`, one item a line.
 Labels count from 0 and features from 1. An item may have no label: its line then begins with a
 space, or with its first feature. Features that are left out are 0.
+
+The files do not say which clips are of one track. In their stead, `CLIPS_PER_TRACK` lines that
+follow each other in a file are taken as one: if the clips of a track stand together, as they would
+if nobody shuffled them, few tracks are parted.
 """
 
 from pathlib import Path
@@ -20,6 +24,8 @@ from harmonium.data.tag_counts import TagCounts
 from harmonium.errors import DataError
 
 N_FEATURES = 389
+CLIPS_PER_TRACK = 5
+"""As many clips as the paper's MTurk data has of a track."""
 SIZES = {
     "mturk": {"train": 597, "valid": 123, "test": 195},
     "majmin": {"train": 1587, "valid": 471, "test": 480},
@@ -47,7 +53,7 @@ def load(name: str, folder: str | Path | None = None, *, check_sizes: bool = Tru
     """Read `NAME_{train,valid,test}.libsvm`; check_sizes=False allows a part of the rows."""
     info = INFOS[name]
     path = locate(info, folder)[name]
-    features, labels, names, splits, start = [], [], [], {}, 0
+    features, labels, names, tracks, splits, start = [], [], [], [], {}, 0
     for split in SIZES[name]:
         file = path / file_name(name, split)
         check_digest(file, fetch_again=f"harmonium data fetch {name} --force")
@@ -55,6 +61,7 @@ def load(name: str, folder: str | Path | None = None, *, check_sizes: bool = Tru
         features.append(X)
         labels.append(Y)
         names += [f"{split} {row:04d}" for row in range(len(X))]
+        tracks += [f"{split} {row // CLIPS_PER_TRACK:04d}" for row in range(len(X))]
         splits[split] = np.arange(start, start := start + len(X))
     items = pl.Series(names, dtype=pl.String)
     tags = pl.Series([f"tag {tag:02d}" for tag in range(info.tags or 0)])
@@ -64,6 +71,7 @@ def load(name: str, folder: str | Path | None = None, *, check_sizes: bool = Tru
         items=items,
         counts=TagCounts(items, tags, matrix),
         features=np.concatenate(features),
+        tracks=pl.Series(tracks, dtype=pl.String),
         splits=splits,
     )
 

@@ -2,11 +2,12 @@
 
 import os
 from collections.abc import Sequence
+from itertools import combinations
 from typing import Any
 
 import polars as pl
 
-from harmonium.data import Triples, normalise_tag, read_triples
+from harmonium.data import Conditioning, Triples, normalise_tag, read_triples
 from harmonium.data.conditioning import Pairs
 from harmonium.data.name_columns import as_strings, codes_in
 from harmonium.errors import DataError
@@ -14,6 +15,9 @@ from harmonium.estimators.smoother.conditions import PARTS, Codes
 from harmonium.nearest_names import nearest_names
 
 _ROLES = ("user", "item", "tag")
+
+SEARCH = "search"
+"""The selection of auxiliary variables that the pairs held out choose."""
 
 
 def read_any_triples(triples: Any) -> Triples:
@@ -97,13 +101,17 @@ def name_codes(wanted: Any, names: pl.Series, *, name: str) -> Codes:
     return codes_in(as_strings(values, name=name), names)
 
 
-def auxiliary_parts(auxiliary: Any) -> tuple[str, ...]:
-    """The parts of a that are asked for."""
+def auxiliary_selections(auxiliary: Any, data: Conditioning) -> list[tuple[str, ...]]:
+    """The selections of auxiliary variables to try: the one that is asked for, or all."""
+    if isinstance(auxiliary, str) and auxiliary == SEARCH:
+        parts = [part for part in PARTS if part != "track" or len(data.tracks) < len(data.items)]
+        sizes = range(len(parts), -1, -1)
+        return [chosen for size in sizes for chosen in combinations(parts, size)]
     names = (auxiliary,) if isinstance(auxiliary, str) else tuple(auxiliary)
     for name in names:
         if name not in PARTS:
             raise DataError(
-                f"'auxiliary' must be a selection of {', '.join(map(repr, PARTS))}. "
+                f"'auxiliary' must be {SEARCH!r} or a selection of {', '.join(map(repr, PARTS))}. "
                 f"Got {name!r} among it."
             )
-    return names
+    return [names]

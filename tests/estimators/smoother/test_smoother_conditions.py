@@ -292,7 +292,7 @@ def test_any_gradient_trains_it(training):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"auxiliary": ("user", "artist")}, "'auxiliary' must be a selection of .* Got 'artist'"),
+        ({"auxiliary": ("user", "artist")}, "'auxiliary' must be 'search' or .* Got 'artist'"),
         ({"conditioning": "all"}, "The 'conditioning' parameter of TagSmoother must be"),
         ({"n_hidden": 0}, "The 'n_hidden' parameter of TagSmoother must be"),
         ({"hide_user": 1.0}, "The 'hide_user' parameter of TagSmoother must be"),
@@ -340,3 +340,25 @@ def test_it_must_be_fitted_first():
     ):
         with pytest.raises(ValueError, match="not fitted yet"):
             use(TagSmoother())
+
+
+def test_the_pairs_held_out_choose_the_auxiliary_variables():
+    settings = {**TINY, "validation_fraction": 0.3, "max_epochs": 5}
+    given = (USERS, ITEMS, TAGS)
+    found = TagSmoother(auxiliary="search", **settings).fit(given)
+    scores = {}
+    for parts in (("user", "clip"), ("user",), ("clip",), ()):  # of two alike, the larger
+        alone = TagSmoother(auxiliary=parts, **settings).fit(given)
+        scores[parts] = max(alone.history_["validation"])
+    best = max(scores, key=scores.get)
+    assert found.auxiliary_ == best
+    np.testing.assert_array_equal(
+        found.params_.U, TagSmoother(auxiliary=best, **settings).fit(given).params_.U
+    )
+
+
+def test_a_search_without_pairs_held_out_says_what_to_do():
+    with pytest.raises(DataError, match="'validation_fraction'"):
+        TagSmoother(auxiliary="search", **{**TINY, "validation_fraction": 0.0}).fit(
+            (USERS, ITEMS, TAGS)
+        )
