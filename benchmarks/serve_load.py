@@ -117,6 +117,9 @@ def show(what: str, times: dict[str, list[float]], errors: list[str], seconds: f
 
 
 async def measure(port: int, options: argparse.Namespace) -> None:
+    warm = Client(port)
+    await warm.open()
+    await warm.ask("GET", "search?q=%22tag%2001%22")
     for n in (1, options.clients):
         seconds = options.seconds if n > 1 else min(10.0, options.seconds)
         times, errors = await load(port, n, seconds, options.tracks)

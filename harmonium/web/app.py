@@ -1,5 +1,6 @@
 """The app: routes, the guard before them, the page, and the OpenAPI document."""
 
+import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -64,6 +65,7 @@ def create_app(settings: ServerSettings) -> FastAPI:
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         told.start()
         await run_in_threadpool(work.resume)
+        threading.Thread(target=service.warm_up, daemon=True).start()
         try:
             yield
         finally:

@@ -2,15 +2,15 @@
 
 import threading
 from collections.abc import Callable, Hashable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Annotated, Any, TypeVar
 
 from fastapi import Depends, Request
 
 from harmonium.collection import Library
-from harmonium.collection.answering.catalogue import Catalogue, View
+from harmonium.collection.answering.catalogue import Catalogue, Question, View
 from harmonium.collection.store.database import default_place
-from harmonium.errors import NoLibraryError
+from harmonium.errors import HarmoniumError, NoLibraryError
 from harmonium.web.problems import Problem, not_ready
 from harmonium.web.settings import ServerSettings
 
@@ -75,6 +75,14 @@ class Service:
             while len(self._kept) > MOST_KEPT:
                 self._kept.pop(next(iter(self._kept)))
         return found
+
+    def warm_up(self) -> None:
+        """Read what the first search will need, so that it need not wait."""
+        with suppress(HarmoniumError):
+            if self.library_if_there() is not None:
+                view = self.view()
+                view.page(view.find(Question()), 0, 1)
+                view.tagger  # noqa: B018
 
     @contextmanager
     def limited(self, what: str, most: int, *, wait: float = 0.0) -> Iterator[None]:

@@ -97,6 +97,7 @@ def bind(settings: ServerSettings) -> socket.socket:
     found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         found.bind((settings.host.strip("[]"), settings.port))
+        found.listen(MOST_CONNECTIONS)  # whoever comes before the server has started waits
     except OSError as error:
         found.close()
         raise DataError(

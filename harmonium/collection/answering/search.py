@@ -249,7 +249,7 @@ def _settled(p: Floats, surely: NDArray[np.bool_], maybe: NDArray[np.bool_]) -> 
 
 def _joined(ids: Ids, more: list[Ids]) -> Ids:
     """All of the numbers, ascending; mostly the others are among the first."""
-    strangers = [some[~_mask(some, ids)] for some in more]
+    strangers = [some[~_places(ids, some)[1]] for some in more]
     if not any(map(len, strangers)):
         return ids
     return np.unique(np.concatenate([ids, *strangers]))
@@ -287,10 +287,20 @@ def _mask(everyone: Ids, some: Ids) -> NDArray[np.bool_]:
     if everyone is some:
         return np.ones(len(everyone), bool)
     mask = np.zeros(len(everyone), bool)
-    if len(everyone) and len(some):
-        at = np.minimum(np.searchsorted(everyone, some), len(everyone) - 1)
-        mask[at[everyone[at] == some]] = True
+    at, there = _places(everyone, some)
+    mask[at[there]] = True
     return mask
+
+
+def _places(everyone: Ids, some: Ids) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
+    """Where each of ``some`` would be among ``everyone``, ascending, and whether it is, (m,)."""
+    if not len(everyone):
+        return np.zeros(len(some), np.intp), np.zeros(len(some), bool)
+    if everyone[-1] - everyone[0] == len(everyone) - 1:  # no gaps: nothing to search for
+        at = np.clip(some - everyone[0], 0, len(everyone) - 1)
+    else:
+        at = np.minimum(np.searchsorted(everyone, some), len(everyone) - 1)
+    return at, everyone[at] == some
 
 
 def answered(query: Query, masks: Masks) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
