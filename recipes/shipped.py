@@ -17,6 +17,7 @@ from harmonium.atomic_files import write_atomically
 from harmonium.shipped.card import model_card
 from harmonium.shipped.corpus import listening_corpus
 from harmonium.shipped.making import make
+from harmonium.shipped.robustness import measure_robustness
 
 FOLDER = Path(harmonium.__file__).parent / "shipped"
 
@@ -30,6 +31,8 @@ def main() -> int:
     corpus = listening_corpus(arguments.collections.split(","))
     print(f"{len(corpus.X):,} clips, {len(corpus.tags)} tags", file=sys.stderr)
     made = make(corpus, lambda done, of: print(f"held out {done}/{of}", file=sys.stderr))
+    if "emotify" in made.report["clips"]:
+        made.report["robustness"] = measure_robustness(made.model.predict_proba, made.thresholds)
     files = {
         FOLDER / "model.safetensors": made.to_bytes(),
         FOLDER / "card.md": model_card(made.report).encode(),

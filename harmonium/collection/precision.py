@@ -1,7 +1,9 @@
 """How often a tag is right from each probability on, and from where on it is right often enough.
 
-For every learnt tag, training keeps the curve of held-out tracks: how many have at least a
-probability, and how many of those have the tag. `precision_curve` gives it, for any stored model.
+For every tag, training keeps the curve of held-out tracks: how many have at least a probability,
+and how many of those have the tag. `precision_curve` gives it, for any stored model. Tags that came
+along with Harmonium have the curve of the clips that they were learnt from; it has no ranks where
+no person was asked for the tag.
 
 To be right with a share r, `threshold_for` goes down the ranks of the curve, beginning with the
 first that has enough tracks, while the lower bound of the share that is right is not below r. The
@@ -145,12 +147,14 @@ def make_curve(
 
     ``groups`` (n,) says which tracks go together, such as those of an artist; None: none do.
     ``expected`` (n,) are what `expected_shares` gives for the tag; None: the probabilities.
+
+    It has no ranks where no label is known; then nothing is promised.
     """
     known = ~np.isnan(y)
     order = np.flatnonzero(known)[np.argsort(-p[known], kind="stable")]
     y, ordered = y[order], p[order].astype(np.float64)
     # tracks of one probability are chosen together
-    ranks = np.flatnonzero(np.append(ordered[1:] < ordered[:-1], True))
+    ranks = np.flatnonzero(np.append(ordered[1:] < ordered[:-1], True)[: len(ordered)])
     kept, last = [], 0
     for rank in ranks.tolist():
         if rank + 1 >= min(GROWTH * last, last + len(y)) or rank == ranks[-1]:
@@ -255,32 +259,17 @@ def precision_curve(model: StoredModel, tag: str) -> PrecisionCurve | None:
 
 def knows_precision(model: StoredModel) -> bool:
     """Whether the model says how often its tags are right; older ones do not."""
-    return model.n_own == 0 or precision_curves(model) is not None
+    return precision_curves(model) is not None
 
 
 def thresholds_for(model: StoredModel, precision: float | None) -> NDArray[np.float32]:
     """(n_tags,) from which probability on each tag is right with this share; else `NEVER`.
 
-    The model's own thresholds where no precision is asked for, or it knows none. Tags that came
-    along with Harmonium have the one threshold at which they were checked.
+    The model's own thresholds where no precision is asked for, or it knows none.
     """
-    if precision is None or not knows_precision(model):
+    curves = None if precision is None else precision_curves(model)
+    if precision is None or curves is None:
         return model.thresholds
-    own = precision_curves(model) or [] if model.n_own else []
-    found = [threshold_for(curve, precision) for curve in own[: model.n_own]]
-    checked = {tag.get("tag"): tag for tag in model.report.get("tags", [])}
-    said = model.report.get("precision", {})
-    for place in range(model.n_own, len(model.vocabulary)):
-        tag = model.vocabulary[place]
-        right = _checked(checked[tag]) if "reached" in checked.get(tag, {}) else said.get(tag) or 0
-        found.append(float(model.thresholds[place]) if right >= precision else NEVER)
-    return np.where(model.learnt, np.array(found), NEVER).astype(np.float32)
-
-
-def _checked(tag: Mapping[str, Any]) -> float:
-    """The least share that is right of a tag that came along, by the clips that people tagged."""
-    if not tag.get("examples") or not tag.get("reached") or tag.get("precision") is None:
-        return 0.0
-    reached = np.array([tag["reached"]])
-    right = np.round(tag["precision"] * reached).astype(np.int64)
-    return float(lower_bound(right, reached)[0])
+    found = np.full(len(model.vocabulary), NEVER)
+    found[: len(curves)] = [threshold_for(curve, precision) for curve in curves]
+    return np.where(model.learnt, found, NEVER).astype(np.float32)

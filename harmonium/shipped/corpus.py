@@ -1,11 +1,12 @@
 """Collections that were asked different questions, as one matrix of features and one of labels.
 
 A tag is unknown where a collection was not asked for it. There musicnn's two networks have a say:
-the probabilities of their hundred tags are soft labels of every clip.
+the probabilities of their hundred tags are soft labels of every clip. What a change of volume
+changes most is taken out of the features (`volume`).
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 from harmonium.data.datasets import Dataset, load
 from harmonium.data.datasets.listening import HEADS, N_EMBEDDING
 from harmonium.shipped.vocabulary import SharedVocabulary, shared_vocabulary
+from harmonium.shipped.volume import DIRECTIONS, Volume, learn_volume
 
 Floats = NDArray[np.float32]
 
@@ -27,7 +29,7 @@ class Corpus:
     """Clips of several collections; rows are clips."""
 
     X: Floats
-    """(n, 400) musicnn's features."""
+    """(n, 400) musicnn's features, without ``volume``."""
     Y: Floats
     """(n, C) what people say: 1, 0, NaN where the collection was not asked."""
     heads: Floats
@@ -37,12 +39,13 @@ class Corpus:
     """(n,)"""
     group: NDArray[np.str_]
     """(n,) clips of one group may be by one artist."""
+    volume: Volume | None = None
+    """What was taken out of the features."""
 
     def rows(self, which: NDArray[np.generic]) -> "Corpus":
         """Some of the clips, by number or by mask."""
-        per_clip = (self.X, self.Y, self.heads, self.collection, self.group)
-        X, Y, heads, collection, group = (array[which] for array in per_clip)
-        return Corpus(X, Y, heads, self.tags, collection, group)
+        per_clip = ("X", "Y", "heads", "collection", "group")
+        return replace(self, **{name: getattr(self, name)[which] for name in per_clip})
 
     def of(self, *collections: str) -> "Corpus":
         """The clips of some collections."""
@@ -52,15 +55,28 @@ class Corpus:
         """(n, C) what people say; where nobody was asked, what the networks say if they count."""
         return np.where(np.isnan(self.Y), self.heads, self.Y) if heads else self.Y
 
+    def judged(self) -> Floats:
+        """(n, C) what answers are judged by: people where any was asked for the tag, else heads."""
+        return np.where(np.isnan(self.Y).all(axis=0), self.heads, self.Y)
+
 
 def listening_corpus(
-    collections: Sequence[str] = ("4q", "gtzan", "emotify"), folder: str | Path | None = None
+    collections: Sequence[str] = ("4q", "gtzan", "emotify"),
+    folder: str | Path | None = None,
+    *,
+    n_directions: int = DIRECTIONS,
 ) -> Corpus:
     """The collections of the data folder, with the words of the shared vocabulary.
 
-    Emotify's clips are heard by the extractor musicnn, which must have been fetched.
+    Emotify's clips are heard by the extractor musicnn, which must have been fetched. It is the only
+    one whose volume can be changed: without it, or with no directions of `volume` to take out, the
+    features are left as they are.
     """
-    return join(_listened(name, folder) for name in collections)
+    corpus = join(_listened(name, folder) for name in collections)
+    if "emotify" not in collections or not n_directions:
+        return corpus
+    volume = learn_volume(load("emotify", folder).audio or [], n_directions)
+    return replace(corpus, X=volume.taken_out(corpus.X), volume=volume)
 
 
 def join(parts: Iterable[Corpus]) -> Corpus:

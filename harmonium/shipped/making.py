@@ -4,8 +4,9 @@ Every figure that is shipped with it comes from held-out clips: of other artists
 other part of the artist-filtered split for GTZAN, of other excerpts for Emotify.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,17 +14,23 @@ import polars as pl
 from numpy.typing import NDArray
 
 from harmonium.collection.learning.thresholds import NEVER, choose_thresholds, score_tags
+from harmonium.collection.precision import (
+    USUAL_PRECISION,
+    PrecisionCurve,
+    curves_to_arrays,
+    make_curves,
+    threshold_for,
+)
 from harmonium.estimators import DiscriminativeRBM
 from harmonium.estimators.model_files import to_bytes
-from harmonium.estimators.validation import matching_thresholds
-from harmonium.evaluation import grouped_folds
+from harmonium.estimators.recalibration import Question, Recalibration, fit_recalibration
+from harmonium.estimators.validation import ask, matching_thresholds
+from harmonium.evaluation import grouped_folds, reliability
 from harmonium.shipped.corpus import Corpus, Floats
 from harmonium.shipped.vocabulary import shared_vocabulary
 
 EXTRACTOR = "musicnn"
 N_FOLDS = 5
-TOGETHER = 50
-"""Hidden units that tell which tags go together, whatever the sound."""
 SETTINGS: dict[str, Any] = {
     "n_hidden": 200,
     "training": "multi_prediction",
@@ -42,8 +49,18 @@ SETTINGS: dict[str, Any] = {
     "random_state": 0,
 }
 
-Predictor = Callable[[Corpus, Floats], Floats]
-"""Clips to learn from, and the features of others (n, 400) → their probabilities (n, C)."""
+TOGETHER: dict[str, Any] = SETTINGS | {
+    "n_hidden": 50,
+    "training_steps": 2,
+    "inference_steps": 2,
+    "l2_tags": 0.003,
+}
+"""Those of the model that tells which tags go together, whatever the sound."""
+
+Answers = Callable[[Floats, Floats], Floats]
+"""Features (n, 400), and the tags told (n, C), NaN where none is → probabilities (n, C)."""
+Learner = Callable[[Corpus], Answers]
+"""Clips to learn from → what was learnt."""
 
 
 def fit(corpus: Corpus, **settings: Any) -> DiscriminativeRBM:
@@ -69,25 +86,75 @@ def held_out_splits(corpus: Corpus, seed: int = 0) -> list[NDArray[np.intp]]:
     return [rows for rows in splits if len(rows)]
 
 
-def held_out(
-    corpus: Corpus,
-    predict: Predictor,
-    progress: Callable[[int, int], None] | None = None,
-) -> Floats:
-    """The probabilities (n, C) of every clip by a model that has not learnt from its artist."""
-    P = np.full(corpus.Y.shape, np.nan, np.float32)
+def artists(corpus: Corpus) -> list[str]:
+    """(n,) the artist of each clip, or the clip itself where the artist is not known (GTZAN)."""
+    groups = enumerate(zip(corpus.collection.tolist(), corpus.group.tolist(), strict=True))
+    return [f"{group}, {i}" if name == "gtzan" else group for i, (name, group) in groups]
+
+
+def learnt_from_others(
+    corpus: Corpus, learn: Learner, progress: Callable[[int, int], None] | None = None
+) -> Iterator[tuple[NDArray[np.intp], Answers]]:
+    """The clips to hold out, and what was learnt from all others; one set after the other."""
     splits = held_out_splits(corpus)
     for number, rows in enumerate(splits):
-        others = np.setdiff1d(np.arange(len(P)), rows)
-        P[rows] = predict(corpus.rows(others), corpus.X[rows])
+        others = np.setdiff1d(np.arange(len(corpus.X)), rows)
+        yield rows, learn(corpus.rows(others))
         if progress:
             progress(number + 1, len(splits))
+
+
+def held_out(corpus: Corpus, learn: Learner) -> Floats:
+    """The probabilities (n, C) of every clip by a model that has not learnt from its artist."""
+    nothing = np.full(corpus.Y.shape, np.nan, np.float32)
+    P = nothing.copy()
+    for rows, answers in learnt_from_others(corpus, learn):
+        P[rows] = answers(corpus.X[rows], nothing[rows])
     return P
 
 
-def predict_with_rbm(corpus: Corpus, X: Floats) -> Floats:
-    """The shipped model's own way."""
-    return fit(corpus).predict_proba(X)
+def learn_rbm(corpus: Corpus) -> Answers:
+    """The shipped model's own way, before its probabilities are corrected."""
+    return fit(corpus).complete
+
+
+@dataclass(frozen=True, eq=False)
+class HeldOut:
+    """What models say of clips whose artists they have not heard."""
+
+    uncorrected: Floats
+    """(n, C) as the model has it,"""
+    corrected: Floats
+    """corrected by what is true of all clips, which leaves each tag's order as it is,"""
+    by_others: Floats
+    """and by what is true of the clips of other artists: by this, the correction is judged."""
+    correction: Recalibration
+
+
+def judge(
+    corpus: Corpus,
+    learn: Learner = learn_rbm,
+    progress: Callable[[int, int], None] | None = None,
+) -> HeldOut:
+    """Ask models about clips that they have not learnt from, as people ask."""
+    rows, asked = [], []
+    for held, answers in learnt_from_others(corpus, learn, progress):
+        rows.append(held)
+        asked.append(ask(partial(answers, corpus.X[held]), corpus.Y[held]))
+    order = np.argsort(np.concatenate(rows))
+    first, *told = (
+        Question(*(np.concatenate(part)[order] for part in zip(*kind, strict=True)))
+        for kind in zip(*asked, strict=True)
+    )
+    questions = [first._replace(Y=corpus.judged()), *told]
+    folds = grouped_folds(artists(corpus), np.nan_to_num(corpus.Y), n_folds=N_FOLDS)
+    by_others = np.empty_like(first.P)
+    for fold in range(N_FOLDS):
+        here, others = folds == fold, folds != fold
+        parts = [Question(*(part[others] for part in question)) for question in questions]
+        by_others[here] = fit_recalibration(parts)(first.P[here])
+    correction = fit_recalibration(questions)
+    return HeldOut(first.P, correction(first.P), by_others, correction)
 
 
 @dataclass(frozen=True)
@@ -97,8 +164,16 @@ class ShippedModel:
     model: DiscriminativeRBM
     together: DiscriminativeRBM
     """The same without sound: which tags go together."""
+    curves: list[PrecisionCurve]
+    """How often each tag is right, by held-out clips."""
     report: dict[str, Any]
     """What JSON can hold: the collections and, by tag, its group, sources, scores, threshold."""
+
+    @property
+    def thresholds(self) -> Floats:
+        """(C,) from which probability on a clip has a tag."""
+        found = [tag["threshold"] for tag in self.report["tags"]]
+        return np.array([NEVER if one is None else one for one in found], np.float32)
 
     def to_bytes(self) -> bytes:
         """As the file has it."""
@@ -109,6 +184,7 @@ class ShippedModel:
         for name in "Ucd":
             arrays[f"together.{name}"] = getattr(self.together._params, name)
         arrays["together.steps"] = np.array([self.together.inference_steps])
+        arrays |= curves_to_arrays(self.curves)
         return to_bytes(arrays, description | {"shipped": self.report})
 
 
@@ -116,23 +192,30 @@ def make(
     corpus: Corpus,
     progress: Callable[[int, int], None] | None = None,
     *,
-    predict: Predictor = predict_with_rbm,
+    learn: Learner = learn_rbm,
 ) -> ShippedModel:
     """Fit the model to all clips, and judge it by held-out ones."""
-    report = _report(corpus, held_out(corpus, predict, progress))
+    said = judge(corpus, learn, progress)
+    curves = make_curves(corpus.Y, said.corrected, artists(corpus))
     without_sound = replace(corpus, X=np.zeros((len(corpus.X), 1), np.float32))
-    return ShippedModel(fit(corpus), fit(without_sound, n_hidden=TOGETHER), report)
+    model = fit(corpus)
+    if corpus.volume is not None:  # from here on, features are heard as they are
+        W = corpus.volume.unheard_by(model._params.W, model._scaling.scale)
+        model._params = model._params._replace(W=W)
+    model.recalibration_ = said.correction
+    together = fit(without_sound, **TOGETHER)
+    return ShippedModel(model, together, curves, _report(corpus, said, curves))
 
 
-def _report(corpus: Corpus, P: Floats) -> dict[str, Any]:
-    vocabulary = shared_vocabulary()
+def _report(corpus: Corpus, said: HeldOut, curves: Sequence[PrecisionCurve]) -> dict[str, Any]:
+    vocabulary, P = shared_vocabulary(), said.corrected
     people = np.flatnonzero(~np.isnan(corpus.Y).all(axis=0))
     scores = score_tags(corpus.Y[:, people], P[:, people])
     thresholds = choose_thresholds(corpus.Y[:, people], P[:, people], scores)
     tags: list[dict[str, Any]] = [
         {"tag": tag, "group": vocabulary.groups[tag]} for tag in corpus.tags
     ]
-    for i, j in enumerate(people):
+    for i, j in enumerate(people.tolist()):
         asked = ~np.isnan(corpus.Y[:, j])
         tags[j] |= {
             "learnt_from": sorted(set(corpus.collection[asked].tolist())),
@@ -141,6 +224,7 @@ def _report(corpus: Corpus, P: Floats) -> dict[str, Any]:
             "auc": float(scores.auc[i]),
             "error": float(scores.error[i]),
             **_at_threshold(corpus.Y[asked, j], P[asked, j], float(thresholds[i])),
+            **_written(curves[j], bool(scores.learnt[i])),
         }
     for j in np.setdiff1d(np.arange(len(tags)), people):
         tags[j] |= _as_the_networks_say(corpus.heads[:, j], P[:, j])
@@ -149,7 +233,22 @@ def _report(corpus: Corpus, P: Floats) -> dict[str, Any]:
         "tags": tags,
         "aliases": {word: tag for word, tag in vocabulary.aliases.items() if tag in corpus.tags},
         "clips": {name: int((corpus.collection == name).sum()) for name in _names(corpus)},
+        "calibration": calibration_errors(corpus, said),
     }
+
+
+def calibration_errors(corpus: Corpus, said: HeldOut) -> dict[str, tuple[float, float]]:
+    """Collection → expected calibration error of its tags before and after the correction."""
+    errors = {}
+    for name in _names(corpus):
+        rows = corpus.collection == name
+        asked = ~np.isnan(corpus.Y[rows]).all(axis=0)
+        before, after = (
+            reliability(corpus.Y[rows][:, asked], P[rows][:, asked]).error
+            for P in (said.uncorrected, said.by_others)
+        )
+        errors[name] = (before, after)
+    return errors
 
 
 def _names(corpus: Corpus) -> list[str]:
@@ -163,6 +262,15 @@ def _at_threshold(y: Floats, p: Floats, threshold: float) -> dict[str, Any]:
     reached = p >= threshold
     right = float(y[reached].mean()) if reached.any() else None
     return {"threshold": threshold, "reached": int(reached.sum()), "precision": right}
+
+
+def _written(curve: PrecisionCurve, learnt: bool) -> dict[str, Any]:
+    """From where on the tag is right as often as `harmonium write` asks, and how many reach it."""
+    threshold = threshold_for(curve, USUAL_PRECISION) if learnt else NEVER
+    rank = curve.at(threshold)
+    if threshold == NEVER or rank is None:
+        return {"write_from": None, "written": 0}
+    return {"write_from": threshold, "written": int(curve.chosen[rank])}
 
 
 def _as_the_networks_say(heads: Floats, p: Floats) -> dict[str, Any]:

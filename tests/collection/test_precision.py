@@ -178,28 +178,16 @@ def test_an_older_model_has_no_curves_and_keeps_its_thresholds():
     np.testing.assert_array_equal(thresholds_for(model, 0.8), model.thresholds)
 
 
-def test_tags_that_came_along_go_by_how_often_they_were_right_when_checked():
-    checked = {"examples": 50, "reached": 40}
-    model = dataclasses.replace(
-        stored([]),
-        thresholds=np.array([0.3, 0.2], np.float32),
-        report={
-            "own": 0,
-            "tags": [
-                {"tag": "rock", **checked, "precision": 0.95},
-                {"tag": "jazz", **checked, "precision": 0.8},
-            ],
-        },
-    )
-    np.testing.assert_allclose(thresholds_for(model, 0.8), [0.3, NEVER])
-    unchecked = dataclasses.replace(
-        model,
-        report={
-            "own": 0,
-            "tags": [{"tag": "rock", "examples": 0, "reached": 40, "precision": 1.0}],
-        },
-    )
-    assert (thresholds_for(unchecked, 0.8) == NEVER).all()
+def test_tags_that_nobody_was_asked_for_promise_nothing():
+    rng = np.random.default_rng(4)
+    y, p = draw(400, rng)
+    curves = [make_curve(y, p), make_curve(np.full(400, np.nan, np.float32), p)]
+    model = dataclasses.replace(stored(curves), thresholds=np.array([0.3, 0.2], np.float32))
+    assert thresholds_for(model, 0.5)[0] < 1
+    assert thresholds_for(model, 0.5)[1] == NEVER
+    assert precision_curve(model, "jazz").at(0.1) is None
+    only_one = dataclasses.replace(model, bytes=stored(curves[:1]).bytes)
+    np.testing.assert_array_equal(thresholds_for(only_one, 0.5), thresholds_for(model, 0.5))
 
 
 def test_a_precision_is_a_share():

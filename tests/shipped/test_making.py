@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 
 from harmonium import DiscriminativeRBM
+from harmonium.collection.precision import curves_from_arrays
 from harmonium.data import datasets
 from harmonium.data.datasets.listening import HEADS
+from harmonium.estimators.model_files import from_bytes
 from harmonium.evaluation import auc_per_tag
 from harmonium.shipped import corpus as corpora
 from harmonium.shipped import making
@@ -98,10 +100,15 @@ def sigmoid(x):
     return 1 / (1 + np.exp(-x))
 
 
-def by_three_features(corpus, X):
-    """Probabilities that say much of the first tag, nothing of the second."""
-    assert len(corpus.X) + len(X) == 90
-    return sigmoid(np.stack([X[:, 0] + 0.3 * X[:, 4], X[:, 5], X[:, 1], X[:, 2]], axis=1))
+def by_three_features(corpus):
+    """Probabilities that say much of the first tag, nothing of the second, and are too bold."""
+
+    def answers(X, told):
+        assert len(corpus.X) + len(X) == 90
+        drive = np.stack([X[:, 0] + 0.3 * X[:, 4], X[:, 5], X[:, 1], X[:, 2]], axis=1)
+        return np.where(np.isnan(told), sigmoid(4 * drive), told).astype(np.float32)
+
+    return answers
 
 
 class TestMaking:
@@ -112,17 +119,35 @@ class TestMaking:
             others = np.setdiff1d(np.arange(90), rows)
             assert not set(invented.group[rows]) & set(invented.group[others])
 
+    def test_probabilities_are_corrected_and_keep_their_order(self, invented):
+        said = making.judge(invented, by_three_features)
+        before, after = said.uncorrected, said.corrected
+        np.testing.assert_array_equal(np.argsort(before, axis=0), np.argsort(after, axis=0))
+        nothing = np.full_like(invented.Y, np.nan)
+        for rows in making.held_out_splits(invented):
+            learnt = by_three_features(invented.rows(np.setdiff1d(np.arange(90), rows)))
+            np.testing.assert_array_equal(before[rows], learnt(invented.X[rows], nothing[rows]))
+        assert 0 < np.abs(said.by_others - after).max() < 0.2
+        assert said.correction.slopes.max() < 1  # four times too bold
+        heard = np.abs(said.uncorrected - invented.judged())[:, 3]
+        assert np.abs(said.by_others - invented.judged())[:, 3].mean() < heard.mean()
+
     def test_the_model_and_what_is_said_about_it(self, invented, monkeypatch):
         monkeypatch.setitem(making.SETTINGS, "n_hidden", 10)
         monkeypatch.setitem(making.SETTINGS, "max_epochs", 60)
-        made = making.make(invented, predict=by_three_features)
+        made = making.make(invented, learn=by_three_features)
         tags = {tag["tag"]: tag for tag in made.report["tags"]}
         assert tags["calm"]["auc"] > 0.9
         assert tags["calm"]["learnt_from"] == ["4q"]
-        y, p = invented.Y[:60, 0], sigmoid(invented.X[:60, 0] + 0.3 * invented.X[:60, 4])
+        said = making.judge(invented, by_three_features)
+        y, p = invented.Y[:60, 0], said.corrected[:60, 0]
         reached = p >= tags["calm"]["threshold"]
         assert tags["calm"]["precision"] == pytest.approx(y[reached].mean())
         assert tags["calm"]["reached"] == reached.sum()
+        written = p >= np.float32(tags["calm"]["write_from"])
+        assert tags["calm"]["written"] == written.sum()
+        assert y[written].mean() > 0.8
+        assert tags["happy"]["write_from"] is None
         assert tags["happy"]["threshold"] is None
         assert tags["piano"]["learnt_from"] == ["musicnn"]
         assert tags["piano"]["agreement"] > 0.9
@@ -130,7 +155,12 @@ class TestMaking:
         P = made.model.predict_proba(invented.X)
         assert auc_per_tag(invented.Y[:, :1], P[:, :1]).values[0] > 0.8
 
+        before, after = made.report["calibration"]["4q"]
+        assert after < before
         again = DiscriminativeRBM.from_bytes(made.to_bytes())
+        np.testing.assert_array_equal(again.recalibration_.slopes, said.correction.slopes)
+        curves = curves_from_arrays(from_bytes(made.to_bytes())[0])
+        assert [curve.positives for curve in curves] == [*(invented.Y[:, :3] == 1).sum(axis=0), 0]
         assert again.tags_.tolist() == ["calm", "happy", "blues", "piano"]
         np.testing.assert_array_equal(again._params.U, made.model._params.U)
         card = model_card(json.loads(json.dumps(made.report)))

@@ -29,6 +29,9 @@ def test_its_report_names_its_tags_groups_and_scores():
     for tag in report["tags"]:
         assert ("auc" in tag) != ("agreement" in tag)
         assert tag["threshold"] is None or 0 < tag["threshold"] < 1
+        if tag.get("write_from") is not None:
+            assert tag["auc"] > 0.5
+            assert tag["written"] >= 8  # fewer cannot show 80 %
 
 
 def test_the_card_is_made_from_it():

@@ -20,6 +20,7 @@ from harmonium.collection.answering.shipped_model import (
 )
 from harmonium.collection.answering.stored_tagger import StoredTagger
 from harmonium.collection.learning.fitting import Fitted, TrainingSet
+from harmonium.collection.precision import PrecisionCurve, curves_to_arrays, precision_curves
 from harmonium.collection.store.models import StoredModel
 
 PRIOR_STRENGTH = 5.0
@@ -70,7 +71,9 @@ class ShippedSays:
                 weights[j], held_out[:, j] = weight, both[:, 1]
         return replace(fitted, held_out=held_out), weights
 
-    def joined(self, stored: StoredModel, weights: NDArray[Any]) -> tuple[StoredModel, Any]:
+    def joined(
+        self, stored: StoredModel, weights: NDArray[Any], own_curves: list[PrecisionCurve]
+    ) -> tuple[StoredModel, dict[str, NDArray[Any]]]:
         """The stored model with the other tags of the shipped one after its own; more arrays."""
         own = list(stored.vocabulary)
         new = [j for j, tag in enumerate(self.model.vocabulary) if tag not in own]
@@ -78,7 +81,9 @@ class ShippedSays:
         thresholds = np.concatenate([stored.thresholds, self.model.thresholds[new]])
         shared = {name: self.model.report[name] for name in ("aliases", "precision")}
         report = stored.report | {"own": len(own)} | shared
+        curves = precision_curves(self.model) or []
         arrays = {
+            **curves_to_arrays([*own_curves, *(curves[j] for j in new if curves)]),
             PART: np.frombuffer(self.model.bytes, np.uint8),
             PLACES: np.array([tags.index(tag) for tag in self.model.vocabulary]),
             "own_weight": weights,

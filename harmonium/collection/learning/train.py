@@ -33,6 +33,7 @@ from harmonium.collection.library import Library
 from harmonium.collection.precision import (
     USUAL_PRECISION,
     PrecisionCurve,
+    curves_from_arrays,
     curves_to_arrays,
     make_curves,
     threshold_for,
@@ -233,7 +234,7 @@ class _Task:
             report=report,
         )
         if says is not None:
-            stored, shipped = says.joined(stored, weights)
+            stored, shipped = says.joined(stored, weights, curves_from_arrays(arrays) or [])
             stored = stored.without(self.library.hidden_tags(), self.library.renamed_tags())
             more |= shipped
         data = fitted.to_bytes({"held_out.ids": self.ids, **arrays, **more})

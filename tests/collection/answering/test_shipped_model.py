@@ -25,6 +25,7 @@ from harmonium.collection.answering.shipped_model import (
 from harmonium.collection.answering.stored_tagger import StoredTagger
 from harmonium.collection.answering.suggest import related
 from harmonium.collection.answering.tag import read_known, tag_library
+from harmonium.collection.precision import thresholds_for
 from harmonium.collection.store.schema import EXTRACTOR
 from harmonium.estimators.model_files import from_bytes, to_bytes
 
@@ -172,6 +173,18 @@ def test_the_shipped_part_of_a_model_is_the_file():
     arrays, about = from_bytes(stored.bytes)
     assert arrays[PART].tobytes() == FILE.read_bytes()
     assert StoredTagger(replace(stored, bytes=to_bytes(arrays, about))).n_own == 2
+
+
+def test_tags_that_people_checked_say_how_often_they_are_right():
+    model, tagger = shipped_model(), StoredTagger(shipped_model())
+    written = thresholds_for(model, 0.8)
+    jazz, piano = tagger.place("jazz"), tagger.place("piano")
+    assert model.thresholds[jazz] < written[jazz] < 1
+    assert written[piano] > 1  # nobody was asked
+    assert tagger.precision(jazz, float(written[jazz])) >= 0.8
+    assert tagger.precision(jazz, 0.01) < tagger.precision(jazz, float(model.thresholds[jazz]))
+    assert tagger.precision(piano, 0.99) is None
+    assert (thresholds_for(model, 0.5) <= written).all()
 
 
 def test_only_tags_that_are_right_mostly_are_sure():

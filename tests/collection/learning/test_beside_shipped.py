@@ -30,6 +30,7 @@ from harmonium.collection.learning.fitting import (
 )
 from harmonium.collection.learning.quick import learn_answers
 from harmonium.collection.learning.train import TrainingOptions, train
+from harmonium.collection.precision import precision_curve, precision_curves
 from harmonium.collection.store.schema import EXTRACTOR
 from harmonium.estimators.model_files import from_bytes
 
@@ -71,6 +72,9 @@ def test_both_vocabularies_are_in_the_model_and_searched_together(library, monke
     assert set(shipped_model().vocabulary) < set(model.vocabulary)
     assert len(set(model.vocabulary)) == len(model.vocabulary)
     assert len(model.report["tags"]) == model.n_own
+    assert len(precision_curves(model)) == len(model.vocabulary)
+    curve, shipped = (precision_curve(one, "disco") for one in (model, shipped_model()))
+    np.testing.assert_array_equal(curve.thresholds, shipped.thresholds)
     tagger = tagger_of(library.models.current())
     assert isinstance(tagger, UnionTagger)
     assert tag_library(library) == 60

@@ -1,0 +1,56 @@
+"""How far the model's answers move when the same sound comes in another file.
+
+They should not. Clips of Emotify are written anew as WAV, as MP3 and 10 dB softer, and heard again.
+"""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from harmonium.data.datasets import load
+from harmonium.shipped.other_files import Floats, hear, hear_written, mp3, wav
+
+STEP = 10
+"""One clip of so many; none by which the volume is learnt."""
+
+
+def measure_robustness(
+    probabilities: Callable[[Floats], Floats],
+    thresholds: Floats,
+    folder: str | Path | None = None,
+) -> list[dict[str, Any]]:
+    """For each kind of file, how far the probabilities are from those of the clips as they are.
+
+    Parameters
+    ----------
+    probabilities : features (n, 400) → (n, C)
+    thresholds : (C,) from which on a clip is said to have a tag
+    """
+    files = [Path(path) for path in load("emotify", folder).audio or []]
+    return compare(files[::STEP], probabilities, thresholds)
+
+
+def compare(
+    files: Sequence[Path], probabilities: Callable[[Floats], Floats], thresholds: Floats
+) -> list[dict[str, Any]]:
+    """As `measure_robustness`, of these clips."""
+    before, found = probabilities(hear(files)), []
+    said = before >= thresholds
+    for name, ending, write in (
+        ("WAV, 16 bit", ".wav", wav()),
+        ("MP3, 128 kbit/s", ".mp3", mp3()),
+        ("10 dB softer", ".wav", wav(-10.0)),
+    ):
+        after = probabilities(hear_written(files, write, ending))
+        moved = np.abs(after - before)
+        found.append(
+            {
+                "file": name,
+                "median": float(np.median(moved)),
+                "most": float(np.quantile(moved, 0.99)),
+                "kept": float((said & (after >= thresholds)).sum() / max(1, said.sum())),
+            }
+        )
+    return found
