@@ -43,7 +43,7 @@ from harmonium.evaluation import auc_per_clip, auc_per_tag, calibration_error_pe
 from harmonium.shipped import making
 from harmonium.shipped.corpus import Corpus, listening_corpus
 from harmonium.shipped.making import SETTINGS, TOGETHER
-from harmonium.shipped.other_files import hear_written, wav
+from harmonium.shipped.other_files import hear_louder
 from harmonium.shipped.robustness import measure_robustness
 from harmonium.shipped.vocabulary import shared_vocabulary
 
@@ -276,6 +276,12 @@ def precision():
         )
 
 
+def with_tags(corpus, which):
+    """The corpus with some of its tags."""
+    tags = tuple(np.array(corpus.tags)[which].tolist())
+    return replace(corpus, Y=corpus.Y[:, which], heads=corpus.heads[:, which], tags=tags)
+
+
 def strangers():
     """Tags that two collections share, judged by the collection that was never heard."""
     corpus, known = union(), said()
@@ -283,20 +289,18 @@ def strangers():
     print("|---" * 7 + "|")
     for name in NAMES:
         here = corpus.collection == name
-        others = corpus.rows(~here)
-        shared = ~np.isnan(corpus.Y[here]).all(axis=0) & ~np.isnan(others.Y).all(axis=0)
-        if not shared.any():
-            continue
-        model, judged = making.fit(others), making.judge(others)
-        model.recalibration_ = judged.correction
-        P, Y, tags = model.predict_proba(corpus.X[here]), corpus.Y[here], np.flatnonzero(shared)
-        strange, heard = (
-            auc_per_tag(Y[:, tags], Q[:, tags]).values for Q in (P, known.corrected[here])
-        )
-        counts = written(others, judged.corrected, corpus.rows(here), P)[tags]
+        there = ~np.isnan(corpus.rows(~here).targets()).all(axis=0)
+        some = with_tags(corpus, there)
+        new, others = some.rows(here), some.rows(~here)
+        shared = ~np.isnan(new.Y).all(axis=0) & ~np.isnan(others.Y).all(axis=0)
+        judged, tags = making.judge(others), np.flatnonzero(shared)
+        P = judged.correction(making.fit(others).predict_proba(new.X))
+        Y, both = new.Y, (P, known.corrected[here][:, there])
+        strange, heard = (auc_per_tag(Y[:, tags], Q[:, tags]).values for Q in both)
+        counts = written(others, judged.corrected, new, P)[tags]
         positives, negatives = (Y[:, tags] == 1).sum(axis=0), (Y[:, tags] == 0).sum(axis=0)
         error = auc_error(heard, positives, negatives)
-        rows = zip([corpus.tags[j] for j in tags], strange, heard, error, counts, strict=True)
+        rows = zip([some.tags[j] for j in tags], strange, heard, error, counts, strict=True)
         for tag, a, b, e, (_, n, right, _) in rows:
             share = f"{right / n:.0%}" if n else ""
             print(f"| {name} | {tag} | {a:.3f} | {b:.3f} | {e:.3f} | {n:.0f} | {share} |")
@@ -310,7 +314,7 @@ def volume():
     corpus = union()
     emotify = np.flatnonzero(corpus.collection == "emotify")
     files = [Path(path) for path in load("emotify").audio]
-    softer = hear_written(files, wav(-12.0, "FLOAT"))
+    softer = hear_louder(files, -12.0)
     heading = [f"{c}: {g}s" for c, g in QUESTIONS]
     print("\n| directions | " + " | ".join(heading) + " | emotify, softer | tags kept |")
     print("|---" * 7 + "|")

@@ -22,7 +22,12 @@ def hear(files: Sequence[Path]) -> Floats:
     ).features
 
 
-def hear_written(files: Sequence[Path], write: Writer, ending: str = ".wav") -> Floats:
+def hear_louder(files: Sequence[Path], gain: float) -> Floats:
+    """The features of the same sound, louder by so many decibels, and not clipped."""
+    return hear_written(files, pcm(gain, "FLOAT"), ".au")  # WAV would hold the time
+
+
+def hear_written(files: Sequence[Path], write: Writer, ending: str) -> Floats:
     """The features of files with the same sound, as ``write`` writes it."""
     import soundfile
 
@@ -34,8 +39,8 @@ def hear_written(files: Sequence[Path], write: Writer, ending: str = ".wav") -> 
         return hear(written)
 
 
-def wav(gain: float = 0.0, subtype: str = "PCM_16") -> Writer:
-    """WAV, louder by so many decibels."""
+def pcm(gain: float = 0.0, subtype: str = "PCM_16") -> Writer:
+    """WAV or AU, by the ending of the path; louder by so many decibels."""
     import soundfile
 
     factor = np.float32(10 ** (gain / 20))

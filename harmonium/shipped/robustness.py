@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from harmonium.data.datasets import load
-from harmonium.shipped.other_files import Floats, hear, hear_written, mp3, wav
+from harmonium.shipped.other_files import Floats, hear, hear_written, mp3, pcm
 
 STEP = 10
 """One clip of so many; none by which the volume is learnt."""
@@ -39,9 +39,9 @@ def compare(
     before, found = probabilities(hear(files)), []
     said = before >= thresholds
     for name, ending, write in (
-        ("WAV, 16 bit", ".wav", wav()),
+        ("WAV, 16 bit", ".wav", pcm()),
         ("MP3, 128 kbit/s", ".mp3", mp3()),
-        ("10 dB softer", ".wav", wav(-10.0)),
+        ("10 dB softer", ".wav", pcm(-10.0)),
     ):
         after = probabilities(hear_written(files, write, ending))
         moved = np.abs(after - before)

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from harmonium.shipped.other_files import Floats, hear, hear_written, wav
+from harmonium.shipped.other_files import Floats, hear, hear_louder
 
 DIRECTIONS = 2
 GAINS = (-12.0, 6.0)
@@ -47,7 +47,7 @@ def learn_volume(files: Sequence[str | Path], n_directions: int = DIRECTIONS) ->
     """The main directions, from some of these clips."""
     some = [Path(file) for file in files][FIRST::STEP]
     X = hear(some)
-    return find_volume(X, [hear_written(some, wav(gain, "FLOAT")) for gain in GAINS], n_directions)
+    return find_volume(X, [hear_louder(some, gain) for gain in GAINS], n_directions)
 
 
 def find_volume(X: Floats, louder: Sequence[Floats], n_directions: int) -> Volume:
