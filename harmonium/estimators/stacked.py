@@ -27,6 +27,9 @@ from harmonium.rbm.training import Optimiser, Schedule, Tree
 
 Rows = NDArray[np.int64]
 
+MOST_MESSAGES = 2**29
+"""Numbers in one array while models are scored: 2 GiB. Belief propagation has several of them."""
+
 DIFFERENT = (
     *("learning_rate", "init_scale", "l1", "l2", "l2_tags", "unit_norm"),
     *("random_state", "verbose", "n_jobs"),
@@ -88,9 +91,12 @@ def fit_stacked(
     if first.get_params().get("training") == "multi_prediction":
         told = jnp.asarray(_padded([half_told(Y[rows]) for rows in valid], np.nan))
 
+    per_model = rows_on_device.shape[1] * _messages(predictor, starts[0], Y.shape[1])
+    at_once = max(1, MOST_MESSAGES // per_model)
+
     def score(params: Tree) -> NDArray[np.float64]:
         auc, likelihood = _stacked_auc(
-            predictor, X_on_device, Y_on_device, rows_on_device, told, scaling, params
+            predictor, at_once, X_on_device, Y_on_device, rows_on_device, told, scaling, params
         )
         return np.asarray(auc, np.float64) + TIE_BREAKER * np.asarray(likelihood, np.float64)
 
@@ -155,6 +161,13 @@ def _predictor(model: GradientTagger, start: Tree) -> Callable[..., Array]:
     return _Outputs(type(model)._logits)
 
 
+def _messages(predictor: Callable[..., Array], start: Tree, n_tags: int) -> int:
+    """Numbers in the largest array that predicting the tags of one clip needs."""
+    if isinstance(predictor, _Marginals) and predictor.options[0] != "mean_field":
+        return int(start.U.size)
+    return n_tags
+
+
 def _prepared(
     model: GradientTagger, X: NDArray[np.float32], Y: NDArray[np.float32]
 ) -> tuple[Tree, int]:
@@ -176,9 +189,10 @@ def _padded(arrays: Sequence[NDArray[Any]], filling: float) -> NDArray[Any]:
     return padded.astype(arrays[0].dtype)
 
 
-@compiled(static_argnames=("scores",))
+@compiled(static_argnames=("scores", "at_once"))
 def _stacked_auc(
     scores: Callable[..., Array],
+    at_once: int,
     X: Array,
     Y: Array,
     rows: Array,
@@ -188,10 +202,12 @@ def _stacked_auc(
 ) -> tuple[Array, Array]:
     """Mean AUC and likelihood on the validation clips, for each model of a stack, (S,) each.
 
-    With ``told`` (S, N, C) the AUC is the mean of that without and that with these tags told.
+    With ``told`` (S, N, C) the AUC is the mean of that without and that with these tags told. So
+    many models are scored ``at_once``, which bounds the memory.
     """
 
-    def one(rows: Array, told: Array | None, scaling: Scaled, params: Tree) -> tuple[Array, Array]:
+    def one(of_model: tuple[Array, Array | None, Scaled, Tree]) -> tuple[Array, Array]:
+        rows, told, scaling, params = of_model
         x = scaling(X[rows])
         P = scores(params, x)
         y = jnp.where((rows >= 0)[:, None], Y[rows], jnp.nan)
@@ -201,9 +217,10 @@ def _stacked_auc(
             auc = (auc + _mean_auc(asked, scores(params, x, told))) / 2
         return auc, _log_likelihood(y, P)
 
-    return jax.vmap(one, in_axes=(0, None if told is None else 0, 0, 0))(
-        rows, told, scaling, params
-    )
+    models = (rows, told, scaling, params)
+    if at_once >= len(rows):
+        return jax.vmap(one)(models)
+    return jax.lax.map(one, models, batch_size=at_once)
 
 
 def _mean_auc(y: Array, P: Array) -> Array:

@@ -6,7 +6,12 @@ import pytest
 from sklearn.base import clone
 
 from harmonium.errors import DataError
-from harmonium.estimators import DiscriminativeRBM, GenerativeRBM, LogisticTagger, MLPTagger
+from harmonium.estimators import (
+    DiscriminativeRBM,
+    GenerativeRBM,
+    LogisticTagger,
+    MLPTagger,
+)
 from harmonium.estimators.stacked import _mean_auc, fit_stacked
 from harmonium.evaluation import auc_per_tag
 
@@ -138,3 +143,23 @@ def test_the_auc_on_the_device_is_the_auc_with_ties_and_unknown_labels():
     S[:, 0] = 1.0
     expected = auc_per_tag(Y, S).mean
     assert float(_mean_auc(jnp.asarray(Y), jnp.asarray(S))) == pytest.approx(expected, abs=1e-6)
+
+
+def test_scoring_a_few_models_at_a_time_changes_nothing(data, monkeypatch):
+    X, Y = data
+    train, valid = splits(len(X), 3, 80)
+
+    def fitted():
+        models = [
+            DiscriminativeRBM(
+                n_hidden=5, training="mean_field", max_epochs=3, l2=l2, random_state=0
+            )
+            for l2 in (0.0, 0.1, 0.3)
+        ]
+        fit_stacked(models, X, Y, train, valid)
+        return models
+
+    together = fitted()
+    monkeypatch.setattr("harmonium.estimators.stacked.MOST_MESSAGES", 1)
+    for one, other in zip(fitted(), together, strict=True):
+        np.testing.assert_allclose(one.history_["auc"], other.history_["auc"], atol=1e-6)
