@@ -53,7 +53,7 @@ function FileTags({ file, onClose }) {
   };
   useEffect(load, []);
   const { data, error } = state;
-  const tags = [...(data?.tags ?? [])].filter((tag) => tag.probability !== null).sort((a, b) => b.predicted - a.predicted || b.probability - a.probability).slice(0, N_TAGS);
+  const tags = [...(data?.tags ?? [])].filter((tag) => tag.probability !== null).sort((a, b) => b.probability - a.probability).slice(0, N_TAGS);
   return html`<${Dialog} title=${file.name} onClose=${onClose}>
     <div class="row"><${PlayButton} track=${track} /><span class="soft num">${data ? clock(data.duration) : ""}</span></div>
     ${error ? html`<${Problem} error=${error} retry=${load} />` : !data ? html`<p role="status">Listening …</p><${Waiting} rows=${8} what="Listening" />`

@@ -72,9 +72,9 @@ function Curve({ tag }) {
   const here = curve[i];
   const x = (recall) => LEFT + recall * (W - LEFT - RIGHT), y = (precision) => TOP + (1 - precision) * (H - TOP - BOTTOM);
   const line = (value) => curve.map((one, k) => `${k ? "L" : "M"}${x(one.recall).toFixed(1)} ${y(value(one)).toFixed(1)}`).join("");
-  const band = `${line((one) => one.precision)}${[...curve].reverse().map((one) => `L${x(one.recall).toFixed(1)} ${y(one.low ?? one.precision).toFixed(1)}`).join("")}Z`;
+  const band = `${line((one) => one.precision)}${[...curve].reverse().map((one) => `L${x(one.recall).toFixed(1)} ${y(Math.min(one.low ?? 1, one.precision)).toFixed(1)}`).join("")}Z`;
   const ticks = [0, 0.25, 0.5, 0.75, 1];
-  const text = `${percent(here.precision)} of its guesses are right${(here.low ?? null) === null ? "" : ` (at least ${percent(here.low)})`}; it finds ${percent(here.recall)} of the tracks.`;
+  const text = `${percent(here.precision)} of its guesses are right${(here.low ?? 1) > here.precision ? "" : ` (at least ${percent(here.low)})`}; it finds ${percent(here.recall)} of the tracks.`;
   return html`<section class="card" aria-labelledby="curve"><h2 id="curve">Right and found</h2><div ref=${frame}></div>
     <svg class="chart" width=${W} height=${H} role="img" aria-label=${`Precision against recall. ${text}`}>
       ${ticks.map((tick) => html`<line class="grid" x1=${LEFT} x2=${W - RIGHT} y1=${y(tick)} y2=${y(tick)} /><text class="tick" x=${LEFT - 6} y=${y(tick)} text-anchor="end" dominant-baseline="central">${100 * tick}%</text>
@@ -90,14 +90,22 @@ function Curve({ tag }) {
   </section>`;
 }
 
+const N_RELATED = 7;
+
 function Related({ tag }) {
+  const gain = (one) => one.probability_with - one.probability_without;
+  const more = (tag.related ?? []).filter((one) => gain(one) > 0).slice(0, N_RELATED);
+  const less = (tag.related ?? []).filter((one) => gain(one) < 0).slice(0, N_RELATED);
   return html`<section class="card" aria-labelledby="related"><h2 id="related">Goes with</h2>
-    ${tag.related?.length ? html`<table class="table related"><thead><tr><th scope="col">Tag</th><th scope="col" class="num">with ${tag.shown}</th><th scope="col" class="num">without</th></tr></thead>
-      <tbody>${tag.related.map((one) => html`<tr><th scope="row"><a href=${href("tags", one.tag)}>${one.shown ?? one.tag}</a></th>
-        <td class="num"><span class="auc"><${Bar} p=${one.probability_with} kind="small" mark=${one.probability_without} />${percent(one.probability_with)}</span></td><td class="num soft">${percent(one.probability_without)}</td></tr>`)}</tbody></table>`
+    ${more.length + less.length ? html`<${RelatedTable} tag=${tag} tags=${more} />${less.length > 0 && html`<h2 class="again">Goes less with</h2><${RelatedTable} tag=${tag} tags=${less} />`}`
       : html`<p class="soft">Nothing is known yet of what goes with it.</p>`}
   </section>`;
 }
+
+const RelatedTable = ({ tag, tags }) =>
+  html`<table class="table related"><thead><tr><th scope="col">Tag</th><th scope="col" class="num">with ${tag.shown}</th><th scope="col" class="num">without</th></tr></thead>
+      <tbody>${tags.map((one) => html`<tr><th scope="row"><a href=${href("tags", one.tag)}>${one.shown ?? one.tag}</a></th>
+        <td class="num"><span class="auc"><${Bar} p=${one.probability_with} kind="small" mark=${one.probability_without} />${percent(one.probability_with)}</span></td><td class="num soft">${percent(one.probability_without)}</td></tr>`)}</tbody></table>`;
 
 function Tracks({ title, about, hits }) {
   return html`<section class="card"><h2>${title}</h2><p class="soft">${about}</p>

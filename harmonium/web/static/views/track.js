@@ -265,7 +265,7 @@ function Why({ tag, track, given, said }) {
     return { ...part, from, to: chance(sum) };
   });
   return html`<div class="why">
-    <p>${said !== null && `You said ${said ? "yes" : "no"}. Without that answer: `}${percent(data.usual)} of all tracks are ${tag.shown}, this one with ${percent(data.probability)} probability:</p>
+    <p>${said !== null && `You said ${said ? "yes" : "no"}. Without that answer: `}“${tag.shown}” is usually ${percent(data.usual)} likely; here it is ${percent(data.probability)}.</p>
     <table><thead class="vh"><tr><th>What</th><th>How much</th><th>From, to</th></tr></thead><tbody>
       ${rows.map((row) => html`<tr><th scope="row">${row.what}</th>
         <td class="why-bar" aria-hidden="true"><span class=${row.step < 0 ? "less" : "more"} style=${{ width: `${(50 * Math.abs(row.step)) / largest}%` }}></span></td>
