@@ -15,7 +15,7 @@ demo: $(VENV)/.installed
 	$(BIN)/harmonium demo
 
 test: $(VENV)/.installed-test
-	$(BIN)/python -m pytest -n auto
+	$(BIN)/python -m pytest -n auto --dist loadgroup
 
 lint: $(VENV)/.installed-test
 	$(BIN)/ruff check .

@@ -67,7 +67,7 @@ def make_heard_library(folder: Path, place: Path) -> None:
         frame = pl.DataFrame(rows, schema=["person", "track_id", "tag"], orient="row")
         change = library.changes.begin("import", "tests")
         library.opinions.add_triples(frame, change=change)
-        tried, fitting.TO_TRY = fitting.TO_TRY, fitting.TO_TRY[:1]
+        tried, fitting.TO_TRY = fitting.TO_TRY, fitting.TO_TRY[1:2] * 2  # one of them is left out
         try:
             train(library)
         finally:

@@ -73,6 +73,20 @@ def test_without_a_question_all_tracks_come_by_name(client):
     assert newest[0]["id"] == 60
 
 
+def test_names_are_found_by_their_words_and_beside_tags(client):
+    def ids(**params):
+        found = client.get("search", params={"limit": 100, "min_probability": 0, **params}).json()
+        return {hit["id"] for hit in found["hits"]}
+
+    everyone = client.get("search", params={"limit": 100}).json()["hits"]
+    artist = {hit["id"] for hit in everyone if hit["artist"] == "Artist 3"}
+    assert ids(name="aRTist 3") >= artist  # or 3 in another place, as in Song 31
+    assert ids(name='"artist 3"') == set()
+    assert ids(name="artist 3", q="rock") == ids(q="rock") & ids(name="artist 3") != set()
+    assert ids(name="song 31 031.ogg") == {32}
+    assert ids(name="50%_\\'") == set()
+
+
 def test_facets_count_the_tracks_that_have_a_tag(client):
     facets = client.get("facets", params={"min_probability": 0}).json()["facets"]
     tracks = [client.get(f"tracks/{i}").json()["tags"] for i in range(1, 61)]

@@ -66,6 +66,8 @@ class Question(NamedTuple):
     owner: Owner | None = None
     predicted: bool = False
     """Only what the model adds."""
+    name: str = ""
+    """Words that a track's title, artist, album and file name must have between them."""
 
 
 @dataclass(eq=False)
@@ -217,7 +219,16 @@ class View:
         view = cls(library, version, model_id)
         if before is None:
             return view
-        for part in ("verdicts", "predictions", "trained", "ids", "_by_name", "in_files", "tagger"):
+        for part in (
+            "verdicts",
+            "predictions",
+            "trained",
+            "ids",
+            "_by_name",
+            "_names",
+            "in_files",
+            "tagger",
+        ):
             if part in before.__dict__ and view._still_holds(part, before):
                 view.__dict__[part] = before.__dict__[part]
         if view._same_model(before):
@@ -318,6 +329,16 @@ class View:
         return np.array(sorted(range(len(keys)), key=keys.__getitem__), np.intp)
 
     @_part
+    def _names(self) -> list[str]:
+        """Title, artist, album and file name of each of `ids`, in small letters."""
+        columns = (track.c.title, track.c.artist, track.c.album, track.c.path)
+        query = sa.select(*columns).where(track.c.state == "present").order_by(track.c.id)
+        return [
+            "\n".join([*(word or "" for word in words), _file_name(path)]).casefold()
+            for *words, path in self.library.fetch(query)
+        ]
+
+    @_part
     def in_files(self) -> dict[str, Ids]:
         """Tag → the tracks whose files have it, as the library knows them, ascending."""
         query = sa.select(track.c.id, track.c.file_tags).order_by(track.c.id)
@@ -385,7 +406,7 @@ class View:
         if question.order == "likeness" and question.like is None:
             raise DataError("To order tracks by likeness, say which track they are to be like.")
         if not question.text.strip() and question.like is None and not question.predicted:
-            ordered = self._ordered(self.ids, question.order)
+            ordered = self._ordered(self._named(question.name), question.order)
             return Found(ordered, None, None, None, None, [], 0)
         if question.like is not None:
             self.library.tracks.get(question.like)
@@ -394,10 +415,10 @@ class View:
         text = question.text.strip()
         query = parse(text, self.known, aliases(model)) if text else None
         ranking = rank(self, model, query, question.like, predicted=question.predicted)
-        if ranking.ids is self.predictions.ids:
+        if ranking.ids is self.predictions.ids and not question.name.strip():
             present = ~self.absent
         else:
-            present = np.isin(ranking.ids, self.ids, assume_unique=True)
+            present = np.isin(ranking.ids, self._named(question.name), assume_unique=True)
         possible = present & (ranking.probability > 0)
         enough = possible & (ranking.probability >= question.min_probability)
         rows = np.flatnonzero(enough)
@@ -416,6 +437,13 @@ class View:
             ranking.people_only,
             int(possible.sum() - enough.sum()),
         )
+
+    def _named(self, text: str) -> Ids:
+        """The tracks whose names have all words of a text, ascending."""
+        words = text.casefold().split()
+        if not words:
+            return self.ids
+        return self.ids[[all(word in name for word in words) for name in self._names]]
 
     def _ordered(self, ids: Ids, order: Order | None) -> Ids:
         """Tracks (n,), ascending, by name or the latest first."""
@@ -542,7 +570,11 @@ def _key(artist: str | None, title: str | None, path: str) -> str:
     """What a track is ordered by: `Track.name` in small letters."""
     if title:
         return (f"{artist} - {title}" if artist else title).casefold()
-    return path.replace("\\", "/").rpartition("/")[2].casefold()
+    return _file_name(path).casefold()
+
+
+def _file_name(path: str) -> str:
+    return path.replace("\\", "/").rpartition("/")[2]
 
 
 def owner_of(model: StoredModel | None, place: int | None) -> Literal["mine", "shipped", "people"]:

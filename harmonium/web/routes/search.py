@@ -26,9 +26,13 @@ def _question(
     min_probability: Annotated[float, Query(ge=0, le=1)] = 0.05,
     owner: Literal["mine", "shipped", "all"] = "all",
     predicted: bool = False,
+    name: Annotated[
+        str,
+        Query(max_length=1000, description="Words of titles, artists, albums or file names."),
+    ] = "",
 ) -> Question:
     whose = {"mine": "yours", "shipped": "shipped", "all": None}
-    return Question(q.strip(), like, order, min_probability, whose[owner], predicted)  # type: ignore[arg-type]
+    return Question(q.strip(), like, order, min_probability, whose[owner], predicted, name)  # type: ignore[arg-type]
 
 
 AskedQuestion = Annotated[Question, Depends(_question)]

@@ -41,7 +41,6 @@ def test_axe_finds_nothing(browser, address, view):
             page.set_viewport_size({"width": width, "height": high})
             for scheme, rules in (("light", {}), ("dark", CONTRAST)):
                 page.emulate_media(color_scheme=scheme)
-                page.wait_for_timeout(60)  # until it is drawn in these colours
                 assert page.evaluate(RUN, rules) == [], f"{view}, {scheme}, {width} pixels"
             assert page.evaluate("document.documentElement.scrollWidth") <= width
         page.set_viewport_size({"width": WIDTHS["wide"][0], "height": 900})

@@ -150,6 +150,7 @@ def test_teach_ten(page, address):
         page.keyboard.press(key)
         page.wait_for_function(f"text => ({QUESTION})() !== text", arg=text)
     assert len(asked) == 11
+    expect(page.locator(".toast")).to_have_count(0)
     expect(page.locator(".teach-progress")).to_contain_text("10 answers since")
     page.get_by_role("button", name=re.compile("Undo the last")).click()
     expect(page.locator(".toast")).to_contain_text("taken back")

@@ -8,7 +8,7 @@ import { count, percent, quoted, some } from "../words.js";
 import { Bar, Problem, Range, View, Waiting } from "../components/bits.js";
 import { Dialog } from "../components/dialog.js";
 import { TagField } from "../components/tag-field.js";
-import { toastUndo } from "../components/toast.js";
+import { toastUndo, undo } from "../components/toast.js";
 import { Hit } from "./search.js";
 
 export function Tag({ id }) {
@@ -18,11 +18,10 @@ export function Tag({ id }) {
   if (error && !data) return html`<${View} title=${id}><${Problem} error=${error} retry=${reload}><a class="button" href="#/tags">All tags</a><//><//>`;
   const after = () => { refreshTags().catch(complain); reload(); };
   const unhide = async () => {
-    try {
-      const { change } = await post(tagPath(id, "show"));
-      toastUndo(`${data.shown} is shown again.`, change, after);
-      after();
-    } catch (problem) { complain(problem); }
+    const { changes } = await get("/changes", { limit: 200 });
+    const hiding = changes.find((change) => change.command === "hide" && change.summary === data.tag && !change.undone);
+    if (hiding) undo(hiding.id, after);
+    else go("changes");
   };
   const shown = data?.shown ?? id;
   return html`<${View} title=${shown} trail=${html`<p class="trail"><a href="#/tags">Tags</a> <span class="soft">/ ${data ? data.group : "…"}</span></p>`}
