@@ -20,7 +20,10 @@ export function address(path, params = {}) {
   return BASE + path + (query ? "?" + query : "");
 }
 
-async function request(method, url, { body, type, signal } = {}) {
+const BUSY = [429, 503], TRIES = 3;
+const pause = (seconds) => new Promise((go) => setTimeout(go, 1000 * seconds));
+
+async function request(method, url, { body, type, signal } = {}, tries = 1) {
   let answer;
   try {
     answer = await fetch(url, { method, body, signal, headers: type ? { "Content-Type": type } : {} });
@@ -30,6 +33,10 @@ async function request(method, url, { body, type, signal } = {}) {
       code: "no_answer",
       message: "Harmonium does not answer. See whether “harmonium serve” still runs, then try again.",
     });
+  }
+  if (BUSY.includes(answer.status) && tries < TRIES) { // Nothing was done yet, so it can be asked again.
+    await pause(Math.min(5, Number(answer.headers.get("Retry-After")) || 1));
+    return request(method, url, { body, type, signal }, tries + 1);
   }
   if (answer.status === 204) return null;
   const content = await answer.json().catch(() => null);
