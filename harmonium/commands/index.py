@@ -24,6 +24,7 @@ from harmonium.commands.options import (
     TimeLimitOption,
     cache_folder,
 )
+from harmonium.commands.quick_learning import learn
 from harmonium.commands.screen import bar, count, say, say_some, show_rows
 
 if TYPE_CHECKING:
@@ -169,7 +170,9 @@ def _tag_new(library: Library) -> int | None:
     model = use_shipped_model(library)
     if model is None or model.extractor != extractor_key():
         return None
-    return tag_library(library, model)
+    n_tagged = tag_library(library, model)
+    learn(library)
+    return n_tagged
 
 
 def _say_tagged(console: Console, n_tagged: int | None) -> None:

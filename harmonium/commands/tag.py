@@ -22,6 +22,7 @@ from harmonium.commands.options import (
     opened_if_there,
     owner_of,
 )
+from harmonium.commands.quick_learning import learn
 from harmonium.commands.screen import bar, count, percent, printable, say, show_rows
 
 if TYPE_CHECKING:
@@ -121,7 +122,7 @@ def tag(
             code = _tag_paths(opened, tagger, paths, known, not sound_only, choice, show)
         else:
             assert opened is not None
-            _tag_all(opened, model, again, choice, show if as_json or as_csv else None)
+            _tag_all(opened, model, again, choice, owner, show if as_json or as_csv else None)
             code = 0
     raise typer.Exit(code)
 
@@ -190,7 +191,12 @@ def _files(library: Library | None, named: list[str]) -> list[str]:
 
 
 def _tag_all(
-    library: Library, model: StoredModel, again: bool, choice: TagChoice, show: Any
+    library: Library,
+    model: StoredModel,
+    again: bool,
+    choice: TagChoice,
+    owner: Owner | None,
+    show: Any,
 ) -> None:
     import numpy as np
 
@@ -199,8 +205,10 @@ def _tag_all(
 
     with bar(Console(stderr=True), "tagging") as progress:
         n_new = tag_library(library, model, again=again, progress=progress)
+    learn(library)  # a new model has yet to hear what people said since, or of other words
     if show is not None:
-        tagger = current_tagger(library, model)
+        assert model.id is not None
+        tagger = current_tagger(library, library.models.get(model.id).only(owner))
         tagged = ((one.path, one.tags(tagger, choice)) for one in stored_tags(library, tagger))
         show(tagged, library.spellings())
         return

@@ -104,6 +104,7 @@ def _tag(library: Any, asked: dict[str, Any], report: Report) -> dict[str, Any]:
     """Tag what the model in use has not tagged yet, if it can hear the library."""
     from harmonium.collection.answering.shipped_model import use_shipped_model
     from harmonium.collection.answering.tag import tag_library
+    from harmonium.collection.learning.quick import learn_answers
     from harmonium.collection.store.schema import EXTRACTOR
 
     model = use_shipped_model(library)
@@ -111,12 +112,14 @@ def _tag(library: Any, asked: dict[str, Any], report: Report) -> dict[str, Any]:
         return {"tagged": 0}
     report("Tagging", 0, 0)
     n = tag_library(library, model, progress=lambda d, total: report("Tagging", d, total))
+    learn_answers(library)
     return {"tagged": n}
 
 
 def _train(library: Any, asked: dict[str, Any], report: Report) -> dict[str, Any]:
     from harmonium.collection.answering.tag import tag_library
     from harmonium.collection.correcting.models import use_model
+    from harmonium.collection.learning.quick import learn_answers
     from harmonium.collection.learning.train import train
 
     model = train(library, progress=report, use=False)
@@ -125,6 +128,7 @@ def _train(library: Any, asked: dict[str, Any], report: Report) -> dict[str, Any
     assert model.id is not None
     if asked.get("take_over"):
         use_model(library, model.id)
+        learn_answers(library)
     return {
         "model": model.id,
         "tags": len(model.vocabulary),

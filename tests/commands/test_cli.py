@@ -45,6 +45,13 @@ def test_every_option_of_every_command_has_a_help(name):
     assert without == []
 
 
+def test_it_is_a_module_too():
+    command = [sys.executable, "-m", "harmonium", "--help"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0
+    assert "python -m harmonium [OPTIONS]" in done.stdout
+
+
 @pytest.mark.parametrize("name", Commands.listed)
 def test_the_list_says_what_the_command_says(name):
     command = typer.main.get_command(app).commands[name]

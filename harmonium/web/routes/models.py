@@ -52,6 +52,7 @@ def use(
     service.view()
     library = service.library()
     number = use_model(library, id)
+    request.app.state.learner.learn()
     entry = next(one for one in list_models(library) if one.id == id)
     if entry.n_tagged < library.tracks.count("present"):
         with suppress(Problem):  # it may be tagging already

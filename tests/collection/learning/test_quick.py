@@ -354,3 +354,13 @@ def test_say_and_undo_learn_at_once(anywhere, place):
     assert column(anywhere, "jazz") != before
     run("undo", "-L", place)
     assert column(anywhere, "jazz") == before
+
+
+def test_a_new_model_hears_of_the_words_that_it_was_not_trained_with(anywhere, place):
+    """Otherwise a word learnt from answers would be gone until the next answer."""
+    answer(anywhere, "sunday", yes=range(31, 37), command="say")
+    learn_answers(anywhere)
+    anywhere.models.add(replace(small_library.quick_model(), made_at=datetime.now(UTC)))
+    assert "sunday" not in anywhere.models.current().vocabulary
+    run("tag", "-L", place)
+    assert anywhere.models.current().vocabulary[-1] == "sunday"
