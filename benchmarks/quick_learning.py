@@ -265,7 +265,8 @@ def emotify(draws):
 def choose(draws):
     """The deviations and the weight, on 4Q and GTZAN, each with a model of the other collections.
 
-    And with models of one's own, of 120 clips. The best deviations differ: 1 and 1 are good, or harm little, in all.
+    And with models of one's own. The best deviations differ: 1 and 1 are good, or harm little, in
+    all of them.
     """
     corpus = listening_corpus(("4q", "gtzan", "emotify"))
     for name, others in (("4q", ("gtzan", "emotify")), ("gtzan", ("4q", "emotify"))):
