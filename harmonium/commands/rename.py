@@ -35,12 +35,14 @@ def rename(
     with Library.open(library, create=False) as opened:
         done = rename_tag(opened, old, new)
         learn(opened)
+        spellings = opened.spellings()
     if as_json:
         print(json.dumps(done._asdict()))
         return
     console = Console()
     verb = "is now one with" if done.merged else "is now"
-    say(console, f"{done.old} {verb} {done.new}: {count(done.n_moved, 'tag')} of people moved.")
+    now = spellings.get(done.new, done.new)
+    say(console, f"{done.old} {verb} {now}: {count(done.n_moved, 'tag')} of people moved.")
     if done.n_dropped:
         say(console, f"{done.n_dropped:,} had both names; what was said with {done.new} stays.")
     if done.needs_training:

@@ -131,7 +131,8 @@ def _first(model: StoredModel) -> str:
     auc = model.report["mean_auc"]
     how_good = "" if auc is None else f", mean AUC {auc:.3f}"
     return (
-        f"A first model is there after {model.report['seconds']:.0f} s: {model.learnt.sum()} of "
+        f"Model {model.id}, a first one, is there after {model.report['seconds']:.0f} s: "
+        f"{model.learnt.sum()} of "
         f"{len(model.vocabulary)} tags{how_good}. A better one is being made; Ctrl-C keeps this "
         "one."
     )

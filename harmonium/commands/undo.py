@@ -110,6 +110,8 @@ def _undone(change: Change) -> str:
 
 
 def _report(change: Change, report: UndoReport, as_json: bool) -> None:
+    from harmonium.collection.store.changed_values import SETTING
+
     errors = Console(stderr=True)
     say_failures(errors, (report.files_left | report.values_left).items())
     for later, n in sorted(report.conflicts.items()):
@@ -130,12 +132,17 @@ def _report(change: Change, report: UndoReport, as_json: bool) -> None:
         parts.append(f"{count(report.ended, 'tag')} taken back")
     if report.revived:
         parts.append(f"{count(report.revived, 'tag')} there again")
-    parts += [f"{count(n, what)} set back" for what, n in report.values_restored.items()]
+    parts += [
+        f"{count(n, what)} set back"
+        for what, n in report.values_restored.items()
+        if what != SETTING or not parts  # which only says that the change is remembered
+    ]
     if report.files_restored or not parts:
         parts.append(f"{count(report.files_restored, 'file')} restored")
     undone = "undone" if report.complete else "undone in part"
     amount = ", ".join(parts)
-    print(f"Change {change.id} ({change.command}: {change.summary}) is {undone}: {amount}.")
+    what = f"Change {change.id} ({change.command}: {change.summary})"
+    say(Console(), f"{what} is {undone}: {amount}.")
     if not report.complete:
         print(f"To try the rest again: harmonium undo {change.id}")
     if report.n_done:

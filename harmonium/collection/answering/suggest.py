@@ -14,6 +14,9 @@ from harmonium.collection.verdicts import with_kinds
 from harmonium.errors import DataError
 from harmonium.estimators.smoother.results import relations, suggestions, with_counts
 
+FEWEST_PEOPLE = 3
+"""Fewer are no crowd: a person's files have the genres, and the person says the rest."""
+
 
 class Suggestion(NamedTuple):
     """A tag that goes with the given ones."""
@@ -36,8 +39,13 @@ class Relation(NamedTuple):
 
 
 def said_together(library: Library, tags: Sequence[str]) -> sp.csr_array:
-    """Which of these tags each person gave to each track of theirs, (n_pairs, n_tags)."""
+    """Which of these tags each person gave to each track of theirs, (n_pairs, n_tags).
+
+    Fewer than `FEWEST_PEOPLE` count as one.
+    """
     opinions = with_kinds(library.opinions.triples(), library.genres())
+    if opinions["person"].n_unique() < FEWEST_PEOPLE:
+        opinions = opinions.with_columns(person=pl.lit("all"))
     pairs = opinions.select("person", "track_id").unique(maintain_order=True).with_row_index("row")
     places = pl.DataFrame({"tag": tags, "column": range(len(tags))}, schema_overrides=_PLACES)
     said = opinions.filter(pl.col("value") > 0)

@@ -47,7 +47,7 @@ def rename_tag(library: Library, old: str, new: str) -> RenamedTag:
     verb = "merged into" if merged else "renamed to"
     with library.begin():
         number = library.changes.begin("rename", f"{before} {verb} {after}")
-        moved, dropped = library.opinions.rename_tag(before, after, change=number)
+        moved, dropped = library.opinions.rename_tag(before, new, change=number)
         library.changes.set_value(number, SETTING, RENAMED + before, after)
         library.changes.set_value(number, SETTING, RENAMED + after, None)  # it is in use again
         for one, place in _with_tag(library, before):

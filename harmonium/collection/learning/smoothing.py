@@ -5,6 +5,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from harmonium.collection.answering.numpy_inference import TagRBM
+from harmonium.collection.answering.suggest import FEWEST_PEOPLE
 from harmonium.collection.learning.fitting import interrupts_raise
 from harmonium.collection.verdicts import label_matrix
 
@@ -20,7 +21,8 @@ def can_smooth(opinions: pl.DataFrame) -> bool:
     """Whether enough tracks have been tagged by several people."""
     people = opinions.group_by("track_id").agg(pl.col("person").n_unique())["person"]
     shared = int((people > 1).sum())
-    return shared >= max(FEWEST_SHARED, SHARED_SHARE * len(people))
+    enough = opinions["person"].n_unique() >= FEWEST_PEOPLE
+    return enough and shared >= max(FEWEST_SHARED, SHARED_SHARE * len(people))
 
 
 def smooth_labels(

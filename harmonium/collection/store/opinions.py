@@ -111,7 +111,7 @@ class Opinions(LibraryPart):
         return ended
 
     def rename_tag(self, old: str, new: str, *, change: int) -> tuple[int, int]:
-        """Let everybody say with another tag what they say with one; both are normalised.
+        """Let everybody say with another tag what they say with one; both in any spelling.
 
         Where somebody says something of a track with both, what they say with the new one stays.
 
@@ -122,6 +122,8 @@ class Opinions(LibraryPart):
         with self._library.begin() as connection:
             spelt = pl.Series([old, new])
             before, after = _ids(connection, tag, spelt, normalise_names).to_list()
+            named = pl.DataFrame({"tag_id": [after], "spelling": [new]})
+            spellings.note(connection, named, "person", replace=False)
             other = opinion.alias()
             taken = sa.exists().where(
                 *(other.c[name] == opinion.c[name] for name in ("track_id", "person_id")),

@@ -123,3 +123,16 @@ def test_what_people_said_counts_first_and_the_model_where_few_said_so(tmp_path)
     assert found["jazz"] == pytest.approx(30 * model["jazz"] / 60)
     nobody = {one.tag: one.probability for one in suggest(tagger, ["jazz"], said=said)}
     assert nobody == {one.tag: pytest.approx(one.probability) for one in suggest(tagger, ["jazz"])}
+
+
+def test_the_genres_of_files_go_with_what_a_person_says(library):
+    """Two people are no crowd: their tags of a track belong together."""
+    from some_tracks import triples
+
+    small_library.fill(library, 4, tagged=0)
+    said = triples(("files", 1, "rock", 1), ("me", 1, "calm", 1), ("me", 2, "calm", 1))
+    library.opinions.add_triples(said, change=small_library.new_change(library))
+    assert said_together(library, ["rock", "calm"]).toarray().tolist() == [[1, 1], [0, 1]]
+    more = triples(("bob", 3, "calm", 1))
+    library.opinions.add_triples(more, change=small_library.new_change(library))
+    assert said_together(library, ["rock", "calm"]).shape == (4, 2)
