@@ -74,6 +74,7 @@ def demo(
         say(console, Text.assemble("  ", (f"{command:<{width}}", "cyan"), f"   # {why}"))
     place = folder / steps.LIBRARY
     say(console, f"To go on with this collection instead, add --library {place} to a command.")
+    say(console, Text.assemble("In a browser: ", (f"harmonium serve --library {place}", "cyan")))
 
 
 def _head(console: Console, number: int, title: str, how: str) -> None:
