@@ -8,8 +8,9 @@ Every clip is predicted by a model that has not learnt from its artist (4Q), its
 ranking: mean AUC over the tags that people gave. "alone" learns from one collection; "union" from
     all three; "heads" adds what musicnn's own taggers say where a collection was not asked. The
     penalties of logistic regression and of the MLP are the best of three by these very scores,
-    which flatters them; those of the RBM were chosen on other folds of the same clips. "±" is the
-    standard error of the difference to the shipped model, by drawing artists anew.
+    which flatters them; those of the RBM were chosen on other folds of the same clips, but the
+    directions of the volume, and the settings without sound (`TOGETHER`), on these very folds.
+    "±" is the standard error of the difference to the shipped model, by drawing artists anew.
 completion: each clip is told one true tag of one vocabulary, and is asked for those of another. AUC
     over clips, and within a clip, before and after. Emotify's excerpts are told their genre, which
     the model never saw beside an emotion. "heads": told the tag that musicnn's taggers find most
@@ -304,9 +305,13 @@ def strangers():
         for tag, a, b, e, (_, n, right, _) in rows:
             share = f"{right / n:.0%}" if n else ""
             print(f"| {name} | {tag} | {a:.3f} | {b:.3f} | {e:.3f} | {n:.0f} | {share} |")
-        _, n, right, _ = counts.sum(axis=0)
-        means = f"{strange.mean():.3f} | {heard.mean():.3f} | | {n:.0f} | {right / max(n, 1):.0%}"
-        print(f"| {name} | all | {means} |", flush=True)
+        groups = np.array([shared_vocabulary().groups[some.tags[j]] for j in tags])
+        for group in np.unique(groups):
+            of = groups == group
+            _, n, right, _ = counts[of].sum(axis=0)
+            means = f"{strange[of].mean():.3f} | {heard[of].mean():.3f}"
+            share = f"{right / max(n, 1):.0%}"
+            print(f"| {name} | all: {group} | {means} | | {n:.0f} | {share} |", flush=True)
 
 
 def volume():

@@ -129,7 +129,8 @@ def _limits() -> str:
 - Probabilities are those of the collections. In 4Q, moods are balanced over four quadrants, and
   GTZAN has each of its ten genres equally often; a real library has more of some. Ranks carry
   over; in other music, a probability of 0.3 does not promise that 3 of 10 tracks have the tag, and
-  what is written is right more or less often than the 80 % of these collections.
+  what is written is right more or less often than the 80 % of these collections. Made without one
+  of them and judged by it, the model was right in far fewer or more cases (docs/shipped.md).
 - GTZAN gives each clip one genre. Metal is not rock there, and disco is not pop.
 - The era is guessed from the sound, as Last.fm's users tagged it.
 - It hears thirty seconds at most of what musicnn takes from a file. It does not know lyrics, names,
