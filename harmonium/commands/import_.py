@@ -266,9 +266,9 @@ def _summary(report: ImportReport, dry_run: bool, replaced: bool) -> Iterator[st
             "none."
         )
     if report.renamed:
-        old, new = next(iter(report.renamed.items()))
-        n_names = count(len(report.renamed), "tag")
-        yield f"{n_names} imported under the new name, such as {old} as {new}."
+        names = [f"{old} as {new}" for old, new in report.renamed.items()]
+        more = " …" if len(names) > MOST_SHOWN else ""
+        yield f"Imported under their new names: {', '.join(names[:MOST_SHOWN])}{more}."
     if dry_run:
         new = "is new" if report.n_added == 1 else "are new"
         would = "would change" if replaced else new
