@@ -13,6 +13,7 @@ in ten completions. With --train, a training run goes on beside it. The times ar
 import argparse
 import asyncio
 import json
+import os
 import random
 import subprocess
 import sys
@@ -116,20 +117,44 @@ def show(what: str, times: dict[str, list[float]], errors: list[str], seconds: f
         print(error)
 
 
-async def measure(port: int, options: argparse.Namespace) -> None:
-    warm = Client(port)
-    await warm.open()
-    await warm.ask("GET", "search?q=%22tag%2001%22")
-    for n in (1, options.clients):
-        seconds = options.seconds if n > 1 else min(10.0, options.seconds)
-        times, errors = await load(port, n, seconds, options.tracks)
-        show(f"{n} client{'s' * (n > 1)}, {seconds:.0f} s", times, errors, seconds)
+def processor_seconds(process: int) -> float:
+    """What a process has used so far; Linux says."""
+    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+async def alone(port: int, process: int, n_tracks: int, each: int = 200) -> None:
+    """One client, one kind of request after the other: the time, and the server's own work."""
+    rng, client = random.Random(-1), Client(port)
+    await client.open()
+    await client.ask("GET", "search?q=%22tag%2001%22")
+    print(
+        "\n1 client\n\n| request | p50, ms | p99, ms | processor time each, ms |\n|---|---|---|---|"
+    )
+    for kind in KINDS:
+        wanted = (request(rng, n_tracks) for _ in range(100 * each))
+        some = [one[1:] for one in wanted if one[0] == kind][:each]
+        before, times = processor_seconds(process), []
+        for one in some:
+            began = time.perf_counter()
+            await client.ask(*one)
+            times.append(1000 * (time.perf_counter() - began))
+        used = 1000 * (processor_seconds(process) - before) / each
+        p50, p99 = np.percentile(times, [50, 99])
+        print(f"| {kind} | {p50:.0f} | {p99:.0f} | {used:.1f} |", flush=True)
+
+
+async def measure(port: int, process: int, options: argparse.Namespace) -> None:
+    await alone(port, process, options.tracks)
+    times, errors = await load(port, options.clients, options.seconds, options.tracks)
+    show(f"{options.clients} clients, {options.seconds:.0f} s", times, errors, options.seconds)
     if options.train:
         client = Client(port)
         await client.open()
         _, data = await client.ask("POST", "train", b"{}")
         await asyncio.sleep(10)  # until it is at work
         times, errors = await load(port, options.clients, options.seconds, options.tracks)
+        await client.open()  # the server ends connections that are idle
         _, now = await client.ask("GET", f"jobs/{json.loads(data)['id']}")
         job = json.loads(now)
         what = f"{options.clients} clients, {options.seconds:.0f} s, beside training"
@@ -155,7 +180,7 @@ def main() -> None:
             assert server.stdout is not None
             port = int(server.stdout.readline().rpartition(":")[2].strip().rstrip("/"))
             try:
-                asyncio.run(measure(port, options))
+                asyncio.run(measure(port, server.pid, options))
             finally:
                 server.terminate()
 

@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import logging
+import secrets
+import threading
+import webbrowser
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -65,31 +71,23 @@ def serve(
     from harmonium.web.serving import bind, make_server
     from harmonium.web.settings import ServerSettings, is_loopback
 
-    errors = Console(stderr=True)
     token = _read_token(token_file)
     if token is None and not is_loopback(host):
-        import secrets
-
         token = secrets.token_urlsafe(32)
     settings = ServerSettings(library, host, port, person, token, tuple(allow_host or ()), log)
     socket = bind(settings)
-    port = socket.getsockname()[1]
-    from dataclasses import replace
-
-    server = make_server(replace(settings, port=port))
-    address = _address(host, port) + (f"#token={token}" if token else "")
+    settings = replace(settings, port=socket.getsockname()[1])
+    server = make_server(settings)
+    address = _address(settings.host, settings.port) + (f"#token={token}" if token else "")
     print(f"Harmonium is at {address}", flush=True)
+    errors = Console(stderr=True)
     say(errors, "Ctrl-C ends it.")
     if log:
-        import logging
-
         logging.getLogger("harmonium.web").addHandler(logging.StreamHandler())
     if browser:
-        import threading
-        import webbrowser
-
         threading.Timer(0.5, webbrowser.open, [address]).start()
-    server.run(sockets=[socket])
+    with suppress(KeyboardInterrupt):  # uvicorn passes it on when all has ended
+        server.run(sockets=[socket])
     say(errors, "Stopped. What was said and written is kept.")
 
 

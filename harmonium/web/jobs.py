@@ -238,6 +238,8 @@ def _is_alive(server: dict[str, Any] | None) -> bool:
         return False
     if server.get("machine") != platform.node():
         return True  # it cannot be seen from here
+    if os.name == "nt":
+        return False  # to ask would end it
     try:
         os.kill(int(server["pid"]), 0)
     except PermissionError:

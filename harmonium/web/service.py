@@ -1,6 +1,7 @@
 """What the routes share: the library, what is kept of it in memory, and limits on costly work."""
 
 import threading
+import time
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Annotated, Any, TypeVar
@@ -30,6 +31,7 @@ class Service:
         self._lock = threading.Lock()
         self._catalogue: Catalogue | None = None
         self._kept: dict[Hashable, Any] = {}
+        self._recent: dict[str, tuple[Hashable, Any, float, float]] = {}
         self._limits: dict[str, threading.BoundedSemaphore] = {}
 
     @property
@@ -63,6 +65,23 @@ class Service:
             raise not_ready(
                 "There is no library yet. Index a folder of music: that makes one."
             ) from None
+
+    def recent(self, key: str, version: Hashable, make: Callable[[], Kept]) -> Kept:
+        """What was made last for a key; made anew for another version, as far as that is cheap.
+
+        What takes long may be a little behind: at most a twentieth of the time goes into it.
+        """
+        with self._lock:
+            before = self._recent.get(key)
+        now = time.monotonic()
+        if before is not None:
+            old, value, began, ended = before
+            if old == version or now - ended < 19 * (ended - began):
+                return value
+        found = make()
+        with self._lock:
+            self._recent[key] = (version, found, now, time.monotonic())
+        return found
 
     def kept(self, key: Hashable, make: Callable[[], Kept]) -> Kept:
         """What was made before for the same key, the last few times; else it is made."""

@@ -1,6 +1,7 @@
 """How the server is set up."""
 
 import ipaddress
+import socket
 from dataclasses import dataclass, field
 
 LOCAL_NAMES = ("localhost", "127.0.0.1", "::1")
@@ -28,7 +29,10 @@ class ServerSettings:
         name = name.lower().rstrip(".").strip("[]")
         if name in LOCAL_NAMES or name in (self.host.lower(), *map(str.lower, self.allowed_hosts)):
             return True
-        return not is_loopback(self.host) and _is_address(name)
+        if is_loopback(self.host):
+            return False
+        here = socket.gethostname().lower()
+        return _is_address(name) or name in (here, f"{here}.local")
 
 
 def is_loopback(host: str) -> bool:

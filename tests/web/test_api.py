@@ -1,5 +1,8 @@
 """The routes, asked as a program asks them."""
 
+from contextlib import ExitStack
+
+import postgres_server
 import pytest
 from small_library import trained
 from web_server import root, serving
@@ -9,15 +12,19 @@ from harmonium.collection.answering.search import search
 from harmonium.collection.store import database
 
 
-@pytest.fixture(scope="module")
-def place(tmp_path_factory):
-    """A library of 60 tracks, of which ann has tagged 30."""
-    file = tmp_path_factory.mktemp("web") / "library.db"
-    with pytest.MonkeyPatch.context() as patch:
+@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
+def place(request, tmp_path_factory):
+    """A library of 60 tracks, of which ann has tagged 30; in a file, then on a server."""
+    with ExitStack() as stack:
+        where = tmp_path_factory.mktemp("web") / "library.db"
+        if request.param == "postgresql":
+            server = request.getfixturevalue("postgres")
+            where = stack.enter_context(postgres_server.schema(server))
+        patch = stack.enter_context(pytest.MonkeyPatch.context())
         patch.setattr(database, "SYNCHRONOUS", "OFF")
-        with Library.open(file) as library:
+        with Library.open(where) as library:
             trained(library, tagged=30, artists=7)
-    return file
+        yield where
 
 
 @pytest.fixture(scope="module")

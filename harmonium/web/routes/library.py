@@ -37,26 +37,34 @@ def library(service: UsedService, request: Request) -> answers.LibrarySummary:
         return answers.LibrarySummary.model_validate(
             common | nothing | lists | {"shipped": _shipped(None), "empty": True}
         )
-    with opened.snapshot():
-        counts = {state: opened.tracks.count(state) for state in ("present", "missing")}
-        people = [
-            answers.PersonSummary(name=one.name, n=one.n_tracks)
-            for one in opened.opinions.people()
-            if one.n_tracks
-        ]
-        return answers.LibrarySummary.model_validate(
-            common
-            | {
-                "tracks": counts["present"],
-                "missing": counts["missing"],
-                "unreadable": opened.tracks.count("unreadable"),
-                "folders": [readable(folder) for folder in opened.settings.get(FOLDERS, [])],
-                "people": people,
-                "model": _model_in_use(service),
-                "shipped": _shipped(opened),
-                "empty": not opened.tracks.count(),
-            }
-        )
+    version = opened.version()
+    counts = service.recent("counts", version.tracks, lambda: _counts(opened))
+    people = service.recent("people", version.opinion, lambda: _people(opened))
+    return answers.LibrarySummary.model_validate(
+        common
+        | {
+            "tracks": counts["present"],
+            "missing": counts["missing"],
+            "unreadable": counts["unreadable"],
+            "folders": [readable(folder) for folder in opened.settings.get(FOLDERS, [])],
+            "people": people,
+            "model": _model_in_use(service),
+            "shipped": _shipped(opened),
+            "empty": not any(counts.values()),
+        }
+    )
+
+
+def _counts(library: Library) -> dict[str, int]:
+    return {one: library.tracks.count(one) for one in ("present", "missing", "unreadable")}
+
+
+def _people(library: Library) -> list[answers.PersonSummary]:
+    return [
+        answers.PersonSummary(name=one.name, n=one.n_tracks)
+        for one in library.opinions.people()
+        if one.n_tracks
+    ]
 
 
 def summary(entry: ModelEntry) -> answers.ModelSummary:
