@@ -159,7 +159,7 @@ def write(
         imprecise_tags,
     )
     from harmonium.collection.writing.write_tracks import plan_writes
-    from harmonium.commands.write_report import say_imprecise
+    from harmonium.commands.write_report import say_imprecise, say_measured_elsewhere
 
     given = {
         "mode": mode,
@@ -191,8 +191,22 @@ def write(
             say_imprecise(errors, found, source.precision, opened.spellings())
         with bar(errors, "reading") as progress:
             plan = plan_writes(opened, ids, final, source=source, only_to=files, progress=progress)
+        if source.predicted and source.precision:
+            say_measured_elsewhere(errors, _from_elsewhere(opened, plan))
         code = _carry_out(opened, plan, dry_run=dry_run, yes=yes, as_json=as_json)
     raise typer.Exit(code)
+
+
+def _from_elsewhere(library: Library, plan: WritePlan) -> int:
+    """How many of the tags that the plan adds are predicted by the model that came along."""
+    from harmonium.data.normalise import normalise_tag
+
+    model = library.models.current(whole=False)
+    if model is None:
+        return 0
+    learnt = model.only("shipped").learnt
+    names = {tag for tag, is_one in zip(model.vocabulary, learnt, strict=True) if is_one}
+    return sum(normalise_tag(tag) in names for one in plan.files for tag in one.new_guesses)
 
 
 def _default_field(fields: list[str], default: str | None) -> str | None:

@@ -88,6 +88,18 @@ def say_imprecise(
         )
 
 
+def say_measured_elsewhere(console: Console, n: int) -> None:
+    """What the precision of tags that came along does not say."""
+    if n:
+        are = "is a word" if n == 1 else "are words"
+        say(
+            console,
+            f"{count(n, 'predicted tag')} {are} of the model that came along. How often it is right "
+            "was measured on other music; on yours it may be less often. 'harmonium review' lets "
+            "you check.",
+        )
+
+
 def say_nothing_to_write(console: Console, plan: WritePlan) -> None:
     """Why no file would change."""
     if plan.n_unchanged:

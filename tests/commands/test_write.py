@@ -256,6 +256,14 @@ class TestAsking:
         changed = [kind for kind, path in songs.items() if path.read_bytes() != tagged(kind)]
         assert len(changed) == n_changed
 
+    def test_tags_that_came_along_are_called_so(self, library, place, tmp_path):
+        make_songs(library, tmp_path / "music", ["mp3"])
+        predict(library, own=0)
+        said = run("write", "--dry-run", "-L", place).stderr
+        assert "3 predicted tags are words of the model that came along." in " ".join(said.split())
+        predict(library)
+        assert "came along" not in run("write", "--dry-run", "-L", place).stderr
+
     def test_one_file_is_written_without_asking(self, songs, place):
         assert run("write", songs["mp3"], "-L", place).exit_code == 0
 

@@ -39,15 +39,18 @@ def say(library, said, *, kind="person") -> int:
     return change
 
 
-def predict(library, predicted=PREDICTED, *, curves=None) -> None:
-    """A model that says the same of all tracks, with the precision curves of its tags or none."""
+def predict(library, predicted=PREDICTED, *, curves=None, own=None) -> None:
+    """A model that says the same of all tracks, with the precision curves of its tags or none.
+
+    ``own``: how many of its tags were learnt from the library; by default all.
+    """
     model = StoredModel(
         name="a model",
         vocabulary=VOCABULARY,
         thresholds=THRESHOLDS,
         extractor="none",
         bytes=b"" if curves is None else to_bytes(curves_to_arrays(curves), {}),
-        report={},
+        report={} if own is None else {"own": own},
     )
     number = library.models.add(model)
     ids = library.tracks.ids()
