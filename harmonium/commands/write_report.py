@@ -94,9 +94,9 @@ def say_measured_elsewhere(console: Console, n: int) -> None:
         are = "is a word" if n == 1 else "are words"
         say(
             console,
-            f"{count(n, 'predicted tag')} {are} of the model that came along. How often it is right "
-            "was measured on other music; on yours it may be less often. 'harmonium review' lets "
-            "you check.",
+            f"{count(n, 'predicted tag')} {are} of the model that came along. How often it is "
+            "right was measured on other music; on yours it may be less often. 'harmonium review' "
+            "lets you check.",
         )
 
 

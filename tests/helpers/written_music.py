@@ -50,7 +50,7 @@ def predict(library, predicted=PREDICTED, *, curves=None, own=None) -> None:
         thresholds=THRESHOLDS,
         extractor="none",
         bytes=b"" if curves is None else to_bytes(curves_to_arrays(curves), {}),
-        report={} if own is None else {"own": own},
+        report={} if own is None else {"own": own, "precision": dict.fromkeys(VOCABULARY, 0.9)},
     )
     number = library.models.add(model)
     ids = library.tracks.ids()
