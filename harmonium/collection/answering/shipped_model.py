@@ -25,6 +25,8 @@ PART = "shipped.model"
 """The array of a library's own model that holds the file of the shipped one."""
 PLACES = "shipped.places"
 """And the one that says where in the vocabulary its tags are."""
+SHIPPED = "shipped"
+"""The name of the model."""
 
 
 @cache
@@ -48,7 +50,7 @@ def _stored(data: bytes, extractor: str) -> StoredModel:
     thresholds = [NEVER if tag["threshold"] is None else tag["threshold"] for tag in tags]
     aucs = [tag["auc"] for tag in tags if "auc" in tag]
     return StoredModel(
-        name="shipped",
+        name=SHIPPED,
         vocabulary=[tag["tag"] for tag in tags],
         thresholds=np.array(thresholds, np.float32),
         extractor=extractor,
@@ -72,10 +74,15 @@ def tagger_of(stored: StoredModel) -> StoredTagger:
 
 
 def use_shipped_model(library: Library) -> StoredModel | None:
-    """The library's model; the shipped one if it has none, and was indexed for it; else None."""
+    """The library's model; the shipped one if it has none, and was indexed for it; else None.
+
+    A library that has the shipped model of an older version gets the present one.
+    """
     model = library.models.current()
+    if model is not None and model.name == SHIPPED and model.bytes != shipped_model().bytes:
+        model = None
     if model is None and library.settings.get(EXTRACTOR) == extractor_key():
-        model = shipped_model()
+        model = shipped_model().without(library.hidden_tags(), library.renamed_tags())
         model = replace(model, id=library.models.add(model))
     return model
 

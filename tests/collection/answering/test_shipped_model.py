@@ -25,6 +25,7 @@ from harmonium.collection.answering.shipped_model import (
 from harmonium.collection.answering.stored_tagger import StoredTagger
 from harmonium.collection.answering.suggest import related
 from harmonium.collection.answering.tag import read_known, tag_library
+from harmonium.collection.correcting.tags import hide_tag
 from harmonium.collection.precision import thresholds_for
 from harmonium.collection.store.schema import EXTRACTOR
 from harmonium.estimators.model_files import from_bytes, to_bytes
@@ -47,6 +48,18 @@ def test_numpy_says_what_the_estimator_says_with_and_without_tags_told():
     found = tagger.probabilities(X, known)
     np.testing.assert_allclose(found, model.complete(X, known), atol=1e-5)
     assert (found[:, tagger.place("jazz")] == 1).all()
+
+
+def test_a_library_with_the_model_of_an_older_version_gets_the_present_one(tmp_path):
+    with Library.open(tmp_path / "library.db") as library:
+        library.settings.set(EXTRACTOR, shipped_model().extractor)
+        older = replace(shipped_model(), bytes=b"older")
+        library.models.add(older)
+        hide_tag(library, "jazz")
+        model = use_shipped_model(library)
+        assert (model.id, model.bytes) == (2, shipped_model().bytes)
+        assert not model.learnt[model.vocabulary.index("jazz")]
+        assert use_shipped_model(library).id == 2
 
 
 def test_other_words_are_understood():
