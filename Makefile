@@ -1,6 +1,7 @@
 # make demo   sets up an environment and runs Harmonium on its built-in collection
 # make test   sets up an environment and runs every test
 # make lint   ruff and mypy
+# make docs   the documentation as a site of plain files, in site/
 # make lock   renews constraints.txt, the set of versions that everything above installs
 
 VENV   ?= .venv
@@ -9,7 +10,7 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 p
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
 
-.PHONY: demo test lint lock clean
+.PHONY: demo test lint docs lock clean
 
 demo: $(VENV)/.installed
 	$(BIN)/harmonium demo
@@ -22,16 +23,20 @@ lint: $(VENV)/.installed-test
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+docs: $(VENV)/.installed-docs
+	NO_MKDOCS_2_WARNING=true $(BIN)/mkdocs build --strict --quiet
+	@echo "Open site/index.html in a browser."
+
 lock:
 	rm -rf $(VENV)-lock
 	$(PYTHON) -m venv $(VENV)-lock
-	$(VENV)-lock/bin/python -m pip install --quiet --upgrade --upgrade-strategy eager '.[test]'
+	$(VENV)-lock/bin/python -m pip install --quiet --upgrade --upgrade-strategy eager '.[test,docs]'
 	{ echo '# The versions that the tests passed with; written by "make lock".'; \
 	  $(VENV)-lock/bin/python -m pip freeze --exclude harmonium | grep -v '^harmonium'; } > constraints.txt
 	rm -rf $(VENV)-lock
 
 clean:
-	rm -rf $(VENV) demo
+	rm -rf $(VENV) demo site
 
 $(VENV)/bin/python:
 	@test -n "$(PYTHON)" || { echo "Harmonium needs Python 3.11 or newer; none was found. Install one, or name it: make PYTHON=/path/to/python3 ..."; exit 1; }
@@ -45,4 +50,9 @@ $(VENV)/.installed: $(VENV)/bin/python pyproject.toml constraints.txt
 $(VENV)/.installed-test: $(VENV)/.installed
 	@echo "Installing the test tools into $(VENV) ..."
 	$(PIP) --editable '.[test]'
+	@touch $@
+
+$(VENV)/.installed-docs: $(VENV)/.installed
+	@echo "Installing what makes the site into $(VENV) ..."
+	$(PIP) --editable '.[docs]'
 	@touch $@
