@@ -118,26 +118,27 @@ def current_space(library: Library) -> SoundSpace | None:
         return _load(connection, number) if _fitted_on(connection, number) else None
 
 
-def cosines(library: Library, track_id: int) -> tuple[Ids, NDArray[np.float32]]:
-    """The tracks that have vectors, (n,) ascending, and their cosines with one of them, (n,)."""
-    key = library.settings.get(EXTRACTOR)
-    with library.connect() as connection:
-        number = 0 if key is None else features.count_and_number(connection, key)[1]
-        ids, vectors = sound_vectors.read(connection, number)
-    have = sound_vectors.have(vectors)
+def cosines(
+    library: Library, track_id: int, vectors: tuple[Ids, NDArray[np.int8]] | None = None
+) -> tuple[Ids, NDArray[np.float32]]:
+    """The tracks that have vectors, (n,) ascending, and their cosines with one of them, (n,).
+
+    ``vectors`` are those of `all_vectors`, where they are at hand.
+    """
+    ids, all_of_them = vectors or all_vectors(library)
     row = int(np.searchsorted(ids, track_id))
-    if row == len(ids) or ids[row] != track_id or not have[row]:
+    if row == len(ids) or ids[row] != track_id:
         raise LibraryError(
             f"Track #{track_id} has no features to compare it by. `harmonium index` computes them."
         )
-    own = vectors[row].astype(np.float32)
+    own = all_of_them[row].astype(np.float32)
     own /= max(float(np.linalg.norm(own)), 1.0)
     found = np.empty(len(ids), np.float32)
     for start in range(0, len(ids), _PAGE):  # all of them as floats would not fit the cache
-        some = vectors[start : start + _PAGE].astype(np.float32)
+        some = all_of_them[start : start + _PAGE].astype(np.float32)
         length = np.sqrt(np.einsum("ij,ij->i", some, some))
         found[start : start + _PAGE] = some @ own / np.maximum(length, 1.0)
-    return ids[have], found[have]
+    return ids, found
 
 
 def _some(ids: Ids) -> Ids:

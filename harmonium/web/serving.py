@@ -93,7 +93,8 @@ def make_server(settings: ServerSettings) -> Server:
 def bind(settings: ServerSettings) -> socket.socket:
     """The socket to listen on; a DataError where it is taken."""
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
-    found = socket.socket(family, socket.SOCK_STREAM)
+    # By its name: of a socket of protocol 0, asyncio does not know that it should send at once.
+    found = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         found.bind((settings.host.strip("[]"), settings.port))

@@ -10,6 +10,9 @@ import httpx
 import pytest
 from command_line import run_main as run
 
+from harmonium.web.serving import bind
+from harmonium.web.settings import ServerSettings
+
 CODE = "from harmonium.cli import main; main()"
 
 
@@ -52,3 +55,9 @@ def test_another_address_wants_the_token_that_is_printed(tmp_path):
     assert token not in said
     assert server.returncode == 0
     assert not (tmp_path / "library.db").exists()
+
+
+def test_answers_are_sent_at_once():
+    """Of a socket whose protocol is 0, asyncio does not switch off the wait for more to send."""
+    with bind(ServerSettings(port=0)) as found:
+        assert found.proto == socket.IPPROTO_TCP

@@ -18,6 +18,7 @@ import sqlalchemy as sa
 from numpy.typing import NDArray
 
 from harmonium.collection import sound_space
+from harmonium.collection.answering.likeness import AtHand
 from harmonium.collection.answering.query import parse
 from harmonium.collection.answering.refined_tagger import current_tagger
 from harmonium.collection.answering.search import SOURCES, aliases, first, known_tags, rank
@@ -223,6 +224,7 @@ class View:
             "verdicts",
             "predictions",
             "trained",
+            "sounds",
             "ids",
             "_by_name",
             "_names",
@@ -279,6 +281,11 @@ class View:
         if self.model is None or not self.model.id:
             return self.predictions
         return ModelPredictions(*self.library.predictions.matrix(self.model.id, refined=False))
+
+    @_part
+    def sounds(self) -> tuple[Ids, NDArray[np.int8]]:
+        """How the tracks sound, as of `sound_space.all_vectors`."""
+        return sound_space.all_vectors(self.library)
 
     @_part
     def ids(self) -> Ids:
@@ -379,8 +386,13 @@ class View:
             return found.ids, np.empty((0, len(tags)), np.float32)
         return found.ids, np.stack([unpacked(found.steps[j]) for j in tags]).T  # tag by tag
 
-    def trained_columns(self, tags: NDArray[np.intp], ids: Ids) -> Iterator[Floats]:
+    @property
+    def at_hand(self) -> AtHand:
         """As of `search.Reader`."""
+        return AtHand(lambda: self.sounds, self._trained_columns)
+
+    def _trained_columns(self, tags: NDArray[np.intp], ids: Ids) -> Iterator[Floats]:
+        """The probabilities of tracks, tag by tag, as the model was trained."""
         found = self.trained
         at = np.searchsorted(found.ids, ids)
         same = np.array_equal(found.ids, ids)

@@ -9,6 +9,7 @@ the cosine that counts. The likeness is the mean of both, the tags weighted by h
 from collections.abc import Callable, Iterable, Iterator
 from itertools import groupby
 from operator import itemgetter
+from typing import NamedTuple
 
 import numpy as np
 import sqlalchemy as sa
@@ -28,8 +29,15 @@ EQUAL_TAGS = 30
 
 Floats = NDArray[np.float32]
 Ids = NDArray[np.int64]
-Columns = Callable[[NDArray[np.intp], Ids], Iterable[Floats]]
-"""Places of tags, and tracks (n,) → their probabilities as the model was trained, tag by tag."""
+
+
+class AtHand(NamedTuple):
+    """What is in memory already."""
+
+    vectors: Callable[[], tuple[Ids, NDArray[np.int8]]]
+    """As of `sound_space.all_vectors`."""
+    columns: Callable[[NDArray[np.intp], Ids], Iterable[Floats]]
+    """Places of tags, and tracks (n,) → their probabilities as the model was trained, by tag."""
 
 
 def similarities(
@@ -37,7 +45,7 @@ def similarities(
     model: StoredModel | None,
     track_id: int,
     heard: Ids,
-    columns: Columns | None = None,
+    at_hand: AtHand | None = None,
 ) -> tuple[Ids, Floats]:
     """Tracks that can be compared with one, (n,), and how alike they are, (n,) in [-1, 1].
 
@@ -47,9 +55,10 @@ def similarities(
     Parameters
     ----------
     heard : all tracks with predictions of the model, (m,) ascending
-    columns : gives the probabilities of tags, where they are at hand
+    at_hand : what need not be read from the library
     """
-    ids, by_sound = sound_space.cosines(library, track_id)
+    vectors = at_hand.vectors() if at_hand else None
+    ids, by_sound = sound_space.cosines(library, track_id, vectors)
     row = int(np.searchsorted(heard, track_id))
     model = None if model is None else model.as_trained()
     if model is None or row == len(heard) or heard[row] != track_id or not model.learnt.any():
@@ -58,8 +67,11 @@ def similarities(
     learnt = np.flatnonzero(model.learnt)
     said = agreed_tags(library.opinions.triples([track_id]), library.genres()).get(track_id, {})
     own = np.array([said.get(model.vocabulary[j], np.nan) for j in learnt], np.float32)
-    found = columns(learnt, heard) if columns else _columns(library, model.id, learnt, heard)
-    by_tags = alike(found, row, own)
+    if at_hand:
+        columns: Iterable[Floats] = at_hand.columns(learnt, heard)
+    else:
+        columns = _columns(library, model.id, learnt, heard)
+    by_tags = alike(columns, row, own)
     if not np.array_equal(heard, ids):
         place = np.minimum(np.searchsorted(heard, ids), len(heard) - 1)
         by_tags = np.where(heard[place] == ids, by_tags[place], by_sound)

@@ -16,7 +16,7 @@ import sqlalchemy as sa
 from numpy.typing import NDArray
 
 from harmonium.collection import sound_space
-from harmonium.collection.answering.likeness import Columns, similarities
+from harmonium.collection.answering.likeness import AtHand, similarities
 from harmonium.collection.answering.query import (
     And,
     Not,
@@ -140,8 +140,8 @@ class Reader(Protocol):
         """Tracks with predictions (n,), and those of some tags, as `Predictions.columns`."""
 
     @property
-    def trained_columns(self) -> Columns | None:
-        """What gives all tags of all tracks, where they are at hand."""
+    def at_hand(self) -> AtHand | None:
+        """What likeness need not read."""
 
 
 class LibraryReader(NamedTuple):
@@ -158,8 +158,8 @@ class LibraryReader(NamedTuple):
         return self.library.predictions.columns(model_id, tags)
 
     @property
-    def trained_columns(self) -> None:
-        """They are not at hand."""
+    def at_hand(self) -> None:
+        """Nothing is."""
         return None
 
 
@@ -194,8 +194,7 @@ def rank(
     if like is None:
         ids, similarity = _joined(heard, [some for pair in agreed.values() for some in pair]), None
     else:
-        at_hand = reader.trained_columns
-        known, near = similarities(reader.library, model, like, heard, at_hand)
+        known, near = similarities(reader.library, model, like, heard, reader.at_hand)
         ids, similarity = known[known != like], near[known != like]
     own = {name: _spread(heard, modelled.get(name), ids) for name in names}
     masks = {name: (_mask(ids, pair.yes), ~_mask(ids, pair.no)) for name, pair in agreed.items()}
