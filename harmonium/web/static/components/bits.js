@@ -72,7 +72,7 @@ export function JobProgress({ job }) {
   return html`<div class="job">
     <div class="job-line">
       <span>${job.text || "Working"}</span>
-      <span class="soft num">${job.total ? `${count(job.done)} of ${count(job.total)}` : ""}${job.seconds ? ` · ${howLong(job.seconds)}` : ""}</span>
+      <span class="soft num">${[job.total && `${count(job.done)} of ${count(job.total)}`, job.seconds && howLong(job.seconds)].filter(Boolean).join(" · ")}</span>
     </div>
     <div class=${share === null ? "progress unknown" : "progress"} role="progressbar" aria-label=${job.text || "Progress"}
       aria-valuemin="0" aria-valuemax="100" aria-valuenow=${share === null ? undefined : Math.round(100 * share)}>

@@ -55,11 +55,13 @@ function Figures({ tag }) {
   return html`<dl class="figures">${figures.map(([figure, what]) => html`<div><dt>${what}</dt><dd class="num">${figure}</dd></div>`)}</dl>`;
 }
 
+const FEWEST_FOUND = 0.1;
 const H = 240, LEFT = 40, BOTTOM = 34, TOP = 12, RIGHT = 20;
 
 /** What a threshold gives: how many guesses are right, how many of the tag's tracks are found. */
 function Curve({ tag }) {
-  const curve = useMemo(() => [...(tag.curve ?? [])].sort((a, b) => a.threshold - b.threshold), [tag]);
+  // Where hardly any track is found, the share of right ones is chance.
+  const curve = useMemo(() => (tag.curve ?? []).filter((one) => one.recall >= FEWEST_FOUND).sort((a, b) => a.threshold - b.threshold), [tag]);
   const nearest = () => {
     const gap = (i) => Math.abs(curve[i].threshold - (tag.threshold ?? 0.5));
     return curve.reduce((best, _, i) => (gap(i) < gap(best) ? i : best), 0);
@@ -89,7 +91,7 @@ function Curve({ tag }) {
   </section>`;
 }
 
-const N_RELATED = 7;
+const N_RELATED = 5;
 
 function Related({ tag }) {
   const gain = (one) => one.probability_with - one.probability_without;

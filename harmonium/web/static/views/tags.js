@@ -3,7 +3,7 @@
 import { html, useMemo, useState } from "../vendor/preact.js";
 import { get } from "../api.js";
 import { go, href } from "../router.js";
-import { changeCount, useChange, useLoad, useWidth } from "../state.js";
+import { changeCount, tagList, useCell, useChange, useLoad, useWidth } from "../state.js";
 import { count, percent } from "../words.js";
 import { Bar, Choice, Empty, Problem, View, Waiting } from "../components/bits.js";
 
@@ -76,6 +76,8 @@ const labelWidth = (text, size) => text.length * size * 0.56 + 10;
 
 /** How much of the map is free, as a multiple of what the labels cover. */
 const ROOM = 5;
+/** Tags on a wide map; a narrow one has half of them. */
+const MOST = 64;
 
 /** Numbers from 0 to 1, half as they are and half by rank, so that no part of the map stays empty. */
 function evened(values) {
@@ -111,21 +113,23 @@ function TagMap() {
   const { data, error, reload } = useLoad((signal) => get("/tags/map", {}, signal), []);
   const [frame, width] = useWidth();
   const [over, setOver] = useState(null);
+  const own = new Set(useCell(tagList).filter((tag) => tag.owner !== "shipped").map((tag) => tag.tag));
   const [boxes, height] = useMemo(() => {
     if (!data || !width) return [[], 0];
-    const largest = Math.max(1, ...data.tags.map((tag) => tag.size));
+    const few = [...data.tags].sort((a, b) => own.has(b.tag) - own.has(a.tag) || b.size - a.size).slice(0, width > 700 ? MOST : MOST / 2);
+    const largest = Math.max(1, ...few.map((tag) => tag.size));
     const size = (tag) => 12 + 5 * Math.sqrt(tag.size / largest);
-    const area = data.tags.reduce((sum, tag) => sum + labelWidth(tag.shown, size(tag)) * 24, 0);
+    const area = few.reduce((sum, tag) => sum + labelWidth(tag.shown, size(tag)) * 24, 0);
     const tall = Math.max(440, Math.min(width * 0.55, 620), (ROOM * area) / width);
-    return [spread(data.tags, width, tall, size), tall];
-  }, [data, width]);
+    return [spread(few, width, tall, size), tall];
+  }, [data, width, own.size]);
   const at = new Map(boxes.map((box) => [box.tag.tag, box]));
   const heaviest = Math.max(1e-9, ...(data?.links ?? []).map((link) => Math.abs(link.weight)));
   const near = new Set((data?.links ?? []).filter((link) => link.a === over || link.b === over).flatMap((link) => [link.a, link.b]));
   return html`<div class="map" ref=${frame}>
     ${error ? html`<${Problem} error=${error} retry=${reload} />` : !data ? html`<div class="map-wait"><${Waiting} rows=${8} /></div>`
       : !data.tags.length ? html`<${Empty} title="No map yet."><p>The map is drawn from what a model has learnt.</p><div class="row"><a class="button primary" href="#/training">Train a model</a></div><//>` : html`
-      <p class="soft hint">Tags that go together are near each other and joined by a line; a dashed line joins tags that exclude each other. Choose one to see more.</p>
+      <p class="soft hint">Tags that go together are near each other and joined by a line; a dashed line joins tags that exclude each other. Choose one to see more.${boxes.length < data.tags.length ? ` These are your own and the commonest of ${count(data.tags.length)} tags.` : ""}</p>
       <svg role="group" aria-label="Map of tags" width=${width} height=${height} class=${over ? "has-over" : ""}>
         ${data.links.map((link) => {
           const a = at.get(link.a), b = at.get(link.b);

@@ -70,7 +70,9 @@ const Figures = ({ model }) => html`<dl class="figures">
 
 function Compare({ current, candidate, use, close }) {
   const { data, error, reload } = useLoad((signal) => get("/models/compare", { a: current.id, b: candidate.id }, signal), [current.id, candidate.id]);
-  const tags = [...(data?.tags ?? [])].sort((a, b) => Math.abs((b.auc_b ?? 0.5) - (b.auc_a ?? 0.5)) - Math.abs((a.auc_b ?? 0.5) - (a.auc_a ?? 0.5)));
+  const size = (tag) => (tag.auc_a === null ? 1 : Math.abs(tag.auc_b - tag.auc_a));
+  const tags = (data?.tags ?? []).filter((tag) => tag.auc_b !== null).sort((a, b) => size(b) - size(a));
+  const unknown = (data?.tags ?? []).filter((tag) => tag.auc_b === null);
   return html`<section class="card compare" aria-labelledby="compare"><h2 id="compare">Model ${candidate.id} beside model ${current.id}</h2>
     ${error ? html`<${Problem} error=${error} retry=${reload} />` : !data ? html`<${Waiting} rows=${6} />` : html`
       <p><strong>${some(data.better, "tag")} better, ${count(data.worse)} worse</strong>; mean AUC ${current.mean_auc?.toFixed(3) ?? "–"} → ${candidate.mean_auc?.toFixed(3) ?? "–"}.
@@ -78,9 +80,11 @@ function Compare({ current, candidate, use, close }) {
       <div class="row"><button class="primary" onClick=${use}>Use the new model</button>${close && html`<button onClick=${close}>Close</button>`}</div>
       <table class="table"><thead><tr><th scope="col">Tag</th><th scope="col" class="num">In use</th><th scope="col" class="num">New</th><th scope="col" class="num">Change</th></tr></thead>
         <tbody>${tags.map((tag) => {
-          const change = tag.auc_a === null || tag.auc_b === null ? null : tag.auc_b - tag.auc_a;
-          return html`<tr key=${tag.tag}><th scope="row"><a href=${href("tags", tag.tag)}>${tag.shown ?? tag.tag}</a></th><td class="num">${tag.auc_a?.toFixed(3) ?? "–"}</td><td class="num">${tag.auc_b?.toFixed(3) ?? "–"}</td>
-            <td class="num">${change === null ? (tag.auc_b === null ? "gone" : "new") : html`<span class=${Math.abs(change) < 0.0005 ? "soft" : change > 0 ? "moved up" : "moved down"}>${change < 0 ? "−" : "+"}${Math.abs(change).toFixed(3)}</span>`}</td></tr>`;
-        })}</tbody></table>`}
+          const change = tag.auc_a === null ? null : tag.auc_b - tag.auc_a;
+          return html`<tr key=${tag.tag}><th scope="row"><a href=${href("tags", tag.tag)}>${tag.shown ?? tag.tag}</a></th><td class="num">${tag.auc_a?.toFixed(3) ?? "–"}</td><td class="num">${tag.auc_b.toFixed(3)}</td>
+            <td class="num">${change === null ? "new" : html`<span class=${Math.abs(change) < 0.0005 ? "soft" : change > 0 ? "moved up" : "moved down"}>${change < 0 ? "−" : "+"}${Math.abs(change).toFixed(3)}</span>`}</td></tr>`;
+        })}</tbody></table>
+      ${unknown.length > 0 && html`<details><summary>${some(unknown.length, "tag")} not judged by this training</summary>
+        <p class="soft">There were too few tracks to judge them, or they come from the model that came along: ${unknown.map((tag) => tag.shown ?? tag.tag).join(", ")}.</p></details>`}`}
   </section>`;
 }
