@@ -21,8 +21,10 @@ const filterOf = ({ q, name, like, min_probability }) => ({ q, name, like, min_p
 
 /** How likely a track must be to be worth showing: 0.3 for one tag, and less for several, whose chances multiply. */
 function least(q) {
-  const tags = (q?.match(/"[^"]*"|[^\s()]+/g) ?? []).filter((piece) => !["AND", "OR", "NOT"].includes(piece)).length;
-  return tags ? Math.max(0.05, 0.3 ** tags).toFixed(2) : null;
+  if (!q) return null;
+  const wanted = q.replace(/(^|[\s(])(-|NOT\s+)("[^"]*"|[^\s()]+)/g, " ").match(/"[^"]*"|[^\s()]+/g) ?? [];
+  const tags = wanted.includes("OR") ? 1 : wanted.filter((piece) => piece !== "AND").length;
+  return Math.max(0.05, 0.3 ** Math.max(1, tags)).toFixed(2);
 }
 
 export function Search({ params }) {
