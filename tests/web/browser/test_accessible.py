@@ -12,7 +12,7 @@ VIEWS = {
     "found": ("#/search?q=bass", ".hit-score .bar"),
     "nothing": ("#/search?q=dark+energetic+calm&min_probability=1", ".empty"),
     "track": ("#/track/40", ".tag-row"),
-    "teach": ("#/teach", ".question"),
+    "teach": ("#/teach", ".question-text"),
     "tags": ("#/tags", ".tags-table tbody tr"),
     "map": ("#/tags?as=map", ".map-tag"),
     "tag": ("#/tags/bass", ".chart"),

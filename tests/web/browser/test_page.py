@@ -144,7 +144,7 @@ def test_teach_ten(page, address):
     go(page, address, "#/teach")
     asked = set()
     for key in ("n", "y", "n", "Space", "y", "n", "y", "n", "y", "n", "y"):
-        page.locator(".question").wait_for()
+        page.locator(".question-text").wait_for()
         text = page.evaluate(QUESTION)
         asked.add(text)
         page.keyboard.press(key)

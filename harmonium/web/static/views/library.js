@@ -36,7 +36,7 @@ export function First() {
   return html`<${View} title="Where is your music?" lead="Harmonium listens to the files of a folder and says which tags fit. The files are only read.">
     <section class="card first"><${IndexFolder} label="Folder on this computer" button="Listen to it" />
       <p class="soft">Every file takes about a second. You can use the page meanwhile, and stop at any time.</p></section>
-    <p class="soft">Just curious? Drop a single file anywhere on this page: its tags appear, and nothing is kept.</p>
+    <p class="soft">Just curious? Drop a single file anywhere on this page, or choose “Tag a file”: its tags appear, and nothing is kept.</p>
   <//>`;
 }
 
