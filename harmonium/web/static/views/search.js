@@ -1,6 +1,6 @@
 // Search and browse: the start.
 
-import { html, useEffect, useRef, useState } from "../vendor/preact.js";
+import { html, useEffect, useMemo, useRef, useState } from "../vendor/preact.js";
 import { address, get } from "../api.js";
 import { go, href } from "../router.js";
 import { announce, cell, changeCount, library, tagList, useCell, useChange, useLoad } from "../state.js";
@@ -143,8 +143,13 @@ function Around({ params, hits }) {
 }
 
 /** Tags to narrow the result by. A click adds one, minus leaves it out. */
-function Facets({ facets, q, show, known }) {
+function Facets({ facets: counted, q, show, known }) {
   const [all, setAll] = useState(false);
+  const tags = useCell(tagList);
+  const facets = useMemo(() => { // A tag of the question stays in sight, even where no track is left that has it.
+    const there = new Set(counted.map((facet) => facet.tag));
+    return [...counted, ...tags.filter((tag) => q && !there.has(tag.tag) && stands(q, tag.tag) !== null).map(({ tag, shown }) => ({ tag, shown, n: 0 }))];
+  }, [counted, q, tags]);
   const set = (tag, how) => show({ q: withTag(q, tag, how), order: null });
   const onClick = (event, tag, stand) => {
     if (event.shiftKey || event.altKey) set(tag, stand === false ? null : false);

@@ -23,8 +23,8 @@ export function Track({ id }) {
   const { data, error, reload, put } = useLoad((signal) => get(`/tracks/${id}`, {}, signal), [id]);
   useChange(changeCount, () => drafts.has(id) || reload());
   if (error && !data) return html`<${View} title="Track"><${Problem} error=${error} retry=${reload}><a class="button" href="#/search">Search</a><//><//>`;
-  const title = data ? titleOf(data) : "…";
-  return html`<${View} wide=${true} title=${title} trail=${data && html`<p class="trail soft">${byline(data) || "Track"}</p>`}>
+  const title = data ? titleOf(data) : "Track";
+  return html`<${View} wide=${true} title=${title} trail=${html`<p class="trail soft">${(data && byline(data)) || "Track"}</p>`}>
     ${data ? html`<${Listen} track=${data} /><${Tags} key=${`${id}`} track=${data} put=${put} reload=${reload} />` : html`<${Waiting} rows=${12} />`}
   <//>`;
 }
