@@ -409,6 +409,9 @@ class PlannedTag(BaseModel):
     precision: float | None
     expected_wrong: float
     accepted: bool
+    elsewhere: Annotated[
+        bool, Field(description="Whether its precision was measured on other music.")
+    ]
 
 
 class UnreachedTag(BaseModel):

@@ -30,6 +30,8 @@ class OutlinedTag(NamedTuple):
     expected_wrong: float
     """and how many of them will be wrong, by their probabilities."""
     accepted: bool
+    elsewhere: bool
+    """Whether the model that came along says so: its precision was measured on other music."""
 
 
 class UnreachedTag(NamedTuple):
@@ -74,6 +76,7 @@ def write_outline(
     gets = np.zeros(len(ids), bool)
     found = []
     thresholds = view.write_thresholds(precision)
+    own = () if view.model is None else view.model.is_own
     for tag in {**dict.fromkeys(view.verdicts.names), **dict.fromkeys(view.places)}:
         agreed = view.verdicts.agreement(tag)
         has = np.isin(ids, view.in_files.get(tag, _NONE), assume_unique=True)
@@ -89,7 +92,8 @@ def write_outline(
             gets |= said | guessed
         wrong = float((1 - p[guessed]).sum())
         right = _precision(view, tag, thresholds)
-        found.append(OutlinedTag(tag, n, int(guessed.sum()), right, wrong, accepted))
+        elsewhere = bool(guessed.any()) and not own[view.places[tag]]
+        found.append(OutlinedTag(tag, n, int(guessed.sum()), right, wrong, accepted, elsewhere))
     found.sort(key=lambda one: (-one.n, one.tag))
     return WriteOutline(ids[gets], found, _unreached(view, thresholds))
 

@@ -54,6 +54,7 @@ def plan(
                 precision=one.precision,
                 expected_wrong=one.expected_wrong,
                 accepted=one.accepted,
+                elsewhere=one.elsewhere,
             )
             for one in outline.tags
         ],

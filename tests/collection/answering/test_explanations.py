@@ -130,6 +130,7 @@ def test_the_outline_of_writing_counts_what_would_be_written(view):
             wanted[tag] += said.get(tag, guess)
     assert {tag: one.n for tag, one in counts.items()} == wanted
     assert not counts["mellow"].accepted
+    assert not any(one.elsewhere for one in outline.tags)  # all are learnt from this library
     assert outline.n_guessed == sum(one.n_guessed for one in outline.tags if one.tag != "mellow")
     written = wanted_tags(view.library, view.ids.tolist())
     assert outline.tracks.tolist() == [one.id for one, tags in written if set(tags) - {"mellow"}]

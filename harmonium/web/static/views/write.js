@@ -87,8 +87,9 @@ function Tags({ data, ignored, flip }) {
     <table class="table write-tags"><thead><tr><th scope="col">Tag</th><th scope="col" class="num">Files</th><th scope="col" class="num">Expected right</th><th scope="col" class="num wide-only">Expected wrong</th></tr></thead>
       <tbody>${rows.map((tag) => html`<tr key=${tag.tag} class=${ignored.has(tag.tag) ? "rejected" : ""}>
         <th scope="row"><label class="inline"><input type="checkbox" checked=${!ignored.has(tag.tag)} onChange=${() => flip(tag.tag)} /> ${tag.shown}</label></th>
-        <td class="num">${count(tag.n)}</td><td class="num">${tag.precision === null ? html`<span class="soft">people said so</span>` : percent(tag.precision)}</td>
+        <td class="num">${count(tag.n)}</td><td class="num">${tag.precision === null ? html`<span class="soft">people said so</span>` : html`${percent(tag.precision)}${tag.elsewhere ? html`<span aria-hidden="true"> *</span><span class="vh">, on other music</span>` : ""}`}</td>
         <td class="num wide-only">${tag.expected_wrong ? tag.expected_wrong.toFixed(1) : "0"}</td></tr>`)}</tbody></table>
+    ${rows.some((tag) => tag.elsewhere && !ignored.has(tag.tag)) && html`<p class="soft">* A word of the model that came along. How often it is right was measured on other music; on yours it may be less often.</p>`}
     ${data.not_reached?.length > 0 && html`<details><summary>${some(data.not_reached.length, "tag")} not sure enough</summary>
       <p class="soft">${data.not_reached.map((one, i) => html`${i ? ", " : ""}<a href=${href("tags", one.tag)}>${one.shown ?? one.tag}</a>${one.best ? ` (best ${percent(one.best)})` : ""}`)}</p></details>`}
   </section>`;
