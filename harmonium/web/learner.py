@@ -1,5 +1,6 @@
 """Learning from answers as they come, in a thread of its own: one run after the other."""
 
+import logging
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -7,6 +8,8 @@ from typing import Any
 from harmonium.collection.learning.quick import Improvement, improvement, learn_answers
 from harmonium.errors import HarmoniumError
 from harmonium.web.service import Service
+
+log = logging.getLogger("harmonium.web")
 
 
 class Learner:
@@ -60,5 +63,8 @@ class Learner:
                 self.gain()
             except HarmoniumError:
                 continue  # no model, or nothing to compare sounds by
+            except Exception:
+                log.exception("Learning from answers failed.")  # the next answer tries again
+                continue
             if report.refreshed or report.n_tracks:
                 self._tell("learnt", {"tags": report.refreshed})
