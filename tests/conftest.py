@@ -11,6 +11,14 @@ from harmonium.audio.musicnn.fetch import fetch_musicnn
 from harmonium.collection import Library
 from harmonium.collection.store import database
 from harmonium.errors import DataError
+from harmonium.user_folders import user_cache_folder
+
+COMPILED = user_cache_folder() / "compiled-by-tests"
+"""Programs that JAX compiled for tests before, so that the next run need not; a folder for each
+worker, since two that write the same file at once disturb each other."""
+WORKER = os.environ.get("PYTEST_XDIST_WORKER", "alone")
+os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(COMPILED / WORKER))
+os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.1")
 
 
 @pytest.fixture(scope="session")
