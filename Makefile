@@ -2,6 +2,7 @@
 # make test   sets up an environment and runs every test
 # make lint   ruff and mypy
 # make docs   the documentation as a site of plain files, in site/
+# make fuzz   every parser on damaged input, guided by coverage; SECONDS=60 for each
 # make lock   renews constraints.txt, the set of versions that everything above installs
 
 VENV   ?= .venv
@@ -10,7 +11,7 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 p
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
 
-.PHONY: demo test lint docs lock clean
+.PHONY: demo test lint docs fuzz lock clean
 
 demo: $(VENV)/.installed
 	$(BIN)/harmonium demo
@@ -26,6 +27,9 @@ lint: $(VENV)/.installed-test
 docs: $(VENV)/.installed-docs
 	NO_MKDOCS_2_WARNING=true $(BIN)/mkdocs build --strict --quiet
 	@echo "Open site/index.html in a browser."
+
+fuzz: $(VENV)/.installed-fuzz
+	$(BIN)/python tests/fuzz/run.py --seconds $(or $(SECONDS),60)
 
 lock:
 	rm -rf $(VENV)-lock
@@ -50,6 +54,10 @@ $(VENV)/.installed: $(VENV)/bin/python pyproject.toml constraints.txt
 $(VENV)/.installed-test: $(VENV)/.installed
 	@echo "Installing the test tools into $(VENV) ..."
 	$(PIP) --editable '.[test]'
+	@touch $@
+
+$(VENV)/.installed-fuzz: $(VENV)/.installed-test
+	$(PIP) --editable '.[test,fuzz]'
 	@touch $@
 
 $(VENV)/.installed-docs: $(VENV)/.installed

@@ -122,7 +122,7 @@ def read_tree(path: Path) -> GenreTree:
         data = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise DataError(f"The genres '{path}' cannot be read: {error.strerror}.") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:  # not TOML, too large a number, too deep
         raise DataError(f"The genres '{path}' are not TOML: {error}.") from None
     return GenreTree.from_dict(data, f"the genres '{path}'")
 
@@ -140,7 +140,7 @@ def _check(data: Mapping[str, Any], source: str) -> None:
                 f"There is no '{name}' in {source}; there are {', '.join((*_TABLES, *_LISTS))}."
             )
         if name == "kinds":
-            right = isinstance(value, Mapping) and all(map(_is_texts, value.values()))
+            right = isinstance(value, Mapping) and all(map(_is_texts, ([*value], *value.values())))
             wanted = "a table of genres and lists of their kinds"
         elif name == "aliases":
             right = isinstance(value, Mapping) and _is_texts(list(value.values()))
@@ -152,4 +152,4 @@ def _check(data: Mapping[str, Any], source: str) -> None:
 
 
 def _is_texts(value: object) -> bool:
-    return isinstance(value, list) and all(isinstance(v, str) and v.strip() for v in value)
+    return isinstance(value, list) and all(isinstance(v, str) and normalise_tag(v) for v in value)

@@ -155,7 +155,7 @@ def _rows_of_parquet(data: bytes, roles: Roles | ChooseRoles, *, source: str) ->
         roles = roles(names, len(names)) if callable(roles) else roles
         where = find_columns(roles, names, source=source)
         frame = pl.read_parquet(io.BytesIO(data), columns=[names[at] for at in where.values()])
-    except (pl.exceptions.PolarsError, OSError) as error:
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
         reason = str(error).splitlines()[0]
         raise DataError(f"{source} is not a whole Parquet file: {reason}.") from None
     if not frame.height:

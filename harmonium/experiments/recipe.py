@@ -137,7 +137,7 @@ def parse_recipe(text: str, *, trusted: bool = False) -> Recipe:
     """
     try:
         table = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:  # not TOML, too large a number, too deep
         raise DataError(f"This is not TOML: {error}.") from None
     _check_keys(
         table,
@@ -153,8 +153,8 @@ def parse_recipe(text: str, *, trusted: bool = False) -> Recipe:
         form=table["form"],
         datasets=_datasets(table),
         models=tuple(_model(entry) for entry in _tables(table, "model")),
-        vary=_vary(table.get("vary", {})),
-        tests=_tests(table.get("tests", {})),
+        vary=_vary(_table(table, "vary")),
+        tests=_tests(_table(table, "tests")),
         n_folds=n_folds,
         search_folds=_whole(table, "search_folds", n_folds - 1, least=1, most=n_folds - 1),
         seed=_whole(table, "seed", 0, least=0),
@@ -181,6 +181,8 @@ def _check_settings(recipe: Recipe) -> None:
 def _datasets(table: dict[str, Any]) -> tuple[DatasetSpec, ...]:
     """Those of the catalogue that are named, and those that the recipe describes itself."""
     named = table.get("datasets", [])
+    if not isinstance(named, list):
+        raise DataError(f"'datasets' must be a list of names, got {named!r}.")
     for name in named:
         _check_choice("a dataset of the catalogue", name, CATALOGUE)
     described = _tables(table, "dataset") if "dataset" in table else []
@@ -201,7 +203,7 @@ def _dataset(table: dict[str, Any]) -> DatasetSpec:
         n_tags=_whole(table, "n_tags", None, least=1),
         min_positives=_whole(table, "min_positives", 5, least=1),
         groups=groups,
-        options=dict(table.get("options", {})),
+        options=_table(table, "options"),
     )
 
 
@@ -211,10 +213,12 @@ def _model(table: dict[str, Any]) -> ModelSpec:
     _check_choice("estimator", table["estimator"], MODELS)
     stages = table.get("search", [])
     stages = [stages] if isinstance(stages, dict) else stages
+    if not isinstance(stages, list) or not all(isinstance(stage, dict) for stage in stages):
+        raise DataError(f"'search' must be a table or a list of tables, got {stages!r}.")
     return ModelSpec(
         name=_text(table, "name"),
         estimator=table["estimator"],
-        settings=dict(table.get("settings", {})),
+        settings=_table(table, "settings"),
         search=tuple(_lists(stage) for stage in stages),
     )
 
@@ -261,9 +265,9 @@ def _check_keys(
 
 
 def _check_choice(what: str, value: Any, known: Collection[str]) -> None:
-    if value in known:
+    if isinstance(value, str) and value in known:
         return
-    hint = did_you_mean(value, known)
+    hint = did_you_mean(str(value), known)
     raise DataError(f"{value!r} is not {what}.{hint} Known are {', '.join(sorted(known))}.")
 
 
@@ -279,6 +283,13 @@ def _tables(table: dict[str, Any], key: str) -> list[dict[str, Any]]:
     if not are_tables or not entries:
         raise DataError(f"'{key}' must be tables: write [[{key}]] above each.")
     return entries
+
+
+def _table(table: Mapping[str, Any], key: str) -> dict[str, Any]:
+    value = table.get(key, {})
+    if not isinstance(value, dict):
+        raise DataError(f"'{key}' must be a table, got {value!r}.")
+    return dict(value)
 
 
 def _text(table: Mapping[str, Any], key: str, default: str | None = None) -> str:

@@ -119,7 +119,7 @@ def _read(path: Path) -> tuple[StoredLines, int]:
         try:
             line = json.loads(text)
             lines[line["key"]] = line
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, RecursionError):
             raise DataError(
                 f"{path}, line {number}, is not a result. Remove the line to do that run again."
             ) from None

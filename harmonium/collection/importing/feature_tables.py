@@ -103,14 +103,15 @@ def _read(file: Path) -> pl.DataFrame:
             return pl.read_parquet(file)
         if file.suffix in (".csv", ".tsv"):
             return pl.read_csv(file, separator="\t" if file.suffix == ".tsv" else ",")
-    except (OSError, ValueError, pl.exceptions.PolarsError) as error:
+    except (Exception, pl.exceptions.PanicException) as error:  # readers raise all kinds of them
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise DataError(f"{file} cannot be read: {reason}.") from error
     raise DataError(f"Features are read from .csv, .tsv, .parquet and .npz files, got {file.name}.")
 
 
 def _of_arrays(file: Path) -> pl.DataFrame:
-    with np.load(file) as arrays:
+    # Opened here: np.load leaves a file open that turns out to be no archive.
+    with file.open("rb") as opened, np.load(opened) as arrays:
         found = {name: arrays[name] for name in arrays.files}
     texts = {
         name: a.astype(str) for name, a in found.items() if a.ndim == 1 and a.dtype.kind in "US"
@@ -141,10 +142,11 @@ def _numbers(frame: pl.DataFrame, source: str) -> NDArray[np.float32]:
     lists = [name for name in frame.columns if frame[name].dtype in (pl.List, pl.Array)]
     try:
         if len(lists) == 1:
-            X = np.array(frame[lists[0]].to_list(), np.float32)
+            given = np.array(frame[lists[0]].to_list(), np.float64)
         else:
-            X = frame.select(pl.col(pl.Float64, pl.Float32, pl.Int64, pl.Int32)).to_numpy()
-            X = X.astype(np.float32)
+            given = frame.select(pl.col(pl.Float64, pl.Float32, pl.Int64, pl.Int32)).to_numpy()
+        with np.errstate(over="ignore"):
+            X = given.astype(np.float32)
     except (TypeError, ValueError) as error:
         raise DataError(f"The lists of {source} must be of one length, and of numbers.") from error
     if X.ndim != 2 or not X.size:

@@ -39,7 +39,7 @@ def read_rules(path: Path) -> dict[str, Any]:
         said = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise DataError(f"The rules '{path}' cannot be read: {error.strerror}.") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:  # not TOML, too large a number, too deep
         raise DataError(f"The rules '{path}' are not TOML: {error}.") from None
     make_rules([said], source=f"the rules '{path}'")
     return said
@@ -47,8 +47,9 @@ def read_rules(path: Path) -> dict[str, Any]:
 
 def make_rules(layers: Sequence[Mapping[str, Any]], *, source: str = "the rules") -> Rules:
     """Rules made of several layers: later ones win, tables are united, tags to ignore add up."""
+    for layer in layers:
+        _check({name: value for name, value in layer.items() if value is not None}, source)
     whole = join_layers(layers)
-    _check(whole, source)
     if whole.get("default_field") == NOT_WRITTEN:
         whole["default_field"] = None
     return Rules(**whole)

@@ -7,13 +7,13 @@ In sparse rows what is left out is 0: the number, or the first nominal value.
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from math import isfinite, nan
+from math import nan
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from harmonium.data.datasets.published_files import fault, read_text
+from harmonium.data.datasets.published_files import LARGEST, fault, read_text
 from harmonium.errors import DataError
 
 _WORD = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\""""
@@ -110,14 +110,14 @@ def _fill_sparse(row: NDArray[np.float32], line: str, attributes: Sequence[Attri
     seen = set()
     for field in _fields(line[1:-1], unquote=False):
         index, _, value = field.partition(" ")
-        if not index.isdecimal() or int(index) >= len(attributes):
+        if not re.fullmatch("[0-9]{1,9}", index) or int(index) >= len(attributes):
             raise DataError(
                 f"a sparse value needs an attribute from 0 to {len(attributes) - 1} before it, "
                 f"got '{field[:60]}'."
             )
-        if index in seen:
+        if int(index) in seen:
             raise DataError(f"attribute {index} is given twice.")
-        seen.add(index)
+        seen.add(int(index))
         row[int(index)] = _value(_unquote(value.strip()), attributes[int(index)])
 
 
@@ -134,7 +134,7 @@ def _value(text: str, attribute: Attribute) -> float:
         number = float(text)
     except ValueError:
         number = nan
-    if not isfinite(number):
+    if not abs(number) <= LARGEST:
         raise DataError(f"'{attribute.name}' must be a finite number, got '{text[:60]}'.")
     return number
 

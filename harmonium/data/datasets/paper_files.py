@@ -9,6 +9,7 @@ follow each other in a file are taken as one: if the clips of a track stand toge
 if nobody shuffled them, few tracks are parted.
 """
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +20,7 @@ from numpy.typing import NDArray
 from harmonium.data.datasets.checksums import check_digest
 from harmonium.data.datasets.dataset import INFOS, Dataset
 from harmonium.data.datasets.locate import locate
-from harmonium.data.datasets.published_files import fault, read_text
+from harmonium.data.datasets.published_files import LARGEST, fault, read_text
 from harmonium.data.tag_counts import TagCounts
 from harmonium.errors import DataError
 
@@ -108,7 +109,7 @@ def _label_ids(text: str, n_labels: int) -> list[int]:
     """The ids of a comma-separated list, each in 0..n_labels-1."""
     ids = []
     for token in text.split(",") if text else ():
-        if not token.isdecimal() or int(token) >= n_labels:
+        if not re.fullmatch("[0-9]{1,9}", token) or int(token) >= n_labels:
             raise DataError(f"a label must be a number from 0 to {n_labels - 1}, got '{token}'.")
         ids.append(int(token))
     return ids
@@ -116,7 +117,8 @@ def _label_ids(text: str, n_labels: int) -> list[int]:
 
 def _features(text: str, n_features: int) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
     """Columns, counted from 0, and values of `feature:value` pairs."""
-    numbers, values = [], []
+    numbers: list[int] = []
+    values: list[float] = []
     for token in text.split():
         try:
             number, value = token.split(":")
@@ -124,13 +126,11 @@ def _features(text: str, n_features: int) -> tuple[NDArray[np.intp], NDArray[np.
             values.append(float(value))
         except ValueError:
             raise DataError(f"'{token}' is not of the form feature:value.") from None
+        if not 1 <= numbers[-1] <= n_features:
+            raise DataError(f"a feature must be a number from 1 to {n_features}, got {number}.")
     index, features = np.array(numbers, dtype=np.intp), np.array(values, dtype=np.float64)
-    wrong = (index < 1) | (index > n_features)
-    if wrong.any():
-        got = index[wrong.argmax()]
-        raise DataError(f"a feature must be a number from 1 to {n_features}, got {got}.")
-    if not np.isfinite(features).all():
-        raise DataError(f"feature {index[~np.isfinite(features)][0]} is not a finite number.")
+    if not (right := np.abs(features) <= LARGEST).all():
+        raise DataError(f"feature {index[~right][0]} is not a finite number.")
     if len(np.unique(index)) != len(index):
         raise DataError(f"feature {np.flatnonzero(np.bincount(index) > 1)[0]} is given twice.")
     return index - 1, features

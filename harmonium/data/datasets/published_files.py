@@ -1,8 +1,6 @@
 """The tables and arrays of the public datasets; a fault is reported with its file and line."""
 
 import csv
-import zipfile
-import zlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -12,6 +10,9 @@ import polars as pl
 from numpy.typing import NDArray
 
 from harmonium.errors import DataError
+
+LARGEST = float(np.finfo(np.float32).max)
+"""A feature of larger size would be infinite."""
 
 
 def fault(path: Path, line: int | None, problem: str) -> DataError:
@@ -130,10 +131,10 @@ def read_arrays(
                 if name not in archive.files:
                     held = ", ".join(archive.files)
                     raise fault(path, None, f"there is no array '{name}' in it, only {held}.")
-            arrays = {name: archive[name] for name in (*rows, *others)}
+            arrays = {name: np.asanyarray(archive[name]) for name in (*rows, *others)}
     except DataError:
         raise
-    except (zipfile.BadZipFile, zlib.error, ValueError, EOFError, OSError, TypeError) as error:
+    except Exception as error:  # NumPy and zipfile raise all kinds of errors at damage
         problem = f"it is not a complete .npz file ({error}). Copy it again."
         raise fault(path, None, problem) from None
     lengths = {name: len(np.atleast_1d(arrays[name])) for name in rows}
@@ -153,7 +154,8 @@ def feature_matrix(path: Path, values: NDArray[Any], n_columns: int) -> NDArray[
             f"the features must be a matrix of numbers with {n_columns} columns, "
             f"got {values.dtype} of shape {values.shape}.",
         )
-    matrix = np.ascontiguousarray(values, dtype=np.float32)
+    with np.errstate(over="ignore"):
+        matrix = np.ascontiguousarray(values, dtype=np.float32)
     if not np.isfinite(matrix).all():
         row, column = np.argwhere(~np.isfinite(matrix))[0]
         raise fault(path, None, f"row {row}, column {column} of the features is not finite.")

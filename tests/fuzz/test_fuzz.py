@@ -1,0 +1,103 @@
+"""Damaged input of every kind gives an answer or one clear error; tests/fuzz/run.py tries more."""
+
+import json
+from contextlib import suppress
+from pathlib import Path
+from unittest import mock
+
+import pytest
+from fuzz_targets import TARGETS, run
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from harmonium.collection.filetags import Rules
+from harmonium.collection.writing.rule_layers import RULE_NAMES, make_rules
+from harmonium.data.genre_tree import GenreTree
+from harmonium.errors import DataError
+from harmonium.experiments import recipe
+from harmonium.experiments.recipe import Recipe, parse_recipe
+
+FOUND = sorted(path for path in Path(__file__).with_name("found").glob("*/*"))
+
+PIECES = st.binary(max_size=3) | st.sampled_from(
+    [b"\0", b"\xff\xff\xff\xff", b'"', b",", b"\n", b"9" * 20, b"1e400", b"[" * 2000, b"\xe2\x80"]
+)
+EDITS = st.lists(st.tuples(st.floats(0, 1), st.integers(0, 4), PIECES), max_size=6)
+
+
+def damaged(seed, edits, end):
+    """The seed with pieces put in place of others, and cut off."""
+    content = bytearray(seed)
+    for place, length, piece in edits:
+        start = int(place * len(content))
+        content[start : start + length] = piece
+    return bytes(content[: int(end * len(content)) + 1])
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_the_seeds_are_understood(name):
+    for seed in TARGETS[name].seeds():
+        run(name, seed)
+
+
+@pytest.mark.parametrize("name", TARGETS)
+@settings(deadline=None, max_examples=25)
+@given(which=st.integers(0, 50), edits=EDITS, end=st.just(1.0) | st.floats(0, 1))
+def test_damage_gives_an_answer_or_one_clear_error(name, which, edits, end):
+    seeds = TARGETS[name].seeds()
+    run(name, damaged(seeds[which % len(seeds)], edits, end))
+
+
+@pytest.mark.parametrize("path", FOUND, ids=[f"{p.parent.name}-{p.name}" for p in FOUND])
+def test_what_was_found_once_does_no_more_harm(path):
+    run(path.parent.name, path.read_bytes())
+
+
+# TOML whose values are of any kind. -----------------------------------------------------------
+
+KEYS = [
+    *("title", "form", "seed", "n_folds", "search_folds", "search_known", "note", "datasets"),
+    *("dataset", "model", "vary", "tests"),
+]
+INNER = ["name", "estimator", "options", "settings", "search", "known", "clips", "inference", "x"]
+WORDS = st.sampled_from(["one", "search", "emotify", "MLPTagger", "merge", "genre"])
+SCALARS = st.booleans() | st.integers(-3, 10**20) | st.floats() | st.text(max_size=4) | WORDS
+VALUES = st.recursive(
+    SCALARS,
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from(INNER) | st.text(max_size=3), inner, max_size=4)
+    ),
+    max_leaves=8,
+)
+
+
+@given(st.dictionaries(st.sampled_from(KEYS), VALUES, max_size=4))
+@settings(deadline=None, max_examples=80)
+def test_a_recipe_of_any_values(given):
+    model = {"name": "m", "estimator": "MLPTagger"}
+    table = {"title": "x", "form": "search", "datasets": ["emotify"], "model": [model], **given}
+    with mock.patch.object(recipe.tomllib, "loads", return_value=table), suppress(DataError):
+        assert isinstance(parse_recipe("", trusted=True), Recipe)
+
+
+@given(st.lists(st.dictionaries(st.sampled_from(RULE_NAMES), VALUES, max_size=4), max_size=3))
+@settings(deadline=None, max_examples=50)
+def test_rules_of_any_values(layers):
+    with suppress(DataError):
+        assert isinstance(make_rules(layers), Rules)
+
+
+TREE_KEYS = st.sampled_from(["kinds", "aliases", "compounds", "words"])
+NAMES = st.text("ab -", max_size=3)
+TREES = st.dictionaries(NAMES, NAMES | st.lists(NAMES, max_size=2), max_size=4)
+
+
+@given(st.dictionaries(TREE_KEYS, TREES | st.lists(NAMES, max_size=3) | VALUES, max_size=4))
+@settings(deadline=None, max_examples=50)
+def test_a_tree_of_any_values(table):
+    try:
+        tree = GenreTree.from_dict(table)
+    except DataError:
+        return
+    assert GenreTree.from_dict(json.loads(json.dumps(tree.to_dict()))) == tree

@@ -1,0 +1,521 @@
+"""What reads bytes that others wrote, each as a function of bytes; used by tests/fuzz.
+
+A target returns, or raises an error of Harmonium. Whatever else it raises is a mistake.
+"""
+
+import asyncio
+import io
+import json
+import shlex
+import tempfile
+import tomllib
+import warnings
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import quote
+from xml.etree import ElementTree
+
+import numpy as np
+import polars as pl
+from places import HELPERS, PROJECT
+
+from harmonium.errors import HarmoniumError, HarmoniumWarning
+
+SAMPLES = HELPERS / "samples"
+TAGS = ("rock", "hip hop", "drum and bass", "a-ha", "or", "jazz")
+
+
+class Target(NamedTuple):
+    """A parser under test."""
+
+    read: Callable[[bytes], object]
+    seeds: Callable[[], list[bytes]]
+    """Well-formed inputs to begin with."""
+
+
+TARGETS: dict[str, Target] = {}
+
+
+def target(*seeds):
+    """Make a function a target; seeds are bytes, or a function that makes them."""
+
+    def register(function):
+        def make():
+            given = (seed() if callable(seed) else [seed] for seed in seeds)
+            return [one for some in given for one in some]
+
+        TARGETS[function.__name__] = Target(function, make)
+        return function
+
+    return register
+
+
+def run(name: str, data: bytes) -> None:
+    """Give a target some bytes; an error of Harmonium is an answer."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warnings.simplefilter("ignore", HarmoniumWarning)
+        with suppress(HarmoniumError):
+            TARGETS[name].read(data)
+
+
+@cache
+def folder() -> Path:
+    """A folder for this process."""
+    memory = Path("/dev/shm")  # quicker than a disk, where the system has it
+    place = memory if memory.is_dir() else None
+    made = tempfile.TemporaryDirectory(prefix="harmonium-fuzz-", dir=place)
+    folder.made = made  # it lives as long as the process
+    return Path(made.name)
+
+
+def file(name: str, data: bytes) -> Path:
+    """A file with this content; the same one each time."""
+    path = folder() / name
+    path.write_bytes(data)
+    return path
+
+
+def halves(data: bytes) -> tuple[int, bytes]:
+    """The first byte, which chooses among ways, and the rest."""
+    return (data[0] if data else 0), data[1:]
+
+
+def parquet(**columns) -> bytes:
+    out = io.BytesIO()
+    pl.DataFrame(columns).write_parquet(out)
+    return out.getvalue()
+
+
+def npz(**arrays) -> bytes:
+    out = io.BytesIO()
+    np.savez(out, **arrays)
+    return out.getvalue()
+
+
+# Tables. --------------------------------------------------------------------------------------
+
+TABLE_NAMES = ("t.csv", "t.tsv", "t.parquet", "t.csv.gz")
+TABLES = (
+    b'\0user,item,tag\nann,c1,rock\nbob,c2,"hip, hop"\n',
+    b"\1user\titem\ttag\nann\tc1\trock\n",
+    b"\2" + parquet(user=["ann"], item=["c1"], tag=["rock"]),
+)
+
+
+@target(*TABLES)
+def triples(data):
+    from harmonium.data import read_triples
+
+    way, rest = halves(data)
+    read_triples(file(TABLE_NAMES[way % 4], rest)).frame()
+
+
+@target(b"\0item,tag,count\nc1,rock,3\n", b"\1item\ttag\tcount\nc1\trock\t-1\n")
+def counts(data):
+    from harmonium.data import read_counts
+
+    way, rest = halves(data)
+    read_counts(file(TABLE_NAMES[way % 4], rest)).labels(min_count=1)
+
+
+@target(b"\0alias,tag\nhiphop,hip hop\nrap,hip hop\n", b"\0alias,tag\na,b\nb,a\n")
+def aliases(data):
+    from harmonium.data import read_aliases
+    from harmonium.data.normalise import resolve_aliases
+
+    way, rest = halves(data)
+    resolve_aliases(read_aliases(file(TABLE_NAMES[way % 4], rest)), normalise=True)
+
+
+@target(b"Rock/Pop; Hip-Hop, R&B\nDrum & Bass\n")
+def parting(data):
+    from harmonium.data.parting import Parting
+
+    texts = data.decode(errors="replace").split("\n")
+    one = Parting(pl.Series(texts), known=TAGS)
+    for text in texts:
+        assert all(part.strip() for part in one.parts(text))
+
+
+@cache
+def tagged_library():
+    from harmonium.collection import Library
+    from harmonium.collection.store import database
+    from harmonium.collection.store.tracks import TrackFile
+
+    database.SYNCHRONOUS = "OFF"
+    library = Library.open(folder() / "library.db")
+    library.tracks.put([TrackFile(f"/m/{i}.mp3", f"{i:04}", title=f"Song {i}") for i in range(3)])
+    return library
+
+
+@target(
+    b"\0user,path,tag\nann,/m/1.mp3,rock; pop\nbob,2.mp3,-live\n",
+    b"\0title;tag;user;value\nSong 1;rock;ann;1\nSong 2;jazz;bob;-1\n",
+    b"\2" + parquet(user=["ann"], path=["/m/1.mp3"], tag=["rock"]),
+)
+def import_table(data):
+    from harmonium.collection.importing.tables import import_table
+
+    way, rest = halves(data)
+    import_table(tagged_library(), file(TABLE_NAMES[way % 4], rest), dry_run=True)
+
+
+FEATURE_NAMES = ("f.csv", "f.tsv", "f.parquet", "f.npz")
+
+
+@target(
+    b"\0path,a,b\n/m/1.mp3,1,2\n/m/2.mp3,3,4.5\n",
+    b"\1path\ta\n1.mp3\t1e300\n",
+    b"\2" + parquet(path=["1.mp3", "2.mp3"], v=[[1.0, 2.0], [3.0, 4.0]]),
+    b"\2" + parquet(path=["1.mp3", "2.mp3"], v=[1.0, 2.0], w=[3, 4]),
+    b"\3" + npz(path=np.array(["1.mp3"]), X=np.ones((1, 3))),
+)
+def feature_table(data):
+    from harmonium.collection.importing.feature_tables import import_features
+
+    way, rest = halves(data)
+    import_features(tagged_library(), file(FEATURE_NAMES[way % 4], rest), dry_run=True)
+
+
+# The public datasets. -------------------------------------------------------------------------
+
+
+@target(
+    b"@relation x\n@attribute a numeric\n@attribute 'b c' {0, 1}\n@data\n1.5,0\n?, 1\n{0 3, 1 1}\n",
+    b"@attribute t string\n@attribute d date\n@data\n'it''s', \"a\\\"b\"\n{}\n",
+)
+def arff(data):
+    from harmonium.data.datasets.arff import read_arff
+
+    read_arff(file("x.arff", data))
+
+
+def a_mulan_set():
+    arff_text = b"@attribute a {x, y, z}\n@attribute r {0,1}\n@data\nx,1\ny,0\n"
+    return [b'<labels><label name="r"></label></labels>\xff' + arff_text]
+
+
+@target(a_mulan_set)
+def mulan(data):
+    from harmonium.data.datasets import mulan
+
+    xml, _, rows = data.partition(b"\xff")
+    where = folder() / "mulan" / "x"
+    where.mkdir(parents=True, exist_ok=True)
+    (where / "x.xml").write_bytes(xml)
+    (where / "x.arff").write_bytes(rows)
+    mulan.load("x", folder())
+
+
+@target(b"0,2 1:0.5 3:-2\n 2:1\n1\n")
+def libsvm(data):
+    from harmonium.data.datasets.paper_files import read_libsvm
+
+    read_libsvm(file("x.libsvm", data), n_features=3, n_labels=3)
+
+
+@target(b"\0a\tb\n1\t2\n", b'\1a,b\n1,"x ""y"""\n', b"\2a\tb\n\n3\t4\n")
+def published_table(data):
+    from harmonium.data.datasets.published_files import not_empty, read_table, whole_numbers
+
+    way, rest = halves(data)
+    path = file("x.dat", rest)
+    table = read_table(path, ("a", "b"), header=way % 3 < 2, separator="\t,"[way % 3 == 1])
+    whole_numbers(path, table, "a", high=10)
+    not_empty(path, table, "b")
+
+
+@target(lambda: [npz(X=np.ones((2, 3), np.float32), ids=np.array(["a", "b"]))])
+def npz_arrays(data):
+    from harmonium.data.datasets.published_files import feature_matrix, read_arrays
+
+    path = file("x.npz", data)
+    feature_matrix(path, read_arrays(path, ("X", "ids"))["X"], 3)
+
+
+# What people write. ---------------------------------------------------------------------------
+
+
+@target(b'mellow -rock "hip hop"', b'(rock OR jazz) AND NOT "a-ha"', b"drum and bass")
+def query(data):
+    from harmonium.collection.answering.query import parse, probability, tags_of
+
+    found = parse(data.decode(errors="replace"), TAGS, {"rap": "hip hop"})
+    assert set(tags_of(found)) <= set(TAGS)
+    p = probability(found, lambda tag: np.float32([0.0, 0.25, 1.0]))
+    assert ((p >= 0) & (p <= 1)).all()
+
+
+def recipes():
+    return [path.read_bytes() for path in sorted((PROJECT / "recipes").glob("*.toml"))]
+
+
+@target(
+    recipes,
+    b'title = "x"\nform = "search"\ndatasets = ["emotify"]\nn_folds = 3\n[vary]\nclips = [0]\n'
+    b'[[model]]\nname = "m"\nestimator = "MLPTagger"\nsettings = {a = 1}\nsearch = [{b = [1, 2]}]\n'
+    b'[tests]\nknown = [0.5, "one"]\n[[dataset]]\nname = "d"\noptions = {}\n',
+)
+def recipe(data):
+    from harmonium.experiments.plan import arms, missing
+    from harmonium.experiments.recipe import parse_recipe
+
+    found = parse_recipe(data.decode(errors="replace"), trusted=True)
+    if len(data) < 1000 and len(arms(found)) < 10 and found.n_folds < 5:
+        missing(found, {})
+
+
+@target(b'{"key": "a", "valid_auc": 0.5, "tests": []}\n{"key": "b"}\n{"key')
+def results(data):
+    from harmonium.experiments.results import ResultStore, read_results
+
+    where = folder() / "results"
+    where.mkdir(exist_ok=True)
+    (where / "recipe.toml").write_bytes(recipes()[0])
+    (where / "results.jsonl").write_bytes(data)
+    with suppress(HarmoniumError):
+        read_results(where)
+    ResultStore(where)
+
+
+@target(b'mode = "merge"\nignore = ["x"]\nid3_version = 3\n[fields]\nmellow = "mood"\n')
+def rules(data):
+    from harmonium.collection.writing.rule_layers import make_rules, read_rules
+
+    said = read_rules(file("rules.toml", data))
+    make_rules([said, {"ignore": ["y"]}]).sort([("mellow", 0.5), ("x", 0.25)])
+
+
+@target(b'compounds = ["R&B"]\n[kinds]\nRock = ["Punk"]\n[aliases]\n"Punk Rock" = "Punk"\n')
+def genres(data):
+    from harmonium.data.genre_tree import GenreTree, read_tree
+
+    tree = read_tree(file("genres.toml", data))
+    again = GenreTree.from_dict(json.loads(json.dumps(tree.to_dict())))
+    assert again.parents == tree.parents
+    assert again.aliases == tree.aliases
+
+
+@target(b"rock, -live\n--x\n,", b"a=b\nmellow=mood")
+def words(data):
+    from harmonium.collection.correcting.say import read_said
+    from harmonium.collection.writing.rule_layers import parse_pairs
+
+    lines = data.decode(errors="replace").split("\n")
+    read_said(lines)
+    parse_pairs(lines, "--field")
+
+
+# Models. --------------------------------------------------------------------------------------
+
+
+def a_model():
+    """A model that was never trained, which takes no time."""
+    from harmonium.estimators import DiscriminativeRBM
+    from harmonium.estimators.model_files import to_bytes
+
+    H, D, C = 2, 6, len(TAGS)
+    shapes = {"U": (H, C), "W": (H, D), "V": (0, C), "c": (H,), "d": (C,)}
+    arrays = {f"params.{k}": np.full(shape, 0.1, np.float32) for k, shape in shapes.items()}
+    arrays |= {"scaling.mean": np.zeros(D), "scaling.scale": np.ones(D), "thresholds": np.ones(C)}
+    arrays |= {f"history.{k}": np.ones(1) for k in ("auc", "seconds", "log_likelihood")}
+    settings = DiscriminativeRBM(n_hidden=H).get_params()
+    about = {"class": "DiscriminativeRBM", "version": "0", "parameters": settings, "tags": TAGS}
+    about |= {"classes": None, "classes_dtype": None, "features": None, "unit_norm": False}
+    return [to_bytes(arrays, about | {"best_epoch": 1})]
+
+
+@target(a_model)
+def model(data):
+    from harmonium.collection.answering.stored_tagger import StoredTagger
+    from harmonium.collection.store.models import StoredModel
+    from harmonium.estimators import DiscriminativeRBM
+
+    with suppress(HarmoniumError):
+        DiscriminativeRBM.from_bytes(data)
+    stored = StoredModel(
+        name="DiscriminativeRBM",
+        vocabulary=list(TAGS),
+        thresholds=np.full(len(TAGS), 0.5, np.float32),
+        extractor="x",
+        bytes=data,
+        report={},
+    )
+    tagger = StoredTagger(stored)
+    known = np.full((2, len(tagger.tags)), np.nan, np.float32)
+    with np.errstate(all="ignore"):
+        tagger.probabilities(np.ones((2, 6), np.float32), known)
+
+
+def checkpoints():
+    from tiny_musicnn import write_checkpoint
+
+    index, data = write_checkpoint({"a": np.ones((2, 3)), "b/Adam": np.ones(2)})
+    return [len(index).to_bytes(2, "little") + index + data]
+
+
+@target(checkpoints)
+def checkpoint(data):
+    from harmonium.audio.musicnn.checkpoint import read_checkpoint
+
+    size = int.from_bytes(data[:2], "little")
+    read_checkpoint(data[2 : 2 + size], data[2 + size :])
+
+
+# Music files. ---------------------------------------------------------------------------------
+
+
+def music():
+    from tagged_files import FORMATS, tagged
+
+    return [tagged(kind) for kind in FORMATS]
+
+
+@target(music)
+def file_tags(data):
+    from harmonium.collection.filetags import audio_digest, plan_write, read_tags
+
+    path = file("song", data)
+    for read in (read_tags, audio_digest, lambda path: plan_write(path, ["a"])):
+        with suppress(HarmoniumError):
+            read(path)
+
+
+@target(music)
+def sound(data):
+    from harmonium.audio.clip import decode
+
+    found = decode(file("song", data))
+    assert np.isfinite(found.samples).all()
+
+
+# What others read. ----------------------------------------------------------------------------
+
+
+def tracks(data):
+    from harmonium.collection.store.tracks import Track
+
+    made = []
+    for number, line in enumerate(data.split(b"\xff")[:4], start=1):
+        texts = [part.decode(errors="surrogateescape") for part in line.split(b"\xfe")[:5]]
+        path, title, artist, album, tag, *_ = (*texts, *[""] * 5)
+        about = {"title": title or None, "artist": artist or None, "album": album or None}
+        path = "/" + path.replace("\0", "")
+        file_tags = {"genre": [tag], "comment": [tag]} if tag else {}
+        about |= {"duration": 1.5, "file_tags": file_tags, "added_at": datetime.now(UTC)}
+        one = Track(number, path, f"{number}", 0, 0, **about)
+        made.append((one, [tag] if tag else []))
+    return made
+
+
+HOSTILE = b"m/a.mp3\xfe<b>T</b>\xfeA & B\xfe=1+1\xfe$(touch x)\xff-rf\n#EXTINF\xfe\x1b[31m\xfe\x00"
+
+
+@target(HOSTILE)
+def playlist(data):
+    from harmonium.collection.playlist import can_be_listed, playlist
+
+    listed = [track for track, _ in tracks(data)]
+    lines = playlist(listed).split("\n")
+    paths = [line for line in lines if line and not line.startswith("#")]
+    assert paths == [track.path for track in listed if can_be_listed(track)]
+
+
+@target(HOSTILE)
+def export(data):
+    from harmonium.collection.export import beets, beets_can_name, rekordbox
+
+    given = tracks(data)
+    root = ElementTree.fromstring(rekordbox(given, "name"))
+    assert len(root.findall("COLLECTION/TRACK")) == len(given)
+    text = beets(given, "na\nme").decode(errors="surrogateescape")
+    commands = [c for c in shlex.split(text, comments=True) if c.startswith("path:")]
+    assert commands == [f"path:{t.path}" for t, tags in given if tags and beets_can_name(t)]
+
+
+# Requests. ------------------------------------------------------------------------------------
+
+
+@cache
+def web_app():
+    from harmonium.web.app import create_app
+    from harmonium.web.settings import ServerSettings
+
+    app = create_app(ServerSettings(place=tagged_library().place))
+    document = app.openapi()
+    routes = [
+        (method.upper(), path)
+        for path, methods in sorted(document["paths"].items())
+        for method in sorted(methods)
+        if not path.endswith(("/events", "/jobs", "/files", "/index", "/write", "/train"))
+    ]
+    return app, routes
+
+
+def requests():
+    _, routes = web_app()
+    bodies = (b'{"yes": ["rock"], "no": ["live"]}', b'{"old": "rock", "new": "pop"}', b"{}")
+    return [bytes([i]) + b"q=rock&limit=3\n" + bodies[i % 3] for i in range(len(routes))]
+
+
+@target(requests)
+def http(data):
+    """Any query and body for any route but those that start work on the machine."""
+    app, routes = web_app()
+    way, rest = halves(data)
+    method, path = routes[way % len(routes)]
+    query, _, body = rest.partition(b"\n")
+    path = path.replace("{id}", "1").replace("{tag}", quote(query[:8], safe=""))
+    status = asyncio.run(_answer(app, method, path, query, body))
+    assert status < 500 or status == 503, (method, path, status)
+
+
+async def _answer(app, method, path, query, body):
+    from urllib.parse import unquote
+
+    host = (b"host", b"localhost")
+    scope = {
+        "type": "http",
+        "asgi": {"version": "3.0"},
+        "http_version": "1.1",
+        "method": method,
+        "path": unquote(path),
+        "raw_path": path.encode(),
+        "root_path": "",
+        "scheme": "http",
+        "query_string": query,
+        "headers": [host, (b"content-type", b"application/json")],
+        "client": ("127.0.0.1", 1),
+        "server": ("127.0.0.1", 8040),
+    }
+    sent = []
+    parts = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def receive():
+        return parts.pop() if parts else {"type": "http.disconnect"}
+
+    async def send(message):
+        sent.append(message)
+
+    await app(scope, receive, send)
+    return sent[0]["status"]
+
+
+@target(b'{"a": [1, 2, NaN], "b": {"c": "d"}}', b"x = [[1, 2], {a = 1}]\n")
+def setting(data):
+    """What a library remembers comes back as it was."""
+    text = data.decode(errors="replace")
+    with suppress(ValueError, RecursionError):
+        value = tomllib.loads(text) if data[:1] == b"x" else json.loads(text)
+        given = json.loads(json.dumps(value, default=str))
+        library = tagged_library()
+        library.settings.set(f"fuzz {text[:40]}", given)
+        assert json.dumps(library.settings.get(f"fuzz {text[:40]}")) == json.dumps(given)
+        with library.begin() as connection:
+            connection.exec_driver_sql("DELETE FROM setting WHERE key LIKE 'fuzz %'")
