@@ -63,8 +63,9 @@ def harmonium_epoch(size: dict[str, int], method: str) -> float:
 
     from harmonium.rbm import gradients
     from harmonium.rbm.gradients import Batch
+    from harmonium.rbm.loop import train
     from harmonium.rbm.model import Params
-    from harmonium.rbm.training import Optimiser, Penalty, Schedule, train
+    from harmonium.rbm.training import Optimiser, Penalty, Schedule
 
     p = problem(size)
     params = Params(

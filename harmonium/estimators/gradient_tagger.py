@@ -26,7 +26,8 @@ from harmonium.estimators.validation import (
     mean_auc,
 )
 from harmonium.rbm.gradients import Gradient
-from harmonium.rbm.training import Optimiser, Penalty, Result, Tree
+from harmonium.rbm.loop import Result
+from harmonium.rbm.training import Optimiser, Penalty, Tree
 
 # Few validation clips may be ranked perfectly long before their probabilities are right: among
 # epochs of equal AUC the likelihood decides. It is far below what one pair of clips changes.

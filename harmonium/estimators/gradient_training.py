@@ -12,7 +12,8 @@ from harmonium.errors import TrainingInterrupted
 from harmonium.estimators.model_files import Arrays, StoredEstimator, typed_array
 from harmonium.estimators.parameters import COUNT, POSITIVE, SHARE, estimator, parameter
 from harmonium.rbm.gradients import Batch, Gradient
-from harmonium.rbm.training import History, Optimiser, Penalty, Result, Schedule, Tree, train
+from harmonium.rbm.loop import History, Result, train
+from harmonium.rbm.training import Optimiser, Penalty, Schedule, Tree
 
 
 @estimator

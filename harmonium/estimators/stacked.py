@@ -1,4 +1,4 @@
-"""Fits many classifiers of one kind at once, for a GPU; see :mod:`harmonium.rbm.stacking`."""
+"""Fits many classifiers of one kind at once, for a GPU; see :mod:`harmonium.rbm.loop`."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -15,23 +15,28 @@ from harmonium.errors import DataError
 from harmonium.estimators.discriminative import RBMTagger
 from harmonium.estimators.gradient_tagger import TIE_BREAKER, GradientTagger, LabelledClips
 from harmonium.estimators.networks import Feedforward
+from harmonium.estimators.scaling import Scaling, standardising
 from harmonium.estimators.validation import half_told
 from harmonium.rbm.belief import belief_propagation
 from harmonium.rbm.compilation import compiled
 from harmonium.rbm.gradients import Batch
 from harmonium.rbm.infer import InferenceOptions
+from harmonium.rbm.loop import History, Stack, train_stack
 from harmonium.rbm.model import Params, condition
 from harmonium.rbm.sampling import mean_field
-from harmonium.rbm.stacking import Scaled, Stack, stacked, train_stacked
+from harmonium.rbm.stacks import Scaled, stacked
 from harmonium.rbm.training import Optimiser, Schedule, Tree
 
 Rows = NDArray[np.int64]
+
+SILENT = -1e4
+"""A bias with which a hidden unit is 0 whatever its input: σ of it is 0 in single precision."""
 
 MOST_MESSAGES = 2**29
 """Numbers in one array while models are scored: 2 GiB. Belief propagation has several of them."""
 
 DIFFERENT = (
-    *("learning_rate", "init_scale", "l1", "l2", "l2_tags", "unit_norm"),
+    *("n_hidden", "learning_rate", "init_scale", "l1", "l2", "l2_tags", "unit_norm"),
     *("random_state", "verbose", "n_jobs"),
 )
 """Settings in which the models of a stack may differ."""
@@ -51,7 +56,7 @@ def fit_stacked(
     valid: Sequence[Rows],
     *,
     targets: NDArray[np.float32] | None = None,
-    on_epoch: Callable[[int, int], None] | None = None,
+    on_epoch: Callable[[Sequence[History]], None] | None = None,
 ) -> None:
     """``model.fit(X[train], targets[train], (X[valid], Y[valid]))`` for every model, at once.
 
@@ -61,10 +66,11 @@ def fit_stacked(
     X, Y : (n_clips, n_features) and (n_clips, n_tags) with 0, 1 and NaN.
     train, valid : for each model, the rows to learn from and those to stop early on.
     targets : (n_clips, n_tags) what to learn from, which may be probabilities; by default Y.
-    on_epoch : called with the epoch and the number of models still training.
+    on_epoch : called with the histories of the models.
 
-    The models are those of ``fit`` up to rounding and to how clips fall into minibatches, which
-    are as many for all of them.
+    The models are those of ``fit`` up to rounding, and but for how clips fall into minibatches,
+    which are as many for all of them. Models with fewer hidden units than others get more that are
+    always 0, and that are left out in the end.
     """
     if len({signature(model) for model in models}) != 1:
         raise DataError("models must be alike but for " + ", ".join(DIFFERENT) + ".")
@@ -80,12 +86,18 @@ def fit_stacked(
         *(_prepared(model, X[rows], T[rows]) for model, rows in zip(models, train, strict=True)),
         strict=True,
     )
-    scaling = stacked(
-        [Scaled(*(jnp.asarray(part, jnp.float32) for part in model._scaling)) for model in models]
-    )
+    sizes = [_n_hidden(start) for start in starts]
+    largest = max(sizes)
+    starts = [
+        _with_silent_units(first, start, largest - size)
+        for start, size in zip(starts, sizes, strict=True)
+    ]
+    # the features are scaled alike in double precision first, then by each model in single
+    alike = standardising(X)
+    scaling = stacked([_after(alike, model._scaling) for model in models])
     n = len(X)
     predictor, rows_on_device = _predictor(first, starts[0]), jnp.asarray(_padded(valid, -1))
-    X_on_device, Y_on_device = jnp.asarray(X), jnp.asarray(Y)
+    X_on_device, Y_on_device = jnp.asarray(alike(X)), jnp.asarray(Y)
 
     told = None
     if first.get_params().get("training") == "multi_prediction":
@@ -100,7 +112,7 @@ def fit_stacked(
         )
         return np.asarray(auc, np.float64) + TIE_BREAKER * np.asarray(likelihood, np.float64)
 
-    results = train_stacked(
+    results = train_stack(
         Stack(
             params=stacked(starts),
             rows=train,
@@ -119,8 +131,8 @@ def fit_stacked(
         score=score,
         on_epoch=on_epoch,
     )
-    for model, result, rows in zip(models, results, valid, strict=True):
-        model._keep(result)
+    for model, result, size, rows in zip(models, results, sizes, valid, strict=True):
+        model._keep(result._replace(params=_cut(result.params, size)))
         held_out = LabelledClips(model._scaling(X[rows]), Y[rows])
         model._settle(held_out, held_out)
 
@@ -159,6 +171,35 @@ def _predictor(model: GradientTagger, start: Tree) -> Callable[..., Array]:
         return _Marginals(model._inference_options(start.U.shape, quick=True))
     assert isinstance(model, Feedforward)
     return _Outputs(type(model)._logits)
+
+
+def _after(first: Scaling, then: Scaling) -> Scaled:
+    """What is left of a scaling for features that another has scaled."""
+    mean, scale = (then.mean - first.mean) / first.scale, then.scale / first.scale
+    return Scaled(*(np.asarray(part, np.float32) for part in (mean, scale, then.unit_norm)))
+
+
+def _n_hidden(params: Tree) -> int:
+    return len(params.c) if hasattr(params, "c") else 0
+
+
+def _with_silent_units(model: GradientTagger, params: Tree, n: int) -> Tree:
+    """The parameters with n more hidden units, whose weights and gradients are always 0."""
+    if not n:
+        return params
+    bias = SILENT if isinstance(model, RBMTagger) else 0.0  # σ(bias) = 0, tanh(bias) = 0
+
+    def more(array: NDArray[np.float32], value: float = 0.0) -> NDArray[np.float32]:
+        return np.concatenate([array, np.full((n, *array.shape[1:]), value, array.dtype)])
+
+    return params._replace(U=more(params.U), W=more(params.W), c=more(params.c, bias))
+
+
+def _cut(params: Tree, n_hidden: int) -> Tree:
+    """The parameters of the first hidden units."""
+    if not n_hidden:
+        return params
+    return params._replace(**{name: getattr(params, name)[:n_hidden] for name in ("U", "W", "c")})
 
 
 def _messages(predictor: Callable[..., Array], start: Tree, n_tags: int) -> int:

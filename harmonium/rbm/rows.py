@@ -11,7 +11,6 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jax import Array
 
-from harmonium.rbm.compilation import compiled
 from harmonium.rbm.gradients import Batch
 
 
@@ -66,7 +65,6 @@ def write_back(table: RowTable, used: Array, rows: Array, change: Array, step: A
     return RowTable(V, table.done.at[used].set(step, mode="promise_in_bounds"))
 
 
-@compiled(donate_argnames=("table",))
 def settle(table: RowTable, step: Array, by: Shrinkage) -> RowTable:
     """The table with every row up to date."""
     owed = (step - table.done).astype(table.V.dtype)[:, None]

@@ -1,13 +1,11 @@
-"""The training loop: minibatch descent with early stopping, for any model and objective.
+"""The steps of training: minibatch descent for any model and objective.
 
 A model here is a pytree of parameters and a gradient with the signature of
 :class:`harmonium.rbm.gradients.Gradient`. Blocks of minibatches run as one compiled scan; learning
 rate and penalties are inputs of that program, so that trying other values compiles nothing.
 """
 
-import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 import jax
@@ -15,12 +13,9 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 from jax import Array, lax
-from numpy.typing import NDArray
 
-from harmonium.errors import DataError
-from harmonium.rbm.compilation import compiled, refuse_fork
 from harmonium.rbm.gradients import Batch, Gradient, log_probabilities
-from harmonium.rbm.rows import RowTable, Shrinkage, look_up, settle, write_back
+from harmonium.rbm.rows import RowTable, Shrinkage, look_up, write_back
 
 BLOCK = 128
 """Minibatches per compiled scan: bounds the memory of random numbers and gathered rows."""
@@ -90,33 +85,6 @@ class Penalty(NamedTuple):
     ridge: Tree | None = None
 
 
-@dataclass
-class History:
-    """What happened, epoch by epoch."""
-
-    log_likelihood: list[float] = field(default_factory=list)  # the objective's proxy, per tag
-    score: list[float] = field(default_factory=list)  # of the validation data
-    seconds: list[float] = field(default_factory=list)
-
-    def __len__(self) -> int:
-        return len(self.seconds)
-
-    def add(self, log_likelihood: float, score: float, seconds: float) -> None:
-        """Append one finished epoch; an epoch cut short by an interrupt leaves no half row."""
-        self.log_likelihood.append(log_likelihood)
-        self.score.append(score)
-        self.seconds.append(seconds)
-
-
-class Result(NamedTuple):
-    """The parameters to keep, and how they were found."""
-
-    params: Tree
-    history: History
-    best_epoch: int  # counted from 1; 0 if no epoch was finished
-    interrupted: bool
-
-
 class EpochSettings(NamedTuple):
     """The numbers of an epoch, inputs of the compiled program."""
 
@@ -135,7 +103,6 @@ class Setup(NamedTuple):
     noise: tuple[int, int]  # sweeps, and numbers per clip and sweep
 
 
-@compiled(static_argnames=("optimiser", "averaged", "by_rows"))
 def start(
     params: Tree, optimiser: Optimiser, *, averaged: bool = False, by_rows: bool = False
 ) -> State:
@@ -188,9 +155,6 @@ def block(
     return state, jnp.sum(log_probabilities(logits, batches))
 
 
-_block = compiled(static_argnames=("setup",), donate_argnames=("state",))(block)
-
-
 def descend_rows(
     gradient: Gradient, state: State, batch: Batch, noise: Array, settings: EpochSettings
 ) -> tuple[RowTable, Tree, Array]:
@@ -224,125 +188,3 @@ def proximal(params: Tree, rate: Array, penalty: Penalty) -> Tree:
         return jnp.sign(p) * jnp.maximum(jnp.abs(p) - rate * l1, 0.0) / (1 + rate * l2)
 
     return jax.tree.map(shrink, params, penalty.l1, penalty.l2)
-
-
-def train(
-    params: Tree,
-    data: Batch,
-    *,
-    gradient: Gradient,
-    optimiser: Optimiser,
-    schedule: Schedule,
-    penalty: Penalty,
-    batch_size: int,
-    max_epochs: int,
-    patience: int,
-    seed: int,
-    averaging: float = 0.0,
-    row_rate: float | None = None,
-    score: Callable[[Tree], float] | None = None,
-    on_epoch: Callable[[History], None] | None = None,
-) -> Result:
-    """Train until ``score`` has not risen for ``patience`` epochs; keep the best parameters.
-
-    What is scored and kept is the mean of the parameters over about the last ``averaging`` epochs
-    (0: the parameters themselves), which takes out the noise of the last minibatches. Without
-    ``score``, train for ``max_epochs`` and keep the last. An interrupt from the keyboard ends the
-    training and keeps what would have been kept had it ended there. Parameters that are not finite
-    are an error.
-
-    With ``row_rate`` V is trained by rows (see :mod:`harmonium.rbm.rows`): by gradient descent with
-    steps of ``row_rate`` per clip, which follow the schedule, and without averaging. Its penalties
-    are then per minibatch, and may be columns with one strength for each row, (A, 1).
-    """
-    refuse_fork()
-    known = ~np.isnan(data.y)
-    n_known, unknown = float(np.sum(data.w @ known)), not known.all()
-    setup = Setup(gradient, optimiser, gradient.noise(params, unknown))
-    data = jax.device_put(data)
-    by_rows = row_rate is not None
-    state = start(params, optimiser, averaged=averaging > 0, by_rows=by_rows)
-    history = History()
-    window = averaging * -(-len(data.w) // batch_size)
-    decay = np.float32(1 - 1 / max(window, 1))
-    best, best_epoch, best_score, interrupted = params, 0, -np.inf, False
-    try:
-        for epoch in range(max_epochs):
-            began = time.perf_counter()
-            settings = _epoch_settings(schedule, epoch, penalty, decay, row_rate)
-            state, proxy = _epoch(setup, state, data, batch_size, (seed, epoch), settings)
-            if state.table is not None:
-                state = state._replace(table=settle(state.table, state.step, settings.shrinkage))
-            if not _finite(state.outcome):
-                raise DataError(_diverged(epoch + 1, schedule.learning_rate))
-            value = score(state.outcome) if score else np.nan
-            history.add(proxy / n_known, value, time.perf_counter() - began)
-            if score is None or value > best_score:
-                best, best_epoch = _copy(state.outcome), epoch + 1
-                best_score = value
-            if on_epoch:
-                on_epoch(history)
-            if epoch + 1 - best_epoch >= patience:
-                break
-    except KeyboardInterrupt:
-        interrupted = True
-    return Result(best, history, best_epoch, interrupted)
-
-
-@compiled()
-def _finite(params: Tree) -> Array:
-    """Whether all parameters are finite numbers."""
-    return jnp.array([jnp.isfinite(array).all() for array in params]).all()
-
-
-@compiled()
-def _copy(params: Tree) -> Tree:
-    """The parameters in arrays of their own: those of the state are given to the next block."""
-    return jax.tree.map(jnp.array, params)
-
-
-def _diverged(epoch: int, learning_rate: float) -> str:
-    return (
-        f"In epoch {epoch} of training the parameters are no longer finite: the steps are too "
-        f"long. Use a smaller learning rate than {learning_rate:g}, a larger batch_size, or "
-        "features of a smaller scale (scale_features=True)."
-    )
-
-
-def _epoch_settings(
-    schedule: Schedule, epoch: int, penalty: Penalty, decay: Any, row_rate: float | None
-) -> EpochSettings:
-    """The numbers of an epoch; where V is trained by rows its penalty is kept apart."""
-    rate = np.float32(schedule(epoch))
-    if row_rate is None:
-        return EpochSettings(rate, penalty, decay)
-    row_step = np.float32(row_rate * rate / schedule.learning_rate)
-    shrinkage = Shrinkage(row_step * penalty.l1.V, row_step * penalty.l2.V)
-    others = Penalty(*(tree and tree._replace(V=np.float32(0)) for tree in penalty))
-    return EpochSettings(rate, others, decay, row_step, shrinkage)
-
-
-def _epoch(
-    setup: Setup,
-    state: State,
-    data: Batch,
-    batch_size: int,
-    seeds: tuple[int, int],
-    settings: EpochSettings,
-) -> tuple[State, float]:
-    """Every clip once, in a random order. Gives the state and the log-likelihood proxy's sum."""
-    total = 0.0
-    for i, rows in enumerate(row_blocks(len(data.w), batch_size, seeds)):
-        noise_seed = np.random.SeedSequence((*seeds, i)).generate_state(1)[0]
-        state, proxy = _block(setup, state, noise_seed, data, rows, settings)
-        total += float(proxy)
-    return state, total
-
-
-def row_blocks(n: int, batch_size: int, seeds: tuple[int, int]) -> Iterator[NDArray[np.int32]]:
-    """A random order of n rows in blocks of minibatches, (<= BLOCK, B); -1 fills the last."""
-    size = min(batch_size, n)
-    order = np.random.default_rng(seeds).permutation(n).astype(np.int32)
-    order = np.concatenate([order, np.full(-n % size, -1, np.int32)]).reshape(-1, size)
-    for first in range(0, len(order), BLOCK):
-        yield order[first : first + BLOCK]

@@ -19,8 +19,9 @@ from harmonium.rbm.gradients import (
     MeanField,
     PseudoLikelihood,
 )
+from harmonium.rbm.loop import train
 from harmonium.rbm.model import Params
-from harmonium.rbm.training import Optimiser, Penalty, Schedule, train
+from harmonium.rbm.training import Optimiser, Penalty, Schedule
 
 DTYPE_PROMOTION = "standard"  # optax's Adam is not strict
 

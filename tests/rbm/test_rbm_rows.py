@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 
 from harmonium.rbm.blinding import Blinded
 from harmonium.rbm.gradients import Batch, ContrastiveDivergence, MeanField, PseudoLikelihood
+from harmonium.rbm.loop import train
 from harmonium.rbm.model import Params
 from harmonium.rbm.rows import RowTable, Shrinkage, shrink
-from harmonium.rbm.training import Optimiser, Penalty, Schedule, train
+from harmonium.rbm.training import Optimiser, Penalty, Schedule
 
 DTYPE_PROMOTION = "standard"  # optax is not strict
 

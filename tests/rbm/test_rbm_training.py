@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 
 from harmonium.errors import DataError
-from harmonium.rbm import training
+from harmonium.rbm import loop
 from harmonium.rbm.gradients import (
     Batch,
     BeliefPropagation,
@@ -18,7 +18,9 @@ from harmonium.rbm.gradients import (
     MeanField,
     PseudoLikelihood,
 )
+from harmonium.rbm.loop import Stack, train, train_stack
 from harmonium.rbm.model import Params
+from harmonium.rbm.stacks import stacked
 from harmonium.rbm.training import (
     BLOCK,
     Optimiser,
@@ -26,7 +28,6 @@ from harmonium.rbm.training import (
     Schedule,
     proximal,
     running_mean,
-    train,
 )
 
 DTYPE_PROMOTION = "standard"  # optax's Adam is not strict
@@ -202,33 +203,98 @@ def test_training_leaves_its_start_alone(params, data):
     np.testing.assert_array_equal(as_jax.U, before[0])
 
 
-def test_every_clip_is_seen_once_an_epoch():
+def minibatches(n, size, epoch=3, **options):
+    stack = Stack(None, [np.arange(n) + 5], [], [], [0])
+    n_batches = -(-n // size)
+    [order] = loop._minibatches(stack, epoch, n_batches, -(-n // n_batches), **options)
+    return order
+
+
+@pytest.mark.parametrize("in_runs", [False, True])
+def test_every_clip_is_seen_once_an_epoch_in_minibatches_of_one_size(in_runs, monkeypatch):
+    monkeypatch.setattr(loop, "RUN", 16)
+    monkeypatch.setattr(loop, "WINDOW", 64)
     for n, size in ((50, 8), (7, 20), (2000, 10), (1, 1), (16, 16)):
-        blocks = list(training.row_blocks(n, size, (0, 3)))
-        assert all(len(rows) <= BLOCK for rows in blocks)
-        rows = np.concatenate([block.ravel() for block in blocks])
-        np.testing.assert_array_equal(np.sort(rows[rows >= 0]), np.arange(n))
-        assert np.sum(rows < 0) < min(size, n)
-    orders = [np.concatenate(list(training.row_blocks(50, 10, (0, t)))).ravel() for t in (0, 1)]
-    assert (orders[0] != orders[1]).any()
+        order = minibatches(n, size, in_runs=in_runs)
+        np.testing.assert_array_equal(np.sort(order[order >= 0]), np.arange(n) + 5)
+        sizes = np.sum(order >= 0, axis=1)
+        assert sizes.max() <= size
+        assert np.ptp(sizes) <= 1
+    assert (
+        minibatches(50, 10, 0, in_runs=in_runs) != minibatches(50, 10, 1, in_runs=in_runs)
+    ).any()
+
+
+def test_rows_on_a_disk_are_read_near_one_another_but_in_a_random_order(monkeypatch):
+    monkeypatch.setattr(loop, "RUN", 16)
+    monkeypatch.setattr(loop, "WINDOW", 64)
+    order = minibatches(640, 8, in_runs=True).ravel() - 5
+    for window in order.reshape(10, 64):
+        runs, counts = np.unique(window // 16, return_counts=True)
+        assert len(runs) == 4
+        assert (counts == 16).all()
+        assert (np.diff(window) != 1).mean() > 0.9
+    assert (np.diff(np.unique(order[:64] // 16)) > 1).any()
+
+
+class RowsOfTable:
+    """Gives rows, and counts how many at a time."""
+
+    def __init__(self, table):
+        self.table, self.shape, self.most = table, table.shape, 0
+
+    def __getitem__(self, rows):
+        self.most = max(self.most, len(rows))
+        return self.table[rows]
+
+
+def test_data_read_by_blocks_gives_the_same_model(params, data, monkeypatch):
+    monkeypatch.setattr(loop, "BLOCK", 2)
+    monkeypatch.setattr(loop, "_in_runs", lambda rng, n: rng.permutation(n))
+    table, labels = RowsOfTable(data.u), RowsOfTable(data.y)
+    by_blocks = run(params, data._replace(u=table, y=labels))
+    assert bits(by_blocks) == bits(run(params, data))
+    assert table.most == 2 * 8
+
+
+def test_a_stack_holds_the_models_that_are_trained_alone(params, data):
+    """Each with its own clips, rate, penalties and seed; one of them diverges and only it stops."""
+    others = jax.tree.map(lambda array: array + np.float32(0.1), params)
+    rows = [np.arange(40), np.arange(10, 50), np.arange(40)]
+    schedules = [Schedule("constant", 0.05), Schedule("cosine", 0.02), Schedule("constant", 1e38)]
+    penalties = [NO_PENALTY, Penalty(strengths(0.1), strengths(0.2)), NO_PENALTY]
+    options = {"gradient": MeanField(2), "optimiser": Optimiser("sgd"), "batch_size": 8}
+    options |= {"max_epochs": 5, "patience": 100}
+    stack = Stack(stacked([params, others, params]), rows, schedules, penalties, [3, 4, 5])
+    *sound, diverged = train_stack(stack, data, **options)
+    assert len(diverged.history) < 5
+    for i, (result, start) in enumerate(zip(sound, (params, others), strict=True)):
+        own = Batch(*(array[rows[i]] for array in data))
+        alone = train(
+            start, own, schedule=schedules[i], penalty=penalties[i], seed=3 + i, **options
+        )
+        assert distance(result.params, alone.params) < 1e-6
+        np.testing.assert_allclose(
+            result.history.log_likelihood, alone.history.log_likelihood, atol=1e-6
+        )
 
 
 def test_other_rates_penalties_and_seeds_compile_nothing(params, data):
     run(params, data)
-    before = training._block.__wrapped__._cache_size()
+    before = loop._blocks.__wrapped__._cache_size()
     run(params, data, seed=5, schedule=Schedule("cosine", 0.2), max_epochs=3)
     run(params, data, penalty=Penalty(strengths(0.3), strengths(0.1)), patience=1)
     run(params, data, score=lambda _: 0.5, max_epochs=9)
-    assert training._block.__wrapped__._cache_size() == before
+    assert loop._blocks.__wrapped__._cache_size() == before
 
 
 def test_a_run_compiles_at_most_two_programs(params, data):
     """One for whole blocks of minibatches, one for the rest, however many epochs there are."""
     rows = np.arange(BLOCK * 3 + 40) % N_CLIPS
     many = Batch(*(array[rows] for array in data))
-    before = training._block.__wrapped__._cache_size()
+    before = loop._blocks.__wrapped__._cache_size()
     run(params, many, batch_size=2, max_epochs=4)
-    assert training._block.__wrapped__._cache_size() - before <= 2
+    assert loop._blocks.__wrapped__._cache_size() - before <= 2
 
 
 def scores(values):

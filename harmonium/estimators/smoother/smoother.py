@@ -57,8 +57,9 @@ from harmonium.estimators.smoother.training import (
 )
 from harmonium.estimators.validation import log_likelihood
 from harmonium.rbm.infer import infer
+from harmonium.rbm.loop import Result
 from harmonium.rbm.model import Params
-from harmonium.rbm.training import Optimiser, Result
+from harmonium.rbm.training import Optimiser
 
 _MOST_HELD_OUT = 5000  # pairs: more would tell little more, and take longer than training
 

@@ -1,0 +1,356 @@
+"""The training loop: early stopping for many models at once, of which one is the simplest case.
+
+Every model of a stack has its own training clips (rows of the same data), its own scaling of the
+features, learning rate, penalties and seed; sizes and the objective are those of all. One model
+cannot fill a GPU, a stack can. The steps are those of :mod:`harmonium.rbm.training`.
+
+Data whose features are no array, but something that gives rows, is read block by block.
+"""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from numpy.typing import NDArray
+
+from harmonium.errors import DataError
+from harmonium.rbm.compilation import compiled, refuse_fork
+from harmonium.rbm.gradients import Batch, Gradient
+from harmonium.rbm.rows import RowTable, Shrinkage, settle
+from harmonium.rbm.stacks import Scaled, first_of, for_each, stack_of, stacked, unstacked
+from harmonium.rbm.training import (
+    BLOCK,
+    EpochSettings,
+    Optimiser,
+    Penalty,
+    Schedule,
+    Setup,
+    State,
+    Tree,
+    block,
+    start,
+)
+
+RUN = 256
+"""Rows of a table on disk that are read in their order, one after the other,"""
+WINDOW = 2**16
+"""and rows among which the order is random, in a table on disk."""
+
+READ_AHEAD = 2
+"""Blocks that are read from the disk while others are computed."""
+
+Rows = NDArray[np.int64]
+
+
+@dataclass
+class History:
+    """What happened, epoch by epoch."""
+
+    log_likelihood: list[float] = field(default_factory=list)  # the objective's proxy, per tag
+    score: list[float] = field(default_factory=list)  # of the validation data
+    seconds: list[float] = field(default_factory=list)  # of a stack, each model's share
+
+    def __len__(self) -> int:
+        return len(self.seconds)
+
+    def add(self, log_likelihood: float, score: float, seconds: float) -> None:
+        """Append one finished epoch; an epoch cut short by an interrupt leaves no half row."""
+        self.log_likelihood.append(log_likelihood)
+        self.score.append(score)
+        self.seconds.append(seconds)
+
+
+class Result(NamedTuple):
+    """The parameters to keep, and how they were found."""
+
+    params: Tree
+    history: History
+    best_epoch: int  # counted from 1; 0 if no epoch was finished
+    interrupted: bool
+
+
+class Stack(NamedTuple):
+    """What differs between the models; each has S entries, or arrays with S as first axis."""
+
+    params: Tree
+    rows: Sequence[Rows]
+    """The clips that each model learns from."""
+    schedules: Sequence[Schedule]
+    penalties: Sequence[Penalty]
+    seeds: Sequence[int]
+    scaling: Scaled | None = None
+
+
+def train(
+    params: Tree,
+    data: Batch,
+    *,
+    schedule: Schedule,
+    penalty: Penalty,
+    seed: int,
+    score: Callable[[Tree], float] | None = None,
+    on_epoch: Callable[[History], None] | None = None,
+    **options: Any,
+) -> Result:
+    """`train_stack` for one model, which learns from all clips of the data.
+
+    ``score`` takes the parameters of the model, ``on_epoch`` its history.
+    """
+    alone = Stack(stack_of(params), [np.arange(len(data.w))], [schedule], [penalty], [seed])
+    [result] = train_stack(
+        alone,
+        data,
+        score=score and (lambda params: np.array([score(first_of(params))])),
+        on_epoch=on_epoch and (lambda histories: on_epoch(histories[0])),
+        **options,
+    )
+    return result
+
+
+def train_stack(
+    stack: Stack,
+    data: Batch,
+    *,
+    gradient: Gradient,
+    optimiser: Optimiser,
+    batch_size: int,
+    max_epochs: int,
+    patience: int,
+    averaging: float = 0.0,
+    row_rate: float | None = None,
+    score: Callable[[Tree], NDArray[np.float64]] | None = None,
+    on_epoch: Callable[[Sequence[History]], None] | None = None,
+) -> list[Result]:
+    """Train every model until its score has not risen for ``patience`` epochs; keep the best.
+
+    ``score`` gives the scores (S,) of a stack of parameters. What is scored and kept is the mean of
+    the parameters over about the last ``averaging`` epochs (0: the parameters themselves), which
+    takes out the noise of the last minibatches. Without ``score``, train for ``max_epochs`` and
+    keep the last. All models run until the last of them stops; ``on_epoch`` is called with their
+    histories. An interrupt from the keyboard ends the training and keeps what would have been kept
+    had it ended there. A model whose parameters are not finite stops; if no other goes on, that is
+    an error.
+
+    With ``row_rate`` V is trained by rows (see :mod:`harmonium.rbm.rows`): by gradient descent with
+    steps of ``row_rate`` per clip, which follow the schedule, and without averaging. Its penalties
+    are then per minibatch, and may be columns with one strength for each row, (A, 1).
+    """
+    refuse_fork()
+    n = len(stack.seeds)
+    n_known, unknown = _known(data, stack.rows)
+    setup = Setup(gradient, optimiser, gradient.noise(first_of(stack.params), unknown))
+    if _is_array(data.u):
+        data = jax.device_put(data)
+    state = _start(stack.params, optimiser, averaged=averaging > 0, by_rows=row_rate is not None)
+    n_batches = max(-(-len(rows) // batch_size) for rows in stack.rows)
+    size = max(-(-len(rows) // n_batches) for rows in stack.rows)
+    decay = np.full(n, 1 - 1 / max(averaging * n_batches, 1), np.float32)
+    penalties = stacked(stack.penalties)
+    histories = [History() for _ in range(n)]
+    best, best_score = stack.params, np.full(n, -np.inf)
+    best_epoch, running, interrupted = np.zeros(n, int), np.full(n, True), False
+    try:
+        for epoch in range(max_epochs):
+            began = time.perf_counter()
+            settings = _epoch_settings(stack.schedules, epoch, penalties, decay, row_rate)
+            order = _minibatches(stack, epoch, n_batches, size, in_runs=not _is_array(data.u))
+            state, proxy = _epoch(setup, state, stack, data, order, epoch, settings)
+            finite = np.asarray(_finite(state.outcome))
+            if not (running & finite).any():
+                raise DataError(_diverged(epoch + 1, stack.schedules[0].learning_rate))
+            running &= finite
+            values = np.full(n, np.nan) if score is None else score(state.outcome)
+            seconds = (time.perf_counter() - began) / n
+            for i in np.flatnonzero(running):
+                histories[i].add(float(proxy[i] / n_known[i]), float(values[i]), seconds)
+            better = running & ((score is None) | (values > best_score))
+            if better.any():
+                best = _kept(best, state.outcome, better)
+                best_score[better], best_epoch[better] = values[better], epoch + 1
+            if on_epoch:
+                on_epoch(histories)
+            running &= epoch + 1 - best_epoch < patience
+            if not running.any():
+                break
+    except KeyboardInterrupt:
+        interrupted = True
+    return [
+        Result(params, history, int(last), interrupted)
+        for params, history, last in zip(unstacked(best, n), histories, best_epoch, strict=True)
+    ]
+
+
+def _is_array(table: Any) -> bool:
+    """Whether the data is in memory, and not only something that gives rows."""
+    return isinstance(table, np.ndarray | Array)
+
+
+def _known(data: Batch, rows: Sequence[Rows]) -> tuple[NDArray[np.float64], bool]:
+    """How many known labels each model learns from, by weight, (S,); and whether any is unknown."""
+    n_clips, n_tags = len(data.w), data.y.shape[1]
+    counts = np.zeros(n_clips)
+    for first in range(0, n_clips, WINDOW):
+        part = np.arange(first, min(first + WINDOW, n_clips))
+        counts[part] = np.sum(~np.isnan(np.asarray(data.y[part])), axis=1)
+    weighted = counts * np.asarray(data.w)
+    return np.array([weighted[own].sum() for own in rows]), bool((counts < n_tags).any())
+
+
+def _minibatches(
+    stack: Stack, epoch: int, n_batches: int, size: int, *, in_runs: bool
+) -> NDArray[np.int32]:
+    """Each model's clips in a random order in minibatches, (S, n_batches, B), none of them empty.
+
+    They are as equal as can be; -1 fills up.
+    """
+    orders = np.full((len(stack.seeds), n_batches, size), -1, np.int32)
+    for order, rows, seed in zip(orders, stack.rows, stack.seeds, strict=True):
+        rng = np.random.default_rng((seed, epoch))
+        sizes = np.full(n_batches, len(rows) // n_batches)
+        sizes[: len(rows) % n_batches] += 1
+        numbers = _in_runs(rng, len(rows)) if in_runs else rng.permutation(len(rows))
+        order[np.arange(size) < sizes[:, None]] = rows[numbers]
+    return orders
+
+
+def _in_runs(rng: np.random.Generator, n: int) -> Rows:
+    """A random order of n rows of which a disk reads many one after the other.
+
+    Runs of rows are put in a random order, and the rows are then shuffled within windows.
+    """
+    runs = np.arange(0, n, RUN)
+    order = np.concatenate(
+        [np.arange(first, min(first + RUN, n)) for first in runs[rng.permutation(len(runs))]]
+    )
+    for first in range(0, n, WINDOW):
+        rng.shuffle(order[first : first + WINDOW])
+    return order
+
+
+def _epoch(
+    setup: Setup,
+    state: State,
+    stack: Stack,
+    data: Batch,
+    order: NDArray[np.int32],
+    epoch: int,
+    settings: EpochSettings,
+) -> tuple[State, NDArray[np.float64]]:
+    """Every training clip of every model once. Gives the sums of the likelihood proxies, (S,)."""
+    sums: list[Array] = []
+    for i, first in enumerate(range(0, order.shape[1], BLOCK)):
+        seeds = np.array(
+            [np.random.SeedSequence((s, epoch, i)).generate_state(1)[0] for s in stack.seeds]
+        )
+        part = order[:, first : first + BLOCK]
+        clips, rows = (data, part) if _is_array(data.u) else _read(data, part)
+        state, proxy = _blocks(setup, state, seeds, clips, rows, settings, stack.scaling)
+        sums.append(proxy)
+        if i >= READ_AHEAD:
+            sums[i - READ_AHEAD].block_until_ready()
+    if state.table is not None:
+        state = state._replace(table=_settled(state.table, state.step, settings.shrinkage))
+    return state, np.sum([np.asarray(proxy, np.float64) for proxy in sums], axis=0)
+
+
+def _read(data: Batch, rows: NDArray[np.int32]) -> tuple[Batch, NDArray[np.int32]]:
+    """The clips of a block as arrays in memory, and the numbers that they have there."""
+    used = np.maximum(rows, 0).ravel()
+    numbers = np.arange(rows.size, dtype=np.int32).reshape(rows.shape)
+    return Batch(*(part[used] for part in data)), np.where(rows < 0, np.int32(-1), numbers)
+
+
+def _epoch_settings(
+    schedules: Sequence[Schedule],
+    epoch: int,
+    penalties: Penalty,
+    decay: NDArray[np.float32],
+    row_rate: float | None,
+) -> EpochSettings:
+    """The numbers of an epoch; where V is trained by rows its penalty is kept apart."""
+    rates = np.array([schedule(epoch) for schedule in schedules], np.float32)
+    if row_rate is None:
+        return EpochSettings(rates, penalties, decay)
+    whole = np.array([schedule.learning_rate for schedule in schedules])
+    steps = (row_rate * rates / whole).astype(np.float32)
+
+    def by_step(strength: NDArray[np.float32]) -> NDArray[np.float32]:
+        return steps.reshape(-1, *[1] * (strength.ndim - 1)) * strength
+
+    shrinkage = Shrinkage(by_step(penalties.l1.V), by_step(penalties.l2.V))
+    others = Penalty(*(tree and tree._replace(V=np.zeros_like(steps)) for tree in penalties))
+    return EpochSettings(rates, others, decay, steps, shrinkage)
+
+
+@compiled(static_argnames=("optimiser", "averaged", "by_rows"))
+def _start(params: Tree, optimiser: Optimiser, *, averaged: bool, by_rows: bool) -> State:
+    """`harmonium.rbm.training.start` for each model."""
+
+    def one(params: Tree) -> State:
+        return start(params, optimiser, averaged=averaged, by_rows=by_rows)
+
+    return for_each(one, len(params[0]))(params)
+
+
+@compiled(static_argnames=("setup",), donate_argnames=("state",))
+def _blocks(
+    setup: Setup,
+    state: State,
+    seeds: Array,
+    data: Batch,
+    rows: Array,
+    settings: EpochSettings,
+    scaling: Scaled | None,
+) -> tuple[State, Array]:
+    """`harmonium.rbm.training.block` for each model."""
+
+    def one(
+        state: State, seed: Array, rows: Array, settings: EpochSettings, scaling: Scaled | None
+    ) -> Any:
+        own = setup if scaling is None else setup._replace(gradient=_at(setup.gradient, scaling))
+        return block(own, state, seed, data, rows, settings)
+
+    return for_each(one, len(seeds))(state, seeds, rows, settings, scaling)
+
+
+def _at(gradient: Gradient, scaling: Scaled) -> Callable[..., Any]:
+    """The gradient at scaled features."""
+    return lambda params, batch, noise: gradient(params, batch._replace(u=scaling(batch.u)), noise)
+
+
+@compiled(donate_argnames=("table",))
+def _settled(table: RowTable, step: Array, by: Shrinkage) -> RowTable:
+    return for_each(settle, len(step))(table, step, by)
+
+
+@compiled()
+def _finite(params: Tree) -> Array:
+    """Whether all parameters of a model are finite numbers, (S,)."""
+
+    def one(params: Tree) -> Array:
+        return jnp.array([jnp.isfinite(array).all() for array in params]).all()
+
+    return for_each(one, len(params[0]))(params)
+
+
+@compiled()
+def _kept(best: Tree, new: Tree, better: Array) -> Tree:
+    """The new parameters of the models that got better, in arrays of their own."""
+
+    def one(best: Tree, new: Tree, better: Array) -> Tree:
+        return jax.tree.map(lambda old, now: jnp.where(better, now, old), best, new)
+
+    return for_each(one, len(better))(best, new, better)
+
+
+def _diverged(epoch: int, learning_rate: float) -> str:
+    return (
+        f"In epoch {epoch} of training the parameters are no longer finite: the steps are too "
+        f"long. Use a smaller learning rate than {learning_rate:g}, a larger batch_size, or "
+        "features of a smaller scale (scale_features=True)."
+    )
