@@ -11,6 +11,7 @@ from harmonium.errors import DataError
 from harmonium.estimators.classifier import ProbabilisticTagClassifier
 from harmonium.estimators.gradient_training import GradientTrained, equal_batch
 from harmonium.estimators.labels import Targets, base_log_odds
+from harmonium.estimators.large_tables import TableRows, blocks, is_large
 from harmonium.estimators.model_files import Arrays
 from harmonium.estimators.parameters import COUNT, NOT_NEGATIVE, SHARE, estimator, parameter
 from harmonium.estimators.recalibration import (
@@ -37,15 +38,26 @@ MOST_TO_CALIBRATE = 5000
 """Held-out clips by which probabilities are corrected, at most."""
 
 
-class LabelledClips(NamedTuple):
-    """Checked and scaled training or validation data."""
+MOST_HELD_OUT = 50_000
+"""Clips to stop early on and to set thresholds by, at most, unless they are given."""
 
-    X: NDArray[np.float32]  # (N, D)
-    Y: NDArray[np.float32]  # (N, C): 0, 1, a probability between, or NaN
+
+class LabelledClips(NamedTuple):
+    """Checked and scaled training or validation data; if there is much of it, not read yet."""
+
+    X: Any  # (N, D), an array of single precision or rows of a table
+    Y: Any  # (N, C), the same: 0, 1, a probability between, or NaN
 
     def take(self, rows: NDArray[np.intp]) -> "LabelledClips":
         """Some of the clips."""
-        return LabelledClips(self.X[rows], self.Y[rows])
+        return LabelledClips(*(p.take(rows) if isinstance(p, TableRows) else p[rows] for p in self))
+
+    def read(self, at_most: int) -> "LabelledClips":
+        """Some of the clips, by chance, or all if they are not more; as arrays."""
+        if len(self.X) <= at_most:
+            return LabelledClips(self.X[:], self.Y[:])
+        some = np.random.default_rng(0).permutation(len(self.X))[:at_most]
+        return LabelledClips(self.X[np.sort(some)], self.Y[np.sort(some)])
 
 
 @estimator
@@ -112,7 +124,8 @@ class GradientTagger(GradientTrained, ProbabilisticTagClassifier):
 
         Parameters
         ----------
-        X : (n_clips, n_features) features; array, pandas or polars frame.
+        X : (n_clips, n_features) features; array, pandas or polars frame. A large array, such as
+            ``numpy.memmap`` gives of a file, is read by blocks and never copied as a whole.
         y : (n_clips, n_tags) labels: 0 absent, 1 present, NaN unknown; or a probability between,
             as smoothed tags have it. A frame's columns name the tags. Or (n_clips,) with two
             classes, for one tag.
@@ -154,7 +167,7 @@ class GradientTagger(GradientTrained, ProbabilisticTagClassifier):
             self._describe(X, targets)
             self.thresholds_ = np.full(len(self.tags_), 0.5)
         rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
-        clips = LabelledClips(self._scaling(X), targets.Y)
+        clips = self._clips(X, targets.Y)
         start = self._start(rng, clips) if first else self._resume()
         result = self._train(start, clips, None, int(rng.integers(2**31)), max_epochs=1)
         self._keep(result)
@@ -169,7 +182,7 @@ class GradientTagger(GradientTrained, ProbabilisticTagClassifier):
     def _settle(self, known: LabelledClips, held_out: LabelledClips | None) -> None:
         """Set the correction by held-out clips, and the thresholds by them or by all others."""
         self.recalibration_ = None
-        clips = known if held_out is None else held_out
+        clips = known.read(MOST_HELD_OUT) if held_out is None else held_out
         if self.calibrate and held_out is not None:
             some = np.random.default_rng(0).permutation(len(clips.X))[:MOST_TO_CALIBRATE]
             self.recalibration_ = fit_recalibration(self._questions(clips.take(some)))
@@ -205,16 +218,25 @@ class GradientTagger(GradientTrained, ProbabilisticTagClassifier):
         valid: tuple[NDArray[np.floating], Targets] | None,
     ) -> tuple[LabelledClips, LabelledClips | None]:
         """Training and validation clips; None where validation clips could not tell tags apart."""
-        clips = LabelledClips(self._scaling(X), targets.Y)
+        clips = self._clips(X, targets.Y)
         if valid is not None:
             held_out = LabelledClips(self._scaling(valid[0]), valid[1].Y)
             return clips, held_out if is_rankable(held_out.Y) else None
         order = rng.permutation(len(X))
-        n_valid = int(self.validation_fraction * len(X))
-        held_out = clips.take(order[:n_valid])
+        n_valid = min(int(self.validation_fraction * len(X)), MOST_HELD_OUT)
+        held_out = clips.take(order[:n_valid]).read(n_valid)
         if not is_rankable(held_out.Y):
             return clips, None
-        return clips.take(order[n_valid:]), held_out
+        rest = order[n_valid:]
+        return clips.take(np.sort(rest) if is_large(X) else rest), held_out
+
+    def _clips(self, X: NDArray[np.floating], Y: NDArray[np.float32]) -> LabelledClips:
+        """Scaled clips; a large table is scaled as it is read."""
+        if is_large(X):
+            return LabelledClips(
+                TableRows(X, change=lambda rows: self._scaling(rows)), TableRows(Y)
+            )
+        return LabelledClips(self._scaling(X), Y)
 
     def _train(
         self,
@@ -311,7 +333,8 @@ class HiddenUnits:
         """U and W, small and random, c = 0, and d at the tags' log-odds: p(y) is the base rate."""
         n, n_tags = self.n_hidden, clips.Y.shape[1]
         # nothing is learnt of a feature that is constant: its later values must not matter
-        varies = np.ptp(clips.X, axis=0) > 0
+        spans = [(block.min(axis=0), block.max(axis=0)) for block in blocks(clips.X)]
+        varies = np.max([top for _, top in spans], axis=0) > np.min([s for s, _ in spans], axis=0)
         U = rng.normal(0, 0.01, (n, n_tags))
         W = rng.normal(0, self.init_scale, (n, clips.X.shape[1])) * varies
         return U, W, np.zeros(n), base_log_odds(clips.Y)

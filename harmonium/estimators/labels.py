@@ -3,6 +3,7 @@
 A matrix is ternary: absent, present or unknown. One to learn from may also hold probabilities.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +14,7 @@ from sklearn.utils import assert_all_finite, check_array
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 
 from harmonium.errors import DataError
+from harmonium.estimators.large_tables import Table, blocks
 
 
 @dataclass(frozen=True)
@@ -68,30 +70,30 @@ def classes_of(targets: Targets) -> NDArray[Any]:
 def ternary(y: Any, *, name: str = "y") -> NDArray[np.float32]:
     """``y`` as a float32 matrix of 0, 1 and NaN; anything else is an error that says where."""
     Y = _matrix(y, name)
-    wrong = ~((Y == 0) | (Y == 1) | np.isnan(Y))
     rule = "0 (absent), 1 (present) or NaN (unknown)"
     way_out = " Probabilities can only be learnt from, as y of fit." if is_soft(Y) else ""
-    _refuse(wrong, Y, name, rule, way_out)
+    _refuse(lambda Y: ~((Y == 0) | (Y == 1) | np.isnan(Y)), Y, name, rule, way_out)
     return Y
 
 
 def probabilities(y: Any, *, name: str = "y") -> NDArray[np.float32]:
     """``y`` as a float32 matrix of numbers from 0 to 1 and NaN; anything else is an error."""
     Y = _matrix(y, name)
-    wrong = (Y < 0) | (Y > 1)
-    _refuse(wrong, Y, name, "0 (absent), 1 (present), a probability between, or NaN (unknown)")
+    rule = "0 (absent), 1 (present), a probability between, or NaN (unknown)"
+    _refuse(lambda Y: (Y < 0) | (Y > 1), Y, name, rule)
     return Y
 
 
-def is_soft(Y: NDArray[np.float32]) -> bool:
+def is_soft(Y: Table) -> bool:
     """Whether some label is a probability other than 0 and 1."""
-    return bool(((Y > 0) & (Y < 1)).any())
+    return any(((block > 0) & (block < 1)).any() for block in blocks(Y))
 
 
-def base_log_odds(Y: NDArray[np.float32]) -> NDArray[np.float64]:
+def base_log_odds(Y: Table) -> NDArray[np.float64]:
     """log(p / (1 - p)) with p the mean of the known labels, one 0 and one 1 added, by tag."""
-    known = np.sum(~np.isnan(Y), axis=0)
-    rate = (np.nansum(Y, axis=0) + 1) / (known + 2)
+    known = sum(np.sum(~np.isnan(block), axis=0) for block in blocks(Y))
+    total = sum(np.nansum(block, axis=0) for block in blocks(Y))
+    rate = (total + 1) / (known + 2)
     return np.log(rate / (1 - rate))
 
 
@@ -103,14 +105,18 @@ def _matrix(y: Any, name: str) -> NDArray[np.float32]:
 
 
 def _refuse(
-    wrong: NDArray[np.bool_], Y: NDArray[np.float32], name: str, rule: str, way_out: str = ""
+    is_wrong: Callable[[NDArray[np.float32]], NDArray[np.bool_]],
+    Y: NDArray[np.float32],
+    name: str,
+    rule: str,
+    way_out: str = "",
 ) -> None:
-    places = np.argwhere(wrong)
-    if len(places):
-        row, column = places[0]
+    n_wrong = sum(int(is_wrong(block).sum()) for block in blocks(Y))
+    if n_wrong:
+        row, column = np.argwhere(is_wrong(Y))[0]
         raise DataError(
             f"{name} must hold {rule}. {name}[{row}, {column}] is {Y[row, column]:g}, "
-            f"one of {len(places):,} such values.{way_out}"
+            f"one of {n_wrong:,} such values.{way_out}"
         )
 
 
@@ -161,7 +167,7 @@ def _coded(y: Any, classes: NDArray[Any], name: str) -> NDArray[np.float32]:
 
 
 def _refuse_unknown_tags(Y: NDArray[np.float32], tags: NDArray[Any]) -> None:
-    unknown = np.flatnonzero(np.isnan(Y).all(axis=0))
+    unknown = np.flatnonzero(np.all([np.isnan(b).all(axis=0) for b in blocks(Y)], axis=0))
     if len(unknown):
         more = f" and {len(unknown) - 1} more" if len(unknown) > 1 else ""
         raise DataError(

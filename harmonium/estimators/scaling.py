@@ -1,11 +1,15 @@
 """Features brought to one scale, so that one learning rate serves every kind of feature."""
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from harmonium.errors import DataError
+from harmonium.estimators.large_tables import blocks
+
+Doubles = NDArray[np.float64]
 
 LARGEST = 1e30
 """Scaled features beyond this are refused: their sums would overflow single precision."""
@@ -46,13 +50,18 @@ def standardising(X: NDArray[np.floating]) -> Scaling:
     A clip's vector then has a norm of about 1 whatever D is, as the paper's have: the input of a
     hidden unit, and the change of it by one step, does not grow with the number of features.
     """
-    X = X.astype(np.float64)
-    peak = np.abs(X).max(axis=0)
+
+    def mean_of(function: Callable[[Doubles], Doubles]) -> Doubles:
+        parts = (function(block.astype(np.float64)).sum(axis=0) for block in blocks(X))
+        return sum(parts, np.zeros(X.shape[1])) / len(X)
+
+    peak = np.max([np.abs(block).max(axis=0) for block in blocks(X)], axis=0).astype(np.float64)
     peak[peak == 0] = 1.0
-    deviation = (X / peak).std(axis=0)  # the squares of X itself could over- or underflow
+    middle = mean_of(lambda x: x / peak)  # the squares of x itself could over- or underflow
+    deviation = np.sqrt(mean_of(lambda x: np.square(x / peak - middle)))
     # what is constant but for rounding carries nothing, must not be blown up, and becomes 0
     constant = deviation <= 1e-9
-    mean = np.where(constant, X[0], X.mean(axis=0))
+    mean = np.where(constant, X[0], mean_of(lambda x: x))
     return Scaling(mean, peak * np.where(constant, 1.0, deviation) * np.sqrt(X.shape[1]))
 
 

@@ -82,16 +82,9 @@ def fit_stacked(
         )
     first = models[0]
     T = Y if targets is None else targets
-    starts, seeds = zip(
-        *(_prepared(model, X[rows], T[rows]) for model, rows in zip(models, train, strict=True)),
-        strict=True,
-    )
-    sizes = [_n_hidden(start) for start in starts]
-    largest = max(sizes)
-    starts = [
-        _with_silent_units(first, start, largest - size)
-        for start, size in zip(starts, sizes, strict=True)
-    ]
+    prepared = [_prepared(m, X[rows], T[rows]) for m, rows in zip(models, train, strict=True)]
+    sizes = [_n_hidden(start) for start, _ in prepared]
+    starts = [_with_silent_units(first, start, max(sizes)) for start, _ in prepared]
     # the features are scaled alike in double precision first, then by each model in single
     alike = standardising(X)
     scaling = stacked([_after(alike, model._scaling) for model in models])
@@ -119,7 +112,7 @@ def fit_stacked(
             scaling=scaling,
             schedules=[Schedule(m.schedule, m.learning_rate, m.max_epochs) for m in models],
             penalties=[m._penalty(start) for m, start in zip(models, starts, strict=True)],
-            seeds=seeds,
+            seeds=[seed for _, seed in prepared],
         ),
         Batch(X_on_device, jnp.zeros((n, 0), jnp.int32), jnp.asarray(T), jnp.ones(n)),
         gradient=first._gradient(T),
@@ -176,15 +169,16 @@ def _predictor(model: GradientTagger, start: Tree) -> Callable[..., Array]:
 def _after(first: Scaling, then: Scaling) -> Scaled:
     """What is left of a scaling for features that another has scaled."""
     mean, scale = (then.mean - first.mean) / first.scale, then.scale / first.scale
-    return Scaled(*(np.asarray(part, np.float32) for part in (mean, scale, then.unit_norm)))
+    return Scaled(*(jnp.asarray(part, jnp.float32) for part in (mean, scale, then.unit_norm)))
 
 
 def _n_hidden(params: Tree) -> int:
     return len(params.c) if hasattr(params, "c") else 0
 
 
-def _with_silent_units(model: GradientTagger, params: Tree, n: int) -> Tree:
-    """The parameters with n more hidden units, whose weights and gradients are always 0."""
+def _with_silent_units(model: GradientTagger, params: Tree, n_hidden: int) -> Tree:
+    """The parameters with up to so many hidden units; the new ones have weights of 0 for ever."""
+    n = n_hidden - _n_hidden(params)
     if not n:
         return params
     bias = SILENT if isinstance(model, RBMTagger) else 0.0  # σ(bias) = 0, tanh(bias) = 0

@@ -148,7 +148,7 @@ def train_stack(
         data = jax.device_put(data)
     state = _start(stack.params, optimiser, averaged=averaging > 0, by_rows=row_rate is not None)
     n_batches = max(-(-len(rows) // batch_size) for rows in stack.rows)
-    size = max(-(-len(rows) // n_batches) for rows in stack.rows)
+    size = min(batch_size, max(len(rows) for rows in stack.rows))
     decay = np.full(n, 1 - 1 / max(averaging * n_batches, 1), np.float32)
     penalties = stacked(stack.penalties)
     histories = [History() for _ in range(n)]
@@ -204,15 +204,18 @@ def _known(data: Batch, rows: Sequence[Rows]) -> tuple[NDArray[np.float64], bool
 def _minibatches(
     stack: Stack, epoch: int, n_batches: int, size: int, *, in_runs: bool
 ) -> NDArray[np.int32]:
-    """Each model's clips in a random order in minibatches, (S, n_batches, B), none of them empty.
+    """Each model's clips in a random order in minibatches, (S, n_batches, B); -1 fills up.
 
-    They are as equal as can be; -1 fills up.
+    All minibatches are full but the last. Those of a model with too few clips for that are as equal
+    as can be: none may be empty.
     """
     orders = np.full((len(stack.seeds), n_batches, size), -1, np.int32)
     for order, rows, seed in zip(orders, stack.rows, stack.seeds, strict=True):
         rng = np.random.default_rng((seed, epoch))
-        sizes = np.full(n_batches, len(rows) // n_batches)
-        sizes[: len(rows) % n_batches] += 1
+        last = len(rows) - (n_batches - 1) * size
+        sizes = np.r_[np.full(n_batches - 1, size), last]
+        if last < 1:
+            sizes = np.diff(np.linspace(0, len(rows), n_batches + 1).astype(int))
         numbers = _in_runs(rng, len(rows)) if in_runs else rng.permutation(len(rows))
         order[np.arange(size) < sizes[:, None]] = rows[numbers]
     return orders
@@ -279,7 +282,7 @@ def _epoch_settings(
     whole = np.array([schedule.learning_rate for schedule in schedules])
     steps = (row_rate * rates / whole).astype(np.float32)
 
-    def by_step(strength: NDArray[np.float32]) -> NDArray[np.float32]:
+    def by_step(strength: NDArray[np.float32]) -> Any:
         return steps.reshape(-1, *[1] * (strength.ndim - 1)) * strength
 
     shrinkage = Shrinkage(by_step(penalties.l1.V), by_step(penalties.l2.V))

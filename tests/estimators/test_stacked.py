@@ -133,7 +133,9 @@ def test_models_that_differ_in_more_than_they_may_are_refused(data):
 )
 def test_models_may_have_different_numbers_of_hidden_units(kind, data):
     X, Y = data
-    make, settings = KINDS.get(kind, (DiscriminativeRBM, {"training": "lbp", "inference": "mean_field"}))
+    make, settings = KINDS.get(
+        kind, (DiscriminativeRBM, {"training": "lbp", "inference": "mean_field"})
+    )
     train, valid = splits(len(X), 2, 80)
 
     def model(n_hidden):

@@ -1,0 +1,114 @@
+"""Tables that are read by blocks give the models that tables in memory give."""
+
+import numpy as np
+import pytest
+
+from harmonium.errors import DataError
+from harmonium.estimators import DiscriminativeRBM, LogisticTagger, gradient_tagger, large_tables
+from harmonium.estimators.labels import base_log_odds, is_soft, read_targets
+from harmonium.estimators.large_tables import TableRows, blocks
+from harmonium.estimators.scaling import standardising
+from harmonium.rbm import loop
+
+N, D, C = 90, 6, 3
+
+
+@pytest.fixture(scope="module")
+def arrays():
+    rng = np.random.default_rng(0)
+    X = rng.normal(3, 2, size=(N, D)).astype(np.float32)
+    X[:, 5] = 7.0  # constant
+    Y = (X[:, :C] + rng.normal(size=(N, C)) > 3).astype(np.float32)
+    Y[::9, 1] = np.nan
+    return X, Y
+
+
+@pytest.fixture
+def on_disk(arrays, tmp_path, monkeypatch):
+    """The arrays mapped from files, and read a few rows at a time."""
+    mapped = []
+    for name, array in zip("XY", arrays, strict=True):
+        np.save(tmp_path / f"{name}.npy", array)
+        mapped.append(np.load(tmp_path / f"{name}.npy", mmap_mode="r"))
+    monkeypatch.setattr(large_tables, "LARGE", 0)
+    monkeypatch.setattr(large_tables, "BLOCK", 7 * D)
+    monkeypatch.setattr(loop, "BLOCK", 2)
+    monkeypatch.setattr(loop, "_in_runs", lambda rng, n: rng.permutation(n))
+    return mapped
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        DiscriminativeRBM(4, max_epochs=3, random_state=0, unit_norm=True),
+        LogisticTagger(max_epochs=3, random_state=0, scale_features=False),
+        LogisticTagger(max_epochs=3, random_state=0, validation_fraction=0.0),
+    ],
+    ids=["drbm", "unscaled", "nothing held out"],
+)
+def test_a_model_learnt_from_files_is_that_of_the_arrays(model, arrays, on_disk, monkeypatch):
+    def learnt(X, Y):
+        # a large table is read in the order that it has on the disk
+        monkeypatch.setattr(gradient_tagger, "is_large", lambda table: X is on_disk[0])
+        held_out = (arrays[0][:20], arrays[1][:20]) if model.validation_fraction else None
+        return model.fit(X, Y, held_out)._params, model.thresholds_.copy()
+
+    (in_memory, thresholds), (from_files, again) = learnt(*arrays), learnt(*on_disk)
+    for one, other in zip(in_memory, from_files, strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-5)
+    np.testing.assert_allclose(thresholds, again, atol=1e-5)
+
+
+def test_no_table_is_read_as_a_whole(on_disk, monkeypatch):
+    """Neither to check it, nor to scale it, nor to learn from it."""
+    monkeypatch.setattr(gradient_tagger, "MOST_HELD_OUT", 20)
+    monkeypatch.setattr(loop, "WINDOW", 16)
+    most = []
+    read = TableRows.__getitem__
+
+    def counted(self, rows):
+        found = read(self, rows)
+        most.append(len(found))
+        return found
+
+    monkeypatch.setattr(TableRows, "__getitem__", counted)
+    model = DiscriminativeRBM(4, max_epochs=2, batch_size=5, random_state=0).fit(*on_disk)
+    assert max(most) <= 20
+    assert model.n_iter_ == 2
+
+
+def test_clips_are_held_out_by_chance_and_not_more_than_needed(on_disk, monkeypatch):
+    monkeypatch.setattr(gradient_tagger, "MOST_HELD_OUT", 12)
+    X, Y = on_disk
+    model = LogisticTagger(random_state=0, validation_fraction=0.5)
+    _, targets = model._read(X, Y, like=None)
+    model._describe(X, targets)
+    known, held_out = model._hold_out(np.random.default_rng(0), X, targets, None)
+    assert len(held_out.X) == 12
+    assert len(known.X) == N - 12
+    assert (np.diff(known.X.rows) > 0).all()
+
+
+def test_what_is_computed_by_blocks_is_what_is_computed_at_once(arrays, monkeypatch):
+    X, Y = arrays
+    whole = standardising(X), base_log_odds(Y)
+    monkeypatch.setattr(large_tables, "BLOCK", 4 * D)
+    assert [len(block) for block in blocks(X)] == [4] * 22 + [2]
+    np.testing.assert_allclose(standardising(X).mean, whole[0].mean, rtol=1e-12)
+    np.testing.assert_allclose(standardising(X).scale, whole[0].scale, rtol=1e-12)
+    np.testing.assert_allclose(base_log_odds(Y), whole[1], rtol=1e-6)
+    soft = Y.copy()
+    soft[-1, -1] = 0.5
+    assert is_soft(soft)
+    assert not is_soft(Y)
+    soft[-1, -1] = 1.5
+    with pytest.raises(DataError, match=r"y\[89, 2\] is 1.5, one of 1 such"):
+        read_targets(soft)
+
+
+def test_rows_of_a_table_are_changed_as_they_are_read(arrays):
+    X, _ = arrays
+    rows = TableRows(X, change=lambda part: part * 2).take(np.array([5, 3, 8]))
+    assert rows.shape == (3, D)
+    np.testing.assert_array_equal(rows[:], 2 * X[[5, 3, 8]])
+    np.testing.assert_array_equal(rows[np.array([2, 0])], 2 * X[[8, 5]])
