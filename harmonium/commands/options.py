@@ -79,7 +79,7 @@ EngineOption = Annotated[
         "--engine",
         metavar="ENGINE",
         help="processes, serial (no other process), or the address of a Dask scheduler, "
-        "tcp://HOST:PORT.",
+        "tcp://HOST:PORT, for many machines.",
     ),
 ]
 CacheOption = Annotated[

@@ -12,7 +12,13 @@ from rich.console import Console
 from rich.text import Text
 
 from harmonium.commands import IN_PART, INTERRUPTED
-from harmonium.commands.options import JsonOption, LibraryOption, SeedOption
+from harmonium.commands.options import (
+    EngineOption,
+    JobsOption,
+    JsonOption,
+    LibraryOption,
+    SeedOption,
+)
 from harmonium.commands.screen import bar, percent, say, show_rows
 
 if TYPE_CHECKING:
@@ -67,6 +73,8 @@ def train(
         ),
     ] = None,
     seed: SeedOption = 0,
+    jobs: JobsOption = None,
+    engine: EngineOption = "serial",
     as_json: JsonOption = False,
 ) -> None:
     """Learn from people's tags how tracks with each tag sound.
@@ -76,7 +84,8 @@ def train(
     tracks that it has not learnt from: the AUC, where 0.5 is chance
     and 1 is perfect, with its standard error. A tag that is not clearly
     above chance is not predicted. A first model is there after a few
-    seconds; the better one takes its place when it is complete.
+    seconds; the better one takes its place when it is complete. With
+    --engine processes, several settings are tried at a time.
 
     [dim]Example:[/dim]  harmonium train --min-examples 20
 
@@ -87,6 +96,7 @@ def train(
     from harmonium.collection import Library
     from harmonium.collection.learning.train import TrainingOptions
     from harmonium.collection.learning.train import train as train_library
+    from harmonium.engine import EngineError
 
     tree = None if genres is None else _tree(genres)
     options = TrainingOptions(min_examples, max_tags, min_count, min_share, smooth, seed, tree)
@@ -104,7 +114,12 @@ def train(
                 say(errors, _first(model))
 
         try:
-            model = train_library(opened, options, progress=show, first=show_first)
+            model = train_library(
+                opened, options, progress=show, first=show_first, engine=engine, jobs=jobs
+            )
+        except EngineError as error:
+            stopped = _stopped(firsts, opened.models.current(whole=False))
+            raise EngineError(f"{error}\n{stopped}") from error
         except KeyboardInterrupt:
             say(errors, _stopped(firsts, opened.models.current(whole=False)))
             raise typer.Exit(INTERRUPTED) from None

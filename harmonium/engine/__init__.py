@@ -2,7 +2,8 @@
 
 - ``make_executor`` turns an engine's name into a ``concurrent.futures.Executor``.
 - ``completed`` runs a function over any number of tasks, a few at a time, and yields each task's
-  outcome as it comes; ``Runner`` does the same by hand. Both survive the death of a worker.
+  outcome as it comes; ``Runner`` does the same by hand. Both survive the death of a worker, and
+  of a cluster that comes back.
 
 docs/extraction.md says which engines there are, and what becomes of a task whose worker dies.
 """

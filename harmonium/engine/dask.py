@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import faulthandler
+import logging
 import os
 import threading
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import CancelledError, Future
+from concurrent.futures import CancelledError, Future, InvalidStateError
 from contextlib import contextmanager, suppress
 from functools import cache
 from typing import Any, TextIO, TypeVar
+from weakref import WeakSet
 
-from harmonium.engine.interface import Engine, EngineError, WorkerDied
+from harmonium.engine.interface import ConnectionLost, Engine, EngineError, WorkerDied
 
 T = TypeVar("T")
 
@@ -22,13 +24,17 @@ WORKER_SECONDS = 10
 """How long its first worker has to be there: the cluster may just be starting."""
 COUNT_SECONDS = 5
 """How old the number of the cluster's threads may be: workers come and go."""
+GONE_SECONDS = 60
+"""How long a scheduler may be gone, or be without a worker, before the work is given up."""
+GO_ON = "Then run the same command again: it goes on with what it has kept."
 
 
 class Cluster(Engine):
     """The workers of a Dask scheduler, through ``distributed.Client(address).get_executor()``.
 
-    Dask gives the tasks of a worker that dies to others. Harmonium must be installed where the
-    workers run, in the same version.
+    Dask gives the tasks of a worker that dies to others, and tasks to workers that join. A
+    scheduler that is gone may come back, see `renew`. Harmonium must be installed where the workers
+    run, in the same version.
 
     Parameters
     ----------
@@ -39,9 +45,7 @@ class Cluster(Engine):
     def __init__(self, address: str, *, time_limit: float | None = None) -> None:
         self.address = address
         self.time_limit = time_limit
-        self._client = _connect(address)
-        self._executor = self._client.get_executor(pure=False)
-        self._counted, self._threads = time.monotonic(), self._count_threads()
+        self._connect()
         if not self._threads:
             self._client.close()
             raise EngineError(
@@ -49,39 +53,112 @@ class Cluster(Engine):
                 f"installed: dask worker {address}"
             )
 
+    def _connect(self) -> None:
+        self._client = _connected(self.address)
+        self._executor = self._client.get_executor(pure=False)
+        self._futures: WeakSet[Future[Any]] = WeakSet()  # submitted by this connection
+        self._counted = self._seen = time.monotonic()  # when threads were counted, and some there
+        self._threads = 0
+        self._threads = self._count_threads()
+        self._scheduler = self._client.scheduler_info()["id"]
+
     @property
     def capacity(self) -> int:
         """A task under way and some that wait for each thread: Dask is slow between tasks."""
-        if time.monotonic() - self._counted > COUNT_SECONDS:
-            self._counted, self._threads = time.monotonic(), self._count_threads()
+        self._recount()
         return max(32, 4 * self._threads)
 
     def submit(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
         """Have ``fn(*args, **kwargs)`` done by a worker of the cluster."""
-        return self._executor.submit(within, self.time_limit, fn, args, kwargs)
+        try:
+            future = self._executor.submit(within, self.time_limit, fn, args, kwargs)
+        except Exception as error:
+            if self._client.status == "running":
+                raise
+            future = Future()  # the connection was lost between two tasks
+            future.set_exception(ConnectionLost(str(error)))
+        self._futures.add(future)
+        return future
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         """Leave the cluster, which goes on; by default when the tasks are done."""
         try:
-            self._executor.shutdown(wait=wait and not cancel_futures)
+            if self._client.status == "running":
+                self._executor.shutdown(wait=wait and not cancel_futures)
         finally:
-            self._client.close(timeout=2)
+            with suppress(Exception):  # the scheduler may have gone
+                self._client.close(timeout=2)
 
     def explain(self, error: BaseException) -> BaseException:
         """KilledWorker: several workers died at the task. Cancelled: the scheduler is gone."""
         from distributed import KilledWorker
 
         if isinstance(error, KilledWorker):
-            return WorkerDied("several workers died at it, or it took too long on each")
-        if isinstance(error, CancelledError) or type(error).__name__ == "FutureCancelledError":
-            return EngineError(
-                f"The Dask scheduler at {self.address} has dropped the work, or no longer answers. "
-                "Check the cluster, and start again."
+            return WorkerDied(
+                "several workers died at it, ran out of their memory, or took too long"
             )
+        if isinstance(error, CancelledError) or type(error).__name__ == "FutureCancelledError":
+            return ConnectionLost(f"The Dask scheduler at {self.address} has dropped the work.")
         return error
 
+    def check(self) -> None:
+        """Tasks wait for ever where no worker is left: EngineError after some time of that."""
+        self._recount()
+        if self._client.status != "running" or self._is_another():
+            for future in list(self._futures):  # not all learn of it by themselves
+                with suppress(InvalidStateError):
+                    future.set_exception(ConnectionLost("The connection was lost."))
+            return
+        if self._threads:
+            self._seen = time.monotonic()
+        elif time.monotonic() - self._seen > GONE_SECONDS:
+            raise EngineError(
+                f"The Dask scheduler at {self.address} has had no worker for {GONE_SECONDS:g} s. "
+                f"Start some: dask worker {self.address}. {GO_ON}"
+            )
+
+    def renew(self, future: Future[Any]) -> None:
+        """Wait for the scheduler and a worker to be back; EngineError if they are not in time."""
+        if future not in self._futures:
+            return  # lost with an earlier connection
+        with suppress(Exception):
+            self._client.close(timeout=2)
+        end = time.monotonic() + GONE_SECONDS
+        while True:
+            try:
+                self._connect()
+            except EngineError:
+                self._threads = 0
+            if self._threads:
+                return
+            if time.monotonic() > end:
+                raise EngineError(
+                    f"The Dask scheduler at {self.address} has been gone for {GONE_SECONDS:g} s, "
+                    f"or its workers have. Start them: dask scheduler, dask worker {self.address}. "
+                    f"{GO_ON}"
+                )
+            with suppress(Exception):
+                self._client.close(timeout=2)
+            time.sleep(0.5)
+
+    def _is_another(self) -> bool:
+        """Whether the client has connected itself to a scheduler that knows nothing of the work."""
+        try:
+            return bool(self._client.scheduler_info()["id"] != self._scheduler)
+        except OSError:
+            return True  # it has just gone
+
+    def _recount(self) -> None:
+        if time.monotonic() - self._counted > COUNT_SECONDS:
+            self._counted, self._threads = time.monotonic(), self._count_threads()
+
     def _count_threads(self) -> int:
-        return sum(self._client.nthreads().values())
+        if self._client.status != "running":
+            return self._threads
+        try:
+            return sum(self._client.nthreads().values())
+        except OSError:  # it has just gone; the tasks will say so
+            return self._threads
 
 
 def within(
@@ -137,7 +214,7 @@ def _nowhere() -> TextIO:
     return open(os.devnull, "w")  # noqa: PTH123
 
 
-def _connect(address: str) -> Any:
+def _connected(address: str) -> Any:
     """A client of the scheduler, which has a worker or gets one soon."""
     try:
         from distributed import Client
@@ -146,6 +223,8 @@ def _connect(address: str) -> Any:
             f"The engine {address!r} needs Dask, which is not installed. "
             "Install it with: pip install 'harmonium[dask]'"
         ) from None
+    # What it would log of a scheduler that is gone, with long tracebacks, we say by an EngineError.
+    logging.getLogger("distributed.client").setLevel(logging.CRITICAL)
     try:
         client = Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
     except (OSError, TimeoutError, ValueError) as error:

@@ -16,6 +16,10 @@ class EngineError(HarmoniumError):
     """An engine that cannot be had, or that no longer works."""
 
 
+class ConnectionLost(EngineError):
+    """The cluster that had the task is gone, or has dropped it; it may come back."""
+
+
 class WorkerDied(HarmoniumError):
     """The process that ran the task ended in the middle of it."""
 
@@ -49,6 +53,12 @@ class Engine(Executor):
     def explain(self, error: BaseException) -> BaseException:
         """A future's exception in the terms of this module, where it is about the engine."""
         return error
+
+    def check(self) -> None:
+        """Called now and then while tasks are waited for; EngineError where that is in vain."""
+
+    def renew(self, future: Future[Any]) -> None:
+        """Be ready for tasks again after the future ended with `ConnectionLost`, or EngineError."""
 
 
 class Serial(Engine):

@@ -7,7 +7,14 @@ from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from typing import Generic, Self, TypeVar
 
-from harmonium.engine.interface import Engine, EngineError, Serial, WorkerDied, available_cores
+from harmonium.engine.interface import (
+    ConnectionLost,
+    Engine,
+    EngineError,
+    Serial,
+    WorkerDied,
+    available_cores,
+)
 from harmonium.nearest_names import did_you_mean
 
 Task = TypeVar("Task")
@@ -74,6 +81,9 @@ class Runner(Generic[Task, Result]):
     When a worker dies, only the task that it was at can be the cause, but it need not be: memory
     may have run out, or somebody ended the process. So that task is tried once more when no other
     is under way, and its outcome is a `WorkerDied` only if that takes its worker down too.
+
+    When a cluster is lost, the tasks under way are given to it again as soon as it is back. Every
+    task has one outcome, however often it was begun.
 
     Use it as a context: leaving it by an exception, Ctrl-C for instance, ends the workers at once.
     An engine that is given as an object, not by name, goes on; its waiting tasks are cancelled.
@@ -142,6 +152,11 @@ class Runner(Generic[Task, Result]):
             future = self._wait()
             task = self._under_way.pop(future)
             error = self._error_of(future)
+            if isinstance(error, ConnectionLost):
+                self._engine.renew(future)
+                again = self._start(task)
+                self._alone = again if future is self._alone else self._alone
+                continue
             if isinstance(error, EngineError):
                 raise error
             if isinstance(error, WorkerDied) and future is not self._alone:
@@ -168,7 +183,7 @@ class Runner(Generic[Task, Result]):
                 # The time is for systems on which a wait without an end ignores Ctrl-C.
                 return self._done.get(timeout=1)
             except Empty:
-                continue
+                self._engine.check()
 
 
 def completed(

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 import soundfile
 from command_line import run_main
-from odd_extractors import WAITS, write_levels
+from odd_extractors import WAITS, kept_in_cache, package_of_extractor, write_levels
 from processes_in_tests import PATIENCE, end, start, wait_until
 from signals import RATE, music
 from typer.testing import CliRunner
@@ -172,7 +172,9 @@ class TestInterruptions:
             process = start(*arguments)
             try:
                 wait_until(
-                    lambda n=n_kept, p=process: _n_kept(tmp_path) >= n or p.poll() is not None,
+                    lambda n=n_kept, p=process: (
+                        kept_in_cache(tmp_path) >= n or p.poll() is not None
+                    ),
                     f"{n_kept} files in the cache",
                 )
             finally:
@@ -192,12 +194,12 @@ class TestInterruptions:
         paths = write_levels(tmp_path / "files", [0.1, 0.2, WAITS, 0.3, 0.35])
         arguments = (*COMMAND, *paths, "-e", "gated", "-j", 2, "-o", tmp_path / "f.csv")
         surroundings = {
-            "packages": [_package_of_extractor(tmp_path / "package")],
+            "packages": [package_of_extractor(tmp_path / "package")],
             "env": {"ODD_GATE": str(tmp_path / "gate")},
         }
         process = start(*arguments, "--cache", tmp_path, **surroundings)
         try:
-            wait_until(lambda: _n_kept(tmp_path) == 4, "all files but one")
+            wait_until(lambda: kept_in_cache(tmp_path) == 4, "all files but one")
             os.killpg(process.pid, signal.SIGINT)
             output, errors = process.communicate(timeout=PATIENCE)
         finally:
@@ -237,31 +239,6 @@ def test_help_has_an_example_and_the_exit_codes():
     words = " ".join(result.stdout.split())
     assert "Example: harmonium features ~/Music -o features.parquet" in words
     assert "2 nothing was written; 130 interrupted" in words
-
-
-def _package_of_extractor(folder):
-    """A folder that looks like an installed package with the extractor "gated"."""
-    about = folder / "gated_music-1.0.dist-info"
-    about.mkdir(parents=True)
-    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: gated-music\nVersion: 1.0\n")
-    (about / "entry_points.txt").write_text("[harmonium.extractors]\ngated = gated_music:it\n")
-    (folder / "gated_music.py").write_text(
-        "import odd_extractors as odd\nit = odd.extractor(odd.wait_for_the_gate)\n"
-    )
-    return folder
-
-
-def _n_kept(folder):
-    file = folder / "features.sqlite"
-    if not file.exists():
-        return -1
-    database = sqlite3.connect(file, timeout=PATIENCE)
-    try:
-        return database.execute("SELECT count(*) FROM vectors").fetchone()[0]
-    except sqlite3.OperationalError:  # the tables are not there yet
-        return -1
-    finally:
-        database.close()
 
 
 def _is_whole(file):

@@ -8,7 +8,7 @@ import socket
 import engine_tasks
 import pytest
 from dask_cluster import cluster
-from processes_in_tests import wait_until
+from processes_in_tests import end, is_running, wait_until
 
 from harmonium.engine import EngineError, WorkerDied, completed, dask, make_executor
 
@@ -59,21 +59,67 @@ class TestCluster:
         found = {o.task: o for o in tasks}
         assert (found[1].result, found[2].result) == (2, 4)
         assert isinstance(found[-1].error, WorkerDied)
-        assert "it took too long" in str(found[-1].error)
+        assert "took too long" in str(found[-1].error)
 
 
-def test_a_scheduler_that_goes_away(tmp_path):
-    with cluster(tmp_path, n_workers=1) as running:
-        folder = tmp_path / "pids"
-        folder.mkdir()
+def test_workers_die_and_join_and_the_cluster_is_restarted_and_then_gone(tmp_path, monkeypatch):
+    """Every task has one outcome; what to do is said when the cluster does not come back."""
+    folder = tmp_path / "began"
+    folder.mkdir()
 
-        def tasks():
-            yield from [str(folder)] * 3
-            wait_until(lambda: any(p.name.isdigit() for p in folder.iterdir()), "a task")
-            os.killpg(running.scheduler.pid, signal.SIGKILL)
+    def began():
+        """Who is at a task that waits."""
+        found = [path.name.split(".") for path in folder.iterdir() if "." in path.name]
+        return {int(pid) for x, pid in found if int(x) >= 4 and is_running(int(pid))}
 
-        with pytest.raises(EngineError, match="has dropped the work, or no longer answers"):
-            list(completed(engine_tasks.say_and_sleep, tasks(), engine=running.address))
+    with cluster(tmp_path, n_workers=2) as running:
+        monkeypatch.setattr(dask, "CONNECT_SECONDS", 2)
+        tasks = [(x, str(folder)) for x in range(12)]
+        done = []
+        for outcome in completed(
+            engine_tasks.double_behind_the_gate, tasks, engine=running.address
+        ):
+            done.append((outcome.task[0], outcome.result))
+            if len(done) == 3:
+                victims = wait_until(lambda: len(began()) == 2 and began(), "two workers at work")
+                os.kill(min(victims), signal.SIGKILL)
+                at_work = {max(victims), running.add_worker().pid}
+                wait_until(lambda now=at_work: began() == now, "the worker that joined")
+                running.restart()
+                (folder / "gate").touch()
+        assert sorted(done) == [(x, 2 * x) for x in range(12)]
+
+        (folder / "gate").unlink()
+        monkeypatch.setattr(dask, "GONE_SECONDS", 0.1)
+
+        def more():
+            yield from tasks[4:]
+            running.kill()
+
+        with pytest.raises(EngineError, match=r"has been gone for 0.1 s.*run the same command"):
+            list(completed(engine_tasks.double_behind_the_gate, more(), engine=running.address))
+
+
+@pytest.mark.long
+def test_a_task_that_needs_more_memory_than_a_worker_has_and_the_last_worker(tmp_path, monkeypatch):
+    env = {"DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "0"}
+    with cluster(tmp_path, n_workers=1, nanny=True, env=env, memory="600MB") as running:
+        tasks = completed(engine_tasks.fill_memory, [1, 2000, 2], engine=running.address)
+        found = {o.task: o for o in tasks}
+        assert (found[1].result, found[2].result) == (2**20, 2 * 2**20)
+        assert isinstance(found[2000].error, WorkerDied)
+        assert "ran out of their memory" in str(found[2000].error)
+
+        monkeypatch.setattr(dask, "GONE_SECONDS", 0.1)
+        monkeypatch.setattr(dask, "COUNT_SECONDS", 0.1)
+
+        def more():
+            yield str(tmp_path)
+            wait_until(lambda: any(p.name.isdigit() for p in tmp_path.iterdir()), "a task")
+            end(running.workers[0])
+
+        with pytest.raises(EngineError, match=r"no worker for 0.1 s. Start some: dask worker tcp"):
+            list(completed(engine_tasks.say_and_sleep, more(), engine=running.address))
 
 
 def test_a_scheduler_without_workers(tmp_path, monkeypatch):

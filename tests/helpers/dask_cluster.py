@@ -15,28 +15,49 @@ NO_DASHBOARD = ("--no-dashboard", "--dashboard-address", "127.0.0.1:0")
 class Cluster:
     """Its processes, and the address of its scheduler."""
 
-    def __init__(self, folder, *, n_workers, nanny, env):
-        self.file = folder / "scheduler.json"
+    def __init__(self, folder, *, n_workers, nanny, env, memory=0):
         self.processes = []
-        self._folder = folder
+        self._folder, self._nanny, self._memory = folder, nanny, memory
         self._env = {
             "DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT": "60s",
-            "DASK_DISTRIBUTED__WORKER__MEMORY__TERMINATE": "False",
+            **({} if memory else {"DASK_DISTRIBUTED__WORKER__MEMORY__TERMINATE": "False"}),
             **env,
         }
+        self._start_all(n_workers, port=0)
+
+    def _start_all(self, n_workers, port):
+        self.file = self._folder / f"scheduler-{len(self.processes)}.json"
         self.scheduler = self._start(
-            *("scheduler", "--scheduler-file", self.file, "--host", "127.0.0.1", "--port", 0),
+            *("scheduler", "--scheduler-file", self.file, "--host", "127.0.0.1", "--port", port),
             *("--idle-timeout", "10 minutes"),  # should the tests be ended from outside
         )
         self.address = wait_until(self._read_address, "the address of the scheduler")
-        self.workers = [
-            self._start(
-                *("worker", self.address, "--nthreads", 1, "--host", "127.0.0.1"),
-                *("--nanny" if nanny else "--no-nanny", "--local-directory", folder),
-                *("--memory-limit", 0, "--name", f"worker-{i}"),
-            )
-            for i in range(n_workers)
-        ]
+        self.workers = []
+        for _ in range(n_workers):
+            self.add_worker()
+        if n_workers:
+            with Client(self.address, timeout=PATIENCE, set_as_default=False) as client:
+                client.wait_for_workers(n_workers, timeout=PATIENCE)
+
+    def add_worker(self):
+        worker = self._start(
+            *("worker", self.address, "--nthreads", 1, "--host", "127.0.0.1"),
+            *("--nanny" if self._nanny else "--no-nanny", "--local-directory", self._folder),
+            *("--memory-limit", self._memory, "--name", f"worker-{len(self.processes)}"),
+        )
+        self.workers.append(worker)
+        return worker
+
+    def kill(self):
+        """The scheduler and all workers, by SIGKILL."""
+        for process in (self.scheduler, *self.workers):
+            end(process)
+
+    def restart(self):
+        """Kill everything, and start as much again at the same address."""
+        n_workers, port = len(self.workers), int(self.address.rpartition(":")[2])
+        self.kill()
+        self._start_all(n_workers, port)
 
     def _start(self, *arguments):
         log = (self._folder / f"{arguments[0]}-{len(self.processes)}.log").open("w")
@@ -58,17 +79,16 @@ class Cluster:
 
 
 @contextmanager
-def cluster(folder, *, n_workers=2, nanny=False, env=()):
+def cluster(folder, *, n_workers=2, nanny=False, env=(), memory=0):
     """A cluster that is gone at the end of the block; in it, an engine waits for it patiently."""
     running = None
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(dask, "CONNECT_SECONDS", PATIENCE)
         patch.setattr(dask, "WORKER_SECONDS", PATIENCE)
         try:
-            running = Cluster(folder, n_workers=n_workers, nanny=nanny, env=dict(env))
-            if n_workers:
-                with Client(running.address, timeout=PATIENCE, set_as_default=False) as client:
-                    client.wait_for_workers(n_workers, timeout=PATIENCE)
+            running = Cluster(
+                folder, n_workers=n_workers, nanny=nanny, env=dict(env), memory=memory
+            )
             yield running
         finally:
             for process in running.processes if running else ():

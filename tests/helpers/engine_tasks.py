@@ -96,3 +96,18 @@ def say_and_sleep(folder):
     part.touch()
     part.rename(Path(folder) / str(pid))
     time.sleep(1000)
+
+
+def double_behind_the_gate(task):
+    """Says in the folder that it began, and by which process; from 4 on it waits for the gate."""
+    x, folder = task
+    (Path(folder) / f"{x}.{os.getpid()}").touch()
+    while x >= 4 and not (Path(folder) / "gate").exists():
+        time.sleep(0.01)
+    return 2 * x
+
+
+def fill_memory(megabytes):
+    filled = bytearray(os.urandom(1)) * (megabytes * 2**20)
+    time.sleep(1000 if megabytes > 500 else 0)
+    return len(filled)

@@ -2,11 +2,13 @@
 
 import os
 import signal
+import sqlite3
 import sys
 import time
 from pathlib import Path
 
 import numpy as np
+from processes_in_tests import PATIENCE
 from scipy.io import wavfile
 
 from harmonium.audio import Extractor
@@ -85,6 +87,32 @@ def _load_in(pid):
     if pid != os.getpid():
         raise ImportError("no module named 'only_here'")
     return OnlyHere()
+
+
+def package_of_extractor(folder):
+    """A folder that looks like an installed package with the extractor "gated"."""
+    about = folder / "gated_music-1.0.dist-info"
+    about.mkdir(parents=True)
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: gated-music\nVersion: 1.0\n")
+    (about / "entry_points.txt").write_text("[harmonium.extractors]\ngated = gated_music:it\n")
+    (folder / "gated_music.py").write_text(
+        "import odd_extractors as odd\nit = odd.extractor(odd.wait_for_the_gate)\n"
+    )
+    return folder
+
+
+def kept_in_cache(folder):
+    """How many files a cache has; -1 where there is none yet."""
+    file = folder / "features.sqlite"
+    if not file.exists():
+        return -1
+    database = sqlite3.connect(file, timeout=PATIENCE)
+    try:
+        return database.execute("SELECT count(*) FROM vectors").fetchone()[0]
+    except sqlite3.OperationalError:  # the tables are not there yet
+        return -1
+    finally:
+        database.close()
 
 
 if __name__ == "__main__":  # python odd_extractors.py CACHE FILE...: extract, and say how it went

@@ -13,6 +13,10 @@
 
 Choosing on the folds that are then scored flatters the score a little; what is chosen is one of a
 handful of hyperparameters and a number of epochs for all tags together.
+
+The fits of a step do not depend on each other. An engine does them: this process, one after the
+other, or several processes, or the workers of a cluster. All random choices are made before, so
+that the engine does not matter.
 """
 
 import warnings
@@ -27,6 +31,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from harmonium.collection.answering.numpy_inference import LINEAR, mix
+from harmonium.collection.answering.stored_tagger import keep_compiled
 from harmonium.collection.learning.first_model import (
     LinearFit,
     fit_linear,
@@ -34,6 +39,7 @@ from harmonium.collection.learning.first_model import (
     mean_auc,
 )
 from harmonium.collection.learning.training_set import Hyperparameters, TrainingSet
+from harmonium.engine import Engine, EngineError, Runner, WorkerDied
 from harmonium.errors import DataError, TrainingInterrupted
 from harmonium.estimators.recalibration import Question, fit_recalibration
 
@@ -108,12 +114,15 @@ def fit(
     seed: int = 0,
     beside_l2: float | None = None,
     progress: TrainingProgress | None = None,
+    engine: str | Engine = "serial",
+    jobs: int | None = None,
 ) -> Fitted:
     """Choose hyperparameters, find held-out probabilities, and fit the model.
 
     ``to_try`` are tried with labels and features as they are; the best of them with further inputs
     and with smoothed labels, too, if there are any. ``beside_l2`` is the penalty of a logistic
-    regression that may stay beside it; None: there is none.
+    regression that may stay beside it; None: there is none. ``engine`` and ``jobs``, as for
+    `make_executor`, say where the fits are done.
     """
     n, n_folds = len(examples.X), int(examples.folds.max()) + 1
     to_try = to_try or (TO_TRY[1:] if n < FEW_TRACKS else TO_TRY[:-1])
@@ -133,18 +142,24 @@ def fit(
         if there is not None
     ]
     n_candidates = len(to_try) + len(further)
-    fits = _Fits(n_hidden, seed, rng, progress, n_candidates * n_searched + n_folds + 1)
+    n_fits = n_candidates * n_searched + n_folds + 1
     if progress:
-        progress("Trying settings", 0, fits.total)
-    candidates = [fits.attempt(searched, n_searched, one) for one in to_try]
-    for change in further:
-        best = max(candidates, key=lambda candidate: candidate.auc).hyperparameters
-        candidates.append(fits.attempt(searched, n_searched, best._replace(**change)))
-    candidates.sort(key=lambda candidate: -candidate.auc)
-    chosen, _, epochs = candidates[0]
-    asked: list[list[Question]] = []
-    rows: list[NDArray[np.intp]] = []
-    held_out, _ = fits.cross_validate(examples, n_folds, chosen, "Scoring", epochs, asked, rows)
+        progress("Trying settings", 0, n_fits)
+    with Runner[tuple[int, FitTask], FitOutcome](_numbered, engine=engine, jobs=jobs) as runner:
+        fits = _Fits(runner, n_hidden, seed, rng, progress, n_fits)
+        candidates = fits.attempt(searched, n_searched, to_try)
+        for change in further:
+            best = max(candidates, key=lambda candidate: candidate.auc).hyperparameters
+            candidates += fits.attempt(searched, n_searched, [best._replace(**change)])
+        candidates.sort(key=lambda candidate: -candidate.auc)
+        chosen, _, epochs = candidates[0]
+        rows: list[NDArray[np.intp]] = []
+        tasks = fits.of_folds(examples, n_folds, chosen, "Scoring", epochs, rows)
+        named = pl.DataFrame(examples.targets(chosen), schema=list(examples.tags))
+        tasks.append(fits.task("Fitting", chosen, examples.inputs(chosen), named, epochs))
+        *scored, final = fits.done(tasks)
+    held_out = _pooled(examples, scored)
+    asked = [outcome.asked for outcome in scored]
     beside = None
     if beside_l2 is not None:
         linear = linear_hyperparameters(beside_l2)._replace(
@@ -159,8 +174,7 @@ def fit(
             held_out = both
         else:
             beside = None
-    named = pl.DataFrame(examples.targets(chosen), schema=list(examples.tags))
-    model = fits.fitted(chosen, examples.inputs(chosen), named, "Fitting", epochs)
+    model = final.model
     model.recalibration_ = fit_recalibration(_joined(asked))
     corrected = np.empty_like(held_out)
     for fold in range(n_folds):
@@ -206,89 +220,167 @@ def interrupts_raise() -> Iterator[None]:
             raise KeyboardInterrupt(str(warning)) from None
 
 
+class FitTask(NamedTuple):
+    """One fit, and what is wanted of it."""
+
+    what: str
+    """For the progress."""
+    model: Mapping[str, Any]
+    """The parameters of the estimator."""
+    X: Floats
+    Y: Any
+    valid: tuple[Floats, Floats] | None = None
+    """Tracks by whose ranking to stop."""
+    held: Floats | None = None
+    """Tracks whose probabilities are wanted; without them, the model itself is."""
+    asked: tuple[Floats, Floats] | None = None
+    """Tracks to ask about, with and without tags told."""
+
+
+class FitOutcome(NamedTuple):
+    """What came of a fit."""
+
+    epochs: int
+    P: Floats | None = None
+    asked: Sequence[Question] = ()
+    model: Any = None
+
+
+def fit_one(task: FitTask) -> FitOutcome:
+    """Do a fit: in this process or in another."""
+    keep_compiled()
+    from harmonium.estimators import DiscriminativeRBM
+    from harmonium.estimators.validation import ask
+
+    model = DiscriminativeRBM(**task.model)
+    with interrupts_raise():
+        model.fit(task.X, task.Y, eval_set=task.valid)
+    epochs = model.best_epoch_ or model.n_iter_
+    if task.held is None:
+        return FitOutcome(epochs, model=model)
+    asked: list[Question] = []
+    if task.asked is not None:
+        X, Y = task.asked
+        asked = ask(partial(model.complete, X), Y)
+    return FitOutcome(epochs, model.predict_proba(task.held), asked)
+
+
+def _numbered(task: tuple[int, FitTask]) -> FitOutcome:
+    return fit_one(task[1])
+
+
 @dataclass
 class _Fits:
-    """The fits, one after another."""
+    """The fits that there are to do, and those done."""
 
+    runner: Runner[tuple[int, FitTask], FitOutcome]
     n_hidden: int
     seed: int
     rng: np.random.Generator
     progress: TrainingProgress | None
     total: int
-    done: int = 0
+    n_done: int = 0
 
     def attempt(
-        self, examples: TrainingSet, n_folds: int, hyperparameters: Hyperparameters
-    ) -> Candidate:
+        self, examples: TrainingSet, n_folds: int, to_try: Sequence[Hyperparameters]
+    ) -> list[Candidate]:
         """Cross-validate hyperparameters, stopping early on the fold that is scored."""
-        P, epochs = self.cross_validate(examples, n_folds, hyperparameters, "Trying settings")
-        return Candidate(hyperparameters, mean_auc(examples.Y, P), max(1, int(np.median(epochs))))
+        what = "Trying settings"
+        tasks = [self.of_folds(examples, n_folds, one, what) for one in to_try]
+        outcomes = self.done([task for some in tasks for task in some])
+        candidates = []
+        for place, one in enumerate(to_try):
+            found = outcomes[place * n_folds : (place + 1) * n_folds]
+            epochs = max(1, int(np.median([outcome.epochs for outcome in found])))
+            auc = mean_auc(examples.Y, _pooled(examples, found))
+            candidates.append(Candidate(one, auc, epochs))
+        return candidates
 
-    def cross_validate(
+    def of_folds(
         self,
         examples: TrainingSet,
         n_folds: int,
         hyperparameters: Hyperparameters,
         what: str,
         epochs: int | None = None,
-        asked: list[list[Question]] | None = None,
         rows: list[NDArray[np.intp]] | None = None,
-    ) -> tuple[Floats, list[int]]:
-        """The probabilities of the first folds by models of the others, (n, C), and their epochs.
+    ) -> list[FitTask]:
+        """For each of the first folds, the fit of a model of the others, which says what it thinks.
 
-        What they say of some tracks of a fold, with and without tags told, is added to ``asked``,
-        and which tracks these are to ``rows``.
+        Where ``rows`` is given, the models are asked about some tracks of the fold, with and
+        without tags told; which tracks these are is added to it.
         With ``epochs`` a model learns that long, otherwise until the fold is ranked best. All learn
         from equally many tracks, so that one compiled program serves them: a few, at random, are
         left out.
         """
-        from harmonium.estimators.validation import ask
-
         X, Y = examples.inputs(hyperparameters), examples.Y
         targets = examples.targets(hyperparameters)
         least = min(int((examples.folds != fold).sum()) for fold in range(n_folds))
-        P, learnt = np.full(Y.shape, np.nan, np.float32), []
+        tasks = []
         for fold in range(n_folds):
             held = np.flatnonzero(examples.folds == fold)
             rest = self.rng.permutation(np.flatnonzero(examples.folds != fold))[:least]
-            valid = (X[held], Y[held]) if epochs is None else None
-            model = self.fitted(hyperparameters, X[rest], targets[rest], what, epochs, valid)
-            P[held] = model.predict_proba(X[held])
-            learnt.append(model.best_epoch_ or model.n_iter_)
-            if asked is not None and rows is not None:
+            task = self.task(what, hyperparameters, X[rest], targets[rest], epochs)
+            X_held = X[held]
+            task = task._replace(held=X_held)
+            if epochs is None:
+                task = task._replace(valid=(X_held, Y[held]))
+            if rows is not None:
                 some = self.rng.permutation(held)[: MOST_TO_CALIBRATE // n_folds]
                 rows.append(some)
-                asked.append(ask(partial(model.complete, X[some]), Y[some]))
-        return P, learnt
+                task = task._replace(asked=(X[some], Y[some]))
+            tasks.append(task)
+        return tasks
 
-    def fitted(
-        self,
-        hyperparameters: Hyperparameters,
-        X: Floats,
-        Y: Any,
-        what: str,
-        epochs: int | None,
-        valid: tuple[Floats, Floats] | None = None,
-    ) -> Any:
-        """A model that has learnt for so many epochs, or until ``valid`` is ranked best."""
-        from harmonium.estimators import DiscriminativeRBM
-
+    def task(
+        self, what: str, hyperparameters: Hyperparameters, X: Floats, Y: Any, epochs: int | None
+    ) -> FitTask:
+        """The fit of a model that learns for so many epochs, or until others are ranked best."""
         batch_size = 20 if len(X) >= 200 else 10
-        most = usual_epochs(len(X), batch_size)
-        model = DiscriminativeRBM(
-            n_hidden=self.n_hidden,
-            learning_rate=hyperparameters.learning_rate,
-            l2=hyperparameters.l2,
-            batch_size=batch_size,
-            max_epochs=epochs or most,
-            patience=usual_patience(len(X), batch_size),
-            validation_fraction=0.0,
-            random_state=self.seed,
-            calibrate=False,  # but by all folds together, in the end
-        )
-        with interrupts_raise():
-            model.fit(X, Y, eval_set=valid)
-        self.done += 1
+        parameters = {
+            "n_hidden": self.n_hidden,
+            "learning_rate": hyperparameters.learning_rate,
+            "l2": hyperparameters.l2,
+            "batch_size": batch_size,
+            "max_epochs": epochs or usual_epochs(len(X), batch_size),
+            "patience": usual_patience(len(X), batch_size),
+            "validation_fraction": 0.0,
+            "random_state": self.seed,
+            "calibrate": False,  # but by all folds together, in the end
+        }
+        return FitTask(what, parameters, X, Y)
+
+    def done(self, tasks: Sequence[FitTask]) -> list[FitOutcome]:
+        """Do fits; what came of them, in their order."""
+        found: dict[int, FitOutcome] = {}
+        for numbered in enumerate(tasks):
+            while self.runner.full:
+                self._take(found)
+            self.runner.submit(numbered)
+        while self.runner.pending:
+            self._take(found)
+        return [found[place] for place in range(len(tasks))]
+
+    def _take(self, found: dict[int, FitOutcome]) -> None:
+        outcome = self.runner.next()
+        (place, task), error = outcome.task, outcome.error
+        if isinstance(error, WorkerDied):
+            raise EngineError(
+                f"A model could not be fitted: {error}. It may need more memory than there is; try "
+                "fewer processes (--jobs 1), or workers with more memory."
+            )
+        if error is not None:
+            raise error
+        assert outcome.result is not None
+        found[place] = outcome.result
+        self.n_done += 1
         if self.progress:
-            self.progress(what, self.done, self.total)
-        return model
+            self.progress(task.what, self.n_done, self.total)
+
+
+def _pooled(examples: TrainingSet, outcomes: Sequence[FitOutcome]) -> Floats:
+    """The probabilities of the first folds, (n, C); NaN elsewhere."""
+    P = np.full(examples.Y.shape, np.nan, np.float32)
+    for fold, outcome in enumerate(outcomes):
+        P[examples.folds == fold] = outcome.P
+    return P

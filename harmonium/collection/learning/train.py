@@ -50,6 +50,7 @@ from harmonium.collection.verdicts import (
 )
 from harmonium.data.artists import artist_key
 from harmonium.data.genre_tree import GenreTree
+from harmonium.engine import Engine
 from harmonium.errors import DataError
 
 MOST_TRACKS = 50_000
@@ -81,6 +82,8 @@ def train(
     progress: TrainingProgress | None = None,
     use: bool = True,
     first: Callable[[StoredModel], object] | None = None,
+    engine: str | Engine = "serial",
+    jobs: int | None = None,
 ) -> StoredModel:
     """Learn from a library's tagged tracks, store the model and use it from now on.
 
@@ -89,10 +92,15 @@ def train(
     one step when it is complete. Without ``use``, a model that is in use stays so, and the new one
     waits for `use_model`.
 
+    ``engine`` and ``jobs``, as for `make_executor`, say where the many fits of the model are done.
+    The model is the same wherever that is.
+
     Raises
     ------
     DataError
         where there is too little to learn from; it says how much is missing
+    EngineError
+        where the engine cannot be used, or no longer works; the first answer is stored then
     """
     options = options or TrainingOptions()
     if progress:
@@ -118,6 +126,8 @@ def train(
         seed=options.seed,
         beside_l2=linear.hyperparameters.l2 if few else None,
         progress=progress,
+        engine=engine,
+        jobs=jobs,
     )
     stored = task.stored(fitted, "DiscriminativeRBM")
     with library.begin():

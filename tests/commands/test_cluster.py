@@ -1,0 +1,193 @@
+"""The commands on a real Dask cluster: what comes out is to the bit what this machine gives alone.
+
+Workers are killed and join in the middle of the work, the cluster is restarted, and is gone.
+"""
+
+import functools
+import json
+import os
+import signal
+import threading
+
+import numpy as np
+import odd_extractors as odd
+import pytest
+import small_library
+from command_line import run_main
+from dask_cluster import cluster
+from processes_in_tests import PATIENCE, end, start, wait_until
+from toy_data import RECIPE, write_toy
+
+from harmonium.collection import Library
+from harmonium.collection.answering.stored_tagger import StoredTagger
+from harmonium.collection.indexing.run import index
+from harmonium.collection.learning import train as train_module
+from harmonium.collection.learning.fitting import Hyperparameters, fit
+from harmonium.engine import dask
+from harmonium.experiments.datasets import load_dataset
+
+pytestmark = pytest.mark.xdist_group("cluster")  # one cluster for all of them
+
+LEVELS = [odd.WAITS, *(0.01 * i for i in range(1, 20))]
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory):
+    """Two workers without anybody who restarts them."""
+    folder = tmp_path_factory.mktemp("cluster")
+    write_toy(folder / "data")
+    env = {"ODD_GATE": str(folder / "gate"), "HARMONIUM_DATA": str(folder / "data")}
+    with pytest.MonkeyPatch.context() as patch, cluster(folder, n_workers=2, env=env) as running:
+        patch.setenv("HARMONIUM_DATA", str(folder / "data"))
+        running.gate = folder / "gate"
+        load_dataset.cache_clear()
+        yield running
+    load_dataset.cache_clear()
+
+
+def replace_a_worker(running, pid):
+    """SIGKILL one, and let another join."""
+    (victim,) = (worker for worker in running.workers if worker.pid == pid)
+    running.workers.remove(victim)
+    end(victim)
+    running.add_worker()
+
+
+def _text(file):
+    return file.read_text() if file.exists() else ""
+
+
+def table(library):
+    """All tracks, by path, with the bytes of their features."""
+    ids = library.tracks.ids()
+    known, X = library.tracks.features(ids, extractor=library.settings.get("extractor"))
+    assert np.array_equal(known, ids)
+    assert len(ids) == len(set(ids.tolist()))
+    return {one.path: row.tobytes() for one, row in zip(library.tracks.many(ids), X, strict=True)}
+
+
+def test_index_while_workers_die_and_join_and_the_cluster_restarts(running, tmp_path, monkeypatch):
+    monkeypatch.setattr(dask, "CONNECT_SECONDS", 2)
+    music = tmp_path / "music"
+    odd.write_levels(music, LEVELS)
+    extractor = odd.extractor(odd.wait_for_the_gate)
+    running.gate.unlink(missing_ok=True)
+    at_the_gate = running.gate.with_suffix(".pid")
+    with Library.open(tmp_path / "cluster.db") as library:
+
+        def disturb(done, total):
+            if done == 2:
+                wait_until(lambda: _text(at_the_gate), "a file at the gate")
+                at_the_gate.unlink()
+                running.restart()
+                threads.append(_in_the_background(lambda: _text(at_the_gate), and_again))
+
+        def and_again():
+            """After the restart, the worker at the gate dies, and another joins."""
+            replace_a_worker(running, int(_text(at_the_gate)))
+            running.gate.touch()
+
+        threads = []
+        options = {"extractor": extractor, "engine": running.address}
+        report = index(library, [music], progress=disturb, **options)
+        (thread,) = threads
+        thread.join()
+        assert (len(report.new), report.heard, report.complete) == (20, 20, True)
+        on_cluster = table(library)
+        again = index(library, [music], **options)
+        assert (again.unchanged, again.heard) == (20, 0)
+    with Library.open(tmp_path / "alone.db") as library:
+        monkeypatch.setenv("ODD_GATE", str(running.gate))
+        index(library, [music], extractor=extractor, engine="serial")
+        assert table(library) == on_cluster
+
+
+@pytest.mark.long
+def test_train_while_a_worker_dies_and_one_joins(running, tmp_path, monkeypatch):
+    """Every array of the model is the same; with the settings that were tried, and their AUC."""
+    to_try = (Hyperparameters(0.01, 0.1),)
+    monkeypatch.setattr(train_module, "fit", functools.partial(fit, to_try=to_try, n_hidden=5))
+    done = []
+
+    def disturb(what, n_done, total):
+        done.append(n_done)
+        if n_done == 2:
+            replace_a_worker(running, running.workers[0].pid)
+
+    with Library.open(tmp_path / "library.db") as library:
+        small_library.fill(library, 60)
+        there = train_module.train(library, engine=running.address, progress=disturb)
+        here = train_module.train(library)
+    assert done[-1] == 5 + 5 + 1
+    assert sorted(set(done)) == list(range(done[-1] + 1))
+    one, other = (StoredTagger(model).arrays for model in (there, here))
+    assert one.keys() == other.keys()
+    differ = [name for name in one if one[name].tobytes() != other[name].tobytes()]
+    assert set(differ) <= {"history.seconds"}
+    assert there.report["trials"] == here.report["trials"]
+    assert there.report["mean_auc"] == here.report["mean_auc"]
+
+
+@pytest.mark.long
+def test_an_experiment_that_is_stopped_by_the_loss_of_the_cluster(running, tmp_path, monkeypatch):
+    """It says what to do; the same command then does the rest, and the file is the same."""
+    monkeypatch.setattr(dask, "CONNECT_SECONDS", 2)
+    recipe = tmp_path / "toy.toml"
+    recipe.write_text(RECIPE)
+    command = ("experiment", "run", recipe)
+    assert run_main(*command, "-o", tmp_path / "alone", "--engine", "serial").exit_code == 0
+    on_cluster = (*command, "-o", tmp_path / "cluster", "--engine", running.address)
+    lines = tmp_path / "cluster" / "results.jsonl"
+    with monkeypatch.context() as patch:
+        patch.setattr(dask, "GONE_SECONDS", 0.1)
+        process = _in_the_background(lambda: lines.exists() and lines.stat().st_size, running.kill)
+        lost = run_main(*on_cluster)
+        process.join()
+    assert lost.exit_code == 2
+    assert "has been gone for 0.1 s" in lost.stderr
+    assert "run the same command again" in " ".join(lost.stderr.split())
+    n_kept = len(lines.read_text().splitlines())
+    running.restart()
+    assert run_main(*on_cluster).exit_code == 0
+    assert lines.read_bytes() == (tmp_path / "alone" / "results.jsonl").read_bytes()
+    keys = [json.loads(line)["key"] for line in lines.read_text().splitlines()]
+    assert 0 < n_kept <= len(keys) == len(set(keys))
+
+
+def test_features_stopped_by_ctrl_c(running, tmp_path):
+    """It ends at once and says what is kept; the workers stay, and the next run goes on."""
+    paths = odd.write_levels(tmp_path / "files", LEVELS[:6])
+    running.gate.unlink(missing_ok=True)
+    command = ("-m", "harmonium", "features", *paths, "-e", "gated", "--cache", tmp_path)
+    packages = [odd.package_of_extractor(tmp_path / "package")]
+    options = {"packages": packages, "env": {"ODD_GATE": str(running.gate)}}
+    on_cluster = (*command, "--engine", running.address, "-o", tmp_path / "cluster.csv")
+    process = start(*on_cluster, **options)
+    try:
+        wait_until(lambda: odd.kept_in_cache(tmp_path) == 5, "all files but one")
+        os.killpg(process.pid, signal.SIGINT)
+        output, errors = process.communicate(timeout=PATIENCE)
+    finally:
+        end(process)
+    assert (process.returncode, output) == (130, "")
+    assert f"They are kept in {tmp_path}; the same command goes on from there." in errors
+    running.gate.touch()
+    alone = (*command[:-2], "--no-cache", "--engine", "serial", "-o", tmp_path / "alone.csv")
+    for arguments in (on_cluster, alone):
+        process = start(*arguments, **options)
+        output, errors = process.communicate(timeout=PATIENCE)
+        assert process.returncode == 0, errors
+        assert ("5 from the cache" in output) == (arguments is on_cluster)
+    assert (tmp_path / "cluster.csv").read_bytes() == (tmp_path / "alone.csv").read_bytes()
+
+
+def _in_the_background(condition, action):
+    """Acts as soon as the condition holds."""
+
+    def wait():
+        wait_until(condition, "the moment to act")
+        action()
+
+    thread = threading.Thread(target=wait)
+    thread.start()
+    return thread
