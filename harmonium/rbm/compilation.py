@@ -1,7 +1,9 @@
 """How the core is compiled: one thread per program, and never in a forked process.
 
-The matrix products of one model are too small to share between cores; several models, or several
-batches of clips, on one core each are faster. See docs/benchmarks.md.
+The work of one minibatch is too small to share between cores; several models, or several batches of
+clips, on one core each are faster. See docs/benchmarks.md. XLA would split loops over the elements
+of an array, too, such as Adam's step: passing a half to another thread takes as long as doing it,
+and several times as long where that thread's core is busy.
 
 JAX runs threads, which a fork does not copy: a program in the child would wait for them for ever.
 """
@@ -15,7 +17,10 @@ import jax
 
 from harmonium.errors import HarmoniumError
 
-_OPTIONS = {"xla_cpu_multi_thread_eigen": False}
+_OPTIONS = {
+    "xla_cpu_multi_thread_eigen": False,
+    "xla_disable_hlo_passes": "cpu-parallel-task-assigner",
+}
 
 _process: int | None = None  # the one in which the first program ran
 

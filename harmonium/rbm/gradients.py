@@ -222,7 +222,8 @@ class MultiPrediction:
         e_K = p - y,  g_t = (e_t Uᵀ) h_t (1 - h_t),  e_{t-1} = (g_t U) y_{t-1} (1 - y_{t-1})
         ∂U = Σ_t h_t e_tᵀ + g_t y_{t-1}ᵀ,  ∂c = Σ_t g_t,  ∂d = Σ_t e_t
         """
-        told = choose_told(batch.y, noise[0], self.silent)
+        # chosen once, not anew for each of the sums that need it
+        told = lax.optimization_barrier(choose_told(batch.y, noise[0], self.silent))
         known = jnp.where(told, batch.y, 0.0)
         field = condition(params, batch.u, batch.a)
         logits, hidden, tags = unrolled(field, jnp.where(told, batch.y, jnp.nan), self.steps)
@@ -236,12 +237,12 @@ class MultiPrediction:
         gs.append((es[-1] @ field.U.T) * hidden[0] * (1.0 - hidden[0]))
         e, g = sum(es[1:], es[0]), sum(gs[1:], gs[0])
         # a told tag is in the input of the hidden units at every step
-        left = jnp.concatenate([*hidden[::-1], *gs[:-1], g])
-        right = jnp.concatenate([*es, *tags[:0:-1], known])
-        gradient = Params(
-            left.T @ right, g.T @ batch.u, _scatter(params.V, batch.a, e), g.sum(0), e.sum(0)
-        )
-        return gradient, logits
+        U = jnp.concatenate(hidden[::-1]).T @ jnp.concatenate(es) + jnp.concatenate(
+            [*gs[:-1], g]
+        ).T @ jnp.concatenate([*tags[:0:-1], known])
+        gradient = Params(U, g.T @ batch.u, _scatter(params.V, batch.a, e), g.sum(0), e.sum(0))
+        # of the told tags, too, which are not variables above
+        return gradient, field.d + hidden[-1] @ field.U
 
 
 @dataclass(frozen=True)

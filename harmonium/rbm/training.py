@@ -185,6 +185,6 @@ def proximal(params: Tree, rate: Array, penalty: Penalty) -> Tree:
     """argmin_z ½(z - θ)² + rate (λ₁|z| + ½ λ₂ z²): soft threshold, then shrink. Zeros are exact."""
 
     def shrink(p: Array, l1: Array, l2: Array) -> Array:
-        return jnp.sign(p) * jnp.maximum(jnp.abs(p) - rate * l1, 0.0) / (1 + rate * l2)
+        return (p - jnp.clip(p, -rate * l1, rate * l1)) / (1 + rate * l2)
 
     return jax.tree.map(shrink, params, penalty.l1, penalty.l2)
