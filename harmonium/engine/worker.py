@@ -23,6 +23,7 @@ ONE_THREAD = dict.fromkeys(
         "VECLIB_MAXIMUM_THREADS",
         "NUMBA_NUM_THREADS",
         "POLARS_MAX_THREADS",
+        "NPROC",  # XLA's, which shares its larger products all the same
     ),
     "1",
 )

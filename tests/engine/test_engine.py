@@ -76,6 +76,7 @@ class TestResults:
         assert threads
         assert set(threads) == {1}
         assert "--xla_cpu_multi_thread_eigen=false" in flags
+        assert outcomes(os.getenv, ["NPROC"])["NPROC"].result == "1"
 
 
 class TestBounds:

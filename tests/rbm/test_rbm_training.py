@@ -1,5 +1,7 @@
 """The training loop: proximal step, schedules, seeds, compilations, early stopping, interrupts."""
 
+import re
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -11,11 +13,13 @@ from scipy.optimize import minimize_scalar
 
 from harmonium.errors import DataError
 from harmonium.rbm import loop
+from harmonium.rbm.compilation import compiled
 from harmonium.rbm.gradients import (
     Batch,
     BeliefPropagation,
     ContrastiveDivergence,
     MeanField,
+    MultiPrediction,
     PseudoLikelihood,
 )
 from harmonium.rbm.loop import Stack, train, train_stack
@@ -185,6 +189,18 @@ def test_training_raises_the_likelihood_proxy(gradient, params, data):
     assert np.mean(history.log_likelihood[-5:]) > history.log_likelihood[0] + 0.1
     assert all(value < 0 for value in history.log_likelihood)
     assert all(value > 0 for value in history.seconds)
+
+
+def test_the_proxy_counts_told_tags_like_the_others(params, data):
+    history = run(params, data, gradient=MultiPrediction(2, silent=0.0), max_epochs=3).history
+    assert -2 * np.log(2) < history.log_likelihood[0] < 0
+
+
+def test_no_loop_over_elements_is_shared_between_threads():
+    program = compiled()(lambda x: jnp.sqrt(x) / (1 + jnp.exp(x) * x))
+    text = program.__wrapped__.lower(np.ones((500, 2000), np.float32)).compile().as_text()
+    assert "exponential" in text
+    assert not re.search(r'"outer_dimension_partitions":\["\d', text)
 
 
 def test_the_same_seed_gives_the_same_bits_and_another_does_not(params, data):
