@@ -234,12 +234,15 @@ class FeatureCache:
     def _explained(self) -> Iterator[None]:
         try:
             yield
-        except (sqlite3.Error, OSError) as error:
+        except (sqlite3.Error, OSError, UnicodeDecodeError) as error:  # the last: damaged names
             raise DataError(
                 f"The cache of features {self.file} cannot be used: {error}. Name another folder "
                 "for it, work without a cache, or delete it: it will be made again."
             ) from error
 
 
-def _vector(data: bytes) -> NDArray[np.float32]:
-    return np.frombuffer(data, "<f4").astype(np.float32)
+def _vector(data: bytes) -> NDArray[np.float32] | None:
+    """The numbers; None where they are damaged, so that they are computed again."""
+    whole = isinstance(data, bytes) and len(data) % 4 == 0
+    vector = np.frombuffer(data, "<f4").astype(np.float32) if whole else None
+    return vector if vector is not None and np.isfinite(vector).all() else None

@@ -215,13 +215,13 @@ class LibrarySettings(database.LibraryPart):
         """The value of a name, or the default."""
         with self._library.connect() as connection:
             text = connection.scalar(sa.select(setting.c.value).where(setting.c.key == key))
-        return default if text is None else json.loads(text)
+        return default if text is None else database.stored_json(text)
 
     def beginning_with(self, prefix: str) -> dict[str, Any]:
         """The rest of each name that begins so → its value."""
         query = sa.select(setting.c.key, setting.c.value)
         rows = self._library.fetch(query.where(setting.c.key.startswith(prefix, autoescape=True)))
-        return {row.key.removeprefix(prefix): json.loads(row.value) for row in rows}
+        return {row.key.removeprefix(prefix): database.stored_json(row.value) for row in rows}
 
     def set(self, key: str, value: Any) -> None:
         """Give a name a value."""

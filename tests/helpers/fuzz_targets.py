@@ -145,10 +145,8 @@ def parting(data):
 @cache
 def tagged_library():
     from harmonium.collection import Library
-    from harmonium.collection.store import database
     from harmonium.collection.store.tracks import TrackFile
 
-    database.SYNCHRONOUS = "OFF"
     library = Library.open(folder() / "library.db")
     library.tracks.put([TrackFile(f"/m/{i}.mp3", f"{i:04}", title=f"Song {i}") for i in range(3)])
     return library
@@ -403,10 +401,12 @@ def tracks(data):
 
     made = []
     for number, line in enumerate(data.split(b"\xff")[:4], start=1):
-        texts = [part.decode(errors="surrogateescape") for part in line.split(b"\xfe")[:5]]
+        parts = line.split(b"\xfe")[:5]
+        parts[0] = parts[0].replace(b"\0", b"")  # as no path has one
+        texts = [part.decode(errors="surrogateescape") for part in parts]
         path, title, artist, album, tag, *_ = (*texts, *[""] * 5)
         about = {"title": title or None, "artist": artist or None, "album": album or None}
-        path = "/" + path.replace("\0", "")
+        path = f"/{path}"
         file_tags = {"genre": [tag], "comment": [tag]} if tag else {}
         about |= {"duration": 1.5, "file_tags": file_tags, "added_at": datetime.now(UTC)}
         one = Track(number, path, f"{number}", 0, 0, **about)

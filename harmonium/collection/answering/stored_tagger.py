@@ -232,6 +232,16 @@ def keep_compiled() -> None:
     os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.1")
 
 
+def _check_settings(parameters: Mapping[str, Any]) -> None:
+    """Refuse settings by which a model cannot be asked."""
+    steps = chosen_inference(parameters).steps
+    if type(steps) is not int or steps < 1:
+        raise ValueError(f"inference_steps is {steps!r}")
+    for name in ("damping", "tolerance"):
+        if not float(parameters[name]) >= 0:
+            raise ValueError(f"{name} is {parameters[name]!r}")
+
+
 def unpack(data: bytes) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
     """The arrays and the description of a stored model, without the estimators."""
     from harmonium.estimators.model_files import finite_array, from_bytes
@@ -242,11 +252,20 @@ def unpack(data: bytes) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
     if about.get("class") not in PARAMETERS:
         raise ModelFileError(f"The stored model is a {about.get('class')}, which is not known.")
     try:
-        for key in PARAMETERS[about["class"]]:
-            finite_array(arrays, f"params.{key}", np.float32)
-        for key in ("mean", "scale"):
-            finite_array(arrays, f"scaling.{key}")
-        stored_recalibration(arrays, len(arrays["params.d"]))
-    except (KeyError, TypeError, ValueError) as error:
+        names = PARAMETERS[about["class"]]
+        params = {key: finite_array(arrays, f"params.{key}", np.float32) for key in names}
+        scaling = [finite_array(arrays, f"scaling.{key}") for key in ("mean", "scale")]
+        (n_tags,), (n_features,) = params["d"].shape, scaling[0].shape
+        sizes = {"C": n_tags, "D": n_features, "H": len(params.get("c", ()))}
+        shapes = {"d": "C", "c": "H", "U": "HC", "W": "HD" if "c" in params else "CD"}
+        for key, array in params.items():
+            if array.shape != tuple(sizes[axis] for axis in shapes[key]):
+                raise ValueError(f"{key} has the shape {array.shape}")
+        if scaling[1].shape != (n_features,):
+            raise ValueError(f"the scaling has the shape {scaling[1].shape}")
+        if "c" in params:
+            _check_settings(about["parameters"])
+        stored_recalibration(arrays, n_tags)
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise ModelFileError(f"The stored model is damaged ({error}). {way_out}") from None
     return arrays, about

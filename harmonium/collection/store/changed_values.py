@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import sqlalchemy as sa
 
+from harmonium.collection.store.database import stored_json
 from harmonium.collection.store.schema import changed_value, model, setting, track
 from harmonium.collection.store.versions import TRACKS, count_on
 
@@ -49,7 +50,7 @@ def undo_values(connection: sa.Connection, change: int, by: int) -> UndoneValues
     query = sa.select(changed_value).where(changed_value.c.change_id == change)
     for row in connection.execute(query.order_by(changed_value.c.id.desc())).all():
         read, write = _KINDS[row.kind]
-        before, after = json.loads(row.before), json.loads(row.after)
+        before, after = stored_json(row.before), stored_json(row.after)
         if read(connection, row.key) == after:
             _keep(connection, by, row.kind, row.key, (row.after, row.before))
             write(connection, row.key, before)
@@ -99,7 +100,7 @@ def _tags(connection: sa.Connection, number: int) -> tuple[list[str], list[float
     row = connection.execute(query).one_or_none()
     if row is None:
         return [], []
-    return json.loads(row.vocabulary), np.frombuffer(row.thresholds, "<f4").tolist()
+    return stored_json(row.vocabulary), np.frombuffer(row.thresholds, "<f4").tolist()
 
 
 def _read_tag(connection: sa.Connection, key: str) -> Any:
@@ -118,7 +119,7 @@ def _write_tag(connection: sa.Connection, key: str, value: Any) -> None:
 
 def _read_setting(connection: sa.Connection, key: str) -> Any:
     text = connection.scalar(sa.select(setting.c.value).where(setting.c.key == key))
-    return None if text is None else json.loads(text)
+    return None if text is None else stored_json(text)
 
 
 def _write_setting(connection: sa.Connection, key: str, value: Any) -> None:

@@ -4,6 +4,7 @@ One transaction writes at a time: SQLite has it so, and on PostgreSQL an advisor
 same, so that no other writer can come between reading and writing.
 """
 
+import json
 import os
 import sqlite3
 import time
@@ -11,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 import sqlalchemy as sa
 from sqlalchemy.exc import DBAPIError
@@ -30,10 +32,40 @@ SYNCHRONOUS = "FULL"
 _WRITES = "harmonium_writes"
 _LOCK = 0x4861726D  # the number of the advisory lock; locks are per database
 _CACHE_KIB = 65_536
+_SAFE = "What was stored before is safe."
+_NOT_WRITABLE = (
+    " The file, its folder or the disk may not be written to. Allow it, or copy the library to "
+    "another place and name that with --library."
+)
+_DAMAGED = (
+    " It is damaged. Take a copy from before that; `sqlite3 FILE .recover` saves what can be "
+    "saved of a file."
+)
+_RESTARTED = f" The server stopped or was started anew. {_SAFE} Run the command again."
 _WAYS_OUT = {
     "locked": " Another program has been writing to it all the while; try again when it is done.",
-    "not a database": " Name another file with --library.",
+    "not a database": " If it was a library, it is damaged: take a copy from before that. "
+    "Otherwise, name another file with --library.",
+    "disk is full": f" {_SAFE} Make room on the disk, and run the command again.",
+    "disk I/O error": f" The disk is full or fails. {_SAFE} Make room, and run the command again.",
+    "No space left": f" {_SAFE} Make room on the disk, and run the command again.",
+    "readonly database": _NOT_WRITABLE,
+    "unable to open": _NOT_WRITABLE,
+    "Read-only file system": _NOT_WRITABLE,
+    "Permission denied": _NOT_WRITABLE,
+    "malformed": _DAMAGED,
+    "Could not decode": _DAMAGED,
+    "foreign key mismatch": _DAMAGED,
+    "no such table": _DAMAGED,
+    "no such column": _DAMAGED,
+    "does not exist": _DAMAGED,
+    "terminating connection": _RESTARTED,
+    "server closed the connection": _RESTARTED,
+    "connection is lost": _RESTARTED,
+    "starting up": _RESTARTED,
+    "shutting down": _RESTARTED,
 }
+"""Part of what a database says → what to do about it."""
 
 
 class LibraryPart:
@@ -55,9 +87,11 @@ def is_url(place: str) -> bool:
 
 def sqlite_engine(file: Path) -> sa.Engine:
     """An engine for a file, which is made if it is not there."""
-    engine = sa.create_engine(
-        sa.URL.create("sqlite", database=str(file)), connect_args={"timeout": BUSY_SECONDS}
-    )
+    url = sa.URL.create("sqlite", database=str(file))
+    if _is_frozen(file):
+        query = {"immutable": "1", "uri": "true"}
+        url = sa.URL.create("sqlite", database=f"file:{quote(os.fsencode(file))}", query=query)
+    engine = sa.create_engine(url, connect_args={"timeout": BUSY_SECONDS})
 
     @sa.event.listens_for(engine, "connect")
     def prepare(connection: Any, _: Any) -> None:
@@ -73,6 +107,18 @@ def sqlite_engine(file: Path) -> sa.Engine:
         connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
 
     return engine
+
+
+def _is_frozen(file: Path) -> bool:
+    """Whether a file is whole, and on a disk that is mounted read-only.
+
+    SQLite reads it only when told so, since it cannot make its usual files beside it.
+    """
+    try:
+        read_only = os.statvfs(file).f_flag & os.ST_RDONLY
+    except (AttributeError, OSError):  # Windows; or it is not there
+        return False
+    return bool(read_only) and not file.with_name(f"{file.name}-wal").exists()
 
 
 def use_write_ahead_log(engine: sa.Engine) -> None:
@@ -151,13 +197,24 @@ def writing(engine: sa.Engine, place: str) -> Iterator[sa.Connection]:
             yield connection
 
 
+def stored_json(text: str) -> Any:
+    """What a column of JSON holds."""
+    try:
+        return json.loads(text)
+    except (TypeError, ValueError, RecursionError) as error:
+        reason = f"a stored value is not JSON ({error})"
+        raise LibraryError(f"The library cannot be used: {reason}.{_DAMAGED}") from error
+
+
 @contextmanager
 def explained(place: str) -> Iterator[None]:
     """What the database complains of, as one error of ours."""
     try:
         yield
-    except (DBAPIError, sqlite3.Error, OSError) as error:
-        cause = error.orig if isinstance(error, DBAPIError) and error.orig else error
+    except (DBAPIError, sqlite3.Error, OSError, UnicodeDecodeError) as error:
+        cause: object = error.orig if isinstance(error, DBAPIError) and error.orig else error
+        if isinstance(error, UnicodeDecodeError):  # SQLite's own words about damaged names
+            cause = error.object.decode(errors="replace")
         lines = [line.strip() for line in str(cause).splitlines() if line.strip()]
         reason = lines[0] if lines else type(cause).__name__
         way_out = next((way for sign, way in _WAYS_OUT.items() if sign in str(cause)), "")

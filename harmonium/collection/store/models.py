@@ -15,7 +15,7 @@ import numpy as np
 import sqlalchemy as sa
 from numpy.typing import NDArray
 
-from harmonium.collection.store.database import LibraryPart
+from harmonium.collection.store.database import LibraryPart, stored_json
 from harmonium.collection.store.refinements import Refinement, read
 from harmonium.collection.store.schema import (
     completed_track,
@@ -224,8 +224,8 @@ def _stored(row: Any) -> StoredModel:
         **values
         | {
             "made_at": to_datetime(row.made_at),
-            "vocabulary": json.loads(row.vocabulary),
+            "vocabulary": stored_json(row.vocabulary),
             "thresholds": np.frombuffer(row.thresholds, "<f4").astype(np.float32),
-            "report": json.loads(row.report),
+            "report": stored_json(row.report),
         }
     )

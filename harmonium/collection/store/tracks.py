@@ -16,7 +16,7 @@ import sqlalchemy as sa
 from numpy.typing import ArrayLike, NDArray
 
 from harmonium.collection.store import bulk, features
-from harmonium.collection.store.database import LibraryPart
+from harmonium.collection.store.database import LibraryPart, stored_json
 from harmonium.collection.store.features import TrackFeatures
 from harmonium.collection.store.schema import (
     FOLDERS,
@@ -308,7 +308,7 @@ def _track(row: Any) -> Track:
         album=row.album,
         duration=row.duration,
         added_at=to_datetime(row.added_at),
-        file_tags=json.loads(row.file_tags),
+        file_tags=stored_json(row.file_tags),
     )
 
 

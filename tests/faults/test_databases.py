@@ -1,0 +1,170 @@
+"""Damaged databases: one clear error, or an answer; never a change to what is left."""
+
+import random
+import shutil
+import sqlite3
+
+import pytest
+import sqlalchemy as sa
+from command_line import run_main
+from small_library import trained
+
+from harmonium.audio.cache import FeatureCache, FileStatus
+from harmonium.collection import Library
+from harmonium.collection.store.schema import metadata
+from harmonium.errors import DataError, LibraryError
+
+TABLES = sorted(metadata.tables)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """A library with a model, as a file without a log beside it."""
+    place = tmp_path_factory.mktemp("whole") / "library.db"
+    with Library.open(place) as library:
+        trained(library, tagged=30)
+    assert not place.with_name("library.db-wal").exists()
+    return place
+
+
+@pytest.fixture
+def place(tmp_path):
+    return tmp_path / "library.db"
+
+
+def answers(place):
+    """Exit codes and errors of commands that read most of the tables."""
+    done = [
+        run_main(*command, "-L", place)
+        for command in (["search", "rock"], ["tag", "/music/001.ogg"], ["doctor"], ["models"])
+    ]
+    for one in done:
+        assert one.exit_code in (0, 1, 2), one
+        assert "Traceback" not in one.stderr
+    return [one for one in done if one.exit_code == 2]
+
+
+@pytest.mark.parametrize("size", [50, 100, 4096, 3 * 4096, 0.5, 0.9])
+def test_a_truncated_library_is_refused_and_left_as_it_is(whole, place, size):
+    data = whole.read_bytes()
+    left = data[: size if isinstance(size, int) else int(size * len(data))]
+    place.write_bytes(left)
+    with pytest.raises(LibraryError, match=r"malformed.*damaged|not a database.*damaged"):
+        Library.open(place)
+    assert place.read_bytes() == left
+
+
+def test_an_empty_file_is_a_place_for_a_new_library(place):
+    place.touch()
+    with pytest.raises(LibraryError, match=r"There is no library at"):
+        Library.open(place, create=False)
+    assert place.read_bytes() == b""
+    with Library.open(place) as library:
+        assert library.tracks.count() == 0
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_changed_bytes_give_answers_or_one_clear_error(whole, place, seed):
+    chance = random.Random(seed)
+    data = bytearray(whole.read_bytes())
+    for _ in range(chance.choice((1, 20, 400))):
+        data[chance.randrange(len(data))] = chance.randrange(256)
+    page = chance.randrange(len(data) // 4096) * 4096
+    if seed % 2:
+        data[page : page + 4096] = bytes(4096)
+    place.write_bytes(data)
+    answers(place)
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_a_missing_table_is_one_clear_error(whole, place, table):
+    shutil.copy(whole, place)
+    with sqlite3.connect(place) as connection:
+        connection.execute(f"DROP TABLE {table}")
+    connection.close()
+    for one in answers(place):
+        words = " ".join(one.stderr.split())
+        assert f"no such table: {table}. It is damaged." in words
+
+
+def test_a_missing_table_in_postgresql(postgres_place):
+    with Library.open(postgres_place) as library:
+        with library.begin() as connection:
+            connection.execute(sa.text("DROP TABLE setting"))
+        with pytest.raises(LibraryError, match=r"does not exist.*It is damaged"):
+            library.settings.get("x")
+
+
+@pytest.fixture
+def postgres_place(postgres):
+    from postgres_server import schema
+
+    with schema(postgres) as url:
+        yield url
+
+
+@pytest.mark.parametrize(
+    ("table", "column"), [("track", "file_tags"), ("model", "vocabulary"), ("model", "report")]
+)
+def test_a_value_that_is_no_json_is_one_clear_error(whole, place, table, column):
+    shutil.copy(whole, place)
+    with sqlite3.connect(place) as connection:
+        connection.execute(f"UPDATE {table} SET {column} = '' WHERE id = 1")
+    connection.close()
+    with Library.open(place) as library, pytest.raises(LibraryError, match=r"not JSON.*damaged"):
+        library.tracks.get(1) if table == "track" else library.models.current()
+
+
+def test_a_damaged_model_leaves_the_rest_of_the_library(whole, place):
+    shutil.copy(whole, place)
+    with sqlite3.connect(place) as connection:
+        connection.execute("UPDATE model SET bytes = substr(bytes, 1, 100)")
+    connection.close()
+    done = run_main("tag", "/music/050.ogg", "-L", place)
+    assert done.exit_code in (0, 2)
+    with Library.open(place) as library:
+        assert library.tracks.count() == 60
+        assert library.opinions.triples().height > 0
+
+
+def test_a_log_that_is_damaged_costs_at_most_what_was_said_last(whole, tmp_path):
+    """The log beside a library is of what was committed since; each page of it has a checksum."""
+    place = tmp_path / "library.db"
+    shutil.copy(whole, place)
+    with Library.open(place) as library:
+        library.settings.set("last", "word")
+        data = {name: (tmp_path / name).read_bytes() for name in ("library.db", "library.db-wal")}
+    log = bytearray(data["library.db-wal"])
+    log[len(log) // 2] ^= 0xFF
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "library.db").write_bytes(data["library.db"])
+    (other / "library.db-wal").write_bytes(log)
+    with Library.open(other / "library.db", create=False) as library:
+        assert library.settings.get("last") in (None, "word")
+        assert library.tracks.count() == 60
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_damaged_cache_is_told_or_not_trusted(tmp_path, seed):
+    chance = random.Random(seed)
+    status = FileStatus(1, 1, 1, 1)
+    with FeatureCache(tmp_path) as cache:
+        for i in range(20):
+            cache.put(f"/{i}", status, bytes([i]) * 32, "recipe", [float(i)] * 300)
+    file = tmp_path / "features.sqlite"
+    data = bytearray(file.read_bytes())
+    if seed % 2:
+        del data[chance.randrange(len(data)) :]
+    for _ in range(200 if data else 0):
+        data[chance.randrange(len(data))] = chance.randrange(256)
+    file.write_bytes(data)
+    try:
+        with FeatureCache(tmp_path) as cache:
+            for i in range(20):
+                cache.find_by_content(bytes([i]) * 32, "recipe")
+    except DataError as error:
+        reason = str(error)
+    else:
+        reason = "or delete it: it will be made again"
+    assert "or delete it: it will be made again" in reason

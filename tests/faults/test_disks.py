@@ -1,0 +1,169 @@
+"""Full and read-only disks: real file systems, small ones in memory."""
+
+import os
+import shutil
+import subprocess
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from command_line import run_main
+from noise_files import write
+from small_library import fill
+from some_tracks import in_force
+
+from harmonium.audio.cache import FeatureCache, FileStatus
+from harmonium.collection import Library
+from harmonium.errors import DataError, LibraryError
+
+ROWS = 2000
+
+
+@pytest.fixture
+def disk(tmp_path):
+    """A disk of 3 MiB of its own."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=3m", "tmpfs", folder]
+    if os.geteuid() != 0 or subprocess.run(mount, capture_output=True, check=False).returncode:
+        pytest.skip("a file system of its own can be mounted by the superuser alone")
+    yield folder
+    subprocess.run(["umount", "-l", folder], check=True)
+
+
+def leave(folder: Path, free: int) -> None:
+    """Fill a disk up to so many bytes."""
+    (folder / "ballast").unlink(missing_ok=True)
+    size = shutil.disk_usage(folder).free - free
+    (folder / "ballast").write_bytes(bytes(size))
+    assert shutil.disk_usage(folder).free == free
+
+
+@contextmanager
+def read_only(folder: Path):
+    """Mounted so that nothing can be written."""
+    subprocess.run(["mount", "-o", "remount,ro", folder], check=True)
+    try:
+        yield
+    finally:
+        subprocess.run(["mount", "-o", "remount,rw", folder], check=True)
+
+
+@pytest.fixture
+def place(disk):
+    """A library of 20 tracks on that disk."""
+    with Library.open(disk / "library.db") as library:
+        fill(library, 20)
+    return disk / "library.db"
+
+
+@pytest.fixture
+def table(tmp_path):
+    """Tags of 20 tracks, enough to need some room."""
+    rows = [f"u{i % 7},/music/{i % 20:03}.ogg,tag {i}" for i in range(ROWS)]
+    (tmp_path / "tags.csv").write_text("\n".join(["user,path,tag", *rows]))
+    return tmp_path / "tags.csv"
+
+
+def said(place):
+    with Library.open(place, create=False) as library:
+        return in_force(library)
+
+
+@pytest.mark.parametrize("free", [0, 1 << 12, 1 << 15, 1 << 16, 3 << 16, 1 << 19])
+def test_a_full_disk_keeps_what_was_there_and_takes_no_half(disk, place, table, free):
+    before = said(place)
+    leave(disk, free)
+    done = run_main("import", table, "-L", place)
+    assert done.exit_code == (2 if free < 1 << 19 else 0)
+    if done.exit_code:
+        words = " ".join(done.stderr.split())
+        assert "What was stored before is safe. Make room" in words
+    leave(disk, 1 << 20)
+    assert len(said(place)) == len(before) + (0 if done.exit_code else ROWS)
+    assert before.items() <= said(place).items()
+    again = run_main("import", table, "-L", place)
+    assert again.exit_code == 0, again.stderr
+    assert len(said(place)) == len(before) + ROWS
+
+
+def test_a_disk_that_fills_up_while_a_library_is_open(disk, place):
+    with Library.open(place) as library:
+        before = in_force(library)
+        leave(disk, 0)
+        with pytest.raises(LibraryError, match=r"full.*What was stored before is safe"):
+            library.settings.set("large", "x" * 500_000)
+        assert in_force(library) == before
+        leave(disk, 1 << 20)
+        library.settings.set("large", "x")
+        assert library.settings.get("large") == "x"
+
+
+@pytest.mark.parametrize("option", ["--playlist", "--export"])
+def test_what_does_not_fit_is_not_written_by_half(disk, tmp_path, option):
+    place = tmp_path / "library.db"
+    with Library.open(place) as library:
+        fill(library, 60)
+    name = disk / ("a.m3u8" if option == "--playlist" else "a.xml")
+    assert run_main("search", "rock", "-L", place, option, name).exit_code == 0
+    old = name.read_bytes()
+    leave(disk, 0)
+    done = run_main("search", "rock OR jazz", "-L", place, option, name)
+    assert (done.exit_code, done.stderr.split(":")[0]) == (2, "Error")
+    assert "No space left on device" in done.stderr
+    assert name.read_bytes() == old
+    assert sorted(p.name for p in disk.iterdir()) == [name.name, "ballast"]
+
+
+def test_a_full_disk_under_the_cache_is_told(disk):
+    vector, status = [1.0] * 50_000, FileStatus(1, 1, 1, 1)
+    with FeatureCache(disk) as cache:
+        cache.put("/a", status, b"a" * 32, "recipe", vector)
+        leave(disk, 0)
+        with pytest.raises(DataError, match=r"cache of features .* full.*or delete it"):
+            cache.put("/b", status, b"b" * 32, "recipe", vector)
+        leave(disk, 1 << 20)
+        cache.put("/b", status, b"b" * 32, "recipe", vector)
+        assert cache.find_by_content(b"a" * 32, "recipe").tolist() == vector
+
+
+def test_a_library_on_a_read_only_disk_is_read(disk, place, table):
+    before, content = said(place), place.read_bytes()
+    with read_only(disk):
+        assert said(place) == before
+        found = run_main("search", "rock", "-L", place)
+        assert (found.exit_code, "/music/" in found.stdout) == (0, True)
+        for command in (["import", table], ["say", "/music/001.ogg", "new"], ["hide", "rock"]):
+            done = run_main(*command, "-L", place)
+            assert done.exit_code == 2
+            assert "may not be written to" in " ".join(done.stderr.split())
+    assert place.read_bytes() == content
+
+
+def test_what_a_killed_process_left_on_a_read_only_disk_is_read_or_refused(disk, place):
+    """A log beside the file holds what was said last: without it, the file would be old."""
+    with Library.open(place) as library:
+        library.settings.set("last", "word")
+        for name in ("library.db", "library.db-wal"):
+            (disk / "copy").mkdir(exist_ok=True)
+            shutil.copy(disk / name, disk / "copy" / name)
+    with read_only(disk), pytest.raises(LibraryError, match="may not be written to"):
+        Library.open(disk / "copy" / "library.db", create=False)
+    with Library.open(disk / "copy" / "library.db", create=False) as library:
+        assert library.settings.get("last") == "word"
+
+
+def test_new_files_on_a_read_only_disk_are_refused(disk, tmp_path):
+    write(tmp_path / "music" / "a.flac", 1)
+    with read_only(disk):
+        for command in (
+            ["index", tmp_path / "music", "-L", disk / "new.db"],
+            ["index", tmp_path / "music", "-L", disk / "folder" / "new.db"],
+            ["features", tmp_path / "music", "-o", disk / "f.parquet"],
+            ["features", tmp_path / "music", "-o", tmp_path / "f.csv", "--cache", disk / "cache"],
+        ):
+            done = run_main(*command)
+            assert done.exit_code == 2
+            assert done.stderr.startswith("Error: ")
+            assert "Traceback" not in done.stderr
+    assert list(disk.iterdir()) == []
