@@ -3,6 +3,7 @@
 # make lint   ruff and mypy
 # make docs   the documentation as a site of plain files, in site/
 # make fuzz   every parser on damaged input, guided by coverage; SECONDS=60 for each
+# make release   builds the wheel and the sdist, and tests both outside the repository
 # make lock   renews constraints.txt, the set of versions that everything above installs
 
 VENV   ?= .venv
@@ -11,7 +12,7 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 p
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
 
-.PHONY: demo test lint docs fuzz lock clean
+.PHONY: demo test lint docs fuzz release lock clean
 
 demo: $(VENV)/.installed
 	$(BIN)/harmonium demo
@@ -31,16 +32,19 @@ docs: $(VENV)/.installed-docs
 fuzz: $(VENV)/.installed-fuzz
 	$(BIN)/python tests/fuzz/run.py --seconds $(or $(SECONDS),60)
 
+release: $(VENV)-release/.installed
+	$(VENV)-release/bin/python release/release.py
+
 lock:
 	rm -rf $(VENV)-lock
 	$(PYTHON) -m venv $(VENV)-lock
-	$(VENV)-lock/bin/python -m pip install --quiet --upgrade --upgrade-strategy eager '.[test,docs]'
+	$(VENV)-lock/bin/python -m pip install --quiet --upgrade --upgrade-strategy eager '.[test,docs,release]'
 	{ echo '# The versions that the tests passed with; written by "make lock".'; \
 	  $(VENV)-lock/bin/python -m pip freeze --exclude harmonium | grep -v '^harmonium'; } > constraints.txt
 	rm -rf $(VENV)-lock
 
 clean:
-	rm -rf $(VENV) demo site
+	rm -rf $(VENV) $(VENV)-release demo dist site
 
 $(VENV)/bin/python:
 	@test -n "$(PYTHON)" || { echo "Harmonium needs Python 3.11 or newer; none was found. Install one, or name it: make PYTHON=/path/to/python3 ..."; exit 1; }
@@ -63,4 +67,9 @@ $(VENV)/.installed-fuzz: $(VENV)/.installed-test
 $(VENV)/.installed-docs: $(VENV)/.installed
 	@echo "Installing what makes the site into $(VENV) ..."
 	$(PIP) --editable '.[docs]'
+	@touch $@
+
+$(VENV)-release/.installed: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)-release
+	$(VENV)-release/bin/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt 'build[uv]' twine
 	@touch $@

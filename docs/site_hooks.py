@@ -1,13 +1,15 @@
-"""What the site shows that is not in docs/: three pages, and the files that pages link to.
+"""What the site shows that is not in docs/: three pages, the files that pages link to, formulas.
 
 MkDocs calls these functions (``hooks`` in mkdocs.yml).
 """
 
+import html
 import posixpath
 import re
 from pathlib import Path
 from typing import Any
 
+from latex2mathml.converter import convert
 from mkdocs.structure.files import File, Files
 
 PROJECT = Path(__file__).parents[1]
@@ -18,6 +20,8 @@ PAGES = {
 }
 """Files of the project that are pages of the site: where they are → where they are shown."""
 LINK = re.compile(r"(\]\()([^)#\s]+)(#[^)\s]*)?(?=\))")
+FORMULA = re.compile(r'<(span|div) class="arithmatex">\\[(\[](.*?)\\[)\]]</\1>', re.S)
+"""How pymdownx.arithmatex marks a formula: in a line of text, or as a block."""
 
 
 def on_files(files: Files, config: Any) -> Files:
@@ -43,6 +47,16 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
         return f"{link[1]}{target}{link[3] or ''}"
 
     return LINK.sub(moved, markdown)
+
+
+def on_page_content(content: str, **_: Any) -> str:
+    """Write formulas as MathML, which browsers show without a script or a font of ours."""
+
+    def shown(formula: re.Match[str]) -> str:
+        display = "block" if formula[1] == "div" else "inline"
+        return convert(html.unescape(formula[2]), display=display)
+
+    return FORMULA.sub(shown, content)
 
 
 def _in_project(src_uri: str, target: str) -> str | None:

@@ -6,7 +6,7 @@ The public names are loaded when first used, so that ``import harmonium`` stays 
 from importlib import import_module
 from typing import Any
 
-__version__ = "0.1.0"
+__version__ = "1.0.0"
 
 _PUBLIC = dict.fromkeys(("AudioFeatures", "ClipNormaliser"), "harmonium.audio.transformers")
 _PUBLIC |= dict.fromkeys(

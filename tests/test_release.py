@@ -1,0 +1,81 @@
+"""What ``make release`` checks and writes, without building anything."""
+
+import importlib
+import re
+import tomllib
+
+import pytest
+from places import PROJECT
+
+import harmonium
+
+PYPROJECT = tomllib.loads((PROJECT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+
+
+@pytest.fixture
+def release(monkeypatch):
+    monkeypatch.syspath_prepend(str(PROJECT / "release"))
+    return importlib.import_module("release")
+
+
+def test_the_changelog_knows_this_version():
+    changelog = (PROJECT / "CHANGELOG.md").read_text(encoding="utf-8")
+    assert re.search(
+        rf"^## \[{re.escape(harmonium.__version__)}\] - \d{{4}}-\d\d-\d\d$", changelog, re.M
+    )
+
+
+def test_the_pythons_tested_are_those_promised(release):
+    promised = [line.rpartition(":: ")[2] for line in PYPROJECT["classifiers"] if ":: 3." in line]
+    assert list(release.PYTHONS) == promised
+    assert PYPROJECT["requires-python"] == f">={promised[0]}"
+
+
+def test_every_dependency_has_a_lowest_version(release):
+    found = release.dependencies()
+    assert len(found) > 20
+    assert all(re.fullmatch(r">=[\d.]+", allowed) for _, allowed in found)
+
+
+def test_the_quick_tests_are_there(release):
+    assert all((PROJECT / "tests" / name).exists() for name in release.QUICK)
+
+
+def test_stray_and_missing_files_are_named(release):
+    archives = importlib.import_module("archives")
+    archives._same("wheel", {"a"}, {"a"})
+    with pytest.raises(archives.ReleaseError, match="wheel has stray files: b, c"):
+        archives._same("wheel", {"a", "b", "c"}, {"a"})
+    with pytest.raises(archives.ReleaseError, match="sdist has missing files: a"):
+        archives._same("sdist", set(), {"a"})
+
+
+def test_results_are_kept_as_long_as_the_wheel_is_the_same(release, tmp_path, monkeypatch):
+    monkeypatch.setattr(release, "DIST", tmp_path)
+    wheel = tmp_path / "a.whl"
+    wheel.write_bytes(b"one")
+    square = release.Square("3.12", release.LOWEST, {"wheel": "passed"}, {"numpy": "2.2.0"})
+    release.keep(square, wheel)
+    assert release.kept("3.12", release.LOWEST, wheel) == square
+    assert release.kept("3.12", release.NEWEST, wheel) is None
+    release.keep(release.Square("3.13", release.LOWEST, {"wheel": "failed"}), wheel)
+    assert release.kept("3.13", release.LOWEST, wheel) is None
+    wheel.write_bytes(b"two")
+    assert release.kept("3.12", release.LOWEST, wheel) is None
+
+
+def test_the_table_replaces_the_one_before(release, tmp_path, monkeypatch):
+    monkeypatch.setattr(release, "PAGE", tmp_path / "page.md")
+    mark = "<!-- written by make release -->\n"
+    release.PAGE.write_text(f"Text.\n{mark}old", encoding="utf-8")
+    (tmp_path / "a.whl").write_bytes(b"x" * 2_000_000)
+    results = {"wheel": "passed, 5 s", "sdist": "7 passed, 9 s"}
+    squares = [release.Square("3.11", "lowest", results, {"python": "3.11.7", "numpy": "2.2.0"})]
+    archives = importlib.import_module("archives").Archives(*[tmp_path / "a.whl"] * 2)
+    release.write_page(archives, ["all is well"], squares)
+    page = release.PAGE.read_text(encoding="utf-8")
+    assert page.startswith(f"Text.\n{mark}\nBuilt: `a.whl` 2.0 MB")
+    assert "- All is well." in page
+    assert "| 3.11.7 | lowest | passed, 5 s | 7 passed, 9 s |" in page
+    assert "| numpy | >=2.2 | 2.2.0 |" in page
+    assert "old" not in page
