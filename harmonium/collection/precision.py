@@ -106,11 +106,16 @@ def lower_bound(
 
 
 def make_curves(
-    Y: NDArray[np.float32], P: NDArray[np.float32], groups: Sequence[Any] | None = None
+    Y: NDArray[np.float32],
+    P: NDArray[np.float32],
+    groups: Sequence[Any] | NDArray[Any] | None = None,
 ) -> list[PrecisionCurve]:
     """The curve of each tag, from labels (n, C) and held-out probabilities (n, C)."""
-    columns = zip(Y.T, P.T, expected_shares(Y, P).T, strict=True)
-    return [make_curve(y, p, groups, e) for y, p, e in columns]
+    rises = _shares_of_others(Y, P)
+    return [
+        make_curve(y, p, groups, _expected(p, rise))
+        for y, p, rise in zip(Y.T, P.T, rises, strict=True)
+    ]
 
 
 def expected_shares(Y: NDArray[np.float32], P: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -119,28 +124,51 @@ def expected_shares(Y: NDArray[np.float32], P: NDArray[np.float32]) -> NDArray[n
     The mean of its probability and of the share of the other tags' tracks with such a probability
     that are right: by `BINS` bins, made to rise with the probability (isotonic regression).
     """
+    rises = _shares_of_others(Y, P)
+    return np.stack([_expected(p, rise) for p, rise in zip(P.T, rises, strict=True)], axis=1)
+
+
+def _shares_of_others(
+    Y: NDArray[np.float32], P: NDArray[np.float32]
+) -> list[NDArray[np.float64] | None]:
+    """For each tag, how often the others are right by bins of the probability; None: not known."""
     from sklearn.isotonic import IsotonicRegression
 
-    bins, known = np.minimum((P * BINS).astype(np.int64), BINS - 1), ~np.isnan(Y)
-    columns = [(bins[k, j], Y[k, j] == 1) for j, k in enumerate(known.T)]
-    n = np.array([np.bincount(b, minlength=BINS) for b, _ in columns])
-    right = np.array([np.bincount(b, y, minlength=BINS) for b, y in columns])
+    n, right = np.zeros((2, P.shape[1], BINS))
+    for j, (y, p) in enumerate(zip(Y.T, P.T, strict=True)):  # no more than a tag in memory
+        known = ~np.isnan(y)
+        bins = _bins(p[known])
+        n[j] = np.bincount(bins, minlength=BINS)
+        right[j] = np.bincount(bins, y[known] == 1, minlength=BINS)
     others, others_right = n.sum(axis=0) - n, right.sum(axis=0) - right
-    centres, shares = (np.arange(BINS) + 0.5) / BINS, P.astype(np.float32).copy()
+    centres = (np.arange(BINS) + 0.5) / BINS
+    found: list[NDArray[np.float64] | None] = []
     for j in range(P.shape[1]):
         seen = others[j] > 0
-        if seen.any():
-            rises = IsotonicRegression(out_of_bounds="clip")
-            share = others_right[j, seen] / others[j, seen]
-            rises.fit(centres[seen], share, sample_weight=others[j, seen])
-            shares[:, j] = (P[:, j] + rises.predict(centres)[bins[:, j]]) / 2
-    return shares
+        if not seen.any():
+            found.append(None)
+            continue
+        rises = IsotonicRegression(out_of_bounds="clip")
+        share = others_right[j, seen] / others[j, seen]
+        rises.fit(centres[seen], share, sample_weight=others[j, seen])
+        found.append(rises.predict(centres))
+    return found
+
+
+def _expected(p: NDArray[np.float32], rise: NDArray[np.float64] | None) -> NDArray[np.float32]:
+    """`expected_shares` of a tag, (n,)."""
+    p = np.asarray(p, np.float32)
+    return p if rise is None else ((p + rise[_bins(p)]) / 2).astype(np.float32)
+
+
+def _bins(p: NDArray[np.float32]) -> NDArray[np.int64]:
+    return np.minimum((p * BINS).astype(np.int64), BINS - 1)
 
 
 def make_curve(
     y: NDArray[np.float32],
     p: NDArray[np.float32],
-    groups: Sequence[Any] | None = None,
+    groups: Sequence[Any] | NDArray[Any] | None = None,
     expected: NDArray[np.float32] | None = None,
 ) -> PrecisionCurve:
     """The curve of labels (n,), 0, 1 or NaN, and held-out probabilities (n,).
@@ -162,7 +190,9 @@ def make_curve(
             last = rank + 1
     places = np.array(kept, np.int64)
     right = np.cumsum(y == 1)[places].astype(np.int64)
-    squares = np.cumsum(2 * _earlier(np.asarray(groups)[order]) + 1 if groups else np.ones(len(y)))
+    squares = np.cumsum(
+        2 * _earlier(np.asarray(groups)[order]) + 1 if groups is not None else np.ones(len(y))
+    )
     return PrecisionCurve(
         thresholds=ordered[places],
         chosen=places + 1,

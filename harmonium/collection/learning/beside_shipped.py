@@ -19,7 +19,8 @@ from harmonium.collection.answering.shipped_model import (
     shipped_model,
 )
 from harmonium.collection.answering.stored_tagger import StoredTagger
-from harmonium.collection.learning.fitting import Fitted, TrainingSet
+from harmonium.collection.learning.fitting import Fitted
+from harmonium.collection.learning.training_set import TrainingSet
 from harmonium.collection.precision import PrecisionCurve, curves_to_arrays, precision_curves
 from harmonium.collection.store.models import StoredModel
 
@@ -47,7 +48,7 @@ class ShippedSays:
 
     def rows(self, rows: NDArray[np.intp]) -> "ShippedSays":
         """Of some of the tracks."""
-        return replace(self, probabilities=self.probabilities[rows])
+        return replace(self, probabilities=np.array(self.probabilities[rows]))
 
     @property
     def inputs(self) -> Floats:
@@ -58,7 +59,8 @@ class ShippedSays:
         """The held-out probabilities with the prior where it helps, and the weights, (n_tags,)."""
         from harmonium.evaluation import auc_per_tag
 
-        weights, held_out = np.ones(len(examples.tags)), fitted.held_out.copy()
+        weights, held_out = np.ones(len(examples.tags)), examples.new_table()
+        held_out[:] = fitted.held_out
         for j, tag in enumerate(examples.tags):
             if tag not in self.model.vocabulary:
                 continue

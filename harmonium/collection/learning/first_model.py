@@ -14,6 +14,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from harmonium.collection.learning.training_files import by_columns
 from harmonium.collection.learning.training_set import Hyperparameters, TrainingSet
 from harmonium.estimators.recalibration import Question, Recalibration, fit_recalibration
 
@@ -132,5 +133,5 @@ def mean_auc(Y: Floats, P: Floats) -> float:
     from harmonium.evaluation import auc_per_tag
 
     scored = ~np.isnan(P[:, 0])
-    auc = auc_per_tag(Y[scored], P[scored]).values
+    auc = by_columns(lambda y, p: auc_per_tag(y[scored], p[scored]).values, Y, P)
     return float(np.nanmean(auc)) if np.isfinite(auc).any() else 0.5

@@ -27,7 +27,6 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
 
 from harmonium.collection.answering.numpy_inference import LINEAR, mix
@@ -38,6 +37,7 @@ from harmonium.collection.learning.first_model import (
     linear_hyperparameters,
     mean_auc,
 )
+from harmonium.collection.learning.training_files import StoredRows, opened, row_blocks
 from harmonium.collection.learning.training_set import Hyperparameters, TrainingSet
 from harmonium.engine import Engine, EngineError, Runner, WorkerDied
 from harmonium.errors import DataError, TrainingInterrupted
@@ -58,6 +58,8 @@ PATIENT_UPDATES = 500
 HALF = np.float32(0.5)
 MOST_TO_CALIBRATE = 5000
 """Tracks by which probabilities are corrected."""
+MOST_AT_ONCE = 50_000
+"""Tracks that are predicted, or corrected, at a time."""
 
 
 TO_TRY = tuple(Hyperparameters(0.01, l2) for l2 in (0.1, 0.3, 1.0, 3.0))
@@ -154,11 +156,12 @@ def fit(
         candidates.sort(key=lambda candidate: -candidate.auc)
         chosen, _, epochs = candidates[0]
         rows: list[NDArray[np.intp]] = []
-        tasks = fits.of_folds(examples, n_folds, chosen, "Scoring", epochs, rows)
-        named = pl.DataFrame(examples.targets(chosen), schema=list(examples.tags))
-        tasks.append(fits.task("Fitting", chosen, examples.inputs(chosen), named, epochs))
-        *scored, final = fits.done(tasks)
-    held_out = _pooled(examples, scored)
+        into = None if examples.files is None else examples.new_table()
+        tasks = fits.of_folds(examples, n_folds, chosen, "Scoring", epochs, rows, into)
+        X, Y = examples.everything(chosen)
+        final_task = fits.task("Fitting", chosen, X, Y, epochs)
+        *scored, final = fits.done([*tasks, final_task._replace(tags=examples.tags)])
+    held_out = _pooled(examples, scored) if into is None else into
     asked = [outcome.asked for outcome in scored]
     beside = None
     if beside_l2 is not None:
@@ -176,11 +179,12 @@ def fit(
             beside = None
     model = final.model
     model.recalibration_ = fit_recalibration(_joined(asked))
-    corrected = np.empty_like(held_out)
+    corrected = examples.new_table()
     for fold in range(n_folds):
         others = fit_recalibration(_joined(asked[:fold] + asked[fold + 1 :]))
-        held = examples.folds == fold
-        corrected[held] = others(held_out[held])
+        held = np.flatnonzero(examples.folds == fold)
+        for block in row_blocks(len(held), MOST_AT_ONCE):
+            corrected[held[block]] = others(np.asarray(held_out[held[block]]))
     return Fitted(model, corrected, held_out, tuple(candidates), beside)
 
 
@@ -227,12 +231,16 @@ class FitTask(NamedTuple):
     """For the progress."""
     model: Mapping[str, Any]
     """The parameters of the estimator."""
-    X: Floats
-    Y: Any
+    X: Floats | StoredRows
+    Y: Floats | StoredRows
+    tags: tuple[str, ...] | None = None
+    """The names of the tags, where the model itself is wanted, and not what it says."""
     valid: tuple[Floats, Floats] | None = None
     """Tracks by whose ranking to stop."""
-    held: Floats | None = None
-    """Tracks whose probabilities are wanted; without them, the model itself is."""
+    held: Floats | StoredRows | None = None
+    """Tracks whose probabilities are wanted,"""
+    into: StoredRows | None = None
+    """and where to write them, if they are too many to be sent."""
     asked: tuple[Floats, Floats] | None = None
     """Tracks to ask about, with and without tags told."""
 
@@ -253,16 +261,23 @@ def fit_one(task: FitTask) -> FitOutcome:
     from harmonium.estimators.validation import ask
 
     model = DiscriminativeRBM(**task.model)
+    into = None if task.into is None else task.into.open("r+")
     with interrupts_raise():
-        model.fit(task.X, task.Y, eval_set=task.valid)
+        model.fit(opened(task.X), opened(task.Y), eval_set=task.valid)
     epochs = model.best_epoch_ or model.n_iter_
-    if task.held is None:
+    if task.tags is not None:
+        model.tags_ = np.array(task.tags, dtype=object)
         return FitOutcome(epochs, model=model)
     asked: list[Question] = []
     if task.asked is not None:
         X, Y = task.asked
         asked = ask(partial(model.complete, X), Y)
-    return FitOutcome(epochs, model.predict_proba(task.held), asked)
+    assert task.held is not None
+    held = opened(task.held)
+    P = np.empty((len(held), len(model.tags_)), np.float32) if into is None else into
+    for some in row_blocks(len(held), MOST_AT_ONCE):
+        P[some] = model.predict_proba(np.asarray(held[some]))
+    return FitOutcome(epochs, P if into is None else None, asked)
 
 
 def _numbered(task: tuple[int, FitTask]) -> FitOutcome:
@@ -304,11 +319,13 @@ class _Fits:
         what: str,
         epochs: int | None = None,
         rows: list[NDArray[np.intp]] | None = None,
+        into: Floats | None = None,
     ) -> list[FitTask]:
         """For each of the first folds, the fit of a model of the others, which says what it thinks.
 
         Where ``rows`` is given, the models are asked about some tracks of the fold, with and
-        without tags told; which tracks these are is added to it.
+        without tags told; which tracks these are is added to it. ``into`` is the table (n, C) of a
+        file for the probabilities, where the tracks are in files.
         With ``epochs`` a model learns that long, otherwise until the fold is ranked best. All learn
         from equally many tracks, so that one compiled program serves them: a few, at random, are
         left out.
@@ -319,21 +336,34 @@ class _Fits:
         tasks = []
         for fold in range(n_folds):
             held = np.flatnonzero(examples.folds == fold)
-            rest = self.rng.permutation(np.flatnonzero(examples.folds != fold))[:least]
-            task = self.task(what, hyperparameters, X[rest], targets[rest], epochs)
-            X_held = X[held]
-            task = task._replace(held=X_held)
+            if into is None:
+                rest = self.rng.permutation(np.flatnonzero(examples.folds != fold))[:least]
+                task = self.task(what, hyperparameters, X[rest], targets[rest], epochs)
+                task = task._replace(held=X[held])
+            else:
+                X_rest, Y_rest, of_fold = examples.stored(hyperparameters, fold, least)
+                task = self.task(what, hyperparameters, X_rest, Y_rest, epochs)
+                place = StoredRows(
+                    *(str(into.filename), into.shape[1]),  # type: ignore[attr-defined]
+                    *(int(held[0]), int(held[-1]) + 1, into.shape[1]),
+                )
+                task = task._replace(held=of_fold, into=place)
             if epochs is None:
-                task = task._replace(valid=(X_held, Y[held]))
+                task = task._replace(valid=(X[held], Y[held]))
             if rows is not None:
                 some = self.rng.permutation(held)[: MOST_TO_CALIBRATE // n_folds]
                 rows.append(some)
-                task = task._replace(asked=(X[some], Y[some]))
+                task = task._replace(asked=(np.array(X[some]), np.array(Y[some])))
             tasks.append(task)
         return tasks
 
     def task(
-        self, what: str, hyperparameters: Hyperparameters, X: Floats, Y: Any, epochs: int | None
+        self,
+        what: str,
+        hyperparameters: Hyperparameters,
+        X: Floats | StoredRows,
+        Y: Floats | StoredRows,
+        epochs: int | None,
     ) -> FitTask:
         """The fit of a model that learns for so many epochs, or until others are ranked best."""
         batch_size = 20 if len(X) >= 200 else 10
@@ -369,10 +399,13 @@ class _Fits:
                 f"A model could not be fitted: {error}. It may need more memory than there is; try "
                 "fewer processes (--jobs 1), or workers with more memory."
             )
-        if error is not None:
+        result = outcome.result
+        if isinstance(error, FileNotFoundError) and isinstance(task.X, StoredRows):
+            result = fit_one(task)  # a worker of another machine, which does not see the file
+        elif error is not None:
             raise error
-        assert outcome.result is not None
-        found[place] = outcome.result
+        assert result is not None
+        found[place] = result
         self.n_done += 1
         if self.progress:
             self.progress(task.what, self.n_done, self.total)

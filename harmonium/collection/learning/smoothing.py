@@ -1,5 +1,7 @@
 """What a new person would say about each track, if several people tagged the same tracks."""
 
+from collections.abc import Callable
+
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
@@ -35,9 +37,20 @@ def smooth_labels(
 ) -> tuple[NDArray[np.float32], TagRBM]:
     """The probability that a new person would give a tag, (n_tracks, n_tags); and what was learnt.
 
-    What was learnt is which tags people give together, whatever the track. ``ids`` are sorted;
-    every track has opinions, and ``judged`` are the verdicts on them. A tag stays absent where
-    people agree that it is.
+    See `learn_smoothing`, which is for any number of tracks.
+    """
+    labels_of, together = learn_smoothing(opinions, judged, tags, seed=seed)
+    return labels_of(ids), together
+
+
+def learn_smoothing(
+    opinions: pl.DataFrame, judged: pl.DataFrame, tags: tuple[str, ...], *, seed: int = 0
+) -> tuple[Callable[[NDArray[np.int64]], NDArray[np.float32]], TagRBM]:
+    """What gives smoothed labels (n_tracks, n_tags) of tracks with sorted ids; what was learnt.
+
+    What was learnt is which tags people give together, whatever the track. Every track has
+    opinions, and ``judged`` are the verdicts on them. A tag stays absent where people agree that it
+    is.
     """
     from harmonium.data import Triples
     from harmonium.estimators import TagSmoother
@@ -54,8 +67,12 @@ def smooth_labels(
     with interrupts_raise():
         smoother.fit(triples, pairs=(seen["person"], seen["track_id"]))
     columns = [smoother.tags_.tolist().index(tag) for tag in tags]
-    soft = smoother.smooth(ids).values[:, columns]
-    denied = judged.with_columns(denied=pl.col("verdict") == 0)
-    soft[label_matrix(denied, ids, tags, "denied") == 1] = 0
+    denied = judged.filter(pl.col("verdict") == 0).with_columns(denied=pl.lit(1.0))
+
+    def labels_of(ids: NDArray[np.int64]) -> NDArray[np.float32]:
+        soft = smoother.smooth(ids).values[:, columns]
+        soft[label_matrix(denied, ids, tags, "denied") == 1] = 0
+        return soft
+
     U, c, d = (np.asarray(getattr(smoother.params_, k), np.float64) for k in "Ucd")
-    return soft, TagRBM(U[:, columns], c, d[columns])
+    return labels_of, TagRBM(U[:, columns], c, d[columns])

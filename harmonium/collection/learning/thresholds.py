@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from harmonium.collection.learning.training_files import by_columns
 from harmonium.collection.store.models import NEVER
 
 CLEARLY = 2.0
@@ -34,9 +35,9 @@ def score_tags(Y: Floats, P: Floats) -> TagScores:
     """AUC by tag, with its error, from labels (n, C), NaN unknown, and probabilities (n, C)."""
     from harmonium.evaluation import auc_per_tag
 
-    positives = (Y == 1).sum(axis=0).astype(np.int64)
-    negatives = (Y == 0).sum(axis=0).astype(np.int64)
-    auc = auc_per_tag(Y, P).values
+    positives = by_columns(lambda y: (y == 1).sum(axis=0).astype(np.int64), Y)
+    negatives = by_columns(lambda y: (y == 0).sum(axis=0).astype(np.int64), Y)
+    auc = by_columns(lambda y, p: auc_per_tag(y, p).values, Y, P)
     with np.errstate(invalid="ignore"):
         learnt = auc - 0.5 > CLEARLY * chance_error(positives, negatives)
     return TagScores(positives, negatives, auc, auc_error(auc, positives, negatives), learnt)
@@ -68,5 +69,5 @@ def choose_thresholds(Y: Floats, P: Floats, scores: TagScores) -> Floats:
     """
     from harmonium.estimators.validation import matching_thresholds
 
-    chosen = np.clip(matching_thresholds(Y, P), 0.01, 0.99)
+    chosen = np.clip(by_columns(matching_thresholds, Y, P), 0.01, 0.99)
     return np.where(scores.learnt, chosen, NEVER).astype(np.float32)

@@ -1,8 +1,12 @@
 """Learning a library's tags: from what people say and how it sounds to a stored model."""
 
+import operator
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import reduce
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -21,8 +25,10 @@ from harmonium.collection.learning.fitting import (
     TrainingProgress,
     fit,
 )
-from harmonium.collection.learning.smoothing import can_smooth, smooth_labels
+from harmonium.collection.learning.reading import Source, in_files, in_memory
+from harmonium.collection.learning.smoothing import can_smooth, learn_smoothing
 from harmonium.collection.learning.thresholds import choose_thresholds, score_tags
+from harmonium.collection.learning.training_files import FoldTable, row_blocks
 from harmonium.collection.learning.training_set import TrainingSet
 from harmonium.collection.learning.vocabulary import (
     ExcludedTag,
@@ -40,21 +46,20 @@ from harmonium.collection.precision import (
 )
 from harmonium.collection.store.models import NEVER, StoredModel
 from harmonium.collection.store.schema import EXTRACTOR, GENRES
-from harmonium.collection.store.tracks import Track
 from harmonium.collection.verdicts import (
     MIN_SHARE,
     judge,
-    label_matrix,
     only_answered_tracks,
     with_kinds,
 )
-from harmonium.data.artists import artist_key
 from harmonium.data.genre_tree import GenreTree
 from harmonium.engine import Engine
 from harmonium.errors import DataError
 
-MOST_TRACKS = 50_000
-"""Tracks to learn from, at most; where there are more, a random choice of them."""
+MOST_IN_MEMORY = 50_000
+"""Tracks whose features are held in memory; those of more are in files, see `training_files`."""
+MOST_KEPT = 50_000
+"""Tracks whose held-out probabilities are kept with a model; of more, a random choice."""
 
 
 @dataclass(frozen=True)
@@ -103,9 +108,21 @@ def train(
         where the engine cannot be used, or no longer works; the first answer is stored then
     """
     options = options or TrainingOptions()
-    if progress:
-        progress("Reading", 0, 0)
-    task = _Task.read(library, options)
+    with TemporaryDirectory(prefix="harmonium-train-", ignore_cleanup_errors=True) as folder:
+        if progress:
+            progress("Reading", 0, 0)
+        task = _Task.read(library, options, Path(folder))
+        return _train(task, progress, use, first, {"engine": engine, "jobs": jobs})
+
+
+def _train(
+    task: "_Task",
+    progress: TrainingProgress | None,
+    use: bool,
+    first: Callable[[StoredModel], object] | None,
+    where: dict[str, Any],
+) -> StoredModel:
+    library, options = task.library, task.options
     if progress:
         progress("First model", 0, 0)
     in_use = library.models.current(whole=False)
@@ -126,8 +143,7 @@ def train(
         seed=options.seed,
         beside_l2=linear.hyperparameters.l2 if few else None,
         progress=progress,
-        engine=engine,
-        jobs=jobs,
+        **where,
     )
     stored = task.stored(fitted, "DiscriminativeRBM")
     with library.begin():
@@ -148,7 +164,8 @@ class _Task:
     judged: pl.DataFrame
     answered: NDArray[np.int64]
     vocabulary: Vocabulary
-    groups: list[str]
+    groups: NDArray[np.int64]
+    """(n,) numbers of what no two folds share."""
     grouped_by: str
     examples: TrainingSet
     says: ShippedSays | None
@@ -157,9 +174,13 @@ class _Task:
     began: float = field(default_factory=time.perf_counter)
 
     @classmethod
-    def read(cls, library: Library, options: TrainingOptions) -> "_Task":
+    def read(cls, library: Library, options: TrainingOptions, folder: Path) -> "_Task":
+        """Read what there is to learn from; large tables go to files in the folder."""
         began, extractor = time.perf_counter(), _extractor(library)
-        ids, X, opinions = _tagged_tracks(library, extractor, options.seed)
+        opinions = library.opinions.triples()
+        tagged = np.unique(opinions["track_id"].to_numpy().astype(np.int64))
+        ids, n_features = library.tracks.with_features(tagged, extractor=extractor)
+        opinions = opinions.filter(pl.col("track_id").is_in(pl.Series(ids).implode()))
         answered = only_answered_tracks(library, opinions)
         opinions = with_kinds(opinions, _tree(library, options))
         opinions = opinions.filter(~pl.col("tag").is_in(list(library.hidden_tags())))
@@ -170,27 +191,38 @@ class _Task:
             min_examples=options.min_examples,
             max_tags=options.max_tags,
         )
-        Y = label_matrix(judged, ids, vocabulary.tags, only_answered=answered)
         keep_compiled()
-        from harmonium.evaluation import grouped_folds
-
-        groups, grouped_by = group_tracks(library.tracks.many(ids))
-        folds = grouped_folds(groups, Y, n_folds=N_FOLDS, seed=options.seed)
-        says = ShippedSays.of(extractor, X)
-        more_inputs = None if says is None else says.inputs
-        examples = TrainingSet(X, Y, folds, vocabulary.tags, None, more_inputs)
-        of_tracks = (ids, opinions, judged, answered, vocabulary, groups, grouped_by, examples)
-        return cls(library, options, extractor, *of_tracks, says, began=began)
+        read = in_memory if len(ids) <= MOST_IN_MEMORY else in_files
+        source = Source(library, extractor, n_features, judged, answered, vocabulary.tags, folder)
+        tables = read(source, ids, options.seed)
+        people = (opinions, judged, answered, vocabulary)
+        of_tracks = (ids[tables.order], *people, tables.groups, tables.grouped_by)
+        return cls(
+            library, options, extractor, *of_tracks, tables.examples, tables.says, began=began
+        )
 
     def smoothed(self) -> "_Task":
         """The same with smoothed labels to try."""
-        labels, together = smooth_labels(
-            self.opinions, self.judged, self.ids, self.vocabulary.tags, seed=self.options.seed
+        labels_of, together = learn_smoothing(
+            self.opinions, self.judged, self.vocabulary.tags, seed=self.options.seed
         )
-        alone = np.isin(self.ids, self.answered)
-        labels[alone] = self.examples.Y[alone]
+        examples, files = self.examples, self.examples.files
+        alone, by_id = np.isin(self.ids, self.answered), np.argsort(self.ids)
+        if files is None:
+            labels = examples.new_table()
+        else:
+            table = FoldTable(files.folder / "smoothed", examples.folds, len(examples.tags))
+            labels, files = table.values, replace(files, smoothed=table)
+        for some in row_blocks(len(by_id), MOST_IN_MEMORY):
+            rows = by_id[some]
+            found = labels_of(self.ids[rows])
+            found[alone[rows]] = examples.Y[rows[alone[rows]]]
+            if files is None:
+                labels[rows] = found
+            else:
+                table.put(rows, found)
         more = {f"together.{name}": array for name, array in together._asdict().items()}
-        return replace(self, examples=replace(self.examples, smoothed=labels), more=more)
+        return replace(self, examples=replace(examples, smoothed=labels, files=files), more=more)
 
     def some(self, most: int) -> "_Task":
         """A random choice of the tracks, where there are more."""
@@ -199,10 +231,8 @@ class _Task:
         rng = np.random.default_rng(self.options.seed)
         rows = np.sort(rng.permutation(len(self.ids))[:most])
         says = None if self.says is None else self.says.rows(rows)
-        groups = [self.groups[row] for row in rows]
-        return replace(
-            self, ids=self.ids[rows], groups=groups, examples=self.examples.rows(rows), says=says
-        )
+        ids, groups, examples = self.ids[rows], self.groups[rows], self.examples.rows(rows)
+        return replace(self, ids=ids, groups=groups, examples=examples, says=says)
 
     def first_answer(self) -> tuple[LinearFit, StoredModel]:
         """A logistic regression of the tracks, or of some of them."""
@@ -247,7 +277,14 @@ class _Task:
             stored, shipped = says.joined(stored, weights, curves_from_arrays(arrays) or [])
             stored = stored.without(self.library.hidden_tags(), self.library.renamed_tags())
             more |= shipped
-        data = fitted.to_bytes({"held_out.ids": self.ids, **arrays, **more})
+        rng = np.random.default_rng(self.options.seed)
+        kept = np.arange(len(self.ids))
+        if len(kept) > MOST_KEPT:
+            kept = rng.permutation(len(kept))[:MOST_KEPT]
+        kept = kept[np.argsort(self.ids[kept])]
+        arrays["held_out.ids"] = self.ids[kept]
+        arrays["held_out.probabilities"] = fitted.held_out[kept].astype(np.float16)
+        data = fitted.to_bytes({**arrays, **more})
         return replace(stored, bytes=data)
 
 
@@ -259,7 +296,7 @@ def _tree(library: Library, options: TrainingOptions) -> GenreTree:
 def _scores(
     examples: TrainingSet,
     fitted: Fitted,
-    groups: Sequence[str],
+    groups: NDArray[np.int64],
     left_out: Sequence[ExcludedTag],
 ) -> tuple[NDArray[np.float32], dict[str, NDArray[Any]], dict[str, Any]]:
     """What held-out probabilities tell: thresholds, arrays to store, and a part of the report."""
@@ -267,10 +304,7 @@ def _scores(
 
     scores = score_tags(examples.Y, fitted.held_out)
     thresholds = choose_thresholds(examples.Y, fitted.held_out, scores)
-    arrays = {
-        "held_out.probabilities": fitted.held_out.astype(np.float16),
-        "rates": scores.positives / np.maximum(scores.positives + scores.negatives, 1),
-    }
+    arrays = {"rates": scores.positives / np.maximum(scores.positives + scores.negatives, 1)}
     curves = make_curves(examples.Y, fitted.held_out, groups)
     arrays |= curves_to_arrays(curves)
     tags = [
@@ -286,7 +320,13 @@ def _scores(
         for j, tag in enumerate(examples.tags)
     ]
     defined = scores.auc[np.isfinite(scores.auc)]
-    before, after = (reliability(examples.Y, P) for P in (fitted.uncorrected, fitted.held_out))
+    before, after = (
+        reduce(
+            operator.add,
+            (reliability(examples.Y[some], P[some]) for some in row_blocks(len(P), MOST_IN_MEMORY)),
+        )
+        for P in (fitted.uncorrected, fitted.held_out)
+    )
     return (
         thresholds,
         arrays,
@@ -335,42 +375,6 @@ def _extractor(library: Library) -> str:
             "of the music in a folder."
         )
     return str(key)
-
-
-def _tagged_tracks(
-    library: Library, extractor: str, seed: int
-) -> tuple[NDArray[np.int64], NDArray[np.float32], pl.DataFrame]:
-    """The tracks to learn from, ascending, their features, and the opinions on them."""
-    opinions = library.opinions.triples()
-    tagged = np.unique(opinions["track_id"].to_numpy().astype(np.int64))
-    if len(tagged) > MOST_TRACKS:
-        chosen = np.random.default_rng(seed).choice(tagged, MOST_TRACKS, replace=False)
-        tagged = np.sort(chosen)
-    ids, X = library.tracks.features(tagged, extractor=extractor)
-    return ids, X, opinions.filter(pl.col("track_id").is_in(pl.Series(ids).implode()))
-
-
-def group_tracks(tracks: Sequence[Track]) -> tuple[list[str], str]:
-    """What no two folds share: the artist, else the album, else the title; and which it is.
-
-    Tracks of one artist sound alike, and a model that has heard one has half heard the others. If
-    artists are too few or one has too many tracks to make folds of, albums have to do.
-    """
-    for by in ("artist", "album", "title"):
-        names = [_group(track, by) for track in tracks]
-        _, sizes = np.unique(names, return_counts=True)
-        if len(sizes) >= 2 * N_FOLDS and sizes.max() <= len(tracks) / N_FOLDS:
-            known = sum(getattr(track, by) is not None for track in tracks)
-            return names, by if 2 * known > len(tracks) else "track"
-    return [str(track.id) for track in tracks], "track"
-
-
-def _group(track: Track, by: str) -> str:
-    value = getattr(track, by)
-    if not value:
-        return f"#{track.id}"
-    artist = artist_key(track.artist or "")
-    return f"artist {artist}" if by == "artist" else f"{by} {artist}\n{value.strip().casefold()}"
 
 
 def _means(sums: NDArray[np.float64], n: NDArray[np.int64]) -> list[float | None]:

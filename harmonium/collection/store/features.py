@@ -86,6 +86,11 @@ def ids_and_number(connection: sa.Connection, key: str) -> tuple[NDArray[np.int6
     return np.array(found, np.int64), number
 
 
+def width(connection: sa.Connection, key: str) -> int:
+    """How many features an extractor gives; 0 where it is not known."""
+    return _extractor(connection, key)[1]
+
+
 def count_and_number(connection: sa.Connection, key: str) -> tuple[int, int]:
     """How many tracks have features of an extractor; and its number, or 0."""
     number, _ = _extractor(connection, key)

@@ -200,6 +200,13 @@ class Tracks(LibraryPart):
         with self._library.connect() as connection:
             return features.read(connection, np.asarray(ids, np.int64).ravel(), extractor)
 
+    def with_features(self, ids: ArrayLike, *, extractor: str) -> tuple[NDArray[np.int64], int]:
+        """Those of the tracks that have features, in the order given; and how many numbers each."""
+        wanted = np.asarray(ids, np.int64).ravel()
+        with self._library.connect() as connection:
+            known, _ = features.ids_and_number(connection, extractor)
+            return wanted[np.isin(wanted, known)], features.width(connection, extractor)
+
     def feature_blocks(self, *, extractor: str, block: int) -> Iterator[TrackFeatures]:
         """The features of all present tracks, for blocks of numbers one after the other.
 

@@ -32,8 +32,9 @@ from harmonium.collection.learning.fitting import (
     usual_epochs,
     usual_patience,
 )
+from harmonium.collection.learning.reading import group_tracks
 from harmonium.collection.learning.thresholds import NEVER, score_tags
-from harmonium.collection.learning.train import TrainingOptions, group_tracks, train
+from harmonium.collection.learning.train import TrainingOptions, train
 from harmonium.collection.precision import thresholds_for
 from harmonium.collection.store.models import StoredModel
 from harmonium.collection.store.tracks import Track

@@ -1,0 +1,202 @@
+"""What a library of many tracks costs: training from files, and each step by the track.
+
+    python benchmarks/scaling.py --train 50000 120000 [--sample 50000] [--features 389] [--tags 20]
+    python benchmarks/scaling.py --costs [--tracks 20000]
+    python benchmarks/scaling.py --workers 1 2
+
+--train makes a library of so many tagged tracks, with made-up features and tags that follow from
+them, and trains on it with `harmonium.collection.learning.train.train`, in a process of its own.
+Peak memory is what the system could not have taken back (RssAnon, seen every 20 ms); beside it is
+the largest resident memory with the pages of the mapped files. The AUC is that of 10,000 tracks
+that nobody tagged. With --sample, the same tracks are learnt from by a random choice of so many, as
+`train` did it before. --epochs bounds the passes over the tracks: memory does not depend on them.
+
+--costs measures a library of --tracks tracks: bytes in SQLite and PostgreSQL, and seconds by the
+track. The seconds are those of the processor where that is meant, so that other work on the machine
+hardly changes them. Where HARMONIUM_DATA has Emotify, its clips are indexed by both extractors.
+
+--workers runs a part of the search over settings on a Dask cluster of so many workers.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+N_UNTAGGED = 10_000
+
+
+def make_library(library, n, n_features, n_tags, seed=0):
+    """Tracks with features and tags that follow from them; the last are not tagged.
+
+    Returns the features and the truth of those.
+    """
+    from harmonium.collection.store.tracks import TrackFile
+
+    rng = np.random.default_rng(seed)
+    mixing = rng.normal(size=(n_features, n_features)) / np.sqrt(n_features)
+    straight, bent = (rng.normal(size=(n_features, n_tags)) for _ in range(2))
+    rates = np.geomspace(0.02, 0.3, n_tags)
+    names = [f"tag {j:02}" for j in range(n_tags)]
+    last = None
+    for start in range(0, n + N_UNTAGGED, 5000):
+        size = min(5000, n + N_UNTAGGED - start)
+        X = rng.normal(size=(size, n_features)).astype(np.float32)
+        noise = np.sqrt(n_features) * rng.normal(size=(size, n_tags))
+        drive = X @ straight + np.abs(X @ mixing) @ bent + noise
+        Y = drive > [np.quantile(drive[:, j], 1 - rate) for j, rate in enumerate(rates)]
+        files = [
+            TrackFile(f"/music/{i:08}", f"{i:064x}", title=f"Song {i}", artist=f"Artist {i // 10}")
+            for i in range(start, start + size)
+        ]
+        with library.begin():
+            ids = np.array(library.tracks.put(files))
+            library.tracks.put_features(ids, X, extractor="made up")
+        tagged = np.arange(start, start + size) < n
+        rows, columns = np.nonzero(Y & tagged[:, None])
+        if len(rows):
+            frame = pl.DataFrame(
+                {
+                    "person": "me",
+                    "track_id": ids[rows],
+                    "tag": np.array(names)[columns],
+                },
+                schema_overrides={"person": pl.String},
+            )
+            with library.begin():
+                change = library.changes.begin("import", "made up")
+            library.opinions.add_triples(frame, change=change)
+        unseen = X[~tagged], Y[~tagged]
+        last = (
+            unseen if last is None else tuple(map(np.concatenate, zip(last, unseen, strict=True)))
+        )
+    library.settings.set("extractor", "made up")
+    return (*last, names)
+
+
+class PeakMemory(threading.Thread):
+    """The most anonymous memory that this process had, looked at every 20 ms; in MiB."""
+
+    def __init__(self):
+        super().__init__(daemon=True)
+        self.most = 0.0
+        self.start()
+
+    def run(self):
+        while True:
+            self.most = max(self.most, status("RssAnon"))
+            time.sleep(0.02)
+
+
+def status(name):
+    """A line of /proc/self/status, in MiB."""
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith(f"{name}:"):
+            return int(line.split()[1]) / 1024
+    return float("nan")
+
+
+def measure_training(options):
+    """Train on the library that was made, in this process."""
+    from harmonium.collection import Library
+    from harmonium.collection.answering.stored_tagger import StoredTagger
+    from harmonium.collection.learning import fitting, train
+    from harmonium.evaluation import auc_per_tag
+
+    if options["epochs"]:
+        fitting.usual_epochs = lambda n, batch: options["epochs"]
+    unseen = np.load(options["unseen"])
+    with Library.open(options["place"], create=False) as library:
+        if options["sample"]:
+            everything = library.opinions.triples()
+            ids = everything["track_id"].unique().to_numpy()
+            some = np.random.default_rng(0).choice(ids, options["sample"], replace=False)
+            chosen = everything.filter(pl.col("track_id").is_in(pl.Series(some).implode()))
+            library.opinions.triples = lambda: chosen
+        import jax  # noqa: F401
+
+        peak, began = PeakMemory(), time.perf_counter()
+        cpu = time.process_time()
+        stored = train.train(library, train.TrainingOptions(smooth=False))
+        cpu, seconds = time.process_time() - cpu, time.perf_counter() - began
+        memory, resident = peak.most, status("VmHWM")
+        tagger = StoredTagger(stored)
+    P = tagger.probabilities(unseen["X"])
+    order = [stored.vocabulary.index(tag) for tag in unseen["names"].tolist()]
+    epochs = tagger.arrays["history.seconds"]
+    return {
+        "tracks": stored.report["tracks"],
+        "memory": memory,
+        "resident": resident,
+        "seconds": seconds,
+        "cpu": cpu,
+        "epochs": len(epochs),
+        "held_out": stored.report["mean_auc"],
+        "auc": auc_per_tag(unseen["Y"].astype(np.float32), P[:, order]).mean,
+        "model_mb": len(stored.bytes) / 1e6,
+    }
+
+
+def in_a_process(task, options):
+    environment = os.environ | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    command = [sys.executable, __file__, "--do", task, json.dumps(options)]
+    done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, check=True)
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def train_sizes(options):
+    from harmonium.collection import Library
+
+    print(
+        "| tracks | learnt from | peak memory, MiB | resident, MiB | CPU s | epochs "
+        "| AUC held out | AUC of 10,000 others | model, MB |"
+    )
+    print("|---|---|---|---|---|---|---|---|---|")
+    for n in options.train:
+        with tempfile.TemporaryDirectory() as folder:
+            place = str(Path(folder) / "library.db")
+            with Library.open(place) as library:
+                X, Y, names = make_library(library, n, options.features, options.tags)
+            unseen = str(Path(folder) / "unseen.npz")
+            np.savez(unseen, X=X, Y=Y, names=np.array(names))
+            for sample in dict.fromkeys([0, *([options.sample] if options.sample < n else [])]):
+                asked = {
+                    **{"place": place, "unseen": unseen},
+                    **{"sample": sample, "epochs": options.epochs},
+                }
+                found = in_a_process("training", asked)
+                print(
+                    f"| {n:,} | {found['tracks']:,} | {found['memory']:,.0f} "
+                    f"| {found['resident']:,.0f} | {found['cpu']:,.0f} | {found['epochs']} "
+                    f"| {found['held_out']:.4f} | {found['auc']:.4f} | {found['model_mb']:.1f} |",
+                    flush=True,
+                )
+
+
+def main(arguments=None):
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--train", type=int, nargs="+", default=[])
+    parser.add_argument("--sample", type=int, default=0)
+    parser.add_argument("--features", type=int, default=389)
+    parser.add_argument("--tags", type=int, default=20)
+    parser.add_argument("--epochs", type=int, default=0)
+    parser.add_argument("--do", nargs=2, help=argparse.SUPPRESS)
+    options = parser.parse_args(arguments)
+    if options.do:
+        task, given = options.do
+        print(json.dumps({"training": measure_training}[task](json.loads(given))))
+        return
+    if options.train:
+        train_sizes(options)
+
+
+if __name__ == "__main__":
+    main()
