@@ -125,6 +125,7 @@ def by_columns(function: Callable[..., NDArray[Any]], *tables: Floats) -> NDArra
     return np.concatenate(parts)
 
 
-def row_blocks(n: int, most: int = BLOCK) -> list[slice]:
-    """All of n rows, some at a time."""
+def row_blocks(n: int, most: int | None = None) -> list[slice]:
+    """All of n rows, some at a time: by default `BLOCK`."""
+    most = most or BLOCK
     return [slice(first, min(first + most, n)) for first in range(0, n, most)]

@@ -10,8 +10,9 @@ import small_library
 from small_library import TAGS
 
 from harmonium.collection import Library
+from harmonium.collection.answering.shipped_model import extractor_key, shipped_model
 from harmonium.collection.answering.stored_tagger import StoredTagger
-from harmonium.collection.learning import fitting, training_files
+from harmonium.collection.learning import fitting, reading, training_files
 from harmonium.collection.learning import train as train_module
 from harmonium.collection.learning.first_model import mean_auc
 from harmonium.collection.learning.fitting import FitTask, Hyperparameters, fit, fit_one
@@ -20,6 +21,7 @@ from harmonium.collection.learning.thresholds import choose_thresholds, score_ta
 from harmonium.collection.learning.training_files import FoldTable, TrainingFiles, by_columns
 from harmonium.collection.learning.training_set import TrainingSet
 from harmonium.collection.precision import make_curves
+from harmonium.collection.verdicts import judge
 from harmonium.errors import DataError
 
 LONG = pytest.mark.long
@@ -162,3 +164,34 @@ def test_a_worker_that_does_not_see_the_files_leaves_the_fit_to_the_caller(tmp_p
     fits = fitting._Fits(Elsewhere(), 5, 0, np.random.default_rng(0), None, 1)
     (outcome,) = fits.done([task])
     assert outcome.model.tags_.tolist() == list(TAGS)
+
+
+def test_files_hold_what_memory_would_with_the_shipped_models_word(tmp_path, monkeypatch):
+    monkeypatch.setattr(training_files, "BLOCK", 7)
+    model = shipped_model()
+    n_features = StoredTagger(model).n_features
+    with Library.open(tmp_path / "library.db") as library:
+        ids, *_ = small_library.fill(library, 40, artists=20)
+        X = np.random.default_rng(0).normal(size=(40, n_features)).astype(np.float32)
+        library.tracks.put_features(ids, X, extractor=extractor_key())
+        opinions = library.opinions.triples()
+        answered, judged = ids[3:5], judge(opinions)
+        ids = np.unique(opinions["track_id"].to_numpy()).astype(np.int64)
+        source = reading.Source(
+            library, extractor_key(), n_features, judged, answered, TAGS, tmp_path
+        )
+        here, there = (read(source, ids, 0) for read in (reading.in_memory, reading.in_files))
+    assert sorted(there.order.tolist()) == list(range(len(ids)))
+    for name in ("X", "Y", "more_inputs"):
+        one, other = (getattr(tables.examples, name) for tables in (here, there))
+        np.testing.assert_allclose(other, one[there.order], rtol=2e-5, atol=1e-6)
+    assert np.isnan(there.examples.Y).any()
+    np.testing.assert_allclose(
+        there.says.probabilities, here.says.probabilities[there.order], atol=1e-6
+    )
+    np.testing.assert_array_equal(there.groups, here.groups[there.order])
+    folds = there.examples.folds
+    assert (np.diff(folds) >= 0).all()
+    assert all(len(set(folds[there.groups == group])) == 1 for group in set(there.groups))
+    both = there.examples.inputs(Hyperparameters(0.01, 0.1, more_inputs=True))
+    assert both.shape == (len(ids), n_features + len(model.vocabulary))
