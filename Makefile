@@ -1,5 +1,6 @@
 # make demo   sets up an environment and runs Harmonium on its built-in collection
-# make test   sets up an environment and runs every test
+# make test   sets up an environment and runs the tests, except the long ones
+# make test-long  runs the long ones
 # make lint   ruff and mypy
 # make docs   the documentation as a site of plain files, in site/
 # make fuzz   every parser on damaged input, guided by coverage; SECONDS=60 for each
@@ -10,15 +11,21 @@ VENV   ?= .venv
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 python; do \
             $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 BIN    := $(VENV)/bin
+# The tests of a file run on one worker, the longest files first (tests/conftest.py). Bytecode is
+# kept, since many tests start Python again.
+PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n auto --dist loadgroup --no-loadscope-reorder
 PIP    := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
 
-.PHONY: demo test lint docs fuzz release lock clean
+.PHONY: demo test test-long lint docs fuzz release lock clean
 
 demo: $(VENV)/.installed
 	$(BIN)/harmonium demo
 
 test: $(VENV)/.installed-test
-	$(BIN)/python -m pytest -n auto --dist loadgroup
+	$(PYTEST) -m "not long"
+
+test-long: $(VENV)/.installed-test
+	$(PYTEST) -m long
 
 lint: $(VENV)/.installed-test
 	$(BIN)/ruff check .

@@ -1,6 +1,7 @@
 """Shared fixtures. Tests that need the real datasets read their folder from HARMONIUM_DATA."""
 
 import os
+import shutil
 from pathlib import Path
 
 import postgres_server
@@ -14,11 +15,30 @@ from harmonium.errors import DataError
 from harmonium.user_folders import user_cache_folder
 
 COMPILED = user_cache_folder() / "compiled-by-tests"
-"""Programs that JAX compiled for tests before, so that the next run need not; a folder for each
-worker, since two that write the same file at once disturb each other."""
-WORKER = os.environ.get("PYTEST_XDIST_WORKER", "alone")
-os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(COMPILED / WORKER))
+"""Programs that JAX compiled for tests before, so that another worker or run need not.
+
+JAX may read a file that another process is still writing. It then warns and compiles the program
+itself; pyproject.toml lets that one warning pass."""
+os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(COMPILED))
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.1")
+# Most programs of the tests run once, on little data: to optimise them takes longer than it saves.
+os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
+
+LONGEST_FIRST = (
+    "test_demo",
+    "test_drbm_methods",
+)
+"""Files that take long. One that starts last would keep the other workers waiting."""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The tests of a file run on one worker: what it makes and compiles is made once."""
+    for item in items:
+        if item.get_closest_marker("xdist_group") is None:
+            item.add_marker(pytest.mark.xdist_group(item.path.stem))
+    places = {name: place for place, name in enumerate(LONGEST_FIRST)}
+    items.sort(key=lambda item: places.get(item.path.stem, len(places)))
 
 
 @pytest.fixture(scope="session")
@@ -83,17 +103,47 @@ def postgres():
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def place(request, tmp_path):
-    """Where a new library can be made: a file, then a database of a server."""
+    """Where a library is or can be made: a file, then a database of a server.
+
+    Where the test also asks for `library`, an empty one is there already.
+    """
+    wanted = "library" in request.fixturenames
     if request.param == "sqlite":
-        yield str(tmp_path / "library.db")
-        return
-    with postgres_server.schema(request.getfixturevalue("postgres")) as url:
-        yield url
+        place = tmp_path / "library.db"
+        if wanted:
+            shutil.copyfile(request.getfixturevalue("empty_file"), place)
+        yield str(place)
+    elif wanted:
+        yield request.getfixturevalue("empty_schemas")()
+    else:
+        with postgres_server.schema(request.getfixturevalue("postgres")) as url:
+            yield url
+
+
+@pytest.fixture(scope="session")
+def empty_file(tmp_path_factory) -> Path:
+    """An empty library in a file, to be copied."""
+    place = tmp_path_factory.mktemp("empty") / "library.db"
+    Library.open(place).close()
+    return place
+
+
+@pytest.fixture(scope="session")
+def empty_schemas(postgres):
+    """A function that gives the URL of an empty library, which the last test no longer needs."""
+    kept: list[postgres_server.EmptyLibrary] = []
+
+    def empty() -> str:
+        if not (kept and kept[0].empty()):
+            kept[:] = [postgres_server.EmptyLibrary(postgres)]
+        return kept[0].url
+
+    return empty
 
 
 @pytest.fixture
 def library(place, monkeypatch):
-    """A new library, in SQLite and in PostgreSQL; neither waits for the disk."""
+    """An empty library, in SQLite and in PostgreSQL; neither waits for the disk."""
     monkeypatch.setattr(database, "SYNCHRONOUS", "OFF")
     with Library.open(place) as library:
         yield library

@@ -10,6 +10,7 @@ from urllib.parse import unquote
 import numpy as np
 import polars as pl
 import pytest
+from heard_library import trained_quickly
 from typer.testing import CliRunner
 
 from harmonium.cli import app
@@ -26,18 +27,34 @@ pytestmark = pytest.mark.xdist_group("demo")  # its fixtures take long: they are
 N_TRACKS = LEAST_TRACKS
 
 
-@pytest.fixture(scope="module")
-def demo(tmp_path_factory):
+def run_demo(top):
     """The smallest demo, in a folder beside the one where it is called."""
-    top = tmp_path_factory.mktemp("top")
     (top / "work").mkdir()
     arguments = ["demo", "../demo", "--tracks", str(N_TRACKS), "--jobs", "1"]
     with chdir(top / "work"):
         return top / "demo", CliRunner().invoke(app, arguments, catch_exceptions=False)
 
 
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory):
+    """Its training is shortened."""
+    with trained_quickly(n_hidden=20):
+        return run_demo(tmp_path_factory.mktemp("top"))
+
+
 def test_the_demo_tells_what_it_does(demo):
-    folder, result = demo
+    says_what_it_does(*demo)
+
+
+@pytest.mark.long
+def test_the_demo_trains_as_users_train(tmp_path):
+    folder, result = run_demo(tmp_path)
+    says_what_it_does(folder, result)
+    with Library.open(folder / "library.db", create=False) as library:
+        assert len(library.models.current().report["trials"]) >= 3
+
+
+def says_what_it_does(folder, result):
     assert result.exit_code == 0
     said = " ".join(result.output.split())
     for words in (

@@ -5,10 +5,10 @@ several, for ten epochs, and musicnn is a tiny network of the same shape: what i
 judged here.
 """
 
-import functools
 import re
 import shlex
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import heard_library
@@ -19,26 +19,24 @@ from tiny_musicnn import write_tiny_weights
 
 from harmonium.collection.filetags import apply_change, plan_write
 from harmonium.collection.learning import fitting
-from harmonium.collection.learning import train as train_module
 
 PAGES = sorted((DOCS / "first-hour").glob("*.md"))
 BLOCK = re.compile(
     r"^(?:<!-- not run: (?P<why>[^\n]+) -->\n)?```(?P<kind>\w+)\n(?P<code>.*?)^```", re.M | re.S
 )
-QUICK = functools.partial(fitting.fit, to_try=(fitting.Hyperparameters(0.01, 0.1),), n_hidden=5)
 
 
 @pytest.fixture
-def home(tmp_path, data_home, monkeypatch) -> Path:
+def home(tmp_path, data_home, monkeypatch) -> Iterator[Path]:
     """A home with some music in it, and musicnn fetched."""
     for name, value in {"HOME": tmp_path, "HARMONIUM_CACHE": tmp_path / "cache"}.items():
         monkeypatch.setenv(name, str(value))
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(train_module, "fit", QUICK)
     monkeypatch.setattr(fitting, "usual_epochs", lambda *_: 10)
     monkeypatch.setattr(heard_library, "N_TRACKS", 24)
     write_tiny_weights()
-    return tmp_path
+    with heard_library.trained_quickly(n_hidden=5):
+        yield tmp_path
 
 
 def write_music(folder: Path) -> None:

@@ -11,6 +11,9 @@ from pathlib import Path
 
 import psycopg
 
+from harmonium.collection import Library
+from harmonium.collection.store.schema import VERSION_TABLE
+
 QUICK = "-F -c full_page_writes=off"
 """Options of a server that need not outlive a power cut."""
 
@@ -64,6 +67,44 @@ def schema(url: str):
         finally:
             connection.execute("SET client_min_messages = error")
             connection.execute(f"DROP SCHEMA {name} CASCADE")
+
+
+class EmptyLibrary:
+    """A library in a schema of its own that is emptied again and again.
+
+    That takes a fifth of the time of a new one: many tests begin with an empty library.
+    """
+
+    def __init__(self, url: str) -> None:
+        name = f"t{uuid.uuid4().hex}"
+        with psycopg.connect(url, autocommit=True) as connection:
+            connection.execute(f"CREATE SCHEMA {name}")
+        self.url = f"{url}&options=-csearch_path%3D{name}"
+        Library.open(self.url).close()
+        self._made = self._relations()
+        steps = [f"DELETE FROM {table}" for table in self._made["r"] if table != VERSION_TABLE]
+        steps += [f"ALTER SEQUENCE {sequence} RESTART" for sequence in self._made["S"]]
+        # as a replica, it need not delete in the order that foreign keys ask for
+        self._emptying = "SET session_replication_role = replica; " + "; ".join(steps)
+
+    def empty(self) -> bool:
+        """Whether it could be emptied, and is as it was made."""
+        try:
+            with psycopg.connect(self.url) as connection:
+                connection.execute("SET lock_timeout = '5s'")
+                connection.execute(self._emptying)
+        except psycopg.Error:  # a table is gone, or somebody holds a lock on it
+            return False
+        return self._relations() == self._made
+
+    def _relations(self) -> dict[str, list[str]]:
+        query = "SELECT relkind::text, relname FROM pg_class WHERE relnamespace = %s::regnamespace"
+        found: dict[str, list[str]] = {}
+        with psycopg.connect(self.url) as connection:
+            name = connection.execute("SELECT current_schema()").fetchone()[0]
+            for kind, relation in connection.execute(query, (name,)).fetchall():
+                found.setdefault(kind, []).append(relation)
+        return {kind: sorted(names) for kind, names in found.items()}
 
 
 class _Runner:

@@ -4,6 +4,7 @@ With Gaussian inputs integrated out, Z = Σ_{y, h} exp(dᵀy + cᵀh + hᵀUy + 
 a constant, so that log p(y, x) of a small model is exact.
 """
 
+from functools import partial
 from itertools import product
 
 import jax
@@ -67,7 +68,7 @@ def exact_gradient(p, batch):
         def loss(q):
             return jnp.mean(joint_free_energy(q, x, y, VARIANCE)) + log_z(q)
 
-        return jax.tree.map(np.asarray, jax.grad(loss)(wide))
+        return jax.tree.map(np.asarray, jax.jit(jax.grad(loss))(wide))
 
 
 def test_the_free_energy_sums_out_the_hidden_units(params):
@@ -88,16 +89,17 @@ def test_contrastive_divergence_is_a_difference_of_free_energies(params, soft):
     y = rng.random((6, N_TAGS)) if soft else rng.integers(0, 2, (6, N_TAGS))
     batch = batch_of(rng.normal(size=(6, N_FEATURES)), y)
     noise = jnp.asarray(rng.random((2, 6, 8)), jnp.float32)
-    gradient, _ = JointContrastiveDivergence(2, VARIANCE)(params, batch, noise)
+    gradient, _ = jax.jit(JointContrastiveDivergence(2, VARIANCE))(params, batch, noise)
     x, y = batch.u, batch.y
+    sweep = jax.jit(partial(joint_sweep, variance=VARIANCE))
     for k in range(2):
-        x, y, _ = joint_sweep(params, x, y, noise[k], VARIANCE)
+        x, y, _ = sweep(params, x, y, noise[k])
 
     def difference(p):
         data = joint_free_energy(p, batch.u, batch.y, VARIANCE)
         return jnp.mean(data - joint_free_energy(p, x, y, VARIANCE))
 
-    for found, expected in zip(gradient, jax.grad(difference)(params), strict=True):
+    for found, expected in zip(gradient, jax.jit(jax.grad(difference))(params), strict=True):
         np.testing.assert_allclose(found, expected, atol=2e-6)
 
 
@@ -111,10 +113,8 @@ def test_the_expected_gradient_tends_to_the_exact_one(params):
 
     def error(steps):
         gradient = jax.jit(JointContrastiveDivergence(steps, VARIANCE))
-        keys = jax.random.split(jax.random.key(steps), groups)
-        found = [
-            gradient(params, big, jax.random.uniform(k, (steps, 8 * copies, 8)))[0] for k in keys
-        ]
+        shape = (steps, 8 * copies, 8)
+        found = [gradient(params, big, rng.random(shape, np.float32))[0] for _ in range(groups)]
         parts = [np.stack([np.ravel(g) for g in field]) for field in zip(*found, strict=True)]
         flat = np.concatenate(parts, axis=1)
         deviation = flat.mean(0) - np.concatenate([np.ravel(g) for g in exact])
@@ -167,9 +167,9 @@ def test_the_hybrid_adds_the_two_gradients(params, discriminative, unknown):
     sweeps, width = hybrid.noise(params, unknown)
     noise = jnp.asarray(rng.random((sweeps, 5, width)), jnp.float32)
     first = joint.noise(params, unknown)[0]
-    generative, _ = joint(params, batch, noise[:first])
-    own, logits = discriminative(params.conditional(), batch, noise[first:, :, :6])
-    found, found_logits = hybrid(params, batch, noise)
+    generative, _ = jax.jit(joint)(params, batch, noise[:first])
+    own, logits = jax.jit(discriminative)(params.conditional(), batch, noise[first:, :, :6])
+    found, found_logits = jax.jit(hybrid)(params, batch, noise)
     np.testing.assert_array_equal(found_logits, logits)
     np.testing.assert_allclose(found.b, 0.25 * generative.b, rtol=1e-6)
     for name in ("U", "W", "c", "d"):

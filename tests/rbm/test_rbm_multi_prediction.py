@@ -108,7 +108,7 @@ def test_one_step_with_nothing_told_is_a_network_with_sigmoid_units():
         return -jnp.sum(batch.w[:, None] * terms) / jnp.sum(batch.w)
 
     with jax.enable_x64(True):
-        expected = jax.grad(network)(Params(*(jnp.asarray(array) for array in model)))
+        expected = jax.jit(jax.grad(network))(Params(*(jnp.asarray(array) for array in model)))
     assert_close(evaluate(MultiPrediction(1, 1.0), model, batch, noise), expected, 1e-12)
 
 
@@ -173,9 +173,9 @@ def test_a_hybrid_with_one_hidden_unit_has_numbers_for_every_tag():
     sweeps, width = gradient.noise(params, False)
     noise = jnp.asarray(np.random.default_rng(0).random((sweeps, B, width)), jnp.float32)
     batch = Batch(jnp.ones((B, 0)), jnp.zeros((B, 0), int), jnp.ones((B, C)), jnp.ones(B))
-    found, _ = gradient(params, batch, noise)
-    own, _ = gradient.discriminative(params.conditional(), batch, noise[-1:, :, : C + 2])
-    joint, _ = gradient.generative(params, batch, noise[:-1, :, : 1 + C])
+    found, _ = jitted(gradient)(params, batch, noise)
+    own, _ = jitted(gradient.discriminative)(params.conditional(), batch, noise[-1:, :, : C + 2])
+    joint, _ = jitted(gradient.generative)(params, batch, noise[:-1, :, : 1 + C])
     np.testing.assert_allclose(found.U, own.U + 0.5 * joint.U, rtol=1e-6)
 
 

@@ -1,5 +1,6 @@
 """V trained by rows: the same steps as on the whole of V, and what is hidden by chance."""
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -118,8 +119,8 @@ def test_hiding_everything_is_training_without_conditions(params, data, gradient
     batch = Batch(*(jnp.asarray(array) for array in data))
     bare = batch._replace(u=jnp.zeros_like(batch.u), a=jnp.full_like(batch.a, -1))
     inner = gradient.noise(params, False)
-    expected, _ = gradient(params, bare, noise[: inner[0], :, : inner[1]])
-    found, _ = hidden(params, batch, noise)
+    expected, _ = jax.jit(gradient)(params, bare, noise[: inner[0], :, : inner[1]])
+    found, _ = jax.jit(hidden)(params, batch, noise)
     for one, other in zip(found, expected, strict=True):
         np.testing.assert_array_equal(one, other)
 

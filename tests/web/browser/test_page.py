@@ -6,10 +6,12 @@ import re
 import httpx
 import pytest
 from browser_pages import opened_page
-from heard_library import N_TRACKS
+from heard_library import N_TRACKS, work_quickly
 from mutagen.flac import FLAC
 from playwright.sync_api import expect
 from web_server import root, serving
+
+from harmonium.web import jobs
 
 pytestmark = pytest.mark.xdist_group("browser")
 
@@ -208,7 +210,8 @@ def write_and_undo(page, address, music):
     assert [FLAC(file).get("genre") for file in files] == [None] * N_TRACKS
 
 
-def test_train_compare_take_over_and_go_back(browser, address):
+def test_train_compare_take_over_and_go_back(browser, address, monkeypatch):
+    monkeypatch.setattr(jobs, "work", work_quickly)
     with opened_page(browser, "narrow") as page:
         go(page, address, "#/training")
         expect(page.locator("#now")).to_contain_text("model")
