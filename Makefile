@@ -1,6 +1,7 @@
 # make demo   sets up an environment and runs Harmonium on its built-in collection
 # make test   sets up an environment and runs the tests, except the long ones
 # make test-long  runs the long ones
+# make coverage   all tests, and which lines and branches of the package they run
 # make lint   ruff and mypy
 # make docs   the documentation as a site of plain files, in site/
 # make fuzz   every parser on damaged input, guided by coverage; SECONDS=60 for each
@@ -16,7 +17,7 @@ BIN    := $(VENV)/bin
 PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n auto --dist loadgroup --no-loadscope-reorder
 PIP    := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
 
-.PHONY: demo test test-long lint docs fuzz release lock clean
+.PHONY: demo test test-long coverage lint docs fuzz release lock clean
 
 demo: $(VENV)/.installed
 	$(BIN)/harmonium demo
@@ -26,6 +27,12 @@ test: $(VENV)/.installed-test
 
 test-long: $(VENV)/.installed-test
 	$(PYTEST) -m long
+
+coverage: $(VENV)/.installed-test
+	rm -f .coverage .coverage.*
+	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m coverage run -m pytest -n auto --dist loadgroup --no-loadscope-reorder
+	$(BIN)/python -m coverage combine --quiet
+	$(BIN)/python -m coverage report
 
 lint: $(VENV)/.installed-test
 	$(BIN)/ruff check .

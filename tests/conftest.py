@@ -25,8 +25,11 @@ os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.1")
 os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
 
 LONGEST_FIRST = (
-    "test_demo",
-    "test_drbm_methods",
+    *("test_accessible", "test_page"),
+    *("test_generative", "test_drbm_sklearn_checks", "test_drbm_methods", "test_drbm_training"),
+    *("test_other_taggers", "test_smoother_conditions", "test_smoother", "test_stacked"),
+    *("test_train", "test_run", "test_demo", "test_first_hours", "test_smooth"),
+    *("test_write", "test_rbm_generative", "test_rbm_training", "test_extraction"),
 )
 """Files that take long. One that starts last would keep the other workers waiting."""
 

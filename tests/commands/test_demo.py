@@ -22,8 +22,6 @@ from harmonium.demo import steps
 from harmonium.demo.page import PageContent, TrackCard, chosen_rows, render_page, spectrogram_png
 from harmonium.demo.steps import PredictedTag, TagAUC
 
-pytestmark = pytest.mark.xdist_group("demo")  # its fixtures take long: they are made once
-
 N_TRACKS = LEAST_TRACKS
 
 

@@ -308,6 +308,7 @@ def test_seconds_are_not_for_windows_of_its_own(music, tmp_path):
 # Interruptions
 
 
+@pytest.mark.long
 def test_killed_and_resumed_it_has_the_features_of_an_undisturbed_run(index, tmp_path):
     write_tiny_weights()
     folder = tmp_path / "many"

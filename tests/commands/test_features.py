@@ -166,6 +166,7 @@ def undisturbed(many, tmp_path_factory):
 
 
 class TestInterruptions:
+    @pytest.mark.long
     def test_kill_9_at_several_moments(self, many, undisturbed, tmp_path):
         arguments = (*COMMAND, many, "-o", tmp_path / "f.csv", "-j", 2, "--cache", tmp_path)
         for n_kept in (0, 5, 25):

@@ -8,7 +8,7 @@ import sys
 import pytest
 from places import HELPERS
 
-pytestmark = pytest.mark.xdist_group("write killed")  # its fixtures take long: they are made once
+pytestmark = pytest.mark.long
 
 SCRIPT = HELPERS / "killed_write_command.py"
 TIMES = 8

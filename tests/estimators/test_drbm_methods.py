@@ -8,8 +8,6 @@ from tagging_data import N_TAGS, altered, draw, easy_model, quick, tag_distribut
 from harmonium.estimators.validation import half_told
 from harmonium.evaluation import auc_per_tag
 
-pytestmark = pytest.mark.xdist_group("drbm methods")  # its fixtures take long: they are made once
-
 TRAINING = ["cd", "mean_field", "lbp", "pl", "multi_prediction"]
 INFERENCE = ["lbp", "mean_field", "gibbs", "exact"]
 

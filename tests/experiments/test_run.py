@@ -161,6 +161,7 @@ def test_a_run_that_fails_names_itself_and_keeps_the_others(toy):
     assert len(read_results(toy / "out")[1]) > 0
 
 
+@pytest.mark.long
 def test_killed_twenty_times_the_results_are_those_of_an_undisturbed_run(toy):
     recipe = toy / "recipe.toml"
     text = RECIPE.replace("n_folds = 3", "n_folds = 5")

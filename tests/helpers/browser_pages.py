@@ -15,6 +15,7 @@ FLAGS = [
     "--disable-sync",
     "--autoplay-policy=no-user-gesture-required",
 ]
+PATIENCE = 60_000  # milliseconds; only ever used up when something is broken
 WIDTHS = {"wide": (1440, 900), "narrow": (390, 844)}
 
 
@@ -26,7 +27,7 @@ def opened_page(browser, width="wide", *, scheme="light", expected=()):
         viewport={"width": wide, "height": high}, color_scheme=scheme, reduced_motion="reduce"
     )
     page = context.new_page()
-    page.set_default_timeout(15_000)
+    page.set_default_timeout(PATIENCE)
     errors = []
     page.on("pageerror", lambda error: errors.append(str(error)))
     page.on(

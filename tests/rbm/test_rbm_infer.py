@@ -14,8 +14,6 @@ from enumeration import (
 from harmonium.rbm import infer as module
 from harmonium.rbm.infer import CHUNK, METHODS, TILE, InferenceOptions, infer
 
-pytestmark = pytest.mark.xdist_group("rbm infer")  # its fixtures take long: they are made once
-
 N_HIDDEN, N_TAGS, N_FEATURES, N_ROWS = 6, 7, 5, 4
 N_CLIPS = CHUNK + TILE - 3
 DETERMINISTIC = ["lbp", "mean_field", "exact"]

@@ -23,6 +23,8 @@ from harmonium.rbm.loop import train
 from harmonium.rbm.model import Params
 from harmonium.rbm.training import Optimiser, Penalty, Schedule
 
+pytestmark = pytest.mark.long
+
 DTYPE_PROMOTION = "standard"  # optax's Adam is not strict
 
 N_TAGS, N_FEATURES = 5, 3

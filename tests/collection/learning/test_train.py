@@ -41,8 +41,6 @@ from harmonium.collection.store.tracks import Track
 from harmonium.errors import DataError, TrainingInterrupted, TrainingWarning
 from harmonium.evaluation import grouped_folds
 
-pytestmark = pytest.mark.xdist_group("train")  # its fixtures take long: they are made once
-
 QUICK = functools.partial(fit, to_try=(Hyperparameters(0.01, 0.1),), n_hidden=10)
 
 

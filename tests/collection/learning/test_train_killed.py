@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 
+import pytest
 import small_library
 from places import HELPERS
 
@@ -33,6 +34,7 @@ def assert_whole(library):
         assert StoredTagger(library.models.get(model.id)).tags == tuple(model.vocabulary)
 
 
+@pytest.mark.long
 def test_killed_training_stores_nothing_by_half_and_the_next_run_finishes(tmp_path):
     place = str(tmp_path / "library.db")
     with Library.open(place) as library:

@@ -16,8 +16,6 @@ from harmonium.estimators.smoother import smoother as module
 from harmonium.estimators.smoother.conditions import with_pairs
 from harmonium.evaluation import auc_per_tag
 
-pytestmark = pytest.mark.xdist_group("smoother")  # its fixtures take long: they are made once
-
 QUICK = {
     "n_hidden": 8,
     "learning_rate": 0.03,

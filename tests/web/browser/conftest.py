@@ -1,7 +1,7 @@
 """A real browser, one server and one library for all its tests."""
 
 import pytest
-from browser_pages import CHROMIUM, FLAGS, WIDTHS, opened_page
+from browser_pages import CHROMIUM, FLAGS, PATIENCE, WIDTHS, opened_page
 from heard_library import make_heard_library
 from web_server import root, serving
 
@@ -28,8 +28,9 @@ def address(music):
 
 @pytest.fixture(scope="package")
 def browser(music):
-    from playwright.sync_api import sync_playwright
+    from playwright.sync_api import expect, sync_playwright
 
+    expect.set_options(timeout=PATIENCE)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
         yield browser
