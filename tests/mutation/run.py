@@ -2,10 +2,10 @@
 
     python tests/mutation/run.py                    every group of GROUPS
     python tests/mutation/run.py undo --most 20     at most 20 changes of each file of a group
-    python tests/mutation/run.py undo --line changes.py:41
+    python tests/mutation/run.py undo --file changes --line 41
 
 A change is killed if a test fails or hangs with it. One that survives is printed: it needs a test,
-or it changes nothing that anybody could notice (see docs/testing.md). The file on the disk is left
+or it changes nothing that anybody could notice (see CONTRIBUTING.md). The file on the disk is left
 alone: each change lives in a process of its own, forked from one that has loaded the libraries.
 """
 
@@ -120,8 +120,11 @@ def _set_item(field, i, make):
 
 
 def skipped(node: ast.AST) -> bool:
-    """What is no behaviour: types, the words of errors, and tables of what is exported."""
-    if isinstance(node, ast.Raise):
+    """What is no behaviour: the words of errors, tables of what is exported, and ``strict``.
+
+    Nothing is known of zip's ``strict`` but that what is zipped is equally long.
+    """
+    if isinstance(node, ast.Raise) or (isinstance(node, ast.keyword) and node.arg == "strict"):
         return True
     return isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "__all__"
 
@@ -177,7 +180,7 @@ def outcome(name: str, path: Path, tree: ast.Module, tests: list[str], seconds: 
     child = os.fork()
     if not child:
         os.setsid()
-        nothing = os.open(os.environ.get("MUTANT_LOG", os.devnull), os.O_RDWR | os.O_CREAT)
+        nothing = os.open(os.devnull, os.O_RDWR)
         for descriptor in (0, 1, 2):
             os.dup2(nothing, descriptor)
         code = 2
