@@ -4,6 +4,7 @@
 # make coverage   all tests, and which lines and branches of the package they run
 # make lint   ruff and mypy
 # make docs   the documentation as a site of plain files, in site/
+# make bench  speed beside other libraries, into docs/benchmarks.md: twenty minutes, ONLY="rbm auc" for some of it
 # make fuzz   every parser on damaged input, guided by coverage; SECONDS=60 for each
 # make release   builds the wheel and the sdist, and tests both outside the repository
 # make lock   renews constraints.txt, the set of versions that everything above installs
@@ -11,13 +12,14 @@
 VENV   ?= .venv
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 python; do \
             $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
+BENCH  ?= $(VENV)-bench
 BIN    := $(VENV)/bin
 # The tests of a file run on one worker, the longest files first (tests/conftest.py). Bytecode is
 # kept, since many tests start Python again.
 PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n auto --dist loadgroup --no-loadscope-reorder
 PIP    := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
 
-.PHONY: demo test test-long coverage lint docs fuzz release lock clean
+.PHONY: demo test test-long coverage lint docs fuzz bench release lock clean
 
 demo: $(VENV)/.installed
 	$(BIN)/harmonium demo
@@ -49,6 +51,9 @@ fuzz: $(VENV)/.installed-fuzz
 release: $(VENV)-release/.installed
 	$(VENV)-release/bin/python release/release.py
 
+bench: $(BENCH)/.installed
+	$(BENCH)/bin/python benchmarks/bench.py $(ONLY)
+
 lock:
 	rm -rf $(VENV)-lock
 	$(PYTHON) -m venv $(VENV)-lock
@@ -76,6 +81,16 @@ $(VENV)/.installed-test: $(VENV)/.installed
 
 $(VENV)/.installed-fuzz: $(VENV)/.installed-test
 	$(PIP) --editable '.[test,fuzz]'
+	@touch $@
+
+# musicnn's package asks for versions that no longer exist; TensorFlow does not exist for every Python
+$(BENCH)/.installed: pyproject.toml constraints.txt
+	@test -n "$(PYTHON)" || { echo "Harmonium needs Python 3.11 or newer; none was found."; exit 1; }
+	@echo "Installing the rivals into $(BENCH) (PyTorch and TensorFlow: 4 GB, some minutes) ..."
+	$(PYTHON) -m venv $(BENCH)
+	$(PIP:$(BIN)/%=$(BENCH)/bin/%) --editable '.[benchmarks]'
+	-$(PIP:$(BIN)/%=$(BENCH)/bin/%) tensorflow-cpu tf_keras
+	-$(PIP:$(BIN)/%=$(BENCH)/bin/%) --no-deps musicnn==0.1.0
 	@touch $@
 
 $(VENV)/.installed-docs: $(VENV)/.installed

@@ -21,6 +21,7 @@ from pathlib import Path
 
 import librosa
 import numpy as np
+import report
 import soundfile
 import soxr
 from threadpoolctl import threadpool_limits
@@ -123,7 +124,7 @@ def by_turns(programs: dict[str, Callable[[Path], object]], files: list[Path]) -
     return times
 
 
-def print_comparison(kind: str, files: list[Path]) -> None:
+def print_comparison(kind: str, files: list[Path]) -> list[dict[str, object]]:
     clips = {path: decode(path, rate=PARAMETERS.rate).samples for path in files}
     chain = by_turns(
         {
@@ -139,12 +140,17 @@ def print_comparison(kind: str, files: list[Path]) -> None:
         },
         files,
     )
+    rows = []
     for what, times in (("features alone", chain), ("file to features", whole)):
         ours, theirs = (float(np.median(times[name])) for name in ("harmonium", "librosa"))
         print(
             f"| {kind} | {what} | {ours:.1f} | {theirs:.1f} | {1000 / ours:.0f} | "
-            f"{1000 / theirs:.0f} | {theirs / ours:.2f} |"
+            f"{1000 / theirs:.0f} | {theirs / ours:.2f} |",
+            flush=True,
         )
+        for name, milliseconds in (("Harmonium", ours), ("librosa", theirs)):
+            rows.append(report.row(f"{what}, {kind.upper()}", name, milliseconds / 1000))
+    return rows
 
 
 def print_shares(kind: str, files: list[Path]) -> None:
@@ -192,7 +198,7 @@ def print_shares(kind: str, files: list[Path]) -> None:
 # Processes. --------------------------------------------------------------------------------------
 
 
-def print_processes(files: list[Path], rounds: int) -> None:
+def print_processes(files: list[Path], rounds: int) -> str:
     """Seconds by the clock for the same files in this process and in two others, by turns.
 
     The two are there before: what is asked is how fast a large collection goes. The fastest round
@@ -208,10 +214,12 @@ def print_processes(files: list[Path], rounds: int) -> None:
                 seconds[name].append(time.perf_counter() - began)
     one, both = (min(seconds[name]) for name in ("one", "two"))
     medians = [np.median(seconds[name]) for name in ("one", "two")]
-    print(
+    note = (
         f"{len(files)} files, fastest of {rounds} rounds: {one:.2f} s in one process, {both:.2f} s "
-        f"in two, {one / both:.2f} times as fast (medians {medians[0]:.2f} and {medians[1]:.2f} s)"
+        f"in two, {one / both:.2f} times as fast (medians {medians[0]:.2f} and {medians[1]:.2f} s)."
     )
+    print(note)
+    return note
 
 
 def main() -> None:
@@ -219,6 +227,7 @@ def main() -> None:
     parser.add_argument("--files", type=int, default=50, help="of each kind")
     parser.add_argument("--folder", type=Path, help="where the files are made, and kept")
     parser.add_argument("--rounds", type=int, default=20, help="of one process against two")
+    parser.add_argument("--json", type=Path, help="where the results go")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary, threadpool_limits(1):
         folder = options.folder or Path(temporary)
@@ -226,14 +235,13 @@ def main() -> None:
         files = make_files(folder, options.files)
         print("\n| files | what | ms | librosa's ms | files/s | librosa's files/s | ratio |")
         print("|---|---|---|---|---|---|---|")
-        for kind in KINDS:
-            print_comparison(kind, files[kind])
+        rows = [row for kind in KINDS for row in print_comparison(kind, files[kind])]
         print("\n| files | part, or another way (-) | ms | share |\n|---|---|---|---|")
         for kind in KINDS:
             print_shares(kind, files[kind])
         every = [path for kind in KINDS for path in files[kind]]
         print()
-        print_processes(every, options.rounds)
+        report.write(options.json, rows, [print_processes(every, options.rounds)])
 
 
 if __name__ == "__main__":

@@ -21,6 +21,8 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
+import report
+
 HARMONIUM = "import sys; sys.argv[0] = 'harmonium'; from harmonium.cli import main; main()"
 
 
@@ -59,6 +61,7 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=30)
     parser.add_argument("--library", type=Path)
     parser.add_argument("--file", type=Path, help="a file of music to tag")
+    parser.add_argument("--json", type=Path, help="where the results go")
     options = parser.parse_args()
     calls = {
         "python -c pass": [sys.executable, "-c", "pass"],
@@ -78,6 +81,7 @@ def main() -> None:
     print(
         "| command | median s | 10 % | 90 % | of processors | modules |\n|---|---|---|---|---|---|"
     )
+    rows = []
     for name, times in found.items():
         tenths = statistics.quantiles([took.clock for took in times], n=10)
         median = statistics.median(took.clock for took in times)
@@ -87,6 +91,10 @@ def main() -> None:
             f"| `{name}` | {median:.3f} | {tenths[0]:.3f} | {tenths[-1]:.3f} | {used:.3f} "
             f"| {modules} |"
         )
+        columns = ("median", median), ("10 % quantile", tenths[0]), ("90 % quantile", tenths[-1])
+        for column, value in (*columns, ("processor time", used)):
+            rows.append(report.row(f"`{name}`", column, value))
+    report.write(options.json, rows)
 
 
 if __name__ == "__main__":

@@ -9,9 +9,11 @@ the largest difference of a weight from that of the same regression solved to a 
 import argparse
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import report
 from sklearn.linear_model import LogisticRegression
 from sklearn.multioutput import ClassifierChain
 from sklearn.svm import NuSVC
@@ -34,19 +36,26 @@ def timed(call: Callable[[], Any]) -> tuple[Any, float]:
     return result, time.process_time() - start
 
 
-def logistic(X: np.ndarray, Y: np.ndarray) -> None:
+Rows = list[dict[str, Any]]
+
+
+def logistic(X: np.ndarray, Y: np.ndarray) -> Rows:
     truth = logistic_regressions(X, Y, L2, tolerance=1e-10)
     ours, seconds = timed(lambda: logistic_regressions(X, Y, L2))
     off = np.abs(ours.W - truth.W).max()
-    print(f"{'all tags at once':42}{seconds:8.2f} s   off by {off:.1e}")
+    print(f"{'all tags at once':42}{seconds:8.2f} s   off by {off:.1e}", flush=True)
+    rows = []
     for solver, tolerance in SOLVERS:
         model = LogisticRegression(C=1 / (len(X) * L2), solver=solver, tol=tolerance, max_iter=5000)
-        W, seconds = timed(lambda m=model: np.vstack([m.fit(X, y).coef_ for y in Y.T]))
+        W, taken = timed(lambda m=model: np.vstack([m.fit(X, y).coef_ for y in Y.T]))
         name = f"scikit-learn, {solver}, tol={tolerance:g}"
-        print(f"{name:42}{seconds:8.2f} s   off by {np.abs(W - truth.W).max():.1e}")
+        print(f"{name:42}{taken:8.2f} s   off by {np.abs(W - truth.W).max():.1e}", flush=True)
+        task = f"logistic regression, scikit-learn's {solver} to {tolerance:g}"
+        rows += [report.row(task, "Harmonium", seconds), report.row(task, "scikit-learn", taken)]
+    return rows
 
 
-def svms(X: np.ndarray, Y: np.ndarray) -> None:
+def svms(X: np.ndarray, Y: np.ndarray) -> Rows:
     _, seconds = timed(lambda: SVMTagger(random_state=0).fit(X, Y))
     print(f"{'SVMTagger':42}{seconds:8.2f} s")
     rng = np.random.default_rng(0)
@@ -57,16 +66,21 @@ def svms(X: np.ndarray, Y: np.ndarray) -> None:
             examples = np.concatenate(chosen)
             NuSVC(nu=0.5, kernel="linear").fit(X[examples], y[examples])
 
-    print(f"{'scikit-learn, linear kernel':42}{timed(loop)[1]:8.2f} s")
+    taken = timed(loop)[1]
+    print(f"{'scikit-learn, linear kernel':42}{taken:8.2f} s", flush=True)
+    return [report.row("ν-SVMs", "Harmonium", seconds), report.row("ν-SVMs", "scikit-learn", taken)]
 
 
-def chains(X: np.ndarray, Y: np.ndarray) -> None:
+def chains(X: np.ndarray, Y: np.ndarray) -> Rows:
     _, seconds = timed(lambda: ChainTagger(10, l2=L2, random_state=0).fit(X, Y))
     print(f"{'ChainTagger, 10 chains':42}{seconds:8.2f} s")
     chain = ClassifierChain(
         LogisticRegression(C=1 / (len(X) * L2), max_iter=5000), chain_method="predict_proba"
     )
-    print(f"{'scikit-learn, 1 chain':42}{timed(lambda: chain.fit(X, Y))[1]:8.2f} s")
+    taken = timed(lambda: chain.fit(X, Y))[1]
+    print(f"{'scikit-learn, 1 chain':42}{taken:8.2f} s", flush=True)
+    task = "a chain (ours: a tenth of ten)"
+    return [report.row(task, "Harmonium", seconds / 10), report.row(task, "scikit-learn", taken)]
 
 
 def quality(X: np.ndarray, Y: np.ndarray, counts: np.ndarray, test: np.ndarray) -> None:
@@ -92,6 +106,7 @@ def main() -> None:
     parser.add_argument("--data", default=None, help="folder of the datasets, or HARMONIUM_DATA")
     parser.add_argument("--features", choices=("mfcc", "all"), default="mfcc")
     parser.add_argument("--tags", type=int, default=40, help="how many tags the timings take")
+    parser.add_argument("--json", type=Path, help="where the results go; without the quality")
     arguments = parser.parse_args()
     data = majorminer.load(arguments.data, features=arguments.features)
     Y, X = data.labels()[0], data.features
@@ -102,10 +117,12 @@ def main() -> None:
     labels = Y[~test][:, : arguments.tags].astype(np.float64)
     print(f"{scaled.shape[0]} clips, {scaled.shape[1]} features, {labels.shape[1]} tags")
     with threadpool_limits(1):
-        logistic(scaled, labels)
-        svms(scaled, labels)
-        chains(scaled, labels)
-        quality(X, Y, counts, test)
+        rows = [*logistic(scaled, labels), *svms(scaled, labels), *chains(scaled, labels)]
+        n_clips, n_features = scaled.shape
+        note = f"{n_clips:,} clips, {n_features} features, {labels.shape[1]} tags; processor time."
+        report.write(arguments.json, rows, [note])
+        if not arguments.json:
+            quality(X, Y, counts, test)
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
 """musicnn in NumPy beside the musicnn package on TensorFlow, on one core, after decoding.
 
-    python -m venv rival && rival/bin/pip install tensorflow-cpu tf_keras librosa safetensors \
-        platformdirs && rival/bin/pip install --no-deps musicnn==0.1.0
-    OMP_NUM_THREADS=1 PYTHONPATH=. rival/bin/python benchmarks/musicnn_speed.py [--seconds 15]
-    PYTHONPATH=. rival/bin/python benchmarks/musicnn_speed.py --fixture FILE
+    make bench ONLY=musicnn          with what it needs
+    pip install tensorflow-cpu tf_keras && pip install --no-deps musicnn==0.1.0
+    python benchmarks/musicnn_speed.py [--seconds 15] [--rounds 7]
+    python benchmarks/musicnn_speed.py --fixture FILE
 
 From the samples of a clip to what both networks give for it. The rival is the package's own graph
 in a session that is kept (the package builds it anew for each file), one patch at a time as the
@@ -27,16 +27,21 @@ os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
 
 import librosa
 import numpy as np
-import tensorflow as tf
-from musicnn import models
+import report
+from threadpoolctl import threadpool_limits
 
 from harmonium.audio.extractors import get_extractor
 from harmonium.audio.musicnn.weights import load_networks
 
-tf.compat.v1.disable_eager_execution()
-ONE_THREAD = tf.compat.v1.ConfigProto(
-    intra_op_parallelism_threads=1, inter_op_parallelism_threads=1
-)
+SKIPPED = report.missing("tensorflow", "musicnn")
+if not SKIPPED:
+    import tensorflow as tf
+    from musicnn import models
+
+    tf.compat.v1.disable_eager_execution()
+    ONE_THREAD = tf.compat.v1.ConfigProto(
+        intra_op_parallelism_threads=1, inter_op_parallelism_threads=1
+    )
 N_FRAMES, N_BANDS = 187, 96
 
 
@@ -87,10 +92,10 @@ def best_of(rounds: int, tasks: dict[str, Callable[[], Any]]) -> dict[str, float
     return least
 
 
-def compare(seconds: float, rounds: int) -> None:
+def compare(seconds: float, rounds: int, file: Path | None) -> None:
     rng = np.random.default_rng(0)
     samples = rng.normal(0, 0.1, round(16_000 * seconds)).astype(np.float32)
-    networks = [tensorflow_network(f"{name}_musicnn") for name in ("MSD", "MTT")]
+    networks = [] if SKIPPED else [tensorflow_network(f"{x}_musicnn") for x in ("MSD", "MTT")]
     here = get_extractor("musicnn")
     matrix = rng.random((1024, 1024), np.float32)
     n_patches = len(librosa_patches(samples))
@@ -106,29 +111,30 @@ def compare(seconds: float, rounds: int) -> None:
         for network in networks:
             network(patches)
 
-    found = best_of(
-        rounds,
-        {
-            "NumPy": lambda: here.hear_samples(samples, 16_000),
-            "TensorFlow, patch by patch": one_by_one,
-            "TensorFlow, all patches at once": at_once,
-            "network": lambda: ours(patch),
-            "product": lambda: matrix @ matrix,
-        },
-    )
+    programs = {"NumPy": lambda: here.hear_samples(samples, 16_000)}
+    if networks:
+        programs["TensorFlow, patch by patch"] = one_by_one
+        programs["TensorFlow, all patches at once"] = at_once
+    parts = {"network": lambda: ours(patch), "product": lambda: matrix @ matrix}
+    with threadpool_limits(1):
+        found = best_of(rounds, {**programs, **parts})
     print(f"A clip of {seconds:g} s, {n_patches} patches, both networks:\n")
     print("| | ms | times as long |\n|---|---|---|")
-    for name in list(found)[:3]:
+    for name in programs:
         print(f"| {name} | {1000 * found[name]:.0f} | {found[name] / found['NumPy']:.1f} |")
     peak = 1024**3 / found["product"]
     done, direct = multiplications()
     took = found["network"]
-    print(
-        f"\nA patch and a network: {1000 * took:.1f} ms. The product of matrices does "
+    note = (
+        f"A patch and a network: {1000 * took:.1f} ms. The product of matrices does "
         f"{2 * peak / 1e9:.0f} GFLOP/s; the network {2 * done / took / 1e9:.0f} "
         f"({done / took / peak:.0%}), with {2 * done / 1e9:.2f} GFLOP instead of "
         f"{2 * direct / 1e9:.2f}, which at the peak would take {1000 * direct / peak:.0f} ms."
     )
+    print(f"\n{note}")
+    task = f"a clip of {seconds:g} s through both networks"
+    rows = [report.row(task, name.replace("NumPy", "Harmonium"), found[name]) for name in programs]
+    report.write(file, rows, [note], SKIPPED)
 
 
 def write_fixture(file: Path) -> None:
@@ -153,11 +159,12 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=15.0)
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--fixture", type=Path)
+    parser.add_argument("--json", type=Path, help="where the results go")
     options = parser.parse_args()
     if options.fixture:
         write_fixture(options.fixture)
     else:
-        compare(options.seconds, options.rounds)
+        compare(options.seconds, options.rounds, options.json)
 
 
 if __name__ == "__main__":

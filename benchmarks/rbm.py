@@ -1,13 +1,23 @@
 """Speed of the RBM core beside PyTorch eager and scikit-learn, on the CPU, at MajorMiner's size.
 
-    python benchmarks/rbm.py                 all of it, about five minutes on a quiet machine
+    python benchmarks/rbm.py                 all of it, about eight minutes on a quiet machine
     python benchmarks/rbm.py --size small    a check that it runs
+    python benchmarks/rbm.py --only cd       only the cases whose name has "cd"
 
 2,000 clips, 389 features, 100 hidden units, 77 tags, batches of 20. Every program runs in a process
 of its own, once with one thread and once with two; the rounds alternate between the programs, and
-the ratios are taken between medians over the rounds, each rival at its better thread count. The
-PyTorch programs are written as a user of PyTorch would: vectorised over the batch, no Python loop
-over clips or tags. Needs the extra "benchmarks".
+the ratios are taken between medians over the rounds, each at its better thread count. One thread is
+timed by the processor's clock, two by that on the wall. The PyTorch programs are written as a user
+of PyTorch would: vectorised over the batch, no Python loop over clips or tags. "training" is what
+`DiscriminativeRBM` does by default: multi-prediction, Adam and a running mean of the parameters;
+PyTorch has its gradient by automatic differentiation.
+
+"products" are the matrix products of a CD-1 epoch and nothing else, in the same shapes and one
+after the other: what they take is a limit for every program that does not change the arithmetic.
+"as XLA would" compiles our programs for one thread as XLA understands it, in which loops over the
+elements of an array are shared between threads all the same (harmonium/rbm/compilation.py).
+
+Needs the extra "benchmarks"; without PyTorch its cases are left out.
 """
 
 import argparse
@@ -17,8 +27,10 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
+import report
 
 SIZES = {
     "majorminer": {"N": 2000, "D": 389, "n": 100, "C": 77, "B": 20, "T": 200, "K": 10},
@@ -43,22 +55,31 @@ def problem(size: dict[str, int]) -> dict[str, np.ndarray]:
     return {name: array.astype(np.float32) for name, array in arrays.items()}
 
 
-def timed(run: Callable[[], object], repeats: int) -> float:
-    """Median seconds of one call, after two that warm up (and compile)."""
+def timed(run: Callable[[], object], repeats: int, threads: int = 1) -> float:
+    """Median seconds of one call, after two that warm up (and compile).
+
+    With one thread these are seconds of the processor, which other programs disturb less than the
+    clock; on a quiet machine the two are the same.
+    """
+    clock = time.process_time if threads == 1 else time.perf_counter
     for _ in range(2):
         run()
     seconds = []
     for _ in range(repeats):
-        began = time.perf_counter()
+        began = clock()
         run()
-        seconds.append(time.perf_counter() - began)
+        seconds.append(clock() - began)
     return float(np.median(seconds))
 
 
 # Harmonium. ----------------------------------------------------------------------------------
 
 
-def harmonium_epoch(size: dict[str, int], method: str) -> float:
+def harmonium_epoch(size: dict[str, int], method: str, *, ours: bool = True) -> float:
+    from harmonium.rbm import compilation
+
+    if not ours:
+        del compilation._OPTIONS["xla_disable_hlo_passes"]
     import jax.numpy as jnp
 
     from harmonium.rbm import gradients
@@ -77,22 +98,25 @@ def harmonium_epoch(size: dict[str, int], method: str) -> float:
     ways = {
         "cd": gradients.ContrastiveDivergence(1),
         "pl": gradients.PseudoLikelihood(),
-        "mp": gradients.MultiPrediction(MEAN_FIELD_STEPS),
+        "training": gradients.MultiPrediction(MEAN_FIELD_STEPS),
     }
-    epochs = 24
-    result = train(
+    epochs, default = 24, method == "training"
+    times = [time.process_time()]
+    train(
         params,
         data,
         gradient=ways[method],
-        optimiser=Optimiser("sgd", 0.0),
-        schedule=Schedule("constant", 0.01, epochs),
+        optimiser=Optimiser("adam") if default else Optimiser("sgd", 0.0),
+        schedule=Schedule("constant", 0.001 if default else 0.01, epochs),
         penalty=Penalty(none, none),
         batch_size=size["B"],
         max_epochs=epochs,
         patience=epochs,
+        averaging=5.0 if default else 0.0,
         seed=0,
+        on_epoch=lambda history: times.append(time.process_time()),
     )
-    return float(np.median(result.history.seconds[4:]))
+    return float(np.median(np.diff(times)[4:]))
 
 
 def harmonium_lbp(size: dict[str, int], threads: int) -> float:
@@ -108,7 +132,7 @@ def harmonium_lbp(size: dict[str, int], threads: int) -> float:
     options = InferenceOptions("lbp", size["K"], 0.5, tolerance=0.0, threads=threads, retry=False)
     index = np.zeros((size["N"], 0), np.int32)
     unknown = np.full((size["N"], size["C"]), np.nan, np.float32)
-    return timed(lambda: infer(params, p["X"], index, unknown, options), 7)
+    return timed(lambda: infer(params, p["X"], index, unknown, options), 7, threads)
 
 
 # PyTorch. ------------------------------------------------------------------------------------
@@ -142,7 +166,7 @@ def torch_cd(size: dict[str, int], threads: int) -> float:
             c.add_((h0 - h1).sum(0), alpha=rate)
             d.add_((y - y1).sum(0), alpha=rate)
 
-    return timed(epoch, 15)
+    return timed(epoch, 15, threads)
 
 
 def torch_pl(size: dict[str, int], threads: int) -> float:
@@ -166,7 +190,40 @@ def torch_pl(size: dict[str, int], threads: int) -> float:
             loss.backward()
             optimiser.step()
 
-    return timed(epoch, 5)
+    return timed(epoch, 5, threads)
+
+
+def torch_training(size: dict[str, int], threads: int) -> float:
+    import torch
+    from torch.nn.functional import binary_cross_entropy_with_logits
+
+    p = torch_problem(size, threads)
+    X, Y = p["X"], p["Y"]
+    params = [p[k].requires_grad_() for k in ("U", "W", "c", "d")]
+    means = [param.detach().clone() for param in params]
+    optimiser = torch.optim.Adam(params, lr=0.001, fused=True)  # the fastest of its three ways
+    U, W, c, d = params
+    gain = size["B"] / size["N"] / 5
+
+    def epoch() -> None:
+        for rows in torch.randperm(size["N"]).split(size["B"]):
+            x, y = X[rows], Y[rows]
+            q = torch.where(torch.rand(len(y), 1) < 0.5, 0.0, torch.rand(len(y), 1))
+            told = torch.rand_like(y) < q
+            data = x @ W.T + c + (y * told) @ U.T
+            logits = d + torch.sigmoid(data) @ U
+            for _ in range(MEAN_FIELD_STEPS - 1):
+                tags = torch.sigmoid(logits) * ~told
+                logits = d + torch.sigmoid(data + tags @ U.T) @ U
+            losses = binary_cross_entropy_with_logits(logits, y, reduction="none")
+            loss = (losses * ~told).sum() / len(y)
+            optimiser.zero_grad()
+            loss.backward()
+            optimiser.step()
+            with torch.no_grad():
+                torch._foreach_lerp_(means, params, gain)
+
+    return timed(epoch, 7, threads)
 
 
 def torch_lbp(size: dict[str, int], threads: int) -> float:
@@ -189,7 +246,7 @@ def torch_lbp(size: dict[str, int], threads: int) -> float:
                 up = 0.5 * up + 0.5 * torch.log1p(gain * torch.sigmoid(cavity))
             torch.sigmoid(d + down.sum(1))
 
-    return timed(predict, 3)
+    return timed(predict, 3, threads)
 
 
 # scikit-learn. -------------------------------------------------------------------------------
@@ -204,7 +261,81 @@ def sklearn_cd(size: dict[str, int], threads: int) -> float:
     visible = np.hstack([X / X.max(0), p["Y"]]).astype(np.float32)
     model = BernoulliRBM(size["n"], batch_size=size["B"], n_iter=5, random_state=0)
     with threadpool_limits(threads):
-        return timed(lambda: model.fit(visible), 3) / model.n_iter
+        return timed(lambda: model.fit(visible), 3, threads) / model.n_iter
+
+
+# The matrix products of a CD-1 epoch, and nothing else. ------------------------------------------
+
+
+def factors(size: dict[str, int]) -> dict[str, np.ndarray]:
+    """A minibatch of every kind for each step of an epoch."""
+    p, shape = problem(size), (-1, size["B"])
+    h = np.random.default_rng(1).random((size["N"], size["n"]), dtype=np.float32)
+    return {
+        **{name: p[name] for name in ("U", "W")},
+        "x": p["X"].reshape(*shape, size["D"]),
+        "y": p["Y"].reshape(*shape, size["C"]),
+        "z": p["Y"][::-1].copy().reshape(*shape, size["C"]),  # the tags at the chain's end
+        "h": h.reshape(*shape, size["n"]),
+    }
+
+
+def xla_products(size: dict[str, int], threads: int) -> float:
+    import jax
+
+    f = factors(size)
+
+    def step(weights: tuple, inputs: tuple) -> tuple:
+        (U, W), (x, y, z, h) = weights, inputs
+        found = (x @ W.T, y @ U.T, h @ U, z @ U.T, h.T @ y, h.T @ z, h.T @ x)
+        return weights, [product[0, 0] for product in jax.lax.optimization_barrier(found)]
+
+    options = {"xla_cpu_multi_thread_eigen": threads > 1}
+    program = jax.jit(
+        lambda weights, inputs: jax.lax.scan(step, weights, inputs)[1], compiler_options=options
+    )
+    weights, inputs = (f["U"], f["W"]), (f["x"], f["y"], f["z"], f["h"])
+    weights, inputs = jax.device_put((weights, inputs))
+    return timed(lambda: jax.block_until_ready(program(weights, inputs)), 15, threads)
+
+
+def numpy_products(size: dict[str, int], threads: int) -> float:
+    from threadpoolctl import threadpool_limits
+
+    with threadpool_limits(threads):
+        return timed(_products(factors(size), np.matmul, np.empty), 15, threads)
+
+
+def torch_products(size: dict[str, int], threads: int) -> float:
+    import torch
+
+    torch.set_num_threads(threads)
+    f = {name: torch.from_numpy(array) for name, array in factors(size).items()}
+    return timed(_products(f, torch.mm, torch.empty), 15, threads)
+
+
+def _products(
+    f: dict[str, np.ndarray], multiply: Callable[..., object], empty: Callable[..., object]
+) -> Callable[[], None]:
+    """Into arrays that are there already, as a careful program would."""
+    (n, n_tags), n_features, size = f["U"].shape, f["W"].shape[1], len(f["x"][0])
+    bn, bc, nc, nd = (
+        empty(shape, dtype=f["U"].dtype)
+        for shape in ((size, n), (size, n_tags), (n, n_tags), (n, n_features))
+    )
+
+    def epoch() -> None:
+        U, W = f["U"], f["W"]
+        for x, y, z, h in zip(f["x"], f["y"], f["z"], f["h"], strict=True):
+            multiply(x, W.T, out=bn)
+            multiply(y, U.T, out=bn)
+            multiply(h, U, out=bc)
+            multiply(z, U.T, out=bn)
+            multiply(h.T, y, out=nc)
+            multiply(h.T, z, out=nc)
+            multiply(h.T, x, out=nd)
+
+    return epoch
 
 
 # What the machine can do. --------------------------------------------------------------------
@@ -237,61 +368,108 @@ def peaks() -> dict[str, float]:
     }
 
 
-CASES: dict[str, Callable[[dict[str, int], int], float]] = {
-    "harmonium cd": lambda s, t: harmonium_epoch(s, "cd"),
-    "torch cd": torch_cd,
-    "scikit-learn cd": sklearn_cd,
-    "harmonium pl": lambda s, t: harmonium_epoch(s, "pl"),
-    "torch pl": torch_pl,
-    "harmonium mp": lambda s, t: harmonium_epoch(s, "mp"),
-    "harmonium lbp": harmonium_lbp,
-    "torch lbp": torch_lbp,
+CASES: dict[str, tuple[Callable[[dict[str, int], int], float], tuple[int, ...]]] = {
+    "Harmonium cd": (lambda s, t: harmonium_epoch(s, "cd"), (1,)),
+    "PyTorch cd": (torch_cd, (1, 2)),
+    "scikit-learn cd": (sklearn_cd, (1, 2)),
+    "Harmonium products": (xla_products, (1, 2)),
+    "PyTorch products": (torch_products, (1, 2)),
+    "NumPy products": (numpy_products, (1, 2)),
+    "Harmonium pl": (lambda s, t: harmonium_epoch(s, "pl"), (1,)),
+    "PyTorch pl": (torch_pl, (1, 2)),
+    "Harmonium training": (lambda s, t: harmonium_epoch(s, "training"), (1,)),
+    "PyTorch training": (torch_training, (1, 2)),
+    "Harmonium lbp": (harmonium_lbp, (1, 2)),
+    "PyTorch lbp": (torch_lbp, (1, 2)),
+    "as XLA would cd": (lambda s, t: harmonium_epoch(s, "cd", ours=False), (1,)),
+    "as XLA would pl": (lambda s, t: harmonium_epoch(s, "pl", ours=False), (1,)),
+    "as XLA would training": (lambda s, t: harmonium_epoch(s, "training", ours=False), (1,)),
 }
+"""What is timed, and with how many threads."""
+
+PROGRAMS = ("Harmonium", "PyTorch", "scikit-learn", "NumPy")
+
+Best = dict[str, tuple[float, int]]
+"""Case → median seconds, threads."""
+
+
+def tasks(size: dict[str, int]) -> dict[str, str]:
+    return {
+        "cd": "CD-1 epoch",
+        "pl": "pseudo-likelihood epoch",
+        "training": "epoch of default training",
+        "lbp": f"LBP, {size['K']} iterations, {size['N']:,} clips",
+    }
 
 
 def in_own_process(name: str, threads: int, size: str) -> object:
     command = [sys.executable, __file__, "--size", size, "--case", name, "--threads", str(threads)]
     environment = {**os.environ, "OMP_NUM_THREADS": str(threads)}
-    done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, env=environment)
     return json.loads(done.stdout.strip().splitlines()[-1])
 
 
-def report(
-    size: dict[str, int], best: dict[str, tuple[float, int]], peak: dict[str, float]
-) -> None:
-    from rich.console import Console
-    from rich.table import Table
-
-    N, D, n, C, K = (size[k] for k in "NDnCK")
-    updates = 2 * N * n * C * K
-    flop = N * (4 * n * D + 10 * n * C)  # Wx and its gradient; Uy twice, Uᵀh, and two products
-    # Wx and its gradient; U forwards, backwards, and in its own gradient
-    predicted = N * (4 * n * D + 2 * (6 * MEAN_FIELD_STEPS - 2) * n * C)
-    rows = [
-        ("CD-1 epoch", "cd", ("torch", "scikit-learn"), flop, "product"),
-        ("pseudo-likelihood epoch", "pl", ("torch",), N * n * C, "division"),
-        ("multi-prediction epoch", "mp", (), predicted, "product"),
-        (f"LBP, {K} iterations, {N:,} clips", "lbp", ("torch",), updates, "division"),
+def rows(
+    size: dict[str, int], medians: dict[tuple[str, int], float], best: Best
+) -> list[dict[str, object]]:
+    """Each program at its better number of threads; the products at either."""
+    found = [
+        report.row(title, program, *best[f"{program} {key}"])
+        for key, title in tasks(size).items()
+        for program in PROGRAMS
+        if f"{program} {key}" in best
     ]
-    table = Table(title="Medians over the rounds; threads in brackets")
-    for heading in ("", "Harmonium", "PyTorch", "scikit-learn", "ratios", "of one core's peak"):
-        table.add_column(heading, justify="left" if not heading else "right")
-    for title, key, rivals, work, limit in rows:
-        seconds, threads = best[f"harmonium {key}"]
-        cells = [_cell(best.get(f"{rival} {key}")) for rival in ("torch", "scikit-learn")]
-        ratios = ", ".join(f"{best[f'{rival} {key}'][0] / seconds:.1f}×" for rival in rivals)
-        share = f"{work / seconds / threads / peak[limit]:.0%} of {limit}"
-        table.add_row(title, _cell((seconds, threads)), *cells, ratios, share)
-    console = Console()
-    console.print(table)
-    seconds = best["harmonium lbp"][0]
-    console.print(f"LBP: {1e9 * seconds / updates:.2f} ns per message update.")
-    rates = ", ".join(f"{k} {peak[k] / 1e9:.2f}" for k in ("exp", "log", "division"))
-    console.print(f"One core: matrix product {peak['product'] / 1e9:.0f} GFLOP/s; {rates} G/s.")
+    products = [
+        report.row(f"its matrix products alone, {words}", program, medians[case], threads)
+        for threads, words in ((1, "one thread"), (2, "two threads"))
+        for program in PROGRAMS
+        if (case := (f"{program} products", threads)) in medians
+    ]
+    first = [row for row in found if row["task"] == tasks(size)["cd"]]
+    return first + products + found[len(first) :]
 
 
-def _cell(entry: tuple[float, int] | None) -> str:
-    return "" if entry is None else f"{1e3 * entry[0]:.1f} ms ({entry[1]})"
+def notes(
+    size: dict[str, int],
+    medians: dict[tuple[str, int], float],
+    best: Best,
+    peak: dict[str, float],
+) -> list[str]:
+    N, D, n, C, K = (size[k] for k in "NDnCK")
+    flop = N * (4 * n * D + 10 * n * C)  # Wx and its gradient; Uy twice, Uᵀh, and two products
+    updates = 2 * N * n * C * K
+    epoch = best["Harmonium cd"][0]
+    products = {p: best[f"{p} products"] for p in PROGRAMS if f"{p} products" in best}
+    fastest = min(products, key=lambda program: products[program][0])
+    (limit, threads), own = products[fastest], medians["Harmonium products", 1]
+    found = [
+        f"Where a CD-1 epoch goes: its matrix products alone take XLA {report.duration(own)} on "
+        f"one thread, {own / epoch:.0%} of our epoch. The fastest library for them here is "
+        f"{fastest.replace('Harmonium', 'XLA')}, with {report.duration(limit)} on {threads} "
+        f"thread{'s' * (threads > 1)}."
+        + (
+            f" So no program that leaves the products to one of these libraries could be more than "
+            f"{best['PyTorch cd'][0] / limit:.1f} times as fast as PyTorch eager. Ours would be "
+            f"{best['PyTorch cd'][0] / own:.1f} times as fast if all between them were free."
+            if "PyTorch cd" in best
+            else ""
+        ),
+        f"One core was measured at {peak['product'] / 1e9:.0f} GFLOP/s in the product of large "
+        f"matrices, of which the products of an epoch, with batches of {size['B']}, reach "
+        f"{flop / own / peak['product']:.0%} in XLA, and the whole "
+        f"epoch {flop / epoch / peak['product']:.0%}. It does {peak['exp'] / 1e9:.1f} "
+        f"exponentials, {peak['log'] / 1e9:.1f} logarithms and {peak['division'] / 1e9:.1f} "
+        f"divisions per nanosecond; LBP takes {1e9 * best['Harmonium lbp'][0] / updates:.2f} ns "
+        "per update of a message.",
+        "Compiled as XLA would, with loops over elements shared between threads, an epoch takes "
+        "this many times the processor time: "
+        + ", ".join(
+            f"{best[f'as XLA would {key}'][0] / best[f'Harmonium {key}'][0]:.2f} ({title})"
+            for key, title in (("cd", "CD-1"), ("pl", "pseudo-likelihood"), ("training", "default"))
+        )
+        + ".",
+    ]
+    return found
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -299,30 +477,43 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--size", choices=SIZES, default="majorminer")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--only", default="", help="only cases whose name contains this")
+    parser.add_argument("--json", type=Path, help="where the results go")
     parser.add_argument("--case", help=argparse.SUPPRESS)
     parser.add_argument("--threads", type=int, default=1, help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
     size = SIZES[options.size]
     if options.case:
-        result = peaks() if options.case == "peaks" else CASES[options.case](size, options.threads)
-        print(json.dumps(result))
+        measure = CASES[options.case][0] if options.case in CASES else lambda *_: peaks()
+        print(json.dumps(measure(size, options.threads)))
         return
-    seconds: dict[tuple[str, int], list[float]] = {}
-    for _ in range(options.rounds):
-        for name in CASES:
-            if options.only not in name:
-                continue
-            for threads in (
-                (1,) if name in ("harmonium cd", "harmonium pl", "harmonium mp") else (1, 2)
-            ):
-                taken = in_own_process(name, threads, options.size)
-                seconds.setdefault((name, threads), []).append(taken)
-                print(f"{name}, {threads} thread(s): {1e3 * taken:.1f} ms", flush=True)
-    best = {}
-    for (name, threads), values in seconds.items():
-        best[name] = min(best.get(name, (np.inf, 0)), (float(np.median(values)), threads))
+    skipped = ["PyTorch"] if report.missing("torch") else []
+    cases = [
+        (name, threads)
+        for name, (_, numbers) in CASES.items()
+        for threads in numbers
+        if options.only in name and not any(name.startswith(rival) for rival in skipped)
+    ]
+    seconds: dict[tuple[str, int], list[float]] = {case: [] for case in cases}
+    for number in range(1, options.rounds + 1):
+        for name, threads in cases:
+            taken = in_own_process(name, threads, options.size)
+            seconds[name, threads].append(taken)
+            print(
+                f"round {number} of {options.rounds}: {name}, {threads} thread(s): "
+                f"{report.duration(taken)}",
+                flush=True,
+            )
+    medians = {case: float(np.median(values)) for case, values in seconds.items()}
+    best: Best = {}
+    for (name, threads), median in medians.items():
+        best[name] = min(best.get(name, (np.inf, 0)), (median, threads))
+    found = rows(size, medians, best)
+    for row in found:
+        print(f"{row['task']:36}{row['program']:14}{report.duration(row['seconds'])}")
     if not options.only:
-        report(size, best, in_own_process("peaks", 1, options.size))
+        remarks = notes(size, medians, best, in_own_process("peaks", 1, options.size))
+        print("\n".join(remarks))
+        report.write(options.json, found, remarks, skipped)
 
 
 if __name__ == "__main__":

@@ -24,8 +24,10 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 import numpy as np
+import report
 
 FULL, N_USERS, N_TRACKS, N_TAGS = 1_000_000, 84_000, 47_000, 100
 FACTORS, ITERATIONS = 50, 6
@@ -130,6 +132,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     )
     parser.add_argument("--sizes", default="250000,500000,1000000", help="numbers of triples")
     parser.add_argument("--epochs", type=int, default=5, help="epochs of the smoother")
+    parser.add_argument("--json", type=Path, help="where the results go")
     parser.add_argument("--child", choices=PROGRAMS, help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
     sizes = [int(size) for size in options.sizes.split(",")]
@@ -138,10 +141,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
         return
     header = ("triples", "program", "s per step", "s to fit", "s to smooth", "MiB before", "MiB")
     print(("{:>9}  {:<12}" + "{:>13}" * 5).format(*header), flush=True)
+    skipped, rows, notes = report.missing("implicit"), [], []
+    titles = {
+        "smoother": "Harmonium",
+        "ALS, pairs": "implicit, pairs × tags",
+        "ALS, tracks": "implicit, tracks × tags",
+    }
     for size in sizes:
-        for name in PROGRAMS:
+        for name in ["smoother"] if skipped else PROGRAMS:
             result = run_child(name, size, options.epochs)
-            memory = (result[key] / 2**20 for key in ("before", "peak"))
+            rows.append(report.row(f"a pass over {size:,} triples", titles[name], result["step"]))
+            memory = [result[key] / 2**20 for key in ("before", "peak")]
             cells = (result["step"], result["fit"], result["smooth"], *memory)
             line = f"{size:>9,}  {name:<12}" + "".join(f"{cell:>13.2f}" for cell in cells)
             print(line, flush=True)
@@ -150,6 +160,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
                     f"{int(result[key]):,} {key}" for key in ("pairs", "users", "tracks", "rows")
                 )
                 print(f"{'':>11}{sizes_text} of V", flush=True)
+                notes.append(f"{size:,} triples: {sizes_text} of V; peak {memory[1]:,.0f} MiB.")
+    report.write(options.json, rows, notes, skipped)
 
 
 def run_child(name: str, size: int, epochs: int) -> dict[str, float]:

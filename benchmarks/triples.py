@@ -26,6 +26,8 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import report
+
 FULL_SIZE, N_USERS, N_TRACKS, N_TAGS = 7_000_000, 84_000, 1_000_000, 280_000
 VARIANTS, REPEATED = 0.1, 0.02  # shares of rows in another spelling, and of rows that are repeats
 TOP_TAGS, MIN_COUNT, CORE = 100, 2, 25
@@ -53,11 +55,23 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if options.codes:
         compare_codes(file, options.repeats)
         return
+    skipped = report.missing("pandas")
     runs: dict[str, list[dict[str, float]]] = {"pandas": [], "harmonium": []}
-    for _ in range(options.repeats):
+    for name in skipped:
+        del runs[name]
+    for number in range(1, options.repeats + 1):
         for name, results in runs.items():
             results.append(run_child(name, file, options))
-    report(runs, file)
+            seconds = results[-1]["seconds"]
+            print(f"{number} of {options.repeats}: {name} {seconds:.2f} s", flush=True)
+    notes = show(runs, file)
+    task = f"{options.size:,} triples to labels and a core, beside reading them alone"
+    medians = {name: statistics.median(r["seconds"] for r in runs[name]) for name in runs}
+    titles = {"harmonium": "Harmonium", "pandas": "pandas.read_csv"}
+    rows = [
+        report.row(task, title, medians[name]) for name, title in titles.items() if name in runs
+    ]
+    report.write(options.json, rows, notes, skipped)
 
 
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
@@ -69,6 +83,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--repeats", type=int, default=5, help="runs of each, in turn")
     parser.add_argument("--folder", default=str(folder), help="where the generated file is kept")
     parser.add_argument("--codes", action="store_true", help="compare ways from names to codes")
+    parser.add_argument("--json", type=Path, help="where the results go")
     parser.add_argument("--child", choices=CHILDREN, help=argparse.SUPPRESS)
     parser.add_argument("--file", help=argparse.SUPPRESS)
     return parser.parse_args(arguments)
@@ -242,7 +257,8 @@ CHILDREN: dict[str, Callable[[argparse.Namespace], dict[str, float]]] = {
 }
 
 
-def report(runs: dict[str, list[dict[str, float]]], file: Path) -> None:
+def show(runs: dict[str, list[dict[str, float]]], file: Path) -> list[str]:
+    """Print a table; gives the notes for the page."""
     from rich.console import Console
     from rich.table import Table
 
@@ -259,19 +275,25 @@ def report(runs: dict[str, list[dict[str, float]]], file: Path) -> None:
         median = statistics.median(seconds)
         table.add_row(name, f"{median:.2f}", every, f"{processor:.2f}", f"{peak:.2f}")
     console.print(table)
-    ratios = [
-        ours["seconds"] / theirs["seconds"]
-        for ours, theirs in zip(runs["harmonium"], runs["pandas"], strict=True)
-    ]
-    console.print(
-        f"harmonium / pandas, median of the pairs: {statistics.median(ratios):.2f} "
-        f"(from {min(ratios):.2f} to {max(ratios):.2f}; below 1 is wanted)"
-    )
-    console.print(
+    peaks = {name: max(r["peak"] for r in results) / 2**30 for name, results in runs.items()}
+    memory = " and ".join(f"{peak:.2f} GiB ({name})" for name, peak in peaks.items())
+    notes = [f"The file has {file.stat().st_size / 1e6:,.0f} MB. Peak memory is {memory}."]
+    if "pandas" in runs:
+        ratios = [
+            ours["seconds"] / theirs["seconds"]
+            for ours, theirs in zip(runs["harmonium"], runs["pandas"], strict=True)
+        ]
+        notes.append(
+            f"Harmonium / pandas in pairs that ran one after the other: median "
+            f"{statistics.median(ratios):.2f}, from {min(ratios):.2f} to {max(ratios):.2f}."
+        )
+    notes.append(
         f"{last['triples']:,} distinct triples, {last['users']:,} users, {last['items']:,} tracks, "
         f"{last['tags']:,} tags; core: {last['core']:,} triples, {last['core_users']:,} users, "
-        f"{last['core_items']:,} tracks, {last['core_tags']:,} tags"
+        f"{last['core_items']:,} tracks, {last['core_tags']:,} tags."
     )
+    console.print("\n".join(notes))
+    return notes
 
 
 if __name__ == "__main__":
