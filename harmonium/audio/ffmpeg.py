@@ -27,6 +27,9 @@ CONTAINERS = (
 LEAD_IN = (0.5, 3.0, 15.0)
 
 # Damaged packets in a row after which a file counts as unreadable.
+MOST_PLANES = 7
+"""Channels of a frame that PyAV counts rightly where each has a plane of its own. Of more, it reads
+on past the last one, into memory that is not the frame's; alternating channels are one plane."""
 MOST_DAMAGED = 50
 
 NOT_MADE_OUT = "its sound cannot be made out"
@@ -150,6 +153,8 @@ class FFmpeg:
 
 def _mono(frame: AudioFrame) -> NDArray[np.float32]:
     """The mean of the channels with full scale 1, (n,)."""
+    if frame.format.is_planar and frame.layout.nb_channels > MOST_PLANES:
+        (frame,) = av.AudioResampler(frame.format.packed, frame.layout).resample(frame)
     values = frame.to_ndarray()  # (n_channels, n), or (1, n · n_channels) where they alternate
     channels = values.T if frame.format.is_planar else values.reshape(frame.samples, -1)
     mono = mean_of_channels(channels.astype(np.float32, copy=False))

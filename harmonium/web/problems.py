@@ -34,6 +34,10 @@ CODES = {
 """Status → what it is called, unless a problem says otherwise."""
 
 
+PASSING = ("locked", "connection", "server stopped", "disk")
+"""Words in errors of a library that may be gone soon: it is busy, restarts, or lacks room."""
+
+
 class Problem(HTTPException):
     """An answer that says what is wrong, and what to do.
 
@@ -84,7 +88,7 @@ def of_error(error: HarmoniumError) -> Problem:
         return Problem(415, message)
     if isinstance(error, DataError):
         return Problem(400, message)
-    if isinstance(error, LibraryError) and "locked" in message:
+    if isinstance(error, LibraryError) and any(words in message for words in PASSING):
         return Problem(503, message, retry_after=5)
     return Problem(409, message)
 

@@ -41,15 +41,31 @@ def why_not() -> str | None:
 @contextmanager
 def server(options: str = QUICK):
     """A running server; gives the URL of its database."""
+    with restartable_server(options) as (url, _):
+        yield url
+
+
+@contextmanager
+def restartable_server(options: str = QUICK):
+    """A running server; gives the URL of its database, and what stops and starts it.
+
+    That is called with "stop", "start" or "restart", and perhaps with the mode of stopping.
+    """
     # A socket's path may have about 100 characters, so the folder is not pytest's.
     folder = Path(tempfile.mkdtemp(prefix="pg", dir="/tmp"))
     run = _Runner(folder)
     try:
         run("initdb", "-D", "data", "-A", "trust", "-U", "harmonium", "-E", "UTF8", "--no-sync")
         options = f"-c listen_addresses= -k {folder} {options}"
-        run("pg_ctl", "-D", "data", "-w", "-t", "120", "-l", "log", "-o", options, "start")
+        start = ("-w", "-t", "120", "-l", "log", "-o", options)
+
+        def control(what: str, mode: str = "immediate") -> None:
+            stopping = ("-m", mode) if what != "start" else ()
+            run("pg_ctl", "-D", "data", *stopping, *(start if what != "stop" else ()), what)
+
+        control("start")
         try:
-            yield f"postgresql://harmonium@/postgres?host={folder}"
+            yield f"postgresql://harmonium@/postgres?host={folder}", control
         finally:
             run("pg_ctl", "-D", "data", "-m", "immediate", "stop")
     finally:

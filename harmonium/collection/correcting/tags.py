@@ -7,7 +7,7 @@ from harmonium.collection.answering.search import known_tags
 from harmonium.collection.library import Library
 from harmonium.collection.store.changed_values import MODEL_TAG, SETTING
 from harmonium.collection.store.models import NEVER, StoredModel
-from harmonium.collection.store.schema import HIDDEN, RENAMED
+from harmonium.collection.store.schema import HIDDEN, RENAMED, storable
 from harmonium.data.normalise import normalise_tag
 from harmonium.errors import DataError
 
@@ -36,7 +36,7 @@ def rename_tag(library: Library, old: str, new: str) -> RenamedTag:
     People's tags and the models follow, and so does what is imported later.
     """
     model = library.models.current(whole=False)
-    known = known_tags(library, model)
+    known, new = known_tags(library, model), storable(new)
     before, after = _known(old, known), normalise_tag(new)
     if not after:
         raise DataError(f"The new name of a tag must have letters or digits, got {new!r}.")

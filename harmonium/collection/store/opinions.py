@@ -88,7 +88,7 @@ class Opinions(LibraryPart):
         how many opinions began or ended
         """
         given = {1: present, -1: absent, 0: retract}
-        spelt = [(name, value) for value, names in given.items() for name in names]
+        spelt = [(storable(name), value) for value, names in given.items() for name in names]
         said = [(normalise_tag(name), value) for name, value in spelt]
         _check_said(said)
         rows = [(person, int(track_id), name, value) for name, value in spelt if value]
@@ -121,7 +121,7 @@ class Opinions(LibraryPart):
         """
         with self._library.begin() as connection:
             spelt = pl.Series([old, new])
-            before, after = _ids(connection, tag, spelt, normalise_names).to_list()
+            before, after = _ids(connection, tag, spelt, _storable_tags).to_list()
             named = pl.DataFrame({"tag_id": [after], "spelling": [new]})
             spellings.note(connection, named, "person", replace=False)
             other = opinion.alias()
@@ -166,7 +166,7 @@ class Opinions(LibraryPart):
             raise LibraryError(f"'kind' must be one of {', '.join(KINDS)}, got {kind!r}.")
         values = pl.col("value") if "value" in frame.columns else pl.lit(1)
         with self._library.begin() as connection:
-            tag_ids = _ids(connection, tag, frame["tag"], normalise_names)
+            tag_ids = _ids(connection, tag, frame["tag"], _storable_tags)
             coded = frame.select(
                 pl.col("track_id").cast(pl.Int64),
                 tag_ids,
@@ -275,6 +275,10 @@ def _ids(
         known = bulk.pairs(connection, table.c.name, table.c.id)
     numbers = pl.Series([known.get(name) for name in spelt], dtype=pl.Int64)
     return names.replace_strict(distinct, numbers, return_dtype=pl.Int64).alias(f"{table.name}_id")
+
+
+def _storable_tags(names: pl.Series) -> pl.Series:
+    return normalise_names(_storable_names(names))
 
 
 def _storable_names(names: pl.Series) -> pl.Series:

@@ -1,0 +1,136 @@
+"""Clocks that jump: order comes from numbers, limits from a clock that cannot be set."""
+
+import os
+import re
+from datetime import UTC, datetime, timedelta
+
+import numpy as np
+import pytest
+from noise_files import LEVEL, LONG_AGO, write
+from places import PROJECT
+from some_tracks import add_tracks, in_force, say
+
+from harmonium.audio import cache as cache_module
+from harmonium.audio.cache import FeatureCache, file_status
+from harmonium.collection.indexing import examine
+from harmonium.collection.indexing.run import index
+from harmonium.collection.store import schema
+from harmonium.collection.store.models import StoredModel
+from harmonium.web import guard
+
+YEAR = timedelta(days=365)
+NANOSECONDS = 10**9
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """Sets the clock of the store, by a number of years from now."""
+
+    def jump(years):
+        class Clock(datetime):
+            @classmethod
+            def now(cls, zone=None):
+                return datetime.now(zone) + years * YEAR
+
+        monkeypatch.setattr(schema, "datetime", Clock)
+
+    return jump
+
+
+def test_changes_are_undone_in_the_order_in_which_they_were_made(library, clock):
+    add_tracks(library, 1)
+    clock(3)
+    first = say(library, "ann", 1, ["rock"])
+    clock(-3)
+    second = say(library, "ann", 1, ["jazz"], ["rock"])
+    assert in_force(library) == {("ann", 1, "rock"): -1, ("ann", 1, "jazz"): 1}
+    assert [change.id for change in library.changes.list()] == [second, first]
+    clock(10)
+    library.changes.undo(second)
+    assert in_force(library) == {("ann", 1, "rock"): 1}
+    clock(-10)
+    library.changes.undo(first)
+    assert in_force(library) == {}
+
+
+def test_the_model_in_use_is_the_last_one_stored(library):
+    numbers = []
+    for years in (5, -5):
+        model = StoredModel(
+            made_at=datetime.now(UTC) + years * YEAR,
+            name=f"{years}",
+            vocabulary=["rock"],
+            thresholds=np.ones(1, np.float32),
+            extractor="x",
+            bytes=b"x",
+            report={},
+        )
+        numbers.append(library.models.add(model))
+    assert library.models.current().id == numbers[-1]
+
+
+@pytest.mark.parametrize("ahead", [10**9, -(10**9)], ids=["from the future", "clock set back"])
+def test_a_file_from_the_future_is_looked_at_again(library, tmp_path, monkeypatch, ahead):
+    """Its time of change says nothing of whether it has changed since."""
+    path = write(tmp_path / "music" / "a.flac", 1)
+    if ahead > 0:
+        os.utime(path, (LONG_AGO + ahead, LONG_AGO + ahead))
+    else:
+        real = examine.time.time_ns
+        monkeypatch.setattr(examine.time, "time_ns", lambda: real() + ahead * NANOSECONDS)
+    when = path.stat().st_mtime
+    index(library, [tmp_path / "music"], extractor=LEVEL, engine="serial", cache=None)
+    (before,) = library.tracks.all()
+    size = path.stat().st_size
+    other = write(tmp_path / "b.flac", 2).read_bytes()
+    path.write_bytes(other[:size].ljust(size, b"\0"))
+    os.utime(path, (when, when))
+    index(library, [tmp_path / "music"], extractor=LEVEL, engine="serial", cache=None)
+    sounds = {track.sound for track in library.tracks.all()}
+    assert sounds != {before.sound}
+
+
+def test_the_cache_does_not_trust_a_file_from_the_future(tmp_path, monkeypatch):
+    path = tmp_path / "a"
+    path.write_bytes(b"1")
+    os.utime(path, (LONG_AGO, LONG_AGO))
+    with FeatureCache(tmp_path / "cache") as cache:
+        assert not file_status(path).is_settled  # its inode was changed just now
+        cache.put(str(path), file_status(path), b"d" * 32, "recipe", [1.0])
+        assert cache.find_by_path(str(path), file_status(path), "recipe") is None
+        later = cache_module.time.time_ns() + 60 * NANOSECONDS
+        monkeypatch.setattr(cache_module.time, "time_ns", lambda: later)
+        cache.put(str(path), file_status(path), b"d" * 32, "recipe", [1.0])
+        assert cache.find_by_path(str(path), file_status(path), "recipe") == [1.0]
+        monkeypatch.setattr(cache_module.time, "time_ns", lambda: later - 10**18)  # set back
+        assert not file_status(path).is_settled
+        assert cache.find_by_content(b"d" * 32, "recipe") == [1.0]
+
+
+def test_a_session_ends_when_the_clock_says_so_and_a_new_one_can_begin(monkeypatch):
+    now, value = guard.time.time(), guard.new_session("token")
+    monkeypatch.setattr(guard.time, "time", lambda: now - 10 * guard.SESSION_SECONDS)
+    assert guard.is_session(value, "token")
+    monkeypatch.setattr(guard.time, "time", lambda: now + 10 * guard.SESSION_SECONDS)
+    assert not guard.is_session(value, "token")
+    assert guard.is_session(guard.new_session("token"), "token")
+
+
+def test_nothing_else_reads_a_clock_that_can_be_set():
+    """Time limits and progress use `time.monotonic`; these few say when something happened."""
+    wall = re.compile(r"time\.time(_ns)?\(|datetime\.(now|utcnow|today)\(|date\.today\(")
+    package = PROJECT / "harmonium"
+    found = {
+        str(path.relative_to(package))
+        for path in package.rglob("*.py")
+        if wall.search(path.read_text(encoding="utf-8"))
+    }
+    assert found == {
+        "audio/cache.py",
+        "collection/indexing/examine.py",
+        "collection/store/models.py",
+        "collection/store/schema.py",
+        "experiments/results.py",
+        "web/guard.py",
+        "web/jobs.py",
+    }

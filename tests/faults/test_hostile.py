@@ -1,0 +1,275 @@
+"""Names, tags and sound that somebody made to do harm."""
+
+import csv
+import io
+import json
+import os
+import shutil
+import wave
+from pathlib import Path
+
+import av
+import numpy as np
+import polars as pl
+import pytest
+import soundfile
+from command_line import run_main
+from mutagen.flac import FLAC
+from noise_files import write
+from some_tracks import add_tracks, in_force
+from tagged_files import untagged
+from web_server import serving
+
+from harmonium.audio.clip import decode
+from harmonium.collection import Library
+from harmonium.collection.correcting.say import say
+from harmonium.collection.correcting.tags import rename_tag
+from harmonium.collection.filetags import read_tags
+from harmonium.collection.importing.tables import import_table
+from harmonium.errors import AudioError
+
+NAMES = [
+    b"two\nlines\r.flac",
+    b"\xff\xfe not utf-8.flac",
+    "\u202ecalf.exe\u202c.flac".encode(),  # shown from right to left
+    b"a" * 250 + b".flac",  # 255 bytes
+    b"-rf --help.flac",
+    b"\x1b[2J\x1b]0;owned\x07.flac",
+    b"[red]markup[bold] [link=file]x.flac",
+    b"=cmd|' C calc'!A0.flac",
+    b"<script>alert(1)</script>.flac".replace(b"/", b"_"),
+    b"a'b\"c`$(touch owned)`;&|.flac",
+    b"\xe2\x80\x8b\xcc\x81.flac",  # a space of no width, an accent on nothing
+]
+
+TAGS = [
+    "\x1b[31mred\x07",
+    "two\nlines\ttab",
+    "[bold]markup[/bold]",
+    "<script>alert(1)</script>",
+    "=HYPERLINK(1)",
+    "\u202egnol\u202c",
+    "x" * 20_000,
+    "a;b,c/d|e",
+    "'; DROP TABLE tag; --",
+    "🎵\u0301" * 50,
+]
+JSON = {"Content-Type": "application/json"}
+NUL = "nul\0byte"
+LONE = "half \ud83d of a pair"
+
+
+def shown(done):
+    """What a command printed has nothing that acts on a terminal."""
+    text = done.stdout + done.stderr
+    assert all(c.isprintable() or c in "\n\t" for c in text), repr(text[:500])
+    assert "Traceback" not in text
+    return done
+
+
+def test_hostile_names_are_names(place, tmp_path, monkeypatch):
+    monkeypatch.setenv("HARMONIUM_CACHE", str(tmp_path / "cache"))
+    music = tmp_path / "music"
+    music.mkdir()
+    for number, name in enumerate(NAMES):
+        sound = write(tmp_path / "x.flac", number, seconds=1.2)
+        os.rename(sound, os.path.join(os.fsencode(music), name))  # noqa: PTH104, PTH118
+    done = shown(run_main("index", music, "-L", place, "--engine", "serial", "-e", "timbre"))
+    assert done.exit_code == 0, done.stderr
+    with Library.open(place) as library:
+        paths = {track.id: track.path for track in library.tracks.all()}
+        assert sorted(os.fsencode(Path(path).name) for path in paths.values()) == sorted(NAMES)
+        for number in paths:
+            say(library, number, present=["odd"])
+    for number in (1, 2):
+        assert shown(run_main("say", "-L", place, "--", paths[number], "more")).exit_code == 0
+    for command in (["search", "odd"], ["search", "odd", "--json"], ["doctor"], ["undo", "--list"]):
+        assert shown(run_main(*command, "-L", place)).exit_code in (0, 1), command
+    for name in ("a.m3u8", "a.xml", "a.sh"):
+        option = "--playlist" if name == "a.m3u8" else "--export"
+        done = shown(run_main("search", "odd", "-L", place, option, tmp_path / name))
+        assert done.exit_code == 0
+    written = shown(run_main("write", "-L", place, "--yes", "--precision", "0"))
+    assert written.exit_code == 0, written.stderr
+    for path in paths.values():
+        assert "odd" in read_tags(path).genre
+    assert shown(run_main("undo", "-L", place)).exit_code == 0
+    for path in paths.values():
+        assert read_tags(path).genre == ()
+    assert not Path("owned").exists()
+    failures = tmp_path / "failed.csv"
+    for name in NAMES:
+        Path(os.fsdecode(os.path.join(os.fsencode(music), name))).write_bytes(b"no sound")  # noqa: PTH118
+    arguments = ["-o", tmp_path / "f.csv", "--failures", failures, "--engine", "serial"]
+    shown(run_main("features", music, *arguments))
+
+
+def test_hostile_tags_are_tags(place, tmp_path):
+    with Library.open(place) as library:
+        (track,) = add_tracks(library, 1)
+        say(library, track, present=TAGS)
+        kept = {tag for _, _, tag in in_force(library)}
+        assert len(kept) == len(TAGS)
+        names = library.opinions.spellings()
+    for command in (
+        ["tag", "/music/000.mp3"],
+        ["doctor"],
+        ["undo", "--list"],
+        ["search", '"=hyperlink(1)"'],
+        ["search", "[bold]markup[/bold]"],
+        ["say", "/music/000.mp3", "--", "-[bold]markup[/bold]"],
+        ["rename", "<script>alert(1)</script>", "[red]x[/red]"],
+        ["hide", "a;b,c/d|e"],
+        ["search", "nothing [red]like[/red] \x1b[31mthis"],
+    ):
+        shown(run_main(*command, "-L", place))
+    for ending, option in ((".xml", "--export"), (".sh", "--export"), (".m3u8", "--playlist")):
+        query = '"=hyperlink(1)"'
+        done = shown(run_main("search", query, "-L", place, option, tmp_path / f"x{ending}"))
+        assert done.exit_code == 0, done.stderr
+    assert names is not None
+
+
+@pytest.mark.parametrize("tag", [NUL, LONE], ids=["NUL", "half a pair"])
+def test_what_no_database_can_hold_is_replaced(place, tag, tmp_path):
+    """The same on SQLite and PostgreSQL."""
+    kept = "nul byte" if tag == NUL else "half ? of a pair"
+    with Library.open(place) as library:
+        (track,) = add_tracks(library, 1)
+        say(library, track, present=["rock", tag])
+        assert in_force(library) == {("me", track, kept): 1, ("me", track, "rock"): 1}
+        rename_tag(library, "rock", f"{tag} 2")
+        assert in_force(library) == {("me", track, kept): 1, ("me", track, f"{kept} 2"): 1}
+        if tag == NUL:
+            table = tmp_path / "tags.parquet"
+            columns = {"user": ["ann", "ann"], "path": ["/music/000.mp3"] * 2, "tag": [tag, "jazz"]}
+            pl.DataFrame(columns).write_parquet(table)
+            import_table(library, table)
+            said = {tag for who, _, tag in in_force(library) if who == "ann"}
+            assert said == {"jazz", "nul", "byte"}  # in file tags, NUL stands between tags
+    with serving(place) as client:
+        for body in ({"yes": [tag]}, {"no": [tag]}, {"yes": ["\ud800", "a\0b"]}):
+            answer = client.post(f"tracks/{track}/say", content=json.dumps(body), headers=JSON)
+            assert answer.status_code in (200, 400), answer.text
+        assert client.get("health").status_code == 200
+
+
+def test_tags_of_files_that_were_made_to_do_harm(place, tmp_path):
+    song = tmp_path / "music" / "song.flac"
+    song.parent.mkdir()
+    song.write_bytes(untagged("flac"))
+    file = FLAC(song)
+    file["genre"] = TAGS
+    file["title"], file["artist"] = "\x1b[31m[red]", "=1+1"
+    file.save()
+    run = shown(run_main("index", song.parent, "-L", place, "--engine", "serial", "-e", "timbre"))
+    assert run.exit_code in (0, 1)
+    shown(run_main("import", "--tags", "-L", place))
+    shown(run_main("tag", song, "-L", place))
+
+
+# Sound. ---------------------------------------------------------------------------------------
+
+
+def answer(path):
+    """The samples, or why there are none."""
+    try:
+        samples = decode(path).samples
+    except AudioError as error:
+        return str(error)
+    assert np.isfinite(samples).all()
+    return samples
+
+
+@pytest.mark.parametrize("n", [0, 1, 2])
+@pytest.mark.parametrize("ending", ["wav", "flac", "ogg", "mp3", "aiff"])
+def test_a_sound_of_no_samples_or_one(tmp_path, n, ending):
+    path = tmp_path / f"a.{ending}"
+    soundfile.write(path, np.full(n, 0.5), 22_050)
+    found = answer(path)
+    if isinstance(found, str):
+        assert str(path) in found
+    else:
+        assert 0 < len(found) < 22_050
+
+
+@pytest.mark.parametrize(
+    ("rate", "channels"), [(384_000, 2), (768_000, 1), (48_000, 32), (1_000, 1), (22_050, 255)]
+)
+def test_odd_rates_and_many_channels(tmp_path, rate, channels):
+    path = tmp_path / "a.wav"
+    noise = np.random.default_rng(0).normal(0, 0.1, (rate // 2, channels))
+    soundfile.write(path, noise, rate, subtype="FLOAT")
+    found = answer(path)
+    assert isinstance(found, str) or abs(len(found) - 11_025) <= 2
+
+
+def lying_wav(n_frames, *, said, channels=1, rate=22_050):
+    out = io.BytesIO()
+    with wave.open(out, "wb") as file:
+        file.setnchannels(channels)
+        file.setsampwidth(2)
+        file.setframerate(rate)
+        file.writeframes(np.zeros(n_frames * channels, "<i2").tobytes())
+    data = bytearray(out.getvalue())
+    data[40:44] = said.to_bytes(4, "little")
+    return bytes(data)
+
+
+@pytest.mark.parametrize("said", [0, 1, 2**31 - 1, 2**32 - 1])
+def test_a_header_that_lies_about_the_length(tmp_path, said):
+    path = tmp_path / "a.wav"
+    path.write_bytes(lying_wav(22_050, said=said))
+    found = answer(path)
+    assert isinstance(found, str) or 0 < len(found) <= 22_050
+
+
+@pytest.mark.parametrize("kind", ["mp3", "flac", "ogg", "m4a"])
+@pytest.mark.parametrize("share", [0.01, 0.3, 0.7, 0.99])
+def test_truncated_files(tmp_path, kind, share):
+    data = untagged(kind)
+    path = tmp_path / f"a.{kind}"
+    path.write_bytes(data[: int(share * len(data))])
+    found = answer(path)
+    assert isinstance(found, str) or 0 < len(found) <= 12_000
+
+
+def test_failures_in_a_table_are_read_back(tmp_path):
+    """Paths with quotes, commas and line breaks stay one cell each."""
+    music = tmp_path / "music"
+    music.mkdir()
+    names = ['a,b".flac', "c\nd.flac", "=1+1.flac"]
+    for name in names:
+        (music / name).write_bytes(b"no sound")
+    shutil.copy(write(tmp_path / "x.flac", 1, seconds=1.2), music / "good.flac")
+    table = tmp_path / "failed.csv"
+    arguments = ["-o", tmp_path / "f.csv", "--failures", table, "--engine", "serial"]
+    run_main("features", music, *arguments)
+    with table.open(newline="", encoding="utf-8") as file:
+        assert sorted(Path(row["path"]).name for row in csv.DictReader(file)) == sorted(names)
+
+
+@pytest.mark.parametrize(
+    ("container", "codec", "layout"),
+    [("ipod", "aac", "5.1"), ("ipod", "aac", "7.1(wide)"), ("wv", "wavpack", "hexadecagonal")],
+)
+def test_channels_with_a_plane_each(tmp_path, container, codec, layout):
+    """Of eight and more, PyAV reads into other memory, which ended the process."""
+    rate, path = 22_050, tmp_path / "song"
+    n = av.AudioLayout(layout).nb_channels
+    noise = np.random.default_rng(0).normal(0, 0.1, (rate, n)).astype(np.float32)
+    frame = av.AudioFrame.from_ndarray(noise.reshape(1, -1), format="flt", layout=layout)
+    frame.sample_rate = rate
+    with av.open(path, "w", format=container) as file:
+        stream = file.add_stream(codec, rate=rate, layout=layout)
+        context = stream.codec_context
+        parts = av.AudioResampler(
+            context.format, layout, rate, frame_size=context.frame_size or 1024
+        )
+        for part in (*parts.resample(frame), *parts.resample(None)):
+            file.mux(stream.encode(part))
+        file.mux(stream.encode(None))
+    found = answer(path)
+    assert abs(len(found) - rate) <= 2048
+    if codec == "wavpack":  # which loses nothing
+        np.testing.assert_allclose(found, noise.mean(axis=1), atol=1e-6)

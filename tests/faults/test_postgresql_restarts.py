@@ -1,0 +1,111 @@
+"""A PostgreSQL server that stops and starts while a command or `harmonium serve` uses it."""
+
+import time
+import uuid
+
+import postgres_server
+import psycopg
+import pytest
+import sqlalchemy as sa
+from some_tracks import add_tracks, in_force, say
+from web_server import serving
+
+from harmonium.collection import Library
+from harmonium.collection.importing.tables import import_table
+from harmonium.errors import LibraryError
+
+pytestmark = pytest.mark.xdist_group("postgresql restarts")  # which has a server of its own
+
+
+@pytest.fixture(scope="module")
+def server():
+    if reason := postgres_server.why_not():
+        pytest.skip(reason)
+    with postgres_server.restartable_server() as (url, control):
+        yield url, control
+
+
+@pytest.fixture
+def place(server):
+    """A schema for a test; nobody holds a connection that a restart would end."""
+    name = f"t{uuid.uuid4().hex}"
+    with psycopg.connect(server[0], autocommit=True) as connection:
+        connection.execute(f"CREATE SCHEMA {name}")
+    return f"{server[0]}&options=-csearch_path%3D{name}"
+
+
+@pytest.fixture
+def table(tmp_path):
+    rows = [f"u{i % 3},/music/{i % 4:03}.mp3,tag {i}" for i in range(40)]
+    (tmp_path / "tags.csv").write_text("\n".join(["user,path,tag", *rows]))
+    return tmp_path / "tags.csv"
+
+
+@pytest.mark.parametrize(
+    ("mode", "moment"), [("immediate", 0.0), ("fast", 0.5), ("immediate", 0.7), ("immediate", 1.0)]
+)
+def test_an_import_is_whole_or_not_there_and_can_be_repeated(server, place, table, mode, moment):
+    _, control = server
+    with Library.open(place) as library:
+        add_tracks(library, 4)
+        seen = []
+        sa.event.listen(library.engine, "before_cursor_execute", lambda *_: seen.append(1))
+        import_table(library, table, dry_run=True)
+        at = max(1, round(moment * len(seen)))
+        seen.clear()
+
+        def restart(*_):
+            if len(seen) == at:
+                control("restart", mode)
+
+        sa.event.listen(library.engine, "before_cursor_execute", restart)
+        try:
+            import_table(library, table)
+        except LibraryError as error:
+            message = str(error)
+        else:
+            message = "Run the command again."
+        assert "Run the command again." in message
+        assert len(in_force(library)) in (0, 40)
+        import_table(library, table)
+        assert len(in_force(library)) == 40
+        assert len(library.changes.list()) == 1
+
+
+def test_a_library_that_was_idle_does_not_notice(server, place):
+    _, control = server
+    with Library.open(place) as library:
+        add_tracks(library, 1)
+        control("restart", "fast")
+        say(library, "ann", 1, ["rock"])
+        assert in_force(library) == {("ann", 1, "rock"): 1}
+
+
+def test_a_server_answers_again_when_the_database_does(server, place):
+    _, control = server
+    with Library.open(place) as library:
+        add_tracks(library, 2)
+    with serving(place) as client:
+        assert client.post("tracks/1/say", json={"yes": ["rock"]}).status_code == 200
+        control("restart", "immediate")
+        for _ in range(3):
+            answer = client.get("tracks/1")
+            assert answer.status_code in (200, 503), answer.text
+        assert client.get("tracks/1").status_code == 200
+        control("stop", "fast")
+        try:
+            for path in ("tracks/1", "search?q=rock"):
+                answer = client.get(path)
+                assert answer.status_code in (200, 503), answer.text
+            answer = client.post("tracks/2/say", json={"yes": ["jazz"]})
+            assert answer.status_code == 503
+            assert int(answer.headers["retry-after"]) > 0
+            assert client.get("health").status_code == 200
+        finally:
+            control("start")
+        end = time.monotonic() + 30
+        while client.post("tracks/2/say", json={"yes": ["jazz"]}).status_code != 200:
+            assert time.monotonic() < end
+        assert "rock" in client.get("tracks/1").text
+    with Library.open(place) as library:
+        assert set(in_force(library)) == {("me", 1, "rock"), ("me", 2, "jazz")}

@@ -1,0 +1,103 @@
+"""Two processes that do the same work on one library at once, on SQLite and PostgreSQL."""
+
+import pytest
+from places import HELPERS
+from processes_in_tests import PATIENCE, end, start
+from small_library import fill
+from some_tracks import add_tracks, in_force
+from tagged_files import untagged
+
+from harmonium.collection import Library
+from harmonium.collection.filetags import read_tags
+from harmonium.collection.store.tracks import TrackFile
+from harmonium.collection.writing.restore import undo_change
+
+pytestmark = pytest.mark.long
+
+BEGIN = """
+import sys
+from harmonium.cli import main
+sys.stdin.readline()
+"""
+
+
+def both(*lines):
+    """Two processes, each with commands of its own, begun at the same moment; what they said."""
+    code = [
+        BEGIN
+        + "\n".join(
+            f"sys.argv = ['harmonium', *{[str(part) for part in command]!r}]\n"
+            "try:\n    main()\nexcept SystemExit as e:\n    assert (e.code or 0) < 3, e.code"
+            for command in commands
+        )
+        for commands in lines
+    ]
+    processes = [start("-c", one, stdin=-1) for one in code]
+    try:
+        for process in processes:
+            process.stdin.write("\n")
+            process.stdin.flush()
+        said = [process.communicate(timeout=PATIENCE) for process in processes]
+    finally:
+        for process in processes:
+            if process.poll() is None:
+                end(process)
+    for process, (_, errors) in zip(processes, said, strict=True):
+        assert process.returncode == 0, errors
+    return said
+
+
+def test_the_same_table_is_imported_once_and_what_is_said_meanwhile_is_kept(place, tmp_path):
+    with Library.open(place) as library:
+        add_tracks(library, 4)
+    rows = [f"u{i % 3},/music/{i % 4:03}.mp3,tag {i}" for i in range(400)]
+    (tmp_path / "tags.csv").write_text("\n".join(["user,path,tag", *rows]))
+    work = ["import", tmp_path / "tags.csv", "-L", place]
+    says = [
+        [["say", "/music/000.mp3", f"{who} {k}", "-L", place, "--person", who] for k in range(4)]
+        for who in ("ann", "bob")
+    ]
+    both([work, *says[0]], [*says[1], work])
+    with Library.open(place) as library:
+        said = in_force(library)
+        assert len(said) == 400 + 8
+        assert {tag for who, _, tag in said if who == "ann"} == {f"ann {k}" for k in range(4)}
+        changes = [change.command for change in library.changes.list()]
+        assert sorted(changes) == ["import"] + ["say"] * 8
+
+
+def test_two_that_write_tags_leave_whole_files_that_can_be_undone(place, tmp_path):
+    songs = [tmp_path / f"{i}.flac" for i in range(12)]
+    with Library.open(place) as library:
+        for i, song in enumerate(songs):
+            song.write_bytes(untagged("flac"))
+            library.tracks.put([TrackFile(str(song), f"{i:064x}")])
+        change = library.changes.begin("say", "x")
+        for number in range(1, 13):
+            library.opinions.say("ann", number, ["surf rock"], change=change)
+    work = ["write", "-L", place, "--yes", "--precision", "0"]
+    for _, errors in both([work], [work]):
+        refused = [line for line in errors.splitlines() if line]
+        assert all("another program" in line or "plan again" in line for line in refused), errors
+    assert all(read_tags(song).genre == ("surf rock",) for song in songs)
+    with Library.open(place) as library:
+        for change in library.changes.list():
+            if change.command == "write":
+                undo_change(library, change.id)
+    assert all(song.read_bytes() == untagged("flac") for song in songs)
+
+
+def test_two_that_train_store_two_models_and_the_last_is_in_use(tmp_path):
+    place = tmp_path / "library.db"
+    with Library.open(place) as library:
+        fill(library, 40)
+        before = in_force(library)
+    trains = [start(HELPERS / "killed_training.py", place, "train") for _ in range(2)]
+    for process in trains:
+        _, errors = process.communicate(timeout=PATIENCE)
+        assert process.returncode == 0, errors
+    with Library.open(place) as library:
+        models = library.models.list()
+        assert len(models) == 2
+        assert library.models.current().id in {model.id for model in models}
+        assert in_force(library) == before
