@@ -1,8 +1,8 @@
 """What a library of many tracks costs: training from files, and each step by the track.
 
     python benchmarks/scaling.py --train 50000 120000 [--sample 50000] [--features 389] [--tags 20]
-    python benchmarks/scaling.py --costs [--tracks 20000]
-    python benchmarks/scaling.py --workers 1 2
+    python benchmarks/scaling.py --costs 10000 100000 [--library postgresql://…]
+    python benchmarks/scaling.py --epoch
 
 --train makes a library of so many tagged tracks, with made-up features and tags that follow from
 them, and trains on it with `harmonium.collection.learning.train.train`, in a process of its own.
@@ -11,16 +11,18 @@ the largest resident memory with the pages of the mapped files. The AUC is that 
 that nobody tagged. With --sample, the same tracks are learnt from by a random choice of so many, as
 `train` did it before. --epochs bounds the passes over the tracks: memory does not depend on them.
 
---costs measures a library of --tracks tracks: bytes in SQLite and PostgreSQL, and seconds by the
-track. The seconds are those of the processor where that is meant, so that other work on the machine
-hardly changes them. Where HARMONIUM_DATA has Emotify, its clips are indexed by both extractors.
+--costs makes libraries of so many tracks with 389 made-up features, three tags of people a track
+and predictions of 100 tags, and measures what a track costs: bytes on the disk, and time of the
+processor in this process, which other work on the machine hardly changes. With --library, a new
+library in PostgreSQL; that server's own time is not counted.
 
---workers runs a part of the search over settings on a Dask cluster of so many workers.
+--epoch measures what a pass over the tracks costs in training: 389 features, 100 tags.
 """
 
 import argparse
 import json
 import os
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -181,6 +183,76 @@ def train_sizes(options):
                 )
 
 
+def cpu_ms(work, rounds=1):
+    """Time of the processor, in ms: the median of some rounds."""
+    found = []
+    for _ in range(rounds):
+        began = time.process_time()
+        work()
+        found.append(1000 * (time.process_time() - began))
+    return statistics.median(found)
+
+
+def measure_costs(sizes, place):
+    import collection_search as made_up
+    import sqlalchemy as sa
+
+    from harmonium.collection import Library, sound_space
+    from harmonium.collection.answering.search import search
+    from harmonium.collection.answering.tag import tag_library
+
+    print(
+        "| tracks | bytes a track | store, ms a track | tag, ms a track | one tag, ms "
+        "| three tags, ms | like another, ms | peak memory, MiB |"
+    )
+    print("|---|---|---|---|---|---|---|---|")
+    for n in sizes:
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder) / "library.db"
+            with Library.open(place or str(file)) as library:
+                stored = cpu_ms(lambda: made_up.add_tracks(library, n))  # noqa: B023
+                made_up.add_opinions(library, n, 3 * n)
+                made_up.add_model(library)
+                tagged = cpu_ms(lambda: tag_library(library))
+                sound_space.bring_up_to_date(library)
+                times = [
+                    cpu_ms(lambda: search(library, question), 9)  # noqa: B023
+                    for question in made_up.QUESTIONS[:2]
+                ]
+                times.append(cpu_ms(lambda: search(library, like=7), 9))
+                if place:
+                    size = library.fetch(sa.text("select pg_database_size(current_database())"))[0][
+                        0
+                    ]
+            if not place:
+                size = sum(path.stat().st_size for path in Path(folder).iterdir())
+        shown = " | ".join(f"{ms:.1f}" for ms in times)
+        print(
+            f"| {n:,} | {size / n:,.0f} | {stored / n:.3f} | {tagged / n:.3f} | {shown} "
+            f"| {status('VmHWM'):,.0f} |",
+            flush=True,
+        )
+
+
+def measure_epoch():
+    """Time of the processor for one more pass over 10,000 tracks, by the track."""
+    from harmonium import DiscriminativeRBM
+
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(10_000, 389)).astype(np.float32)
+    Y = (X @ rng.normal(size=(389, 100)) > 30).astype(np.float32)
+    seconds = {}
+    for epochs in (1, 1, 6):  # the first time, programs are compiled
+        model = DiscriminativeRBM(
+            n_hidden=100, batch_size=20, max_epochs=epochs, validation_fraction=0.0, random_state=0
+        )
+        seconds[epochs] = cpu_ms(lambda: model.fit(X, Y))  # noqa: B023
+    print(f"{(seconds[6] - seconds[1]) / 5 / 10_000 * 1000:.1f} µs a track and epoch")
+    began = time.process_time()
+    model.predict_proba(X)
+    print(f"{(time.process_time() - began) / 10_000 * 1e6:.1f} µs a track, predicted")
+
+
 def main(arguments=None):
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--train", type=int, nargs="+", default=[])
@@ -188,6 +260,9 @@ def main(arguments=None):
     parser.add_argument("--features", type=int, default=389)
     parser.add_argument("--tags", type=int, default=20)
     parser.add_argument("--epochs", type=int, default=0)
+    parser.add_argument("--costs", type=int, nargs="+", default=[])
+    parser.add_argument("--library")
+    parser.add_argument("--epoch", action="store_true")
     parser.add_argument("--do", nargs=2, help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
     if options.do:
@@ -196,6 +271,10 @@ def main(arguments=None):
         return
     if options.train:
         train_sizes(options)
+    if options.costs:
+        measure_costs(options.costs, options.library)
+    if options.epoch:
+        measure_epoch()
 
 
 if __name__ == "__main__":
