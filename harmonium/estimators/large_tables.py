@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-LARGE = 2**28
+LARGE = 2**30
 """Bytes from which a table is read by blocks instead of being copied as a whole."""
 
 BLOCK = 2**24

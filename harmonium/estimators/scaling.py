@@ -24,18 +24,24 @@ class Scaling(NamedTuple):
 
     def __call__(self, X: NDArray[np.floating]) -> NDArray[np.float32]:
         """Scaled in double precision, given in single. Shape (N, D)."""
+        result, first = np.empty(X.shape, np.float32), 0
+        for block in blocks(X):  # in double precision, all of it would take four times the memory
+            result[first : first + len(block)] = self._scaled(block, first)
+            first += len(block)
+        return result
+
+    def _scaled(self, X: NDArray[np.floating], first: int) -> NDArray[np.float64]:
+        """Rows of a table from the row ``first`` on."""
         scaled = (X - self.mean) / self.scale
         wrong = np.argwhere(~(np.abs(scaled) <= LARGEST))
         if len(wrong):
             row, column = wrong[0]
             raise DataError(
-                f"X[{row}, {column}] is {X[row, column]:g}, too far from the training data "
+                f"X[{first + row}, {column}] is {X[row, column]:g}, too far from the training data "
                 f"(mean {self.mean[column]:g}, scale {self.scale[column]:g}) to compute with. "
                 "Check the units of the features, or scale them."
             )
-        if self.unit_norm:
-            scaled = of_unit_norm(scaled)
-        return scaled.astype(np.float32)
+        return of_unit_norm(scaled) if self.unit_norm else scaled
 
 
 def of_unit_norm(X: NDArray[np.float64]) -> NDArray[np.float64]:
