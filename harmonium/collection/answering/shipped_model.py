@@ -17,6 +17,7 @@ from harmonium.collection.answering.stored_tagger import StoredTagger, TagWeight
 from harmonium.collection.library import Library
 from harmonium.collection.store.models import NEVER, StoredModel
 from harmonium.collection.store.schema import EXTRACTOR
+from harmonium.errors import ModelFileError
 
 Floats = NDArray[np.float32]
 
@@ -45,7 +46,10 @@ def extractor_key() -> str:
 def _stored(data: bytes, extractor: str) -> StoredModel:
     from harmonium.estimators.model_files import from_bytes
 
-    about = from_bytes(data, name="The shipped model")[1]["shipped"]
+    way_out = "Install Harmonium again."
+    about = from_bytes(data, name="The model that comes along", way_out=way_out)[1].get("shipped")
+    if about is None:
+        raise ModelFileError(f"The model that comes along is another file. {way_out}")
     tags = [{**tag, "learnt": tag["threshold"] is not None} for tag in about["tags"]]
     thresholds = [NEVER if tag["threshold"] is None else tag["threshold"] for tag in tags]
     aucs = [tag["auc"] for tag in tags if "auc" in tag]
