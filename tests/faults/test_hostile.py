@@ -263,6 +263,7 @@ def test_channels_with_a_plane_each(tmp_path, container, codec, layout):
     with av.open(path, "w", format=container) as file:
         stream = file.add_stream(codec, rate=rate, layout=layout)
         context = stream.codec_context
+        context.format = "fltp"
         parts = av.AudioResampler(
             context.format, layout, rate, frame_size=context.frame_size or 1024
         )
