@@ -217,6 +217,7 @@ def _nowhere() -> TextIO:
 def _connected(address: str) -> Any:
     """A client of the scheduler, which has a worker or gets one soon."""
     try:
+        import dask
         from distributed import Client
     except ImportError:
         raise EngineError(
@@ -225,6 +226,9 @@ def _connected(address: str) -> Any:
         ) from None
     # What it would log of a scheduler that is gone, with long tracebacks, we say by an EngineError.
     logging.getLogger("distributed.client").setLevel(logging.CRITICAL)
+    # The tracks that a model learns from go with the task: data that was sent before would be gone
+    # with the worker that has it.
+    dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 GB"})
     try:
         client = Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
     except (OSError, TimeoutError, ValueError) as error:

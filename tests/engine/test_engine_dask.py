@@ -42,6 +42,10 @@ class TestCluster:
         assert len(ahead) == 200
         assert max(ahead) <= 32 + 1
 
+    def test_a_task_may_be_large(self, address):
+        (outcome,) = completed(len, [bytes(20_000_000)], engine=address)
+        assert outcome.result == 20_000_000
+
     def test_an_exception_is_an_outcome(self, address):
         (outcome,) = completed(engine_tasks.fail, [3], engine=address)
         assert isinstance(outcome.error, ValueError)
