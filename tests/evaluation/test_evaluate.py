@@ -41,6 +41,16 @@ def test_evaluate_gives_what_each_metric_gives():
         assert set(result.reasons) == set(np.flatnonzero(np.isnan(result)).tolist())
 
 
+def test_lists_of_ten_and_ten_bins_unless_others_are_asked_for():
+    Y, S = case()
+    usual = evaluate(Y, S)
+    for name, result in evaluate(Y, S, k=10, n_bins=10).items():
+        np.testing.assert_array_equal(usual[name], result)
+    others = evaluate(Y, S, k=11, n_bins=11)
+    for name in ("precision_at_k", "calibration_error"):
+        assert (np.asarray(others[name]) != np.asarray(usual[name]))[:4].any()
+
+
 def test_scores_that_are_not_probabilities_are_ranked_but_not_judged_as_such():
     Y, S = case()
     ranked, scaled = evaluate(Y, S), evaluate(Y, 3 * S - 1)
