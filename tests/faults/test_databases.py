@@ -115,6 +115,16 @@ def test_a_value_that_is_no_json_is_one_clear_error(whole, place, table, column)
         library.tracks.get(1) if table == "track" else library.models.current()
 
 
+@pytest.mark.parametrize("column", ["person_id", "tag_id"])
+def test_tags_of_nobody_are_one_clear_error(whole, place, column):
+    shutil.copy(whole, place)
+    with sqlite3.connect(place) as connection:
+        connection.execute(f"UPDATE opinion SET {column} = 999 WHERE id = 1")
+    connection.close()
+    with Library.open(place) as library, pytest.raises(LibraryError, match=r"not there.*damaged"):
+        library.opinions.triples()
+
+
 def test_a_damaged_model_leaves_the_rest_of_the_library(whole, place):
     shutil.copy(whole, place)
     with sqlite3.connect(place) as connection:

@@ -202,8 +202,12 @@ def stored_json(text: str) -> Any:
     try:
         return json.loads(text)
     except (TypeError, ValueError, RecursionError) as error:
-        reason = f"a stored value is not JSON ({error})"
-        raise LibraryError(f"The library cannot be used: {reason}.{_DAMAGED}") from error
+        raise damaged(f"a stored value is not JSON ({error})") from error
+
+
+def damaged(reason: str) -> LibraryError:
+    """The error of a library whose values do not fit together."""
+    return LibraryError(f"The library cannot be used: {reason}.{_DAMAGED}")
 
 
 @contextmanager

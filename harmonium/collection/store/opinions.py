@@ -16,7 +16,7 @@ import sqlalchemy as sa
 from numpy.typing import ArrayLike
 
 from harmonium.collection.store import bulk, people_counts, spellings
-from harmonium.collection.store.database import LibraryPart
+from harmonium.collection.store.database import LibraryPart, damaged
 from harmonium.collection.store.schema import change as change_table
 from harmonium.collection.store.schema import opinion, person, storable, tag
 from harmonium.data.normalise import normalise_names, normalise_tag
@@ -245,14 +245,17 @@ class Opinions(LibraryPart):
             rows = [tuple(row) for row in connection.execute(query)]
             people, tags = (_names(connection, table) for table in (person, tag))
         schema = {name: pl.Int8 if name == "value" else pl.Int64 for name in columns}
-        frame = pl.DataFrame(rows, schema=schema, orient="row")
-        return frame.select(
-            pl.col("person_id").replace_strict(*people, return_dtype=pl.String).alias("person"),
-            "track_id",
-            pl.col("tag_id").replace_strict(*tags, return_dtype=pl.String).alias("tag"),
-            "value",
-            pl.col("at").cast(pl.Datetime("us", "UTC")),
-        )
+        try:
+            frame = pl.DataFrame(rows, schema=schema, orient="row")
+            return frame.select(
+                pl.col("person_id").replace_strict(*people, return_dtype=pl.String).alias("person"),
+                "track_id",
+                pl.col("tag_id").replace_strict(*tags, return_dtype=pl.String).alias("tag"),
+                "value",
+                pl.col("at").cast(pl.Datetime("us", "UTC")),
+            )
+        except (pl.exceptions.PolarsError, TypeError) as error:
+            raise damaged("a tag is of a person or a name that is not there") from error
 
 
 def _names(connection: sa.Connection, table: sa.Table) -> tuple[pl.Series, pl.Series]:
