@@ -4,7 +4,7 @@
 # make coverage   all tests, and which lines and branches of the package they run
 # make lint   ruff and mypy
 # make docs   the documentation as a site of plain files, in site/
-# make bench  speed beside other libraries, into docs/benchmarks.md: twenty minutes, ONLY="rbm auc" for some of it
+# make bench  speed beside other libraries, into docs/benchmarks.md: a quarter of an hour, ONLY="rbm auc" for some of it
 # make fuzz   every parser on damaged input, guided by coverage; SECONDS=60 for each
 # make release   builds the wheel and the sdist, and tests both outside the repository
 # make lock   renews constraints.txt, the set of versions that everything above installs

@@ -1,6 +1,6 @@
 """Every comparison of speed, and the page of their results: `make bench`.
 
-    python benchmarks/bench.py                 all of them, about twenty minutes on a quiet machine
+    python benchmarks/bench.py                 all of them, about a quarter of an hour if quiet
     python benchmarks/bench.py rbm triples     some of them; the other sections stay as they are
     python benchmarks/bench.py --quick rbm     a look at small sizes; nothing is kept
 
@@ -83,7 +83,10 @@ def main(arguments: list[str] | None = None) -> None:
     failed = []
     for i, name in enumerate(names, 1):
         print(f"\n[{i} of {len(names)}] {name}", flush=True)
-        if result := measure(name, quick=options.quick):
+        needs = COMPARISONS[name].needs
+        if needs and not os.environ.get(needs):
+            print(f"Left out: it needs {needs} (docs/datasets.md says what that is).", flush=True)
+        elif result := measure(name, quick=options.quick):
             if not options.quick:
                 keep(name, result)
         else:
@@ -93,11 +96,8 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def measure(name: str, *, quick: bool = False) -> report.Result | None:
-    """What the script found, with when and where; None if it could not be run."""
+    """What the script found, with when and where; None if it failed."""
     comparison = COMPARISONS[name]
-    if comparison.needs and not os.environ.get(comparison.needs):
-        print(f"It needs {comparison.needs} (docs/datasets.md says what that is).")
-        return None
     arguments = comparison.quick if quick else comparison.arguments
     script, load, began = Path(__file__).parent / comparison.script, os.getloadavg()[0], time.time()
     with tempfile.TemporaryDirectory() as folder:

@@ -512,6 +512,7 @@ def main(arguments: list[str] | None = None) -> None:
         print(f"{row['task']:36}{row['program']:14}{report.duration(row['seconds'])}")
     if not options.only:
         remarks = notes(size, medians, best, in_own_process("peaks", 1, options.size))
+        remarks.append(f"All times are medians over {options.rounds} rounds.")
         print("\n".join(remarks))
         report.write(options.json, found, remarks, skipped)
 

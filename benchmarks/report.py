@@ -66,7 +66,7 @@ def sections(page: str) -> list[str]:
 def rendered(page: str, results: Mapping[str, Result]) -> str:
     """The page with the sections of these results, and the summary of all of them."""
     texts = {name: section(name, result) for name, result in results.items()}
-    for name, text in {**texts, "summary": summary(results)}.items():
+    for name, text in {**texts, "summary": summary(page, results)}.items():
         pattern = rf"<!-- {name} -->.*?<!-- end of {name} -->"
         whole = f"<!-- {name} -->\n\n{text}\n\n<!-- end of {name} -->"
         page, n = re.subn(pattern, lambda _, whole=whole: whole, page, flags=re.DOTALL)
@@ -99,11 +99,15 @@ def section(name: str, result: Result) -> str:
     return "\n\n".join(parts)
 
 
-def summary(results: Mapping[str, Result]) -> str:
-    """Every rival's time as a multiple of ours."""
-    lines = ["| | beside | its time / Harmonium's |", "|---|---|---|"]
-    for result in results.values():
-        lines += [f"| {task} | {rival} | {r:.2f} |" for task, rival, r in _ratios(result)]
+def summary(page: str, results: Mapping[str, Result]) -> str:
+    """Every rival's time as a multiple of ours, under the headings of the page."""
+    lines = ["| section | task | beside | its time / Harmonium's |", "|---|---|---|---|"]
+    for name, result in results.items():
+        heading = page[: page.index(f"<!-- {name} -->")].rpartition("\n## ")[2].partition("\n")[0]
+        lines += [
+            f"| {heading} | {task} | {rival} | {ratio:.2f} |"
+            for task, rival, ratio in _ratios(result)
+        ]
     return "\n".join(lines)
 
 

@@ -73,12 +73,13 @@ def test_a_section(report):
 
 def test_one_result_changes_its_own_section_and_the_summary(report):
     page = "".join(
-        f"<!-- {name} -->\nold\n<!-- end of {name} -->\nprose\n" for name in ("summary", "a", "b")
+        f"\n## About {name}\n<!-- {name} -->\nold\n<!-- end of {name} -->\nprose\n"
+        for name in ("summary", "a", "b")
     )
     new = report.rendered(page, {"a": result()})
     assert "<!-- b -->\nold\n<!-- end of b -->" in new
     assert new.count("prose") == 3
-    assert "| sums | rival | 1.50 |" in new
+    assert "| About a | sums | rival | 1.50 |" in new
 
 
 def test_results_are_json_that_the_page_can_be_made_from(report, tmp_path):
