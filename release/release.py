@@ -24,13 +24,16 @@ import tarfile
 import tempfile
 import time
 import tomllib
-from dataclasses import asdict, dataclass, field
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from archives import PROJECT, Archives, ReleaseError, build, check, run
 
 PYTHONS = ("3.11", "3.12", "3.13", "3.14")
 LOWEST, NEWEST = "lowest", "newest"
+KINDS = ("wheel", "sdist")
+FAILED = "failed"
 EXTRAS = ("dask", "onnx", "postgres")
 QUICK = (
     "data/test_tag_files.py",
@@ -45,7 +48,17 @@ QUICK = (
     "web/test_api.py",
     "test_public_names.py",
 )
-"""The tests that every environment gets."""
+"""The tests that every environment gets,"""
+TOOLS = (
+    "distributed",
+    "httpx",
+    "hypothesis",
+    "pandas",
+    "psycopg[binary]",
+    "pytest",
+    "pytest-xdist",
+)
+"""and what they need. The others of the extra "test" may need newer dependencies than we do."""
 DIST = PROJECT / "dist"
 PAGE = PROJECT / "docs" / "releasing.md"
 UV = Path(sys.executable).with_name("uv")
@@ -63,7 +76,7 @@ class Square:
     @property
     def failed(self) -> bool:
         """Whether anything went wrong."""
-        return "failed" in self.results.values()
+        return FAILED in self.results.values()
 
 
 def main() -> int:
@@ -91,15 +104,13 @@ def main() -> int:
             for chosen in (LOWEST, NEWEST):
                 wanted = version in (arguments.python or PYTHONS)
                 if wanted and chosen in (arguments.dependencies or (LOWEST, NEWEST)):
-                    square = kept(version, chosen, archives.wheel) or Square(version, chosen)
-                    if not square.results:
-                        test(square, archives, folder, full=not arguments.quick)
-                        keep(square, archives.wheel)
+                    square = kept(version, chosen, archives.wheel)
+                    test(square, archives, folder, full=not arguments.quick)
                     print(version, chosen, square.results, flush=True)
                     squares.append(square)
         done = [kept(v, d, archives.wheel) for v in PYTHONS for d in (LOWEST, NEWEST)]
-        if all(done):
-            write_page(archives, claims, [square for square in done if square])
+        if all(len(square.results) == len(KINDS) for square in done):
+            write_page(archives, claims, done)
     return 1 if any(square.failed for square in squares) else 0
 
 
@@ -108,22 +119,22 @@ def _record(square: Square) -> Path:
 
 
 def keep(square: Square, wheel: Path) -> None:
-    """Keep what came of a square, unless it failed."""
-    if not square.failed:
-        _record(square).parent.mkdir(exist_ok=True)
-        digest = hashlib.sha256(wheel.read_bytes()).hexdigest()
-        record = {"wheel": digest, "square": asdict(square)}
-        _record(square).write_text(json.dumps(record, indent=1), encoding="utf-8")
+    """Keep what passed of a square."""
+    _record(square).parent.mkdir(exist_ok=True)
+    passed = {kind: said for kind, said in square.results.items() if said != FAILED}
+    digest = hashlib.sha256(wheel.read_bytes()).hexdigest()
+    record = {"wheel": digest, "square": asdict(replace(square, results=passed))}
+    _record(square).write_text(json.dumps(record, indent=1), encoding="utf-8")
 
 
-def kept(version: str, dependencies: str, wheel: Path) -> Square | None:
-    """What came of a square when this very wheel was tested; None where it was not."""
-    path = _record(Square(version, dependencies))
-    if not path.is_file():
-        return None
-    record = json.loads(path.read_text(encoding="utf-8"))
+def kept(version: str, dependencies: str, wheel: Path) -> Square:
+    """What is known of a square with this very wheel: nothing, if it has not been tested."""
+    empty = Square(version, dependencies)
+    if not _record(empty).is_file():
+        return empty
+    record = json.loads(_record(empty).read_text(encoding="utf-8"))
     same = record["wheel"] == hashlib.sha256(wheel.read_bytes()).hexdigest()
-    return Square(**record["square"]) if same else None
+    return Square(**record["square"]) if same else empty
 
 
 def find_python(version: str) -> Path | None:
@@ -144,10 +155,11 @@ def test(square: Square, archives: Archives, folder: Path, *, full: bool) -> Non
     """Install both archives, each into an environment of its own, and try them."""
     python = find_python(square.python)
     if python is None:
-        square.results = dict.fromkeys(("wheel", "sdist"), "no such Python was found")
+        square.results = dict.fromkeys(KINDS, "no such Python was found")
+        keep(square, archives.wheel)
         return
     place = folder / f"{square.python}-{square.dependencies}"
-    place.mkdir(parents=True)
+    place.mkdir(parents=True, exist_ok=True)
     home = folder / "home"
     home.mkdir(exist_ok=True)
     needed = ("PATH", "LANG", "UV_", "PIP_", "SSL_", "SOURCE_DATE", "JAX_", "OMP_")
@@ -155,12 +167,15 @@ def test(square: Square, archives: Archives, folder: Path, *, full: bool) -> Non
     env |= {"HOME": str(home), "UV_CACHE_DIR": run(UV, "cache", "dir").strip()}
     constraints = place / "constraints.txt"
     everything = square.dependencies == NEWEST and full and sys.version.startswith(square.python)
-    for kind, archive in (("wheel", archives.wheel), ("sdist", archives.sdist)):
+    for kind, archive in zip(KINDS, (archives.wheel, archives.sdist), strict=True):
+        if kind in square.results:
+            continue
         start = time.monotonic()
         try:
             lines = lowest(python) if square.dependencies == LOWEST else []
             constraints.write_text("\n".join(lines), encoding="utf-8")
-            interpreter = install(kind, archive, python, constraints, place, env)
+            tools = [] if kind == "wheel" else ["[test]"] if everything else TOOLS
+            interpreter = install(archive, tools, python, constraints, place / kind, env)
             square.versions |= versions(interpreter)
             if kind == "wheel":
                 story = shutil.copy(PROJECT / "release" / "story.py", place)
@@ -172,7 +187,8 @@ def test(square: Square, archives: Archives, folder: Path, *, full: bool) -> Non
         except ReleaseError as error:
             (place / f"{kind}.log").write_text(str(error), encoding="utf-8")
             print(str(error)[-6000:], file=sys.stderr)
-            square.results[kind] = "failed"
+            square.results[kind] = FAILED
+        keep(square, archives.wheel)
 
 
 def lowest(python: Path) -> list[str]:
@@ -198,15 +214,20 @@ def dependencies() -> list[tuple[str, str]]:
 
 
 def install(
-    kind: str, archive: Path, python: Path, constraints: Path, place: Path, env: dict[str, str]
+    archive: Path,
+    tools: Sequence[str],
+    python: Path,
+    constraints: Path,
+    venv: Path,
+    env: dict[str, str],
 ) -> Path:
-    """An environment with the archive; that of the sdist has the test tools, too."""
-    venv = place / f"venv-{kind}"
-    run(UV, "venv", "--quiet", "--python", python, venv, env=env)
+    """The interpreter of a new environment with the archive and the tools, or the extra test."""
+    run(UV, "venv", "--quiet", "--clear", "--python", python, venv, env=env)
     interpreter = venv / "bin" / "python"
-    wanted = f"harmonium[test] @ {archive.as_uri()}" if kind == "sdist" else archive
-    command = (UV, "pip", "install", "--quiet", "--python", interpreter, "-c", constraints, wanted)
-    run(*command, cwd=place, env=env)
+    extra = "[test]" if "[test]" in tools else ""
+    wanted = [f"harmonium{extra} @ {archive.as_uri()}", *(t for t in tools if t != extra)]
+    command = (UV, "pip", "install", "--quiet", "--python", interpreter, "-c", constraints)
+    run(*command, *wanted, cwd=venv.parent, env=env)
     return interpreter
 
 

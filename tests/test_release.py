@@ -50,18 +50,20 @@ def test_stray_and_missing_files_are_named(release):
         archives._same("sdist", set(), {"a"})
 
 
-def test_results_are_kept_as_long_as_the_wheel_is_the_same(release, tmp_path, monkeypatch):
+def test_what_passed_is_kept_as_long_as_the_wheel_is_the_same(release, tmp_path, monkeypatch):
     monkeypatch.setattr(release, "DIST", tmp_path)
     wheel = tmp_path / "a.whl"
     wheel.write_bytes(b"one")
-    square = release.Square("3.12", release.LOWEST, {"wheel": "passed"}, {"numpy": "2.2.0"})
+    results = {"wheel": "passed, 5 s", "sdist": release.FAILED}
+    square = release.Square("3.12", release.LOWEST, results, {"numpy": "2.2.0"})
+    assert square.failed
     release.keep(square, wheel)
-    assert release.kept("3.12", release.LOWEST, wheel) == square
-    assert release.kept("3.12", release.NEWEST, wheel) is None
-    release.keep(release.Square("3.13", release.LOWEST, {"wheel": "failed"}), wheel)
-    assert release.kept("3.13", release.LOWEST, wheel) is None
+    again = release.kept("3.12", release.LOWEST, wheel)
+    assert again.results == {"wheel": "passed, 5 s"}  # the sdist is tried again
+    assert again.versions == square.versions
+    assert release.kept("3.12", release.NEWEST, wheel).results == {}
     wheel.write_bytes(b"two")
-    assert release.kept("3.12", release.LOWEST, wheel) is None
+    assert release.kept("3.12", release.LOWEST, wheel).results == {}
 
 
 def test_the_table_replaces_the_one_before(release, tmp_path, monkeypatch):
