@@ -127,7 +127,7 @@ class Cluster(Engine):
         while True:
             try:
                 self._connect()
-            except EngineError:
+            except (EngineError, OSError):  # not back yet, or gone again at once
                 self._threads = 0
             if self._threads:
                 return
