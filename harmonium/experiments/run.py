@@ -3,11 +3,12 @@
 One run trains a model on some folds, stops early on another, and tests it on the last.
 """
 
+import os
 import platform
 import sys
 import time
 from collections import defaultdict, deque
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable
 from contextlib import closing
 from functools import lru_cache
 from importlib.metadata import version
@@ -37,6 +38,9 @@ STACKED = "stacked"
 
 LARGEST_STACK = 256
 """Models in one stack; bounds the memory."""
+
+Runs = tuple[Run, ...]
+"""Runs that are done together."""
 
 
 class RunOutput(NamedTuple):
@@ -70,14 +74,10 @@ def run_experiment(
     recipe : what to run
     store : where the results are, from `harmonium.experiments.results.open_results`
     engine, jobs : as for `harmonium.engine.make_executor`; or "stacked", which trains all models
-        that are alike as one program, and is for a GPU
+        that are alike as one program, and is for a GPU; it is one process unless ``jobs`` says more
     watch : called with each run that ended, and with what was measured
     """
-    if engine == STACKED:
-        outputs = _run_stacked(recipe, store)
-    else:
-        outputs = _run_on_engine(recipe, store, engine, jobs)
-    with closing(outputs):  # an interrupt here must end the workers too
+    with closing(_outputs(recipe, store, engine, jobs)) as outputs:  # an interrupt ends the workers
         for run, output in outputs:
             store.add(run, *output)
             if watch:
@@ -85,66 +85,77 @@ def run_experiment(
     store.finish()
 
 
-def _run_on_engine(
+def _outputs(
     recipe: Recipe, store: ResultStore, engine: str, jobs: int | None
 ) -> Generator[tuple[Run, RunOutput], None, None]:
     """Every missing run with its output, as it ends; the store must have it before the next."""
-    waiting: deque[Run] = deque()
+    together = _single
+    if engine == STACKED:
+        together, engine = _stacks, "serial" if jobs in (None, 1) else "processes"
+        # several processes share the GPU: none may take its memory for itself
+        os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
+    waiting: deque[Runs] = deque()
     under_way: set[str] = set()
-    with Runner[Run, RunOutput](train_and_test, engine=engine, jobs=jobs) as runner:
+    with Runner[Runs, list[RunOutput]](_train_and_test_all, engine=engine, jobs=jobs) as runner:
         while True:
             if not waiting:  # what a search found may have made more runs possible
-                runs = missing(recipe, store.results)
-                waiting.extend(run for run in runs if run.key not in under_way)
+                left = missing(recipe, store.results)
+                waiting.extend(together([run for run in left if run.key not in under_way]))
             while waiting and not runner.full:
-                run = waiting.popleft()
-                under_way.add(run.key)
-                runner.submit(run)
+                runs = waiting.popleft()
+                under_way.update(run.key for run in runs)
+                runner.submit(runs)
             if not runner.pending:
                 return
             outcome = runner.next()
-            yield outcome.task, _output(outcome)
-            under_way.remove(outcome.task.key)
+            yield from zip(outcome.task, _checked(outcome), strict=True)
+            under_way.difference_update(run.key for run in outcome.task)
 
 
-def _output(outcome: TaskOutcome[Run, RunOutput]) -> RunOutput:
+def _checked(outcome: TaskOutcome[Runs, list[RunOutput]]) -> list[RunOutput]:
     if outcome.error is None:
         assert outcome.result is not None
         return outcome.result
-    run = outcome.task
+    run, *others = outcome.task
     settings = ", ".join(f"{name} {value}" for name, value in run.settings.items())
     where = f"{run.dataset.label}, {run.model} ({settings}), test fold {run.test_fold}"
+    where += f" and {len(others)} more" if others else ""
     if isinstance(outcome.error, HarmoniumError):
         raise RunError(f"{where}: {outcome.error}") from outcome.error
     raise outcome.error
 
 
-def _run_stacked(
-    recipe: Recipe, store: ResultStore
-) -> Generator[tuple[Run, RunOutput], None, None]:
-    """Every missing run with its output; runs that are alike are trained together."""
+def _single(runs: Iterable[Run]) -> list[Runs]:
+    return [(run,) for run in runs]
+
+
+def _stacks(runs: Iterable[Run]) -> list[Runs]:
+    """Runs that can be trained as one program, the longest work first."""
     from harmonium.estimators.gradient_tagger import GradientTagger
     from harmonium.estimators.stacked import signature
 
-    while runs := missing(recipe, store.results):
-        stacks: dict[Any, list[tuple[Run, GradientTagger]]] = defaultdict(list)
-        for run in runs:
-            model = build_model(run.estimator, run.settings, seed=_model_seed(run))
-            if isinstance(model, GradientTagger) and not run.smoothing:
-                alike = (run.dataset, run.features, run.clips, run.unsure, signature(model))
-                stacks[alike].append((run, model))
-            else:
-                yield run, train_and_test(run)
-        for members in stacks.values():
-            for first in range(0, len(members), LARGEST_STACK):
-                yield from _train_stack(members[first : first + LARGEST_STACK])
+    stacks: dict[Any, list[Run]] = defaultdict(list)
+    for run in runs:
+        model = build_model(run.estimator, run.settings, seed=0)
+        alike: Any = run.key
+        if isinstance(model, GradientTagger) and not run.smoothing:
+            alike = (run.dataset, run.features, run.clips, run.unsure, signature(model))
+        stacks[alike].append(run)
+    parts = [
+        tuple(members[first : first + LARGEST_STACK])
+        for members in stacks.values()
+        for first in range(0, len(members), LARGEST_STACK)
+    ]
+    return sorted(parts, key=lambda part: -len(part) * (part[0].dataset.n_clips or 1))
 
 
-def _train_stack(members: Sequence[tuple[Run, Any]]) -> Iterator[tuple[Run, RunOutput]]:
-    """Train models as one program; the seconds of a run are its share."""
+def _train_and_test_all(runs: Runs) -> list[RunOutput]:
+    """Do runs that are alike: several as one program, of which the seconds are each run's share."""
     from harmonium.estimators.stacked import fit_stacked
 
-    runs, models = zip(*members, strict=True)
+    if len(runs) == 1:
+        return [train_and_test(runs[0])]
+    models = [build_model(run.estimator, run.settings, seed=_model_seed(run)) for run in runs]
     data = load_dataset(runs[0].dataset)
     X = data.features(runs[0].features)
     splits = [_split(run, data) for run in runs]
@@ -158,8 +169,10 @@ def _train_stack(members: Sequence[tuple[Run, Any]]) -> Iterator[tuple[Run, RunO
         targets=data.targets(runs[0].unsure),
     )
     seconds = (time.perf_counter() - began) / len(runs)
-    for run, model, split in zip(runs, models, splits, strict=True):
-        yield run, _test(run, model, X, data, split, seconds=seconds)
+    return [
+        _test(run, model, X, data, split, seconds=seconds)
+        for run, model, split in zip(runs, models, splits, strict=True)
+    ]
 
 
 def train_and_test(run: Run) -> RunOutput:
