@@ -99,10 +99,9 @@ def fit_stacked(
     per_model = rows_on_device.shape[1] * _messages(predictor, starts[0], Y.shape[1])
     at_once = max(1, MOST_MESSAGES // per_model)
 
-    def score(params: Tree) -> NDArray[np.float64]:
-        auc, likelihood = _stacked_auc(
-            predictor, at_once, X_on_device, Y_on_device, rows_on_device, told, scaling, params
-        )
+    def score(params: Tree, numbers: NDArray[np.intp]) -> NDArray[np.float64]:
+        own = jax.tree.map(lambda array: array[numbers], (rows_on_device, told, scaling))
+        auc, likelihood = _stacked_auc(predictor, at_once, X_on_device, Y_on_device, *own, params)
         return np.asarray(auc, np.float64) + TIE_BREAKER * np.asarray(likelihood, np.float64)
 
     results = train_stack(

@@ -11,6 +11,9 @@ message costs one division and no transcendental function. The ratio form is use
 larger than ``RATIO_LIMIT``, the log form beyond it. Damping mixes the old and the new message of
 the form in use, which changes the path and not the fixed points.
 
+On a GPU a model that is small enough is asked in the ratio form by one kernel
+(:mod:`harmonium.rbm.belief_fused`).
+
 Messages are (n, C, B): the clips are the last axis, so that one instruction serves several clips
 and no sum runs along it.
 """
@@ -22,6 +25,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
+from harmonium.rbm.belief_fused import fits, fused_totals
 from harmonium.rbm.model import REMOVED, Field, clamp, unclamp
 from harmonium.rbm.ratios import GROUP, RATIO_LIMIT, odds, sum_logs
 
@@ -73,10 +77,33 @@ def belief_propagation(
     def run(form: _Form) -> Beliefs:
         return _propagate(form, field, y, steps, damping, tolerance, pairs)
 
+    if not pairs and fits(*field.U.shape):
+        return _fused(field, y, steps, damping, tolerance)
     if logs:
         return run(LOG)
     small = jnp.max(jnp.abs(field.U)) <= RATIO_LIMIT
     return lax.cond(small, lambda: run(RATIO), lambda: run(LOG))
+
+
+def _fused(
+    field: Field,
+    y: Array,
+    steps: int,
+    damping: float | Array,
+    tolerance: float | Array,
+    *,
+    interpret: bool = False,
+) -> Beliefs:
+    """The same by one kernel of a GPU."""
+    tags, hidden, residual = fused_totals(
+        *clamp(field, y),
+        steps=steps,
+        damping=damping,
+        tolerance=tolerance,
+        interpret=interpret,
+    )
+    none = jnp.zeros((0, 0, len(y)), tags.dtype)
+    return Beliefs(unclamp(jax.nn.sigmoid(tags), y), jax.nn.sigmoid(hidden), none, residual)
 
 
 def _propagate(

@@ -41,6 +41,14 @@ def compiled(**options: Any) -> Callable[[Callable[..., Any]], Callable[..., Any
     return decorate
 
 
+def platform() -> str:
+    """Where programs run, such as "cpu" or "gpu"."""
+    device: Any = jax.config.jax_default_device  # type: ignore[attr-defined]
+    if device is None:
+        return jax.default_backend()
+    return device if isinstance(device, str) else device.platform
+
+
 def refuse_fork() -> None:
     """An error in a process that was forked from one in which a program has run."""
     global _process

@@ -16,7 +16,7 @@ from jax import Array, lax
 from numpy.typing import NDArray
 
 from harmonium.rbm.belief import belief_propagation
-from harmonium.rbm.compilation import compiled, refuse_fork
+from harmonium.rbm.compilation import compiled, platform, refuse_fork
 from harmonium.rbm.exact import exact
 from harmonium.rbm.model import Field, Params, condition
 from harmonium.rbm.sampling import gibbs, mean_field
@@ -26,6 +26,9 @@ METHODS: tuple[str, ...] = get_args(Method)
 
 CHUNK = 512
 TILE = 16  # clips whose messages fit the cache together
+
+MOST_MESSAGES = 2**27
+"""On a GPU, messages of one chunk: half a GiB, of which belief propagation has several."""
 
 _RETRY_PATIENCE = 10  # times as many steps as at first
 
@@ -123,18 +126,23 @@ def _run(options: InferenceOptions, params: Params, clips: _Inputs) -> _Marginal
             np.zeros(0, np.float32),
         )
 
+    chunk_size, threads = CHUNK, options.threads
+    if platform() == "gpu":  # which is kept busy while clips come and answers go
+        chunk_size = max(CHUNK, 2 ** int(np.log2(MOST_MESSAGES // params.U.size)))
+        threads = max(threads, 2)
+
     def chunk(start: int) -> _Marginals:
-        part = clips.take(slice(start, start + CHUNK))
+        part = clips.take(slice(start, start + chunk_size))
         size = len(part.y)
-        padded = part.take(np.minimum(np.arange(_padded(size)), size - 1))
+        padded = part.take(np.minimum(np.arange(_padded(size, chunk_size)), size - 1))
         results = _PROGRAMS[options.method](options, params, padded, start)
         # cut by NumPy: JAX would compile a program for each size
         y, h, residual = (np.array(np.asarray(r)[:size], np.float32) for r in results)
         return y, h, residual
 
-    starts = range(0, n_clips, CHUNK)
-    if options.threads > 1 and len(starts) > 1:
-        with ThreadPoolExecutor(min(options.threads, len(starts))) as pool:
+    starts = range(0, n_clips, chunk_size)
+    if threads > 1 and len(starts) > 1:
+        with ThreadPoolExecutor(min(threads, len(starts))) as pool:
             parts = list(pool.map(chunk, starts))
     else:
         parts = [chunk(start) for start in starts]
@@ -142,9 +150,9 @@ def _run(options: InferenceOptions, params: Params, clips: _Inputs) -> _Marginal
     return y, h, residual
 
 
-def _padded(size: int) -> int:
-    """The next of TILE, 2 TILE, 4 TILE, … CHUNK."""
-    return min(CHUNK, TILE * 2 ** max(0, (size - 1) // TILE).bit_length())
+def _padded(size: int, most: int = CHUNK) -> int:
+    """The next of TILE, 2 TILE, 4 TILE, … most."""
+    return min(most, TILE * 2 ** max(0, (size - 1) // TILE).bit_length())
 
 
 @compiled(static_argnames=("steps",))
@@ -161,7 +169,7 @@ def _lbp(
         return beliefs.y, beliefs.h, beliefs.residual
 
     # a GPU takes all clips at once
-    size = TILE if jax.default_backend() == "cpu" else len(y)
+    size = TILE if platform() == "cpu" else len(y)
     tiles = (array.reshape(-1, size, array.shape[1]) for array in (field.c, field.d, y))
     tags, hidden, residual = lax.map(tile, tuple(tiles))
     return tags.reshape(y.shape), hidden.reshape(field.c.shape), residual.reshape(-1)

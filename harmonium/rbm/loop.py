@@ -41,6 +41,12 @@ RUN = 256
 WINDOW = 2**16
 """and rows among which the order is random, in a table on disk."""
 
+MOST_NUMBERS = 2**29
+"""Numbers in the random numbers and the clips of one block, of all models: 2 GiB."""
+
+FEWEST = 32
+"""Models in a stack from which it is worth the compilation to go on with those still running."""
+
 READ_AHEAD = 2
 """Blocks that are read from the disk while others are computed."""
 
@@ -85,6 +91,17 @@ class Stack(NamedTuple):
     seeds: Sequence[int]
     scaling: Scaled | None = None
 
+    def take(self, numbers: NDArray[np.intp]) -> "Stack":
+        """Some of the models."""
+        return Stack(
+            _part(self.params, numbers),
+            [self.rows[i] for i in numbers],
+            [self.schedules[i] for i in numbers],
+            [self.penalties[i] for i in numbers],
+            [self.seeds[i] for i in numbers],
+            _part(self.scaling, numbers),
+        )
+
 
 def train(
     params: Tree,
@@ -105,7 +122,7 @@ def train(
     [result] = train_stack(
         alone,
         data,
-        score=score and (lambda params: np.array([score(first_of(params))])),
+        score=score and (lambda params, _: np.array([score(first_of(params))])),
         on_epoch=on_epoch and (lambda histories: on_epoch(histories[0])),
         **options,
     )
@@ -123,16 +140,17 @@ def train_stack(
     patience: int,
     averaging: float = 0.0,
     row_rate: float | None = None,
-    score: Callable[[Tree], NDArray[np.float64]] | None = None,
+    score: Callable[[Tree, NDArray[np.intp]], NDArray[np.float64]] | None = None,
     on_epoch: Callable[[Sequence[History]], None] | None = None,
 ) -> list[Result]:
     """Train every model until its score has not risen for ``patience`` epochs; keep the best.
 
-    ``score`` gives the scores (S,) of a stack of parameters. What is scored and kept is the mean of
-    the parameters over about the last ``averaging`` epochs (0: the parameters themselves), which
-    takes out the noise of the last minibatches. Without ``score``, train for ``max_epochs`` and
-    keep the last. All models run until the last of them stops; ``on_epoch`` is called with their
-    histories. An interrupt from the keyboard ends the training and keeps what would have been kept
+    ``score`` gives the scores (S,) of a stack of parameters, which are those of the models with
+    these numbers. What is scored and kept is the mean of the parameters over about the last
+    ``averaging`` epochs (0: the parameters themselves), which takes out the noise of the last
+    minibatches. Without ``score``, train for ``max_epochs`` and keep the last. Models that have
+    stopped are taken out when they are half of the stack. ``on_epoch`` is called with the histories
+    of all. An interrupt from the keyboard ends the training and keeps what would have been kept
     had it ended there. A model whose parameters are not finite stops; if no other goes on, that is
     an error.
 
@@ -149,40 +167,56 @@ def train_stack(
     state = _start(stack.params, optimiser, averaged=averaging > 0, by_rows=row_rate is not None)
     n_batches = max(-(-len(rows) // batch_size) for rows in stack.rows)
     size = min(batch_size, max(len(rows) for rows in stack.rows))
+    per_clip = setup.noise[0] * setup.noise[1] + data.u.shape[1] + 2 * data.y.shape[1]
+    length = min(BLOCK, max(1, MOST_NUMBERS // (n * size * per_clip)))
     decay = np.full(n, 1 - 1 / max(averaging * n_batches, 1), np.float32)
-    penalties = stacked(stack.penalties)
     histories = [History() for _ in range(n)]
-    best, best_score = stack.params, np.full(n, -np.inf)
-    best_epoch, running, interrupted = np.zeros(n, int), np.full(n, True), False
+    models, running, interrupted = np.arange(n), np.full(n, True), False
+    best, best_score, best_epoch = stack.params, np.full(n, -np.inf), np.zeros(n, int)
+    taken_out: dict[int, Tree] = {}
     try:
         for epoch in range(max_epochs):
             began = time.perf_counter()
-            settings = _epoch_settings(stack.schedules, epoch, penalties, decay, row_rate)
+            settings = _epoch_settings(stack, epoch, decay, row_rate)
             order = _minibatches(stack, epoch, n_batches, size, in_runs=not _is_array(data.u))
-            state, proxy = _epoch(setup, state, stack, data, order, epoch, settings)
-            finite = np.asarray(_finite(state.outcome))
-            if not (running & finite).any():
+            state, proxy = _epoch(setup, state, stack, data, order, length, epoch, settings)
+            running[models] &= np.asarray(_finite(state.outcome))
+            if not running.any():
                 raise DataError(_diverged(epoch + 1, stack.schedules[0].learning_rate))
-            running &= finite
-            values = np.full(n, np.nan) if score is None else score(state.outcome)
-            seconds = (time.perf_counter() - began) / n
-            for i in np.flatnonzero(running):
-                histories[i].add(float(proxy[i] / n_known[i]), float(values[i]), seconds)
-            better = running & ((score is None) | (values > best_score))
+            values = np.full(len(models), np.nan)
+            if score is not None:
+                values = score(state.outcome, models)
+            seconds = (time.perf_counter() - began) / len(models)
+            for i in np.flatnonzero(running[models]):
+                known = n_known[models[i]]
+                histories[models[i]].add(float(proxy[i] / known), float(values[i]), seconds)
+            better = running[models] & ((score is None) | (values > best_score[models]))
             if better.any():
                 best = _kept(best, state.outcome, better)
-                best_score[better], best_epoch[better] = values[better], epoch + 1
+                best_score[models[better]] = values[better]
+                best_epoch[models[better]] = epoch + 1
             if on_epoch:
                 on_epoch(histories)
             running &= epoch + 1 - best_epoch < patience
             if not running.any():
                 break
+            if len(models) >= FEWEST and 2 * running.sum() <= len(models):
+                taken_out |= dict(zip(models, unstacked(best, len(models)), strict=True))
+                left = np.flatnonzero(running[models])
+                models, stack, decay = models[left], stack.take(left), decay[left]
+                state, best = _part(state, left), _part(best, left)
     except KeyboardInterrupt:
         interrupted = True
+    found = taken_out | dict(zip(models, unstacked(best, len(models)), strict=True))
     return [
-        Result(params, history, int(last), interrupted)
-        for params, history, last in zip(unstacked(best, n), histories, best_epoch, strict=True)
+        Result(found[i], history, int(best_epoch[i]), interrupted)
+        for i, history in enumerate(histories)
     ]
+
+
+def _part(stack: Tree, numbers: NDArray[np.intp]) -> Tree:
+    """Some models of a stack."""
+    return jax.tree.map(lambda array: array[numbers], stack)
 
 
 def _is_array(table: Any) -> bool:
@@ -241,16 +275,20 @@ def _epoch(
     stack: Stack,
     data: Batch,
     order: NDArray[np.int32],
+    length: int,
     epoch: int,
     settings: EpochSettings,
 ) -> tuple[State, NDArray[np.float64]]:
-    """Every training clip of every model once. Gives the sums of the likelihood proxies, (S,)."""
+    """Every training clip of every model once, ``length`` minibatches at a time.
+
+    Gives the sums of the likelihood proxies, (S,).
+    """
     sums: list[Array] = []
-    for i, first in enumerate(range(0, order.shape[1], BLOCK)):
+    for i, first in enumerate(range(0, order.shape[1], length)):
         seeds = np.array(
             [np.random.SeedSequence((s, epoch, i)).generate_state(1)[0] for s in stack.seeds]
         )
-        part = order[:, first : first + BLOCK]
+        part = order[:, first : first + length]
         clips, rows = (data, part) if _is_array(data.u) else _read(data, part)
         state, proxy = _blocks(setup, state, seeds, clips, rows, settings, stack.scaling)
         sums.append(proxy)
@@ -269,17 +307,14 @@ def _read(data: Batch, rows: NDArray[np.int32]) -> tuple[Batch, NDArray[np.int32
 
 
 def _epoch_settings(
-    schedules: Sequence[Schedule],
-    epoch: int,
-    penalties: Penalty,
-    decay: NDArray[np.float32],
-    row_rate: float | None,
+    stack: Stack, epoch: int, decay: NDArray[np.float32], row_rate: float | None
 ) -> EpochSettings:
     """The numbers of an epoch; where V is trained by rows its penalty is kept apart."""
-    rates = np.array([schedule(epoch) for schedule in schedules], np.float32)
+    rates = np.array([schedule(epoch) for schedule in stack.schedules], np.float32)
+    penalties = stacked(stack.penalties)
     if row_rate is None:
         return EpochSettings(rates, penalties, decay)
-    whole = np.array([schedule.learning_rate for schedule in schedules])
+    whole = np.array([schedule.learning_rate for schedule in stack.schedules])
     steps = (row_rate * rates / whole).astype(np.float32)
 
     def by_step(strength: NDArray[np.float32]) -> Any:

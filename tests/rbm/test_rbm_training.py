@@ -257,6 +257,29 @@ def test_rows_on_a_disk_are_read_near_one_another_but_in_a_random_order(monkeypa
     assert (np.diff(np.unique(order[:64] // 16)) > 1).any()
 
 
+def test_models_that_stopped_are_taken_out_and_kept(params, data, monkeypatch):
+    """One model gets no better after its first epoch, one after its second, one goes on."""
+    monkeypatch.setattr(loop, "FEWEST", 2)
+    best = np.array([1, 2, 5])
+    sizes = []
+
+    def score(params, models):
+        sizes.append(len(models))
+        return -np.abs(len(sizes) - best[models]).astype(float)
+
+    options = {"gradient": MeanField(2), "optimiser": Optimiser("sgd"), "batch_size": 8}
+    options |= {"max_epochs": 7, "patience": 2}
+    alike = [[np.arange(50)] * 3, [Schedule("constant", 0.05)] * 3, [NO_PENALTY] * 3]
+    stack = Stack(stacked([params] * 3), *alike, [0, 1, 2])
+    results = train_stack(stack, data, score=score, **options)
+    assert sizes == [3, 3, 3, 3, 1, 1, 1]
+    assert [result.best_epoch for result in results] == [1, 2, 5]
+    assert [len(result.history) for result in results] == [3, 4, 7]
+    for result, epochs, seed in zip(results, best, (0, 1, 2), strict=True):
+        alone = run(params, data, **(options | {"max_epochs": int(epochs), "seed": seed}))
+        assert distance(result.params, alone.params) < 1e-6
+
+
 class RowsOfTable:
     """Gives rows, and counts how many at a time."""
 
