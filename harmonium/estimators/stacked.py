@@ -29,14 +29,11 @@ from harmonium.rbm.training import Optimiser, Schedule, Tree
 
 Rows = NDArray[np.int64]
 
-SILENT = -1e4
-"""A bias with which a hidden unit is 0 whatever its input: σ of it is 0 in single precision."""
-
 MOST_MESSAGES = 2**29
 """Numbers in one array while models are scored: 2 GiB. Belief propagation has several of them."""
 
 DIFFERENT = (
-    *("n_hidden", "learning_rate", "init_scale", "l1", "l2", "l2_tags", "unit_norm"),
+    *("learning_rate", "init_scale", "l1", "l2", "l2_tags", "unit_norm"),
     *("random_state", "verbose", "n_jobs"),
 )
 """Settings in which the models of a stack may differ."""
@@ -69,8 +66,7 @@ def fit_stacked(
     on_epoch : called with the histories of the models.
 
     The models are those of ``fit`` up to rounding, and but for how clips fall into minibatches,
-    which are as many for all of them. Models with fewer hidden units than others get more that are
-    always 0, and that are left out in the end.
+    which are as many for all of them.
     """
     if len({signature(model) for model in models}) != 1:
         raise DataError("models must be alike but for " + ", ".join(DIFFERENT) + ".")
@@ -83,8 +79,7 @@ def fit_stacked(
     first = models[0]
     T = Y if targets is None else targets
     prepared = [_prepared(m, X[rows], T[rows]) for m, rows in zip(models, train, strict=True)]
-    sizes = [_n_hidden(start) for start, _ in prepared]
-    starts = [_with_silent_units(first, start, max(sizes)) for start, _ in prepared]
+    starts = [start for start, _ in prepared]
     # the features are scaled alike in double precision first, then by each model in single
     alike = standardising(X)
     scaling = stacked([_after(alike, model._scaling) for model in models])
@@ -123,8 +118,8 @@ def fit_stacked(
         score=score,
         on_epoch=on_epoch,
     )
-    for model, result, size, rows in zip(models, results, sizes, valid, strict=True):
-        model._keep(result._replace(params=_cut(result.params, size)))
+    for model, result, rows in zip(models, results, valid, strict=True):
+        model._keep(result)
         held_out = LabelledClips(model._scaling(X[rows]), Y[rows])
         model._settle(held_out, held_out)
 
@@ -169,30 +164,6 @@ def _after(first: Scaling, then: Scaling) -> Scaled:
     """What is left of a scaling for features that another has scaled."""
     mean, scale = (then.mean - first.mean) / first.scale, then.scale / first.scale
     return Scaled(*(jnp.asarray(part, jnp.float32) for part in (mean, scale, then.unit_norm)))
-
-
-def _n_hidden(params: Tree) -> int:
-    return len(params.c) if hasattr(params, "c") else 0
-
-
-def _with_silent_units(model: GradientTagger, params: Tree, n_hidden: int) -> Tree:
-    """The parameters with up to so many hidden units; the new ones have weights of 0 for ever."""
-    n = n_hidden - _n_hidden(params)
-    if not n:
-        return params
-    bias = SILENT if isinstance(model, RBMTagger) else 0.0  # σ(bias) = 0, tanh(bias) = 0
-
-    def more(array: NDArray[np.float32], value: float = 0.0) -> NDArray[np.float32]:
-        return np.concatenate([array, np.full((n, *array.shape[1:]), value, array.dtype)])
-
-    return params._replace(U=more(params.U), W=more(params.W), c=more(params.c, bias))
-
-
-def _cut(params: Tree, n_hidden: int) -> Tree:
-    """The parameters of the first hidden units."""
-    if not n_hidden:
-        return params
-    return params._replace(**{name: getattr(params, name)[:n_hidden] for name in ("U", "W", "c")})
 
 
 def _messages(predictor: Callable[..., Array], start: Tree, n_tags: int) -> int:

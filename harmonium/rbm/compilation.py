@@ -20,6 +20,10 @@ from harmonium.errors import HarmoniumError
 _OPTIONS = {
     "xla_cpu_multi_thread_eigen": False,
     "xla_disable_hlo_passes": "cpu-parallel-task-assigner",
+    # on a GPU, the library's own choice among its matrix products is nearly as fast as the best of
+    # all, which takes longer to find than most models take to train
+    "xla_gpu_autotune_level": 0,
+    "xla_gpu_enable_triton_gemm": False,
 }
 
 _process: int | None = None  # the one in which the first program ran
