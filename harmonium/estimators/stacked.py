@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import jax
@@ -18,19 +19,20 @@ from harmonium.estimators.networks import Feedforward
 from harmonium.estimators.scaling import Scaling, standardising
 from harmonium.estimators.validation import half_told
 from harmonium.rbm.belief import belief_propagation
+from harmonium.rbm.belief_fused import fits
 from harmonium.rbm.compilation import compiled
 from harmonium.rbm.gradients import Batch
 from harmonium.rbm.infer import InferenceOptions
 from harmonium.rbm.loop import History, Stack, train_stack
 from harmonium.rbm.model import Params, condition
 from harmonium.rbm.sampling import mean_field
-from harmonium.rbm.stacks import Scaled, stacked
+from harmonium.rbm.stacks import Scaled, part_of, stacked
 from harmonium.rbm.training import Optimiser, Schedule, Tree
 
 Rows = NDArray[np.int64]
 
-MOST_MESSAGES = 2**29
-"""Numbers in one array while models are scored: 2 GiB. Belief propagation has several of them."""
+MOST_MESSAGES = 2**27
+"""Numbers in one array while models are scored: half a GiB. Belief propagation has several."""
 
 DIFFERENT = (
     *("learning_rate", "init_scale", "l1", "l2", "l2_tags", "unit_norm"),
@@ -84,19 +86,24 @@ def fit_stacked(
     alike = standardising(X)
     scaling = stacked([_after(alike, model._scaling) for model in models])
     n = len(X)
-    predictor, rows_on_device = _predictor(first, starts[0]), jnp.asarray(_padded(valid, -1))
+    predictor, rows = _predictor(first, starts[0]), _padded(valid, -1)
     X_on_device, Y_on_device = jnp.asarray(alike(X)), jnp.asarray(Y)
 
     told = None
     if first.get_params().get("training") == "multi_prediction":
-        told = jnp.asarray(_padded([half_told(Y[rows]) for rows in valid], np.nan))
+        told = _padded([half_told(Y[own]) for own in valid], np.nan)
 
-    per_model = rows_on_device.shape[1] * _messages(predictor, starts[0], Y.shape[1])
+    per_model = rows.shape[1] * _messages(predictor, starts[0], Y.shape[1])
     at_once = max(1, MOST_MESSAGES // per_model)
 
+    @lru_cache(maxsize=1)
+    def questions(numbers: tuple[int, ...]) -> Tree:
+        """What these models are asked."""
+        return jax.device_put(part_of((rows, told, scaling), np.array(numbers)))
+
     def score(params: Tree, numbers: NDArray[np.intp]) -> NDArray[np.float64]:
-        own = jax.tree.map(lambda array: array[numbers], (rows_on_device, told, scaling))
-        auc, likelihood = _stacked_auc(predictor, at_once, X_on_device, Y_on_device, *own, params)
+        asked = questions(tuple(numbers))
+        auc, likelihood = _stacked_auc(predictor, at_once, X_on_device, Y_on_device, *asked, params)
         return np.asarray(auc, np.float64) + TIE_BREAKER * np.asarray(likelihood, np.float64)
 
     results = train_stack(
@@ -118,9 +125,9 @@ def fit_stacked(
         score=score,
         on_epoch=on_epoch,
     )
-    for model, result, rows in zip(models, results, valid, strict=True):
+    for model, result, own in zip(models, results, valid, strict=True):
         model._keep(result)
-        held_out = LabelledClips(model._scaling(X[rows]), Y[rows])
+        held_out = LabelledClips(model._scaling(X[own]), Y[own])
         model._settle(held_out, held_out)
 
 
@@ -168,9 +175,8 @@ def _after(first: Scaling, then: Scaling) -> Scaled:
 
 def _messages(predictor: Callable[..., Array], start: Tree, n_tags: int) -> int:
     """Numbers in the largest array that predicting the tags of one clip needs."""
-    if isinstance(predictor, _Marginals) and predictor.options[0] != "mean_field":
-        return int(start.U.size)
-    return n_tags
+    by_messages = isinstance(predictor, _Marginals) and predictor.options[0] != "mean_field"
+    return int(start.U.size) if by_messages and not fits(*start.U.shape) else n_tags
 
 
 def _prepared(

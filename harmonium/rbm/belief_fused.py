@@ -144,7 +144,7 @@ def _compiler_params(n_edges: int) -> Any:
     """Threads in proportion to the edges, so that each has as many registers as there are."""
     from jax.experimental.pallas import triton
 
-    return triton.CompilerParams(num_warps=max(4, n_edges // 1024), num_stages=1)
+    return triton.CompilerParams(num_warps=min(32, max(4, n_edges // 1024)), num_stages=1)
 
 
 def _whole(n: int) -> int:

@@ -22,7 +22,15 @@ from harmonium.errors import DataError
 from harmonium.rbm.compilation import compiled, refuse_fork
 from harmonium.rbm.gradients import Batch, Gradient
 from harmonium.rbm.rows import RowTable, Shrinkage, settle
-from harmonium.rbm.stacks import Scaled, first_of, for_each, stack_of, stacked, unstacked
+from harmonium.rbm.stacks import (
+    Scaled,
+    first_of,
+    for_each,
+    part_of,
+    stack_of,
+    stacked,
+    unstacked,
+)
 from harmonium.rbm.training import (
     BLOCK,
     EpochSettings,
@@ -41,11 +49,13 @@ RUN = 256
 WINDOW = 2**16
 """and rows among which the order is random, in a table on disk."""
 
-MOST_NUMBERS = 2**29
-"""Numbers in the random numbers and the clips of one block, of all models: 2 GiB."""
+MOST_NUMBERS = 2**28
+"""Numbers in the random numbers and the clips of one block, of all models: 1 GiB."""
 
 FEWEST = 32
-"""Models in a stack from which it is worth the compilation to go on with those still running."""
+"""Models in a stack from which another compilation is worth it, to go on with those that run,"""
+RUNNING = 3
+"""if not more than one in so many does."""
 
 READ_AHEAD = 2
 """Blocks that are read from the disk while others are computed."""
@@ -94,12 +104,12 @@ class Stack(NamedTuple):
     def take(self, numbers: NDArray[np.intp]) -> "Stack":
         """Some of the models."""
         return Stack(
-            _part(self.params, numbers),
+            part_of(self.params, numbers),
             [self.rows[i] for i in numbers],
             [self.schedules[i] for i in numbers],
             [self.penalties[i] for i in numbers],
             [self.seeds[i] for i in numbers],
-            _part(self.scaling, numbers),
+            part_of(self.scaling, numbers),
         )
 
 
@@ -149,7 +159,7 @@ def train_stack(
     these numbers. What is scored and kept is the mean of the parameters over about the last
     ``averaging`` epochs (0: the parameters themselves), which takes out the noise of the last
     minibatches. Without ``score``, train for ``max_epochs`` and keep the last. Models that have
-    stopped are taken out when they are half of the stack. ``on_epoch`` is called with the histories
+    stopped are taken out when they are most of the stack. ``on_epoch`` is called with the histories
     of all. An interrupt from the keyboard ends the training and keeps what would have been kept
     had it ended there. A model whose parameters are not finite stops; if no other goes on, that is
     an error.
@@ -200,11 +210,11 @@ def train_stack(
             running &= epoch + 1 - best_epoch < patience
             if not running.any():
                 break
-            if len(models) >= FEWEST and 2 * running.sum() <= len(models):
+            if len(models) >= FEWEST and RUNNING * running.sum() <= len(models):
                 taken_out |= dict(zip(models, unstacked(best, len(models)), strict=True))
                 left = np.flatnonzero(running[models])
                 models, stack, decay = models[left], stack.take(left), decay[left]
-                state, best = _part(state, left), _part(best, left)
+                state, best = part_of(state, left), part_of(best, left)
     except KeyboardInterrupt:
         interrupted = True
     found = taken_out | dict(zip(models, unstacked(best, len(models)), strict=True))
@@ -212,11 +222,6 @@ def train_stack(
         Result(found[i], history, int(best_epoch[i]), interrupted)
         for i, history in enumerate(histories)
     ]
-
-
-def _part(stack: Tree, numbers: NDArray[np.intp]) -> Tree:
-    """Some models of a stack."""
-    return jax.tree.map(lambda array: array[numbers], stack)
 
 
 def _is_array(table: Any) -> bool:

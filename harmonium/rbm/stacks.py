@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from numpy.typing import NDArray
 
 Tree = Any
 """Arrays in a structure, such as the parameters of a model: a NamedTuple."""
@@ -38,6 +39,11 @@ def unstacked(stack: Tree, n: int) -> list[Tree]:
     """The trees of a stack of n."""
     arrays = jax.tree.map(np.asarray, stack)
     return [first_of(jax.tree.map(lambda array, i=i: array[i:], arrays)) for i in range(n)]
+
+
+def part_of(stack: Tree, numbers: NDArray[np.intp]) -> Tree:
+    """Some models of a stack; in NumPy, which has nothing to compile."""
+    return jax.tree.map(lambda array: np.asarray(array)[numbers], stack)
 
 
 def first_of(stack: Tree) -> Tree:
