@@ -61,7 +61,10 @@ def run(
         ),
     ] = "processes",
     jobs: Annotated[
-        int | None, typer.Option(min=1, help="Processes; one for each core by default.")
+        int | None,
+        typer.Option(
+            min=1, help="Processes; by default one for each core, and one in all for 'stacked'."
+        ),
     ] = None,
 ) -> None:
     """Run an experiment: train and test what its recipe compares.
