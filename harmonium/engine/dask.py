@@ -105,9 +105,7 @@ class Cluster(Engine):
         """Tasks wait for ever where no worker is left: EngineError after some time of that."""
         self._recount()
         if self._client.status != "running" or self._is_another():
-            for future in list(self._futures):  # not all learn of it by themselves
-                with suppress(InvalidStateError):
-                    future.set_exception(ConnectionLost("The connection was lost."))
+            self._give_up()
             return
         if self._threads:
             self._seen = time.monotonic()
@@ -123,6 +121,7 @@ class Cluster(Engine):
             return  # lost with an earlier connection
         with suppress(Exception):
             self._client.close(timeout=2)
+        self._give_up()
         end = time.monotonic() + GONE_SECONDS
         while True:
             try:
@@ -140,6 +139,12 @@ class Cluster(Engine):
             with suppress(Exception):
                 self._client.close(timeout=2)
             time.sleep(0.5)
+
+    def _give_up(self) -> None:
+        """End the futures of this connection as lost: not all learn of it by themselves."""
+        for future in list(self._futures):
+            with suppress(InvalidStateError):
+                future.set_exception(ConnectionLost("The connection was lost."))
 
     def _is_another(self) -> bool:
         """Whether the client has connected itself to a scheduler that knows nothing of the work."""
