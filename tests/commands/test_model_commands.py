@@ -281,7 +281,7 @@ def test_a_training_that_is_stopped_says_which_model_there_is(tmp_path, monkeypa
     with Library.open(file) as library:
         library.models.add(model)
 
-    def train(library, options, progress, first):
+    def train(library, options, progress, first, **where):
         first(dataclasses.replace(model, id=library.models.add(model, use=in_use == 2)))
         raise KeyboardInterrupt
 
@@ -318,7 +318,7 @@ def test_train_reports_the_tags_by_line_or_as_json(tmp_path, monkeypatch):
     }
     seen = []
 
-    def train(library, options, progress, first):
+    def train(library, options, progress, first, **where):
         first(dataclasses.replace(model, report={"mean_auc": None, "seconds": 1}))
         seen.append(options)
         return dataclasses.replace(model, id=1, report=report)

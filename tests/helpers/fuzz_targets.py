@@ -11,6 +11,7 @@ import tempfile
 import tomllib
 import warnings
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import cache
@@ -472,7 +473,8 @@ def http(data):
     method, path = routes[way % len(routes)]
     query, _, body = rest.partition(b"\n")
     path = path.replace("{id}", "1").replace("{tag}", quote(query[:8], safe=""))
-    status = asyncio.run(_answer(app, method, path, query, body))
+    with ThreadPoolExecutor(1) as thread:  # in this one, a browser's loop may be running
+        status = thread.submit(asyncio.run, _answer(app, method, path, query, body)).result()
     assert status < 500 or status == 503, (method, path, status)
 
 
