@@ -17,6 +17,7 @@ from command_line import run_main
 from places import DOCS
 from tiny_musicnn import write_tiny_weights
 
+from harmonium.audio import extractors
 from harmonium.collection.filetags import apply_change, plan_write
 from harmonium.collection.learning import fitting
 
@@ -55,7 +56,8 @@ def type_in(line: str) -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_a_walk_works_as_it_is_typed(page, home, capsys):
+def test_a_walk_works_as_it_is_typed(page, home, capsys, monkeypatch):
+    monkeypatch.setattr(extractors, "_registered", dict(extractors._registered))
     if page.stem == "collector":
         write_music(home / "Music")
     names: dict = {"__name__": "__main__"}
