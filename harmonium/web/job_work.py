@@ -26,9 +26,9 @@ Report = Callable[[str, int, int], None]
 
 def work(kind: str, place: str, asked: dict[str, Any], pipe: Connection) -> None:
     """Do a job, and report through the pipe; the last report says how it ended."""
-    _settle(pipe)
     sender = _Sender(pipe)
     try:
+        _settle(pipe)  # from here on it may be stopped
         from harmonium.collection import Library
 
         with Library.open(place) as library:
