@@ -28,7 +28,7 @@ test: $(VENV)/.installed-test
 	$(PYTEST) -m "not long"
 
 test-long: $(VENV)/.installed-test
-	$(PYTEST) -m long
+	JAX_DISABLE_MOST_OPTIMIZATIONS=0 $(PYTEST) -m long
 
 coverage: $(VENV)/.installed-test
 	rm -f .coverage .coverage.*
