@@ -16,12 +16,10 @@ from jax import Array, lax
 
 from harmonium.rbm.gradients import Batch, Gradient, log_probabilities
 from harmonium.rbm.rows import RowTable, Shrinkage, look_up, write_back
+from harmonium.rbm.stacks import Tree
 
 BLOCK = 128
 """Minibatches per compiled scan: bounds the memory of random numbers and gathered rows."""
-
-Tree = Any
-"""Parameters: a NamedTuple of arrays."""
 
 
 @dataclass(frozen=True)
