@@ -151,10 +151,10 @@ def _stacks(runs: Iterable[Run]) -> list[Runs]:
 
 def _train_and_test_all(runs: Runs) -> list[RunOutput]:
     """Do runs that are alike: several as one program, of which the seconds are each run's share."""
-    from harmonium.estimators.stacked import fit_stacked
-
     if len(runs) == 1:
         return [train_and_test(runs[0])]
+    from harmonium.estimators.stacked import fit_stacked  # with JAX, which not every model needs
+
     models = [build_model(run.estimator, run.settings, seed=_model_seed(run)) for run in runs]
     data = load_dataset(runs[0].dataset)
     X = data.features(runs[0].features)

@@ -178,3 +178,10 @@ def test_a_damaged_cache_is_told_or_not_trusted(tmp_path, seed):
     else:
         reason = "or delete it: it will be made again"
     assert "or delete it: it will be made again" in reason
+
+
+def test_a_database_that_is_not_there_is_not_called_damaged(postgres):
+    wrong = sa.make_url(postgres).set(database="nowhere").render_as_string(hide_password=False)
+    with pytest.raises(LibraryError, match=r"does not exist\. Correct the address") as caught:
+        Library.open(wrong)
+    assert "damaged" not in str(caught.value)

@@ -42,7 +42,10 @@ _DAMAGED = (
     "saved of a file."
 )
 _RESTARTED = f" The server stopped or was started anew. {_SAFE} Run the command again."
+_NO_SUCH = " Correct the address, or create it on the server."
 _WAYS_OUT = {
+    'FATAL:  database "': _NO_SUCH,
+    'FATAL:  role "': _NO_SUCH,
     "locked": " Another program has been writing to it all the while; try again when it is done.",
     "not a database": " If it was a library, it is damaged: take a copy from before that. "
     "Otherwise, name another file with --library.",
