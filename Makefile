@@ -16,7 +16,7 @@ BENCH  ?= $(VENV)-bench
 BIN    := $(VENV)/bin
 # The tests of a file run on one worker, the longest files first (tests/conftest.py). Bytecode is
 # kept, since many tests start Python again.
-PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n auto --dist loadgroup --no-loadscope-reorder
+PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder
 PIP    := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
 
 .PHONY: demo test test-long coverage lint docs fuzz bench release lock clean
@@ -32,7 +32,7 @@ test-long: $(VENV)/.installed-test
 
 coverage: $(VENV)/.installed-test
 	rm -f .coverage .coverage.*
-	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m coverage run -m pytest -n auto --dist loadgroup --no-loadscope-reorder
+	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m coverage run -m pytest -n auto --dist loadfile --no-loadscope-reorder
 	$(BIN)/python -m coverage combine --quiet
 	$(BIN)/python -m coverage report
 

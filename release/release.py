@@ -259,7 +259,7 @@ def run_tests(
     package = run(interpreter, "-c", "import harmonium; print(harmonium.__path__[0])", cwd=place)
     (source / "harmonium").symlink_to(package.strip())
     tests = ["tests"] if everything else [f"tests/{name}" for name in QUICK]
-    words = ["-n", "2", "--dist", "loadgroup", "-m", "not long", *options, *tests]
+    words = ["-n", "2", "--dist", "loadfile", "-m", "not long", *options, *tests]
     said = run(interpreter.with_name("pytest"), *words, cwd=source, env=env)
     (place / "sdist.log").write_text(said, encoding="utf-8")
     count = re.search(r"\d+ passed", said)

@@ -26,8 +26,6 @@ from harmonium.collection.learning.fitting import Hyperparameters, fit
 from harmonium.engine import dask
 from harmonium.experiments.datasets import load_dataset
 
-pytestmark = pytest.mark.xdist_group("cluster")  # one cluster for all of them
-
 LEVELS = [odd.WAITS, *(0.01 * i for i in range(1, 20))]
 
 

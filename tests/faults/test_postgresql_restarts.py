@@ -14,8 +14,6 @@ from harmonium.collection import Library
 from harmonium.collection.importing.tables import import_table
 from harmonium.errors import LibraryError
 
-pytestmark = pytest.mark.xdist_group("postgresql restarts")  # which has a server of its own
-
 
 @pytest.fixture(scope="module")
 def server():

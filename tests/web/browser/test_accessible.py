@@ -5,8 +5,6 @@ from importlib.resources import files
 import pytest
 from browser_pages import WIDTHS, opened_page
 
-pytestmark = pytest.mark.xdist_group("browser")
-
 VIEWS = {
     "search": ("#/search", ".hit"),
     "found": ("#/search?q=bass", ".hit-score .bar"),

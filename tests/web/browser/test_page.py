@@ -4,7 +4,6 @@ import base64
 import re
 
 import httpx
-import pytest
 from browser_pages import PATIENCE, opened_page
 from heard_library import N_TRACKS, work_quickly
 from mutagen.flac import FLAC
@@ -12,8 +11,6 @@ from playwright.sync_api import expect
 from web_server import root, serving
 
 from harmonium.web import jobs
-
-pytestmark = pytest.mark.xdist_group("browser")
 
 QUESTION = """() => [".question-text", ".question .hit-title"].map(
     (one) => document.querySelector(one)?.innerText).join(" ")"""
