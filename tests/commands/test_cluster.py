@@ -26,6 +26,8 @@ from harmonium.collection.learning.fitting import Hyperparameters, fit
 from harmonium.engine import dask
 from harmonium.experiments.datasets import load_dataset
 
+pytestmark = pytest.mark.long
+
 LEVELS = [odd.WAITS, *(0.01 * i for i in range(1, 20))]
 
 
@@ -100,7 +102,6 @@ def test_index_while_workers_die_and_join_and_the_cluster_restarts(running, tmp_
         assert table(library) == on_cluster
 
 
-@pytest.mark.long
 def test_train_while_a_worker_dies_and_one_joins(running, tmp_path, monkeypatch):
     """Every array of the model is the same; with the settings that were tried, and their AUC."""
     to_try = (Hyperparameters(0.01, 0.1),)
@@ -126,7 +127,6 @@ def test_train_while_a_worker_dies_and_one_joins(running, tmp_path, monkeypatch)
     assert there.report["mean_auc"] == here.report["mean_auc"]
 
 
-@pytest.mark.long
 def test_an_experiment_that_is_stopped_by_the_loss_of_the_cluster(running, tmp_path, monkeypatch):
     """It says what to do; the same command then does the rest, and the file is the same."""
     monkeypatch.setattr(dask, "CONNECT_SECONDS", 2)

@@ -55,6 +55,7 @@ def type_in(line: str) -> None:
     assert done.exit_code == 0, f"{line}\n{done.stdout}{done.stderr}"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_a_walk_works_as_it_is_typed(page, home, capsys, monkeypatch):
     monkeypatch.setattr(extractors, "_registered", dict(extractors._registered))

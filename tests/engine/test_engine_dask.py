@@ -66,6 +66,7 @@ class TestCluster:
         assert "took too long" in str(found[-1].error)
 
 
+@pytest.mark.long
 def test_workers_die_and_join_and_the_cluster_is_restarted_and_then_gone(tmp_path, monkeypatch):
     """Every task has one outcome; what to do is said when the cluster does not come back."""
     folder = tmp_path / "began"

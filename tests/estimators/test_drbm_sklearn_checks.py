@@ -37,7 +37,9 @@ def test_the_thresholds_are_the_only_reason_for_the_exceptions(monkeypatch):
         getattr(estimator_checks, name)("DiscriminativeRBM", quick())
 
 
-@pytest.mark.parametrize("training", ["cd", "lbp", "pl", "multi_prediction"])
+@pytest.mark.parametrize(
+    "training", ["cd", pytest.param("lbp", marks=pytest.mark.long), "pl", "multi_prediction"]
+)
 def test_the_check_of_what_is_learnt_for_the_defaults_and_other_ways_to_train(training):
     estimator_checks.check_classifiers_train(
         "DiscriminativeRBM", DiscriminativeRBM(training=training, random_state=0)

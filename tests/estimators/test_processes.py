@@ -70,6 +70,7 @@ def test_joblibs_processes_predict(train, fitted):
     np.testing.assert_allclose(np.vstack(parts), fitted.predict_proba(train.X), atol=1e-6)
 
 
+@pytest.mark.long
 def test_spawned_processes_predict(tmp_path):
     script = tmp_path / "script.py"
     script.write_text(SPAWN)

@@ -14,6 +14,8 @@ from harmonium.collection import Library
 from harmonium.collection.importing.tables import import_table
 from harmonium.errors import LibraryError
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture(scope="module")
 def server():

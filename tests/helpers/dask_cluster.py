@@ -1,6 +1,8 @@
 """A real Dask cluster of this machine: a scheduler and workers, each a process of its own."""
 
+import gc
 import json
+import warnings
 from contextlib import contextmanager
 
 import pytest
@@ -93,3 +95,6 @@ def cluster(folder, *, n_workers=2, nanny=False, env=(), memory=0):
         finally:
             for process in running.processes if running else ():
                 end(process)
+            with warnings.catch_warnings():  # Dask leaves sockets to a lost scheduler open
+                warnings.simplefilter("ignore", ResourceWarning)
+                gc.collect()

@@ -17,6 +17,8 @@ from harmonium.collection.filetags import read_tags
 from harmonium.collection.store.tracks import TrackFile
 from harmonium.web import jobs
 
+pytestmark = pytest.mark.long
+
 N_SONGS = 80
 
 

@@ -4,10 +4,13 @@ import json
 import subprocess
 import sys
 
+import pytest
 from noise_files import write
 from places import HELPERS
 
 from harmonium.collection import Library
+
+pytestmark = pytest.mark.long
 
 SCRIPT = HELPERS / "killed_library.py"
 

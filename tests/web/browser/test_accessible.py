@@ -5,6 +5,8 @@ from importlib.resources import files
 import pytest
 from browser_pages import WIDTHS, opened_page
 
+pytestmark = pytest.mark.long
+
 VIEWS = {
     "search": ("#/search", ".hit"),
     "found": ("#/search?q=bass", ".hit-score .bar"),

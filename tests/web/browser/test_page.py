@@ -4,6 +4,7 @@ import base64
 import re
 
 import httpx
+import pytest
 from browser_pages import PATIENCE, opened_page
 from heard_library import N_TRACKS, work_quickly
 from mutagen.flac import FLAC
@@ -207,6 +208,7 @@ def write_and_undo(page, address, music):
     assert [FLAC(file).get("genre") for file in files] == [None] * N_TRACKS
 
 
+@pytest.mark.long
 def test_train_compare_take_over_and_go_back(browser, address, monkeypatch):
     monkeypatch.setattr(jobs, "work", work_quickly)
     with opened_page(browser, "narrow") as page:
