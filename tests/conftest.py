@@ -1,5 +1,6 @@
 """Shared fixtures. Tests that need the real datasets read their folder from HARMONIUM_DATA."""
 
+import gc
 import os
 import shutil
 from importlib.metadata import version
@@ -22,6 +23,7 @@ JAX may read a file that another process is still writing. It then warns and com
 itself; pyproject.toml lets that one warning pass."""
 os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(COMPILED))
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.1")
+os.environ.setdefault("JAX_TRACEBACK_IN_LOCATIONS_LIMIT", "0")  # programs do not say whence they are
 # Most programs of the tests run once, on little data: to optimise them takes longer than it saves.
 # The older emitters of fused loops compile in half the time. A flag that a version of XLA does not
 # know ends the process, so it is only for versions that were tried.
@@ -45,6 +47,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The longest files first."""
     places = {name: place for place, name in enumerate(LONGEST_FIRST)}
     items.sort(key=lambda item: places.get(item.path.stem, len(places)))
+
+
+def pytest_collection_finish() -> None:
+    """What was imported stays: the garbage collector need not look at it again and again."""
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 50)
 
 
 @pytest.fixture(scope="session")

@@ -235,22 +235,19 @@ def _stacked_auc(
 
 
 def _mean_auc(y: Array, P: Array) -> Array:
-    """Mean over tags of the share of (positive, negative) pairs in the right order.
+    """Mean over tags of the share of (positive, negative) pairs in the right order; a tie is half.
 
-    A positive wins against the negatives that are below it among all sorted negatives, and half of
-    those that it ties with.
+    A GPU compares all pairs in a few milliseconds. A program that sorts takes a second longer to
+    compile, which is more than it saves in all epochs.
     """
-    positive, negative = y == 1, y == 0
-    losers = jnp.sort(jnp.where(negative, P, jnp.inf), axis=0)
-    below, not_above = (
-        jax.vmap(lambda sorted_, p, side=side: jnp.searchsorted(sorted_, p, side=side), 1, 1)(
-            losers, P
-        )
-        for side in ("left", "right")
-    )
-    total = jnp.sum(jnp.where(positive, (below + not_above) / 2, 0.0), axis=0)
-    pairs = jnp.sum(positive, axis=0) * jnp.sum(negative, axis=0)
-    return jnp.sum(jnp.where(pairs > 0, total / pairs, 0.0)) / jnp.sum(pairs > 0)
+
+    def in_order(y: Array, p: Array) -> tuple[Array, Array]:
+        is_pair = (y == 1)[:, None] & (y == 0)
+        right = (p[:, None] > p) + 0.5 * (p[:, None] == p)
+        return jnp.sum(jnp.where(is_pair, right, 0.0)), jnp.sum(y == 1) * jnp.sum(y == 0)
+
+    right, pairs = jax.vmap(in_order, in_axes=1)(y, P)
+    return jnp.sum(jnp.where(pairs > 0, right / pairs, 0.0)) / jnp.sum(pairs > 0)
 
 
 def _log_likelihood(y: Array, P: Array) -> Array:

@@ -209,9 +209,16 @@ def _split(run: Run, data: PreparedDataset) -> Split:
 def _whole_split(
     data: PreparedDataset, n_folds: int, test_fold: int, valid_fold: int, seed: int
 ) -> Split:
-    folds = grouped_folds(data.groups, data.Y, n_folds=n_folds, seed=seed)
     wanted = (test_fold, valid_fold)
-    return next(s for s in nested_folds(folds) if (s.test_fold, s.valid_fold) == wanted)
+    splits = _splits(data, n_folds, seed)
+    return next(s for s in splits if (s.test_fold, s.valid_fold) == wanted)
+
+
+@lru_cache(maxsize=2)
+def _splits(data: PreparedDataset, n_folds: int, seed: int) -> list[Split]:
+    """All splits of a dataset."""
+    folds = grouped_folds(data.groups, data.Y, n_folds=n_folds, seed=seed)
+    return list(nested_folds(folds))
 
 
 def _fit(run: Run, data: PreparedDataset, X: Matrix, split: Split, targets: Matrix | None) -> Any:

@@ -126,15 +126,15 @@ def _run(options: InferenceOptions, params: Params, clips: _Inputs) -> _Marginal
             np.zeros(0, np.float32),
         )
 
-    chunk_size, threads = CHUNK, options.threads
+    least, chunk_size, threads = TILE, CHUNK, options.threads
     if platform() == "gpu":  # which is kept busy while clips come and answers go
-        chunk_size = max(CHUNK, 2 ** int(np.log2(MOST_MESSAGES // params.U.size)))
+        least, chunk_size = CHUNK, max(CHUNK, 2 ** int(np.log2(MOST_MESSAGES // params.U.size)))
         threads = max(threads, 2)
 
     def chunk(start: int) -> _Marginals:
         part = clips.take(slice(start, start + chunk_size))
         size = len(part.y)
-        padded = part.take(np.minimum(np.arange(_padded(size, chunk_size)), size - 1))
+        padded = part.take(np.minimum(np.arange(_padded(size, least, chunk_size)), size - 1))
         results = _PROGRAMS[options.method](options, params, padded, start)
         # cut by NumPy: JAX would compile a program for each size
         y, h, residual = (np.array(np.asarray(r)[:size], np.float32) for r in results)
@@ -150,9 +150,9 @@ def _run(options: InferenceOptions, params: Params, clips: _Inputs) -> _Marginal
     return y, h, residual
 
 
-def _padded(size: int, most: int = CHUNK) -> int:
-    """The next of TILE, 2 TILE, 4 TILE, … most."""
-    return min(most, TILE * 2 ** max(0, (size - 1) // TILE).bit_length())
+def _padded(size: int, least: int = TILE, most: int = CHUNK) -> int:
+    """The next of least, 2 least, 4 least, … most."""
+    return min(most, least * 2 ** max(0, (size - 1) // least).bit_length())
 
 
 @compiled(static_argnames=("steps",))

@@ -10,6 +10,7 @@ Data whose features are no array, but something that gives rows, is read block b
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import jax
@@ -52,7 +53,7 @@ WINDOW = 2**16
 MOST_NUMBERS = 2**28
 """Numbers in the random numbers and the clips of one block, of all models: 1 GiB."""
 
-FEWEST = 32
+FEWEST = 100
 """Models in a stack from which another compilation is worth it, to go on with those that run,"""
 RUNNING = 3
 """if not more than one in so many does."""
@@ -179,6 +180,10 @@ def train_stack(
     size = min(batch_size, max(len(rows) for rows in stack.rows))
     per_clip = setup.noise[0] * setup.noise[1] + data.u.shape[1] + 2 * data.y.shape[1]
     length = min(BLOCK, max(1, MOST_NUMBERS // (n * size * per_clip)))
+    if n > 1:  # blocks of one length, since each length is another program
+        n_blocks = -(-n_batches // length)
+        length = -(-n_batches // n_blocks)
+        n_batches = n_blocks * length
     decay = np.full(n, 1 - 1 / max(averaging * n_batches, 1), np.float32)
     histories = [History() for _ in range(n)]
     models, running, interrupted = np.arange(n), np.full(n, True), False
@@ -248,16 +253,21 @@ def _minibatches(
     All minibatches are full but the last. Those of a model with too few clips for that are as equal
     as can be: none may be empty.
     """
-    orders = np.full((len(stack.seeds), n_batches, size), -1, np.int32)
+    orders = np.full((len(stack.seeds), n_batches * size), -1, np.int32)
     for order, rows, seed in zip(orders, stack.rows, stack.seeds, strict=True):
         rng = np.random.default_rng((seed, epoch))
-        last = len(rows) - (n_batches - 1) * size
-        sizes = np.r_[np.full(n_batches - 1, size), last]
-        if last < 1:
-            sizes = np.diff(np.linspace(0, len(rows), n_batches + 1).astype(int))
         numbers = _in_runs(rng, len(rows)) if in_runs else rng.permutation(len(rows))
-        order[np.arange(size) < sizes[:, None]] = rows[numbers]
-    return orders
+        order[_places(len(rows), n_batches, size)] = rows[numbers]
+    return orders.reshape(-1, n_batches, size)
+
+
+@lru_cache(maxsize=64)
+def _places(n: int, n_batches: int, size: int) -> slice | NDArray[np.intp]:
+    """Where n clips stand in a row of minibatches."""
+    if n > (n_batches - 1) * size:
+        return slice(n)
+    sizes = np.diff(np.linspace(0, n, n_batches + 1).astype(int))
+    return np.flatnonzero(np.arange(size) < sizes[:, None])
 
 
 def _in_runs(rng: np.random.Generator, n: int) -> Rows:
