@@ -23,7 +23,7 @@ JAX may read a file that another process is still writing. It then warns and com
 itself; pyproject.toml lets that one warning pass."""
 os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(COMPILED))
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.1")
-os.environ.setdefault("JAX_TRACEBACK_IN_LOCATIONS_LIMIT", "0")  # programs do not say whence they are
+os.environ.setdefault("JAX_TRACEBACK_IN_LOCATIONS_LIMIT", "0")
 # Most programs of the tests run once, on little data: to optimise them takes longer than it saves.
 # The older emitters of fused loops compile in half the time. A flag that a version of XLA does not
 # know ends the process, so it is only for versions that were tried.

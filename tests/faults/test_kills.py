@@ -4,6 +4,7 @@
 own that kill real processes; here each statement of the shorter commands is tried, and a server.
 """
 
+import gc
 import shutil
 import signal
 import subprocess
@@ -70,10 +71,13 @@ def run(place, work, moment=None):
         if seen == moment:
             raise Killed
 
-    with Library.open(place, create=False) as library:
-        for event in ("before_cursor_execute", "after_cursor_execute", "commit"):
-            sa.event.listen(library.engine, event, count)
-        work(library)
+    try:
+        with Library.open(place, create=False) as library:
+            for event in ("before_cursor_execute", "after_cursor_execute", "commit"):
+                sa.event.listen(library.engine, event, count)
+            work(library)
+    finally:
+        gc.collect()  # a process that ends lets go of the database
     return seen
 
 
