@@ -71,14 +71,18 @@ def run(place, work, moment=None):
         if seen == moment:
             raise Killed
 
-    try:
-        with Library.open(place, create=False) as library:
-            for event in ("before_cursor_execute", "after_cursor_execute", "commit"):
-                sa.event.listen(library.engine, event, count)
-            work(library)
-    finally:
-        gc.collect()  # a process that ends lets go of the database
+    with Library.open(place, create=False) as library:
+        for event in ("before_cursor_execute", "after_cursor_execute", "commit"):
+            sa.event.listen(library.engine, event, count)
+        work(library)
     return seen
+
+
+def kill(place, work, moment):
+    """End the work at a moment; a process that ends lets go of the database."""
+    with pytest.raises(Killed):
+        run(place, work, moment)
+    gc.collect()
 
 
 WORK = {
@@ -102,8 +106,7 @@ def test_a_change_is_whole_or_not_there(whole, tmp_path, monkeypatch, name, most
     after = content(place)
     for moment in range(1, total + 1, max(1, total // most)):
         shutil.copy(whole, place)
-        with pytest.raises(Killed):
-            run(place, work, moment)
+        kill(place, work, moment)
         left = content(place)
         assert left in (before, after), moment
         if left == before:
@@ -127,8 +130,7 @@ def test_what_can_be_computed_again_goes_on(whole, tmp_path, monkeypatch, work):
     after = content(place)
     for moment in range(1, total + 1, max(1, total // 5)):
         shutil.copy(start, place)
-        with pytest.raises(Killed):
-            run(place, work, moment)
+        kill(place, work, moment)
         run(place, work)
         now = content(place)
         for name in ("track", "opinion", "change", "model", "prediction", "refined_tag"):
