@@ -15,6 +15,7 @@ from typing import Any, TextIO, TypeVar
 from weakref import WeakSet
 
 from harmonium.engine.interface import ConnectionLost, Engine, EngineError, WorkerDied
+from harmonium.engine.worker import keep_freed_memory
 
 T = TypeVar("T")
 
@@ -170,6 +171,7 @@ def within(
     seconds: float | None, fn: Callable[..., T], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> T:
     """``fn(*args, **kwargs)``, which ends its process where it takes longer than ``seconds``."""
+    keep_freed_memory()
     with _watchdog.limit(seconds):
         return fn(*args, **kwargs)
 

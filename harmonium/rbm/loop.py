@@ -53,9 +53,9 @@ WINDOW = 2**16
 MOST_NUMBERS = 2**28
 """Numbers in the random numbers and the clips of one block, of all models: 1 GiB."""
 
-FEWEST = 100
+FEWEST = 32
 """Models in a stack from which another compilation is worth it, to go on with those that run,"""
-RUNNING = 3
+RUNNING = 2
 """if not more than one in so many does."""
 
 READ_AHEAD = 2

@@ -4,6 +4,7 @@ import builtins
 import os
 import signal
 import socket
+import sys
 
 import engine_tasks
 import pytest
@@ -45,6 +46,12 @@ class TestCluster:
     def test_a_task_may_be_large(self, address):
         (outcome,) = completed(len, [bytes(20_000_000)], engine=address)
         assert outcome.result == 20_000_000
+
+    @pytest.mark.skipif(sys.platform != "linux", reason="only glibc is told what to keep")
+    def test_memory_is_used_again(self, address):
+        """Dask's nannies have it given back at once: 4,096 pages for each array."""
+        [outcome] = completed(engine_tasks.faults_of_large_arrays, [20], engine=address)
+        assert outcome.result < 4096
 
     def test_an_exception_is_an_outcome(self, address):
         (outcome,) = completed(engine_tasks.fail, [3], engine=address)

@@ -111,3 +111,16 @@ def fill_memory(megabytes):
     filled = bytearray(os.urandom(1)) * (megabytes * 2**20)
     time.sleep(1000 if megabytes > 500 else 0)
     return len(filled)
+
+
+def faults_of_large_arrays(n):
+    """How often the system had to find memory for n arrays of 16 MiB, one after the other."""
+    import resource
+
+    import numpy as np
+
+    np.ones(2**21)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    for _ in range(n):
+        np.ones(2**21)
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before

@@ -29,7 +29,8 @@ UNDO = "harmonium/collection"
 GROUPS: dict[str, dict[str, list[str]]] = {
     "evaluation": {
         f"harmonium/evaluation/{name}.py": ["tests/evaluation"]
-        for name in ("calibration", "folds", "metrics", "ranking", "significance", "stratify")
+        for name in ("calibration", "folds", "inputs", "metrics", "ranking", "significance",
+                     "stratify")
     },
     "undo": {
         f"{UNDO}/store/undo_opinions.py": ["tests/collection/store", "tests/commands/test_undo.py"],
@@ -44,6 +45,8 @@ GROUPS: dict[str, dict[str, list[str]]] = {
             "model": ["model", "gradients"],
             "exact": ["exact", "model"],
             "belief": ["belief", "gradients"],
+            "belief_fused": ["belief_fused"],
+            "ratios": ["belief", "belief_fused"],
             "sampling": ["sampling", "objectives"],
             "gradients": ["gradients", "objectives", "multi_prediction"],
             "pseudolikelihood": ["pseudolikelihood"],
@@ -55,6 +58,7 @@ GROUPS: dict[str, dict[str, list[str]]] = {
             "infer": ["infer"],
             "training": ["training", "rows"],
             "loop": ["training", "rows"],
+            "stacks": ["training"],
         }.items()
     },
 }  # fmt: skip

@@ -280,6 +280,26 @@ def test_models_that_stopped_are_taken_out_and_kept(params, data, monkeypatch):
         assert distance(result.params, alone.params) < 1e-6
 
 
+def test_the_blocks_of_a_stack_are_equally_long(params, data, monkeypatch):
+    """50 clips in minibatches of 8 would be blocks of 3, 3 and 1: one more program to compile."""
+    monkeypatch.setattr(loop, "BLOCK", 3)
+    blocks, seen = loop._blocks, []
+
+    def watched(setup, state, seeds, data, rows, settings, scaling):
+        seen.append(rows)
+        return blocks(setup, state, seeds, data, rows, settings, scaling)
+
+    monkeypatch.setattr(loop, "_blocks", watched)
+    alike = [[np.arange(50)] * 2, [Schedule("constant", 0.05)] * 2, [NO_PENALTY] * 2]
+    options = {"gradient": MeanField(2), "optimiser": Optimiser("sgd"), "batch_size": 8}
+    stack = Stack(stacked([params] * 2), *alike, [0, 1])
+    train_stack(stack, data, max_epochs=1, patience=1, **options)
+    assert [rows.shape for rows in seen] == [(2, 3, 8)] * 3
+    for order in np.concatenate(seen, axis=1):
+        assert sorted(order[order >= 0]) == list(range(50))
+        assert set(np.sum(order >= 0, axis=1)) == {5, 6}
+
+
 class RowsOfTable:
     """Gives rows, and counts how many at a time."""
 
