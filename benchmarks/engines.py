@@ -1,21 +1,24 @@
-"""The same work on one core, in local processes and on a Dask cluster: seconds, and how many times
-as fast as on one core.
+"""The same command on one core, in local processes and on a Dask cluster: seconds, and how many
+times as fast as on one core.
 
-    python benchmarks/engines.py [--files 40] [--tagged 2000] [--rounds 3] [--only index,train]
+    python benchmarks/engines.py [--files 40] [--tagged 1000] [--rounds 1] [--only index,train]
 
-A cluster has workers with one thread and 4 GiB each. It stands before the work begins, as one's own
-would; local processes are started by the work itself. Each way is tried once before it is timed,
-so that nobody waits for the first import from the disk. The median of the rounds counts.
+Each command runs in a process of its own, as a user would start it. Its BLAS has one thread. A
+cluster has workers with one thread and 4 GiB each, and has done the same work once before, as one's
+own would have; local processes are started by the command itself.
 
-- index: sound of the generated collection, 30 s each, into a new library in SQLite;
-- experiment: recipes/small/figure3.toml, without features of sound, which are extracted before;
-- train: a library with 389 made-up features and 20 tags, everything that `harmonium train` does.
+- index: sound of the generated collection, 30 s each, heard by musicnn, into a new library;
+- experiment: recipes/small/figure3.toml;
+- train: a library with 389 made-up features and 20 tags, all that `harmonium train` does.
 """
 
 import argparse
 import contextlib
 import os
+import shutil
 import statistics
+import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -27,30 +30,30 @@ from distributed import LocalCluster
 from scaling import make_library
 
 from harmonium.collection import Library
-from harmonium.collection.indexing.run import index
-from harmonium.collection.learning.train import train
-from harmonium.experiments.recipe import parse_recipe
-from harmonium.experiments.results import open_results
-from harmonium.experiments.run import run_experiment
+from harmonium.engine.worker import ONE_THREAD
 from harmonium.synthetic import make_collection
 
 RECIPE = Path(__file__).parents[1] / "recipes" / "small" / "figure3.toml"
 
+Words = list[str]
+
 
 @contextlib.contextmanager
-def way(name: str) -> Iterator[dict[str, object]]:
+def way(name: str) -> Iterator[Words]:
     """The options of a way to do the work, whose cluster stands as long as the block."""
     kind, _, n = name.partition(" ")
-    if kind != "Dask":
-        yield {"engine": kind, **({"jobs": int(n)} if n else {})}
-        return
-    with LocalCluster(
-        n_workers=int(n), threads_per_worker=1, memory_limit="4GiB", dashboard_address=None
-    ) as cluster:
-        yield {"engine": cluster.scheduler_address}
+    if kind == "serial":
+        yield ["--engine", kind]
+    elif kind == "processes":
+        yield ["--engine", kind, "--jobs", n]
+    else:
+        with LocalCluster(
+            n_workers=int(n), threads_per_worker=1, memory_limit="4GiB", dashboard_address=None
+        ) as cluster:
+            yield ["--engine", cluster.scheduler_address]
 
 
-def index_files(folder: Path, n: int) -> Callable[..., None]:
+def index_files(folder: Path, n: int) -> Callable[[Path], Words]:
     collection = make_collection(min(n, 100), 1)
     music = folder / "music"
     music.mkdir()
@@ -58,65 +61,59 @@ def index_files(folder: Path, n: int) -> Callable[..., None]:
         sound = np.resize(collection.samples(i % collection.n_clips), 30 * collection.rate)
         sound[-1] = i / n  # each file is another
         soundfile.write(music / f"{i:04}.flac", sound, collection.rate)
-
-    def work(place: Path, most: int | None = None, **options: object) -> None:
-        files = sorted(music.iterdir())[:most]
-        with Library.open(place) as library:
-            report = index(library, files, extractor="musicnn", **options)  # type: ignore[arg-type]
-            assert report.heard == len(files)
-
-    return work
+    return lambda place: ["index", str(music), "--library", str(place), "--extractor", "musicnn"]
 
 
-def experiment(folder: Path) -> Callable[..., None]:
-    text = RECIPE.read_text(encoding="utf-8")
-
-    def work(place: Path, most: int | None = None, **options: object) -> None:
-        with open_results(place, text) as store:
-            run_experiment(parse_recipe(text), store, **options)  # type: ignore[arg-type]
-
-    return work
+def experiment() -> Callable[[Path], Words]:
+    return lambda place: ["experiment", "run", str(RECIPE), "-o", str(place)]
 
 
-def train_library(folder: Path, n: int) -> Callable[..., None]:
+def train_library(folder: Path, n: int) -> Callable[[Path], Words]:
     with Library.open(folder / "tagged.db") as library:
         make_library(library, n, 389, 20)
 
-    def work(place: Path, most: int | None = None, **options: object) -> None:
-        with Library.open(folder / "tagged.db") as library:
-            train(library, **options)  # type: ignore[arg-type]
+    def words(place: Path) -> Words:
+        shutil.copy(folder / "tagged.db", place)
+        return ["train", "--library", str(place)]
 
-    return work
+    return words
+
+
+def seconds(words: Words) -> float:
+    """How long a command takes that finds nothing in its cache."""
+    command = [sys.executable, "-m", "harmonium", *words]
+    with tempfile.TemporaryDirectory() as cache:
+        env = os.environ | ONE_THREAD | {"XDG_CACHE_HOME": cache}
+        began = time.perf_counter()
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env=env)
+        return time.perf_counter() - began
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--files", type=int, default=40)
-    parser.add_argument("--tagged", type=int, default=2000)
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--tagged", type=int, default=1000)
+    parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--only", default="index,experiment,train")
     options = parser.parse_args()
     cores = len(os.sched_getaffinity(0))
-    ways = ["serial", f"processes {cores}", "Dask 1", f"Dask {cores}"]
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
-        make: dict[str, Callable[[], Callable[..., None]]] = {
+        make = {
             "index": lambda: index_files(folder, options.files),
-            "experiment": lambda: experiment(folder),
+            "experiment": experiment,
             "train": lambda: train_library(folder, options.tagged),
         }
         for name in options.only.split(","):
-            work = make[name]()
-            alone = None
-            for one in ways:
-                taken = []
+            words, alone = make[name](), None
+            for one in ("serial", f"processes {cores}", "Dask 1", f"Dask {cores}"):
                 with way(one) as where:
-                    for number in range(options.rounds + 1):
-                        place = folder / f"{name}-{one}-{number}"
-                        began = time.perf_counter()
-                        work(place, most=None if number else 2 * cores, **where)
-                        taken.append(time.perf_counter() - began)
-                median = statistics.median(taken[1:])
+                    before = 1 if one.startswith("Dask") else 0
+                    taken = [
+                        seconds([*words(folder / f"{name} {one} {number}.db"), *where])
+                        for number in range(before + options.rounds)
+                    ]
+                median = statistics.median(taken[before:])
                 alone = alone or median
                 print(f"{name:10}  {one:12}  {median:6.1f} s  {alone / median:4.2f}", flush=True)
 
