@@ -153,13 +153,19 @@ def test_our_own_reading_agrees_with_the_plan(song, kind):
     assert apply_change(plan_write(path, TAGS, RULES)) is None
 
 
-def ffmpegs_view(kind: str) -> dict[str, str]:
-    """What FFmpeg shows: the first of several values in ID3v2.4 and MP4, all of them elsewhere."""
+def ffmpegs_views(kind: str) -> list[dict[str, str]]:
+    """What FFmpeg may show: the first of several values in ID3v2.4 and MP4, all of them elsewhere.
+
+    From libavformat 63 on, it shows all genres of an MP4 file.
+    """
     if kind == "mp3v23":
-        return {"genre": "Rock; Élan vital; Jazz", "mood": "sad; Müde"}
+        return [{"genre": "Rock; Élan vital; Jazz", "mood": "sad; Müde"}]
+    every = "Rock;Élan vital;Jazz"
     if kind in ("flac", "ogg", "opus"):
-        return {"genre": "Rock;Élan vital;Jazz", "mood": "sad;Müde"}
-    return {"genre": "Rock", "tmoo" if kind in ID3 else "mood": "sad"}
+        return [{"genre": every, "mood": "sad;Müde"}]
+    if kind in ID3:
+        return [{"genre": "Rock", "tmoo": "sad"}]
+    return [{"genre": genre, "mood": "sad"} for genre in ("Rock", every)]
 
 
 @pytest.mark.parametrize("kind", FORMATS)
@@ -170,7 +176,7 @@ def test_ffmpegs_library_finds_the_tags(song, kind):
     assert found["grouping"] == "late night"
     assert found["title"] == "A song"
     assert found["harmonium_genre"].startswith("Jazz=0.900")
-    assert ffmpegs_view(kind).items() <= found.items()
+    assert any(view.items() <= found.items() for view in ffmpegs_views(kind))
 
 
 @pytest.mark.parametrize("kind", FORMATS)
@@ -187,7 +193,7 @@ def test_ffprobe_finds_the_tags(song, kind):
     found = {key.lower(): value for key, value in tags.items()}
     assert said.stderr == b""
     assert found["grouping"] == "late night"
-    assert ffmpegs_view(kind).items() <= found.items()
+    assert any(view.items() <= found.items() for view in ffmpegs_views(kind))
 
 
 @pytest.mark.parametrize("kind", FORMATS)
