@@ -191,7 +191,9 @@ def draw(name: str, result: Result) -> None:
         axes.minorticks_off()
         axes.axvline(1, color="black", linewidth=0.8)
         axes.invert_yaxis()
-        axes.set_xlabel("its time / Harmonium's: to the right of 1, Harmonium is faster")
+        axes.set_xlabel(
+            "its time / Harmonium's: to the right of 1, Harmonium is faster", loc="right"
+        )
         axes.spines[["top", "right"]].set_visible(False)
         FIGURES.mkdir(exist_ok=True)
         figure.savefig(FIGURES / figure_name(name), facecolor="white", metadata={"Date": None})
