@@ -14,6 +14,7 @@ import time
 import httpx
 import pytest
 import sqlalchemy as sa
+from moments import Killed, watch_moments
 from small_library import trained
 from some_tracks import say as put_tags
 from tagged_files import untagged
@@ -33,10 +34,6 @@ from harmonium.collection.store.tracks import TrackFile
 
 TIMES = {"at", "made_at", "added_at"}
 LAST = "said just before"
-
-
-class Killed(BaseException):
-    """The process ends here."""
 
 
 @pytest.fixture(scope="module")
@@ -63,19 +60,10 @@ def content(place):
 
 def run(place, work, moment=None):
     """Do some work, up to a moment; how many moments there were."""
-    seen = 0
-
-    def count(*_):
-        nonlocal seen
-        seen += 1
-        if seen == moment:
-            raise Killed
-
     with Library.open(place, create=False) as library:
-        for event in ("before_cursor_execute", "after_cursor_execute", "commit"):
-            sa.event.listen(library.engine, event, count)
+        seen = watch_moments(library.engine, moment)
         work(library)
-    return seen
+    return seen()
 
 
 def kill(place, work, moment):

@@ -8,6 +8,7 @@ import time
 import pytest
 import sqlalchemy as sa
 from command_line import run_main
+from moments import Killed, watch_moments
 from processes_in_tests import PATIENCE, end, start
 from some_tracks import add_tracks, in_force, say
 
@@ -144,21 +145,6 @@ def test_an_old_library_is_upgraded_while_others_read_write_and_open_it(old):
 def test_an_upgrade_that_is_killed_is_done_by_the_next_that_opens_it(tmp_path):
     """At any statement of the migrations; the library is then still of the first version."""
 
-    class Killed(BaseException):
-        pass
-
-    def at_moment(engine, moment):
-        seen = 0
-
-        def count(*_):
-            nonlocal seen
-            seen += 1
-            if seen == moment:
-                raise Killed
-
-        sa.event.listen(engine, "before_cursor_execute", count)
-        return lambda: seen
-
     def make(place):
         engine = database.sqlite_engine(place)
         with engine.connect() as connection, connection.begin():
@@ -166,7 +152,7 @@ def test_an_upgrade_that_is_killed_is_done_by_the_next_that_opens_it(tmp_path):
         return engine
 
     whole = make(tmp_path / "whole.db")
-    count = at_moment(whole, None)
+    count = watch_moments(whole, events=["before_cursor_execute"])
     with database.writing(whole, "x") as connection:
         migrations.upgrade(connection)
     whole.dispose()
@@ -174,7 +160,7 @@ def test_an_upgrade_that_is_killed_is_done_by_the_next_that_opens_it(tmp_path):
     for moment in range(2, total, max(1, total // 6)):
         place = tmp_path / f"{moment}.db"
         engine = make(place)
-        at_moment(engine, moment)
+        watch_moments(engine, moment, events=["before_cursor_execute"])
         with pytest.raises(Killed), database.writing(engine, "x") as connection:
             migrations.upgrade(connection)
         engine.dispose()
