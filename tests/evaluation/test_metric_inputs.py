@@ -17,6 +17,7 @@ from harmonium.evaluation import (
     precision_at_k_per_tag,
     validate,
 )
+from harmonium.evaluation.inputs import ternary
 
 NAN = float("nan")
 METRICS = [
@@ -71,3 +72,8 @@ def test_a_result_is_an_array_to_numpy():
     copied = np.array(result)
     copied[0] = 0
     assert result.values[0] == 0.5
+
+
+def test_labels_that_are_all_known_need_no_mask():
+    assert ternary([[0, 1], [1, 0]]).known is None
+    np.testing.assert_array_equal(ternary([[0, NAN]]).known, [[True, False]])

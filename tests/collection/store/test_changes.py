@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from some_tracks import add_tracks, in_force, say, triples
 
 from harmonium.collection import Library
+from harmonium.collection.store.changes import UndoReport
 from harmonium.collection.store.undo_opinions import standing
 from harmonium.errors import LibraryError
 
@@ -35,6 +36,7 @@ def test_undoing_makes_everything_what_it_was(library):
     report = library.changes.undo(change)
     assert (report.ended, report.revived, report.conflicts) == (3, 3, {})
     assert report.complete
+    assert (report.n_done, report.n_left) == (6, 0)
     assert library.opinions.triples().equals(before)  # with the times at which it was said
     assert library.changes.get(change).undone_by == report.change
 
@@ -46,6 +48,8 @@ def test_an_undo_can_be_undone(library):
     after = in_force(library)
     undo = library.changes.undo(change).change
     redo = library.changes.undo(undo).change
+    assert library.changes.get(undo).summary == f"change {change} undone: ann of 1"
+    assert library.changes.get(redo).summary == f"change {undo} undone: an undo"
     assert in_force(library) == after
     assert library.changes.get(change).undone_by is None
     with pytest.raises(LibraryError, match=f"Change {undo} .undo. was undone already, by change"):
@@ -277,3 +281,16 @@ def test_any_history_of_saying_and_undoing(library, steps):
                 plain.undo(undone, changes[-1])
         here = {(p, tag): value for (p, t, tag), value in in_force(library).items() if t == track}
         assert here == plain.in_force()
+
+
+def test_all_that_an_undo_did_is_counted():
+    report = UndoReport(9, 1, 20, {}, 300, {}, {"track": 4000, "setting": 50000})
+    assert report.n_done == 54321
+
+
+def test_a_write_that_did_not_take_place_is_forgotten(library):
+    [track] = add_tracks(library, 1)
+    change = library.changes.begin("write", "two files")
+    kept = library.changes.keep_file(change, track, "/music/1.mp3", b"1")
+    library.changes.forget_file(library.changes.keep_file(change, track, "/music/2.mp3", b"2"))
+    assert [file.id for file in library.changes.files(change)] == [kept]
