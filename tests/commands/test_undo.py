@@ -130,6 +130,28 @@ def test_a_later_write_has_to_be_undone_first(written, library, place):
     assert all(is_old(written).values())
 
 
+def test_of_several_later_writes_the_last_is_named(written, library, place):
+    first = last_change(library).id
+    for tag in ("rainy", "sunny"):
+        say(library, [("bob", tag, 1)])
+        run("write", "--yes", "-L", place)
+    later = last_change(library).id
+    done = run("undo", str(first), "-L", place)
+    assert f"change {later} wrote to it later; undo that one first" in " ".join(done.stderr.split())
+
+
+def test_a_later_write_that_was_undone_is_not_named(written, library, place):
+    first = last_change(library).id
+    say(library, [("bob", "rainy", 1)])
+    run("write", "--yes", "-L", place)
+    assert run("undo", "-L", place).exit_code == 0
+    add_genre(written["flac"], "Swing")
+    done = run("undo", str(first), "-L", place)
+    assert done.exit_code == 1
+    assert "it was changed since" in " ".join(done.stderr.split())
+    assert "wrote to it later" not in " ".join(done.stderr.split())
+
+
 def test_a_file_that_was_moved_is_found_by_its_track(written, library, place, tmp_path):
     new = tmp_path / "elsewhere.flac"
     shutil.move(written["flac"], new)

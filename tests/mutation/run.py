@@ -36,7 +36,8 @@ GROUPS: dict[str, dict[str, list[str]]] = {
         f"{UNDO}/store/undo_opinions.py": ["tests/collection/store", "tests/commands/test_undo.py"],
         f"{UNDO}/store/changes.py": ["tests/collection/store", "tests/commands/test_undo.py"],
         f"{UNDO}/writing/restore.py": ["tests/collection/writing", "tests/commands/test_undo.py",
-                                       "tests/commands/test_write.py"],
+                                       "tests/commands/test_write.py",
+                                       "tests/commands/test_copies.py"],
         f"{UNDO}/filetags/undo.py": ["tests/collection/filetags"],
     },
     "rbm": {
