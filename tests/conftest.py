@@ -55,13 +55,6 @@ def pytest_collection_finish() -> None:
     gc.set_threshold(50_000, 20, 50)
 
 
-@pytest.hookimpl(trylast=True)
-def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
-    """What a file has left goes before the next begins."""
-    if nextitem is None or nextitem.path != item.path:
-        gc.collect()
-
-
 @pytest.fixture(scope="session")
 def data_folder() -> Path:
     """The folder of the public datasets; the test is skipped where there is none."""
