@@ -31,8 +31,7 @@ ONE_THREAD = dict.fromkeys(
 )
 XLA_ONE_THREAD = "--xla_cpu_multi_thread_eigen=false"
 
-
-M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # names of glibc's malloc.h
+M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # from glibc's malloc.h
 
 
 def serve(pipe: Connection) -> None:
@@ -63,8 +62,7 @@ def interrupts_held() -> Iterator[None]:
 def keep_freed_memory() -> None:
     """Use the memory of large arrays again, instead of giving it back and asking for it anew.
 
-    Dask's nannies have glibc give back all that it can. A network that hears music then takes
-    nearly three times as long.
+    Dask's nannies have glibc give back all that it can, which slows networks like musicnn down.
     """
     if sys.platform == "linux" and hasattr(libc := ctypes.CDLL(None), "mallopt"):
         libc.mallopt(M_TRIM_THRESHOLD, 2**27)
