@@ -146,7 +146,13 @@ def _stacks(runs: Iterable[Run]) -> list[Runs]:
         for members in stacks.values()
         for first in range(0, len(members), LARGEST_STACK)
     ]
-    return sorted(parts, key=lambda part: -len(part) * (part[0].dataset.n_clips or 1))
+    return sorted(parts, key=_shortness)
+
+
+def _shortness(runs: Runs) -> tuple[bool, int]:
+    """Sorts the longest work first: RBMs, which take several times as long, then by clips."""
+    rbm = "RBM" in runs[0].estimator
+    return not rbm, -len(runs) * (runs[0].dataset.n_clips or 1)
 
 
 def _train_and_test_all(runs: Runs) -> list[RunOutput]:

@@ -1,9 +1,12 @@
 """Belief propagation on a GPU as one kernel, whose messages never leave the registers.
 
-Each clip is a program of its own: it keeps both messages of every edge, stops when it has converged
+Each clip is a program of its own: it keeps the messages of every edge, stops when it has converged
 and writes only the units' totals. The messages are those of the ratio form of
 :mod:`harmonium.rbm.belief`; each message's logarithm is taken by itself, so that no product can
 overflow. Logarithms and reciprocals are the device's own, within 2⁻²² of exact.
+
+A large model keeps only the messages to the hidden units from one iteration to the next, and damps
+only them. The fixed points are the same.
 """
 
 from functools import partial
@@ -18,8 +21,11 @@ from harmonium.rbm.compilation import platform
 from harmonium.rbm.model import REMOVED
 from harmonium.rbm.ratios import odds
 
-MOST_EDGES = 2**14
-"""Edges, after padding, whose messages fit the registers of one of the GPU's processors."""
+EDGES_WITH_BOTH = 2**14
+"""Edges, after padding, whose messages in both directions fit the registers of one processor."""
+
+MOST_EDGES = 2**15
+"""Edges, after padding, whose messages in one direction fit them."""
 
 LARGEST_WEIGHT = 80.0
 """exp of a larger weight would overflow, and a tag would be as certain as it is with this one."""
@@ -61,7 +67,12 @@ def fused_totals(
         return jax.ShapeDtypeStruct(sizes, jnp.float32)
 
     y, h, residual = pl.pallas_call(
-        partial(_clip, steps=steps, approximate=not interpret),
+        partial(
+            _clip,
+            steps=steps,
+            both=rows * columns <= EDGES_WITH_BOTH,
+            approximate=not interpret,
+        ),
         grid=(n_clips,),
         in_specs=[
             pl.BlockSpec((rows, columns), lambda i: (0, 0)),
@@ -87,35 +98,45 @@ def _clip(
     residual_of: Any,
     *,
     steps: int,
+    both: bool,
     approximate: bool,
 ) -> None:
     """The kernel: one clip until it has converged, or for ``steps`` iterations."""
     c, d, damping, tolerance = c_row[0, :], d_row[0, :], numbers[0], numbers[1]
     divide, sum_logs = _DEVICE if approximate else _EXACT
 
-    def message(old: Array, opposite: Array, t: Array, s: Array) -> Array:
-        """damping · old + (1 - damping) · (1 + e^U q) / (1 + q), q = e^total / opposite."""
+    def message(opposite: Array, t: Array, s: Array) -> Array:
+        """(1 + e^U q) / (1 + q), q = e^total / opposite."""
         x = s * opposite
-        return damping * old + (1 - damping) * divide(x + weights[...] * t, x + t)
+        return divide(x + weights[...] * t, x + t)
+
+    def damped(old: Array, new: Array) -> Array:
+        return damping * old + (1 - damping) * new
 
     def change(old: Array, new: Array) -> Array:
         probability = jnp.abs(jax.nn.sigmoid(new) - jax.nn.sigmoid(old))
         return jnp.max(jnp.maximum(probability, 0.01 * jnp.abs(new - old)))
 
     def iterate(state: Any) -> Any:
-        down, up, h, y, _, iteration = state
-        down = message(down, up, *(part[:, None] for part in odds(h)))
+        *kept, up, h, y, _, iteration = state
+        t, s = (part[:, None] for part in odds(h))
+        down = message(up, t, s)
+        if both:
+            down = damped(kept[0], down)
+            kept = [down]
         new_y = d + sum_logs(down, 0)
-        up = message(up, down, *(part[None, :] for part in odds(new_y)))
+        up = damped(up, message(down, *(part[None, :] for part in odds(new_y))))
         new_h = c + sum_logs(up, 1)
         residual = jnp.maximum(change(y, new_y), change(h, new_h)) / (1 - damping)
-        return down, up, new_h, new_y, residual, iteration + 1
+        return *kept, up, new_h, new_y, residual, iteration + 1
 
-    neutral = jnp.ones(weights.shape, jnp.float32)
-    start = (neutral, neutral, c, d, jnp.float32(jnp.inf), jnp.int32(0))
-    _, _, h, y, residual, _ = lax.while_loop(
-        lambda state: (state[5] < steps) & (state[4] > tolerance), iterate, start
-    )
+    def unfinished(state: Any) -> Array:
+        *_, residual, iteration = state
+        return (iteration < steps) & (residual > tolerance)
+
+    messages = [jnp.ones(weights.shape, jnp.float32)] * (2 if both else 1)
+    start = (*messages, c, d, jnp.float32(jnp.inf), jnp.int32(0))
+    *_, h, y, residual, _ = lax.while_loop(unfinished, iterate, start)
     y_row[0, :], h_row[0, :], residual_of[0] = y, h, residual
 
 

@@ -16,7 +16,7 @@ from harmonium.experiments.datasets import load_dataset
 from harmonium.experiments.plan import arms, fold_states, missing
 from harmonium.experiments.recipe import parse_recipe
 from harmonium.experiments.results import open_results, read_results
-from harmonium.experiments.run import RunError, run_experiment
+from harmonium.experiments.run import RunError, _stacks, run_experiment
 
 OURS = """
 title = "Toy"
@@ -152,6 +152,15 @@ def test_runs_with_fewer_clips_are_stacked_apart(toy):
     few = [line for line in lines.values() if line["run"]["clips"] == 6]
     assert few
     assert all(np.isfinite(line["valid_auc"]) for line in few)
+
+
+def test_stacks_of_rbms_go_first(toy):
+    start, rbms, _ = OURS.split("[[model]]")
+    logistic = '\nname = "LOG"\nestimator = "LogisticTagger"\n'
+    recipe = parse_recipe("[[model]]".join([start, logistic, rbms]))
+    stacks = _stacks(missing(recipe, {}))
+    assert [stack[0].model for stack in stacks] == ["DRBM", "LOG"]
+    assert len(stacks[0]) == 2 * len(stacks[1])  # two learning rates are one stack
 
 
 def test_a_run_that_fails_names_itself_and_keeps_the_others(toy):
