@@ -59,8 +59,8 @@ def joint_sweep(
 class JointContrastiveDivergence:
     """CD-K on -log p(y, x): the chain samples tags and inputs."""
 
-    steps: int = 1
-    variance: float = 1.0
+    steps: int  # K
+    variance: float  # of the inputs
 
     def noise(self, params: JointParams, unknown: bool) -> tuple[int, int]:
         """K sweeps for the chain, and some more to draw the unknown tags."""

@@ -249,10 +249,15 @@ class TestTheSameBytes:
                 nudged = np.nextafter(axes.get_position().bounds, 1.0)
                 axes._set_position(nudged)
 
-        pictures = [report.figures[0] for report, _, _ in reports.values()]
-        images = [figures.image_files(picture) for picture in pictures]
+        one_of_each_kind = {
+            picture.kind: (picture, files)
+            for report, files, _ in reports.values()
+            for picture in report.figures
+        }
         monkeypatch.setattr(ConstrainedLayoutEngine, "execute", execute_otherwise)
-        assert [figures.image_files(picture) for picture in pictures] == images
+        for picture, files in one_of_each_kind.values():
+            for kind, image in figures.image_files(picture).items():
+                assert image == files[f"figures/{picture.name}.{kind}"], picture.name
 
     def test_without_a_date_or_a_path(self, reports):
         for _, files, results in reports.values():

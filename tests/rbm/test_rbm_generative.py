@@ -20,6 +20,8 @@ from harmonium.rbm.generative import (
     joint_sweep,
 )
 from harmonium.rbm.gradients import Batch, ContrastiveDivergence, MeanField, PseudoLikelihood
+from harmonium.rbm.model import condition
+from harmonium.rbm.sampling import fill_unknown
 
 N_HIDDEN, N_TAGS, N_FEATURES, VARIANCE = 3, 3, 2, 0.5
 
@@ -150,6 +152,25 @@ def test_the_chain_samples_the_model(params):
     np.testing.assert_allclose(y.mean(0), mean_y, atol=5 * 0.5 / np.sqrt(chains))
     spread = np.asarray(x).std(0)
     np.testing.assert_allclose(x.mean(0), mean_x, atol=5 * spread.max() / np.sqrt(chains))
+
+
+def test_unknown_tags_are_drawn_first(params):
+    """The gradient is that of the tags which `fill_unknown` draws with the last of the noise."""
+    rng = np.random.default_rng(5)
+    y = rng.integers(0, 2, (5, N_TAGS)).astype(float)
+    y[0, 1] = y[3, :] = np.nan
+    x = rng.normal(size=(5, N_FEATURES))
+    joint = JointContrastiveDivergence(2, VARIANCE)
+    sweeps, width = joint.noise(params, True)
+    noise = jnp.asarray(rng.random((sweeps, 5, width)), jnp.float32)
+    batch = batch_of(x, y)
+    field = condition(params.conditional(), batch.u, batch.a)
+    drawn = fill_unknown(field, batch.y, noise[2:, :, : N_HIDDEN + N_TAGS])
+    found, _ = jax.jit(joint)(params, batch, noise)
+    expected, _ = jax.jit(joint)(params, batch_of(x, drawn), noise[:2])
+    for name in ("U", "W", "c", "d", "b"):
+        assert np.isfinite(getattr(found, name)).all()
+        np.testing.assert_allclose(getattr(found, name), getattr(expected, name), atol=1e-6)
 
 
 @pytest.mark.parametrize("unknown", [False, True])

@@ -167,7 +167,7 @@ def test_the_sum_adds_both_each_with_its_own_noise(unknown):
 
 
 def test_a_hybrid_with_one_hidden_unit_has_numbers_for_every_tag():
-    gradient = Hybrid(0.5, MultiPrediction(), JointContrastiveDivergence())
+    gradient = Hybrid(0.5, MultiPrediction(), JointContrastiveDivergence(1, 1.0))
     shapes = ((1, C), (1, 0), (0, C), (1,), (C,), (0,))  # no features: C + 2 is most
     params = JointParams(*(jnp.ones(shape) for shape in shapes))
     sweeps, width = gradient.noise(params, False)

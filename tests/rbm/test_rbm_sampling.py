@@ -157,3 +157,13 @@ def test_gibbs_at_the_truth_stays_there():
     end, _ = gibbs_sweep(as_field(U, c[rows], d[rows]), np.float32(start), noise)
     counts = np.bincount((np.asarray(end) @ 2 ** np.arange(N_TAGS)).astype(int), minlength=32)
     assert (np.abs(counts / n_draws - p) <= 5 * np.sqrt(p * (1 - p) / n_draws)).all()
+
+
+@pytest.mark.parametrize("steps", [1, 4, 5, 11])
+def test_every_sweep_that_gibbs_counts_counts_once(steps):
+    """Without weights each sweep gives the exact probabilities, and so must their mean."""
+    U, c, d, y = case(7, 1.0)
+    estimate = gibbs(jax.random.key(0), as_field(0 * U, c, d), y, steps=steps)
+    np.testing.assert_allclose(estimate.y, sigmoid(d), rtol=1e-6)
+    np.testing.assert_allclose(estimate.h, sigmoid(c), rtol=1e-6)
+    np.testing.assert_allclose(estimate.residual, 0, atol=1e-6)
