@@ -121,6 +121,25 @@ def test_few_programs_serve_every_number_of_clips(clips):
     assert module._lbp.__wrapped__._cache_size() == before
 
 
+def test_a_gpu_gets_larger_chunks(whole, clips, monkeypatch):
+    """As many clips at once as have room, a power of two, and at least as many as a CPU."""
+    sizes = []
+
+    def record(options, params, part, start):
+        sizes.append((start, len(part.y)))
+        return module._run_lbp(options, params, part, start)
+
+    monkeypatch.setattr(module, "platform", lambda: "gpu")
+    monkeypatch.setitem(module._PROGRAMS, "lbp", record)
+    for room, expected in ((1, [(0, CHUNK), (CHUNK, CHUNK)]), (2 * CHUNK + 9, [(0, 2 * CHUNK)])):
+        monkeypatch.setattr(module, "MOST_MESSAGES", room * PARAMS.U.size)
+        sizes.clear()
+        result = infer(PARAMS, *clips, options("lbp")._replace(retry=False))
+        assert sorted(sizes) == expected
+        again = result.diagnostics.method == whole["lbp"].diagnostics.method
+        np.testing.assert_allclose(result.y[again], whole["lbp"].y[again], rtol=0, atol=1e-6)
+
+
 # Convergence. --------------------------------------------------------------------------------
 
 

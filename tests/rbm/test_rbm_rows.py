@@ -125,7 +125,8 @@ def test_hiding_everything_is_training_without_conditions(params, data, gradient
         np.testing.assert_array_equal(one, other)
 
 
-def test_each_part_is_hidden_as_often_as_asked(params, data):
+def what_is_hidden(params, *, n=20_000, **chances):
+    """Which of n clips' u, and which parts of their a, a gradient does not see."""
     seen = []
 
     class Spy:
@@ -136,13 +137,24 @@ def test_each_part_is_hidden_as_often_as_asked(params, data):
             seen.append(batch)
             return params, batch.y
 
-    n = 20_000
-    hidden = Blinded(Spy(), u=0.3, a=(0.5, 0.0), all=0.1)
-    noise = np.random.default_rng(0).random((1, n, 4)).astype(np.float32)
+    hidden = Blinded(Spy(), **chances)
+    noise = np.random.default_rng(0).random((*hidden.noise(params, False), n))
+    noise = np.moveaxis(noise, 2, 1).astype(np.float32)
     ones = Batch(np.ones((n, 2), "f4"), np.ones((n, 2), "i4"), np.ones((n, 1), "f4"), np.ones(n))
     hidden(params, Batch(*map(jnp.asarray, ones)), jnp.asarray(noise))
     u, a = np.asarray(seen[0].u), np.asarray(seen[0].a)
     assert (u[:, 0] == u[:, 1]).all()
-    np.testing.assert_allclose((u[:, 0] == 0).mean(), 1 - 0.9 * 0.7, atol=0.02)
-    np.testing.assert_allclose((a == -1).mean(axis=0), [1 - 0.9 * 0.5, 0.1], atol=0.02)
-    assert ((u[:, 0] == 0) | (a[:, 1] == 1)).all()  # only with all the rest is the last part hidden
+    return u[:, 0] == 0, a == -1
+
+
+def test_each_part_is_hidden_as_often_as_asked(params):
+    u, a = what_is_hidden(params, u=0.3, a=(0.5, 0.0), all=0.1)
+    np.testing.assert_allclose(u.mean(), 1 - 0.9 * 0.7, atol=0.02)
+    np.testing.assert_allclose(a.mean(axis=0), [1 - 0.9 * 0.5, 0.1], atol=0.02)
+    assert (u | ~a[:, 1]).all()  # only with all the rest is the last part hidden
+
+
+def test_the_parts_are_hidden_independently(params):
+    u, a = what_is_hidden(params, u=0.5, a=(0.5, 0.5), all=0.0)
+    for one, other in ((u, a[:, 0]), (u, a[:, 1]), (a[:, 0], a[:, 1])):
+        np.testing.assert_allclose((one & other).mean(), 0.25, atol=0.02)
