@@ -174,7 +174,7 @@ def test(square: Square, archives: Archives, folder: Path, *, full: bool) -> Non
         try:
             lines = lowest(python) if square.dependencies == LOWEST else []
             constraints.write_text("\n".join(lines), encoding="utf-8")
-            tools = [] if kind == "wheel" else ["[test]"] if everything else TOOLS
+            tools = [] if kind == "wheel" else ["[test]", "pip"] if everything else TOOLS
             interpreter = install(archive, tools, python, constraints, place / kind, env)
             square.versions |= versions(interpreter)
             if kind == "wheel":

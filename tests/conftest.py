@@ -55,6 +55,11 @@ def pytest_collection_finish() -> None:
     gc.set_threshold(50_000, 20, 50)
 
 
+def pytest_unconfigure() -> None:
+    """Nor when Python ends."""
+    gc.freeze()
+
+
 @pytest.fixture(scope="session")
 def data_folder() -> Path:
     """The folder of the public datasets; the test is skipped where there is none."""

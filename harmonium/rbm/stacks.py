@@ -24,8 +24,8 @@ class Scaled(NamedTuple):
     unit_norm: Array  # ()
 
     def __call__(self, x: Array) -> Array:
-        """Scaled features, the shape of x."""
-        x = (x - self.mean) / self.scale
+        """Scaled features of some clips, (B, D)."""
+        x = (x - self.mean[None, :]) / self.scale[None, :]
         norm = jnp.linalg.norm(x, axis=-1, keepdims=True)
         return x / jnp.where((self.unit_norm > 0) & (norm > 0), norm, 1.0)
 

@@ -40,8 +40,8 @@ class Optimiser:
 class Schedule:
     """Learning rate by epoch t of T: constant, inverse (1 / (1 + t / 10)) or cosine (to zero)."""
 
-    kind: Literal["constant", "inverse", "cosine"] = "constant"
-    learning_rate: float = 0.01
+    kind: Literal["constant", "inverse", "cosine"]
+    learning_rate: float
     max_epochs: int = 200
 
     def __call__(self, epoch: int) -> float:

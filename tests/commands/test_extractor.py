@@ -83,6 +83,13 @@ def test_the_weights_are_taken_out_of_the_wheel(wheel, data_home):
     assert "there already" in run("extractor", "fetch", "musicnn").stdout
 
 
+@pytest.fixture
+def pip_is_there(monkeypatch):
+    """As in most environments, but not in those that uv makes."""
+    monkeypatch.setattr(fetch, "find_spec", lambda name: "pip")
+
+
+@pytest.mark.usefixtures("pip_is_there")
 def test_pip_downloads_it_from_where_it_is_set_up_for(wheel, data_home, monkeypatch):
     lines = []
 
@@ -100,6 +107,7 @@ def test_pip_downloads_it_from_where_it_is_set_up_for(wheel, data_home, monkeypa
     assert not fetch.Path(lines[0][-1]).exists()  # nothing is left behind
 
 
+@pytest.mark.usefixtures("pip_is_there")
 @pytest.mark.parametrize(
     ("said", "reason"),
     [

@@ -59,7 +59,7 @@ GROUPS: dict[str, dict[str, list[str]]] = {
             "infer": ["infer"],
             "training": ["training", "rows"],
             "loop": ["training", "rows"],
-            "stacks": ["training"],
+            "stacks": ["stacks", "training"],
         }.items()
     },
 }  # fmt: skip
