@@ -343,6 +343,7 @@ class TestStreaming:
         found.close()
 
 
+@pytest.mark.long
 class TestKill9:
     def test_what_was_done_is_not_done_again(self, tmp_path):
         """The run is killed when all files are done but those that wait at the gate."""

@@ -59,6 +59,7 @@ def test_the_filterbank_is_librosas(parameters):
     np.testing.assert_allclose(mel_filterbank(parameters), expected, rtol=1e-5, atol=1e-9)
 
 
+@pytest.mark.long  # librosa's first spectrum compiles for 20 s
 @pytest.mark.parametrize("parameters", SETTINGS)
 def test_the_mel_spectrum_is_librosas(parameters):
     samples = music(3)
@@ -67,6 +68,7 @@ def test_the_mel_spectrum_is_librosas(parameters):
     assert mel.dtype == np.float32
 
 
+@pytest.mark.long  # librosa's first spectrum compiles for 20 s
 def test_the_decibels_above_the_floor_are_librosas():
     samples = np.concatenate([music(1), np.zeros(RATE, np.float32), music(1, level=1e-6)])
     mel = mel_spectrogram(samples, PARAMETERS)

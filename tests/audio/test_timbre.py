@@ -17,6 +17,7 @@ def mel():
     return raise_to_floor(mel_spectrogram(music(), PARAMETERS), PARAMETERS)
 
 
+@pytest.mark.long  # librosa's first spectrum compiles for 20 s
 def test_the_mfccs_are_librosas(mel):
     expected = librosa.feature.mfcc(
         y=music(),

@@ -38,6 +38,7 @@ def exceptions(estimator: Any) -> dict[str, str]:
     return named
 
 
+@pytest.mark.long
 @parametrize_with_checks(MODELS, expected_failed_checks=exceptions)
 def test_scikit_learn_check(estimator, check):
     check(estimator)

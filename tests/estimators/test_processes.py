@@ -63,6 +63,7 @@ def test_a_fork_is_refused(train, fitted, method):
         assert "loky" in said
 
 
+@pytest.mark.long
 def test_joblibs_processes_predict(train, fitted):
     halves = np.array_split(train.X, 2)
     predict = joblib.delayed(type(fitted).predict_proba)

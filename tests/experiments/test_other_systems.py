@@ -31,6 +31,7 @@ WITHOUT_UNIX = textwrap.dedent(
 )
 
 
+@pytest.mark.long
 def test_an_experiment_runs_without_the_modules_of_unix(tmp_path):
     write_toy(tmp_path / "data")
     recipe, folder = tmp_path / "recipe.toml", tmp_path / "out"

@@ -46,7 +46,7 @@ def write(song, **options) -> UndoRecord:
     return apply_change(plan_write(song, ["jazz"]), **options)
 
 
-@pytest.mark.parametrize("kind", ["mp3", "ogg"])
+@pytest.mark.parametrize("kind", ["mp3", pytest.param("ogg", marks=pytest.mark.long)])
 def test_a_process_that_is_killed_at_any_moment_leaves_the_old_file_or_the_new_one(tmp_path, kind):
     environment = os.environ | {"PYTHONPATH": str(PROJECT)}
     folder = tmp_path / "folder"
