@@ -101,7 +101,7 @@ class Processes(Engine):
             if not self._threads:
                 atexit.register(self.abandon)  # a program that ends does not wait for its tasks
             if len(self._threads) < self.jobs:
-                self._threads.append(self._new_thread())
+                self._start_thread()
         return call.future
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
@@ -114,7 +114,8 @@ class Processes(Engine):
                 self._waiting.put(None)
         if wait:
             for thread in self._threads:
-                thread.join()
+                if thread.ident is not None:  # or else an interrupt came before it started
+                    thread.join()
             atexit.unregister(self.abandon)
 
     def abandon(self) -> None:
@@ -130,15 +131,16 @@ class Processes(Engine):
                     call.future.cancel()
                     call.future.set_running_or_notify_cancel()
 
-    def _new_thread(self) -> threading.Thread:
+    def _start_thread(self) -> None:
         # Before, since it lets interrupts through in the thread that starts it.
         resource_tracker.ensure_running()
         # The thread inherits that interrupts are blocked, and from it the workers do: Ctrl-C does
-        # not meet them while they start either.
+        # not meet them while they start either. It may come at the end of the block, and `shutdown`
+        # must know the thread by then.
         with interrupts_held():
             thread = threading.Thread(target=self._serve, name=THREAD_NAME, daemon=True)
+            self._threads.append(thread)
             thread.start()
-        return thread
 
     def _serve(self) -> None:
         """Do tasks, in a thread, until there are no more; then end a worker that is idle."""
