@@ -56,7 +56,7 @@ def pytest_collection_finish() -> None:
 
 
 def pytest_unconfigure() -> None:
-    """Nor when Python ends."""
+    """Nothing needs to be collected when Python ends."""
     gc.freeze()
 
 

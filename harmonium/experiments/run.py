@@ -150,7 +150,7 @@ def _stacks(runs: Iterable[Run]) -> list[Runs]:
 
 
 def _shortness(runs: Runs) -> tuple[bool, int]:
-    """Sorts the longest work first: RBMs, which take several times as long, then by clips."""
+    """Sorts the longest work first: RBMs before other models, then by clips."""
     rbm = "RBM" in runs[0].estimator
     return not rbm, -len(runs) * (runs[0].dataset.n_clips or 1)
 

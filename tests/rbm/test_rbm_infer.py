@@ -136,8 +136,9 @@ def test_a_gpu_gets_larger_chunks(whole, clips, monkeypatch):
         sizes.clear()
         result = infer(PARAMS, *clips, options("lbp")._replace(retry=False))
         assert sorted(sizes) == expected
-        again = result.diagnostics.method == whole["lbp"].diagnostics.method
-        np.testing.assert_allclose(result.y[again], whole["lbp"].y[again], rtol=0, atol=1e-6)
+        at_once = whole["lbp"].diagnostics.method == "lbp"
+        assert at_once.mean() > 0.9
+        np.testing.assert_allclose(result.y[at_once], whole["lbp"].y[at_once], rtol=0, atol=1e-6)
 
 
 # Convergence. --------------------------------------------------------------------------------

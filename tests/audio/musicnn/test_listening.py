@@ -57,6 +57,9 @@ def test_the_spectrum_is_that_of_librosa_centred_and_padded():
     assert len(windows) == 2
     found = np.concatenate([log_mel_patches(window)[0] for window in windows])
     np.testing.assert_allclose(found, frames[: 2 * PATCH_FRAMES], rtol=0, atol=2e-5)
+    (window,) = windows_of_samples(sound[:16_000], 16_000, Patches(), rate=16_000)
+    (patch,) = log_mel_patches(window)
+    np.testing.assert_allclose(patch[:63], librosa_frames(sound[:16_000]), rtol=0, atol=2e-5)
 
 
 def test_a_sound_that_is_shorter_than_a_patch_is_repeated():
