@@ -31,7 +31,7 @@ N_USERS, N_TAGS = 1000, 100
 def make_tracks(place: str, table: Path, n_tracks: int) -> str:
     from collection_search import add_tracks
 
-    from harmonium.collection import Library
+    from harmonium.library import Library
 
     with Library.open(place) as library:
         add_tracks(library, n_tracks)
@@ -39,8 +39,8 @@ def make_tracks(place: str, table: Path, n_tracks: int) -> str:
 
 
 def import_triples(place: str, table: Path, n_tracks: int) -> str:
-    from harmonium.collection import Library
-    from harmonium.collection.importing.tables import import_table
+    from harmonium.library import Library
+    from harmonium.library.importing.tables import import_table
 
     with Library.open(place) as library:
         report = import_table(library, table)
@@ -48,14 +48,14 @@ def import_triples(place: str, table: Path, n_tracks: int) -> str:
 
 
 def read_triples(place: str, table: Path, n_tracks: int) -> str:
-    from harmonium.collection import Library
+    from harmonium.library import Library
 
     with Library.open(place) as library:
         return f"{library.opinions.triples().height:,} triples"
 
 
 def undo_import(place: str, table: Path, n_tracks: int) -> str:
-    from harmonium.collection import Library
+    from harmonium.library import Library
 
     with Library.open(place) as library:
         (change,) = library.changes.list(1)
@@ -65,8 +65,8 @@ def undo_import(place: str, table: Path, n_tracks: int) -> str:
 def tag_all(place: str, table: Path, n_tracks: int) -> str:
     from collection_search import add_model
 
-    from harmonium.collection import Library
-    from harmonium.collection.answering.tag import tag_library
+    from harmonium.library import Library
+    from harmonium.library.answering.tag import tag_library
 
     with Library.open(place) as library:
         add_model(library)

@@ -20,11 +20,11 @@ import numpy as np
 import polars as pl
 
 from harmonium import DiscriminativeRBM
-from harmonium.collection import Library
-from harmonium.collection.answering.search import search
-from harmonium.collection.answering.tag import tag_library
-from harmonium.collection.store.models import StoredModel
-from harmonium.collection.store.tracks import TrackFile
+from harmonium.library import Library
+from harmonium.library.answering.search import search
+from harmonium.library.answering.tag import tag_library
+from harmonium.library.store.models import StoredModel
+from harmonium.library.store.tracks import TrackFile
 
 N_FEATURES, N_TAGS, N_PEOPLE = 389, 100, 50
 EXTRACTOR = "made up"

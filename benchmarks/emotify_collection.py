@@ -24,7 +24,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from harmonium.collection import Library
+from harmonium.library import Library
 from harmonium.data.datasets import Dataset, load
 from harmonium.evaluation import auc_per_tag
 

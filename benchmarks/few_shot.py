@@ -29,12 +29,12 @@ from quick_learning import learn, learn_new
 
 from harmonium import ExactLogisticTagger
 from harmonium.audio import extract_files
-from harmonium.collection.answering.shipped_model import log_odds, mix
-from harmonium.collection.learning.beside_shipped import ShippedSays
-from harmonium.collection.learning.fitting import TrainingSet
-from harmonium.collection.learning.fitting import fit as fit_library
-from harmonium.collection.sound_space import FULL, SoundSpace
-from harmonium.collection.store.models import StoredModel
+from harmonium.library.answering.shipped_model import log_odds, mix
+from harmonium.library.learning.beside_shipped import ShippedSays
+from harmonium.library.learning.fitting import TrainingSet
+from harmonium.library.learning.fitting import fit as fit_library
+from harmonium.library.sound_space import FULL, SoundSpace
+from harmonium.library.store.models import StoredModel
 from harmonium.data import datasets
 from harmonium.evaluation import auc_per_tag
 from harmonium.shipped.corpus import listening_corpus

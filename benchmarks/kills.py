@@ -33,11 +33,11 @@ import numpy as np
 import soundfile
 import sqlalchemy as sa
 
-from harmonium.collection import Library
-from harmonium.collection.filetags import audio_digest, read_tags
-from harmonium.collection.store.schema import metadata
-from harmonium.collection.store.tracks import Track
-from harmonium.collection.writing.restore import last_change, undo_change
+from harmonium.library import Library
+from harmonium.library.filetags import audio_digest, read_tags
+from harmonium.library.store.schema import metadata
+from harmonium.library.store.tracks import Track
+from harmonium.library.writing.restore import last_change, undo_change
 from harmonium.errors import LibraryError
 
 RATE = 22_050

@@ -22,8 +22,8 @@ from sklearn.model_selection import GroupKFold
 from sklearn.preprocessing import StandardScaler
 
 from harmonium.audio import features_of_file
-from harmonium.collection.answering.likeness import EQUAL_TAGS
-from harmonium.collection.sound_space import SoundSpace
+from harmonium.library.answering.likeness import EQUAL_TAGS
+from harmonium.library.sound_space import SoundSpace
 
 DATA = Path(os.environ["HARMONIUM_DATA"])
 GENRES = ("classical", "rock", "electronic", "pop")

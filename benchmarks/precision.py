@@ -37,10 +37,10 @@ import numpy as np
 import polars as pl
 from scipy.stats import binom
 
-from harmonium.collection import Library
-from harmonium.collection.answering.tag import tag_library
-from harmonium.collection.learning.train import train
-from harmonium.collection.precision import (
+from harmonium.library import Library
+from harmonium.library.answering.tag import tag_library
+from harmonium.library.learning.train import train
+from harmonium.library.precision import (
     FEWEST,
     NEVER,
     PrecisionCurve,
@@ -48,7 +48,7 @@ from harmonium.collection.precision import (
     precision_curves,
     thresholds_for,
 )
-from harmonium.collection.store.tracks import TrackFile
+from harmonium.library.store.tracks import TrackFile
 from harmonium.experiments.datasets import CATALOGUE, DatasetSpec, load_dataset
 
 TAGGED = 0.6

@@ -28,15 +28,15 @@ import polars as pl
 from scipy.special import expit
 
 from harmonium import DiscriminativeRBM, ExactLogisticTagger
-from harmonium.collection import Library
-from harmonium.collection.answering.shipped_model import log_odds
-from harmonium.collection.correcting.say import say
-from harmonium.collection.learning import quick
-from harmonium.collection.learning.fitting import Hyperparameters, TrainingSet, fit
-from harmonium.collection.learning.quick import learn_answers
-from harmonium.collection.sound_space import FULL, SoundSpace
-from harmonium.collection.store.models import StoredModel
-from harmonium.collection.store.tracks import TrackFile
+from harmonium.library import Library
+from harmonium.library.answering.shipped_model import log_odds
+from harmonium.library.correcting.say import say
+from harmonium.library.learning import quick
+from harmonium.library.learning.fitting import Hyperparameters, TrainingSet, fit
+from harmonium.library.learning.quick import learn_answers
+from harmonium.library.sound_space import FULL, SoundSpace
+from harmonium.library.store.models import StoredModel
+from harmonium.library.store.tracks import TrackFile
 from harmonium.evaluation import auc_per_tag, average_precision_per_tag
 from harmonium.shipped.corpus import join, listening_corpus
 from harmonium.shipped.making import fit as fit_shipped

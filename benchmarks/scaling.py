@@ -5,7 +5,7 @@
     python benchmarks/scaling.py --epoch
 
 --train makes a library of so many tagged tracks, with made-up features and tags that follow from
-them, and trains on it with `harmonium.collection.learning.train.train`, in a process of its own.
+them, and trains on it with `harmonium.library.learning.train.train`, in a process of its own.
 Peak memory is what the system could not have taken back (RssAnon, seen every 20 ms); beside it is
 the largest resident memory with the pages of the mapped files. The AUC is that of 10,000 tracks
 that nobody tagged. With --sample, the same tracks are learnt from by a random choice of so many, as
@@ -41,7 +41,7 @@ def make_library(library, n, n_features, n_tags, seed=0):
 
     Returns the features and the truth of those.
     """
-    from harmonium.collection.store.tracks import TrackFile
+    from harmonium.library.store.tracks import TrackFile
 
     rng = np.random.default_rng(seed)
     mixing = rng.normal(size=(n_features, n_features)) / np.sqrt(n_features)
@@ -108,9 +108,9 @@ def status(name):
 
 def measure_training(options):
     """Train on the library that was made, in this process."""
-    from harmonium.collection import Library
-    from harmonium.collection.answering.stored_tagger import StoredTagger
-    from harmonium.collection.learning import fitting, train
+    from harmonium.library import Library
+    from harmonium.library.answering.stored_tagger import StoredTagger
+    from harmonium.library.learning import fitting, train
     from harmonium.evaluation import auc_per_tag
 
     if options["epochs"]:
@@ -155,7 +155,7 @@ def in_a_process(task, options):
 
 
 def train_sizes(options):
-    from harmonium.collection import Library
+    from harmonium.library import Library
 
     print(
         "| tracks | learnt from | peak memory, MiB | resident, MiB | CPU s | epochs "
@@ -197,9 +197,9 @@ def measure_costs(sizes, place):
     import collection_search as made_up
     import sqlalchemy as sa
 
-    from harmonium.collection import Library, sound_space
-    from harmonium.collection.answering.search import search
-    from harmonium.collection.answering.tag import tag_library
+    from harmonium.library import Library, sound_space
+    from harmonium.library.answering.search import search
+    from harmonium.library.answering.tag import tag_library
 
     print(
         "| tracks | bytes a track | store, ms a track | tag, ms a track | one tag, ms "

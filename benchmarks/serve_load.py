@@ -25,8 +25,8 @@ from pathlib import Path
 import numpy as np
 from collection_search import TAGS, add_model, add_opinions, add_tracks, timed
 
-from harmonium.collection import Library
-from harmonium.collection.answering.tag import tag_library
+from harmonium.library import Library
+from harmonium.library.answering.tag import tag_library
 
 KINDS = ("search", "track", "complete")
 

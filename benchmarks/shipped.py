@@ -35,8 +35,8 @@ from pathlib import Path
 import numpy as np
 
 from harmonium import DiscriminativeRBM, ExactLogisticTagger, MLPTagger
-from harmonium.collection.learning.thresholds import auc_error
-from harmonium.collection.precision import NEVER, USUAL_PRECISION, make_curves, threshold_for
+from harmonium.library.learning.thresholds import auc_error
+from harmonium.library.precision import NEVER, USUAL_PRECISION, make_curves, threshold_for
 from harmonium.data.datasets import load
 from harmonium.estimators import CooccurrenceTagger, NaiveBayesTagger
 from harmonium.estimators.validation import matching_thresholds
@@ -340,8 +340,8 @@ def volume():
 
 def robustness():
     """The model of the package, asked about other files of the same sound."""
-    from harmonium.collection.answering.shipped_model import shipped_model
-    from harmonium.collection.answering.stored_tagger import StoredTagger
+    from harmonium.library.answering.shipped_model import shipped_model
+    from harmonium.library.answering.stored_tagger import StoredTagger
 
     model = shipped_model()
     print("\n| file | median | 99 % | tags kept |\n|---|---|---|---|")

@@ -34,8 +34,8 @@ def measure(size: int, n_tags: int, seed: int) -> dict[str, float]:
     """Fit the model of a library of so many tracks in this process."""
     import numpy as np
 
-    from harmonium.collection.answering.stored_tagger import keep_compiled
-    from harmonium.collection.learning.fitting import TrainingSet, fit
+    from harmonium.library.answering.stored_tagger import keep_compiled
+    from harmonium.library.learning.fitting import TrainingSet, fit
     from harmonium.data.datasets import load
     from harmonium.evaluation import auc_per_tag, grouped_folds
 
@@ -56,7 +56,7 @@ def measure(size: int, n_tags: int, seed: int) -> dict[str, float]:
     examples = TrainingSet(learnt, Y[rows], folds, tuple(labels.tags))
     first, how = 0.0, {}
     try:
-        from harmonium.collection.learning.first_model import MOST_TRACKS, fit_first
+        from harmonium.library.learning.first_model import MOST_TRACKS, fit_first
     except ImportError:  # an older checkout
         pass
     else:
@@ -87,9 +87,9 @@ def small(size: int, seed: int) -> dict[str, float]:
     """The mean AUC of the ways to learn from so many Emotify clips, over those left."""
     import numpy as np
 
-    from harmonium.collection.answering.stored_tagger import keep_compiled
-    from harmonium.collection.learning.first_model import fit_first
-    from harmonium.collection.learning.fitting import TO_TRY, Fitted, TrainingSet, fit
+    from harmonium.library.answering.stored_tagger import keep_compiled
+    from harmonium.library.learning.first_model import fit_first
+    from harmonium.library.learning.fitting import TO_TRY, Fitted, TrainingSet, fit
     from harmonium.evaluation import auc_per_tag, grouped_folds
     from harmonium.experiments.datasets import CATALOGUE, load_dataset
 

@@ -11,8 +11,8 @@ import pytest
 
 from harmonium.audio.musicnn import weights
 from harmonium.audio.musicnn.fetch import fetch_musicnn
-from harmonium.collection import Library
-from harmonium.collection.store import database
+from harmonium.library import Library
+from harmonium.library.store import database
 from harmonium.errors import DataError
 from harmonium.user_folders import user_cache_folder
 

@@ -7,7 +7,7 @@ import pytest
 from places import PROJECT
 
 PACKAGE = PROJECT / "harmonium"
-COLLECTION = PACKAGE / "collection"
+LIBRARY = PACKAGE / "library"
 
 # What every layer may import.
 COMMON = {"errors", "atomic_files", "file_locks", "nearest_names", "user_folders"}
@@ -23,16 +23,16 @@ ALLOWED = {
     "evaluation": set(),
     "estimators": {"data", "rbm", "evaluation"},
     "experiments": {"engine", "data", "synthetic", "audio", "estimators", "evaluation"},
-    "collection": {"engine", "data", "audio", "estimators", "evaluation"},
-    "shipped": {"data", "audio", "estimators", "evaluation", "collection"},
-    "demo": {"engine", "data", "synthetic", "audio", "estimators", "evaluation", "collection"},
-    "web": {"data", "audio", "collection"},
+    "library": {"engine", "data", "audio", "estimators", "evaluation"},
+    "shipped": {"data", "audio", "estimators", "evaluation", "library"},
+    "demo": {"engine", "data", "synthetic", "audio", "estimators", "evaluation", "library"},
+    "web": {"data", "audio", "library"},
     "commands": {
         *("engine", "data", "synthetic", "audio", "estimators", "evaluation"),
-        *("experiments", "collection", "web", "demo"),
+        *("experiments", "library", "web", "demo"),
     },
     "__main__": {"cli"},
-    "cli": {"commands", "data", "audio", "experiments", "collection", "web", "estimators", "demo"},
+    "cli": {"commands", "data", "audio", "experiments", "library", "web", "estimators", "demo"},
 }
 
 # A third-party package may be imported only in these layers.
@@ -42,7 +42,7 @@ RESERVED = {
     "fastapi": {"web"},
     "starlette": {"web"},
     "uvicorn": {"web"},
-    "sqlalchemy": {"collection"},
+    "sqlalchemy": {"library"},
     "distributed": {"engine"},
     "dask": {"engine"},
 }
@@ -110,14 +110,14 @@ def test_a_module_imports_only_the_layers_below_it(path):
 
 
 @pytest.mark.parametrize(
-    "path", sorted(COLLECTION.rglob("*.py")), ids=lambda p: str(p.relative_to(COLLECTION))
+    "path", sorted(LIBRARY.rglob("*.py")), ids=lambda p: str(p.relative_to(LIBRARY))
 )
 def test_the_rooms_of_the_collection_are_in_order(path):
-    room = path.relative_to(COLLECTION).parts[0].removesuffix(".py")
+    room = path.relative_to(LIBRARY).parts[0].removesuffix(".py")
     inside = [name.split(".")[2] for name in imports(path, types=False) if "collection." in name]
     assert {name for name in inside if name in ROOMS} <= {room} | ROOMS[room]
 
 
 def test_every_room_of_the_collection_has_a_place_in_the_order():
-    rooms = {path.name.removesuffix(".py") for path in COLLECTION.iterdir()} - {"__pycache__"}
+    rooms = {path.name.removesuffix(".py") for path in LIBRARY.iterdir()} - {"__pycache__"}
     assert rooms == set(ROOMS)

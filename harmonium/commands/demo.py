@@ -14,9 +14,9 @@ from harmonium.commands.options import JobsOption
 from harmonium.commands.screen import Flow, bar, percent, plain_table, say
 
 if TYPE_CHECKING:
-    from harmonium.collection import Library
-    from harmonium.collection.answering.search import SearchResult
-    from harmonium.collection.store.models import StoredModel
+    from harmonium.library import Library
+    from harmonium.library.answering.search import SearchResult
+    from harmonium.library.store.models import StoredModel
     from harmonium.demo.steps import DemoEvaluation, DemoMusic
 
 LEAST_TRACKS = 40
@@ -45,7 +45,7 @@ def demo(
 
     [dim]Example:[/dim]  harmonium demo /tmp/demo --tracks 100
     """
-    from harmonium.collection import Library
+    from harmonium.library import Library
     from harmonium.demo import steps
     from harmonium.demo.page import NEXT_STEPS, write_page
     from harmonium.engine import available_cores
@@ -84,7 +84,7 @@ def _head(console: Console, number: int, title: str, how: str) -> None:
 
 def _listen(console: Console, library: Library, music: DemoMusic, folder: Path, jobs: int) -> int:
     """Index the music and import what people say about it; how many tags that is."""
-    from harmonium.collection.indexing.run import index
+    from harmonium.library.indexing.run import index
     from harmonium.demo.steps import AUDIO, PEOPLE, TAGS, import_tags
 
     _head(console, 2, "Listening", f"harmonium index {folder / AUDIO}")
@@ -112,8 +112,8 @@ def _listen(console: Console, library: Library, music: DemoMusic, folder: Path, 
 
 def _learn(console: Console, library: Library, seed: int) -> StoredModel:
     """Train a model, and tag all tracks with it."""
-    from harmonium.collection.answering.tag import tag_library
-    from harmonium.collection.learning.train import TrainingOptions, train
+    from harmonium.library.answering.tag import tag_library
+    from harmonium.library.learning.train import TrainingOptions, train
 
     _head(console, 4, "Learning", "harmonium train")
     with bar(console, "training") as progress:
@@ -158,7 +158,7 @@ def _show_evaluation(console: Console, music: DemoMusic, evaluation: DemoEvaluat
 
 
 def _search(console: Console, library: Library, query: str) -> SearchResult:
-    from harmonium.collection.answering.search import search
+    from harmonium.library.answering.search import search
 
     _head(console, 7, "Searching", f"harmonium search '{query}'")
     found = search(library, query, limit=HITS_SHOWN)

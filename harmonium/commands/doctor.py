@@ -12,7 +12,7 @@ from harmonium.commands.options import JsonOption, LibraryOption
 from harmonium.commands.screen import percent, say, show_rows
 
 if TYPE_CHECKING:
-    from harmonium.collection.doctor import Doubt, Health
+    from harmonium.library.doctor import Doubt, Health
 
 ILL = 1
 """The exit code where files are unreadable or missing."""
@@ -44,8 +44,8 @@ def doctor(
     [dim]Exit codes:[/dim]  0 all files are there and readable; 1 some are not;
     2 there is no library.
     """
-    from harmonium.collection import Library
-    from harmonium.collection.doctor import examine
+    from harmonium.library import Library
+    from harmonium.library.doctor import examine
 
     with Library.open(library, create=False) as opened:
         health = examine(opened, doubts=doubts)

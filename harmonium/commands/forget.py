@@ -33,8 +33,8 @@ def forget(
 
     [dim]Exit codes:[/dim]  0 done; 2 nothing was done, with the reason.
     """
-    from harmonium.collection import Library
-    from harmonium.collection.correcting.forget import forget as take_out
+    from harmonium.library import Library
+    from harmonium.library.correcting.forget import forget as take_out
 
     with Library.open(library, create=False) as opened:
         found = [opened.tracks.resolve(text) for text in tracks]

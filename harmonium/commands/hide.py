@@ -31,8 +31,8 @@ def hide(
 
     [dim]Exit codes:[/dim]  0 done; 2 nothing was done, with the reason.
     """
-    from harmonium.collection import Library
-    from harmonium.collection.correcting.tags import hide_tag
+    from harmonium.library import Library
+    from harmonium.library.correcting.tags import hide_tag
 
     console = Console()
     with Library.open(library, create=False) as opened:

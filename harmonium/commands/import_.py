@@ -25,7 +25,7 @@ from harmonium.commands.options import (
 from harmonium.commands.screen import count, printable, say, say_some, show_rows
 
 if TYPE_CHECKING:
-    from harmonium.collection.importing.import_report import ImportReport
+    from harmonium.library.importing.import_report import ImportReport
 
 MOST_PEOPLE = 5
 """People who are named."""
@@ -137,9 +137,9 @@ def import_(
     2 nothing was done, or no row could be used.
     """
     from harmonium.atomic_files import check_writable
-    from harmonium.collection import Library
-    from harmonium.collection.importing.file_tags import import_file_tags
-    from harmonium.collection.importing.tables import import_table
+    from harmonium.library import Library
+    from harmonium.library.importing.file_tags import import_file_tags
+    from harmonium.library.importing.tables import import_table
     from harmonium.data.tag_files import read_aliases
     from harmonium.errors import DataError
 
@@ -195,8 +195,8 @@ def import_(
 def _import_features(
     place: str | None, file: Path, columns: Any, *, dry_run: bool, as_json: bool
 ) -> None:
-    from harmonium.collection import Library
-    from harmonium.collection.importing.feature_tables import import_features
+    from harmonium.library import Library
+    from harmonium.library.importing.feature_tables import import_features
 
     with Library.open(place, create=False) as opened:
         report = import_features(opened, file, **columns, dry_run=dry_run)

@@ -28,8 +28,8 @@ from harmonium.commands.quick_learning import learn
 from harmonium.commands.screen import bar, count, say, say_some, show_rows
 
 if TYPE_CHECKING:
-    from harmonium.collection import Library
-    from harmonium.collection.indexing.report import IndexReport
+    from harmonium.library import Library
+    from harmonium.library.indexing.report import IndexReport
 
 MOST_SHOWN = 20
 """Files of each kind that are shown."""
@@ -90,7 +90,7 @@ def index(
     used and are listed, the others are in it; 2 nothing was done; 130
     interrupted: the same command goes on.
     """
-    from harmonium.collection.indexing.run import index as bring_up_to_date
+    from harmonium.library.indexing.run import index as bring_up_to_date
 
     errors = Console(stderr=True)
     began = time.monotonic()
@@ -133,7 +133,7 @@ def _settle_extractor(library: Library, errors: Console, *, may_ask: bool) -> No
     """Say which extractor a library keeps, or what is missing; in a terminal ask for it, once."""
     from harmonium.audio.extractors import N_WINDOWS, default_extractor
     from harmonium.audio.musicnn.fetch import was_declined
-    from harmonium.collection.indexing.run import kept_extractor
+    from harmonium.library.indexing.run import kept_extractor
     from harmonium.commands.extractor import ask_for_musicnn
 
     kept, best = kept_extractor(library), default_extractor()
@@ -164,8 +164,8 @@ def _settle_extractor(library: Library, errors: Console, *, may_ask: bool) -> No
 
 def _tag_new(library: Library) -> int | None:
     """Tag what is new by the model in use, if it hears as the one that comes along; how many."""
-    from harmonium.collection.answering.shipped_model import extractor_key, use_shipped_model
-    from harmonium.collection.answering.tag import tag_library
+    from harmonium.library.answering.shipped_model import extractor_key, use_shipped_model
+    from harmonium.library.answering.tag import tag_library
 
     model = use_shipped_model(library)
     if model is None or model.extractor != extractor_key():
@@ -182,7 +182,7 @@ def _say_tagged(console: Console, n_tagged: int | None) -> None:
 
 def _opened(place: str | None, paths: list[Path]) -> Library:
     """The library, which is made if there is none; but not for a folder that is not there."""
-    from harmonium.collection import Library
+    from harmonium.library import Library
     from harmonium.errors import LibraryError
     from harmonium.user_folders import absolute_path
 

@@ -14,7 +14,7 @@ from harmonium.commands.quick_learning import learn
 from harmonium.commands.screen import say, show_rows
 
 if TYPE_CHECKING:
-    from harmonium.collection.correcting.models import ModelEntry
+    from harmonium.library.correcting.models import ModelEntry
 
 
 def models(
@@ -37,8 +37,8 @@ def models(
 
     [dim]Exit codes:[/dim]  0 done; 2 there is no such model.
     """
-    from harmonium.collection import Library
-    from harmonium.collection.correcting.models import list_models, use_model
+    from harmonium.library import Library
+    from harmonium.library.correcting.models import list_models, use_model
 
     if action not in (None, "use") or (action is None) != (number is None):
         raise typer.BadParameter("Write 'harmonium models', or 'harmonium models use N'.")

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
-    from harmonium.collection import Library
-    from harmonium.collection.store.models import Owner
+    from harmonium.library import Library
+    from harmonium.library.store.models import Owner
 
 LibraryOption = Annotated[
     str | None,
@@ -137,8 +137,8 @@ def opened_if_there(
     place: str | None, *, needed: bool = False
 ) -> "AbstractContextManager[Library | None]":
     """The library, or None if there is none, nobody named one, and none is needed."""
-    from harmonium.collection import Library
-    from harmonium.collection.store.database import default_place
+    from harmonium.library import Library
+    from harmonium.library.store.database import default_place
     from harmonium.errors import LibraryError
 
     try:

@@ -10,8 +10,8 @@ from harmonium.commands.screen import bar, count, say
 from harmonium.errors import HarmoniumError
 
 if TYPE_CHECKING:
-    from harmonium.collection import Library
-    from harmonium.collection.learning.quick import QuickReport
+    from harmonium.library import Library
+    from harmonium.library.learning.quick import QuickReport
 
 
 def learn(library: Library) -> QuickReport | None:
@@ -19,7 +19,7 @@ def learn(library: Library) -> QuickReport | None:
 
     What was answered is kept already, and stays.
     """
-    from harmonium.collection.learning.quick import learn_answers
+    from harmonium.library.learning.quick import learn_answers
 
     errors = Console(stderr=True)
     try:

@@ -29,8 +29,8 @@ def rename(
 
     [dim]Exit codes:[/dim]  0 done; 2 nothing was done, with the reason.
     """
-    from harmonium.collection import Library
-    from harmonium.collection.correcting.tags import rename_tag
+    from harmonium.library import Library
+    from harmonium.library.correcting.tags import rename_tag
 
     with Library.open(library, create=False) as opened:
         done = rename_tag(opened, old, new)

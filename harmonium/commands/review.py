@@ -16,8 +16,8 @@ from harmonium.commands.quick_learning import learn, learnt
 from harmonium.commands.screen import count, percent, say
 
 if TYPE_CHECKING:
-    from harmonium.collection import Library
-    from harmonium.collection.correcting.review import DoubtfulTag
+    from harmonium.library import Library
+    from harmonium.library.correcting.review import DoubtfulTag
 
 PLAYERS = (["mpv", "--no-video"], ["ffplay", "-nodisp", "-autoexit"], ["afplay"], ["xdg-open"])
 KEYS = "y yes, n no, space skip, p play, q quit"
@@ -48,8 +48,8 @@ def review(
     [dim]Exit codes:[/dim]  0 done; 2 there is nothing to ask, or nobody to answer;
     130 interrupted: the answers are kept.
     """
-    from harmonium.collection import Library
-    from harmonium.collection.correcting.review import doubtful
+    from harmonium.library import Library
+    from harmonium.library.correcting.review import doubtful
     from harmonium.errors import DataError
 
     if not is_terminal():
@@ -120,7 +120,7 @@ class _Session:
 
     def _say_gain(self) -> None:
         """What learning on the way has gained."""
-        from harmonium.collection.learning.quick import improvement
+        from harmonium.library.learning.quick import improvement
 
         gain = improvement(self.library, self.change)
         if gain is not None:
@@ -149,7 +149,7 @@ class _Session:
                 say(self.console, f"     {KEYS}")
 
     def _keep(self, question: DoubtfulTag, fits: bool) -> None:
-        from harmonium.collection.correcting.review import answer_doubt
+        from harmonium.library.correcting.review import answer_doubt
 
         track, tag = question.track.id, question.tag
         self.change = answer_doubt(

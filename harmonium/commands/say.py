@@ -53,9 +53,9 @@ def say(
     [dim]Exit codes:[/dim]  0 done, or you had said so before; 2 nothing was done,
     with the reason.
     """
-    from harmonium.collection import Library
-    from harmonium.collection.correcting.say import read_said
-    from harmonium.collection.correcting.say import say as keep
+    from harmonium.library import Library
+    from harmonium.library.correcting.say import read_said
+    from harmonium.library.correcting.say import say as keep
     from harmonium.errors import DataError
 
     present, absent = read_said(tags or [])

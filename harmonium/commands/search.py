@@ -23,7 +23,7 @@ from harmonium.commands.options import (
 from harmonium.commands.screen import bar, count, percent, printable, say, show_rows
 
 if TYPE_CHECKING:
-    from harmonium.collection.answering.search import Hit
+    from harmonium.library.answering.search import Hit
 
 
 @takes_denied_tags
@@ -102,12 +102,12 @@ def search(
     [dim]Exit codes:[/dim]  0 something was found; 1 nothing was; 2 the question
     cannot be answered, with the reason.
     """
-    from harmonium.collection import Library
-    from harmonium.collection.answering.search import search as search_library
-    from harmonium.collection.export import check_export, write_export
-    from harmonium.collection.playlist import can_be_listed, check_playlist, write_playlist
-    from harmonium.collection.precision import USUAL_PRECISION
-    from harmonium.collection.writing.wanted_tags import TagSources, wanted_tags
+    from harmonium.library import Library
+    from harmonium.library.answering.search import search as search_library
+    from harmonium.library.export import check_export, write_export
+    from harmonium.library.playlist import can_be_listed, check_playlist, write_playlist
+    from harmonium.library.precision import USUAL_PRECISION
+    from harmonium.library.writing.wanted_tags import TagSources, wanted_tags
 
     if playlist is not None:
         playlist = playlist.expanduser()

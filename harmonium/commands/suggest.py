@@ -14,7 +14,7 @@ from harmonium.commands.screen import percent, show_rows
 if TYPE_CHECKING:
     import scipy.sparse as sp
 
-    from harmonium.collection.answering.stored_tagger import StoredTagger
+    from harmonium.library.answering.stored_tagger import StoredTagger
 
 
 def suggest(
@@ -37,7 +37,7 @@ def suggest(
 
     [dim]Exit codes:[/dim]  0 done; 2 a tag is not known.
     """
-    from harmonium.collection.answering.suggest import suggest as find
+    from harmonium.library.answering.suggest import suggest as find
 
     given = [part.strip() for tag in tags for part in tag.split(",") if part.strip()]
     tagger, spellings, said = _current_tagger(library)
@@ -69,7 +69,7 @@ def related(
 
     [dim]Exit codes:[/dim]  0 done; 2 the tag is not known.
     """
-    from harmonium.collection.answering.suggest import related as find
+    from harmonium.library.answering.suggest import related as find
 
     tagger, spellings, said = _current_tagger(library)
     found = find(tagger, tag, number, said)
@@ -95,12 +95,12 @@ def _current_tagger(
     place: str | None,
 ) -> tuple[StoredTagger, dict[str, str], sp.csr_array | None]:
     """The tagger, how tags are spelt, and who said what."""
-    from harmonium.collection.answering.shipped_model import (
+    from harmonium.library.answering.shipped_model import (
         shipped_model,
         tagger_of,
         use_shipped_model,
     )
-    from harmonium.collection.answering.suggest import said_together
+    from harmonium.library.answering.suggest import said_together
     from harmonium.commands.options import opened_if_there
 
     with opened_if_there(place) as library:

@@ -26,10 +26,10 @@ from harmonium.commands.quick_learning import learn
 from harmonium.commands.screen import bar, count, percent, printable, say, show_rows
 
 if TYPE_CHECKING:
-    from harmonium.collection import Library
-    from harmonium.collection.answering.stored_tagger import StoredTagger
-    from harmonium.collection.answering.tag import TagChoice, TrackTag
-    from harmonium.collection.store.models import Owner, StoredModel
+    from harmonium.library import Library
+    from harmonium.library.answering.stored_tagger import StoredTagger
+    from harmonium.library.answering.tag import TagChoice, TrackTag
+    from harmonium.library.store.models import Owner, StoredModel
 
 
 def tag(
@@ -104,8 +104,8 @@ def tag(
     [dim]Exit codes:[/dim]  0 done; 1 some files could not be used and are
     listed; 2 nothing was done; 130 interrupted, the same command goes on.
     """
-    from harmonium.collection.answering.refined_tagger import current_tagger
-    from harmonium.collection.answering.tag import TagChoice
+    from harmonium.library.answering.refined_tagger import current_tagger
+    from harmonium.library.answering.tag import TagChoice
     from harmonium.errors import DataError
 
     if as_json and as_csv:
@@ -129,8 +129,8 @@ def tag(
 
 def _model(library: Library | None, *, needs_number: bool, owner: Owner | None) -> StoredModel:
     """The library's model, or the one that comes along where that is all there is or is wanted."""
-    from harmonium.collection.answering.shipped_model import shipped_model, use_shipped_model
-    from harmonium.collection.answering.stored_tagger import current_model
+    from harmonium.library.answering.shipped_model import shipped_model, use_shipped_model
+    from harmonium.library.answering.stored_tagger import current_model
 
     model = None if library is None else use_shipped_model(library)
     has_shipped = model is not None and not model.is_own.all()
@@ -151,7 +151,7 @@ def _tag_paths(
     choice: TagChoice,
     show: Any,
 ) -> int:
-    from harmonium.collection.answering.tag import read_known, tag_files
+    from harmonium.library.answering.tag import read_known, tag_files
 
     given = None if known is None else read_known(known, tagger)
     files = _files(library, named)
@@ -200,8 +200,8 @@ def _tag_all(
 ) -> None:
     import numpy as np
 
-    from harmonium.collection.answering.refined_tagger import current_tagger
-    from harmonium.collection.answering.tag import stored_tags, tag_library
+    from harmonium.library.answering.refined_tagger import current_tagger
+    from harmonium.library.answering.tag import stored_tags, tag_library
 
     with bar(Console(stderr=True), "tagging") as progress:
         n_new = tag_library(library, model, again=again, progress=progress)

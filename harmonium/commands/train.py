@@ -22,7 +22,7 @@ from harmonium.commands.options import (
 from harmonium.commands.screen import bar, percent, say, show_rows
 
 if TYPE_CHECKING:
-    from harmonium.collection.store.models import StoredModel
+    from harmonium.library.store.models import StoredModel
     from harmonium.data.genre_tree import GenreTree
 
 MOST_LEFT_OUT = 10
@@ -93,9 +93,9 @@ def train(
     was learnt; 2 there is none, with the reason; 130 interrupted, with the
     first model if that was there.
     """
-    from harmonium.collection import Library
-    from harmonium.collection.learning.train import TrainingOptions
-    from harmonium.collection.learning.train import train as train_library
+    from harmonium.library import Library
+    from harmonium.library.learning.train import TrainingOptions
+    from harmonium.library.learning.train import train as train_library
     from harmonium.engine import EngineError
 
     tree = None if genres is None else _tree(genres)

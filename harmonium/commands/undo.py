@@ -18,7 +18,7 @@ from harmonium.commands.screen import bar, count, say, say_failures, show_rows
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from harmonium.collection.store.changes import Change, UndoReport
+    from harmonium.library.store.changes import Change, UndoReport
 
 
 def undo(
@@ -59,8 +59,8 @@ def undo(
     [dim]Exit codes:[/dim]  0 all of it is undone; 1 a part is, the rest is
     listed; 2 nothing was done; 130 interrupted, the same command goes on.
     """
-    from harmonium.collection import Library
-    from harmonium.collection.writing.restore import last_change, undo_change
+    from harmonium.library import Library
+    from harmonium.library.writing.restore import last_change, undo_change
 
     with Library.open(library, create=False) as opened:
         if list_changes:
@@ -110,7 +110,7 @@ def _undone(change: Change) -> str:
 
 
 def _report(change: Change, report: UndoReport, as_json: bool) -> None:
-    from harmonium.collection.store.changed_values import SETTING
+    from harmonium.library.store.changed_values import SETTING
 
     errors = Console(stderr=True)
     say_failures(errors, (report.files_left | report.values_left).items())

@@ -22,9 +22,9 @@ from harmonium.commands.options import (
 from harmonium.commands.screen import bar, count, say, say_failures
 
 if TYPE_CHECKING:
-    from harmonium.collection import Library
-    from harmonium.collection.filetags import Rules
-    from harmonium.collection.writing.write_tracks import WritePlan
+    from harmonium.library import Library
+    from harmonium.library.filetags import Rules
+    from harmonium.library.writing.write_tracks import WritePlan
 
 FEW = 10
 """Files whose changes are shown before asking."""
@@ -151,14 +151,14 @@ def write(
     [dim]Exit codes:[/dim]  0 all files have their tags; 1 some could not be
     written, the others have them; 2 nothing was done; 130 interrupted.
     """
-    from harmonium.collection import Library
-    from harmonium.collection.writing.rule_layers import parse_pairs
-    from harmonium.collection.writing.wanted_tags import (
+    from harmonium.library import Library
+    from harmonium.library.writing.rule_layers import parse_pairs
+    from harmonium.library.writing.wanted_tags import (
         TagSources,
         count_unheard,
         imprecise_tags,
     )
-    from harmonium.collection.writing.write_tracks import plan_writes
+    from harmonium.library.writing.write_tracks import plan_writes
     from harmonium.commands.write_report import say_imprecise, say_measured_elsewhere
 
     given = {
@@ -211,7 +211,7 @@ def _from_elsewhere(library: Library, plan: WritePlan) -> int:
 
 def _default_field(fields: list[str], default: str | None) -> str | None:
     """The field of all tags for which none is named: --default-field, or --field without a tag."""
-    from harmonium.collection.filetags import FIELDS
+    from harmonium.library.filetags import FIELDS
     from harmonium.errors import DataError
 
     alone = [one.strip() for one in fields if "=" not in one]
@@ -226,8 +226,8 @@ def _default_field(fields: list[str], default: str | None) -> str | None:
 
 def _check_known(library: Library, tags: list[str]) -> None:
     """Refuse tags that no track can have: they are misspelt."""
-    from harmonium.collection.answering.query import unknown_tag
-    from harmonium.collection.answering.search import known_tags
+    from harmonium.library.answering.query import unknown_tag
+    from harmonium.library.answering.search import known_tags
     from harmonium.data.normalise import normalise_tag
 
     if not tags:
@@ -255,7 +255,7 @@ def _chosen_tracks(
     LibraryError
         where a name fits no track, or one whose file cannot be used
     """
-    from harmonium.collection.answering.search import search
+    from harmonium.library.answering.search import search
 
     chosen, files = set(library.tracks.ids().tolist()), None
     if named:
@@ -271,7 +271,7 @@ def _chosen_tracks(
 
 def _named(library: Library, text: str) -> list[tuple[int, str]]:
     """(track, file) of each file that a text means."""
-    from harmonium.collection.indexing.known_files import is_below
+    from harmonium.library.indexing.known_files import is_below
     from harmonium.errors import LibraryError
     from harmonium.user_folders import absolute_path
 
@@ -302,8 +302,8 @@ def _rules(
     library: Library, file: Path | None, given: dict[str, Any], *, remember: bool, forget: bool
 ) -> Rules:
     """What the library remembers, then the file, then the options."""
-    from harmonium.collection.answering.search import known_tags
-    from harmonium.collection.writing.rule_layers import (
+    from harmonium.library.answering.search import known_tags
+    from harmonium.library.writing.rule_layers import (
         RULES_SETTING,
         join_layers,
         library_rules,
@@ -326,7 +326,7 @@ def _carry_out(
     library: Library, plan: WritePlan, *, dry_run: bool, yes: bool, as_json: bool
 ) -> int:
     """Show the plan, ask, write, report; the exit code."""
-    from harmonium.collection.writing.write_tracks import write_planned
+    from harmonium.library.writing.write_tracks import write_planned
     from harmonium.commands import write_report as report
 
     console, errors = Console(), Console(stderr=True)

@@ -12,8 +12,8 @@ from rich.text import Text
 from harmonium.commands.screen import Flow, count, percent, printable, say, show_rows
 
 if TYPE_CHECKING:
-    from harmonium.collection.filetags import FieldChange
-    from harmonium.collection.writing.write_tracks import PlannedFile, WritePlan, WriteReport
+    from harmonium.library.filetags import FieldChange
+    from harmonium.library.writing.write_tracks import PlannedFile, WritePlan, WriteReport
 
 MOST_NAMED = 20
 """Tags that are named as not written."""

@@ -22,8 +22,8 @@ from harmonium.audio.spectrum import decibels, mel_spectrogram, raise_to_floor
 from harmonium.demo.steps import PAGE, PEOPLE, DemoEvaluation, DemoMusic, PredictedTag, TagAUC
 
 if TYPE_CHECKING:
-    from harmonium.collection.answering.search import SearchResult
-    from harmonium.collection.store.models import StoredModel
+    from harmonium.library.answering.search import SearchResult
+    from harmonium.library.store.models import StoredModel
 
 N_CARDS = 24
 """Tracks on the page."""

@@ -16,9 +16,9 @@ from harmonium.synthetic import SyntheticCollection, make_collection
 from harmonium.user_folders import absolute_path
 
 if TYPE_CHECKING:
-    from harmonium.collection import Library
-    from harmonium.collection.importing.import_report import ImportReport
-    from harmonium.collection.store.models import StoredModel
+    from harmonium.library import Library
+    from harmonium.library.importing.import_report import ImportReport
+    from harmonium.library.store.models import StoredModel
 
 PEOPLE = 3
 AUDIO, LIBRARY, TAGS, PAGE = "audio", "library.db", "tags.csv", "results.html"
@@ -141,7 +141,7 @@ def given_tags(music: DemoMusic) -> pl.DataFrame:
 
 def import_tags(library: Library, music: DemoMusic) -> ImportReport:
     """Write what the three say to a table, and import it."""
-    from harmonium.collection.importing.tables import import_table
+    from harmonium.library.importing.tables import import_table
 
     table = music.path(TAGS)
     given_tags(music).write_csv(table)

@@ -13,8 +13,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from harmonium.collection.learning.thresholds import NEVER, choose_thresholds, score_tags
-from harmonium.collection.precision import (
+from harmonium.library.learning.thresholds import NEVER, choose_thresholds, score_tags
+from harmonium.library.precision import (
     USUAL_PRECISION,
     PrecisionCurve,
     curves_to_arrays,

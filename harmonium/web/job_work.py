@@ -29,7 +29,7 @@ def work(kind: str, place: str, asked: dict[str, Any], pipe: Connection) -> None
     sender = _Sender(pipe)
     try:
         _settle(pipe)  # from here on it may be stopped
-        from harmonium.collection import Library
+        from harmonium.library import Library
 
         with Library.open(place) as library:
             result = KINDS[kind](library, asked, sender.progress)
@@ -86,7 +86,7 @@ def _settle(pipe: Connection) -> None:
 
 
 def _index(library: Any, asked: dict[str, Any], report: Report) -> dict[str, Any]:
-    from harmonium.collection.indexing.run import index
+    from harmonium.library.indexing.run import index
     from harmonium.user_folders import user_cache_folder
 
     report("Looking for music", 0, 0)
@@ -102,10 +102,10 @@ def _index(library: Any, asked: dict[str, Any], report: Report) -> dict[str, Any
 
 def _tag(library: Any, asked: dict[str, Any], report: Report) -> dict[str, Any]:
     """Tag what the model in use has not tagged yet, if it can hear the library."""
-    from harmonium.collection.answering.shipped_model import use_shipped_model
-    from harmonium.collection.answering.tag import tag_library
-    from harmonium.collection.learning.quick import learn_answers
-    from harmonium.collection.store.schema import EXTRACTOR
+    from harmonium.library.answering.shipped_model import use_shipped_model
+    from harmonium.library.answering.tag import tag_library
+    from harmonium.library.learning.quick import learn_answers
+    from harmonium.library.store.schema import EXTRACTOR
 
     model = use_shipped_model(library)
     if model is None or model.extractor != library.settings.get(EXTRACTOR):
@@ -117,10 +117,10 @@ def _tag(library: Any, asked: dict[str, Any], report: Report) -> dict[str, Any]:
 
 
 def _train(library: Any, asked: dict[str, Any], report: Report) -> dict[str, Any]:
-    from harmonium.collection.answering.tag import tag_library
-    from harmonium.collection.correcting.models import use_model
-    from harmonium.collection.learning.quick import learn_answers
-    from harmonium.collection.learning.train import train
+    from harmonium.library.answering.tag import tag_library
+    from harmonium.library.correcting.models import use_model
+    from harmonium.library.learning.quick import learn_answers
+    from harmonium.library.learning.train import train
 
     model = train(library, progress=report, use=False)
     report("Tagging", 0, 0)
@@ -139,7 +139,7 @@ def _train(library: Any, asked: dict[str, Any], report: Report) -> dict[str, Any
 
 
 def _write(library: Any, asked: dict[str, Any], report: Report) -> dict[str, Any]:
-    from harmonium.collection.writing.write_tracks import plan_writes, write_planned
+    from harmonium.library.writing.write_tracks import plan_writes, write_planned
     from harmonium.web.writing import tracks_to_write, write_rules, write_sources
 
     ids = sorted(set(tracks_to_write(library, asked["q"]).tolist()) - set(asked["skip"]))

@@ -5,7 +5,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from harmonium.collection.learning.quick import Improvement, improvement, learn_answers
+from harmonium.library.learning.quick import Improvement, improvement, learn_answers
 from harmonium.errors import HarmoniumError
 from harmonium.web.service import Service
 

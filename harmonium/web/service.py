@@ -8,9 +8,9 @@ from typing import Annotated, Any, TypeVar
 
 from fastapi import Depends, Request
 
-from harmonium.collection import Library
-from harmonium.collection.answering.catalogue import Catalogue, Question, View
-from harmonium.collection.store.database import default_place
+from harmonium.library import Library
+from harmonium.library.answering.catalogue import Catalogue, Question, View
+from harmonium.library.store.database import default_place
 from harmonium.errors import HarmoniumError, NoLibraryError
 from harmonium.web.problems import Problem, not_ready
 from harmonium.web.settings import ServerSettings

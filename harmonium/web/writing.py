@@ -5,12 +5,12 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from harmonium.collection import Library
-from harmonium.collection.answering.catalogue import Catalogue, Question, View
-from harmonium.collection.answering.search import known_tags
-from harmonium.collection.filetags import Rules
-from harmonium.collection.writing.rule_layers import RULES_SETTING, library_rules
-from harmonium.collection.writing.wanted_tags import TagSources
+from harmonium.library import Library
+from harmonium.library.answering.catalogue import Catalogue, Question, View
+from harmonium.library.answering.search import known_tags
+from harmonium.library.filetags import Rules
+from harmonium.library.writing.rule_layers import RULES_SETTING, library_rules
+from harmonium.library.writing.wanted_tags import TagSources
 
 LEAST_PROBABILITY = 0.5
 """A track counts as found if the question is as likely as not to be true of it."""

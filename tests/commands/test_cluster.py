@@ -18,11 +18,11 @@ from dask_cluster import cluster
 from processes_in_tests import PATIENCE, end, start, wait_until
 from toy_data import RECIPE, write_toy
 
-from harmonium.collection import Library
-from harmonium.collection.answering.stored_tagger import StoredTagger
-from harmonium.collection.indexing.run import index
-from harmonium.collection.learning import train as train_module
-from harmonium.collection.learning.fitting import Hyperparameters, fit
+from harmonium.library import Library
+from harmonium.library.answering.stored_tagger import StoredTagger
+from harmonium.library.indexing.run import index
+from harmonium.library.learning import train as train_module
+from harmonium.library.learning.fitting import Hyperparameters, fit
 from harmonium.engine import dask
 from harmonium.experiments.datasets import load_dataset
 

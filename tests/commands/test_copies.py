@@ -6,8 +6,8 @@ import pytest
 from command_line import run
 from noise_files import write
 
-from harmonium.collection.filetags import read_tags
-from harmonium.collection.indexing.run import index
+from harmonium.library.filetags import read_tags
+from harmonium.library.indexing.run import index
 
 
 @pytest.fixture

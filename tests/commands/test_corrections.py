@@ -8,8 +8,8 @@ from command_line import run
 from noise_files import write
 from some_tracks import in_force
 
-from harmonium.collection.answering.search import search
-from harmonium.collection.indexing.run import index
+from harmonium.library.answering.search import search
+from harmonium.library.indexing.run import index
 from harmonium.errors import DataError, LibraryError
 
 

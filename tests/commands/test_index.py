@@ -10,7 +10,7 @@ from noise_files import write
 from typer.testing import CliRunner
 
 from harmonium.cli import app
-from harmonium.collection import Library
+from harmonium.library import Library
 from harmonium.errors import LibraryError
 
 

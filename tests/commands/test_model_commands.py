@@ -14,10 +14,10 @@ from small_library import TAGS, new_change
 from typer.testing import CliRunner
 
 from harmonium.cli import app
-from harmonium.collection import Library
-from harmonium.collection.indexing.run import extractor_key
-from harmonium.collection.learning import train as train_module
-from harmonium.collection.store.tracks import TrackFile
+from harmonium.library import Library
+from harmonium.library.indexing.run import extractor_key
+from harmonium.library.learning import train as train_module
+from harmonium.library.store.tracks import TrackFile
 from harmonium.errors import DataError, LibraryError, ModelFileError
 
 RUNNER = CliRunner()

@@ -6,8 +6,8 @@ import small_library
 from command_line import run
 from some_tracks import in_force
 
-from harmonium.collection.correcting.review import doubtful
-from harmonium.collection.verdicts import judge, label_matrix, only_answered_tracks
+from harmonium.library.correcting.review import doubtful
+from harmonium.library.verdicts import judge, label_matrix, only_answered_tracks
 from harmonium.commands import review
 from harmonium.errors import DataError
 
@@ -98,7 +98,7 @@ def test_without_a_terminal(tagged, place):
 def test_an_answer_says_nothing_of_other_tags(tagged, place, press):
     """Otherwise a yes to one tag would be a no to all others, at the next training."""
     asked = next(one for one in doubtful(tagged, n=10) if one.track.id > 20)
-    from harmonium.collection.correcting.say import say
+    from harmonium.library.correcting.say import say
 
     number = tagged.changes.begin("review", "")
     say(tagged, asked.track.id, present=[asked.tag], change=number)

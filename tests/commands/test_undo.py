@@ -9,10 +9,10 @@ from command_line import run
 from tagged_files import tagged
 from written_music import make_songs, predict, say
 
-from harmonium.collection.filetags import Rules, read_tags
-from harmonium.collection.store.tracks import TrackFile
-from harmonium.collection.writing.restore import last_change, undo_change
-from harmonium.collection.writing.write_tracks import plan_writes, write_planned
+from harmonium.library.filetags import Rules, read_tags
+from harmonium.library.store.tracks import TrackFile
+from harmonium.library.writing.restore import last_change, undo_change
+from harmonium.library.writing.write_tracks import plan_writes, write_planned
 from harmonium.errors import LibraryError
 
 OLD = ("Rock", "Élan vital")
@@ -206,7 +206,7 @@ def test_an_interrupted_write_can_be_undone_and_goes_on(songs, library, place):
 
 def test_ctrl_c_while_writing_and_undoing(songs, place, monkeypatch):
     """The second file is never written."""
-    from harmonium.collection.writing import restore, write_tracks
+    from harmonium.library.writing import restore, write_tracks
 
     class Second:
         """Does what it stands for once, and is interrupted then."""

@@ -12,7 +12,7 @@ from command_line import run
 from tagged_files import decoded, tagged
 from written_music import make_songs, predict, say
 
-from harmonium.collection.filetags import audio_digest, read_tags
+from harmonium.library.filetags import audio_digest, read_tags
 from harmonium.errors import DataError, LibraryError
 
 KINDS = ("mp3", "mp3v23", "flac", "ogg", "opus", "m4a", "wav", "aiff")
@@ -310,7 +310,7 @@ class TestResults:
 def _rows(library):
     from sqlalchemy import select
 
-    from harmonium.collection.store.schema import track
+    from harmonium.library.store.schema import track
 
     with library.connect() as connection:
         query = select(track.c.size, track.c.modified).order_by(track.c.id)

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from rich.console import Console
 from rich.text import Text
 
-from harmonium.collection.filetags import FieldChange, FileChange, UnwrittenTag
-from harmonium.collection.writing.write_tracks import (
+from harmonium.library.filetags import FieldChange, FileChange, UnwrittenTag
+from harmonium.library.writing.write_tracks import (
     FailedFile,
     PlannedFile,
     WritePlan,

@@ -18,8 +18,8 @@ from places import DOCS
 from tiny_musicnn import write_tiny_weights
 
 from harmonium.audio import extractors
-from harmonium.collection.filetags import apply_change, plan_write
-from harmonium.collection.learning import fitting
+from harmonium.library.filetags import apply_change, plan_write
+from harmonium.library.learning import fitting
 
 PAGES = sorted((DOCS / "first-hour").glob("*.md"))
 BLOCK = re.compile(

@@ -12,10 +12,10 @@ from some_tracks import add_tracks, in_force, say
 
 from harmonium.audio import cache as cache_module
 from harmonium.audio.cache import FeatureCache, file_status
-from harmonium.collection.indexing import examine
-from harmonium.collection.indexing.run import index
-from harmonium.collection.store import schema
-from harmonium.collection.store.models import StoredModel
+from harmonium.library.indexing import examine
+from harmonium.library.indexing.run import index
+from harmonium.library.store import schema
+from harmonium.library.store.models import StoredModel
 from harmonium.web import guard
 
 YEAR = timedelta(days=365)
@@ -127,9 +127,9 @@ def test_nothing_else_reads_a_clock_that_can_be_set():
     }
     assert found == {
         "audio/cache.py",
-        "collection/indexing/examine.py",
-        "collection/store/models.py",
-        "collection/store/schema.py",
+        "library/indexing/examine.py",
+        "library/store/models.py",
+        "library/store/schema.py",
         "experiments/results.py",
         "web/guard.py",
         "web/jobs.py",

@@ -13,7 +13,7 @@ from small_library import fill
 from some_tracks import in_force
 
 from harmonium.audio.cache import FeatureCache, FileStatus
-from harmonium.collection import Library
+from harmonium.library import Library
 from harmonium.errors import DataError, LibraryError
 
 ROWS = 2000

@@ -20,17 +20,17 @@ from some_tracks import say as put_tags
 from tagged_files import untagged
 from web_server import serving
 
-from harmonium.collection import Library
-from harmonium.collection.answering.tag import tag_library
-from harmonium.collection.correcting.forget import forget
-from harmonium.collection.correcting.models import use_model
-from harmonium.collection.correcting.say import say
-from harmonium.collection.correcting.tags import hide_tag, rename_tag
-from harmonium.collection.filetags import read_tags
-from harmonium.collection.learning.quick import learn_answers
-from harmonium.collection.store import database
-from harmonium.collection.store.schema import metadata
-from harmonium.collection.store.tracks import TrackFile
+from harmonium.library import Library
+from harmonium.library.answering.tag import tag_library
+from harmonium.library.correcting.forget import forget
+from harmonium.library.correcting.models import use_model
+from harmonium.library.correcting.say import say
+from harmonium.library.correcting.tags import hide_tag, rename_tag
+from harmonium.library.filetags import read_tags
+from harmonium.library.learning.quick import learn_answers
+from harmonium.library.store import database
+from harmonium.library.store.schema import metadata
+from harmonium.library.store.tracks import TrackFile
 
 TIMES = {"at", "made_at", "added_at"}
 LAST = "said just before"

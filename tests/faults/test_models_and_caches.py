@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from processes_in_tests import PATIENCE, start
 
-from harmonium.collection.answering import shipped_model
+from harmonium.library.answering import shipped_model
 from harmonium.errors import ModelFileError
 
 FIT = """

@@ -10,8 +10,8 @@ import sqlalchemy as sa
 from some_tracks import add_tracks, in_force, say
 from web_server import serving
 
-from harmonium.collection import Library
-from harmonium.collection.importing.tables import import_table
+from harmonium.library import Library
+from harmonium.library.importing.tables import import_table
 from harmonium.errors import LibraryError
 
 pytestmark = pytest.mark.long

@@ -7,10 +7,10 @@ from small_library import fill
 from some_tracks import add_tracks, in_force
 from tagged_files import untagged
 
-from harmonium.collection import Library
-from harmonium.collection.filetags import read_tags
-from harmonium.collection.store.tracks import TrackFile
-from harmonium.collection.writing.restore import undo_change
+from harmonium.library import Library
+from harmonium.library.filetags import read_tags
+from harmonium.library.store.tracks import TrackFile
+from harmonium.library.writing.restore import undo_change
 
 pytestmark = pytest.mark.long
 

@@ -12,13 +12,13 @@ from moments import Killed, watch_moments
 from processes_in_tests import PATIENCE, end, start
 from some_tracks import add_tracks, in_force, say
 
-from harmonium.collection import Library
-from harmonium.collection.store import database, migrations
-from harmonium.collection.store.schema import VERSION, VERSION_TABLE
+from harmonium.library import Library
+from harmonium.library.store import database, migrations
+from harmonium.library.store.schema import VERSION, VERSION_TABLE
 
 ENTERS = """
 import sys
-from harmonium.collection import Library
+from harmonium.library import Library
 print("ready", flush=True)
 sys.stdin.readline()
 with Library.open(sys.argv[1]) as library:

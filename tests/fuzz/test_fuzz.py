@@ -10,8 +10,8 @@ from fuzz_targets import TARGETS, run
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harmonium.collection.filetags import Rules
-from harmonium.collection.writing.rule_layers import RULE_NAMES, make_rules
+from harmonium.library.filetags import Rules
+from harmonium.library.writing.rule_layers import RULE_NAMES, make_rules
 from harmonium.data.genre_tree import GenreTree
 from harmonium.errors import DataError
 from harmonium.experiments import recipe

@@ -145,8 +145,8 @@ def parting(data):
 
 @cache
 def tagged_library():
-    from harmonium.collection import Library
-    from harmonium.collection.store.tracks import TrackFile
+    from harmonium.library import Library
+    from harmonium.library.store.tracks import TrackFile
 
     library = Library.open(folder() / "library.db")
     library.tracks.put([TrackFile(f"/m/{i}.mp3", f"{i:04}", title=f"Song {i}") for i in range(3)])
@@ -159,7 +159,7 @@ def tagged_library():
     b"\2" + parquet(user=["ann"], path=["/m/1.mp3"], tag=["rock"]),
 )
 def import_table(data):
-    from harmonium.collection.importing.tables import import_table
+    from harmonium.library.importing.tables import import_table
 
     way, rest = halves(data)
     import_table(tagged_library(), file(TABLE_NAMES[way % 4], rest), dry_run=True)
@@ -176,7 +176,7 @@ FEATURE_NAMES = ("f.csv", "f.tsv", "f.parquet", "f.npz")
     b"\3" + npz(path=np.array(["1.mp3"]), X=np.ones((1, 3))),
 )
 def feature_table(data):
-    from harmonium.collection.importing.feature_tables import import_features
+    from harmonium.library.importing.feature_tables import import_features
 
     way, rest = halves(data)
     import_features(tagged_library(), file(FEATURE_NAMES[way % 4], rest), dry_run=True)
@@ -243,7 +243,7 @@ def npz_arrays(data):
 
 @target(b'mellow -rock "hip hop"', b'(rock OR jazz) AND NOT "a-ha"', b"drum and bass")
 def query(data):
-    from harmonium.collection.answering.query import parse, probability, tags_of
+    from harmonium.library.answering.query import parse, probability, tags_of
 
     found = parse(data.decode(errors="replace"), TAGS, {"rap": "hip hop"})
     assert set(tags_of(found)) <= set(TAGS)
@@ -285,7 +285,7 @@ def results(data):
 
 @target(b'mode = "merge"\nignore = ["x"]\nid3_version = 3\n[fields]\nmellow = "mood"\n')
 def rules(data):
-    from harmonium.collection.writing.rule_layers import make_rules, read_rules
+    from harmonium.library.writing.rule_layers import make_rules, read_rules
 
     said = read_rules(file("rules.toml", data))
     make_rules([said, {"ignore": ["y"]}]).sort([("mellow", 0.5), ("x", 0.25)])
@@ -303,8 +303,8 @@ def genres(data):
 
 @target(b"rock, -live\n--x\n,", b"a=b\nmellow=mood")
 def words(data):
-    from harmonium.collection.correcting.say import read_said
-    from harmonium.collection.writing.rule_layers import parse_pairs
+    from harmonium.library.correcting.say import read_said
+    from harmonium.library.writing.rule_layers import parse_pairs
 
     lines = data.decode(errors="replace").split("\n")
     read_said(lines)
@@ -332,8 +332,8 @@ def a_model():
 
 @target(a_model)
 def model(data):
-    from harmonium.collection.answering.stored_tagger import StoredTagger
-    from harmonium.collection.store.models import StoredModel
+    from harmonium.library.answering.stored_tagger import StoredTagger
+    from harmonium.library.store.models import StoredModel
     from harmonium.estimators import DiscriminativeRBM
 
     with suppress(HarmoniumError):
@@ -378,7 +378,7 @@ def music():
 
 @target(music)
 def file_tags(data):
-    from harmonium.collection.filetags import audio_digest, plan_write, read_tags
+    from harmonium.library.filetags import audio_digest, plan_write, read_tags
 
     path = file("song", data)
     for read in (read_tags, audio_digest, lambda path: plan_write(path, ["a"])):
@@ -398,7 +398,7 @@ def sound(data):
 
 
 def tracks(data):
-    from harmonium.collection.store.tracks import Track
+    from harmonium.library.store.tracks import Track
 
     made = []
     for number, line in enumerate(data.split(b"\xff")[:4], start=1):
@@ -420,7 +420,7 @@ HOSTILE = b"m/a.mp3\xfe<b>T</b>\xfeA & B\xfe=1+1\xfe$(touch x)\xff-rf\n#EXTINF\x
 
 @target(HOSTILE)
 def playlist(data):
-    from harmonium.collection.playlist import can_be_listed, playlist
+    from harmonium.library.playlist import can_be_listed, playlist
 
     listed = [track for track, _ in tracks(data)]
     lines = playlist(listed).split("\n")
@@ -430,7 +430,7 @@ def playlist(data):
 
 @target(HOSTILE)
 def export(data):
-    from harmonium.collection.export import beets, beets_can_name, rekordbox
+    from harmonium.library.export import beets, beets_can_name, rekordbox
 
     given = tracks(data)
     root = ElementTree.fromstring(rekordbox(given, "name"))

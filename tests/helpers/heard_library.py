@@ -10,12 +10,12 @@ import polars as pl
 import soundfile
 from mutagen.flac import FLAC
 
-from harmonium.collection import Library
-from harmonium.collection.answering.tag import tag_library
-from harmonium.collection.indexing.run import index
-from harmonium.collection.learning import fitting
-from harmonium.collection.learning import train as train_module
-from harmonium.collection.learning.train import train
+from harmonium.library import Library
+from harmonium.library.answering.tag import tag_library
+from harmonium.library.indexing.run import index
+from harmonium.library.learning import fitting
+from harmonium.library.learning import train as train_module
+from harmonium.library.learning.train import train
 from harmonium.web.job_work import work
 
 RATE, SECONDS = 22050, 2.5

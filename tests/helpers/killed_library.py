@@ -19,11 +19,11 @@ import numpy as np
 import sqlalchemy as sa
 
 from harmonium.audio.extractors import Extractor
-from harmonium.collection import Library
-from harmonium.collection.importing.tables import import_table
-from harmonium.collection.indexing.run import extractor_key, index
-from harmonium.collection.store import database
-from harmonium.collection.store.schema import metadata
+from harmonium.library import Library
+from harmonium.library.importing.tables import import_table
+from harmonium.library.indexing.run import extractor_key, index
+from harmonium.library.store import database
+from harmonium.library.store.schema import metadata
 
 TABLES = [table.name for table in reversed(metadata.sorted_tables)]
 

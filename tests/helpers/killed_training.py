@@ -7,10 +7,10 @@ import sys
 
 import numpy as np
 
-from harmonium.collection import Library
-from harmonium.collection.learning import train
-from harmonium.collection.learning.fitting import Hyperparameters, fit
-from harmonium.collection.store.models import StoredModel
+from harmonium.library import Library
+from harmonium.library.learning import train
+from harmonium.library.learning.fitting import Hyperparameters, fit
+from harmonium.library.store.models import StoredModel
 
 
 def main(place, mode):

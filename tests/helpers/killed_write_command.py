@@ -20,10 +20,10 @@ import killed_writer
 from tagged_files import name_of, tagged
 from written_music import make_songs, predict, say
 
-from harmonium.collection import Library
-from harmonium.collection.filetags import Rules, read_tags
-from harmonium.collection.writing.restore import last_change, undo_change
-from harmonium.collection.writing.write_tracks import plan_writes, write_planned
+from harmonium.library import Library
+from harmonium.library.filetags import Rules, read_tags
+from harmonium.library.writing.restore import last_change, undo_change
+from harmonium.library.writing.write_tracks import plan_writes, write_planned
 
 KINDS = ("mp3", "flac", "ogg", "m4a", "wav", "aiff")
 OF_DATABASE = (sqlite3.Connection, sqlite3.Cursor)

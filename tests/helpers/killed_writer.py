@@ -14,7 +14,7 @@ import signal
 import sys
 from pathlib import Path
 
-from harmonium.collection.filetags import UndoRecord, apply_change, plan_write, undo
+from harmonium.library.filetags import UndoRecord, apply_change, plan_write, undo
 
 OF_FILES = (io.BufferedRandom, io.BufferedReader, io.FileIO)
 METHODS = ("write", "truncate", "flush", "close", "__exit__")

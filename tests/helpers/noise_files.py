@@ -6,7 +6,7 @@ import numpy as np
 import soundfile
 
 from harmonium.audio.extractors import Extractor
-from harmonium.collection.filetags import apply_change, plan_write
+from harmonium.library.filetags import apply_change, plan_write
 
 RATE = 8000
 LONG_AGO = 1_600_000_000

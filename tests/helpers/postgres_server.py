@@ -11,8 +11,8 @@ from pathlib import Path
 
 import psycopg
 
-from harmonium.collection import Library
-from harmonium.collection.store.schema import VERSION_TABLE
+from harmonium.library import Library
+from harmonium.library.store.schema import VERSION_TABLE
 
 QUICK = "-F -c full_page_writes=off"
 """Options of a server that need not outlive a power cut."""

@@ -6,9 +6,9 @@ import numpy as np
 import polars as pl
 
 from harmonium import DiscriminativeRBM
-from harmonium.collection.answering.tag import tag_library
-from harmonium.collection.store.models import NEVER, StoredModel
-from harmonium.collection.store.tracks import TrackFile
+from harmonium.library.answering.tag import tag_library
+from harmonium.library.store.models import NEVER, StoredModel
+from harmonium.library.store.tracks import TrackFile
 
 EXTRACTOR = "made up"
 TAGS = ("rock", "jazz", "hip hop", "mellow", "live")

@@ -2,7 +2,7 @@
 
 import polars as pl
 
-from harmonium.collection.store.tracks import TrackFile
+from harmonium.library.store.tracks import TrackFile
 
 
 def add_tracks(library, n, *, start=0):

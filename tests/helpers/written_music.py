@@ -6,9 +6,9 @@ import numpy as np
 import polars as pl
 from tagged_files import name_of, tagged
 
-from harmonium.collection.precision import curves_to_arrays
-from harmonium.collection.store.models import StoredModel
-from harmonium.collection.store.tracks import TrackFile
+from harmonium.library.precision import curves_to_arrays
+from harmonium.library.store.models import StoredModel
+from harmonium.library.store.tracks import TrackFile
 from harmonium.estimators.model_files import to_bytes
 
 VOCABULARY = ["guitar", "mellow", "loud", "hip hop"]

@@ -25,7 +25,7 @@ import traceback
 from pathlib import Path
 
 PROJECT = Path(__file__).parents[2]
-UNDO = "harmonium/collection"
+UNDO = "harmonium/library"
 GROUPS: dict[str, dict[str, list[str]]] = {
     "evaluation": {
         f"harmonium/evaluation/{name}.py": ["tests/evaluation"]
@@ -33,12 +33,12 @@ GROUPS: dict[str, dict[str, list[str]]] = {
                      "stratify")
     },
     "undo": {
-        f"{UNDO}/store/undo_opinions.py": ["tests/collection/store", "tests/commands/test_undo.py"],
-        f"{UNDO}/store/changes.py": ["tests/collection/store", "tests/commands/test_undo.py"],
-        f"{UNDO}/writing/restore.py": ["tests/collection/writing", "tests/commands/test_undo.py",
+        f"{UNDO}/store/undo_opinions.py": ["tests/library/store", "tests/commands/test_undo.py"],
+        f"{UNDO}/store/changes.py": ["tests/library/store", "tests/commands/test_undo.py"],
+        f"{UNDO}/writing/restore.py": ["tests/library/writing", "tests/commands/test_undo.py",
                                        "tests/commands/test_write.py",
                                        "tests/commands/test_copies.py"],
-        f"{UNDO}/filetags/undo.py": ["tests/collection/filetags"],
+        f"{UNDO}/filetags/undo.py": ["tests/library/filetags"],
     },
     "rbm": {
         f"harmonium/rbm/{name}.py": [f"tests/rbm/test_rbm_{test}.py" for test in tests]

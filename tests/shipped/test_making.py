@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from harmonium import DiscriminativeRBM
-from harmonium.collection.precision import curves_from_arrays
+from harmonium.library.precision import curves_from_arrays
 from harmonium.data import datasets
 from harmonium.data.datasets.listening import HEADS
 from harmonium.estimators.model_files import from_bytes

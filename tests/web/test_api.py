@@ -7,9 +7,9 @@ import pytest
 from small_library import trained
 from web_server import root, serving
 
-from harmonium.collection import Library
-from harmonium.collection.answering.search import search
-from harmonium.collection.store import database
+from harmonium.library import Library
+from harmonium.library.answering.search import search
+from harmonium.library.store import database
 
 
 @pytest.fixture(scope="module", params=["sqlite", "postgresql"])

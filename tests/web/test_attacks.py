@@ -13,9 +13,9 @@ from small_library import trained
 from tagged_files import untagged
 from web_server import raw, root, serving
 
-from harmonium.collection import Library
-from harmonium.collection.correcting.forget import forget
-from harmonium.collection.store.tracks import TrackFile
+from harmonium.library import Library
+from harmonium.library.correcting.forget import forget
+from harmonium.library.store.tracks import TrackFile
 from harmonium.web import guard
 from harmonium.web import serving as server_module
 from harmonium.web.app import create_app
@@ -194,7 +194,7 @@ def tagging_client(tmp_path_factory):
     from small_library import quick_model
 
     from harmonium import DiscriminativeRBM
-    from harmonium.collection.indexing.run import extractor_key
+    from harmonium.library.indexing.run import extractor_key
 
     place = tmp_path_factory.mktemp("hears") / "library.db"
     X = np.random.default_rng(0).normal(size=(40, 389)).astype(np.float32)

@@ -12,10 +12,10 @@ from sound_files import timed_noise
 from web_server import serving
 
 from harmonium import DiscriminativeRBM
-from harmonium.collection import Library
-from harmonium.collection.answering.tag import tag_library
-from harmonium.collection.filetags import read_tags
-from harmonium.collection.store.models import StoredModel
+from harmonium.library import Library
+from harmonium.library.answering.tag import tag_library
+from harmonium.library.filetags import read_tags
+from harmonium.library.store.models import StoredModel
 from harmonium.web import job_work
 
 RATE = 22_050

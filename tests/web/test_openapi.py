@@ -10,7 +10,7 @@ from schemathesis.checks import positive_data_acceptance
 from small_library import trained
 from web_server import root, serving
 
-from harmonium.collection import Library
+from harmonium.library import Library
 from harmonium.web import jobs
 from harmonium.web.app import create_app
 from harmonium.web.settings import ServerSettings

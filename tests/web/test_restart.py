@@ -12,9 +12,9 @@ from some_tracks import say
 from tagged_files import untagged
 from web_server import serving
 
-from harmonium.collection import Library
-from harmonium.collection.filetags import read_tags
-from harmonium.collection.store.tracks import TrackFile
+from harmonium.library import Library
+from harmonium.library.filetags import read_tags
+from harmonium.library.store.tracks import TrackFile
 from harmonium.web import jobs
 
 pytestmark = pytest.mark.long

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path, Query, Request
 
-from harmonium.collection.writing.restore import undo_change
+from harmonium.library.writing.restore import undo_change
 from harmonium.user_folders import readable
 from harmonium.web import answers
 from harmonium.web.service import UsedService

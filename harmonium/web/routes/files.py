@@ -10,10 +10,10 @@ from fastapi import APIRouter, Query, Request
 from starlette.concurrency import run_in_threadpool
 
 from harmonium.audio.audio_files import EXTENSIONS
-from harmonium.collection.answering.shipped_model import shipped_model, tagger_of
-from harmonium.collection.answering.stored_tagger import StoredTagger
-from harmonium.collection.answering.tag import extractor_named
-from harmonium.collection.answering.track_tags import tags_by_sound
+from harmonium.library.answering.shipped_model import shipped_model, tagger_of
+from harmonium.library.answering.stored_tagger import StoredTagger
+from harmonium.library.answering.tag import extractor_named
+from harmonium.library.answering.track_tags import tags_by_sound
 from harmonium.errors import DataError
 from harmonium.user_folders import readable
 from harmonium.web import answers

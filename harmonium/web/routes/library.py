@@ -5,10 +5,10 @@ from pathlib import Path
 from fastapi import APIRouter, Request
 
 from harmonium import __version__
-from harmonium.collection import Library
-from harmonium.collection.answering.shipped_model import extractor_key
-from harmonium.collection.correcting.models import ModelEntry, list_models
-from harmonium.collection.store.schema import EXTRACTOR, FOLDERS
+from harmonium.library import Library
+from harmonium.library.answering.shipped_model import extractor_key
+from harmonium.library.correcting.models import ModelEntry, list_models
+from harmonium.library.store.schema import EXTRACTOR, FOLDERS
 from harmonium.user_folders import readable
 from harmonium.web import answers
 from harmonium.web.service import Service, UsedService

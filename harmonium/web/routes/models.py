@@ -5,8 +5,8 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path, Query, Request
 
-from harmonium.collection.answering.compare import compare_models
-from harmonium.collection.correcting.models import list_models, use_model
+from harmonium.library.answering.compare import compare_models
+from harmonium.library.correcting.models import list_models, use_model
 from harmonium.web import answers
 from harmonium.web.problems import Problem
 from harmonium.web.routes.library import summary

@@ -5,8 +5,8 @@ from typing import Annotated, Literal
 
 from fastapi import APIRouter, Depends, Query, Response
 
-from harmonium.collection.answering.catalogue import Question
-from harmonium.collection.playlist import playlist
+from harmonium.library.answering.catalogue import Question
+from harmonium.library.playlist import playlist
 from harmonium.web import answers
 from harmonium.web.routes import shapes
 from harmonium.web.service import UsedService

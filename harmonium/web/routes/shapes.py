@@ -1,8 +1,8 @@
 """From what the collection gives to what the API gives."""
 
-from harmonium.collection.answering import track_tags
-from harmonium.collection.answering.catalogue import ShownTrack, View
-from harmonium.collection.store.tracks import Track
+from harmonium.library.answering import track_tags
+from harmonium.library.answering.catalogue import ShownTrack, View
+from harmonium.library.store.tracks import Track
 from harmonium.user_folders import readable
 from harmonium.web import answers
 

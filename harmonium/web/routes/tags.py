@@ -4,10 +4,10 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path, Request
 
-from harmonium.collection.answering.tag_detail import tag_detail
-from harmonium.collection.answering.tag_map import tag_map
-from harmonium.collection.answering.tag_table import TagEntry, list_tags
-from harmonium.collection.correcting.tags import hide_tag, rename_tag
+from harmonium.library.answering.tag_detail import tag_detail
+from harmonium.library.answering.tag_map import tag_map
+from harmonium.library.answering.tag_table import TagEntry, list_tags
+from harmonium.library.correcting.tags import hide_tag, rename_tag
 from harmonium.web import answers
 from harmonium.web.problems import Problem
 from harmonium.web.routes import shapes

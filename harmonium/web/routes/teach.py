@@ -4,8 +4,8 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
 
-from harmonium.collection.correcting.review import answer_doubt, doubtful
-from harmonium.collection.learning.quick import Improvement
+from harmonium.library.correcting.review import answer_doubt, doubtful
+from harmonium.library.learning.quick import Improvement
 from harmonium.web import answers
 from harmonium.web.problems import Problem, not_ready
 from harmonium.web.routes import shapes

@@ -5,7 +5,7 @@ from browser_pages import CHROMIUM, FLAGS, PATIENCE, WIDTHS, opened_page
 from heard_library import make_heard_library
 from web_server import root, serving
 
-from harmonium.collection.store import database
+from harmonium.library.store import database
 
 
 @pytest.fixture(scope="package")

@@ -1,0 +1,259 @@
+"""Tags for files and for a whole library, by the current model.
+
+For the library, the probabilities from the sound alone are stored, as the model was trained; what
+its tags gained from answers since is kept beside them. Tags of single files are completed from what
+people say about them.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from harmonium.library.answering.refined_tagger import bring_columns_up_to_date
+from harmonium.library.answering.shipped_model import tagger_of
+from harmonium.library.answering.stored_tagger import StoredTagger, current_model
+from harmonium.library.library import Library
+from harmonium.library.store.bulk import batches
+from harmonium.library.store.models import StoredModel
+from harmonium.library.store.tracks import Track
+from harmonium.library.verdicts import agreed_tags
+from harmonium.errors import DataError, LibraryError
+from harmonium.user_folders import absolute_path
+
+if TYPE_CHECKING:
+    from harmonium.audio.extraction import FileProgress, UnusableFile
+    from harmonium.audio.extractors import Extractor
+
+BLOCK = 8192
+FEW_FILES = 8
+"""Up to so many files are read in this process; starting others would take longer."""
+
+
+def tag_library(
+    library: Library,
+    model: StoredModel | None = None,
+    *,
+    again: bool = False,
+    progress: "FileProgress | None" = None,
+) -> int:
+    """Store what the model predicts for all present tracks that it has not tagged yet; how many.
+
+    Each block of tracks is stored when it is done, so that an interrupted run goes on from there.
+
+    Parameters
+    ----------
+    again : whether to tag anew the tracks that it has tagged already
+    """
+    model = model or current_model(library)
+    assert model.id is not None
+    tagger, done = tagger_of(model), 0
+    heard = np.empty(0, np.int64)
+    if not again:
+        heard, _ = library.predictions.columns(model.id, [0], refined=False)
+    total = max(0, library.tracks.count("present") - len(heard))
+    for ids, X in library.tracks.feature_blocks(extractor=model.extractor, block=BLOCK):
+        new = ~np.isin(ids, heard)
+        if new.any():
+            library.predictions.put(model.id, ids[new], tagger.probabilities(X[new]))
+            done += int(new.sum())
+            if progress:
+                progress(done, max(done, total))
+    if done:
+        bring_columns_up_to_date(library, model.id)
+    return done
+
+
+# Files. --------------------------------------------------------------------------------------
+
+
+class TrackTag(NamedTuple):
+    """A tag that a track has."""
+
+    tag: str
+    probability: float
+    source: str
+    """"people" have said so, "given" (with --known), "model", or "shipped" (the model that came
+    along)."""
+    precision: float | None = None
+    """The share of held-out tracks of at least this probability that have the tag."""
+
+
+@dataclass(frozen=True)
+class TagChoice:
+    """Which of the model's tags count; by default those that reach their thresholds."""
+
+    top: int | None = None
+    """The most probable ones instead,"""
+    min_probability: float | None = None
+    """or those from this probability on; with ``top``, both hold."""
+
+    def places(self, p: NDArray[np.float32], thresholds: NDArray[np.float32]) -> NDArray[np.intp]:
+        """Places of the chosen tags, the most probable first, from probabilities (n_tags,)."""
+        least = thresholds
+        if self.min_probability is not None:
+            least = np.full_like(thresholds, self.min_probability)
+        elif self.top is not None:
+            least = np.zeros_like(thresholds)
+        chosen = np.flatnonzero((p >= least) & (thresholds <= 1))
+        return chosen[np.argsort(-p[chosen], kind="stable")][: self.top]
+
+
+USUAL = TagChoice()
+
+
+@dataclass(frozen=True)
+class TaggedFile:
+    """What is known and predicted of a file."""
+
+    path: str
+    track: Track | None
+    """None if the file is not in the library."""
+    said: dict[str, bool]
+    """Tag → whether it holds, where people agree on that."""
+    probabilities: NDArray[np.float32] = field(repr=False)
+    """(n_tags,)"""
+    given: dict[str, bool]
+    """Tag → whether it holds, as the person who asks knows; it overrides what people say."""
+
+    def tags(self, tagger: StoredTagger, choice: TagChoice = USUAL) -> list[TrackTag]:
+        """Its tags: what is known first, then the model's."""
+        known = self.given | self.said | self.given  # in this order, and what is given counts
+        settled = [
+            TrackTag(tag, 1.0, "given" if tag in self.given else "people")
+            for tag, holds in known.items()
+            if holds
+        ]
+        chosen = choice.places(self.probabilities, tagger.thresholds)
+        guessed = [
+            TrackTag(
+                tagger.tags[j],
+                float(self.probabilities[j]),
+                "model" if tagger.is_own[j] else "shipped",
+                tagger.precision(int(j), float(self.probabilities[j])),
+            )
+            for j in chosen
+            if tagger.tags[j] not in known
+        ]
+        return settled + guessed
+
+
+def read_known(text: str, tagger: StoredTagger) -> dict[str, bool]:
+    """Tag → whether it holds, from a text such as "rock, guitar, -live"; a minus denies a tag."""
+    known: dict[str, bool] = {}
+    for part in filter(None, (part.strip() for part in text.split(","))):
+        name, holds = tagger.tags[tagger.place(part.removeprefix("-"))], not part.startswith("-")
+        if known.setdefault(name, holds) != holds:
+            raise DataError(f"The tag {name!r} cannot both hold and not hold.")
+    return known
+
+
+def tag_files(
+    library: Library | None,
+    tagger: StoredTagger,
+    paths: Sequence[str],
+    *,
+    known: dict[str, bool] | None = None,
+    use_people: bool = True,
+    progress: "FileProgress | None" = None,
+) -> tuple[list[TaggedFile], list["UnusableFile"]]:
+    """What the model says about files, in the library or not, in the order of the paths.
+
+    Parameters
+    ----------
+    library : None where there is none, for a model that needs none
+    known : tag → whether it holds, for all of the files; it overrides what people say
+    use_people : whether what people say about a track helps to infer its other tags
+    """
+    tracks: list[Track | None] = [None] * len(paths)
+    stored: dict[str, NDArray[np.float32]] = {}
+    said: dict[int, dict[str, bool]] = {}
+    if library is not None:
+        tracks = [library.tracks.find(absolute_path(path)) for path in paths]
+        stored = _stored_features(library, tagger, paths, tracks)
+        said = agreed_tags(
+            library.opinions.triples([track.id for track in tracks if track is not None]),
+            library.genres(),
+        )
+    vectors, failures = _features(tagger, paths, stored, progress)
+    found = [
+        (path, track, {} if track is None else said.get(track.id, {}))
+        for path, track in zip(paths, tracks, strict=True)
+        if path in vectors
+    ]
+    if not found:
+        return [], failures
+    X = np.stack([vectors[path] for path, _, _ in found])
+    given = known or {}
+    settled = [(own if use_people else {}) | given for _, _, own in found]
+    Y = np.array([[holds.get(tag, np.nan) for tag in tagger.tags] for holds in settled], np.float32)
+    P = tagger.probabilities(X, Y)
+    return [TaggedFile(*one, p, given) for one, p in zip(found, P, strict=True)], failures
+
+
+def _stored_features(
+    library: Library, tagger: StoredTagger, paths: Sequence[str], tracks: Sequence[Track | None]
+) -> dict[str, NDArray[np.float32]]:
+    """Path → features, of the tracks that have them in the library."""
+    ids = [track.id for track in tracks if track is not None]
+    have, matrix = library.tracks.features(ids, extractor=tagger.extractor)
+    stored = dict(zip(have.tolist(), matrix, strict=True))
+    return {
+        path: stored[track.id]
+        for path, track in zip(paths, tracks, strict=True)
+        if track is not None and track.id in stored
+    }
+
+
+def _features(
+    tagger: StoredTagger,
+    paths: Sequence[str],
+    stored: dict[str, NDArray[np.float32]],
+    progress: "FileProgress | None",
+) -> tuple[dict[str, NDArray[np.float32]], list["UnusableFile"]]:
+    """Path → features: the stored ones, or those of the file where there are none."""
+    vectors = stored.copy()
+    unheard = [path for path in dict.fromkeys(paths) if path not in vectors]
+    if not unheard:
+        return vectors, []
+    from harmonium.audio.extraction import extract_files
+    from harmonium.user_folders import user_cache_folder
+
+    extraction = extract_files(
+        unheard,
+        extractor=extractor_named(tagger.extractor),
+        engine="serial" if len(unheard) <= FEW_FILES else "processes",
+        cache=user_cache_folder(),
+        progress=progress,
+    )
+    vectors |= dict(zip(extraction.paths, extraction.features, strict=True))
+    return vectors, list(extraction.failures)
+
+
+def extractor_named(key: str) -> "Extractor":
+    """The extractor of a key, if it still gives the same numbers."""
+    from harmonium.audio.extractors import get_extractor
+    from harmonium.library.indexing.run import extractor_key
+
+    name = key.rpartition("@")[0] or key
+    extractor = get_extractor(name)
+    if extractor_key(extractor) != key:
+        raise LibraryError(
+            f"The model was trained with other features than {name!r} gives now. `harmonium "
+            "index` computes those of the library anew, and `harmonium train` learns from them."
+        )
+    return extractor
+
+
+def stored_tags(library: Library, tagger: StoredTagger, page: int = 1000) -> Iterator[TaggedFile]:
+    """All present tracks that the model has tagged, with their stored predictions."""
+    assert tagger.id is not None
+    heard, _ = library.predictions.columns(tagger.id, [0])
+    ids, tree = np.intersect1d(heard, library.tracks.ids()), library.genres()
+    for some in batches(ids.tolist(), page):
+        P = library.predictions.probabilities(tagger.id, some)[:, : len(tagger.tags)]
+        said = agreed_tags(library.opinions.triples(some), tree)
+        for track, p in zip(library.tracks.many(some), P, strict=True):
+            yield TaggedFile(track.path, track, said.get(track.id, {}), p, {})

@@ -1,0 +1,138 @@
+"""What writing would add to files, tag by tag, without reading the files.
+
+It goes by what the library knows of them since they were last indexed or written. What writing does
+to some files, field by field, `writing.write_tracks.plan_writes` tells, which reads them.
+"""
+
+from collections.abc import Collection
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from harmonium.library.answering.catalogue import View
+from harmonium.library.precision import curves_from_arrays, lower_bound
+from harmonium.library.store.predictions import packed, unpacked
+
+Ids = NDArray[np.int64]
+
+
+class OutlinedTag(NamedTuple):
+    """A tag that would be added to files."""
+
+    tag: str
+    n: int
+    """Tracks whose files would get it,"""
+    n_guessed: int
+    """how many of them because the model says so,"""
+    precision: float | None
+    """how often that is right, for held-out tracks,"""
+    expected_wrong: float
+    """and how many of them will be wrong, by their probabilities."""
+    accepted: bool
+    elsewhere: bool
+    """Whether the model that came along says so: its precision was measured on other music."""
+
+
+class UnreachedTag(NamedTuple):
+    """A tag that is learnt, but not right so often."""
+
+    tag: str
+    best: float | None
+    """The share that is right at best, by a cautious count."""
+
+
+class WriteOutline(NamedTuple):
+    """What writing would add."""
+
+    tracks: Ids
+    """Those whose files would get something."""
+    tags: list[OutlinedTag]
+    not_reached: list[UnreachedTag]
+
+    @property
+    def n_guessed(self) -> int:
+        """How many tags the model would add."""
+        return sum(tag.n_guessed for tag in self.tags if tag.accepted)
+
+    @property
+    def expected_wrong(self) -> float:
+        """How many of them will be wrong."""
+        return sum(tag.expected_wrong for tag in self.tags if tag.accepted)
+
+
+def write_outline(
+    view: View, ids: Ids, precision: float | None, ignore: Collection[str] = ()
+) -> WriteOutline:
+    """What writing tags to the files of tracks would add.
+
+    Parameters
+    ----------
+    ids : the tracks, (n,)
+    precision : how often what the model adds is to be right, as of `TagSources`
+    ignore : tags that are not to be written, normalised
+    """
+    ids = np.sort(ids)
+    gets = np.zeros(len(ids), bool)
+    found = []
+    thresholds = view.write_thresholds(precision)
+    own = () if view.model is None else view.model.is_own
+    for tag in {**dict.fromkeys(view.verdicts.names), **dict.fromkeys(view.places)}:
+        agreed = view.verdicts.agreement(tag)
+        has = np.isin(ids, view.in_files.get(tag, _NONE), assume_unique=True)
+        said = np.isin(ids, agreed.yes, assume_unique=True) & ~has
+        p = _guessed(view, ids, tag, thresholds)
+        p[has | np.isin(ids, agreed.yes) | np.isin(ids, agreed.no)] = np.nan
+        guessed = ~np.isnan(p)
+        n = int(said.sum() + guessed.sum())
+        if not n:
+            continue
+        accepted = tag not in ignore and tag not in view.hidden
+        if accepted:
+            gets |= said | guessed
+        wrong = float((1 - p[guessed]).sum())
+        right = _precision(view, tag, thresholds)
+        elsewhere = bool(guessed.any()) and not own[view.places[tag]]
+        found.append(OutlinedTag(tag, n, int(guessed.sum()), right, wrong, accepted, elsewhere))
+    found.sort(key=lambda one: (-one.n, one.tag))
+    return WriteOutline(ids[gets], found, _unreached(view, thresholds))
+
+
+_NONE = np.empty(0, np.int64)
+
+
+def _guessed(
+    view: View, ids: Ids, tag: str, thresholds: NDArray[np.float32]
+) -> NDArray[np.float32]:
+    """(n,) the probability of a tag where the model would write it, else NaN."""
+    p = np.full(len(ids), np.nan, np.float32)
+    place, found = view.places.get(tag), view.predictions
+    if place is None or place >= len(thresholds) or thresholds[place] > 1 or not len(found.ids):
+        return p
+    at = np.minimum(np.searchsorted(found.ids, ids), len(found.ids) - 1)
+    # as `wanted_tags`: what answers have taught since may take a tag away, and not add it
+    steps = np.minimum(found.steps[place][at], view.trained.steps[place][at])
+    reached = (found.ids[at] == ids) & (steps >= packed(thresholds[[place]])[0])
+    p[reached] = unpacked(steps[reached])
+    return p
+
+
+def _precision(view: View, tag: str, thresholds: NDArray[np.float32]) -> float | None:
+    place = view.places.get(tag)
+    if place is None or view.tagger is None or place >= len(thresholds) or thresholds[place] > 1:
+        return None
+    return view.tagger.precision(place, float(thresholds[place]))
+
+
+def _unreached(view: View, thresholds: NDArray[np.float32]) -> list[UnreachedTag]:
+    curves = None if view.tagger is None else curves_from_arrays(view.tagger.arrays)
+    found = []
+    for tag, place in view.places.items():
+        if place < len(thresholds) and thresholds[place] <= 1:
+            continue
+        best = None
+        if curves is not None and place < len(curves) and len(curves[place].chosen):
+            curve = curves[place]
+            best = float(lower_bound(curve.right, curve.chosen).max())
+        found.append(UnreachedTag(tag, best))
+    return found

@@ -1,0 +1,175 @@
+"""Which tracks to ask a person about: those of which the model is in doubt.
+
+The doubt about a tag of a track is how near the log-odds of its probability are to those of the
+tag's threshold: there an answer decides. So that not all questions are about one tag or one artist,
+each that was chosen makes further ones of its tag and artist wait.
+"""
+
+from collections.abc import Collection
+from typing import NamedTuple
+
+import numpy as np
+import sqlalchemy as sa
+from numpy.typing import NDArray
+
+from harmonium.library.answering.catalogue import Catalogue, View
+from harmonium.library.answering.query import did_you_mean
+from harmonium.library.answering.shipped_model import log_odds
+from harmonium.library.correcting.say import ME, say
+from harmonium.library.library import Library
+from harmonium.library.store.changes import counted
+from harmonium.library.store.models import StoredModel
+from harmonium.library.store.predictions import Steps, unpacked
+from harmonium.library.store.schema import opinion
+from harmonium.library.store.tracks import Track
+from harmonium.library.verdicts import REVIEW
+from harmonium.data.normalise import normalise_tag
+from harmonium.errors import LibraryError, UnknownTagError
+
+POOL = 20
+"""The most doubtful questions for each one that is chosen, among which to choose."""
+WAIT = 0.25
+"""By so much, in log-odds, further questions of the same tag or artist are put back."""
+
+
+class DoubtfulTag(NamedTuple):
+    """A tag of a track about which the model is in doubt."""
+
+    track: Track
+    tag: str
+    probability: float
+    """What the model says."""
+    guess: bool
+    """Whether that reaches the tag's threshold."""
+
+
+def doubtful(
+    library: Library,
+    tag: str | None = None,
+    *,
+    n: int = 20,
+    skip: Collection[tuple[int, str]] = (),
+    view: View | None = None,
+) -> list[DoubtfulTag]:
+    """The n questions of which the model is most in doubt; people have not answered them yet.
+
+    Parameters
+    ----------
+    tag : only about this tag, in any spelling
+    n : how many, at most; a track is asked about once
+    skip : (track number, tag) of questions not to ask
+    view : the library in memory, where it is at hand
+    """
+    view = view or Catalogue(library).view()
+    model = view.model
+    if model is None or model.id is None:
+        raise LibraryError("There is no model to be in doubt. `harmonium train` makes one.")
+    names = _asked_about(model, tag)
+    asked = [_most_doubtful(view, model, name, POOL * n, skip) for name in names]
+    ids, steps, doubt = (np.concatenate(parts) for parts in zip(*asked, strict=True))
+    columns = np.repeat(np.arange(len(names)), [len(one[0]) for one in asked])
+    order = np.argsort(-doubt, kind="stable")[: POOL * n]
+    tracks = library.tracks.many(ids[order])
+    artists = [track.artist or f"#{track.id}" for track in tracks]
+    chosen = _spread(doubt[order], ids[order], columns[order].tolist(), artists, n)
+    found = []
+    for k in chosen:
+        name, p = names[columns[order[k]]], float(unpacked(steps[order[k : k + 1]])[0])
+        guess = p >= model.thresholds[view.places[name]]
+        found.append(DoubtfulTag(tracks[k], name, p, bool(guess)))
+    return found
+
+
+def _most_doubtful(
+    view: View, model: StoredModel, name: str, most: int, skip: Collection[tuple[int, str]]
+) -> tuple[NDArray[np.int64], Steps, NDArray[np.float32]]:
+    """Tracks of which a tag is most in doubt, what the model says of them, and the doubt."""
+    place, found = view.places[name], view.predictions
+    steps = found.steps[place]
+    level = log_odds(model.thresholds[[place]])[0]
+    doubt = -np.abs(_LOG_ODDS[steps] - level)
+    agreed = view.verdicts.agreement(name)
+    skipped = np.array([number for number, other in skip if other == name], np.int64)
+    known = np.concatenate([agreed.yes, agreed.no, skipped])
+    doubt[np.isin(found.ids, known, assume_unique=False)] = -np.inf
+    doubt[view.absent] = -np.inf
+    rows = np.arange(len(doubt))
+    if len(rows) > most:
+        rows = np.sort(np.argpartition(-doubt, most)[:most])
+    rows = rows[np.isfinite(doubt[rows])]
+    return found.ids[rows], steps[rows], doubt[rows]
+
+
+_LOG_ODDS = log_odds(unpacked(np.arange(65535, dtype=np.uint16)))
+_LOG_ODDS = np.append(_LOG_ODDS, np.float32(-np.inf))  # of a track that has no probability
+
+
+def answer_doubt(
+    library: Library,
+    track_id: int,
+    tag: str,
+    fits: bool,
+    *,
+    person: str = ME,
+    change: int | None = None,
+) -> int:
+    """Keep a person's answer about one tag of a track; the number of its change.
+
+    Parameters
+    ----------
+    change : that of earlier answers of the same sitting, if this one is to be undone with them
+
+    Raises
+    ------
+    LibraryError
+        where ``change`` is no such change, or was undone
+    """
+    library.tracks.get(track_id)
+    with library.begin() as connection:
+        if change is None:
+            number = library.changes.begin(REVIEW, "")
+        else:
+            earlier = library.changes.get(change)
+            if earlier.command != REVIEW or earlier.undone_by is not None:
+                raise LibraryError(f"Change {change} holds no answers that others could join.")
+            number = change
+        tags = {"present" if fits else "absent": [tag]}
+        say(library, track_id, **tags, person=person, change=number)
+        query = sa.select(sa.func.count()).where(
+            opinion.c.begun_by == number, opinion.c.ended_by.is_(None)
+        )
+        n_answers = int(connection.scalar(query) or 0)
+        library.changes.describe(number, counted(n_answers, "answer"))
+    return number
+
+
+def _asked_about(model: StoredModel, tag: str | None) -> list[str]:
+    """The tags to ask about: all that the model has learnt, or the one that is named."""
+    learnt = [name for j, name in enumerate(model.vocabulary) if model.learnt[j]]
+    if tag is None:
+        if not learnt:
+            raise LibraryError("The model has not learnt any tag that could be in doubt.")
+        return learnt
+    name = normalise_tag(tag)
+    if name not in learnt:
+        raise UnknownTagError(f"The model has not learnt {name!r}.{did_you_mean(name, learnt)}")
+    return [name]
+
+
+def _spread(
+    doubt: NDArray[np.float64],
+    ids: NDArray[np.int64],
+    tags: list[int],
+    artists: list[str],
+    n: int,
+) -> list[int]:
+    """Places of the questions to ask, greedily the most doubtful after waiting."""
+    score = doubt.astype(np.float64)
+    chosen: list[int] = []
+    tag_of, artist_of = np.array(tags), np.array(artists)
+    while len(chosen) < n and len(score) and np.isfinite(score).any():
+        best = int(np.argmax(score))
+        chosen.append(best)
+        score -= WAIT * (tag_of == tag_of[best]) + WAIT * (artist_of == artist_of[best])
+        score[ids == ids[best]] = -np.inf
+    return chosen

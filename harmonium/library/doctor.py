@@ -1,0 +1,219 @@
+"""The health of a library: files, tags, and what people may have got wrong."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import combinations
+from typing import NamedTuple
+
+import numpy as np
+import sqlalchemy as sa
+from numpy.typing import NDArray
+
+from harmonium.library.answering.search import known_tags
+from harmonium.library.answering.stored_tagger import StoredTagger
+from harmonium.library.library import Library
+from harmonium.library.store.models import StoredModel
+from harmonium.library.store.schema import loaded_path, track_copy
+from harmonium.library.store.tracks import FORGOTTEN, Track
+from harmonium.library.verdicts import judge, label_matrix, only_answered_tracks, with_kinds
+
+SURPRISING = 1.0
+"""A label is surprising from here on: the model finds it e times less probable than usual."""
+SHORTEST = 5
+"""Shorter words are too often another word with one letter changed."""
+
+
+class Copy(NamedTuple):
+    """A file with the same sound as a track."""
+
+    path: str
+    track: Track
+
+
+class Doubt(NamedTuple):
+    """What people say about a track, and the model finds surprising."""
+
+    track: Track
+    tag: str
+    said: bool
+    """Whether people gave the tag; if not, they gave others."""
+    probability: float
+    """That the track has the tag, by a model that had not seen it."""
+    usual: float
+    """The share of tracks that have the tag."""
+    surprise: float
+    """log(usual / probability) of what people say."""
+
+
+class Spellings(NamedTuple):
+    """A tag and another one that may be the same."""
+
+    tag: str
+    n_tracks: int
+    other: str
+    """The more used one."""
+    n_other: int
+
+
+@dataclass(frozen=True)
+class Health:
+    """What was found."""
+
+    unreadable: list[Track]
+    missing: list[Track]
+    copies: list[Copy]
+    recordings: list[list[Track]]
+    """Tracks of one artist and title whose sound differs: perhaps one recording twice."""
+    unused: list[str]
+    """Tags that were once used."""
+    once: list[str]
+    """Tags of a single track."""
+    spellings: list[Spellings]
+    doubts: list[Doubt] | None
+    """None without a model."""
+
+    @property
+    def is_well(self) -> bool:
+        """Whether no file is broken or missing."""
+        return not self.unreadable and not self.missing
+
+
+def examine(library: Library, *, doubts: int = 20) -> Health:
+    """Look at all of a library, and at the ``doubts`` most surprising of people's tags."""
+    used = library.opinions.tags()
+    counts = dict(zip(used["tag"].to_list(), used["n_tracks"].to_list(), strict=True))
+    model = library.models.current()
+    return Health(
+        unreadable=list(library.tracks.all(states=("unreadable",))),
+        missing=list(library.tracks.all(states=("missing",))),
+        copies=list(_copies(library)),
+        recordings=_recordings(library),
+        unused=sorted(known_tags(library) - set(counts)),
+        once=sorted(tag for tag, n in counts.items() if n == 1),
+        spellings=near_spellings(counts),
+        doubts=None if model is None or not model.n_own else find_doubts(library, model, doubts),
+    )
+
+
+def find_doubts(library: Library, model: StoredModel, n: int) -> list[Doubt]:
+    """The n labels of the tracks learnt from that held-out probabilities contradict most.
+
+    The surprise at a tag that was given is log(usual / p), and log((1 - usual) / (1 - p)) at one
+    that was not: how many times less probable the label is for a track that sounds like this than
+    for any track. Only tags that the model has learnt are judged.
+    """
+    tagger = StoredTagger(model)
+    tags = tagger.tags[: tagger.n_own]
+    ids, P = tagger.held_out
+    opinions = with_kinds(library.opinions.triples(), library.genres())
+    rule = {key: model.report[key] for key in ("min_count", "min_share")}
+    answered = only_answered_tracks(library, opinions)
+    Y = label_matrix(judge(opinions, **rule), ids, tags, only_answered=answered)
+    surprise = surprises(Y, P, tagger.rates)
+    surprise[:, ~tagger.learnt[: len(tags)]] = -np.inf
+    tagged = np.isin(ids, opinions["track_id"].to_numpy())
+    surprise[~tagged] = -np.inf
+    order = np.argsort(-surprise, axis=None, kind="stable")[:n]
+    rows, columns = np.unravel_index(order, surprise.shape)
+    kept = surprise[rows, columns] >= SURPRISING
+    rows, columns = rows[kept], columns[kept]
+    return [
+        Doubt(
+            track,
+            tagger.tags[j],
+            bool(Y[i, j]),
+            float(P[i, j]),
+            float(tagger.rates[j]),
+            float(surprise[i, j]),
+        )
+        for track, i, j in zip(library.tracks.many(ids[rows]), rows, columns, strict=True)
+    ]
+
+
+def surprises(
+    Y: NDArray[np.float32], P: NDArray[np.float32], rates: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """log(usual probability of the label / its probability), (n, C); -∞ where it is unknown."""
+    p = np.clip(P.astype(np.float64), 1e-4, 1 - 1e-4)
+    rates = np.clip(rates, 1e-4, 1 - 1e-4)
+    given, not_given = np.log(rates / p), np.log((1 - rates) / (1 - p))
+    return np.where(np.isnan(Y), -np.inf, np.where(Y == 1, given, not_given))
+
+
+def _copies(library: Library) -> Iterator[Copy]:
+    rows = library.fetch(sa.select(track_copy).order_by(track_copy.c.path))
+    for row, track in zip(rows, library.tracks.many([row.track_id for row in rows]), strict=True):
+        if track.state != FORGOTTEN:
+            yield Copy(loaded_path(row), track)
+
+
+def _recordings(library: Library) -> list[list[Track]]:
+    named: dict[tuple[str, str], list[Track]] = {}
+    for track in library.tracks.all():
+        if track.artist and track.title:
+            key = (track.artist.strip().casefold(), track.title.strip().casefold())
+            named.setdefault(key, []).append(track)
+    return [tracks for _, tracks in sorted(named.items()) if len(tracks) > 1]
+
+
+# Tags that may be one tag in two spellings. ----------------------------------------------------
+
+
+def near_spellings(counts: Mapping[str, int]) -> list[Spellings]:
+    """Pairs of tags that differ in spaces, signs or a plural s only, or in one letter.
+
+    ``counts`` has the number of tracks of each tag. The pair whose rarer tag is used most is first.
+    """
+    keys: dict[str, set[str]] = {}
+    for tag in counts:
+        for key in _keys(tag):
+            keys.setdefault(key, set()).add(tag)
+    pairs = {pair for same in keys.values() for pair in combinations(sorted(same), 2)}
+    found = []
+    for pair in pairs:
+        if _is_near(*pair):
+            rare, common = sorted(pair, key=lambda tag: (counts[tag], tag))
+            found.append(Spellings(rare, counts[rare], common, counts[common]))
+    return sorted(found, key=lambda pair: (-pair.n_tracks, pair.tag, pair.other))
+
+
+def _letters_of(tag: str) -> str:
+    """Letters and digits alone, without a plural s."""
+    letters = "".join(c for c in tag if c.isalnum())
+    return letters[:-1] if len(letters) >= SHORTEST and letters.endswith("s") else letters
+
+
+def _keys(tag: str) -> Iterator[str]:
+    """What a tag has in common with those that are near: itself, and itself less one letter."""
+    plain = _letters_of(tag)
+    yield plain or tag
+    if len(plain) >= SHORTEST:
+        yield from (plain[:i] + plain[i + 1 :] for i in range(len(plain)))
+
+
+def _is_near(one: str, other: str) -> bool:
+    a, b = _letters_of(one), _letters_of(other)
+    if a == b:
+        return bool(a)
+    if min(len(a), len(b)) < SHORTEST:
+        return False
+    return _one_letter_apart(a, b) or _swapped(a, b)
+
+
+def _one_letter_apart(a: str, b: str) -> bool:
+    """Whether one letter, not a digit, is added, missing or another: 1980s is not 1990s."""
+    a, b = sorted((a, b), key=len)
+    start = next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), len(a))
+    rest_a, rest_b = a[start:], b[start:]
+    if len(a) == len(b):
+        return rest_a[1:] == rest_b[1:] and not (rest_a[:1] + rest_b[:1]).isdigit()
+    return len(b) == len(a) + 1 and rest_a == rest_b[1:] and not rest_b[0].isdigit()
+
+
+def _swapped(a: str, b: str) -> bool:
+    """Whether two letters next to one another have changed places."""
+    differ = [i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y]
+    if len(a) != len(b) or len(differ) != 2 or differ[1] != differ[0] + 1:
+        return False
+    i, j = differ
+    return a[i] == b[j] and a[j] == b[i]

@@ -1,0 +1,112 @@
+"""Tracks and their tags for other programs: a document for Rekordbox, or commands for beets.
+
+Rekordbox reads an XML document in which each track has its attributes and a playlist names some of
+them. beets has no format to import; its users change its library by `beet modify`, so there is a
+line of that for each track. The tags go where they replace nothing: after the file's own comment
+for Rekordbox, and into a field of their own for beets.
+"""
+
+import os
+import re
+import shlex
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from urllib.parse import quote
+from xml.etree import ElementTree as ET
+
+from harmonium import __version__
+from harmonium.atomic_files import check_writable, write_atomically
+from harmonium.library.store.tracks import Track
+from harmonium.errors import DataError
+
+TaggedTracks = Sequence[tuple[Track, Sequence[str]]]
+"""(track, its tags)"""
+
+BEETS_FIELD = "harmonium"
+"""The field of beets that the tags go into."""
+
+_NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def rekordbox(tracks: TaggedTracks, name: str) -> bytes:
+    """The XML document for Rekordbox: the tracks, and a playlist of them."""
+    root = ET.Element("DJ_PLAYLISTS", Version="1.0.0")
+    ET.SubElement(root, "PRODUCT", Name="harmonium", Version=__version__, Company="")
+    n_tracks = str(len(tracks))
+    collection = ET.SubElement(root, "COLLECTION", Entries=n_tracks)
+    playlists = ET.SubElement(root, "PLAYLISTS")
+    top = ET.SubElement(playlists, "NODE", Type="0", Name="ROOT", Count="1")
+    node = ET.SubElement(top, "NODE", Name=_text(name), Type="1", KeyType="0", Entries=n_tracks)
+    for track, tags in tracks:
+        about = {
+            "Name": track.title or Path(track.path).stem,
+            "Artist": track.artist,
+            "Album": track.album,
+            "Genre": ", ".join(track.file_tags.get("genre", [])),
+            "TotalTime": None if track.duration is None else str(round(track.duration)),
+            "Comments": "; ".join([*track.file_tags.get("comment", []), ", ".join(tags)]),
+        }
+        known = {key: text for key, value in about.items() if (text := _text(value or ""))}
+        known = {"TrackID": str(track.id), **known, "Location": _url(track)}
+        ET.SubElement(collection, "TRACK", known)
+        ET.SubElement(node, "TRACK", Key=str(track.id))
+    ET.indent(root)
+    return bytes(ET.tostring(root, encoding="utf-8", xml_declaration=True)) + b"\n"
+
+
+def beets_can_name(track: Track) -> bool:
+    """Whether a query of beets finds the track's file: not with a line break or backslash in it."""
+    return not set(track.path) & set("\n\r\\")
+
+
+def beets(tracks: TaggedTracks, name: str) -> bytes:
+    """Commands for a shell that put the tags into beets' library, and into no file."""
+    lines = [
+        f"#!/bin/sh\n# Tags of {' '.join(name.split())!r}, by harmonium. After this,\n"
+        f"# `beet list {BEETS_FIELD}:TAG` finds tracks by them.\n"
+    ]
+    for track, tags in tracks:
+        if tags and beets_can_name(track):
+            # a value is a template: $ and % mean something there unless $ stands before them
+            value = re.sub(r"[$%]", r"$\g<0>", "; ".join(tags))
+            words = (f"path:{track.path}", f"{BEETS_FIELD}={value}")
+            lines.append(f"beet modify -y -M -W {' '.join(map(shlex.quote, words))}\n")
+    return os.fsencode("".join(lines))
+
+
+WRITERS: dict[str, Callable[[TaggedTracks, str], bytes]] = {".xml": rekordbox, ".sh": beets}
+"""Ending of the file → what makes it."""
+
+
+def check_export(path: Path) -> None:
+    """Refuse, before any work, a file that could not be written."""
+    if path.suffix.lower() not in WRITERS:
+        raise DataError(
+            f"'--export' takes a file that ends in .xml (Rekordbox) or .sh (beets). Got "
+            f"{path.name!r}; for other players there is '--playlist'."
+        )
+    check_writable(path)
+
+
+def write_export(path: Path, tracks: TaggedTracks) -> list[Track]:
+    """Write tracks and their tags in the form that the file's ending asks for.
+
+    Gives the tracks that are not in it: for beets those without tags, or that it cannot name.
+    """
+    check_export(path)
+    writer = WRITERS[path.suffix.lower()]
+    write_atomically(path, writer(tracks, path.stem))
+    if writer is rekordbox:
+        return []
+    return [track for track, tags in tracks if not tags or not beets_can_name(track)]
+
+
+def _url(track: Track) -> str:
+    """The file as Rekordbox names it; bytes that are no UTF-8 stay as they are."""
+    path = track.path.replace("\\", "/") if os.sep == "\\" else track.path
+    return "file://localhost/" + quote(os.fsencode(path.removeprefix("/")), safe="/:")
+
+
+def _text(value: str) -> str:
+    """On one line, and without the characters that XML cannot hold."""
+    return _NOT_IN_XML.sub("\ufffd", " ".join(value.split()))

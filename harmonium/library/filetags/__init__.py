@@ -1,0 +1,35 @@
+"""Tags in music files: read, written where players look, and undone to the byte.
+
+    change = plan_write("song.mp3", ["rock", "mellow"])   # the dry run
+    record = apply_change(change)
+    undo("song.mp3", record)
+
+`docs/filetags.md` says what is written where.
+"""
+
+from harmonium.library.filetags.formats.base import COMMENT, FIELDS, LIST_FIELDS
+from harmonium.library.filetags.formats.id3 import genre_names
+from harmonium.library.filetags.plan import FieldChange, FileChange, plan_write
+from harmonium.library.filetags.read import FileTags, audio_digest, read_tags
+from harmonium.library.filetags.rules import MODES, Rules, UnwrittenTag
+from harmonium.library.filetags.undo import undo
+from harmonium.library.filetags.write import UndoRecord, apply_change
+
+__all__ = [
+    "COMMENT",
+    "FIELDS",
+    "LIST_FIELDS",
+    "MODES",
+    "FieldChange",
+    "FileChange",
+    "FileTags",
+    "Rules",
+    "UndoRecord",
+    "UnwrittenTag",
+    "apply_change",
+    "audio_digest",
+    "genre_names",
+    "plan_write",
+    "read_tags",
+    "undo",
+]

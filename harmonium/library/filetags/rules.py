@@ -1,0 +1,206 @@
+"""Which tags go where, and what becomes of what is there already."""
+
+import math
+import re
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Literal, NamedTuple, TypeAlias, get_args
+
+from harmonium.library.filetags.formats.base import FIELDS, Id3Options, Values
+from harmonium.data.normalise import normalise_tag
+from harmonium.errors import DataError
+
+Mode: TypeAlias = Literal["merge", "append", "overwrite", "only-if-empty"]
+GivenTags: TypeAlias = Mapping[str, float] | Iterable[str]
+
+MODES: tuple[str, ...] = get_args(Mode)
+GROUPING_FRAMES = ("TIT1", "GRP1")
+_IN_COMMENT = re.compile("[,;\n]")
+"""What separates tags in a comment."""
+
+
+class UnwrittenTag(NamedTuple):
+    """A tag that is not written."""
+
+    tag: str
+    reason: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rules:
+    """How tags become values of the fields of a file.
+
+    Names of tags are compared in any spelling (`normalise_tag`), by the name that they come with
+    and by that of their alias: either may be in a list.
+
+    Parameters
+    ----------
+    mode : "merge": what is there, then the tags that are not, in any spelling;
+        "append": what is there, then the tags that are not there letter for letter;
+        "overwrite": only the tags;
+        "only-if-empty": the tags where there was nothing.
+        A field that no tag goes to is left alone in every mode.
+    fields : tag → "genre", "mood", "grouping" or "comment". The comment is a text: tags are added
+        after what is there, with "; " between them
+    default_field : the field of tags that ``fields`` does not name; None leaves them out
+    whitelist : if given, only these tags are written
+    ignore : tags that are not written
+    aliases : tag → the name that is written instead
+    scores : whether the tags' scores are written too
+    id3_version : 4 or 3, of the ID3 tags of files that have none; others keep theirs
+    grouping_frame : "TIT1" or "GRP1" (iTunes), the ID3 frame for grouping
+    separator : what separates values in ID3 tags before version 2.4
+
+    Raises
+    ------
+    DataError
+        where a value is not one of the above
+    """
+
+    mode: Mode = "merge"
+    fields: Mapping[str, str] = field(default_factory=dict)
+    default_field: str | None = "genre"
+    whitelist: Collection[str] | None = None
+    ignore: Collection[str] = ()
+    aliases: Mapping[str, str] = field(default_factory=dict)
+    scores: bool = False
+    id3_version: int = 4
+    grouping_frame: str = "TIT1"
+    separator: str = "; "
+
+    def __post_init__(self) -> None:
+        _check("mode", self.mode, MODES)
+        _check("id3_version", self.id3_version, (3, 4))
+        _check("grouping_frame", self.grouping_frame, GROUPING_FRAMES)
+        _check("default_field", self.default_field, (*FIELDS, None))
+        for tag, name in self.fields.items():
+            _check(f"fields[{tag!r}]", name, FIELDS)
+        for option in ("whitelist", "ignore"):
+            if isinstance(getattr(self, option), str):
+                raise DataError(f"'{option}' must be a list of tags, got one string. Put it in [].")
+        for name in self.aliases.values():
+            _checked_name(name, "aliases")
+        if not self.separator or "\0" in self.separator:
+            raise DataError(
+                f"'separator' must be text without NUL, such as '; ' or '/', got {self.separator!r}"
+            )
+
+    @property
+    def id3(self) -> Id3Options:
+        """What the rules say of ID3."""
+        return Id3Options(
+            version=self.id3_version, grouping=self.grouping_frame, separator=self.separator
+        )
+
+    def sort(self, tags: GivenTags) -> tuple[dict[str, dict[str, float]], list[UnwrittenTag]]:
+        """({field: {name to write: score}}, what is left out); scores not given are NaN.
+
+        Where several tags have one name, the first spelling and the highest score count.
+        """
+        found: dict[str, dict[str, tuple[str, float]]] = {}  # by field and folded name
+        left_out: list[UnwrittenTag] = []
+        for tag, score in _scored(tags, needed=self.scores):
+            name = self._aliases.get(fold(tag), tag)
+            keys = (fold(tag), fold(name))
+            if reason := self._reason_against(keys):
+                left_out.append(UnwrittenTag(tag, reason))
+            else:
+                there = found.setdefault(str(self._field(keys)), {})
+                first, highest = there.get(keys[1], (name, score))
+                there[keys[1]] = (first, max(highest, score))
+        return {where: dict(there.values()) for where, there in found.items()}, left_out
+
+    def _reason_against(self, keys: tuple[str, str]) -> str:
+        if not self._ignored.isdisjoint(keys):
+            return "on the ignore list"
+        if self._allowed is not None and self._allowed.isdisjoint(keys):
+            return "not on the whitelist"
+        return "" if self._field(keys) else "no field is named for it"
+
+    def _field(self, keys: tuple[str, str]) -> str | None:
+        return next((self._fields[k] for k in keys if k in self._fields), self.default_field)
+
+    @cached_property
+    def _aliases(self) -> dict[str, str]:
+        return {fold(tag): name.strip() for tag, name in self.aliases.items()}
+
+    @cached_property
+    def _fields(self) -> dict[str, str]:
+        return {fold(tag): name for tag, name in self.fields.items()}
+
+    @cached_property
+    def _ignored(self) -> frozenset[str]:
+        return frozenset(map(fold, self.ignore))
+
+    @cached_property
+    def _allowed(self) -> frozenset[str] | None:
+        return None if self.whitelist is None else frozenset(map(fold, self.whitelist))
+
+
+def combine(before: Values, new: Values, mode: Mode) -> Values:
+    """The values of a field after new ones came to it."""
+    if not new or (mode == "only-if-empty" and before):
+        return before
+    if mode == "merge":
+        known = {fold(value) for value in before}
+        return (*before, *(value for value in new if fold(value) not in known))
+    if mode == "append":
+        return (*before, *(value for value in new if value not in before))
+    return new
+
+
+def combine_comment(before: Values, new: Values, mode: Mode) -> Values:
+    """The comment after tags came to it: one text, which begins with what was there."""
+    parts = tags_in_comment(before)
+    after = combine(parts, new, mode)
+    if after == parts:
+        return before
+    added = [tag for tag in after if tag not in parts] if mode in ("merge", "append") else after
+    kept = before if mode in ("merge", "append") else ()
+    return ("; ".join((*kept, *added)),)
+
+
+def tags_in_comment(texts: Values) -> Values:
+    """The parts of comments, each of which may be a tag."""
+    parts = (part.strip() for text in texts for part in _IN_COMMENT.split(text))
+    return tuple(part for part in parts if part)
+
+
+def fold(tag: str) -> str:
+    """What two spellings of a tag have in common: its normalised name, or itself if it has none."""
+    return normalise_tag(tag) or tag.strip()
+
+
+def _scored(tags: GivenTags, *, needed: bool) -> list[tuple[str, float]]:
+    """Tags with their scores, checked."""
+    if isinstance(tags, str):
+        raise DataError(f"'tags' must be names or a mapping of names to scores, got {tags!r}.")
+    if isinstance(tags, Mapping):
+        pairs = [(tag, float(score)) for tag, score in tags.items()]
+    else:
+        pairs = [(tag, math.nan) for tag in tags]
+    if needed and any(math.isnan(score) for _, score in pairs):
+        raise DataError(
+            "With scores=True 'tags' must be a mapping of names to scores. Give one, or leave "
+            "scores out."
+        )
+    return [(_checked_name(tag, "tags"), score) for tag, score in pairs]
+
+
+def _checked_name(tag: str, argument: str) -> str:
+    """The tag without white space around it, if it can be written to a file."""
+    if not isinstance(tag, str) or not tag.strip():
+        raise DataError(f"'{argument}' must hold names, got {tag!r}.")
+    if any(character < " " or "\ud800" <= character <= "\udfff" for character in tag.strip()):
+        raise DataError(
+            f"A tag in '{argument}' has a control character or one that is not valid Unicode: "
+            f"{tag!r}. Rename it with an alias."
+        )
+    return tag.strip()
+
+
+def _check(argument: str, value: object, allowed: Collection[object]) -> None:
+    if value not in allowed:
+        known = ", ".join(repr(one) for one in allowed)
+        raise DataError(f"'{argument}' must be one of {known}, got {value!r}.")

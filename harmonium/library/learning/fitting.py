@@ -1,0 +1,419 @@
+"""Fitting the model: hyperparameters by cross-validation, held-out probabilities, then everything.
+
+1. A few sets of hyperparameters are tried on the folds: a model learns from all folds but one, and
+   stops when that one is ranked best. The set with the highest pooled AUC is chosen, with the
+   median of its numbers of epochs. With many tracks, only a random share of them is used for this.
+2. With these and that many epochs, a model learns from all folds but one, and predicts the
+   probabilities of that one. So every track has held-out probabilities.
+3. Where tracks are few, a logistic regression (`first_model`) stays beside the RBM, if held-out
+   tracks are ranked better by the mean of the two models' log-odds.
+4. Probabilities are corrected by what is true of held-out tracks: those of a fold by the other
+   folds, and those of the model that is used by all of them.
+5. A model with the same hyperparameters learns from all tracks. It is the one that is used.
+
+Choosing on the folds that are then scored flatters the score a little; what is chosen is one of a
+handful of hyperparameters and a number of epochs for all tags together.
+
+The fits of a step do not depend on each other. An engine does them: this process, one after the
+other, or several processes, or the workers of a cluster. All random choices are made before, so
+that the engine does not matter.
+"""
+
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from harmonium.library.answering.numpy_inference import LINEAR, mix
+from harmonium.library.answering.stored_tagger import keep_compiled
+from harmonium.library.learning.first_model import (
+    LinearFit,
+    fit_linear,
+    linear_hyperparameters,
+    mean_auc,
+)
+from harmonium.library.learning.training_files import StoredRows, opened, row_blocks
+from harmonium.library.learning.training_set import Hyperparameters, TrainingSet
+from harmonium.engine import Engine, EngineError, Runner, WorkerDied
+from harmonium.errors import DataError, TrainingInterrupted
+from harmonium.estimators.recalibration import Question, fit_recalibration
+
+Floats = NDArray[np.float32]
+TrainingProgress = Callable[[str, int, int], None]
+"""Called with what is being done, how many fits are done, and of how many; 0: not known yet."""
+
+N_FOLDS = 5
+MOST_TO_SEARCH = 3000
+"""Tracks with which hyperparameters are tried."""
+FOLDS_TO_SEARCH = 3
+"""Folds on which they are tried where there are more tracks than that."""
+MOST_UPDATES = 20_000
+PATIENT_UPDATES = 500
+"""Minibatches without a better ranking after which training may stop, but at least 50 epochs."""
+HALF = np.float32(0.5)
+MOST_TO_CALIBRATE = 5000
+"""Tracks by which probabilities are corrected."""
+MOST_AT_ONCE = 50_000
+"""Tracks that are predicted, or corrected, at a time."""
+
+
+TO_TRY = tuple(Hyperparameters(0.01, l2) for l2 in (0.1, 0.3, 1.0, 3.0))
+"""Few tracks are tried with the three strongest penalties, others with the three weakest."""
+FEW_TRACKS = 300
+
+
+class Candidate(NamedTuple):
+    """Hyperparameters that were tried, and how well they do."""
+
+    hyperparameters: Hyperparameters
+    auc: float
+    """Mean over tags, pooled over the folds."""
+    epochs: int
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """A model of all tracks, and what is known about it."""
+
+    model: Any
+    """DiscriminativeRBM"""
+    held_out: Floats
+    """(n, C) probabilities of models that had not seen the track,"""
+    uncorrected: Floats
+    """and the same before they were corrected."""
+    candidates: tuple[Candidate, ...] = field(repr=False)
+    """Best first; the hyperparameters of the first were taken."""
+    beside: LinearFit | None = None
+    """A logistic regression whose log-odds are averaged with those of the model."""
+
+    def probabilities(self, X: Floats) -> Floats:
+        """What it says of tracks with these inputs, (n, C)."""
+        if self.beside is None:
+            return self.model.predict_proba(X)
+        both = mix(self.model.infer(X).y, self.beside.model.predict_proba(X), HALF)
+        return self.model.recalibration_(both)
+
+    def to_bytes(self, more: Mapping[str, NDArray[Any]]) -> bytes:
+        """As a library stores it."""
+        if self.beside is None:
+            return self.model.to_bytes(more)
+        arrays, _ = self.beside.model._described()
+        names = ("params.W", "params.d", "scaling.mean", "scaling.scale")
+        linear = {f"{LINEAR}{name.partition('.')[2]}": arrays[name] for name in names}
+        return self.model.to_bytes({**more, **linear})
+
+
+def fit(
+    examples: TrainingSet,
+    *,
+    to_try: Sequence[Hyperparameters] | None = None,
+    n_hidden: int = 100,
+    seed: int = 0,
+    beside_l2: float | None = None,
+    progress: TrainingProgress | None = None,
+    engine: str | Engine = "serial",
+    jobs: int | None = None,
+) -> Fitted:
+    """Choose hyperparameters, find held-out probabilities, and fit the model.
+
+    ``to_try`` are tried with labels and features as they are; the best of them with further inputs
+    and with smoothed labels, too, if there are any. ``beside_l2`` is the penalty of a logistic
+    regression that may stay beside it; None: there is none. ``engine`` and ``jobs``, as for
+    `make_executor`, say where the fits are done.
+    """
+    n, n_folds = len(examples.X), int(examples.folds.max()) + 1
+    to_try = to_try or (TO_TRY[1:] if n < FEW_TRACKS else TO_TRY[:-1])
+    if n_folds < 2:
+        raise DataError(f"'folds' must have at least 2 folds. Got {n_folds}.")
+    rng = np.random.default_rng(seed)
+    searched, n_searched = examples, n_folds
+    if n > MOST_TO_SEARCH:
+        searched = examples.rows(np.sort(rng.permutation(n)[:MOST_TO_SEARCH]))
+        n_searched = min(n_folds, FOLDS_TO_SEARCH)
+    further = [
+        change
+        for change, there in (
+            ({"more_inputs": True}, examples.more_inputs),
+            ({"smoothed": True}, examples.smoothed),
+        )
+        if there is not None
+    ]
+    n_candidates = len(to_try) + len(further)
+    n_fits = n_candidates * n_searched + n_folds + 1
+    if progress:
+        progress("Trying settings", 0, n_fits)
+    with Runner[tuple[int, FitTask], FitOutcome](_numbered, engine=engine, jobs=jobs) as runner:
+        fits = _Fits(runner, n_hidden, seed, rng, progress, n_fits)
+        candidates = fits.attempt(searched, n_searched, to_try)
+        for change in further:
+            best = max(candidates, key=lambda candidate: candidate.auc).hyperparameters
+            candidates += fits.attempt(searched, n_searched, [best._replace(**change)])
+        candidates.sort(key=lambda candidate: -candidate.auc)
+        chosen, _, epochs = candidates[0]
+        rows: list[NDArray[np.intp]] = []
+        into = None if examples.files is None else examples.new_table()
+        tasks = fits.of_folds(examples, n_folds, chosen, "Scoring", epochs, rows, into)
+        X, Y = examples.everything(chosen)
+        final_task = fits.task("Fitting", chosen, X, Y, epochs)
+        *scored, final = fits.done([*tasks, final_task._replace(tags=examples.tags)])
+    held_out = _pooled(examples, scored) if into is None else into
+    asked = [outcome.asked for outcome in scored]
+    beside = None
+    if beside_l2 is not None:
+        linear = linear_hyperparameters(beside_l2)._replace(
+            smoothed=chosen.smoothed, more_inputs=chosen.more_inputs
+        )
+        beside = fit_linear(examples, linear)
+        both = mix(held_out, beside.held_out, HALF)
+        if mean_auc(examples.Y, both) > mean_auc(examples.Y, held_out):
+            for fold, some in enumerate(rows):
+                other = beside.held_out[some]
+                asked[fold] = [one._replace(P=mix(one.P, other, HALF)) for one in asked[fold]]
+            held_out = both
+        else:
+            beside = None
+    model = final.model
+    model.recalibration_ = fit_recalibration(_joined(asked))
+    corrected = examples.new_table()
+    for fold in range(n_folds):
+        others = fit_recalibration(_joined(asked[:fold] + asked[fold + 1 :]))
+        held = np.flatnonzero(examples.folds == fold)
+        for block in row_blocks(len(held), MOST_AT_ONCE):
+            corrected[held[block]] = others(np.asarray(held_out[held[block]]))
+    return Fitted(model, corrected, held_out, tuple(candidates), beside)
+
+
+def _joined(asked: Sequence[Sequence[Question]]) -> list[Question]:
+    """The questions of several folds, those of one kind as one."""
+    return [
+        Question(*map(np.concatenate, zip(*alike, strict=True)))
+        for alike in zip(*asked, strict=True)
+    ]
+
+
+def usual_epochs(n_tracks: int, batch_size: int) -> int:
+    """Epochs at most: few tracks need more passes, many need fewer."""
+    return int(np.clip(MOST_UPDATES * batch_size / n_tracks, 30, 500))
+
+
+def usual_patience(n_tracks: int, batch_size: int) -> int:
+    """Epochs without a better ranking after which training stops: few tracks need more.
+
+    At most a fifth of the usual epochs, and between 10 and 100.
+    """
+    enough = max(50, PATIENT_UPDATES * batch_size // n_tracks)
+    return int(np.clip(usual_epochs(n_tracks, batch_size) // 5, 10, min(100, enough)))
+
+
+@contextmanager
+def interrupts_raise() -> Iterator[None]:
+    """Raise KeyboardInterrupt where ``fit`` would warn that it was interrupted.
+
+    At Ctrl-C, estimators keep the best parameters so far; a library wants all or nothing.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", TrainingInterrupted)
+        try:
+            yield
+        except TrainingInterrupted as warning:
+            raise KeyboardInterrupt(str(warning)) from None
+
+
+class FitTask(NamedTuple):
+    """One fit, and what is wanted of it."""
+
+    what: str
+    """For the progress."""
+    model: Mapping[str, Any]
+    """The parameters of the estimator."""
+    X: Floats | StoredRows
+    Y: Floats | StoredRows
+    tags: tuple[str, ...] | None = None
+    """The names of the tags, where the model itself is wanted, and not what it says."""
+    valid: tuple[Floats, Floats] | None = None
+    """Tracks by whose ranking to stop."""
+    held: Floats | StoredRows | None = None
+    """Tracks whose probabilities are wanted,"""
+    into: StoredRows | None = None
+    """and where to write them, if they are too many to be sent."""
+    asked: tuple[Floats, Floats] | None = None
+    """Tracks to ask about, with and without tags told."""
+
+
+class FitOutcome(NamedTuple):
+    """What came of a fit."""
+
+    epochs: int
+    P: Floats | None = None
+    asked: Sequence[Question] = ()
+    model: Any = None
+
+
+def fit_one(task: FitTask) -> FitOutcome:
+    """Do a fit: in this process or in another."""
+    keep_compiled()
+    from harmonium.estimators import DiscriminativeRBM
+    from harmonium.estimators.validation import ask
+
+    model = DiscriminativeRBM(**task.model)
+    into = None if task.into is None else task.into.open("r+")
+    with interrupts_raise():
+        model.fit(opened(task.X), opened(task.Y), eval_set=task.valid)
+    epochs = model.best_epoch_ or model.n_iter_
+    if task.tags is not None:
+        model.tags_ = np.array(task.tags, dtype=object)
+        return FitOutcome(epochs, model=model)
+    asked: list[Question] = []
+    if task.asked is not None:
+        X, Y = task.asked
+        asked = ask(partial(model.complete, X), Y)
+    assert task.held is not None
+    held = opened(task.held)
+    P = np.empty((len(held), len(model.tags_)), np.float32) if into is None else into
+    for some in row_blocks(len(held), MOST_AT_ONCE):
+        P[some] = model.predict_proba(np.asarray(held[some]))
+    return FitOutcome(epochs, P if into is None else None, asked)
+
+
+def _numbered(task: tuple[int, FitTask]) -> FitOutcome:
+    return fit_one(task[1])
+
+
+@dataclass
+class _Fits:
+    """The fits that there are to do, and those done."""
+
+    runner: Runner[tuple[int, FitTask], FitOutcome]
+    n_hidden: int
+    seed: int
+    rng: np.random.Generator
+    progress: TrainingProgress | None
+    total: int
+    n_done: int = 0
+
+    def attempt(
+        self, examples: TrainingSet, n_folds: int, to_try: Sequence[Hyperparameters]
+    ) -> list[Candidate]:
+        """Cross-validate hyperparameters, stopping early on the fold that is scored."""
+        what = "Trying settings"
+        tasks = [self.of_folds(examples, n_folds, one, what) for one in to_try]
+        outcomes = self.done([task for some in tasks for task in some])
+        candidates = []
+        for place, one in enumerate(to_try):
+            found = outcomes[place * n_folds : (place + 1) * n_folds]
+            epochs = max(1, int(np.median([outcome.epochs for outcome in found])))
+            auc = mean_auc(examples.Y, _pooled(examples, found))
+            candidates.append(Candidate(one, auc, epochs))
+        return candidates
+
+    def of_folds(
+        self,
+        examples: TrainingSet,
+        n_folds: int,
+        hyperparameters: Hyperparameters,
+        what: str,
+        epochs: int | None = None,
+        rows: list[NDArray[np.intp]] | None = None,
+        into: Floats | None = None,
+    ) -> list[FitTask]:
+        """For each of the first folds, the fit of a model of the others, which says what it thinks.
+
+        Where ``rows`` is given, the models are asked about some tracks of the fold, with and
+        without tags told; which tracks these are is added to it. ``into`` is the table (n, C) of a
+        file for the probabilities, where the tracks are in files.
+        With ``epochs`` a model learns that long, otherwise until the fold is ranked best. All learn
+        from equally many tracks, so that one compiled program serves them: a few, at random, are
+        left out.
+        """
+        X, Y = examples.inputs(hyperparameters), examples.Y
+        targets = examples.targets(hyperparameters)
+        least = min(int((examples.folds != fold).sum()) for fold in range(n_folds))
+        tasks = []
+        for fold in range(n_folds):
+            held = np.flatnonzero(examples.folds == fold)
+            if into is None:
+                rest = self.rng.permutation(np.flatnonzero(examples.folds != fold))[:least]
+                task = self.task(what, hyperparameters, X[rest], targets[rest], epochs)
+                task = task._replace(held=X[held])
+            else:
+                X_rest, Y_rest, of_fold = examples.stored(hyperparameters, fold, least)
+                task = self.task(what, hyperparameters, X_rest, Y_rest, epochs)
+                place = StoredRows(
+                    *(str(into.filename), into.shape[1]),  # type: ignore[attr-defined]
+                    *(int(held[0]), int(held[-1]) + 1, into.shape[1]),
+                )
+                task = task._replace(held=of_fold, into=place)
+            if epochs is None:
+                task = task._replace(valid=(X[held], Y[held]))
+            if rows is not None:
+                some = self.rng.permutation(held)[: MOST_TO_CALIBRATE // n_folds]
+                rows.append(some)
+                task = task._replace(asked=(np.array(X[some]), np.array(Y[some])))
+            tasks.append(task)
+        return tasks
+
+    def task(
+        self,
+        what: str,
+        hyperparameters: Hyperparameters,
+        X: Floats | StoredRows,
+        Y: Floats | StoredRows,
+        epochs: int | None,
+    ) -> FitTask:
+        """The fit of a model that learns for so many epochs, or until others are ranked best."""
+        batch_size = 20 if len(X) >= 200 else 10
+        parameters = {
+            "n_hidden": self.n_hidden,
+            "learning_rate": hyperparameters.learning_rate,
+            "l2": hyperparameters.l2,
+            "batch_size": batch_size,
+            "max_epochs": epochs or usual_epochs(len(X), batch_size),
+            "patience": usual_patience(len(X), batch_size),
+            "validation_fraction": 0.0,
+            "random_state": self.seed,
+            "calibrate": False,  # but by all folds together, in the end
+        }
+        return FitTask(what, parameters, X, Y)
+
+    def done(self, tasks: Sequence[FitTask]) -> list[FitOutcome]:
+        """Do fits; what came of them, in their order."""
+        found: dict[int, FitOutcome] = {}
+        for numbered in enumerate(tasks):
+            while self.runner.full:
+                self._take(found)
+            self.runner.submit(numbered)
+        while self.runner.pending:
+            self._take(found)
+        return [found[place] for place in range(len(tasks))]
+
+    def _take(self, found: dict[int, FitOutcome]) -> None:
+        outcome = self.runner.next()
+        (place, task), error = outcome.task, outcome.error
+        if isinstance(error, WorkerDied):
+            raise EngineError(
+                f"A model could not be fitted: {error}. It may need more memory than there is; try "
+                "fewer processes (--jobs 1), or workers with more memory."
+            )
+        result = outcome.result
+        if isinstance(error, FileNotFoundError) and isinstance(task.X, StoredRows):
+            result = fit_one(task)  # a worker of another machine, which does not see the file
+        elif error is not None:
+            raise error
+        assert result is not None
+        found[place] = result
+        self.n_done += 1
+        if self.progress:
+            self.progress(task.what, self.n_done, self.total)
+
+
+def _pooled(examples: TrainingSet, outcomes: Sequence[FitOutcome]) -> Floats:
+    """The probabilities of the first folds, (n, C); NaN elsewhere."""
+    P = np.full(examples.Y.shape, np.nan, np.float32)
+    for fold, outcome in enumerate(outcomes):
+        P[examples.folds == fold] = outcome.P
+    return P

@@ -1,0 +1,171 @@
+"""How tracks sound, in few numbers: what likeness by sound compares.
+
+Each feature is taken less its mean over the library, in units of its deviation, and cut off at two
+deviations, so that no odd feature decides alone. Of that, the `N_AXES` principal axes are kept, not
+whitened: scaling them to equal variance made the neighbours worse (docs/collection.md). A track is
+then a vector of length 1, and two tracks are alike by their cosine.
+
+The space is made when a library is first indexed, and again when a tenth of the tracks is new or
+has other features; in between, tracks are brought into the space that is there.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple, Self
+
+import numpy as np
+import sqlalchemy as sa
+from numpy.typing import NDArray
+
+from harmonium.library.library import Library
+from harmonium.library.store import features, sound_vectors
+from harmonium.library.store.schema import EXTRACTOR, sound_space
+from harmonium.library.store.sound_vectors import N_AXES
+from harmonium.errors import LibraryError
+
+MOST_TRACKS = 10_000
+"""Tracks that the space is made from; where there are more, a random choice of them."""
+CUT = 2.0
+"""Deviations that a feature may be away from its mean."""
+GROWTH = 1.1
+"""By how much a library may differ from that of which its space was made."""
+ROUNDING = 1e-9
+FULL = 127
+"""The length of a vector."""
+_PAGE = 4096  # tracks at a time
+
+Floats = NDArray[np.float64]
+Ids = NDArray[np.int64]
+SpaceProgress = Callable[[int, int], None]
+"""Called with how many tracks are done, and how many there are."""
+
+
+class SoundSpace(NamedTuple):
+    """From features to vectors."""
+
+    mean: Floats
+    """(n_features,)"""
+    deviation: Floats
+    """(n_features,), infinite for a constant feature"""
+    centre: Floats
+    """(n_features,) the mean of what is cut off at `CUT`"""
+    axes: Floats
+    """(n_features, at most N_AXES)"""
+
+    @classmethod
+    def fitted(cls, X: NDArray[np.float32]) -> Self:
+        """The space of tracks with features (n, n_features)."""
+        wide = X.astype(np.float64)
+        mean, deviation = wide.mean(axis=0), wide.std(axis=0)
+        deviation[deviation <= ROUNDING * np.abs(wide).max(axis=0)] = np.inf
+        cut = np.clip((wide - mean) / deviation, -CUT, CUT)
+        centre = cut.mean(axis=0)
+        _, vectors = np.linalg.eigh(np.cov(cut.T, bias=True).reshape(len(mean), len(mean)))
+        return cls(mean, deviation, centre, vectors[:, ::-1][:, :N_AXES])
+
+    def vectors(self, X: NDArray[np.float32]) -> NDArray[np.int8]:
+        """Tracks in the space, (n, N_AXES), of length `FULL` but for rounding."""
+        cut = np.clip((X - self.mean) / self.deviation, -CUT, CUT)
+        at = (cut - self.centre) @ self.axes
+        length = np.maximum(np.linalg.norm(at, axis=1, keepdims=True), ROUNDING)
+        padded = np.zeros((len(X), N_AXES), np.int8)
+        padded[:, : at.shape[1]] = np.rint(FULL * at / length)
+        return padded
+
+
+def bring_up_to_date(library: Library, progress: SpaceProgress | None = None) -> None:
+    """Give every track that has features its vector; nothing is done where all have theirs."""
+    key = library.settings.get(EXTRACTOR)
+    if key is None:
+        return
+    with library.connect() as connection:
+        count, number = features.count_and_number(connection, key)
+        fitted_on = _fitted_on(connection, number)
+        n_known = sound_vectors.count(connection, number)
+    fits = n_known * GROWTH >= count and fitted_on / GROWTH <= count <= fitted_on * GROWTH
+    if not count or (fits and n_known == count):
+        return
+    with library.begin() as connection:
+        ids, number = features.ids_and_number(connection, key)
+        if fits:
+            space = _load(connection, number)
+            known, vectors = sound_vectors.read(connection, number)
+            ids = np.setdiff1d(ids, known[sound_vectors.have(vectors)])
+        else:
+            space = SoundSpace.fitted(features.read(connection, _some(ids), key)[1])
+            _keep(connection, number, space, len(ids))
+        for start in range(0, len(ids), _PAGE):
+            some, X = features.read(connection, ids[start : start + _PAGE], key)
+            sound_vectors.write(connection, number, some, space.vectors(X))
+            if progress:
+                progress(start + len(some), len(ids))
+
+
+def all_vectors(library: Library) -> tuple[Ids, NDArray[np.int8]]:
+    """The tracks that have vectors, (n,) ascending, and these, (n, N_AXES), of length `FULL`."""
+    key = library.settings.get(EXTRACTOR)
+    with library.connect() as connection:
+        number = 0 if key is None else features.count_and_number(connection, key)[1]
+        ids, vectors = sound_vectors.read(connection, number)
+    have = sound_vectors.have(vectors)
+    return (ids, vectors) if have.all() else (ids[have], vectors[have])
+
+
+def current_space(library: Library) -> SoundSpace | None:
+    """The space that is in use; None where there is none yet."""
+    key = library.settings.get(EXTRACTOR)
+    with library.connect() as connection:
+        number = 0 if key is None else features.count_and_number(connection, key)[1]
+        return _load(connection, number) if _fitted_on(connection, number) else None
+
+
+def cosines(
+    library: Library, track_id: int, vectors: tuple[Ids, NDArray[np.int8]] | None = None
+) -> tuple[Ids, NDArray[np.float32]]:
+    """The tracks that have vectors, (n,) ascending, and their cosines with one of them, (n,).
+
+    ``vectors`` are those of `all_vectors`, where they are at hand.
+    """
+    ids, all_of_them = vectors or all_vectors(library)
+    row = int(np.searchsorted(ids, track_id))
+    if row == len(ids) or ids[row] != track_id:
+        raise LibraryError(
+            f"Track #{track_id} has no features to compare it by. `harmonium index` computes them."
+        )
+    own = all_of_them[row].astype(np.float32)
+    own /= max(float(np.linalg.norm(own)), 1.0)
+    found = np.empty(len(ids), np.float32)
+    for start in range(0, len(ids), _PAGE):  # all of them as floats would not fit the cache
+        some = all_of_them[start : start + _PAGE].astype(np.float32)
+        length = np.sqrt(np.einsum("ij,ij->i", some, some))
+        found[start : start + _PAGE] = some @ own / np.maximum(length, 1.0)
+    return ids, found
+
+
+def _some(ids: Ids) -> Ids:
+    if len(ids) <= MOST_TRACKS:
+        return ids
+    return np.sort(np.random.default_rng(0).choice(ids, MOST_TRACKS, replace=False))
+
+
+def _fitted_on(connection: sa.Connection, number: int) -> int:
+    """How many tracks there were when the space was made; 0 where there is none."""
+    query = sa.select(sound_space.c.n_tracks).where(sound_space.c.extractor_id == number)
+    return connection.scalar(query) or 0
+
+
+def _load(connection: sa.Connection, number: int) -> SoundSpace:
+    from safetensors.numpy import load
+
+    query = sa.select(sound_space.c.arrays).where(sound_space.c.extractor_id == number)
+    return SoundSpace(**load(connection.execute(query).scalar_one()))
+
+
+def _keep(connection: sa.Connection, number: int, space: SoundSpace, n_tracks: int) -> None:
+    """Keep a new space; the vectors of the former are void."""
+    from safetensors.numpy import save
+
+    sound_vectors.forget_all(connection, number)
+    connection.execute(sa.delete(sound_space).where(sound_space.c.extractor_id == number))
+    arrays = save({name: np.ascontiguousarray(one) for name, one in space._asdict().items()})
+    values = {"extractor_id": number, "n_tracks": n_tracks, "arrays": arrays}
+    connection.execute(sa.insert(sound_space).values(values))

@@ -1,0 +1,228 @@
+"""Engines for the two databases that a library can be in, set up alike.
+
+One transaction writes at a time: SQLite has it so, and on PostgreSQL an advisory lock does the
+same, so that no other writer can come between reading and writing.
+"""
+
+import json
+import os
+import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+import sqlalchemy as sa
+from sqlalchemy.exc import DBAPIError
+
+from harmonium.errors import LibraryError
+from harmonium.user_folders import user_data_folder
+
+if TYPE_CHECKING:
+    from harmonium.library.library import Library
+
+ENVIRONMENT = "HARMONIUM_LIBRARY"
+"""The environment variable that names the default library."""
+BUSY_SECONDS = 120
+"""How long to wait for another process that is writing."""
+SYNCHRONOUS = "FULL"
+"""SQLite's: a commit outlives a power cut, since people's tags are in it."""
+_WRITES = "harmonium_writes"
+_LOCK = 0x4861726D  # the number of the advisory lock; locks are per database
+_CACHE_KIB = 65_536
+_SAFE = "What was stored before is safe."
+_NOT_WRITABLE = (
+    " The file, its folder or the disk may not be written to. Allow it, or copy the library to "
+    "another place and name that with --library."
+)
+_DAMAGED = (
+    " It is damaged. Take a copy from before that; `sqlite3 FILE .recover` saves what can be "
+    "saved of a file."
+)
+_RESTARTED = f" The server stopped or was started anew. {_SAFE} Run the command again."
+_NO_SUCH = " Correct the address, or create it on the server."
+_WAYS_OUT = {
+    'FATAL:  database "': _NO_SUCH,
+    'FATAL:  role "': _NO_SUCH,
+    "locked": " Another program has been writing to it all the while; try again when it is done.",
+    "not a database": " If it was a library, it is damaged: take a copy from before that. "
+    "Otherwise, name another file with --library.",
+    "disk is full": f" {_SAFE} Make room on the disk, and run the command again.",
+    "disk I/O error": f" The disk is full or fails. {_SAFE} Make room, and run the command again.",
+    "No space left": f" {_SAFE} Make room on the disk, and run the command again.",
+    "readonly database": _NOT_WRITABLE,
+    "unable to open": _NOT_WRITABLE,
+    "Read-only file system": _NOT_WRITABLE,
+    "Permission denied": _NOT_WRITABLE,
+    "malformed": _DAMAGED,
+    "Could not decode": _DAMAGED,
+    "foreign key mismatch": _DAMAGED,
+    "no such table": _DAMAGED,
+    "no such column": _DAMAGED,
+    "does not exist": _DAMAGED,
+    "terminating connection": _RESTARTED,
+    "server closed the connection": _RESTARTED,
+    "connection is lost": _RESTARTED,
+    "starting up": _RESTARTED,
+    "shutting down": _RESTARTED,
+}
+"""Part of what a database says → what to do about it."""
+
+
+class LibraryPart:
+    """One kind of thing in a library."""
+
+    def __init__(self, library: "Library") -> None:
+        self._library = library
+
+
+def default_place() -> str:
+    """$HARMONIUM_LIBRARY, or library.db in the folder that the system has for users' data."""
+    return os.environ.get(ENVIRONMENT) or str(user_data_folder() / "library.db")
+
+
+def is_url(place: str) -> bool:
+    """Whether a place is a server's and not a file's."""
+    return "://" in place
+
+
+def sqlite_engine(file: Path) -> sa.Engine:
+    """An engine for a file, which is made if it is not there."""
+    url = sa.URL.create("sqlite", database=str(file))
+    if _is_frozen(file):
+        query = {"immutable": "1", "uri": "true"}
+        url = sa.URL.create("sqlite", database=f"file:{quote(os.fsencode(file))}", query=query)
+    engine = sa.create_engine(url, connect_args={"timeout": BUSY_SECONDS})
+
+    @sa.event.listens_for(engine, "connect")
+    def prepare(connection: Any, _: Any) -> None:
+        connection.isolation_level = None  # transactions begin where `begin` says, not by guess
+        connection.execute("PRAGMA foreign_keys = ON")
+        connection.execute(f"PRAGMA synchronous = {SYNCHRONOUS}")
+        connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
+
+    @sa.event.listens_for(engine, "begin")
+    def begin(connection: sa.Connection) -> None:
+        # A transaction that turns from reading to writing may fail, so it writes from the start.
+        writes = connection.get_execution_options().get(_WRITES)
+        connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+    return engine
+
+
+def _is_frozen(file: Path) -> bool:
+    """Whether a file is whole, and on a disk that is mounted read-only.
+
+    SQLite reads it only when told so, since it cannot make its usual files beside it.
+    """
+    try:
+        read_only = os.statvfs(file).f_flag & os.ST_RDONLY
+    except (AttributeError, OSError):  # Windows; or it is not there
+        return False
+    return bool(read_only) and not file.with_name(f"{file.name}-wal").exists()
+
+
+def use_write_ahead_log(engine: sa.Engine) -> None:
+    """Let readers and a writer work at once, which SQLite does only if it is told to.
+
+    A file stays so. SQLite does not always wait by itself until it can be done.
+    """
+    if engine.dialect.name != "sqlite":
+        return
+    end = time.monotonic() + BUSY_SECONDS
+    raw = engine.raw_connection()
+    try:
+        while True:
+            try:
+                raw.driver_connection.execute("PRAGMA journal_mode = WAL")  # type: ignore[union-attr]
+                return
+            except sqlite3.OperationalError as error:
+                if "locked" not in str(error) or time.monotonic() > end:
+                    raise
+                time.sleep(0.01)
+    finally:
+        raw.close()
+
+
+def postgresql_engine(place: str) -> sa.Engine:
+    """An engine for a PostgreSQL database."""
+    try:
+        url = sa.make_url(place)
+    except sa.exc.ArgumentError:
+        raise LibraryError(
+            f"{place.partition('://')[0]}://… is not an address of a database that can be read. "
+            "Write postgresql://USER@HOST/DATABASE."
+        ) from None
+    if url.drivername not in ("postgresql", "postgres", "postgresql+psycopg"):
+        raise LibraryError(
+            f"A library is a file or a PostgreSQL database (postgresql://…), got "
+            f"'{url.drivername}://'."
+        )
+    try:
+        engine = sa.create_engine(url.set(drivername="postgresql+psycopg"), pool_pre_ping=True)
+    except ModuleNotFoundError as error:
+        raise LibraryError(
+            "Libraries in PostgreSQL need the package psycopg: pip install 'harmonium[postgres]'."
+        ) from error
+
+    @sa.event.listens_for(engine, "begin")
+    def begin(connection: sa.Connection) -> None:
+        if connection.get_execution_options().get(_WRITES):
+            connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_LOCK})")
+
+    @sa.event.listens_for(engine, "before_cursor_execute")
+    def ask_for_binary(
+        _: Any, cursor: Any, statement: str, parameters: Any, context: Any, many: bool
+    ) -> None:
+        # As text, bytes take four times as long. SQLAlchemy reads the catalogue as text.
+        cursor.format = int("pg_catalog" not in statement)  # psycopg: 1 is binary
+
+    return engine
+
+
+@contextmanager
+def reading(engine: sa.Engine, place: str) -> Iterator[sa.Connection]:
+    """A connection whose queries see one state of the library."""
+    with explained(place), engine.connect() as connection:
+        if engine.dialect.name == "postgresql":
+            connection = connection.execution_options(isolation_level="REPEATABLE READ")
+        yield connection
+
+
+@contextmanager
+def writing(engine: sa.Engine, place: str) -> Iterator[sa.Connection]:
+    """A connection in a transaction that is committed as a whole, or not at all."""
+    with explained(place), engine.connect() as connection:
+        connection = connection.execution_options(**{_WRITES: True})
+        with connection.begin():
+            yield connection
+
+
+def stored_json(text: str) -> Any:
+    """What a column of JSON holds."""
+    try:
+        return json.loads(text)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise damaged(f"a stored value is not JSON ({error})") from error
+
+
+def damaged(reason: str) -> LibraryError:
+    """The error of a library whose values do not fit together."""
+    return LibraryError(f"The library cannot be used: {reason}.{_DAMAGED}")
+
+
+@contextmanager
+def explained(place: str) -> Iterator[None]:
+    """What the database complains of, as one error of ours."""
+    try:
+        yield
+    except (DBAPIError, sqlite3.Error, OSError, UnicodeDecodeError) as error:
+        cause: object = error.orig if isinstance(error, DBAPIError) and error.orig else error
+        if isinstance(error, UnicodeDecodeError):  # SQLite's own words about damaged names
+            cause = error.object.decode(errors="replace")
+        lines = [line.strip() for line in str(cause).splitlines() if line.strip()]
+        reason = lines[0] if lines else type(cause).__name__
+        way_out = next((way for sign, way in _WAYS_OUT.items() if sign in str(cause)), "")
+        raise LibraryError(f"The library {place} cannot be used: {reason}.{way_out}") from error

@@ -1,0 +1,231 @@
+"""The models that were trained on a library, stored in it whole.
+
+`Models.current` and `Models.get` give them with what their tags gained from answers since.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import Any, Literal
+
+import numpy as np
+import sqlalchemy as sa
+from numpy.typing import NDArray
+
+from harmonium.library.store.database import LibraryPart, stored_json
+from harmonium.library.store.refinements import Refinement, read
+from harmonium.library.store.schema import (
+    completed_track,
+    key_of,
+    model,
+    prediction,
+    refined_prediction,
+    refined_tag,
+    to_datetime,
+    to_microseconds,
+)
+from harmonium.errors import LibraryError, NotInLibraryError
+
+CURRENT = "current_model"
+"""The setting that holds the number of the model in use."""
+Owner = Literal["yours", "shipped"]
+"""Whose tag it is: learnt from the library, or of the model that came along."""
+SURE = 0.8
+"""Share of held-out clips with a tag that came along that must have it, for it to be written."""
+NEVER = 2.0
+"""The threshold of a tag that is not predicted: no probability reaches it."""
+_WITHOUT_BYTES = [column for column in model.c if column is not model.c.bytes]
+
+
+@dataclass(frozen=True, kw_only=True)
+class StoredModel:
+    """A model with what is needed to use it."""
+
+    id: int | None = None
+    """Its number; None until it is stored."""
+    made_at: datetime = field(default_factory=lambda: datetime.now(UTC))
+    name: str
+    vocabulary: list[str]
+    """Its tags, in the order of its outputs."""
+    thresholds: NDArray[np.float32]
+    """(n_tags,) the probability from which on a track gets the tag."""
+    extractor: str
+    """The key of the extractor whose features it takes."""
+    bytes: bytes = field(repr=False)
+    """The model itself."""
+    report: dict[str, Any] = field(repr=False)
+    """How it was trained and how good it is; what JSON can hold."""
+    refinements: tuple[Refinement, ...] = field(default=(), repr=False)
+    """What its tags gained from answers since it was trained."""
+    n_new: int = 0
+    """How many of its tags, the last ones, are new words, learnt from answers alone."""
+
+    @property
+    def learnt(self) -> NDArray[np.bool_]:
+        """(n_tags,) which tags it has learnt: the threshold of the others is above 1."""
+        return self.thresholds <= 1
+
+    @property
+    def n_trained(self) -> int:
+        """How many of its tags, the first ones, it was trained with."""
+        return len(self.vocabulary) - self.n_new
+
+    @property
+    def n_own(self) -> int:
+        """How many of those, the first ones, were learnt from the library; others came along."""
+        return int(self.report.get("own", self.n_trained))
+
+    @property
+    def is_own(self) -> NDArray[np.bool_]:
+        """(n_tags,) which tags were learnt from the library."""
+        places = np.arange(len(self.vocabulary))
+        return (places < self.n_own) | (places >= self.n_trained)
+
+    def as_trained(self) -> StoredModel:
+        """The same model without what its tags gained since."""
+        if not self.refinements:
+            return self
+        thresholds = self.thresholds[: self.n_trained].copy()
+        alone = [one.place for one in self.refinements if not one.has_model]
+        thresholds[[place for place in alone if place < self.n_trained]] = NEVER
+        tags = self.vocabulary[: self.n_trained]
+        return replace(self, vocabulary=tags, thresholds=thresholds, refinements=(), n_new=0)
+
+    def refined(self, refinements: Sequence[Refinement]) -> StoredModel:
+        """The same model with what its tags gained since."""
+        if not refinements:
+            return self
+        n = len(self.vocabulary)
+        new = [one.name for one in refinements if one.place >= n]
+        thresholds = np.append(self.thresholds, np.full(len(new), NEVER, np.float32))
+        for one in refinements:
+            if one.threshold is not None:
+                thresholds[one.place] = one.threshold
+        return replace(
+            self,
+            vocabulary=self.vocabulary + new,
+            thresholds=thresholds,
+            refinements=tuple(refinements),
+            n_new=len(new),
+        )
+
+    def only(self, owner: Owner | None) -> StoredModel:
+        """The same model as if it had learnt one's own tags only, or only those that came along."""
+        if owner is None:
+            return self
+        wanted = self.is_own if owner == "yours" else ~self.is_own
+        return replace(self, thresholds=np.where(wanted, self.thresholds, np.float32(NEVER)))
+
+    def without(self, hidden: Collection[str], renamed: Mapping[str, str]) -> StoredModel:
+        """The same model without hidden tags, and with the new names of renamed ones.
+
+        One whose new name is that of another tag is not predicted: the other is.
+        """
+        tags, wanted = list(self.vocabulary), np.ones(len(self.vocabulary), bool)
+        for j, tag in enumerate(tags):
+            new = renamed.get(tag, tag)
+            wanted[j] = new not in hidden and (new == tag or new not in tags)
+            tags[j] = new if wanted[j] else tag
+        thresholds = np.where(wanted, self.thresholds, np.float32(NEVER))
+        return replace(self, vocabulary=tags, thresholds=thresholds)
+
+    def sure(self) -> StoredModel:
+        """The same model without tags that came along and are wrong too often to be written."""
+        precision = self.report.get("precision", {})
+        wanted = np.arange(len(self.vocabulary)) < self.n_own
+        wanted |= [(precision.get(tag) or 0) >= SURE for tag in self.vocabulary]
+        return replace(self, thresholds=np.where(wanted, self.thresholds, np.float32(NEVER)))
+
+
+class Models(LibraryPart):
+    """The models of a library."""
+
+    def add(self, stored: StoredModel, *, use: bool = True) -> int:
+        """Store a model, and use it from now on; its number.
+
+        Without ``use``, another that is in use stays so.
+        """
+        values = _values(stored)
+        with self._library.begin() as connection:
+            number = key_of(connection.execute(sa.insert(model).values(values)))
+            if use or self._library.settings.get(CURRENT) is None:
+                self._library.settings.set(CURRENT, number)
+        return number
+
+    def remove(self, model_id: int, *, instead: int | None) -> None:
+        """Drop a model with all that it says; if it is in use, the one ``instead`` is from now on.
+
+        Nothing brings it back.
+        """
+        tables = (completed_track, refined_prediction, refined_tag, prediction)
+        with self._library.begin() as connection:
+            for table in tables:
+                connection.execute(sa.delete(table).where(table.c.model_id == model_id))
+            connection.execute(sa.delete(model).where(model.c.id == model_id))
+            if self._library.settings.get(CURRENT) == model_id:
+                self._library.settings.set(CURRENT, instead)
+
+    def current(self, *, whole: bool = True) -> StoredModel | None:
+        """The model in use: the last one added, unless `use` has chosen another.
+
+        With `whole` False it comes without its bytes, as what is stored of it is often enough.
+        """
+        number = self._library.settings.get(CURRENT)
+        return None if number is None else self.get(number, whole=whole)
+
+    def get(self, model_id: int, *, whole: bool = True) -> StoredModel:
+        """The model of a number, or a LibraryError; with `whole` False, without its bytes."""
+        columns = model.c if whole else _WITHOUT_BYTES
+        with self._library.connect() as connection:
+            query = sa.select(*columns).where(model.c.id == int(model_id))
+            rows = connection.execute(query).all()
+            refinements = read(connection, int(model_id))
+        if not rows:
+            known = ", ".join(str(one.id) for one in self.list())
+            way_out = f"There are {known}." if known else "`harmonium train` makes one."
+            raise NotInLibraryError(f"There is no model {model_id} in the library. {way_out}")
+        return _stored(rows[0]).refined(refinements)
+
+    def use(self, model_id: int) -> None:
+        """Use this model from now on."""
+        self.get(model_id, whole=False)
+        self._library.settings.set(CURRENT, int(model_id))
+
+    def list(self) -> Sequence[StoredModel]:
+        """All models as they were trained, the oldest first, each without its bytes."""
+        query = sa.select(*_WITHOUT_BYTES).order_by(model.c.id)
+        return [_stored(row) for row in self._library.fetch(query)]
+
+
+def _values(stored: StoredModel) -> dict[str, Any]:
+    """The columns of a model."""
+    if len(stored.thresholds) != len(stored.vocabulary):
+        raise LibraryError(
+            f"'thresholds' must have one for each of the {len(stored.vocabulary)} tags, got "
+            f"{len(stored.thresholds)}."
+        )
+    return {
+        "made_at": to_microseconds(stored.made_at),
+        "name": stored.name,
+        "vocabulary": json.dumps(stored.vocabulary),
+        "thresholds": np.ascontiguousarray(stored.thresholds, "<f4").tobytes(),
+        "extractor": stored.extractor,
+        "bytes": stored.bytes,
+        "report": json.dumps(stored.report),
+    }
+
+
+def _stored(row: Any) -> StoredModel:
+    values = {"bytes": b"", **row._mapping}
+    return StoredModel(
+        **values
+        | {
+            "made_at": to_datetime(row.made_at),
+            "vocabulary": stored_json(row.vocabulary),
+            "thresholds": np.frombuffer(row.thresholds, "<f4").astype(np.float32),
+            "report": stored_json(row.report),
+        }
+    )

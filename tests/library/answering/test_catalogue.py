@@ -1,0 +1,131 @@
+"""A library in memory says what the library says, whatever is changed meanwhile."""
+
+import numpy as np
+import pytest
+from small_library import TAGS, trained
+from some_tracks import say as said_by
+
+from harmonium.library.answering.catalogue import Catalogue, Question
+from harmonium.library.answering.search import search
+from harmonium.library.answering.tag import tag_library
+from harmonium.library.answering.verdict_table import VerdictTable
+from harmonium.library.correcting.forget import forget
+from harmonium.library.correcting.say import say
+from harmonium.library.correcting.tags import hide_tag, rename_tag
+from harmonium.library.store.schema import GENRES
+from harmonium.library.verdicts import agreed_tags, agreed_tracks
+from harmonium.data.genre_tree import own_tree
+
+QUESTIONS = ("rock", "rock -live", "(jazz OR live) AND NOT mellow", "-random", "random OR rock")
+
+
+@pytest.fixture
+def catalogue(library):
+    trained(library, tagged=30, people=("ann", "bob", "cy"), artists=7)
+    return Catalogue(library)
+
+
+def assert_same(catalogue):
+    """Every question has the same answer from memory as from the library."""
+    library, view = catalogue.library, catalogue.view()
+    for text in QUESTIONS:
+        for owner, like in ((None, None), ("yours", None), (None, 12)):
+            expected = search(library, text, limit=100, owner=owner, like=like).hits
+            found = view.find(Question(text, like, owner=owner))
+            shown = view.page(found, 0, 100)
+            assert [one.track.id for one in shown] == [hit.track.id for hit in expected]
+            p = [one.probability for one in shown]
+            assert p == pytest.approx([hit.probability for hit in expected])
+            assert [one.source for one in shown] == [hit.source for hit in expected]
+
+
+def test_the_answers_are_those_of_search(catalogue):
+    assert_same(catalogue)
+    library = catalogue.library
+    say(library, 40, present=["jazz"], absent=["rock"])
+    assert_same(catalogue)
+    change = say(library, 12, absent=["live", "mellow"])
+    assert_same(catalogue)
+    library.changes.undo(change)
+    assert_same(catalogue)
+    forget(library, [3, 4])
+    assert_same(catalogue)
+    tag_library(library, again=True)
+    assert_same(catalogue)
+
+
+def test_answers_that_join_an_earlier_change_are_seen(catalogue):
+    library = catalogue.library
+    change = library.changes.begin("review", "a sitting")
+    for track, tags in ((31, ["rock"]), (32, ["live"]), (31, ["jazz"])):
+        say(library, track, present=tags, change=change)
+        assert_same(catalogue)
+    say(library, 31, absent=["rock"], change=change)
+    assert catalogue.view().verdicts.of_track(31) == {"jazz": True, "rock": False}
+
+
+def test_what_has_not_changed_is_not_read_again(catalogue):
+    before = catalogue.view()
+    before.page(before.find(Question("rock")), 0, 5)
+    say(catalogue.library, 40, present=["jazz"])
+    after = catalogue.view()
+    assert after is not before
+    assert after.predictions is before.predictions
+    assert after.ids is before.ids
+    assert catalogue.view() is after
+    catalogue.library.tracks.set_state([5], "missing")
+    assert 5 not in catalogue.view().ids
+
+
+def test_a_tag_that_was_renamed_or_hidden_is_so_at_once(catalogue):
+    catalogue.view().find(Question("live"))
+    rename_tag(catalogue.library, "live", "concert")
+    view = catalogue.view()
+    assert "concert" in view.places
+    assert len(view.find(Question("concert")).ids)
+    hide_tag(catalogue.library, "rock")
+    assert "rock" not in catalogue.view().places
+    assert "rock" in catalogue.view().hidden
+
+
+@pytest.mark.parametrize("with_tree", [False, True])
+def test_verdicts_brought_up_to_date_are_those_read_anew(library, with_tree):
+    trained(library, tagged=30, people=("ann", "bob", "cy"))
+    if with_tree:
+        library.settings.set(GENRES, own_tree().to_dict())
+    table, version = VerdictTable.read(library), library.version()
+    said_by(library, "dee", 3, present=["bebop", "rock"], absent=["jazz"])
+    said_by(library, "ann", 40, present=["hip-hop"])
+    said_by(library, "ann", 3, retract=["rock"])
+    newer, anew = table.brought_up_to(library, version), VerdictTable.read(library)
+    agreed = agreed_tags(library.opinions.triples(), library.genres())
+    for track in library.tracks.ids().tolist():
+        assert newer.of_track(track) == anew.of_track(track) == agreed.get(track, {})
+    for name, pair in agreed_tracks(library, [*TAGS, "bebop", "nobody said"]).items():
+        assert np.array_equal(np.sort(newer.agreement(name).yes), pair.yes), name
+        assert np.array_equal(np.sort(newer.agreement(name).no), pair.no), name
+
+
+def test_the_surest_tracks_are_put_in_order_as_they_are_needed(catalogue):
+    found = catalogue.view().find(Question("mellow"))
+    assert found.score is not None
+    order = found.ids[np.argsort(-found.score, kind="stable")]
+    for begin, end in ((0, 3), (10, 30), (2, 4), (0, 1000)):
+        assert np.array_equal(found.ids[found.rows(begin, end)], order[begin:end])
+
+
+def test_facets_count_what_people_and_the_model_say(catalogue):
+    view = catalogue.view()
+    found = view.find(Question("rock"))
+    counts = {one.tag: one.n for one in view.facets(found)}
+    expected = dict.fromkeys(counts, 0)
+    for track in found.ids.tolist():
+        said = view.verdicts.of_track(track)
+        p = dict(
+            zip(view.model.vocabulary, view.predictions.rows(np.array([track]))[0], strict=True)
+        )
+        for tag in expected:
+            place = view.places.get(tag)
+            guess = place is not None and p[tag] >= view.model.thresholds[place]
+            expected[tag] += said.get(tag, guess)
+    assert counts == expected

@@ -1,0 +1,162 @@
+"""Why a tag has its probability, how tags relate, and what writing would add."""
+
+from itertools import permutations
+
+import numpy as np
+import pytest
+from small_library import trained
+
+from harmonium.library.answering import why as module
+from harmonium.library.answering.catalogue import Catalogue
+from harmonium.library.answering.compare import compare_models
+from harmonium.library.answering.shipped_model import log_odds
+from harmonium.library.answering.tag_detail import tag_detail
+from harmonium.library.answering.tag_map import pairwise_pull, tag_map
+from harmonium.library.answering.track_tags import complete_track
+from harmonium.library.answering.why import why
+from harmonium.library.answering.write_outline import write_outline
+from harmonium.library.writing.wanted_tags import wanted_tags
+from harmonium.errors import DataError, UnknownTagError
+
+
+@pytest.fixture
+def view(library):
+    trained(library, tagged=30, artists=7)
+    return Catalogue(library).view()
+
+
+YES, NO = ["rock", "hip hop"], ["live"]
+
+
+def test_the_parts_add_up_to_the_probability(view):
+    found = why(view, 40, "jazz", YES, NO, "me")
+    total = np.log(found.usual / (1 - found.usual)) + found.sound_log_odds
+    total += sum(part.log_odds for part in found.parts)
+    assert 1 / (1 + np.exp(-total)) == pytest.approx(found.probability, abs=1e-6)
+    completed = {one.tag: one for one in complete_track(view, 40, YES, NO, "me").tags}
+    assert found.probability == pytest.approx(completed["jazz"].probability, abs=1e-4)
+    assert found.sound_probability == pytest.approx(completed["jazz"].before, abs=1e-4)
+    assert {(part.tag, part.said) for part in found.parts} == {
+        ("rock", True),
+        ("hip hop", True),
+        ("live", False),
+    }
+
+
+def test_a_part_is_the_mean_over_all_orders(view):
+    tagger, told = view.tagger, {"rock": 1.0, "hip hop": 1.0, "live": 0.0}
+    x = view.library.tracks.features([40], extractor=tagger.extractor)[1]
+
+    def value(tags):
+        known = np.array([[told[t] if t in tags else np.nan for t in tagger.tags]], np.float32)
+        return float(log_odds(tagger.probabilities(x, known))[0, tagger.tags.index("jazz")])
+
+    expected = dict.fromkeys(told, 0.0)
+    orders = list(permutations(told))
+    for order in orders:
+        for k, tag in enumerate(order):
+            expected[tag] += (value(order[: k + 1]) - value(order[:k])) / len(orders)
+    found = {part.tag: part.log_odds for part in why(view, 40, "jazz", YES, NO, "me").parts}
+    assert found == pytest.approx(expected, abs=1e-4)
+
+
+def test_with_many_known_tags_the_parts_still_add_up(view, monkeypatch):
+    monkeypatch.setattr(module, "MOST_EXACT", 1)
+    found = why(view, 40, "jazz", YES, NO, "me")
+    total = log_odds(np.array([found.sound_probability]))[0] + sum(p.log_odds for p in found.parts)
+    assert 1 / (1 + np.exp(-total)) == pytest.approx(found.probability, abs=1e-5)
+
+
+def test_what_is_said_of_the_tag_itself_does_not_count(view):
+    alone = why(view, 40, "jazz", ["rock"], [], "me")
+    assert why(view, 40, "jazz", ["rock", "jazz"], [], "me") == alone
+    with pytest.raises(UnknownTagError, match="no tag 'polka'"):
+        why(view, 40, "polka", [], [], "me")
+    with pytest.raises(DataError, match="cannot both hold"):
+        complete_track(view, 40, ["rock"], ["Rock"], "me")
+
+
+def test_the_pull_of_two_tags_is_that_of_the_four_states():
+    rng = np.random.default_rng(0)
+    U, c = rng.normal(size=(4, 3)), rng.normal(size=4)
+
+    def weight(y):  # Σ over hidden states of e^{hᵀUy + cᵀh}
+        states = np.array(np.meshgrid(*[[0, 1]] * 4)).reshape(4, -1).T
+        return np.exp(states @ (U @ y + c)).sum()
+
+    J = pairwise_pull(U, c)
+    for i in range(3):
+        for j in range(3):
+            if i != j:
+                one, other = np.eye(3)[i], np.eye(3)[j]
+                odds = weight(one + other) * weight(0 * one) / (weight(one) * weight(other))
+                assert J[i, j] == pytest.approx(np.log(odds))
+    assert np.array_equal(np.diag(J), np.zeros(3))
+
+
+def test_the_map_links_what_excludes_each_other(view):
+    found = tag_map(view)
+    assert {one.tag for one in found.tags} == set(view.places)
+    assert all(0 <= one.x <= 1 and 0 <= one.y <= 1 for one in found.tags)
+    first = found.links[0]
+    assert {first.a, first.b} == {"rock", "jazz"}  # the one is the other's contrary
+    assert first.weight < 0
+    assert tag_map(view) == found
+
+
+def test_a_tag_in_detail(view):
+    found = tag_detail(view, "Hip-Hop")
+    assert found.entry.tag == "hip hop"
+    said = view.verdicts.agreement("hip hop")
+    known = {*said.yes.tolist(), *said.no.tolist()}
+    assert known.isdisjoint(one.track.id for one in [*found.surest, *found.doubtful])
+    p = [one.probability for one in found.surest]
+    assert p == sorted(p, reverse=True)
+    with pytest.raises(UnknownTagError):
+        tag_detail(view, "polka")
+
+
+def test_the_outline_of_writing_counts_what_would_be_written(view):
+    """Here no file has any tag, as far as the library knows."""
+    outline = write_outline(view, view.ids, None, {"mellow"})
+    counts = {one.tag: one for one in outline.tags}
+    wanted = dict.fromkeys(counts, 0)
+    for track in view.ids.tolist():
+        said = view.verdicts.of_track(track)
+        p = view.predictions.rows(np.array([track]))[0]
+        for tag in wanted:
+            place = view.places.get(tag)
+            guess = place is not None and p[place] >= view.model.thresholds[place]
+            wanted[tag] += said.get(tag, guess)
+    assert {tag: one.n for tag, one in counts.items()} == wanted
+    assert not counts["mellow"].accepted
+    assert not any(one.elsewhere for one in outline.tags)  # all are learnt from this library
+    assert outline.n_guessed == sum(one.n_guessed for one in outline.tags if one.tag != "mellow")
+    written = wanted_tags(view.library, view.ids.tolist())
+    assert outline.tracks.tolist() == [one.id for one, tags in written if set(tags) - {"mellow"}]
+
+
+def test_models_side_by_side(library):
+    model, _, _ = trained(library, tagged=30)
+    from dataclasses import replace
+
+    from harmonium.library.answering.tag import tag_library
+
+    report = {"tags": [{"tag": "rock", "auc": 0.7}, {"tag": "jazz", "auc": 0.8}]}
+    first = library.models.add(replace(model, report=report), use=False)
+    report = {"tags": [{"tag": "rock", "auc": 0.9}, {"tag": "live", "auc": 0.6}]}
+    strict = np.where(model.thresholds > 1, 2, 0.9999).astype(np.float32)
+    second = library.models.add(replace(model, report=report, thresholds=strict), use=False)
+    assert library.models.current(whole=False).id == model.id
+    assert compare_models(library, first, second).changed_tracks is None
+    for number in (first, second):
+        tag_library(library, library.models.get(number))
+    found = compare_models(library, first, second)
+    assert {one.tag: (one.auc_a, one.auc_b) for one in found.tags} == {
+        "rock": (0.7, 0.9),
+        "jazz": (0.8, None),
+        "live": (None, 0.6),
+    }
+    assert (found.better, found.worse) == (1, 0)
+    assert 0 < found.changed_tracks <= 60
+    assert compare_models(library, first, first).changed_tracks == 0

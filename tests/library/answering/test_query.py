@@ -1,0 +1,179 @@
+"""Questions in tags: reading, showing, answering."""
+
+import re
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from harmonium.library.answering.query import (
+    DEEPEST,
+    And,
+    Not,
+    Or,
+    Tag,
+    parse,
+    probability,
+    tags_of,
+)
+from harmonium.data import normalise_tag
+from harmonium.errors import DataError
+
+KNOWN = {"rock", "roll", "hip hop", "drum and bass", "piano", "mellow", "80s", "rock and roll"}
+
+names = st.one_of(
+    st.sampled_from(sorted(KNOWN)),
+    st.text(max_size=12).map(normalise_tag).filter(bool),
+)
+
+
+def groups(parts):
+    several = st.lists(parts, min_size=2, max_size=3).map(tuple)
+    return st.one_of(parts.map(Not), several.map(And), several.map(Or))
+
+
+queries = st.recursive(names.map(Tag), groups, max_leaves=8)
+
+
+def show(query):
+    """A text that asks the question."""
+    match query:
+        case Tag(name):
+            escaped = name.replace("\\", "\\\\").replace('"', '\\"')
+            return f'"{escaped}"'
+        case Not(part):
+            return f"NOT ({show(part)})"
+        case And(parts):
+            return " AND ".join(f"({show(part)})" for part in parts)
+        case Or(parts):
+            return " OR ".join(f"({show(part)})" for part in parts)
+
+
+@given(queries)
+@settings(deadline=None, max_examples=300)
+def test_what_is_shown_is_read_as_the_same_question(query):
+    assert parse(show(query), set(tags_of(query))) == query
+
+
+@given(queries, st.integers(0, 2**32 - 1))
+@settings(deadline=None, max_examples=200)
+def test_with_certain_tags_a_question_is_answered_as_logic_has_it(query, seed):
+    rng = np.random.default_rng(seed)
+    truth = {name: rng.random(16) < 0.5 for name in tags_of(query)}
+    certain = {name: holds.astype(np.float32) for name, holds in truth.items()}
+    found = probability(query, certain.__getitem__)
+    for track in range(16):
+        holds = {name: bool(column[track]) for name, column in truth.items()}
+        assert found[track] == _logic(query, holds)
+
+
+@given(queries, st.integers(0, 2**32 - 1))
+@settings(deadline=None, max_examples=100)
+def test_a_question_about_distinct_tags_has_the_probability_of_independent_tags(query, seed):
+    tags = tags_of(query)
+    if _n_leaves(query) > len(tags):
+        return  # a tag that is asked for twice is not independent of itself
+    p = dict(zip(tags, np.random.default_rng(seed).random(len(tags)), strict=True))
+    expected = sum(
+        np.prod([p[name] if holds else 1 - p[name] for name, holds in world.items()])
+        for world in _worlds(tags)
+        if _logic(query, world)
+    )
+    found = probability(query, lambda name: np.array([p[name]]))
+    np.testing.assert_allclose(found[0], expected, atol=1e-9)
+
+
+def _logic(query, holds):
+    if isinstance(query, Tag):
+        return holds[query.name]
+    if isinstance(query, Not):
+        return not _logic(query.part, holds)
+    combine = all if isinstance(query, And) else any
+    return combine(_logic(part, holds) for part in query.parts)
+
+
+def _worlds(tags):
+    for bits in range(2 ** len(tags)):
+        yield {name: bool(bits >> i & 1) for i, name in enumerate(tags)}
+
+
+def _n_leaves(query):
+    if isinstance(query, Tag):
+        return 1
+    parts = (query.part,) if isinstance(query, Not) else query.parts
+    return sum(map(_n_leaves, parts))
+
+
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [
+        ("rock", Tag("rock")),
+        ("Rock", Tag("rock")),
+        ("rock piano", And((Tag("rock"), Tag("piano")))),
+        ("mellow piano -rock", And((Tag("mellow"), Tag("piano"), Not(Tag("rock"))))),
+        ("hip hop", Tag("hip hop")),
+        ("Hip-Hop", Tag("hip hop")),
+        ("-hip hop rock", And((Not(Tag("hip hop")), Tag("rock")))),
+        ("drum and bass", Tag("drum and bass")),
+        ('"hip hop" OR rock', Or((Tag("hip hop"), Tag("rock")))),
+        ("rock OR roll piano", Or((Tag("rock"), And((Tag("roll"), Tag("piano")))))),
+        ("(rock OR roll) piano", And((Or((Tag("rock"), Tag("roll"))), Tag("piano")))),
+        ("NOT (rock AND NOT roll)", Not(And((Tag("rock"), Not(Tag("roll")))))),
+        ("-(rock roll)", Not(And((Tag("rock"), Tag("roll"))))),
+        ("--rock", Not(Not(Tag("rock")))),
+        ("rock and roll", Tag("rock and roll")),
+    ],
+)
+def test_questions_as_people_write_them(text, meant):
+    assert parse(text, KNOWN) == meant
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "is empty"),
+        ("rok", r"No track has the tag rok.*Did you mean rock"),
+        ("rock or jazz", r"No track has the tag or.*write OR\."),
+        ("rock hip", "No track has the tag hip"),
+        ('"hip hp"', r'the tag "hip hp".*"hip hop"'),
+        ("rock AND", "its end where a tag was expected"),
+        ("OR rock", "OR where a tag was expected"),
+        ("rock )", "closing bracket"),
+        ("(rock", "not closed"),
+        ('"rock', "no partner"),
+        ('""', "is no tag"),
+        ("(" * (DEEPEST + 1) + "rock" + ")" * (DEEPEST + 1), f"more than {DEEPEST} brackets"),
+    ],
+)
+def test_questions_that_cannot_be_read(text, message):
+    with pytest.raises(DataError, match=message):
+        parse(text, KNOWN)
+
+
+def test_words_side_by_side_are_the_fewest_tags():
+    known = {"hip", "hop", "hip hop", "rock", "indie", "pop", "indie pop"}
+    assert parse("hip hop", known) == Tag("hip hop")
+    assert parse("hip AND hop", known) == And((Tag("hip"), Tag("hop")))
+    assert parse("hop hip hop", known) == And((Tag("hop"), Tag("hip hop")))
+    assert parse("-indie pop rock", known) == And((Not(Tag("indie pop")), Tag("rock")))
+
+
+def test_words_that_are_equally_few_tags_in_two_ways_want_quotes():
+    known = {"indie", "indie pop", "pop rock", "rock"}
+    message = 'can be read as indie AND "pop rock" and as "indie pop" AND rock'
+    with pytest.raises(DataError, match=re.escape(message)):
+        parse("indie pop rock", known)
+    assert parse('"indie pop" rock', known) == And((Tag("indie pop"), Tag("rock")))
+
+
+def test_words_of_which_some_are_other_words_for_tags():
+    known, aliases = (
+        {"female voice", "voice", "piano"},
+        {
+            "female": "female voice",
+            "female vocals": "female voice",
+            "vocals": "voice",
+        },
+    )
+    assert parse("female vocals piano", known, aliases) == And((Tag("female voice"), Tag("piano")))

@@ -1,0 +1,243 @@
+"""Search over what people say and what the model predicts."""
+
+import numpy as np
+import pytest
+import small_library
+import sqlalchemy as sa
+from small_library import NOISE, TAGS, new_change
+
+from harmonium.library.answering.likeness import EQUAL_TAGS, alike
+from harmonium.library.answering.query import parse, probability, tags_of
+from harmonium.library.answering.search import answered, search
+from harmonium.library.sound_space import cosines
+from harmonium.library.store.models import StoredModel
+from harmonium.library.store.schema import BLOCK, EXTRACTOR
+from harmonium.library.store.schema import track as track_table
+from harmonium.library.store.tracks import TrackFile
+from harmonium.errors import DataError, LibraryError
+
+N_TAGGED = 25
+
+
+@pytest.fixture
+def world(library):
+    model, ids, truth = small_library.trained(library, tagged=N_TAGGED)
+    return library, model, ids, truth
+
+
+def brute_force(library, model, ids, text):
+    """(certain, score, id) of every track with a chance, one by one, best first."""
+    query = parse(text, {*TAGS, NOISE})
+    votes = {}
+    for row in library.opinions.triples().iter_rows(named=True):
+        votes.setdefault((row["track_id"], row["tag"]), set()).add(row["value"])
+    found = []
+    for track, p in zip(
+        ids.tolist(), library.predictions.probabilities(model.id, ids), strict=True
+    ):
+        own, mixed, masks = {}, {}, {}
+        for name in tags_of(query):
+            j = model.vocabulary.index(name)
+            own[name] = float(p[j]) if model.thresholds[j] <= 1 else 0.0
+            said = votes.get((track, name), set())
+            mixed[name] = {(1,): 1.0, (-1,): 0.0}.get(tuple(said), own[name])
+            masks[name] = np.array([said == {1}]), np.array([said != {-1}])
+        score = float(probability(query, lambda name, of=mixed: np.float32([of[name]]))[0])
+        certain = bool(answered(query, masks)[0][0])
+        if certain:
+            order = float(probability(query, lambda name, of=own: np.float32([of[name]]))[0])
+        else:
+            order = score
+        if score > 0:
+            found.append((not certain, -order, track, score))
+    return sorted(found)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["rock", "rock -mellow", "hip hop OR jazz", "NOT rock", NOISE, f"jazz -{NOISE}", "(rock live)"],
+)
+def test_the_order_is_that_of_looking_at_each_track(world, text):
+    library, model, ids, _ = world
+    library.opinions.say("bob", int(ids[0]), absent=["rock"], change=new_change(library))
+    library.opinions.say("bob", int(ids[40]), absent=["rock"], change=new_change(library))
+    expected = brute_force(library, model, ids, text)
+    found = search(library, text, limit=100)
+    assert [hit.certain for hit in found.hits] == [not first for first, *_ in expected]
+    np.testing.assert_allclose(
+        [hit.probability for hit in found.hits], [score for *_, score in expected], atol=1e-6
+    )
+    # equal scores, as of tags that the model cannot tell, are in the order of numbers
+    assert [hit.track.id for hit in found.hits] == [track for _, _, track, _ in expected]
+
+
+def test_peoples_own_tags_come_first_and_the_model_finds_the_rest(world):
+    library, _, ids, truth = world
+    found = search(library, "rock", limit=12).hits
+    tagged = set(ids[:N_TAGGED][truth[:N_TAGGED, 0]].tolist())
+    certain = [hit for hit in found if hit.certain]
+    assert found[: len(certain)] == certain
+    assert {hit.track.id for hit in certain} == tagged
+    rest = [int(np.searchsorted(ids, hit.track.id)) for hit in found if not hit.certain]
+    assert truth[rest, 0].mean() > 0.7
+
+
+def test_what_a_person_denies_is_not_found_whatever_the_model_says(world):
+    library, model, ids, _ = world
+    best = int(ids[np.argmax(library.predictions.probabilities(model.id, ids)[:, 0])])
+    library.opinions.say("bob", best, absent=["rock"], change=new_change(library))
+    library.opinions.say("ann", best, retract=["rock"], change=new_change(library))
+    assert best not in {hit.track.id for hit in search(library, "rock", limit=100).hits}
+
+
+def test_tags_that_the_model_cannot_tell_are_what_people_say(world):
+    library, _, ids, _ = world
+    library.opinions.say("bob", int(ids[50]), present=["Bird Song"], change=new_change(library))
+    found = search(library, "bird song")
+    assert [hit.track.id for hit in found.hits] == [int(ids[50])]
+    assert found.people_only == ["bird song"]
+    assert search(library, NOISE).people_only == [NOISE]
+
+
+def test_a_search_does_not_read_the_weights_of_the_model(world):
+    library, _, ids, _ = world
+    statements = []
+    sa.event.listen(
+        library.engine,
+        "before_cursor_execute",
+        lambda connection, cursor, statement, *_: statements.append(statement),
+    )
+    assert search(library, "rock", like=int(ids[30])).hits
+    asked = [statement for statement in statements if "model.vocabulary" in statement]
+    assert len(asked) == 1
+    assert "model.bytes" not in asked[0]
+
+
+def test_limits_missing_files_and_improbable_tracks(world):
+    library, _, _, _ = world
+    hits = search(library, "rock", limit=100).hits
+    assert len(search(library, "rock", limit=3).hits) == 3
+    library.tracks.set_state([hits[0].track.id], "missing")
+    assert search(library, "rock", limit=3).hits == hits[1:4]
+    likely = search(library, "rock", limit=100, min_probability=0.7).hits
+    assert likely == [hit for hit in hits[1:] if hit.probability >= 0.7]
+
+
+def test_tracks_like_another_have_its_tags(world):
+    library, _, ids, truth = world
+    for place in (30, 45):
+        hits = search(library, like=int(ids[place]), limit=5).hits
+        assert int(ids[place]) not in {hit.track.id for hit in hits}
+        rows = [int(np.searchsorted(ids, hit.track.id)) for hit in hits]
+        alike_tags = (truth[rows] == truth[place]).mean()
+        assert alike_tags > (truth == truth[place]).mean()
+        assert [hit.similarity for hit in hits] == sorted(
+            (hit.similarity for hit in hits), reverse=True
+        )
+
+
+def test_what_most_people_say_of_a_track_counts_as_certain_for_its_likeness(world):
+    library, _, ids, _ = world
+    one, other = int(ids[40]), int(ids[41])
+
+    def alike_to_rock():
+        hits = search(library, "rock", like=one, limit=100).hits
+        return {hit.track.id: hit.similarity for hit in hits}
+
+    for name in ("ann", "bob", "cy"):
+        library.opinions.say(name, one, present=["rock"], change=new_change(library))
+    agreed = alike_to_rock()
+    library.opinions.say("zoe", one, absent=["rock"], change=new_change(library))
+    assert alike_to_rock() == agreed  # three of four agree still
+    for name in ("ann", "bob"):
+        library.opinions.say(name, one, retract=["rock"], change=new_change(library))
+    undecided = alike_to_rock()
+    library.opinions.say("cy", one, retract=["rock"], change=new_change(library))
+    denied = alike_to_rock()
+    assert agreed[other] != undecided[other] != denied[other] != agreed[other]
+
+
+def test_a_question_and_a_likeness_multiply(world):
+    library, _, ids, _ = world
+    hits = search(library, "jazz", like=int(ids[30]), limit=100).hits
+    near = [hit for hit in hits if hit.similarity > 0]
+    assert hits[: len(near)] == near  # what is less alike than chance comes last
+    scores = [hit.probability * hit.similarity for hit in near]
+    assert scores == sorted(scores, reverse=True)
+    far = [hit.similarity for hit in hits[len(near) :]]
+    assert far == sorted(far, reverse=True)
+    assert len(hits) == len(ids) - 1
+
+
+def test_what_is_particular_about_tracks_makes_them_alike():
+    P = np.array([[0.9, 0.5, 0.9], [0.9, 0.5, 0.1], [0.8, 0.4, 0.8], [0.9, 0.6, 0.2]], np.float32)
+    unknown = np.full(3, np.nan, np.float32)
+    found = alike(P.T, 0, unknown)
+    assert found[0] == pytest.approx(1, abs=1e-5)
+    Z = (P - P.mean(axis=0)) / P.std(axis=0)
+    cosine = Z @ Z[0] / np.linalg.norm(Z, axis=1) / np.linalg.norm(Z[0])
+    np.testing.assert_allclose(found, cosine, atol=1e-5)
+    assert alike(P.T, 0, np.array([np.nan, np.nan, 0], np.float32))[1] > found[1]
+    assert np.all(alike(np.full((2, 3), 0.4, np.float32), 0, unknown[:2]) == 0)
+
+
+@pytest.mark.parametrize("forgotten", [(), (BLOCK + 1, BLOCK + 2), (2,)])
+def test_likeness_is_of_all_tracks_by_sound_and_by_tags_where_they_have_predictions(
+    library, forgotten
+):
+    rng = np.random.default_rng(0)
+    ids = np.array([1, 2, 3, BLOCK + 1, BLOCK + 2, 3 * BLOCK, 3 * BLOCK + 1])
+    stored = StoredModel(
+        name="m",
+        vocabulary=["a", "b", "c"],
+        thresholds=np.full(3, 0.5),
+        extractor="x",
+        bytes=b"",
+        report={},
+    )
+    files = [TrackFile(f"/{i}.ogg", f"{i:064x}") for i in ids]
+    with library.begin() as connection:
+        for number, file in zip(ids.tolist(), files, strict=True):
+            (given,) = library.tracks.put([file])
+            connection.execute(
+                sa.update(track_table).where(track_table.c.id == given).values(id=number)
+            )
+    X = rng.normal(size=(len(ids), 4))
+    library.tracks.put_features(ids, X, extractor="x")
+    library.settings.set(EXTRACTOR, "x")
+    number = library.models.add(stored)
+    library.predictions.put(number, ids, rng.random((len(ids), 3)))
+    library.predictions.forget_tracks(forgotten)
+    hits = search(library, like=3, limit=100).hits
+    left = np.setdiff1d(ids, forgotten)
+    P = library.predictions.probabilities(number, left)
+    by_tags = alike(P.T, left.tolist().index(3), np.full(3, np.nan, np.float32))
+    by_sound = dict(zip(*(one.tolist() for one in cosines(library, 3)), strict=True))
+    weight = 3 / (3 + EQUAL_TAGS)
+    for hit in hits:
+        sound = by_sound[hit.track.id]
+        tags = by_tags[left.tolist().index(hit.track.id)] if hit.track.id in left else sound
+        assert hit.similarity == pytest.approx((1 - weight) * sound + weight * tags, abs=1e-5)
+    assert {hit.track.id for hit in hits} == {*ids.tolist()} - {3}
+
+
+def test_without_a_model_people_still_find_their_tags(library):
+    ids, _, truth = small_library.fill(library, 30)
+    found = search(library, "rock", limit=100)
+    assert {hit.track.id for hit in found.hits} == set(ids[truth[:, 0]].tolist())
+    assert all(hit.certain for hit in found.hits)
+    alike_by_sound = search(library, like=1, limit=100).hits
+    assert {hit.track.id for hit in alike_by_sound} == set(ids.tolist()) - {1}
+    (unheard,) = library.tracks.put([TrackFile("/music/new.ogg", "new")])
+    with pytest.raises(LibraryError, match=f"Track #{unheard} has no features to compare it by"):
+        search(library, like=unheard)
+
+
+def test_what_cannot_be_asked(world):
+    library, *_ = world
+    with pytest.raises(DataError, match="Ask for tags"):
+        search(library)
+    with pytest.raises(DataError, match="'limit' must be at least 1"):
+        search(library, "rock", limit=0)
+    with pytest.raises(DataError, match="Did you mean rock"):
+        search(library, "rokc")

@@ -1,0 +1,210 @@
+"""The model that comes along: alone, in a library, and beside a library's own."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import small_library
+
+from harmonium import DiscriminativeRBM
+from harmonium.library import Library
+from harmonium.library.answering import shipped_model as module
+from harmonium.library.answering.query import And, Not, Tag, parse
+from harmonium.library.answering.search import search
+from harmonium.library.answering.shipped_model import (
+    FILE,
+    PART,
+    PLACES,
+    UnionTagger,
+    mix,
+    shipped_model,
+    tagger_of,
+    use_shipped_model,
+    with_log_odds,
+)
+from harmonium.library.answering.stored_tagger import StoredTagger
+from harmonium.library.answering.suggest import related
+from harmonium.library.answering.tag import read_known, tag_library
+from harmonium.library.correcting.tags import hide_tag
+from harmonium.library.precision import thresholds_for
+from harmonium.library.store.schema import EXTRACTOR
+from harmonium.estimators.model_files import from_bytes, to_bytes
+
+
+def sounds(n, seed=0):
+    """Features such as the shipped model takes, (n, 400)."""
+    arrays, _ = from_bytes(FILE.read_bytes())
+    deviation = arrays["scaling.scale"] / np.sqrt(400)
+    noise = np.random.default_rng(seed).normal(size=(n, 400))
+    return (arrays["scaling.mean"] + noise * deviation).astype(np.float32)
+
+
+def test_numpy_says_what_the_estimator_says_with_and_without_tags_told():
+    tagger, X = StoredTagger(shipped_model()), sounds(5)
+    model = DiscriminativeRBM.load(FILE)
+    np.testing.assert_allclose(tagger.probabilities(X), model.predict_proba(X), atol=1e-5)
+    known = np.full((5, len(tagger.tags)), np.nan, np.float32)
+    known[:, tagger.place("jazz")], known[2:, tagger.place("voice")] = 1, 0
+    found = tagger.probabilities(X, known)
+    np.testing.assert_allclose(found, model.complete(X, known), atol=1e-5)
+    assert (found[:, tagger.place("jazz")] == 1).all()
+
+
+def test_a_library_with_the_model_of_an_older_version_gets_the_present_one(tmp_path):
+    with Library.open(tmp_path / "library.db") as library:
+        library.settings.set(EXTRACTOR, shipped_model().extractor)
+        older = replace(shipped_model(), bytes=b"older")
+        library.models.add(older)
+        hide_tag(library, "jazz")
+        model = use_shipped_model(library)
+        assert (model.id, model.bytes) == (2, shipped_model().bytes)
+        assert not model.learnt[model.vocabulary.index("jazz")]
+        assert use_shipped_model(library).id == 2
+
+
+def test_other_words_are_understood():
+    tagger = StoredTagger(shipped_model())
+    assert tagger.place("Rap") == tagger.place("hip-hop")
+    assert read_known("female vocalists, -calmness", tagger) == {
+        "female voice": True,
+        "calm": False,
+    }
+
+
+def test_a_genre_makes_its_moods_likely_whatever_the_sound():
+    found = related(StoredTagger(shipped_model()), "metal", 20)
+    harsher = [one.tag for one in found if one.log_odds > 0]
+    assert {"heavy metal", "hard rock"} & set(harsher)
+
+
+def test_its_tags_and_other_words_can_be_searched_without_quotes():
+    tagger = StoredTagger(shipped_model())
+    for word, tag in {**{tag: tag for tag in tagger.tags}, **tagger.aliases}.items():
+        assert parse(word, tagger.tags, tagger.aliases) == Tag(tag)
+        asked = parse(f"calm {word} -drums", tagger.tags, tagger.aliases)
+        assert asked == And((Tag("calm"), Tag(tag), Not(Tag("drums")))), word
+
+
+@pytest.fixture
+def library(tmp_path):
+    """Twenty tracks as musicnn hears them, that nobody has tagged."""
+    with Library.open(tmp_path / "library.db") as opened:
+        ids, _, _ = small_library.fill(opened, 20, tagged=0)
+        opened.tracks.put_features(ids, sounds(20), extractor=module.extractor_key())
+        opened.settings.set(EXTRACTOR, module.extractor_key())
+        yield opened
+
+
+class TestInALibrary:
+    def test_it_is_its_first_model_and_searches_before_anybody_has_tagged(self, library):
+        model = use_shipped_model(library)
+        assert (model.id, model.n_own) == (1, 0)
+        assert use_shipped_model(library).id == 1
+        assert tag_library(library) == 20
+        found = search(library, "calm piano -drums", limit=5)
+        assert len(found.hits) == 5
+        assert not found.people_only
+        P = tagger_of(model).probabilities(sounds(20))
+        calm, piano, drums = (model.vocabulary.index(t) for t in ("calm", "piano", "drums"))
+        best = np.argmax(P[:, calm] * P[:, piano] * (1 - P[:, drums]))
+        assert found.hits[0].track.id == library.tracks.ids()[best]
+        assert [hit.track.id for hit in search(library, "rap").hits] == [
+            hit.track.id for hit in search(library, '"hip hop"').hits
+        ]
+
+    def test_only_what_was_asked_for(self, library):
+        use_shipped_model(library)
+        tag_library(library)
+        assert search(library, "calm", owner="shipped").hits
+        assert search(library, "calm", owner="yours").people_only == ["calm"]
+
+    def test_a_library_with_other_features_does_not_get_it(self, tmp_path):
+        with Library.open(tmp_path / "other.db") as other:
+            small_library.fill(other, 5)
+            assert use_shipped_model(other) is None
+
+
+def beside(weight, inputs):
+    """A model with two words of its own, one of which the shipped one knows, too."""
+    X = sounds(80, seed=1)
+    Y = np.stack([X[:, 0] > np.median(X[:, 0]), X[:, 1] > np.median(X[:, 1])], axis=1)
+    shipped = shipped_model()
+    P = StoredTagger(shipped).probabilities(X)
+    own = DiscriminativeRBM(n_hidden=4, max_epochs=3, validation_fraction=0.0, random_state=0)
+    own.fit(with_log_odds(X, P) if inputs else X, Y.astype(float))
+    others = [tag for tag in shipped.vocabulary if tag != "calm"]
+    tags = ["sunday", "calm", *others]
+    more = {
+        PART: np.frombuffer(shipped.bytes, np.uint8),
+        PLACES: np.array([tags.index(tag) for tag in shipped.vocabulary]),
+        "own_weight": np.array([1.0, weight]),
+    }
+    return own, replace(
+        shipped,
+        vocabulary=tags,
+        thresholds=np.full(2 + len(others), 0.5, np.float32),
+        bytes=own.to_bytes(more),
+        report={"own": 2, "tags": []},
+    )
+
+
+class TestBesideYourOwn:
+    @pytest.mark.parametrize("inputs", [False, True])
+    def test_both_vocabularies_answer(self, inputs):
+        own, stored = beside(0.25, inputs)
+        tagger, shipped, X = tagger_of(stored), StoredTagger(shipped_model()), sounds(6)
+        assert isinstance(tagger, UnionTagger)
+        P, others = tagger.probabilities(X), shipped.probabilities(X)
+        mine = own.predict_proba(with_log_odds(X, others) if inputs else X)
+        np.testing.assert_allclose(P[:, 0], mine[:, 0], atol=1e-4)
+        np.testing.assert_allclose(
+            P[:, tagger.place("piano")], others[:, shipped.place("piano")], atol=1e-6
+        )
+        mixed = mix(mine[:, 1], others[:, shipped.place("calm")], np.float32(0.25))
+        np.testing.assert_allclose(P[:, 1], mixed, atol=1e-4)
+
+    def test_what_is_told_counts_for_both(self):
+        _, stored = beside(1.0, True)
+        tagger, X = tagger_of(stored), sounds(3)
+        known = np.full((3, len(tagger.tags)), np.nan, np.float32)
+        known[:, tagger.place("calm")] = 1
+        P, told = tagger.probabilities(X), tagger.probabilities(X, known)
+        assert (told[:, tagger.place("calm")] == 1).all()
+        assert (told[:, tagger.place("peaceful")] > P[:, tagger.place("peaceful")]).all()
+        assert not np.allclose(told[:, 0], P[:, 0])
+        assert tagger.without_sound(known[0]).shape == (len(tagger.tags),)
+
+    def test_the_weights_of_own_and_prior(self):
+        p, prior = np.array([0.9], np.float32), np.array([0.2], np.float32)
+        assert mix(p, prior, np.float32(1)) == pytest.approx(0.9, abs=1e-6)
+        assert mix(p, prior, np.float32(0)) == pytest.approx(0.2, abs=1e-6)
+        assert mix(p, prior, np.float32(0.5)) == pytest.approx(0.6, abs=1e-6)  # √(9 · ¼) = 1.5
+
+
+def test_the_shipped_part_of_a_model_is_the_file():
+    _, stored = beside(1.0, False)
+    arrays, about = from_bytes(stored.bytes)
+    assert arrays[PART].tobytes() == FILE.read_bytes()
+    assert StoredTagger(replace(stored, bytes=to_bytes(arrays, about))).n_own == 2
+
+
+def test_tags_that_people_checked_say_how_often_they_are_right():
+    model, tagger = shipped_model(), StoredTagger(shipped_model())
+    written = thresholds_for(model, 0.8)
+    jazz, piano = tagger.place("jazz"), tagger.place("piano")
+    assert model.thresholds[jazz] < written[jazz] < 1
+    assert written[piano] > 1  # nobody was asked
+    assert tagger.precision(jazz, float(written[jazz])) >= 0.8
+    assert tagger.precision(jazz, 0.01) < tagger.precision(jazz, float(model.thresholds[jazz]))
+    assert tagger.precision(piano, 0.99) is None
+    assert (thresholds_for(model, 0.5) <= written).all()
+
+
+def test_only_tags_that_are_right_mostly_are_sure():
+    model = shipped_model()
+    sure, precision = model.sure(), model.report["precision"]
+    assert 0 < sure.learnt.sum() < model.learnt.sum()
+    assert all(precision[model.vocabulary[j]] >= 0.8 for j in np.flatnonzero(sure.learnt))
+    own = replace(model, report={"own": 3})
+    np.testing.assert_array_equal(own.sure().learnt[:3], own.learnt[:3])
+    assert not own.sure().learnt[3:].any()

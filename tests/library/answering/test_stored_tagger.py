@@ -1,0 +1,158 @@
+"""A stored model at work, by NumPy and by the estimator."""
+
+import dataclasses
+
+import numpy as np
+import polars as pl
+import pytest
+import small_library
+
+from harmonium.library.answering import numpy_inference
+from harmonium.library.answering import stored_tagger as module
+from harmonium.library.answering.numpy_inference import (
+    BeliefOptions,
+    TagRBM,
+    mean_field,
+    tag_probabilities,
+)
+from harmonium.library.answering.stored_tagger import StoredTagger, unpack
+from harmonium.errors import DataError, ModelFileError
+from harmonium.estimators.model_files import from_bytes, to_bytes
+from harmonium.rbm.infer import InferenceOptions, infer
+from harmonium.rbm.model import Params
+
+
+@pytest.fixture(scope="module")
+def tagger():
+    return StoredTagger(small_library.quick_model())
+
+
+def random_rbm(rng, n_hidden, n_tags, size):
+    return TagRBM(
+        size * rng.normal(size=(n_hidden, n_tags)),
+        rng.normal(size=n_hidden),
+        rng.normal(size=n_tags),
+    )
+
+
+def by_jax(rbm, y):
+    U, c, d = (array.astype(np.float32) for array in rbm)
+    params = Params(U, np.zeros((len(c), 0), np.float32), np.zeros((0, len(d)), np.float32), c, d)
+    none = np.zeros((1, 0), np.float32), np.zeros((1, 0), np.int32)
+    return infer(params, *none, y[None].astype(np.float32), InferenceOptions())
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_numpy_and_jax_agree(seed):
+    rng = np.random.default_rng(seed)
+    m = random_rbm(rng, 12, 7, 1.0)
+    y = np.where(rng.random(7) < 0.3, rng.integers(0, 2, 7), np.nan)
+    np.testing.assert_allclose(tag_probabilities(m, y), by_jax(m, y).y[0], atol=2e-5)
+
+
+def test_numpy_and_jax_agree_where_more_damping_is_needed():
+    rng = np.random.default_rng(5)
+    unknown = np.full(8, np.nan)
+    methods = set()
+    for _ in range(30):
+        m = random_rbm(rng, 8, 8, 2.0)
+        expected = by_jax(m, unknown)
+        methods.add(str(expected.diagnostics.method[0]))
+        np.testing.assert_allclose(tag_probabilities(m, unknown), expected.y[0], atol=1e-4)
+    assert methods == {"lbp", "lbp, damping 0.75"}
+
+
+def test_what_never_converges_is_left_to_mean_field(monkeypatch):
+    m = random_rbm(np.random.default_rng(7), 5, 4, 1.0)
+    tried = []
+    monkeypatch.setattr(numpy_inference, "beliefs", lambda _, options: tried.append(options))
+    y = np.array([1.0, np.nan, np.nan, 0.0])
+    found = tag_probabilities(m, y)
+    assert [options.damping for options in tried] == [0.5, 0.75]
+    np.testing.assert_array_equal(found[[0, 3]], [1, 0])
+    np.testing.assert_allclose(found[1:3], mean_field(m.given(y), 1000), atol=1e-9)
+
+
+def test_weights_of_any_size_give_probabilities():
+    rng = np.random.default_rng(6)
+    for size in (20.0, 100.0):
+        p = tag_probabilities(random_rbm(rng, 6, 5, size), np.full(5, np.nan))
+        assert np.all((p >= 0) & (p <= 1))
+
+
+def test_one_hidden_unit_is_exact():
+    m = TagRBM(np.array([[2.0, -1.0]]), np.array([0.3]), np.array([-0.5, 0.1]))
+    weights = {
+        (y0, y1): sum(
+            np.exp(h * (2.0 * y0 - 1.0 * y1) + 0.3 * h - 0.5 * y0 + 0.1 * y1) for h in (0, 1)
+        )
+        for y0 in (0, 1)
+        for y1 in (0, 1)
+    }
+    total = sum(weights.values())
+    exact = [(weights[1, 0] + weights[1, 1]) / total, (weights[0, 1] + weights[1, 1]) / total]
+    fine = BeliefOptions(200, 0.5, 1e-9)
+    np.testing.assert_allclose(tag_probabilities(m, np.full(2, np.nan), fine), exact, atol=1e-7)
+    given = weights[1, 1] / (weights[1, 0] + weights[1, 1])
+    found = tag_probabilities(m, np.array([1.0, np.nan]), fine)
+    np.testing.assert_allclose(found, [1, given], atol=1e-7)
+
+
+def test_mean_field_of_untied_units_is_exact():
+    m = TagRBM(np.zeros((2, 3)), np.zeros(2), np.array([-1.0, 0.0, 2.0]))
+    np.testing.assert_allclose(mean_field(m, 3), 1 / (1 + np.exp([1.0, 0.0, -2.0])))
+
+
+def test_few_tracks_and_many_get_the_same_probabilities(tagger, monkeypatch):
+    X, truth = small_library.world(30, seed=5)
+    known = np.full((30, 6), np.nan, np.float32)
+    known[::2, 0] = truth[::2, 0]
+    few = tagger.probabilities(X, known)
+    np.testing.assert_allclose(few, tagger.estimator.complete(X, known), atol=1e-4)
+    monkeypatch.setattr(module, "FEW", 0)
+    np.testing.assert_allclose(few, tagger.probabilities(X, known), atol=1e-4)
+    np.testing.assert_array_equal(few[::2, 0], truth[::2, 0])
+
+
+def test_numpy_takes_features_of_unit_norm_as_the_model_does(tagger):
+    X, truth = small_library.world()
+    model = tagger.estimator.__class__(n_hidden=3, max_epochs=3, unit_norm=True, random_state=0)
+    model.fit(X, pl.DataFrame(truth.astype(np.float32), schema=small_library.TAGS))
+    stored = dataclasses.replace(
+        small_library.quick_model(), bytes=model.to_bytes(), vocabulary=small_library.TAGS
+    )
+    X = X[:20].copy()
+    X[0] = model._scaling.mean  # all zeros when scaled
+    few = StoredTagger(stored).probabilities(X)
+    np.testing.assert_allclose(few, model.predict_proba(X), atol=1e-4)
+
+
+def test_the_model_has_learnt_something(tagger):
+    X, truth = small_library.world(200, seed=6)
+    P = tagger.probabilities(X)
+    for j in range(4):
+        assert P[truth[:, j], j].mean() > P[~truth[:, j], j].mean() + 0.2
+    assert tagger.learnt.tolist() == [True] * 5 + [False]
+
+
+def test_features_of_another_kind_are_refused(tagger):
+    with pytest.raises(DataError, match=r"must have 6 features, got the shape \(1, 7\)"):
+        tagger.probabilities(np.zeros((1, 7), np.float32))
+
+
+@pytest.mark.parametrize("name", ["params.U", "params.W", "params.c", "scaling.scale"])
+@pytest.mark.parametrize("value", [np.nan, np.inf, None], ids=["NaN", "infinite", "missing"])
+def test_a_model_with_numbers_that_are_none_is_refused(name, value):
+    arrays, about = from_bytes(small_library.quick_model().bytes)
+    if value is None:
+        del arrays[name]
+    else:
+        arrays[name] = np.full_like(arrays[name], value)
+    with pytest.raises(ModelFileError, match=rf"damaged \(.*{name}.*\)\. `harmonium train` makes"):
+        unpack(to_bytes(arrays, about))
+
+
+@pytest.mark.parametrize("data", [b"", b"nonsense" * 10])
+def test_a_damaged_model_says_so(data):
+    with pytest.raises(ModelFileError, match="is damaged"):
+        unpack(data)

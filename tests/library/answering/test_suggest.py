@@ -1,0 +1,138 @@
+"""Which tags go together, as the smoother says it, without the smoother."""
+
+import numpy as np
+import polars as pl
+import pytest
+import small_library
+
+from harmonium import TagSmoother
+from harmonium.library import Library
+from harmonium.library.answering.stored_tagger import StoredTagger
+from harmonium.library.answering.suggest import related, said_together, suggest
+from harmonium.library.learning.smoothing import can_smooth, smooth_labels
+from harmonium.library.verdicts import judge
+from harmonium.data import Triples
+from harmonium.errors import DataError
+
+TAGS = ("rock", "guitar", "piano", "calm")
+
+
+def opinions(seed=0):
+    """Three people tag 40 tracks: rock goes with guitar, piano with calm."""
+    rng = np.random.default_rng(seed)
+    kinds = {i: ("rock", "guitar") if i % 2 else ("piano", "calm") for i in range(1, 41)}
+    rows = [
+        (person, i, tag, 1)
+        for person in ("ann", "bob", "cy")
+        for i, tags in kinds.items()
+        for tag in tags
+        if rng.random() < 0.8
+    ]
+    rows.append(("ann", 1, "calm", -1))
+    columns = {"person": pl.String, "track_id": pl.Int64, "tag": pl.String, "value": pl.Int8}
+    return pl.DataFrame(rows, schema=columns, orient="row")
+
+
+class Together(StoredTagger):
+    """A tagger of which nothing is asked but which tags go together."""
+
+    def __init__(self, rbm):
+        self.tags = TAGS
+        self.arrays = {f"together.{name}": array for name, array in rbm._asdict().items()}
+
+
+@pytest.fixture(scope="module")
+def smoothed():
+    return smooth_labels(opinions(), judge(opinions()), np.arange(1, 41), TAGS, seed=0)
+
+
+def test_smoothing_fills_in_what_was_left_out_and_keeps_what_was_denied(smoothed):
+    rock = np.arange(1, 41) % 2 == 1
+    assert smoothed[0][rock, 0].min() > smoothed[0][~rock, 0].max()
+    assert smoothed[0][0, 3] == 0
+    assert smoothed[0][2, 3] > 0
+
+
+def order(smoother):
+    return [smoother.tags_.tolist().index(tag) for tag in TAGS]
+
+
+def test_suggestions_and_relations_are_those_of_the_smoother(smoothed):
+    said = opinions().filter(pl.col("value") > 0)
+    tracks = said["track_id"].cast(pl.String)
+    seen = opinions().select("person", "track_id").unique(maintain_order=True)
+    smoother = TagSmoother(random_state=0, n_jobs=-1).fit(
+        Triples.from_columns(said["person"], tracks, said["tag"], normalise=False),
+        pairs=(seen["person"], seen["track_id"].cast(pl.String)),
+    )
+    tagger, counts = Together(smoothed[1]), smoother._data.y[:, order(smoother)]
+    expected = smoother.suggest(["rock"])
+    found = suggest(tagger, ["rock"], said=counts)
+    assert [one.tag for one in found] == expected["tag"].to_list()
+    np.testing.assert_allclose(
+        [one.probability for one in found], expected["probability"], atol=1e-3
+    )
+    np.testing.assert_allclose([one.usual for one in found], expected["usual"], atol=1e-3)
+    relations, found = smoother.related("piano"), related(tagger, "Piano", said=counts)
+    assert [one.tag for one in found] == relations["tag"].to_list()
+    np.testing.assert_allclose([one.log_odds for one in found], relations["log_odds"], atol=1e-2)
+    assert found[0].tag == "calm"
+    assert found[-1].log_odds < 0
+
+
+def test_with_one_person_the_model_itself_tells_what_goes_together():
+    tagger = StoredTagger(small_library.quick_model())
+    (first, *_), last = related(tagger, "rock"), related(tagger, "rock")[-1]
+    assert first.log_odds > 0
+    assert last.tag == "jazz"
+    assert {one.tag for one in suggest(tagger, ["rock", "mellow"], n=10)} == set(tagger.tags) - {
+        "rock",
+        "mellow",
+    }
+
+
+def test_a_tag_that_the_model_does_not_have():
+    tagger = StoredTagger(small_library.quick_model())
+    with pytest.raises(DataError, match=r"no tag 'jaz'; it knows 6 tags. Did you mean jazz"):
+        related(tagger, "jaz")
+    with pytest.raises(DataError, match=r"no tag 'you know it.'; it knows 6 tags. There are"):
+        related(tagger, "you know it.")
+    with pytest.raises(DataError, match="at least one tag"):
+        suggest(tagger, [])
+
+
+def test_smoothing_needs_tracks_that_several_people_tagged():
+    said = opinions()
+    assert can_smooth(said)
+    assert not can_smooth(said.filter(pl.col("person") == "ann"))
+    assert not can_smooth(said.filter((pl.col("person") == "ann") | (pl.col("track_id") < 20)))
+
+
+def test_what_people_said_counts_first_and_the_model_where_few_said_so(tmp_path):
+    tagger = StoredTagger(small_library.quick_model())
+    with Library.open(tmp_path / "library.db") as library:
+        small_library.fill(library, 30, tagged=0)
+        for track in range(1, 31):  # of 30 tracks with rock, 21 are mellow
+            said = ["rock", "mellow"] if track <= 21 else ["rock"]
+            library.opinions.say("ann", track, said, change=small_library.new_change(library))
+        said = said_together(library, tagger.tags)
+    assert said.shape == (30, len(tagger.tags))
+    model = {one.tag: one.probability for one in suggest(tagger, ["rock"])}
+    found = {one.tag: one.probability for one in suggest(tagger, ["rock"], said=said)}
+    assert found["mellow"] == pytest.approx((21 + 30 * model["mellow"]) / 60)
+    assert found["jazz"] == pytest.approx(30 * model["jazz"] / 60)
+    nobody = {one.tag: one.probability for one in suggest(tagger, ["jazz"], said=said)}
+    assert nobody == {one.tag: pytest.approx(one.probability) for one in suggest(tagger, ["jazz"])}
+
+
+def test_the_genres_of_files_go_with_what_a_person_says(library):
+    """Two people are no crowd: their tags of a track belong together."""
+    from some_tracks import triples
+
+    small_library.fill(library, 4, tagged=0)
+    said = triples(("files", 1, "rock", 1), ("me", 1, "calm", 1), ("me", 2, "calm", 1))
+    library.opinions.add_triples(said, change=small_library.new_change(library))
+    assert said_together(library, ["rock", "calm"]).toarray().tolist() == [[1, 1], [0, 1]]
+    more = triples(("bob", 3, "calm", 1))
+    library.opinions.add_triples(more, change=small_library.new_change(library))
+    assert said_together(library, ["rock", "calm"]).shape == (4, 2)

@@ -1,0 +1,132 @@
+"""Tags for whole libraries and for single files."""
+
+import numpy as np
+import pytest
+import small_library
+from small_library import NOISE, TAGS, new_change
+
+from harmonium.library.answering import tag
+from harmonium.library.answering.stored_tagger import StoredTagger, current_model
+from harmonium.library.answering.tag import (
+    TagChoice,
+    read_known,
+    stored_tags,
+    tag_files,
+    tag_library,
+)
+from harmonium.errors import DataError, LibraryError
+
+
+@pytest.fixture
+def world(library):
+    model, ids, truth = small_library.trained(library, tagged=20)
+    return library, model, ids, truth
+
+
+def test_the_whole_library_is_tagged_block_by_block_and_only_once(library, monkeypatch):
+    ids, X, _ = small_library.fill(library, tagged=20)
+    model_id = library.models.add(small_library.quick_model())
+    monkeypatch.setattr(tag, "BLOCK", 16)
+    steps = []
+    assert tag_library(library, progress=lambda done, total: steps.append((done, total))) == 60
+    assert steps[-1] == (60, 60)
+    assert len(steps) == 4
+    expected = StoredTagger(library.models.current()).probabilities(X)
+    np.testing.assert_allclose(
+        library.predictions.probabilities(model_id, ids), expected, atol=1e-4
+    )
+    assert tag_library(library) == 0
+    assert tag_library(library, again=True) == 60
+
+
+def test_an_interrupted_run_goes_on_where_it_was(library, monkeypatch):
+    ids, _, _ = small_library.fill(library)
+    model_id = library.models.add(small_library.quick_model())
+    monkeypatch.setattr(tag, "BLOCK", 16)
+
+    def stop(done, total):
+        if done > 30:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        tag_library(library, progress=stop)
+    so_far = len(library.predictions.columns(model_id, [0])[0])
+    assert 30 < so_far < 60
+    assert tag_library(library) == 60 - so_far
+    assert not np.isnan(library.predictions.probabilities(model_id, ids)).any()
+
+
+def test_predictions_leave_what_people_say_alone(library):
+    small_library.fill(library, tagged=20)
+    before = library.opinions.triples()
+    library.models.add(small_library.quick_model())
+    tag_library(library)
+    assert library.opinions.triples().equals(before)
+
+
+def test_a_tagged_track_is_completed_from_what_people_say(world):
+    library, model, ids, _ = world
+    tagger = StoredTagger(model)
+    track = library.tracks.get(int(ids[50]))
+    library.opinions.say("bob", track.id, ["rock", "birds"], ["live"], change=new_change(library))
+    (with_people,), failures = tag_files(library, tagger, [track.path])
+    (by_sound,), _ = tag_files(library, tagger, [track.path], use_people=False)
+    assert failures == []
+    assert with_people.said == {"rock": True, "birds": True, "live": False}
+    known = np.array([[1, np.nan, np.nan, np.nan, 0, np.nan]], np.float32)
+    _, X = library.tracks.features([track.id], extractor=small_library.EXTRACTOR)
+    np.testing.assert_allclose(with_people.probabilities, tagger.probabilities(X, known)[0])
+    stored = library.predictions.probabilities(model.id, [track.id])[0]
+    np.testing.assert_allclose(by_sound.probabilities, stored, atol=1e-4)
+    assert with_people.probabilities[1] < by_sound.probabilities[1]  # rock leaves less of jazz
+    rows = with_people.tags(tagger)
+    assert [(row.tag, row.source) for row in rows[:2]] == [("birds", "people"), ("rock", "people")]
+    assert "live" not in {row.tag for row in rows}
+
+
+def test_what_is_given_goes_before_what_was_said(world):
+    library, model, ids, _ = world
+    tagger, track = StoredTagger(model), library.tracks.get(int(ids[50]))
+    library.opinions.say("bob", track.id, ["rock"], change=new_change(library))
+    known = {"jazz": True, "rock": False}
+    (tagged,), _ = tag_files(library, tagger, [track.path], known=known)
+    assert tagged.probabilities[:2].tolist() == [0, 1]
+    rows = tagged.tags(tagger)
+    assert rows[0][:3] == ("jazz", 1.0, "given")
+    assert "rock" not in {row.tag for row in rows}
+
+
+def test_which_tags_are_chosen():
+    p = np.array([0.3, 0.9, 0.5, 0.99], np.float32)
+    thresholds = np.array([0.2, 0.95, 0.4, 2.0], np.float32)
+    assert TagChoice().places(p, thresholds).tolist() == [2, 0]
+    assert TagChoice(top=2).places(p, thresholds).tolist() == [1, 2]
+    assert TagChoice(min_probability=0.5).places(p, thresholds).tolist() == [1, 2]
+    assert TagChoice(top=1, min_probability=0.5).places(p, thresholds).tolist() == [1]
+
+
+def test_what_a_person_knows_is_read():
+    tagger = StoredTagger(small_library.quick_model())
+    assert read_known("Rock, -hip-hop,, jazz ", tagger) == {
+        "rock": True,
+        "hip hop": False,
+        "jazz": True,
+    }
+    with pytest.raises(DataError, match=r"no tag 'rok'.*Did you mean rock"):
+        read_known("rok", tagger)
+    with pytest.raises(DataError, match="'rock' cannot both hold and not hold"):
+        read_known("rock, -rock", tagger)
+
+
+def test_all_stored_tags_in_the_order_of_numbers(world):
+    library, model, ids, truth = world
+    library.tracks.set_state([int(ids[3])], "missing")
+    everything = list(stored_tags(library, StoredTagger(model), page=7))
+    assert [one.track.id for one in everything] == np.delete(ids, 3).tolist()
+    said = {tag for tag, holds in everything[0].said.items() if holds} - {NOISE}
+    assert said == {TAGS[j] for j in np.flatnonzero(truth[0])}
+
+
+def test_without_a_model_there_is_a_way_out(library):
+    with pytest.raises(LibraryError, match="`harmonium train` makes one"):
+        current_model(library)

@@ -1,0 +1,261 @@
+"""What files say of themselves, whoever wrote it and however badly."""
+
+import io
+import os
+import random
+import struct
+from contextlib import suppress
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from mutagen import id3
+from mutagen.mp4 import MP4
+from tagged_files import (
+    FORMATS,
+    PEOPLES,
+    ape,
+    frame,
+    id3_tag,
+    id3v1,
+    name_of,
+    riff_info,
+    tagged,
+    untagged,
+    with_chunk,
+)
+
+from harmonium.library.filetags import FileTags, audio_digest, plan_write, read_tags
+from harmonium.errors import FileTagError
+
+SOUND = untagged("mp3")
+NAMES = {"mp3": "MP3", "mp3v23": "MP3", "flac": "FLAC", "ogg": "Ogg Vorbis", "opus": "Opus"}
+NAMES |= {"m4a": "MP4", "m4a-faststart": "MP4", "wav": "WAV", "aiff": "AIFF"}
+
+
+def tags_of(folder, data: bytes, name: str = "song") -> FileTags:
+    path = folder / name
+    path.write_bytes(data)
+    return read_tags(path)
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+def test_every_format_is_read(tmp_path, kind):
+    tags = tags_of(tmp_path, tagged(kind))
+    assert tags.format == NAMES[kind]
+    assert tags.genre == tuple(PEOPLES["genre"])
+    assert (tags.title, tags.artist, tags.album) == ("A song", "Somebody", None)
+    assert tags.duration == pytest.approx(0.5, abs=0.03)
+    assert tags.version == {"mp3v23": "ID3v2.3", "mp3": "ID3v2.4"}.get(kind, tags.version)
+    assert tags.notes == ()
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+def test_files_without_tags_are_read(tmp_path, kind):
+    tags = tags_of(tmp_path, untagged(kind))
+    assert (tags.format, tags.genre, tags.title) == (NAMES[kind], (), None)
+
+
+@pytest.mark.parametrize(
+    ("version", "encoding", "text", "genres"),
+    [
+        (4, 3, "17", ("Rock",)),
+        (4, 3, "17\0Jazz\0RX", ("Rock", "Jazz", "Remix")),
+        (4, 3, "Rock\0", ("Rock",)),
+        (4, 0, "Café\0\0Rock", ("Café", "Rock")),
+        (4, 1, "Élan\0Ярость", ("Élan", "Ярость")),
+        (4, 2, "Ярость", ("Ярость",)),
+        (4, 3, "Hip-Hop/Rap", ("Hip-Hop/Rap",)),
+        (4, 3, "Rock; Pop", ("Rock; Pop",)),
+        (3, 0, "(17)", ("Rock",)),
+        (3, 0, "(17)Rock", ("Rock",)),
+        (3, 0, "(17)Heavy", ("Rock", "Heavy")),
+        (3, 0, "(17)(39)", ("Rock", "Noise")),
+        (3, 1, "(17); Élan;Pop", ("Rock", "Élan", "Pop")),
+        (3, 0, "Hip-Hop/Rap", ("Hip-Hop/Rap",)),
+        (3, 0, "Rock\0Pop", ("Rock", "Pop")),
+    ],
+)
+def test_genres_are_read_however_they_are_written(tmp_path, version, encoding, text, genres):
+    codec = ("latin-1", "utf-16", "utf-16-be", "utf-8")[encoding]
+    data = bytes([encoding]) + text.encode(codec)
+    tags = tags_of(tmp_path, id3_tag(version, frame("TCON", data), padding=50) + SOUND)
+    assert tags.genre == genres
+
+
+def test_the_separator_of_old_tags_can_be_another(tmp_path):
+    path = tmp_path / "song.mp3"
+    path.write_bytes(id3_tag(3, frame("TCON", b"\0Rock/Pop; Soul")) + SOUND)
+    assert read_tags(path, separator="/").genre == ("Rock", "Pop; Soul")
+
+
+def test_version_2_2_is_read(tmp_path):
+    frames = b"TCO\0\0\5\0(17)" + b"TT1\0\0\6\0night" + b"TT2\0\0\6\0title"
+    tags = tags_of(tmp_path, id3_tag(2, frames) + SOUND)
+    assert (tags.version, tags.genre, tags.grouping) == ("ID3v2.2", ("Rock",), ("night",))
+    assert tags.title == "title"
+
+
+@pytest.mark.parametrize(("version", "moods"), [(4, ("a", "b")), (3, ("b", "a"))])
+def test_mood_is_found_in_both_places(tmp_path, version, moods):
+    frames = frame("TMOO", b"\0a") + frame("TXXX", b"\0MOOD\0b") + frame("TXXX", b"\0Other\0c")
+    assert tags_of(tmp_path, id3_tag(version, frames) + SOUND).mood == moods
+
+
+def test_grouping_is_found_in_both_places_and_programs_comments_are_no_comments(tmp_path):
+    frames = frame("GRP1", b"\0b") + frame("TIT1", b"\0a")
+    frames += frame("COMM", b"\0eng\0nice") + frame("COMM", b"\0engiTunNORM\0 00000")
+    tags = tags_of(tmp_path, id3_tag(4, frames) + SOUND)
+    assert (tags.grouping, tags.comment) == (("a", "b"), ("nice",))
+
+
+def test_unknown_and_broken_frames_hide_nothing(tmp_path):
+    frames = frame("XYZW", b"??") + frame("APIC", b"\xff") + frame("TPE1", b"\7bad encoding")
+    frames += frame("TCON", b"\0Rock") + frame("TALB", b"\1\xff\xfea\0l\0")
+    tags = tags_of(tmp_path, id3_tag(4, frames) + SOUND)
+    assert (tags.genre, tags.album, tags.artist) == (("Rock",), "al", None)
+
+
+def test_an_id3v1_tag_speaks_where_there_is_no_other(tmp_path):
+    tags = tags_of(tmp_path, SOUND + id3v1("Title", "Artist", 17))
+    assert (tags.version, tags.genre, tags.title) == ("ID3v1", ("Rock",), "Title")
+    assert tags.comment == ("a comment",)
+    both = id3_tag(3, frame("TIT2", b"\0Long title")) + SOUND + id3v1("Long ti", "Artist", 17)
+    tags = tags_of(tmp_path, both)
+    assert (tags.version, tags.genre, tags.title) == ("ID3v2.3", ("Rock",), "Long title")
+
+
+def test_of_two_id3_tags_the_first_counts(tmp_path):
+    second = id3_tag(3, frame("TCON", b"\0Second"))
+    tags = tags_of(tmp_path, id3_tag(4, frame("TCON", b"\0First")) + second + SOUND)
+    assert tags.genre == ("First",)
+    assert tags.notes == ("it has a second ID3v2 tag after the first, which is left alone",)
+
+
+@pytest.mark.parametrize("end", [b"", id3v1("Title", "Artist", 255)])
+def test_an_ape_tag_is_noticed_and_not_read(tmp_path, end):
+    tags = tags_of(tmp_path, SOUND + ape("Genre", "Rock") + end)
+    assert tags.genre == ()
+    assert tags.notes == ("it has an APEv2 tag, which is left alone",)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"ID3\4\0\0\0\0\x7f\x7f" + frame("TCON", b"\0Rock"),  # longer than the file
+        b"ID3\4\0\0\xff\xff\xff\xff" + SOUND,  # a size that none can have
+        b"ID3\5\0\0\0\0\0\5" + bytes(5) + SOUND,  # a version to come
+    ],
+)
+def test_a_damaged_id3_tag_is_noted_and_nothing_is_written_to_it(tmp_path, data):
+    tags = tags_of(tmp_path, data)
+    assert tags.genre == ()
+    with pytest.raises(FileTagError, match=r"song: .*(damaged|cannot be|no MPEG|not known)"):
+        plan_write(tmp_path / "song", ["rock"])
+
+
+def test_vorbis_comments_that_are_not_utf_8_are_read_as_latin_1(tmp_path):
+    data = tagged("flac").replace("Élan vital".encode(), b"\xc9lan vital!")
+    assert tags_of(tmp_path, data).genre == ("Rock", "Élan vital!")
+
+
+def test_damaged_vorbis_comments_are_noted(tmp_path):
+    at = tagged("ogg").index(b"\x03vorbis") + 7
+    vendor = struct.unpack_from("<I", tagged("ogg"), at)[0]
+    data = bytearray(tagged("ogg"))
+    data[at + 4 + vendor : at + 8 + vendor] = struct.pack("<I", 99_999)
+    tags = tags_of(tmp_path, bytes(data))
+    assert tags.notes == ("its Vorbis comments are damaged: they end too early",)
+    with pytest.raises(FileTagError, match="Vorbis comments are damaged"):
+        plan_write(tmp_path / "song", ["rock"])
+
+
+def test_keys_of_vorbis_comments_have_any_case(tmp_path):
+    data = tagged("flac").replace(b"genre=", b"gEnRe=")
+    assert tags_of(tmp_path, data).genre == tuple(PEOPLES["genre"])
+
+
+def test_texts_of_riff_are_read_where_there_is_no_id3(tmp_path):
+    texts = {b"IGNR": b"Rock\0", b"INAM": b"Caf\xe9", b"ISFT": b"Lavf"}
+    tags = tags_of(tmp_path, with_chunk(untagged("wav"), riff_info(texts)))
+    assert (tags.version, tags.genre, tags.title) == ("RIFF INFO", ("Rock",), "Café")
+    tags = tags_of(tmp_path, with_chunk(tagged("wav"), riff_info(texts)))
+    assert (tags.version, tags.genre) == ("ID3v2.4", tuple(PEOPLES["genre"]))
+
+
+def test_the_genre_numbers_of_mp4_are_read(tmp_path):
+    whole = io.BytesIO(untagged("m4a"))
+    file = MP4(whole)
+    file["©gen"] = ["Ro"]
+    whole.seek(0)
+    file.save(whole)
+    old = b"\xa9gen\0\0\0\x12data\0\0\0\1\0\0\0\0Ro"
+    new = b"gnre\0\0\0\x12data\0\0\0\0\0\0\0\0\0\x12"
+    assert whole.getvalue().count(old) == 1
+    assert tags_of(tmp_path, whole.getvalue().replace(old, new)).genre == ("Rock",)
+
+
+def test_a_flac_file_behind_an_id3_tag_is_flac(tmp_path):
+    tags = tags_of(tmp_path, id3_tag(3, frame("TCON", b"\0No")) + tagged("flac"))
+    assert (tags.format, tags.genre) == ("FLAC", tuple(PEOPLES["genre"]))
+    assert tags.notes == ("it has an ID3 tag, which is left alone",)
+
+
+@pytest.mark.parametrize(
+    "data", [b"", b"x", b"not music\n" * 100, b"RIFF\0\0\0\0AVI ", b"OggS" + bytes(40), bytes(5000)]
+)
+@pytest.mark.parametrize(
+    "function", [read_tags, audio_digest, lambda path: plan_write(path, ["a"])]
+)
+def test_what_is_no_music_is_refused(tmp_path, data, function):
+    path = tmp_path / "song.mp3"
+    path.write_bytes(data)
+    with pytest.raises(FileTagError, match=r"song\.mp3"):
+        function(path)
+
+
+@pytest.mark.parametrize("before", [b"", b"\xaa" * 700, bytes(2000)])
+def test_an_mp3_file_may_begin_amid_a_frame(tmp_path, before):
+    assert tags_of(tmp_path, before + SOUND).format == "MP3"
+
+
+@pytest.mark.parametrize("before", [b"RIFF\0\0\0\0AVI ", b"PK\3\4" + bytes(30), b"?" * 5000])
+def test_what_has_mpeg_frames_inside_is_not_mp3(tmp_path, before):
+    with pytest.raises(FileTagError, match="its format is not one whose tags are known"):
+        tags_of(tmp_path, before + SOUND)
+
+
+def test_what_is_no_file_is_refused(tmp_path):
+    with pytest.raises(FileTagError, match=r"There is no file .*nothing\.mp3"):
+        read_tags(tmp_path / "nothing.mp3")
+    with pytest.raises(FileTagError, match="is a folder"):
+        read_tags(tmp_path)
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(FileTagError, match="pipe: it is not a file"):
+        read_tags(tmp_path / "pipe")
+
+
+def test_names_that_are_not_utf_8_are_shown(tmp_path):
+    with pytest.raises(FileTagError, match=r"no file .*caf\\xe9.mp3"):
+        read_tags(tmp_path / os.fsdecode(b"caf\xe9.mp3"))
+
+
+@settings(deadline=None, max_examples=150)
+@given(st.sampled_from(FORMATS), st.integers(0, 2**32), st.booleans())
+def test_damage_anywhere_gives_tags_or_one_clear_error(tmp_path_factory, kind, seed, cut):
+    draw = random.Random(seed)
+    data = bytearray(tagged(kind))
+    for _ in range(draw.choice((1, 3, 30))):
+        data[draw.randrange(len(data) if draw.random() < 0.2 else 400)] = draw.choice((0, 255, 7))
+    if cut:
+        del data[draw.randrange(len(data)) :]
+    path = tmp_path_factory.getbasetemp() / name_of(kind)
+    path.write_bytes(data)
+    for function in (read_tags, audio_digest, lambda path: plan_write(path, ["a"])):
+        with suppress(FileTagError):
+            function(path)
+
+
+def test_mutagen_agrees_about_id3(tmp_path):
+    tags = tags_of(tmp_path, tagged("mp3"))
+    assert tuple(id3.ID3(tmp_path / "song")["TCON"].genres) == tags.genre

@@ -1,0 +1,422 @@
+"""Whatever happens while a file is written, there is the old one or the new one."""
+
+import errno
+import fcntl
+import json
+import os
+import re
+import resource
+import subprocess
+import sys
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+
+import pytest
+from places import HELPERS, PROJECT
+from tagged_files import tagged
+
+from harmonium.library.filetags import (
+    UndoRecord,
+    apply_change,
+    plan_write,
+    read_tags,
+    replace_file,
+    undo,
+)
+from harmonium.library.filetags.delta import Delta
+from harmonium.library.filetags.formats import flac
+from harmonium.errors import FileTagError
+
+PART = re.compile(r"\.harmonium-[0-9a-f]{16}\.part")
+
+
+@pytest.fixture
+def song(tmp_path):
+    path = tmp_path / "song.flac"
+    path.write_bytes(tagged("flac"))
+    return path
+
+
+def assert_untouched(song):
+    assert song.read_bytes() == tagged("flac")
+    assert [path.name for path in song.parent.iterdir()] == [song.name]
+
+
+def write(song, **options) -> UndoRecord:
+    return apply_change(plan_write(song, ["jazz"]), **options)
+
+
+@pytest.mark.parametrize("kind", ["mp3", pytest.param("ogg", marks=pytest.mark.long)])
+def test_a_process_that_is_killed_at_any_moment_leaves_the_old_file_or_the_new_one(tmp_path, kind):
+    environment = os.environ | {"PYTHONPATH": str(PROJECT)}
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    (tmp_path / "original").write_bytes(tagged(kind))
+    said = subprocess.run(
+        [sys.executable, HELPERS / "killed_writer.py", folder, tmp_path / "original"],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=240,
+    )
+    assert said.returncode == 0, said.stderr
+    reports = [json.loads(line) for line in said.stdout.splitlines()]
+    for way in ("old", "new"):
+        some = [report for report in reports if report["from"] == way]
+        assert len(some) > 20
+        assert {report["song"] for report in some} == {"old", "new"}
+        assert [report["killed"] for report in some] == [True] * (len(some) - 1) + [False]
+        assert all(report["undone"] for report in some)
+        names = {name for report in some for name in report["folder"]}
+        assert len([name for name in names if PART.fullmatch(name)]) == 2
+        assert {name for name in names if not PART.fullmatch(name)} == {"song", "kept", "kept.new"}
+        assert not any(map(PART.fullmatch, some[-1]["folder"]))
+
+
+def test_what_a_killed_process_left_is_removed_and_what_a_living_one_writes_is_not(song):
+    dead, alive, other = (
+        song.with_name(name)
+        for name in (
+            ".harmonium-0123456789abcdef.part",
+            ".harmonium-fedcba9876543210.part",
+            ".part",
+        )
+    )
+    for path in (dead, alive, other):
+        path.write_bytes(b"half a file")
+    with alive.open("rb") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        write(song)
+        assert not dead.exists()
+        assert alive.exists()
+        assert other.exists()
+    write_again = apply_change(plan_write(song, ["pop"]))
+    assert write_again is not None
+    assert not alive.exists()
+
+
+def part_of(song):
+    """Where the new file is written before it takes the old one's place."""
+    seen = []
+
+    def look(record):
+        seen.extend(path for path in song.parent.iterdir() if PART.fullmatch(path.name))
+        raise KeyError
+
+    with pytest.raises(KeyError):
+        write(song, keep=look)
+    assert_untouched(song)
+    (part,) = seen
+    return part
+
+
+@pytest.fixture
+def planted_after_sweeping(monkeypatch):
+    """Lets somebody act between the sweep of the folder and the creation of the new file."""
+
+    def plan(act):
+        sweep = replace_file._sweep
+
+        def sweep_and_act(folder):
+            sweep(folder)
+            act()
+
+        monkeypatch.setattr(replace_file, "_sweep", sweep_and_act)
+
+    return plan
+
+
+@pytest.mark.parametrize("plant", ["symlink_to", "hardlink_to"])
+def test_a_link_planted_in_the_place_of_the_new_file_is_not_written_to(
+    song, tmp_path_factory, planted_after_sweeping, plant
+):
+    victim = tmp_path_factory.mktemp("elsewhere") / "victim"
+    victim.write_bytes(b"precious")
+    part = part_of(song)
+    planted_after_sweeping(lambda: getattr(part, plant)(victim))
+    with pytest.raises(FileTagError, match=rf"remove {re.escape(part.name)} beside it"):
+        write(song)
+    assert victim.read_bytes() == b"precious"
+    assert song.read_bytes() == tagged("flac")
+    assert not song.is_symlink()
+
+
+@pytest.mark.parametrize("kind", ["leading nowhere", "to a file", "to a pipe", "a folder"])
+def test_what_is_no_file_is_neither_followed_nor_removed(song, tmp_path_factory, kind, monkeypatch):
+    target = tmp_path_factory.mktemp("elsewhere") / "target"
+    part = part_of(song)
+    if kind == "a folder":
+        part.mkdir()
+    else:
+        part.symlink_to(target)
+    if kind == "to a file":
+        target.write_bytes(b"precious")
+    elif kind == "to a pipe":
+        os.mkfifo(target)
+    opened = []
+    opens = os.open
+
+    def watch(path, flags, *rest):
+        descriptor = opens(path, flags, *rest)
+        opened.append(os.fstat(descriptor))
+        return descriptor
+
+    monkeypatch.setattr(replace_file.os, "open", watch)
+    with pytest.raises(FileTagError, match=rf"remove {re.escape(part.name)} beside it"):
+        write(song)
+    assert song.read_bytes() == tagged("flac")
+    assert part.is_dir() if kind == "a folder" else part.is_symlink()
+    if target.exists():
+        assert not any(os.path.samestat(target.stat(), status) for status in opened)
+    assert target.exists() == (kind in ("to a file", "to a pipe"))
+
+
+def test_a_hard_link_that_was_planted_before_is_taken_away_and_its_file_stays(song, tmp_path):
+    part, victim = part_of(song), tmp_path / "victim"
+    victim.write_bytes(b"precious")
+    part.hardlink_to(victim)
+    write(song)
+    assert victim.read_bytes() == b"precious"
+    assert not part.exists()
+
+
+def test_a_part_that_is_swept_away_before_it_is_locked_is_made_again(song, monkeypatch):
+    swept = []
+    lock = replace_file.try_lock
+
+    def sweep_first(descriptor, *rest, **options):
+        if not swept:
+            swept.append(part)
+            part.unlink()
+        return lock(descriptor, *rest, **options)
+
+    part = part_of(song)
+    monkeypatch.setattr(replace_file, "try_lock", sweep_first)
+    undo(song, write(song))
+    assert swept
+    assert_untouched(song)
+
+
+def test_a_link_that_takes_the_place_of_the_new_file_is_not_touched(
+    song, tmp_path_factory, monkeypatch
+):
+    victim = tmp_path_factory.mktemp("elsewhere") / "victim"
+    victim.write_bytes(b"precious")
+    victim.chmod(0o600)
+    os.utime(victim, ns=(10**18, 10**18))
+    song.chmod(0o646)
+    part = part_of(song)
+
+    def swap(target):
+        part.unlink()
+        part.symlink_to(victim)
+
+    damaging(monkeypatch, swap)
+    with pytest.raises(FileTagError, match="another program took away the new file"):
+        write(song)
+    assert victim.read_bytes() == b"precious"
+    assert (victim.stat().st_mode & 0o777, victim.stat().st_mtime_ns) == (0o600, 10**18)
+    assert_untouched(song)
+
+
+def test_what_a_killed_process_left_is_removed_where_there_are_no_locks(song, monkeypatch):
+    monkeypatch.setattr(replace_file, "_IS_WINDOWS", True)
+    part_of(song).write_bytes(b"half a file")
+    undo(song, write(song))
+    assert_untouched(song)
+
+
+def test_two_programs_do_not_write_to_one_file_at_once(song):
+    def second(record):
+        with pytest.raises(FileTagError, match="another program is writing tags to it"):
+            write(song)
+
+    write(song, keep=second)
+    assert read_tags(song).genre[-1] == "jazz"
+    assert [path.name for path in song.parent.iterdir()] == [song.name]
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, KeyError("store"), OSError("store")])
+def test_when_the_record_cannot_be_kept_nothing_is_written(song, error):
+    def fail(record):
+        raise error
+
+    kind = error if isinstance(error, type) else type(error)
+    with pytest.raises(kind):
+        write(song, keep=fail)
+    assert_untouched(song)
+
+
+def test_the_record_is_kept_before_the_file_changes(song):
+    seen = []
+    record = write(song, keep=lambda record: seen.append((record, song.read_bytes())))
+    assert seen == [(record, tagged("flac"))]
+
+
+def test_a_file_that_another_program_changes_meanwhile_is_left_to_it(song):
+    with pytest.raises(FileTagError, match="another program changed it meanwhile"):
+        write(song, keep=lambda record: song.write_bytes(b"other"))
+    assert song.read_bytes() == b"other"
+    assert [path.name for path in song.parent.iterdir()] == [song.name]
+
+
+@contextmanager
+def at_most(size):
+    """No file may become larger than this."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+@pytest.mark.parametrize("kind", ["mp3", "flac", "ogg", "m4a", "wav", "aiff"])
+def test_where_there_is_no_room_nothing_changes(tmp_path, kind):
+    song = tmp_path / "song"
+    song.write_bytes(tagged(kind, picture=True))
+    change = plan_write(song, ["jazz"])
+    with (
+        at_most(30_000),
+        pytest.raises(FileTagError, match=r"song cannot be read or written: File"),
+    ):
+        apply_change(change)
+    assert song.read_bytes() == tagged(kind, picture=True)
+    assert list(tmp_path.iterdir()) == [song]
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EIO, errno.EDQUOT])
+def test_errors_of_the_disk_are_told(song, monkeypatch, number):
+    def fail(descriptor):
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(replace_file.os, "fsync", fail)
+    with pytest.raises(FileTagError, match=f"song.flac cannot be .*: {os.strerror(number)}"):
+        write(song)
+    assert_untouched(song)
+
+
+def test_a_folder_that_cannot_be_written_to_is_told(song, monkeypatch):
+    opens = os.open
+
+    def refuse(path, flags, *rest):
+        if flags & os.O_CREAT:
+            raise PermissionError(errno.EACCES, "Permission denied")
+        return opens(path, flags, *rest)
+
+    monkeypatch.setattr(replace_file.os, "open", refuse)
+    with pytest.raises(FileTagError, match=r"song\.flac cannot be .*: Permission denied"):
+        write(song)
+
+
+def test_read_only_files_are_not_replaced(song):
+    song.chmod(0o444)
+    with pytest.raises(FileTagError, match=r"song\.flac: it is read-only; make it writable"):
+        write(song)
+    assert_untouched(song)
+
+
+def test_permissions_owner_and_attributes_stay(song):
+    song.chmod(0o640)
+    with suppress(OSError):  # for the superuser alone
+        os.chown(song, 12345, 54321)
+    owner = (song.stat().st_uid, song.stat().st_gid)
+    with suppress(OSError):  # a file system without them
+        os.setxattr(song, "user.rating", b"5")
+    attributes = os.listxattr(song)
+    undo(song, write(song))
+    status = song.stat()
+    assert (status.st_mode & 0o777, status.st_uid, status.st_gid) == (0o640, *owner)
+    assert os.listxattr(song) == attributes
+
+
+def test_the_time_of_modification_tells_of_the_change_unless_it_is_to_stay(song):
+    os.utime(song, ns=(10**18, 10**18))
+    record = write(song)
+    assert song.stat().st_mtime_ns > 10**18
+    os.utime(song, ns=(10**18, 10**18))
+    undo(song, record, keep_times=True)
+    assert song.stat().st_mtime_ns == 10**18
+    record = write(song, keep_times=True)
+    assert song.stat().st_mtime_ns == 10**18
+    undo(song, record)
+    assert song.stat().st_mtime_ns > 10**18
+
+
+def test_a_symbolic_link_stays_and_what_it_leads_to_changes(song, tmp_path):
+    other = tmp_path / "elsewhere"
+    other.mkdir()
+    link = other / "link.flac"
+    link.symlink_to(song)
+    record = write(link)
+    assert link.is_symlink()
+    assert read_tags(song).genre[-1] == "jazz"
+    undo(link, record)
+    assert song.read_bytes() == tagged("flac")
+    assert link.is_symlink()
+    assert list(other.iterdir()) == [link]
+
+
+def test_other_hard_links_keep_the_old_content_and_are_counted(song, tmp_path):
+    other = tmp_path / "other.flac"
+    os.link(song, other)
+    change = plan_write(song, ["jazz"])
+    assert change.hard_links == 2
+    apply_change(change)
+    assert read_tags(song).genre[-1] == "jazz"
+    assert other.read_bytes() == tagged("flac")
+
+
+def test_names_of_any_length_and_bytes_can_be_written(tmp_path):
+    name = os.fsdecode(b"\xe9" + b"x" * 249 + b".flac")
+    song = tmp_path / name
+    song.write_bytes(tagged("flac"))
+    record = UndoRecord.from_bytes(write(song).to_bytes())
+    assert record.change.path == str(song)
+    undo(song, record)
+    assert_untouched(song)
+
+
+def damaging(monkeypatch, damage):
+    whole = flac.Flac.write
+
+    def write(self, source, target, edits, options):
+        whole(self, source, target, edits, options)
+        damage(target)
+
+    monkeypatch.setattr(flac.Flac, "write", write)
+
+
+def test_a_write_that_would_change_the_sound_is_given_up(song, monkeypatch):
+    def damage(target):
+        target.seek(-5, os.SEEK_END)
+        target.write(b"?")
+
+    damaging(monkeypatch, damage)
+    with pytest.raises(FileTagError, match="would have changed its sound; it was left as it is"):
+        write(song)
+    assert_untouched(song)
+
+
+def test_a_write_that_cannot_be_read_back_is_given_up(song, monkeypatch):
+    def damage(target):
+        target.seek(0)
+        data = target.read().replace(b"GENRE=jazz", b"GENRE=jizz")
+        target.seek(0)
+        target.write(data)
+
+    damaging(monkeypatch, damage)
+    with pytest.raises(FileTagError, match=r"cannot be read back; it was left .*jizz"):
+        write(song)
+    assert_untouched(song)
+
+
+def test_a_record_that_does_not_lead_back_undoes_nothing(song):
+    record = write(song)
+    written = song.read_bytes()
+    wrong = replace(record, delta=Delta(((0, 10),), b""))
+    with pytest.raises(FileTagError, match="does not lead back; nothing was undone"):
+        undo(song, wrong)
+    assert song.read_bytes() == written
+    undo(song, record)
+    assert_untouched(song)

@@ -1,0 +1,449 @@
+"""Imports: which tracks rows mean, which columns hold what, and what files say of themselves."""
+
+import polars as pl
+import pytest
+import sqlalchemy as sa
+from some_tracks import add_tracks, in_force, say
+
+from harmonium.library import Library
+from harmonium.library.importing.columns import choose_columns
+from harmonium.library.importing.file_tags import import_file_tags
+from harmonium.library.importing.tables import import_table
+from harmonium.library.store.schema import stored_path, track_copy
+from harmonium.library.store.track_finder import EMPTY, NONE, SEVERAL, TrackFinder
+from harmonium.library.store.tracks import TrackFile
+from harmonium.data.table_files import read_rows
+from harmonium.errors import DataError, LibraryError
+
+
+def table(folder, text, name="tags.csv"):
+    path = folder / name
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+# Matching
+
+
+@pytest.fixture(scope="module")
+def matcher(tmp_path_factory):
+    files = [
+        ("/music/a/01 One.mp3", "Björk", "Jóga"),
+        ("/music/b/01 One.mp3", "Björk", "Hunter"),
+        ("/music/b/Cafe\u0301.flac", "Various", "Hunter"),
+        ("/other/12.ogg", None, "Twelve"),
+        ("/other/x.ogg", None, None),
+    ]
+    with Library.open(tmp_path_factory.mktemp("matcher") / "library.db") as library:
+        library.tracks.put(
+            TrackFile(path, f"s{k}", artist=artist, title=title)
+            for k, (path, artist, title) in enumerate(files)
+        )
+        with library.connect() as connection:
+            return TrackFinder(connection, ["/music", "/other"])
+
+
+@pytest.mark.parametrize(
+    ("item", "expected"),
+    [
+        ("#4", 4),
+        ("#9", NONE),
+        ("/music/a/01 One.mp3", 1),
+        ("b/01 One.mp3", 2),
+        ("./b/01 One.mp3", 2),
+        ("b\\01 One.mp3", 2),
+        ("music/b/01 One.mp3", 2),
+        ("01 One.mp3", SEVERAL),
+        ("1 One.mp3", NONE),
+        ("Caf\u00e9.flac", 3),
+        ("Caf\u00e9", 3),
+        ("01 One", SEVERAL),
+        ("01 ONE.MP3", SEVERAL),
+        ("B\\01 one.MP3", 2),
+        ("X", 5),
+        ("01 on", NONE),
+        ("12", 4),
+        ("12.ogg", 4),
+        ("4", NONE),
+        (" ", EMPTY),
+    ],
+)
+def test_tracks_are_found_by_paths_names_and_numbers(matcher, item, expected):
+    assert matcher.match(item) == expected
+
+
+@pytest.mark.parametrize(
+    ("artist", "title", "expected"),
+    [
+        ("BJÖRK", "joga", NONE),
+        ("björk", "JÓGA ", 1),
+        ("Björk", "Hunter", 2),
+        ("", "Hunter", SEVERAL),
+        ("", "jóga", 1),
+        (None, "twelve", 4),
+        ("Somebody", "Jóga", NONE),
+    ],
+)
+def test_tracks_are_found_by_artist_and_title(matcher, artist, title, expected):
+    assert matcher.match(artist=artist, title=title) == expected
+
+
+def test_title_and_artist_help_where_the_item_does_not(matcher):
+    assert matcher.match("01 One.mp3", artist="Björk", title="Hunter") == 2
+    assert matcher.match("gone.mp3", artist="Björk", title="Gone") == NONE
+
+
+def test_a_present_file_comes_before_a_missing_one_of_its_path(library):
+    one, two = library.tracks.put([TrackFile("/m/x.mp3", "a"), TrackFile("/m/x.mp3", "b")])
+    library.tracks.set_state([two], "missing")
+    with library.connect() as connection:
+        assert TrackFinder(connection).match("/m/x.mp3") == one
+
+
+def test_the_path_of_a_copy_means_the_track_that_it_is_a_copy_of(library):
+    one, two = library.tracks.put([TrackFile("/m/a/x.mp3", "a"), TrackFile("/m/y/c/x.mp3", "b")])
+    with library.begin() as connection:
+        values = {"track_id": one, "size": 1, "modified": 1} | stored_path("/m/c/x.mp3")
+        connection.execute(sa.insert(track_copy).values(values))
+        finder = TrackFinder(connection, ["/m"])
+    for path in ("/m/a/x.mp3", "/m/c/x.mp3", "c/x.mp3", "/m/c/../c/x.mp3"):
+        assert finder.match(path) == one
+    assert finder.match("y/c/x.mp3") == two
+
+
+# Columns
+
+
+@pytest.mark.parametrize(
+    ("names", "named", "person", "expected"),
+    [
+        ("user item tag", {}, False, "user item tag"),
+        ("Path Tag", {}, True, "item=Path tag=Tag"),
+        ("listener artist title label", {}, False, "user=listener artist title tag=label"),
+        ("user_id track_id title tag", {}, False, "user=user_id item=track_id title tag"),
+        ("a b c", {"item": "a", "tag": "c"}, True, "item=a tag=c"),
+        ("user path tag", {"item": "tag", "tag": "path"}, False, "item=tag tag=path user"),
+        ("", {}, False, "user=0 item=1 tag=2"),
+        ("", {}, True, "item=0 tag=1"),
+    ],
+)
+def test_columns_are_told_from_their_names(names, named, person, expected):
+    pairs = (part.partition("=") for part in expected.split())
+    wanted = {role: name or role for role, _, name in pairs}
+    found = choose_columns(named, names.split(), source="t.csv", has_person=person)
+    assert {role: str(column) for role, column in found.items()} == wanted
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        ("user tag", "which column of t.csv says what is tagged"),
+        ("user path", "which column of t.csv holds the tags"),
+        ("path tag", "whose tags t.csv holds.*--person"),
+    ],
+)
+def test_what_is_not_clear_is_asked_for(names, message):
+    with pytest.raises(DataError, match=message):
+        choose_columns({}, names.split(), source="t.csv", has_person=False)
+
+
+def test_columns_that_are_too_few():
+    with pytest.raises(DataError, match=r"2 columns.*must be user, item, tag"):
+        choose_columns({}, [], source="t.csv", has_person=False, n_columns=2)
+
+
+# The first line
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "expected"),
+    [
+        ("t.csv", "file,tag", ["file", "tag"]),
+        ("t.csv", "file;tag", ["file", "tag"]),
+        ("t.csv", "file\ttag", ["file", "tag"]),
+        ("t.csv", '"a;b",tag', ["a;b", "tag"]),
+        ("t.tsv", "file,x\ttag", ["file,x", "tag"]),
+        ("t.tsv", "file,tag", ["file", "tag"]),
+        ("t.txt", "file|tag", ["file", "tag"]),
+        ("t.csv", "file", ["file"]),
+    ],
+)
+def test_what_parts_the_columns_is_told_from_the_first_line(tmp_path, name, text, expected):
+    found = []
+
+    def choose(names, n_columns):
+        found.append((names, n_columns))
+        return {"item": 0}
+
+    path = table(tmp_path, f"{text}\n{text}\n", name)
+    read_rows(path, choose, any_delimiter=True)
+    read_rows(path, choose, any_delimiter=True, header=False)
+    assert found[0] == (expected, len(expected))
+    assert found[1] == ([], len(expected))
+
+
+def test_a_delimiter_that_is_named_counts(tmp_path):
+    path = table(tmp_path, "file,tag|x\na,b|c\n")
+    rows = read_rows(path, {"item": "file,tag"}, any_delimiter=True, delimiter="|")
+    assert rows.values("item").to_list() == ["a,b"]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "encoding", "message"),
+    [
+        ("t.csv", "file,tag".encode("utf-16"), "utf-8", "in UTF-16.*--encoding utf-16"),
+        ("t.csv", b"OggS\0\2\0", "utf-8", "not a text file"),
+        ("t.csv", b"file,tag", "klingon", "'encoding'.*'klingon'"),
+        ("t.csv", b"", "utf-8", "is empty"),
+        ("t.txt", b"file", "utf-8", "name its delimiter"),
+    ],
+)
+def test_what_is_no_table_of_text(library, tmp_path, name, content, encoding, message):
+    path = tmp_path / name
+    path.write_bytes(content)
+    with pytest.raises(DataError, match=message):
+        import_table(library, path, encoding=encoding)
+
+
+# Tables
+
+
+def test_a_table_as_a_spreadsheet_writes_it(library, tmp_path):
+    add_tracks(library, 2)
+    path = table(tmp_path, "\ufeffListener;File;Tag\nann;001.mp3;a\nann;000.mp3;b, c\n")
+    report = import_table(library, path)
+    assert (report.n_rows, report.n_tags) == (2, 2)
+    assert not report.left_out
+
+
+def test_a_table_of_triples(library, tmp_path):
+    add_tracks(library, 4)
+    text = (
+        "user,path,tag\n"
+        "ann,/music/000.mp3,Hip-Hop\nann,001.mp3,rock\nbob,001.mp3,ROCK\nbob,001.mp3,rock\n"
+        "bob,gone.mp3,rock\nbob,gone.mp3,pop\nbob,002.mp3,\n"
+    )
+    report = import_table(library, table(tmp_path, text))
+    assert in_force(library) == {
+        ("ann", 1, "hip hop"): 1,
+        ("ann", 2, "rock"): 1,
+        ("bob", 2, "rock"): 1,
+    }
+    assert (report.n_rows, report.n_matched, report.n_added) == (7, 4, 3)
+    assert report.unmatched.rows() == [("gone.mp3", "", "", "no such track", 2)]
+    assert report.left_out == {"an empty tag": 1}
+    assert (report.people, report.n_tracks, report.n_tags) == (["ann", "bob"], 2, 2)
+    assert not report.complete
+    change = library.changes.get(report.change)
+    assert (change.command, change.summary) == ("import", "tags.csv: 4 tags of 2 tracks")
+
+
+def test_the_same_import_again_adds_nothing_and_is_no_change(library, tmp_path):
+    add_tracks(library, 2)
+    path = table(tmp_path, "user,item,tag\nann,000,rock\n")
+    first = import_table(library, path)
+    second = import_table(library, path)
+    assert (second.n_matched, second.n_added, second.change) == (1, 0, None)
+    assert [change.id for change in library.changes.list()] == [first.change]
+
+
+def test_an_import_can_be_undone(library, tmp_path):
+    add_tracks(library, 2)
+    say(library, "ann", 1, [], ["rock"])
+    before = in_force(library)
+    report = import_table(library, table(tmp_path, "user,item,tag\nann,000,rock\nann,001,pop\n"))
+    assert in_force(library)["ann", 1, "rock"] == 1
+    assert library.changes.undo(report.change).complete
+    assert in_force(library) == before
+
+
+def test_an_import_may_replace_what_the_same_people_said(library, tmp_path, monkeypatch):
+    monkeypatch.setattr("harmonium.library.store.bulk.CHUNK", 2)
+    add_tracks(library, 3)
+    say(library, "ann", 1, ["old", "both"], ["no"])
+    say(library, "ann", 3, ["far"])
+    say(library, "bob", 1, ["old"])
+    before = in_force(library)
+    rows = "ann,000,both\nann,000,new\nann,001,new\n"
+    path = table(tmp_path, "user,item,tag\n" + rows)
+    report = import_table(library, path, replace=True)
+    assert in_force(library) == {
+        ("ann", 1, "both"): 1,
+        ("ann", 1, "new"): 1,
+        ("ann", 2, "new"): 1,
+        ("bob", 1, "old"): 1,
+    }
+    assert report.n_added == 5  # two are new, three were taken back
+    assert import_table(library, path, replace=True).change is None
+    library.changes.undo(report.change)
+    assert in_force(library) == before
+
+
+def test_a_trial_changes_nothing(library, tmp_path):
+    add_tracks(library, 2)
+    path = table(tmp_path, "user,item,tag\nann,000,rock\nann,zzz,rock\n")
+    report = import_table(library, path, dry_run=True)
+    assert (report.n_matched, report.n_added, report.change) == (1, 1, None)
+    assert in_force(library) == {}
+    assert library.changes.list() == []
+
+
+def test_titles_and_artists_and_one_person(library, tmp_path):
+    add_tracks(library, 3)
+    text = "Artist\tTitle\tTag\nartist 1\tSONG 1\tmellow\nArtist 2\tSong 1\tmellow\n"
+    report = import_table(library, table(tmp_path, text, "my.tsv"), person="me")
+    assert in_force(library) == {("me", 2, "mellow"): 1}
+    assert report.unmatched.rows() == [("", "Artist 2", "Song 1", "no such track", 1)]
+    assert library.opinions.people()[0].kind == "person"
+
+
+def test_values_say_what_fits_and_what_does_not(library, tmp_path):
+    add_tracks(library, 3)
+    text = "user,item,tag,v\nann,000,a,1\nann,001,a,0\nann,002,a,-2.5\nann,002,b,no\n"
+    report = import_table(library, table(tmp_path, text), value="v")
+    assert list(in_force(library).values()) == [1, -1, -1]
+    assert report.left_out == {"a value that is no number": 1}
+
+
+def test_a_minus_before_a_tag_does_not_make_it_fit(library, tmp_path):
+    add_tracks(library, 2)
+    path = table(
+        tmp_path, "user,path,tag\nann,000.mp3,-jazz\nann,000.mp3,lo-fi\nann,001.mp3,jazz\n"
+    )
+    report = import_table(library, path)
+    assert in_force(library) == {("ann", 1, "lo fi"): 1, ("ann", 2, "jazz"): 1}
+    ((reason, number),) = report.left_out.items()
+    assert reason.startswith("a minus before the tag")
+    assert number == 1
+    assert not report.complete
+
+
+def test_parquet_positions_and_aliases(library, tmp_path):
+    add_tracks(library, 2)
+    path = tmp_path / "t.parquet"
+    pl.DataFrame({"who": ["ann"], "x": ["000.mp3"], "y": ["hiphop"]}).write_parquet(path)
+    import_table(library, path, item="x", tag="y", aliases={"hiphop": "Hip-Hop"})
+    assert in_force(library) == {("ann", 1, "hip hop"): 1}
+    plain = table(tmp_path, "001.mp3;loud\n", "t.txt")
+    import_table(library, plain, item=0, tag=1, person="me", header=False, delimiter=";")
+    assert ("me", 2, "loud") in in_force(library)
+
+
+def test_rows_that_are_broken_are_counted(library, tmp_path):
+    add_tracks(library, 1)
+    text = "user,item,tag\nann,000,rock\nann,000\n"
+    report = import_table(library, table(tmp_path, text))
+    assert report.left_out == {"a wrong number of fields": 1}
+    assert (report.n_rows, report.n_matched) == (2, 1)
+
+
+def test_tables_that_cannot_be_used(library, tmp_path):
+    path = table(tmp_path, "user,item,tag\nann,000,rock\n")
+    with pytest.raises(LibraryError, match=r"has no tracks yet. `harmonium index FOLDER`"):
+        import_table(library, path)
+    add_tracks(library, 1)
+    with pytest.raises(DataError, match=r"There is no file .*none.csv"):
+        import_table(library, tmp_path / "none.csv")
+    with pytest.raises(DataError, match=r"has no column 'who' for 'user'.*--user"):
+        import_table(library, path, user="who")
+    path = table(tmp_path, "a,item,b\nann,000,rock\n")  # where other columns are not clear either
+    with pytest.raises(DataError, match=r"has no column 'itme' for 'item'.*nearest is 'item'"):
+        import_table(library, path, item="itme")
+
+
+# Files
+
+
+def test_tags_of_files(library):
+    library.tracks.put(
+        [
+            TrackFile("/a", "1", file_tags={"genre": ["Hip-Hop", "hip hop"], "mood": ["Calm"]}),
+            TrackFile(
+                "/b", "2", file_tags={"comment": ["nice, mellow; live\nx"], "genre": ["Pop"]}
+            ),
+        ]
+    )
+    library.tracks.put([TrackFile("/c", "3", file_tags={"genre": ["Pop"]})], state="missing")
+    report = import_file_tags(library)
+    assert in_force(library) == {("files", 1, "hip hop"): 1, ("files", 2, "pop"): 1}
+    assert report.complete
+    assert library.opinions.people()[0].kind == "file"
+    import_file_tags(library, fields=["mood", "comment"], person="my files")
+    tags = {tag for person, _, tag in in_force(library) if person == "my files"}
+    assert tags == {"calm", "nice", "mellow", "live", "x"}
+    assert import_file_tags(library).change is None
+    with pytest.raises(DataError, match="'fields' must be among genre, mood, grouping, comment"):
+        import_file_tags(library, fields=["year"])
+
+
+def test_texts_are_no_tags(library):
+    library.tracks.put([TrackFile("/a", "1", file_tags={"comment": ["long " * 30, "short"]})])
+    report = import_file_tags(library, fields=["comment"])
+    assert report.left_out == {"more than 100 characters": 1}
+    assert in_force(library) == {("files", 1, "short"): 1}
+
+
+def test_what_harmonium_wrote_into_a_file_is_nobodys_tag(library, tmp_path):
+    from tagged_files import untagged
+
+    from harmonium.library.filetags import apply_change, plan_write
+    from harmonium.library.indexing.examine import examine
+
+    path = tmp_path / "a.flac"
+    path.write_bytes(untagged("flac"))
+    apply_change(plan_write(path, ["Rock"]))  # by its owner
+    (one,) = library.tracks.put([examine(str(path)).file])
+    change = library.changes.begin("write", "x")
+    apply_change(
+        plan_write(path, ["Jazz"]),
+        keep=lambda record: library.changes.keep_file(change, one, str(path), record.to_bytes()),
+    )
+    library.tracks.replace(one, examine(str(path)).file)
+    assert library.tracks.get(one).file_tags == {"genre": ["Rock", "Jazz"]}
+    report = import_file_tags(library)
+    assert in_force(library) == {("files", one, "rock"): 1}
+    assert (report.n_own, report.complete) == (1, True)
+
+
+def test_what_undoing_brought_back_is_its_owners_tag(library, tmp_path):
+    from tagged_files import untagged
+
+    from harmonium.library.filetags import Rules, apply_change, plan_write
+    from harmonium.library.indexing.examine import examine
+    from harmonium.library.writing.restore import undo_change
+
+    path = tmp_path / "a.flac"
+    path.write_bytes(untagged("flac"))
+    apply_change(plan_write(path, ["Rock", "Live"]))  # by its owner
+    (one,) = library.tracks.put([examine(str(path)).file])
+
+    def write(tags):
+        change = library.changes.begin("write", "x")
+        apply_change(
+            plan_write(path, tags, Rules(mode="overwrite")),
+            keep=lambda record: library.changes.keep_file(
+                change, one, str(path), record.to_bytes()
+            ),
+        )
+        library.tracks.replace(one, examine(str(path)).file)
+        return change
+
+    def own_and_imported():
+        report = import_file_tags(library, dry_run=True)
+        return report.n_own, report.n_matched
+
+    first = write(["rock", "Jazz"])  # "rock" is its owner's, in another spelling
+    assert own_and_imported() == (1, 1)
+    second = write(["Blues"])
+    assert own_and_imported() == (1, 0)
+    undone = undo_change(library, second)
+    assert own_and_imported() == (1, 1)  # of "Jazz" and "rock"
+    undo_change(library, undone.change)
+    assert own_and_imported() == (1, 0)  # "Blues" is there again, and still Harmonium's
+    undo_change(library, second)
+    undo_change(library, first)
+    assert library.tracks.get(one).file_tags == {"genre": ["Rock", "Live"]}
+    assert own_and_imported() == (0, 2)
+    apply_change(plan_write(path, ["Blues"]))  # by its owner, who agrees
+    library.tracks.replace(one, examine(str(path)).file)
+    assert own_and_imported() == (0, 3)

@@ -1,0 +1,442 @@
+"""Indexing: what becomes of files that are new, moved, changed, gone, there twice or no music."""
+
+import os
+import shutil
+
+import numpy as np
+import pytest
+from noise_files import LEVEL, RATE, level, long_ago, write
+from some_tracks import in_force, say
+
+from harmonium.audio import file_tasks
+from harmonium.audio.audio_files import find_audio
+from harmonium.audio.extractors import Extractor, features_of_file
+from harmonium.library import Library
+from harmonium.library.filetags import apply_change, plan_write
+from harmonium.library.indexing import examine
+from harmonium.library.indexing import run as index_run
+from harmonium.library.indexing.run import extractor_key, index
+from harmonium.library.store.models import StoredModel
+from harmonium.library.store.schema import EXTRACTOR, FOLDERS
+from harmonium.errors import LibraryError
+
+
+@pytest.fixture
+def music(tmp_path):
+    """A folder with three tracks."""
+    folder = tmp_path / "music"
+    for k in range(3):
+        write(folder / "album" / f"{k}.flac", k, tags=["Rock", f"tag {k}"])
+    return folder
+
+
+@pytest.fixture
+def run(library):
+    """Indexes into the library with a quick extractor, in this process."""
+
+    def run(*paths, **options):
+        report = index(library, paths, **{"extractor": LEVEL, "engine": "serial", **options})
+        places = paths or library.settings.get(FOLDERS)
+        there = find_audio(place for place in places if os.path.lexists(place))
+        assert report.n_files == len(there.files)  # each is counted once
+        return report
+
+    return run
+
+
+@pytest.fixture
+def never_read(monkeypatch):
+    """From when it is called on, reading or hearing a file fails the test."""
+
+    def start(*, read=True, heard=True):
+        def refuse(*_, **__):
+            raise AssertionError("a file was read")
+
+        if read:
+            monkeypatch.setattr(examine, "examine", refuse)
+        if heard:
+            monkeypatch.setattr(index_run, "iterate_files", refuse)
+
+    return start
+
+
+def track_at(library, path):
+    return library.tracks.find(str(path))
+
+
+def features(library, track):
+    return library.tracks.features([track.id], extractor=extractor_key(LEVEL))[1]
+
+
+def test_new_files_become_tracks(library, run, music):
+    report = run(music)
+    paths = [str(music / "album" / f"{k}.flac") for k in range(3)]
+    assert report.new == paths
+    assert (report.heard, report.complete) == (3, True)
+    assert [track.path for track in library.tracks.all()] == paths
+    track = track_at(library, paths[1])
+    assert track.file_tags == {"genre": ["Rock", "tag 1"]}
+    assert track.duration == pytest.approx(0.1)
+    np.testing.assert_array_equal(features(library, track)[0], features_of_file(paths[1], LEVEL))
+    assert library.settings.get(FOLDERS) == [str(music)]
+    assert library.settings.get(EXTRACTOR) == extractor_key(LEVEL)
+
+
+def test_a_second_run_reads_nothing(library, run, music, never_read):
+    run(music)
+    never_read()
+    report = run()  # the folders of before
+    assert report.unchanged == 3
+    assert (report.new, report.moved, report.changed, report.missing) == ([], [], [], [])
+
+
+def test_moved_files_keep_all(library, run, music, never_read):
+    run(music)
+    one = track_at(library, music / "album" / "1.flac")
+    say(library, "ann", one.id, ["mine"])
+    (music / "album").rename(music / "record")
+    never_read(read=False)
+    report = run(music)
+    old, new = (str(music / name / "1.flac") for name in ("album", "record"))
+    assert (old, new) in report.moved
+    assert (len(report.moved), report.new, report.missing) == (3, [], [])
+    assert track_at(library, new).id == one.id
+    assert track_at(library, old) is None
+    assert in_force(library) == {("ann", one.id, "mine"): 1}
+
+
+def test_a_file_that_is_tagged_anew_stays_the_track_and_is_not_heard_again(
+    library, run, music, never_read
+):
+    run(music)
+    path = music / "album" / "0.flac"
+    before = track_at(library, path)
+    apply_change(plan_write(path, ["Jazz"]))
+    never_read(read=False)
+    report = run(music)
+    after = track_at(library, path)
+    assert report.retagged == [str(path)]
+    assert (after.id, after.sound) == (before.id, before.sound)
+    assert "Jazz" in after.file_tags["genre"]
+    assert len(features(library, after)) == 1
+    long_ago(path, 5)
+    report = run(music)
+    assert (report.retagged, report.changed) == ([], [])  # touched, but it says the same
+
+
+def test_another_sound_at_a_path_keeps_peoples_tags_and_nothing_else(library, run, music):
+    run(music)
+    path = music / "album" / "0.flac"
+    before = track_at(library, path)
+    old = features(library, before)
+    say(library, "ann", before.id, ["mine"])
+    model = library.models.add(
+        StoredModel(
+            name="m", vocabulary=["a"], thresholds=[0.5], extractor="x", bytes=b"", report={}
+        )
+    )
+    library.predictions.put(model, [before.id, before.id + 1], [[0.5], [0.5]])
+    write(path, 50)
+    report = run(music)
+    after = track_at(library, path)
+    assert report.changed == [str(path)]
+    assert after.id == before.id
+    assert after.sound != before.sound
+    assert not np.array_equal(features(library, after), old)
+    assert in_force(library) == {("ann", before.id, "mine"): 1}
+    assert library.predictions.columns(model, [0])[0].tolist() == [before.id + 1]
+
+
+def test_a_file_that_is_gone_is_missing_until_it_is_back(library, run, music, never_read, tmp_path):
+    run(music)
+    path = music / "album" / "2.flac"
+    number = track_at(library, path).id
+    say(library, "ann", number, ["mine"])
+    path.rename(tmp_path / "elsewhere.flac")
+    assert run(music).missing == [str(path)]
+    assert library.tracks.get(number).state == "missing"
+    assert number not in library.tracks.ids()
+    assert run(music).missing == []  # said once
+    (tmp_path / "elsewhere.flac").rename(path)
+    never_read()
+    report = run(music)
+    assert report.back == [str(path)]
+    assert library.tracks.get(number).state == "present"
+    assert in_force(library) == {("ann", number, "mine"): 1}
+
+
+def test_a_file_that_comes_back_with_another_date_is_read(library, run, music, tmp_path):
+    run(music)
+    path = music / "album" / "2.flac"
+    path.rename(tmp_path / "elsewhere.flac")
+    run(music)
+    shutil.copyfile(tmp_path / "elsewhere.flac", path)
+    long_ago(path, 99)
+    assert run(music).back == [str(path)]
+    assert library.tracks.count() == library.tracks.count("present") == 3
+
+
+def test_copies_are_one_track(library, run, music, never_read):
+    copy = music / "z" / "copy.flac"
+    copy.parent.mkdir()
+    shutil.copy2(music / "album" / "0.flac", copy)
+    original = str(music / "album" / "0.flac")
+    assert run(music).copies == [(str(copy), original)]
+    assert library.tracks.count() == 3
+    never_read()
+    assert run(music).copies == [(str(copy), original)]
+
+
+def test_a_copy_takes_the_place_of_its_original(library, run, music):
+    copy = music / "z" / "copy.flac"
+    copy.parent.mkdir()
+    original = music / "album" / "0.flac"
+    shutil.copy2(original, copy)
+    run(music)
+    number = track_at(library, original).id
+    original.unlink()
+    report = run(music)
+    assert report.moved == [(str(original), str(copy))]
+    assert (report.missing, report.copies) == ([], [])
+    assert track_at(library, copy).id == number
+    assert run(music).copies == []
+
+
+def test_a_copy_that_is_gone_is_forgotten(library, run, music):
+    copy = music / "z.flac"
+    shutil.copy2(music / "album" / "0.flac", copy)
+    run(music)
+    copy.unlink()
+    report = run(music)
+    assert (report.copies, report.missing) == ([], [])
+    write(copy, 60)
+    assert run(music).new == [str(copy)]
+
+
+def test_files_that_change_places(library, run, music):
+    run(music)
+    a, b, spare = (music / "album" / name for name in ("0.flac", "1.flac", "spare"))
+    numbers = track_at(library, a).id, track_at(library, b).id
+    a.rename(spare)
+    b.rename(a)
+    spare.rename(b)
+    report = run(music)
+    assert sorted(report.moved) == sorted([(str(a), str(b)), (str(b), str(a))])
+    assert (report.changed, report.new, report.missing) == ([], [], [])
+    assert (track_at(library, b).id, track_at(library, a).id) == numbers
+
+
+def test_a_file_that_was_renamed_and_another_put_in_its_place(library, run, music):
+    run(music)
+    old, new = music / "album" / "0.flac", music / "album" / "zzz.flac"
+    number = track_at(library, old).id
+    old.rename(new)
+    write(old, 70)
+    report = run(music)
+    assert (report.moved, report.new, report.changed) == ([(str(old), str(new))], [str(old)], [])
+    assert track_at(library, new).id == number
+
+
+def test_a_file_that_was_moved_over_another(library, run, music):
+    run(music)
+    a, b = music / "album" / "0.flac", music / "album" / "1.flac"
+    first, second = track_at(library, a).id, track_at(library, b).id
+    a.replace(b)
+    report = run(music)
+    assert report.moved == [(str(a), str(b))]
+    assert report.missing == [str(b)]
+    assert library.tracks.get(first).path == str(b)
+    assert library.tracks.get(second).state == "missing"
+    report = run(music)
+    assert (report.unchanged, report.missing, report.changed) == (2, [], [])
+
+
+def test_a_file_that_was_copied_over_another(library, run, music, never_read):
+    run(music)
+    a, b = music / "album" / "0.flac", music / "album" / "1.flac"
+    second = track_at(library, b).id
+    shutil.copyfile(a, b)
+    long_ago(b, 500)
+    report = run(music)
+    assert (report.copies, report.missing) == ([(str(b), str(a))], [str(b)])
+    assert library.tracks.get(second).state == "missing"
+    never_read()
+    assert run(music).copies == [(str(b), str(a))]
+
+
+def test_what_is_no_music_is_unreadable_until_it_is(library, run, music, never_read, monkeypatch):
+    bad = music / "bad.mp3"
+    bad.write_bytes(b"nonsense" * 50)
+    long_ago(bad)
+    report = run(music)
+    assert list(report.unreadable) == [str(bad)]
+    assert "cannot be decoded" in report.unreadable[str(bad)]
+    assert (len(report.new), report.complete) == (3, False)
+    assert track_at(library, bad).state == "unreadable"
+    with monkeypatch.context() as patch:
+        patch.setattr(index_run, "iterate_files", None)
+        again = run(music)
+    assert again.still_unreadable == report.unreadable  # remembered, and no news
+    assert again.complete
+    assert not again.unreadable
+    assert run(music, retry=True).unreadable == report.unreadable
+    write(bad.with_suffix(".flac"), 80).rename(bad)
+    report = run(music)
+    assert report.complete
+    assert track_at(library, bad).state == "present"
+    assert len(features(library, track_at(library, bad))) == 1
+
+
+def test_what_cannot_be_opened_is_tried_each_time(library, run, music):
+    link = music / "link.flac"
+    link.symlink_to(music / "nowhere.flac")
+    os.mkfifo(music / "pipe.mp3")
+    report = run(music)
+    assert report.unreadable == {
+        str(link): "cannot be read: No such file or directory.",
+        str(music / "pipe.mp3"): "is not a file.",
+    }
+    assert len(run(music).still_unreadable) == 2
+    write(music.parent / "outside.flac", 81)
+    link.unlink()
+    link.symlink_to(music.parent / "outside.flac")
+    report = run(music)
+    assert report.new == [str(link)]
+    assert track_at(library, link).state == "present"
+
+
+def test_formats_whose_tags_are_not_known_go_without(library, run, tmp_path):
+    path = write(tmp_path / "music" / "a.au", 3)
+    report = run(tmp_path / "music")
+    assert report.complete
+    track = track_at(library, path)
+    assert (track.title, track.file_tags) == (None, {})
+    path.rename(path.with_name("b.au"))
+    assert len(run(tmp_path / "music").moved) == 1
+
+
+def test_another_extractor_computes_all_anew_and_keeps_what_there_was(library, run, music):
+    run(music)
+    other = Extractor("level", level, ("mean", "peak"), rate=RATE, seconds=0.05)
+    assert extractor_key(other) != extractor_key(LEVEL)
+    report = run(music, extractor=other)
+    assert (report.heard, report.unchanged) == (3, 3)
+    ids = library.tracks.ids()
+    for key in (extractor_key(LEVEL), extractor_key(other)):
+        assert len(library.tracks.features(ids, extractor=key)[0]) == 3
+    assert library.settings.get(EXTRACTOR) == extractor_key(other)
+
+
+def test_a_folder_that_is_not_there_says_nothing_of_its_tracks(library, run, music, tmp_path):
+    run(music)
+    music.rename(tmp_path / "unmounted")
+    report = run()
+    assert (report.missing, report.complete) == ([], False)
+    assert list(report.unlisted) == [str(music)]
+    assert library.tracks.count("present") == 3
+    report = run(music)  # unless it is named
+    assert len(report.missing) == 3
+    assert library.settings.get(FOLDERS) == []
+    with pytest.raises(LibraryError, match="Name a folder of music"):
+        run()
+
+
+def test_what_never_was_there_is_an_error(run, tmp_path):
+    with pytest.raises(LibraryError, match=r"There is no file or folder .*nothing"):
+        run(tmp_path / "nothing")
+
+
+def test_only_what_was_named_is_looked_at(library, run, music, tmp_path):
+    other = write(tmp_path / "other" / "x.flac", 9)
+    run(music, tmp_path / "other")
+    other.unlink()
+    assert run(music).missing == []
+    assert run(tmp_path / "other").missing == [str(other)]
+    report = run(music / "album" / "0.flac")  # a single file
+    assert (report.unchanged, report.missing) == (1, [])
+
+
+def test_a_run_that_is_interrupted_goes_on(library, run, music, monkeypatch):
+    monkeypatch.setattr(index_run, "_READ_TOGETHER", 1)
+
+    def stop(done, total):
+        assert total == 3
+        if done == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run(music, progress=stop)
+    kept = len(library.tracks.features(library.tracks.ids(), extractor=extractor_key(LEVEL))[0])
+    assert kept == 2
+    assert run(music).heard == 1
+
+
+def test_two_runs_at_once_make_each_track_once(library, run, music, monkeypatch):
+    real = index_run._Run.begin
+
+    def begin(self, *arguments):  # the first knows of no track yet when the second is done
+        monkeypatch.setattr(index_run._Run, "begin", real)
+        assert len(run(music).new) == 3
+        return real(self, *arguments)
+
+    monkeypatch.setattr(index_run._Run, "begin", begin)
+    assert run(music).complete
+    assert library.tracks.count() == 3
+    ids = library.tracks.ids()
+    assert len(library.tracks.features(ids, extractor=extractor_key(LEVEL))[0]) == 3
+
+
+def test_names_that_are_not_utf8(library, run, tmp_path):
+    plain = write(tmp_path / "music" / "x.flac", 1)
+    odd = os.path.join(os.fsencode(plain.parent), b"caf\xe9.flac")  # noqa: PTH118
+    try:
+        os.rename(plain, odd)  # noqa: PTH104
+    except OSError:
+        pytest.skip("this file system takes only UTF-8")
+    run(tmp_path / "music")
+    assert [track.path for track in library.tracks.all()] == [os.fsdecode(odd)]
+    assert run(tmp_path / "music").unchanged == 1
+
+
+def test_a_file_is_read_for_one_digest_only(library, run, music, tmp_path, monkeypatch):
+    monkeypatch.setattr(file_tasks, "file_digest", None)
+    assert run(music, cache=tmp_path / "cache").heard == 3
+    (music / "album").rename(music / "record")
+    with Library.open(tmp_path / "other.db") as other:  # finds the features by their sound
+        report = index(other, [music], extractor=LEVEL, engine="serial", cache=tmp_path / "cache")
+    assert (report.heard, report.cached) == (3, 3)
+
+
+def test_processes_and_the_cache(library, tmp_path):
+    cache, music = tmp_path / "cache", tmp_path / "music"
+    for k in range(3):
+        write(music / f"{k}.flac", k, seconds=1)
+    options = {"extractor": "timbre", "jobs": 1, "cache": cache}
+    first = index(library, [music], **options)
+    assert (first.heard, first.cached) == (3, 0)
+    with library.begin() as connection:
+        connection.exec_driver_sql("DELETE FROM feature")
+    second = index(library, [music], **options)
+    assert (second.heard, second.cached) == (3, 3)
+
+
+def test_a_file_that_was_touched_is_unchanged(run, music):
+    run(music)
+    long_ago(music / "album" / "1.flac", 500)
+    report = run(music)
+    assert (report.unchanged, report.retagged, report.heard) == (3, [], 0)
+
+
+def test_a_file_that_is_back_and_one_that_cannot_be_heard_are_counted_once(run, music, tmp_path):
+    run(music)
+    (music / "album" / "1.flac").rename(tmp_path / "kept.flac")
+    run(music)
+    (tmp_path / "kept.flac").rename(music / "album" / "1.flac")
+    report = run(music)
+    assert (report.unchanged, len(report.back)) == (2, 1)
+
+    def deaf(samples, rate):
+        raise ValueError("no")
+
+    report = run(music, extractor=Extractor("deaf", deaf, ("x",), rate=RATE, seconds=1))
+    assert (report.unchanged, len(report.unreadable)) == (0, 3)

@@ -1,0 +1,116 @@
+"""Training one's own words beside the model that comes along."""
+
+import numpy as np
+import polars as pl
+import pytest
+import small_library
+
+import harmonium.library.learning.train as training
+from harmonium import DiscriminativeRBM
+from harmonium.library import Library
+from harmonium.library.answering.refined_tagger import current_tagger
+from harmonium.library.answering.search import search
+from harmonium.library.answering.shipped_model import (
+    FILE,
+    UnionTagger,
+    extractor_key,
+    shipped_model,
+    tagger_of,
+)
+from harmonium.library.answering.stored_tagger import StoredTagger
+from harmonium.library.answering.tag import tag_library
+from harmonium.library.correcting.say import say
+from harmonium.library.doctor import examine
+from harmonium.library.learning.beside_shipped import ShippedSays
+from harmonium.library.learning.fitting import (
+    Candidate,
+    Fitted,
+    Hyperparameters,
+    TrainingSet,
+)
+from harmonium.library.learning.quick import learn_answers
+from harmonium.library.learning.train import TrainingOptions, train
+from harmonium.library.precision import precision_curve, precision_curves
+from harmonium.library.store.schema import EXTRACTOR
+from harmonium.estimators.model_files import from_bytes
+
+
+def sounds(n):
+    """Features such as the shipped model takes, and which of TAGS fit, told by a few of them."""
+    arrays, _ = from_bytes(FILE.read_bytes())
+    deviation = arrays["scaling.scale"] / np.sqrt(400)
+    _, truth = small_library.world(n)
+    noise = np.random.default_rng(0).normal(size=(n, 400))
+    noise[:, :5] += 3 * truth
+    return (arrays["scaling.mean"] + noise * deviation).astype(np.float32)
+
+
+@pytest.fixture
+def library(tmp_path):
+    with Library.open(tmp_path / "library.db") as opened:
+        ids, _, _ = small_library.fill(opened, 60)
+        opened.tracks.put_features(ids, sounds(60), extractor=extractor_key())
+        opened.settings.set(EXTRACTOR, extractor_key())
+        yield opened
+
+
+def quick_fit(examples, **_):
+    """A model with the shipped one's further inputs, at once; nothing is held out."""
+    chosen = Hyperparameters(0.01, 0.1, more_inputs=True)
+    X = examples.inputs(chosen)
+    assert X.shape[1] == 400 + len(shipped_model().vocabulary)
+    named = pl.DataFrame(examples.Y, schema=list(examples.tags))
+    model = DiscriminativeRBM(n_hidden=8, max_epochs=60, validation_fraction=0.0, random_state=0)
+    P = model.fit(X, named).predict_proba(X)
+    return Fitted(model, P, P, (Candidate(chosen, 0.9, 60),))
+
+
+def test_both_vocabularies_are_in_the_model_and_searched_together(library, monkeypatch):
+    monkeypatch.setattr(training, "fit", quick_fit)
+    model = train(library, TrainingOptions(smooth=False))
+    assert set(model.vocabulary[: model.n_own]) == {*small_library.TAGS, small_library.NOISE}
+    assert set(shipped_model().vocabulary) < set(model.vocabulary)
+    assert len(set(model.vocabulary)) == len(model.vocabulary)
+    assert len(model.report["tags"]) == model.n_own
+    assert len(precision_curves(model)) == len(model.vocabulary)
+    curve, shipped = (precision_curve(one, "disco") for one in (model, shipped_model()))
+    np.testing.assert_array_equal(curve.thresholds, shipped.thresholds)
+    tagger = tagger_of(library.models.current())
+    assert isinstance(tagger, UnionTagger)
+    assert tag_library(library) == 60
+    assert search(library, "live piano").people_only == []
+    assert search(library, "piano", owner="yours").people_only == ["piano"]
+    assert examine(library).doubts is not None
+    P = StoredTagger(shipped_model()).probabilities(sounds(60))
+    found = tagger.probabilities(sounds(60))
+    piano = shipped_model().vocabulary.index("piano")
+    np.testing.assert_allclose(found[:, tagger.place("piano")], P[:, piano], atol=1e-6)
+    # answers: of one's own tag, of one that came along, and a word of neither
+    for number in range(1, 7):
+        say(library, number, present=["sunday"], absent=["piano", "live"])
+    assert {one.name for one in learn_answers(library).tags} == {"sunday", "piano", "live"}
+    assert search(library, "sunday", owner="yours").people_only == []
+    assert search(library, "sunday", owner="shipped").people_only == ["sunday"]
+    now = library.models.current()
+    refined = current_tagger(library, now).probabilities(sounds(60)[50:])
+    np.testing.assert_allclose(
+        refined, library.predictions.probabilities(now.id, range(51, 61)), atol=1e-3
+    )
+
+
+def test_a_prior_is_used_where_it_ranks_better_and_weighs_less_with_examples():
+    shipped, rng = shipped_model(), np.random.default_rng(0)
+    n, calm = 200, shipped.vocabulary.index("calm")
+    y = (np.arange(n) < 15).astype(np.float32)
+    says = np.full((n, len(shipped.vocabulary)), 0.5, np.float32)
+    says[:, calm] = np.clip(0.3 + 0.5 * y + 0.05 * rng.normal(size=n), 0.01, 0.99)
+    Y = np.stack([y, y], axis=1)
+    own = rng.uniform(0.3, 0.7, size=(n, 2)).astype(np.float32)
+    examples = TrainingSet(np.zeros((n, 1), np.float32), Y, np.arange(n) % 5, ("calm", "sunday"))
+    fitted, weights = ShippedSays(shipped, says).as_prior(examples, Fitted(None, own, own, ()))
+    assert weights.tolist() == [pytest.approx(15 / 20), 1.0]
+    np.testing.assert_array_equal(fitted.held_out[:, 1], own[:, 1])
+    assert np.corrcoef(fitted.held_out[:, 0], y)[0, 1] > np.corrcoef(own[:, 0], y)[0, 1] + 0.2
+    says[:, calm] = 1 - says[:, calm]
+    _, weights = ShippedSays(shipped, says).as_prior(examples, Fitted(None, own, own, ()))
+    assert weights[0] == 1.0

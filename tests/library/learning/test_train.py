@@ -1,0 +1,296 @@
+"""Training on a library: what is learnt, what is refused, what is stored."""
+
+import dataclasses
+import functools
+import re
+import warnings
+from datetime import UTC, datetime
+
+import numpy as np
+import polars as pl
+import pytest
+import small_library
+from places import DOCS
+from small_library import NOISE, TAGS, new_change
+
+from harmonium.library import Library
+from harmonium.library.answering.stored_tagger import StoredTagger
+from harmonium.library.learning import fitting
+from harmonium.library.learning import train as train_module
+from harmonium.library.learning.first_model import (
+    PENALTIES,
+    fit_first,
+    fit_linear,
+    linear_hyperparameters,
+    mean_auc,
+)
+from harmonium.library.learning.fitting import (
+    Hyperparameters,
+    TrainingSet,
+    fit,
+    interrupts_raise,
+    usual_epochs,
+    usual_patience,
+)
+from harmonium.library.learning.reading import group_tracks
+from harmonium.library.learning.thresholds import NEVER, score_tags
+from harmonium.library.learning.train import TrainingOptions, train
+from harmonium.library.precision import thresholds_for
+from harmonium.library.store.models import StoredModel
+from harmonium.library.store.tracks import Track
+from harmonium.errors import DataError, TrainingInterrupted, TrainingWarning
+from harmonium.evaluation import grouped_folds
+
+QUICK = functools.partial(fit, to_try=(Hyperparameters(0.01, 0.1),), n_hidden=10)
+
+
+@pytest.fixture(scope="module")
+def learnt(tmp_path_factory):
+    """A library of 90 tracks, 60 of them tagged, and the model that was trained on it."""
+    patch = pytest.MonkeyPatch()
+    patch.setattr(train_module, "fit", QUICK)
+    steps = []
+    with Library.open(tmp_path_factory.mktemp("learnt") / "library.db") as library:
+        ids, X, truth = small_library.fill(library, 90, tagged=60)
+        library.opinions.say("ann", 1, ["seldom"], change=new_change(library))
+        stored = train(library, progress=lambda *step: steps.append(step))
+        patch.undo()
+        yield library, stored, ids, X, truth, steps
+
+
+def test_the_tags_are_learnt_and_the_score_is_that_of_tracks_not_heard(learnt):
+    _, stored, _, X, truth, _ = learnt
+    scores = {tag["tag"]: tag for tag in stored.report["tags"]}
+    assert set(scores) == {*TAGS, NOISE}
+    P = StoredTagger(stored).probabilities(X[60:])
+    order = [stored.vocabulary.index(tag) for tag in TAGS]
+    unheard = score_tags(truth[60:].astype(np.float32), P[:, order])
+    held_out = np.array([scores[tag]["auc"] for tag in TAGS])
+    assert held_out.mean() > 0.75
+    assert abs(held_out.mean() - unheard.auc.mean()) < 0.15
+    assert all(scores[tag]["learnt"] for tag in ("rock", "jazz"))
+
+
+def test_tags_that_are_not_learnt_have_a_threshold_that_nothing_reaches(learnt):
+    _, stored, *_ = learnt
+    for tag, threshold in zip(stored.report["tags"], stored.thresholds, strict=True):
+        assert (threshold == NEVER) != tag["learnt"]
+        assert (tag["threshold"] is None) != tag["learnt"]
+
+
+def test_the_report_says_what_was_done(learnt):
+    _, stored, _, _, truth, steps = learnt
+    report = stored.report
+    assert report["tracks"] == 60
+    assert report["people"] == 1
+    assert not report["smoothing_tried"]
+    assert [one["tag"] for one in report["left_out"]] == ["seldom"]
+    assert report["left_out"][0]["missing"] == 4
+    examples = {tag["tag"]: tag["examples"] for tag in report["tags"]}
+    assert [examples[tag] for tag in TAGS] == truth[:60].sum(axis=0).tolist()
+    assert [what for what, *_ in steps] == [
+        *("Reading", "First model"),
+        *["Trying settings"] * 6,
+        *["Scoring"] * 5,
+        "Fitting",
+    ]
+    assert steps[-1][1:] == (11, 11)
+
+
+def test_what_is_stored_is_what_is_used(learnt):
+    library, stored, ids, X, _, _ = learnt
+    current = library.models.current()
+    assert current.id == stored.id
+    tagger = StoredTagger(current)
+    held_ids, held_out = tagger.held_out
+    np.testing.assert_array_equal(held_ids, ids[:60])
+    assert np.abs(held_out - tagger.probabilities(X[:60])).max() > 0.01  # not of the same model
+    np.testing.assert_allclose(
+        tagger.rates * 60, [tag["examples"] for tag in stored.report["tags"]]
+    )
+
+
+def stopping_at(step):
+    def stop(what, done, total):
+        if what == step:
+            raise KeyboardInterrupt
+
+    return stop
+
+
+def test_an_interruption_keeps_the_first_answer(library):
+    """It is in use where there was no model; a former one stays in use."""
+    _, X, truth = small_library.fill(library, 90, tagged=60)
+    with pytest.raises(KeyboardInterrupt):
+        train(library, progress=stopping_at("First model"))
+    assert library.models.list() == []
+    told = []
+    with pytest.raises(KeyboardInterrupt):
+        train(library, progress=stopping_at("Trying settings"), first=told.append)
+    current = library.models.current()
+    assert (current.id, current.name) == (told[0].id, "ExactLogisticTagger")
+    order = [current.vocabulary.index(tag) for tag in TAGS]
+    P = StoredTagger(current).probabilities(X[60:])[:, order]
+    assert score_tags(truth[60:].astype(np.float32), P).auc.mean() > 0.75
+    assert thresholds_for(current, 0.8).min() < 1
+    known = np.full((2, len(current.vocabulary)), np.nan, np.float32)
+    known[0, order[0]] = 1
+    completed = StoredTagger(current).probabilities(X[60:62], known)
+    assert completed[0, order[0]] == 1
+    np.testing.assert_allclose(completed[1, order], P[1], atol=1e-6)
+    with pytest.raises(KeyboardInterrupt):
+        train(library, progress=stopping_at("Trying settings"))
+    assert library.models.current(whole=False).id == current.id
+    assert len(library.models.list()) == 2
+
+
+def test_a_logistic_regression_stays_beside_where_that_is_better():
+    """And a stored model says what the two say together."""
+    X, truth = small_library.world(120)
+    Y = truth.astype(np.float32)
+    folds = np.arange(120) % 2
+    examples = TrainingSet(X[:60], Y[:60], folds[:60], TAGS)
+    found = fit(examples, to_try=(Hyperparameters(0.01, 3.0),), n_hidden=5, beside_l2=0.01)
+    assert found.beside is not None  # the penalty of the RBM is far too strong
+    model = StoredModel(
+        name="DiscriminativeRBM",
+        vocabulary=list(TAGS),
+        thresholds=np.full(5, 0.5, np.float32),
+        extractor="made up",
+        bytes=found.to_bytes({}),
+        report={},
+    )
+    expected = found.probabilities(X[60:])
+    np.testing.assert_allclose(StoredTagger(model).probabilities(X[60:]), expected, atol=2e-3)
+
+
+def test_the_penalty_is_found_step_by_step():
+    X, truth = small_library.world(200)
+    Y = truth.astype(np.float32)
+    examples = TrainingSet(X, Y, grouped_folds(np.arange(200), Y, n_folds=5), TAGS)
+    linear, correction, corrected = fit_first(examples)
+    tried = [
+        mean_auc(Y, fit_linear(examples, linear_hyperparameters(l2)).held_out) for l2 in PENALTIES
+    ]
+    place = PENALTIES.index(linear.hyperparameters.l2)
+    assert tried[place] >= max(tried[max(0, place - 1) : place + 2])
+    assert np.isfinite(corrected).all()
+    assert correction.slopes.shape == (5,)
+    rng = np.random.default_rng(0)
+    told = dataclasses.replace(
+        examples,
+        X=rng.normal(size=(200, 2)).astype(np.float32),
+        more_inputs=(Y + rng.normal(size=Y.shape)).astype(np.float32),
+    )
+    assert fit_first(told)[0].hyperparameters.more_inputs
+
+
+def test_the_model_takes_the_place_of_a_first_answer_from_some_of_the_tracks(tmp_path, monkeypatch):
+    monkeypatch.setattr(train_module, "fit", QUICK)
+    monkeypatch.setattr(train_module, "MOST_FIRST", 40)
+    told = []
+
+    def use(first):
+        told.append(first)
+        library.predictions.put(first.id, ids, np.zeros((60, len(first.vocabulary))))
+
+    with Library.open(tmp_path / "library.db") as library:
+        ids, *_ = small_library.fill(library, 60)
+        stored = train(library, first=use)
+        assert [one.id for one in library.models.list()] == [stored.id]
+        assert not len(library.predictions.columns(stored.id, [0])[0])  # the first one's are gone
+    assert told[0].report["tracks"] == len(StoredTagger(told[0]).held_out[0]) == 40
+    assert stored.report["tracks"] == 60
+    assert not stored.report["beside"]
+
+
+def test_what_estimators_keep_at_ctrl_c_is_an_interruption_here():
+    with pytest.raises(KeyboardInterrupt, match="was interrupted"), interrupts_raise():
+        warnings.warn("Training was interrupted in epoch 3", TrainingInterrupted, stacklevel=1)
+
+
+def test_other_warnings_of_training_are_not_interruptions():
+    with pytest.warns(TrainingWarning, match="did not converge"), interrupts_raise():
+        warnings.warn("It did not converge.", TrainingWarning, stacklevel=1)
+
+
+def test_too_little_to_learn_from_says_what_is_needed(library):
+    with pytest.raises(DataError, match=r"no features to learn from. `harmonium index"):
+        train(library)
+    small_library.fill(library, 40, tagged=12)
+    with pytest.raises(DataError, match=r"12 tracks have both features and tags.*Tag 8 more"):
+        train(library)
+    frame = pl.DataFrame({"person": "bob", "track_id": np.arange(13, 31), "tag": "birds"})
+    library.opinions.add_triples(frame, change=new_change(library))
+    with pytest.raises(DataError, match="No tag has 25 tracks"):
+        train(library, TrainingOptions(min_examples=25))
+    assert library.models.current() is None
+
+
+def test_smoothed_labels_are_tried_and_many_tracks_are_searched_by_a_share(monkeypatch):
+    monkeypatch.setattr(fitting, "MOST_TO_SEARCH", 40)
+    X, truth = small_library.world(80)
+    Y = truth.astype(np.float32)
+    folds = grouped_folds(np.arange(80), Y, n_folds=5)
+    soft = np.where(Y == 1, 0.9, 0.1).astype(np.float32)
+    steps = []
+    found = fit(
+        TrainingSet(X, Y, folds, TAGS, soft),
+        to_try=(Hyperparameters(0.01, 0.1),),
+        n_hidden=5,
+        progress=lambda *step: steps.append(step),
+    )
+    assert {one.hyperparameters.smoothed for one in found.candidates} == {False, True}
+    assert found.candidates[0].auc == max(one.auc for one in found.candidates)
+    assert steps[-1][1:] == (2 * 3 + 5 + 1,) * 2
+    assert np.isfinite(found.held_out).all()
+    assert found.model.tags_.tolist() == list(TAGS)
+    assert found.model.n_iter_ == found.candidates[0].epochs
+
+
+def test_more_tracks_mean_fewer_passes():
+    epochs = [usual_epochs(n, 20) for n in (30, 1000, 5000, 30_000)]
+    assert epochs == sorted(epochs, reverse=True)
+    assert epochs[0] == 500
+    assert epochs[-1] == 30
+
+
+def test_more_tracks_mean_less_patience():
+    patience = [usual_patience(n, 10) for n in (30, 80, 150, 1000, 30_000)]
+    assert patience == [100, 62, 50, 40, 10]
+
+
+def tracks(n, **fields):
+    empty = dict.fromkeys(field.name for field in dataclasses.fields(Track))
+    made = {**empty, "added_at": datetime.now(UTC), "file_tags": {}}
+    return [Track(**{**made, "id": i, **{k: f(i) for k, f in fields.items()}}) for i in range(n)]
+
+
+def test_tracks_that_sound_alike_stay_together():
+    many = tracks(60, artist=lambda i: f"Artist {i // 3}", album=lambda i: "Best of")
+    groups, by = group_tracks(many)
+    assert by == "artist"
+    assert len(set(groups)) == 20
+    few = tracks(60, artist=lambda i: f"Artist {i % 2}", album=lambda i: f"Album {i // 4}")
+    groups, by = group_tracks(few)
+    assert by == "album"
+    assert len(set(groups)) == 30  # an album of two artists is two
+    unknown, by = group_tracks(tracks(60))
+    assert by == "track"
+    assert len(set(unknown)) == 60
+    same, by = group_tracks(tracks(60, artist=lambda i: "Ann", title=lambda i: "Song"))
+    assert by == "track"
+    assert len(set(same)) == 60
+
+
+def test_the_example_of_the_page_runs(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(train_module, "fit", QUICK)
+    with Library.open("library.db") as library:
+        small_library.fill(library, 90, tagged=60)
+    page = (DOCS / "collection.md").read_text(encoding="utf-8")
+    (code,) = (c for c in re.findall(r"^```python\n(.*?)^```", page, re.M | re.S) if "train(" in c)
+    exec(compile(code, "docs/collection.md", "exec"), {})
+    shown = capsys.readouterr().out.splitlines()
+    assert len(shown) == len(TAGS) + 1 + 3
+    assert all(line.startswith("/music/") for line in shown[-3:])

@@ -1,0 +1,296 @@
+"""Changes and their undoing."""
+
+from contextlib import contextmanager, suppress
+from itertools import count
+from threading import Barrier, Thread
+
+import hypothesis.strategies as st
+import pytest
+from hypothesis import HealthCheck, given, settings
+from some_tracks import add_tracks, in_force, say, triples
+
+from harmonium.library import Library
+from harmonium.library.store.changes import UndoReport
+from harmonium.library.store.undo_opinions import standing
+from harmonium.errors import LibraryError
+
+
+def test_a_change_is_told(library):
+    add_tracks(library, 1)
+    first, second = say(library, "ann", 1, ["rock"]), say(library, "ann", 1, ["pop"])
+    assert [change.id for change in library.changes.list()] == [second, first]
+    assert [change.id for change in library.changes.list(1)] == [second]
+    found = library.changes.get(first)
+    assert (found.command, found.summary, found.undone_by) == ("say", "ann of 1", None)
+    library.changes.describe(first, "something else")
+    assert library.changes.get(first).summary == "something else"
+    with pytest.raises(LibraryError, match="no change 12"):
+        library.changes.get(12)
+
+
+def test_undoing_makes_everything_what_it_was(library):
+    add_tracks(library, 2)
+    say(library, "ann", 1, ["rock", "loud"], ["pop"])
+    before = library.opinions.triples()
+    change = say(library, "ann", 1, ["pop", "jazz"], ["rock"], ["loud"])
+    report = library.changes.undo(change)
+    assert (report.ended, report.revived, report.conflicts) == (3, 3, {})
+    assert report.complete
+    assert (report.n_done, report.n_left) == (6, 0)
+    assert library.opinions.triples().equals(before)  # with the times at which it was said
+    assert library.changes.get(change).undone_by == report.change
+
+
+def test_an_undo_can_be_undone(library):
+    add_tracks(library, 1)
+    say(library, "ann", 1, ["rock"])
+    change = say(library, "ann", 1, ["pop"], ["rock"])
+    after = in_force(library)
+    undo = library.changes.undo(change).change
+    redo = library.changes.undo(undo).change
+    assert library.changes.get(undo).summary == f"change {change} undone: ann of 1"
+    assert library.changes.get(redo).summary == f"change {undo} undone: an undo"
+    assert in_force(library) == after
+    assert library.changes.get(change).undone_by is None
+    with pytest.raises(LibraryError, match=f"Change {undo} .undo. was undone already, by change"):
+        library.changes.undo(undo)
+    again = library.changes.undo(redo).change
+    assert in_force(library) == {("ann", 1, "rock"): 1}
+    assert library.changes.get(change).undone_by == undo
+    assert library.changes.get(redo).undone_by == again
+
+
+def test_changes_are_undone_step_by_step(library):
+    add_tracks(library, 1)
+    states, changes = [in_force(library)], []
+    for said in (
+        {"present": ["a"]},
+        {"absent": ["a"]},
+        {"retract": ["a"]},
+        {"present": ["a", "b"]},
+    ):
+        changes.append(say(library, "ann", 1, **said))
+        states.append(in_force(library))
+    for change, state in zip(changes[::-1], states[-2::-1], strict=True):
+        library.changes.undo(change)
+        assert in_force(library) == state
+
+
+def test_what_later_changes_touched_stays(library):
+    add_tracks(library, 1)
+    first = say(library, "ann", 1, ["a", "b", "c"])
+    second = say(library, "ann", 1, [], ["b"], ["c"])
+    report = library.changes.undo(first)
+    assert report.conflicts == {second: 2}
+    assert not report.complete
+    assert in_force(library) == {("ann", 1, "b"): -1}
+    assert library.changes.get(first).undone_by is None
+    with pytest.raises(LibraryError, match=rf"later changes .{second}. touched all of it. Undo"):
+        library.changes.undo(first)
+    library.changes.undo(second)
+    assert library.changes.undo(first).complete
+    assert in_force(library) == {}
+
+
+def test_another_persons_opinion_is_no_conflict(library):
+    add_tracks(library, 1)
+    first = say(library, "ann", 1, ["a"])
+    say(library, "bob", 1, [], ["a"])
+    assert library.changes.undo(first).complete
+    assert in_force(library) == {("bob", 1, "a"): -1}
+
+
+def test_an_import_of_many_is_undone_around_what_was_touched(library, monkeypatch):
+    monkeypatch.setattr("harmonium.library.store.bulk.CHUNK", 4)
+    ids = add_tracks(library, 20)
+    change = library.changes.begin("import", "x")
+    library.opinions.add_triples(triples(*[("u", i, "t", 1) for i in ids]), change=change)
+    for i in ids[:10]:
+        say(library, "u", i, retract=["t"])
+    report = library.changes.undo(change)
+    assert (report.ended, len(report.conflicts)) == (10, 10)
+    assert in_force(library) == {}
+
+
+def test_files_are_restored_by_whoever_knows_how(library):
+    (one,) = add_tracks(library, 1)
+    change = library.changes.begin("write", "two files")
+    library.changes.keep_file(change, one, "/music/000.mp3", b"first")
+    library.changes.keep_file(change, None, "/music/odd\udce9.mp3", b"second")
+    with pytest.raises(LibraryError, match="needs 'restore'"):
+        library.changes.undo(change)
+    calls = []
+
+    def restore(file, number):
+        calls.append((file.path, file.record, file.track_id))
+        library.changes.keep_file(number, file.track_id, file.path, b"back")
+        return "is gone." if file.track_id else None
+
+    report = library.changes.undo(change, restore=restore)
+    expected = [("/music/odd\udce9.mp3", b"second", None), ("/music/000.mp3", b"first", one)]
+    assert calls == expected
+    assert (report.files_restored, report.files_left) == (1, {"/music/000.mp3": "is gone."})
+    assert library.changes.get(change).undone_by is None
+    report = library.changes.undo(change, restore=lambda file, number: None)
+    assert library.changes.get(change).undone_by == report.change
+    assert [file.record for file in library.changes.files(report.change)] == []
+
+
+def test_of_two_undos_at_once_one_is_refused(library, place):
+    """Each looks only when nobody else can write."""
+    add_tracks(library, 1)
+    change = say(library, "ann", 1, ["a"])
+    both_ready, outcomes = Barrier(2), []
+
+    def undo():
+        with Library.open(place) as own:
+            begin = own.begin
+
+            @contextmanager
+            def begin_together():  # whatever was looked at before, both have looked at by now
+                own.begin = begin
+                both_ready.wait(10)
+                with begin() as connection:
+                    yield connection
+
+            own.begin = begin_together
+            try:
+                outcomes.append(own.changes.undo(change).complete)
+            except LibraryError as error:
+                outcomes.append(str(error))
+
+    threads = [Thread(target=undo) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    refused = [outcome for outcome in outcomes if outcome is not True]
+    assert len(outcomes) == 2
+    assert len(refused) == 1
+    assert "was undone already" in refused[0]
+    assert len(library.changes.list()) == 2
+
+
+def test_of_two_undos_of_the_same_files_at_once_one_is_refused(library):
+    change = library.changes.begin("write", "a file")
+    library.changes.keep_file(change, None, "/music/a.mp3", b"first")
+
+    def restore_and_be_overtaken(file, number):
+        library.changes.undo(change, restore=lambda file, number: None)
+
+    with pytest.raises(LibraryError, match="was undone already, by change 3"):
+        library.changes.undo(change, restore=restore_and_be_overtaken)
+    assert library.changes.get(change).undone_by == 3
+
+
+@pytest.mark.parametrize(
+    ("later", "undoes", "expected"),
+    [
+        ([], {}, 1),
+        ([2], {}, 2),
+        ([2, 3], {3: 2}, 1),
+        ([2], {2: 1}, None),
+        ([2, 3], {2: 1, 3: 2}, 1),
+        ([2, 3, 4], {2: 1, 3: 2, 4: 3}, None),
+        ([2, 3, 4], {3: 2, 4: 3}, 2),
+        ([2, 3, 4, 5], {4: 3, 5: 2}, 1),
+        ([2, 3], {2: 0}, 3),
+    ],
+)
+def test_which_change_stands(later, undoes, expected):
+    assert standing(1, later, undoes) == expected
+
+
+# Random histories against a plain model
+
+TAGS, PEOPLE = ("a", "b"), ("ann", "bob")
+WORDS = st.dictionaries(st.sampled_from(TAGS), st.sampled_from([1, -1, 0]), min_size=1)
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("say"), st.sampled_from(PEOPLE), WORDS),
+        st.tuples(st.just("undo"), st.integers(0, 20)),
+    ),
+    max_size=14,
+)
+numbers = count()
+
+
+class Plain:
+    """Each triple is a pile of (value before, value after); undoing takes off what is on top."""
+
+    def __init__(self):
+        self.values, self.piles, self.effects = {}, {}, {}
+
+    def say(self, change, person, words):
+        effects = self.effects[change] = {}
+        for tag, value in words.items():
+            key, before = (person, tag), self.values.get((person, tag), 0)
+            if before != value:
+                entry = [before, value]
+                self.piles.setdefault(key, []).append(entry)
+                effects[key] = ("on", entry, None)
+                self.values[key] = value
+
+    def undo(self, undone, by):
+        effects = self.effects[by] = {}
+        for key, (what, entry, left) in self.effects[undone].items():
+            pile = self.piles[key]
+            if what == "on" and pile and pile[-1] is entry:
+                pile.pop()
+                self.values[key] = entry[0]
+                effects[key] = ("off", entry, list(map(id, pile)))
+            elif what == "off" and list(map(id, pile)) == left:
+                pile.append(entry)
+                self.values[key] = entry[1]
+                effects[key] = ("on", entry, None)
+
+    def can_undo(self, undone):
+        return any(
+            (pile and pile[-1] is entry) if what == "on" else list(map(id, pile)) == left
+            for key, (what, entry, left) in self.effects[undone].items()
+            for pile in [self.piles[key]]
+        )
+
+    def in_force(self):
+        return {key: value for key, value in self.values.items() if value}
+
+
+@settings(
+    max_examples=40,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+@given(STEPS)
+def test_any_history_of_saying_and_undoing(library, steps):
+    (track,) = add_tracks(library, 1, start=next(numbers))
+    plain, changes = Plain(), []
+    for step in steps:
+        if step[0] == "say":
+            _, person, words = step
+            said = {v: [t for t, value in words.items() if value == v] for v in (1, -1, 0)}
+            changes.append(say(library, person, track, said[1], said[-1], said[0]))
+            plain.say(changes[-1], person, words)
+        elif changes:
+            undone = changes[step[1] % len(changes)]
+            if library.changes.get(undone).undone_by or not plain.can_undo(undone):
+                with suppress(LibraryError):  # or it is noted that nothing is left of it
+                    changes.append(library.changes.undo(undone).change)
+                    plain.effects[changes[-1]] = {}
+            else:
+                changes.append(library.changes.undo(undone).change)
+                plain.undo(undone, changes[-1])
+        here = {(p, tag): value for (p, t, tag), value in in_force(library).items() if t == track}
+        assert here == plain.in_force()
+
+
+def test_all_that_an_undo_did_is_counted():
+    report = UndoReport(9, 1, 20, {}, 300, {}, {"track": 4000, "setting": 50000})
+    assert report.n_done == 54321
+
+
+def test_a_write_that_did_not_take_place_is_forgotten(library):
+    [track] = add_tracks(library, 1)
+    change = library.changes.begin("write", "two files")
+    kept = library.changes.keep_file(change, track, "/music/1.mp3", b"1")
+    library.changes.forget_file(library.changes.keep_file(change, track, "/music/2.mp3", b"2"))
+    assert [file.id for file in library.changes.files(change)] == [kept]

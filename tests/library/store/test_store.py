@@ -1,0 +1,389 @@
+"""The parts of a library: tracks, features, people's tags, models, predictions."""
+
+import os
+from datetime import UTC, datetime
+
+import numpy as np
+import polars as pl
+import pytest
+from some_tracks import add_tracks, in_force, say, triples
+
+from harmonium.library.store.models import StoredModel
+from harmonium.library.store.predictions import STEP
+from harmonium.library.store.schema import BLOCK
+from harmonium.library.store.tracks import TrackFile
+from harmonium.errors import LibraryError
+
+
+def a_model(name="m", n_tags=3):
+    return StoredModel(
+        name=name,
+        vocabulary=[f"tag {k}" for k in range(n_tags)],
+        thresholds=np.linspace(0, 1, n_tags, dtype=np.float32),
+        extractor="paper@1",
+        bytes=os.urandom(100),
+        report={"auc": 0.75},
+    )
+
+
+# Tracks
+
+
+def test_a_track_has_what_was_put(library):
+    began = datetime.now(UTC)
+    (number,) = library.tracks.put(
+        [TrackFile("/m/a.mp3", "s", 5, 6, "T", "A", "B", 1.5, {"genre": ["Rock"], "mood": []})]
+    )
+    track = library.tracks.get(number)
+    assert (track.path, track.sound, track.state, track.reason) == (
+        "/m/a.mp3",
+        "s",
+        "present",
+        None,
+    )
+    assert (track.title, track.artist, track.album, track.duration) == ("T", "A", "B", 1.5)
+    assert track.file_tags == {"genre": ["Rock"]}
+    assert began <= track.added_at <= datetime.now(UTC)
+    assert track.name == "A - T"
+
+
+def test_the_same_sound_is_the_same_track(library):
+    first = library.tracks.put([TrackFile("/m/a.mp3", "s", title="old")])
+    assert library.tracks.put([TrackFile("/m/b.mp3", "s", title="new")]) == first
+    track = library.tracks.get(first[0])
+    assert (track.path, track.title, library.tracks.count()) == ("/m/b.mp3", "new", 1)
+
+
+def test_odd_names_are_kept(library):
+    odd = os.fsdecode(b"/m/caf\xe9.mp3")
+    plain = "/m/caf\\xe9.mp3"
+    titles = ["nul\0l", "\udce9", "日本語 'quoted' %_"]
+    ids = library.tracks.put(
+        TrackFile(path, str(k), title=title)
+        for k, (path, title) in enumerate(zip((odd, plain, "/m/c.mp3"), titles, strict=True))
+    )
+    assert [track.path for track in library.tracks.many(ids)] == [odd, plain, "/m/c.mp3"]
+    assert library.tracks.find(odd).id == ids[0]
+    assert library.tracks.find(plain).id == ids[1]
+    assert [track.title for track in library.tracks.many(ids)] == ["nul l", "?", titles[2]]
+
+
+def test_tracks_by_state(library):
+    ids = add_tracks(library, 5)
+    library.tracks.set_state(ids[1:3], "missing")
+    library.tracks.set_state(ids[3:4], "unreadable", reason="is damaged.")
+    assert library.tracks.ids().tolist() == [ids[0], ids[4]]
+    assert [track.id for track in library.tracks.all(["missing", "unreadable"])] == ids[1:4]
+    assert library.tracks.get(ids[3]).reason == "is damaged."
+    assert (library.tracks.count(), library.tracks.count("missing")) == (5, 2)
+    with pytest.raises(LibraryError, match="'state' must be one of present, missing, unreadable"):
+        library.tracks.count("gone")
+
+
+def test_many_tracks_are_read_page_by_page_in_order(library, monkeypatch):
+    monkeypatch.setattr("harmonium.library.store.bulk.PAGE", 4)
+    ids = add_tracks(library, 11)
+    assert [track.id for track in library.tracks.all()] == ids
+    assert [track.id for track in library.tracks.many(ids[::-1])] == ids[::-1]
+    with pytest.raises(LibraryError, match="no track #99"):
+        library.tracks.many([1, 99])
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("#3", 3),
+        ("/music/004.mp3", 5),
+        ("004.mp3", 5),
+        ("music/004.mp3", 5),
+        ("./004.mp3", 5),
+        ("004", 5),
+        ("music/004", 5),
+        ("artist 1 - song 4", 5),
+        ("ARTIST 1 – Song_4", 5),
+        ("song 4", 5),
+        ("004.MP3", 5),
+        ("Music\\004", 5),
+        ("../music/004.mp3", 5),
+    ],
+)
+def test_a_track_is_found_by_what_people_call_it(library, monkeypatch, text, expected):
+    monkeypatch.chdir("/tmp")
+    add_tracks(library, 6)
+    assert library.tracks.resolve(text).id == expected
+
+
+def test_people_find_accents_however_they_are_written(library):
+    (one,) = library.tracks.put([TrackFile("/m/Cafe\u0301.flac", "a")])
+    assert library.tracks.resolve("Caf\u00e9.flac").id == one
+
+
+def test_a_present_track_is_found_before_a_missing_one_of_its_path(library):
+    one, two = library.tracks.put([TrackFile("/m/x.mp3", "a"), TrackFile("/m/x.mp3", "b")])
+    library.tracks.set_state([one], "missing")
+    for text in ("/m/x.mp3", "x.mp3", "x"):
+        assert library.tracks.resolve(text).id == two
+
+
+def test_what_is_not_found_is_told_with_what_comes_near(library):
+    add_tracks(library, 3)
+    library.tracks.put([TrackFile("/other/001.mp3", "x", title="Song 1")])
+    with pytest.raises(LibraryError, match=r"'001.mp3' could be any of 2 tracks: #2 /music/001"):
+        library.tracks.resolve("001.mp3")
+    with pytest.raises(LibraryError, match=r"no track '002.mp' .*Near it: #3 /music/002.mp3"):
+        library.tracks.resolve("002.mp")
+    with pytest.raises(LibraryError, match="no track #17"):
+        library.tracks.resolve("#17")
+    with pytest.raises(LibraryError, match=r"no track '01.mp3'"):
+        library.tracks.resolve("01.mp3")  # the end of a name is not the end of a path
+    with pytest.raises(LibraryError, match="no track '02'"):
+        library.tracks.resolve("02")
+
+
+# Features
+
+
+def test_features_come_back_in_the_order_asked(library):
+    ids = add_tracks(library, 4)
+    matrix = np.random.default_rng(0).normal(size=(3, 5)).astype(np.float32)
+    library.tracks.put_features(ids[:3], matrix, extractor="paper@1")
+    have, found = library.tracks.features([ids[2], ids[3], ids[0]], extractor="paper@1")
+    assert have.tolist() == [ids[2], ids[0]]
+    np.testing.assert_array_equal(found, matrix[[2, 0]])
+    library.tracks.put_features(ids[:1], 0 * matrix[:1], extractor="paper@1")
+    assert (library.tracks.features(ids[:1], extractor="paper@1")[1] == 0).all()
+
+
+def test_features_of_different_extractors_are_kept_apart(library):
+    (number,) = add_tracks(library, 1)
+    library.tracks.put_features([number], [[1, 2]], extractor="paper@old")
+    library.tracks.put_features([number], [[3, 4, 5]], extractor="paper@new")
+    assert library.tracks.features([number], extractor="paper@old")[1].tolist() == [[1, 2]]
+    assert library.tracks.features([number], extractor="paper")[1].tolist() == [[3, 4, 5]]
+    assert library.tracks.features([number], extractor="other")[0].tolist() == []
+    with pytest.raises(LibraryError, match="'paper@new' gives 3 features a track, got 2"):
+        library.tracks.put_features([number], [[1, 2]], extractor="paper@new")
+    with pytest.raises(LibraryError, match="'matrix' must have a row for each of the 1 tracks"):
+        library.tracks.put_features([number], [[1], [2]], extractor="x")
+
+
+def test_blocks_of_features_hold_the_present_tracks_once(library):
+    ids = add_tracks(library, 10)
+    matrix = np.arange(10, dtype=np.float32)[:, None]
+    library.tracks.put_features(ids, matrix, extractor="x")
+    library.tracks.set_state(ids[4:6], "missing")
+    blocks = list(library.tracks.feature_blocks(extractor="x", block=3))
+    assert all(0 < len(numbers) <= 3 for numbers, _ in blocks)
+    expected = [i for i in range(10) if i not in (4, 5)]
+    assert np.concatenate([numbers for numbers, _ in blocks]).tolist() == [ids[i] for i in expected]
+    assert np.concatenate([rows for _, rows in blocks])[:, 0].tolist() == expected
+
+
+def test_rows_are_stored_by_the_names_of_columns_and_not_by_their_places(library):
+    (number,) = add_tracks(library, 1)
+    with library.begin() as connection:  # as a table can be after a migration
+        connection.exec_driver_sql("DROP TABLE feature")
+        kind = "bytea" if connection.dialect.name == "postgresql" else "blob"
+        connection.exec_driver_sql(
+            f"CREATE TABLE feature (heads {kind}, track_id bigint, vector {kind}, "
+            "extractor_id bigint)"
+        )
+    library.tracks.put_features([number], [[1, 2]], extractor="x", heads=[[0.5]])
+    assert library.tracks.features([number], extractor="x")[1].tolist() == [[1, 2]]
+    assert library.tracks.heads([number], extractor="x")[1].tolist() == [[0.5]]
+
+
+def test_heads_are_kept_beside_the_features(library):
+    one, two, three = add_tracks(library, 3)
+    library.tracks.put_features([one, two], [[1], [2]], extractor="x", heads=[[0.25, 1], [0.5, 0]])
+    library.tracks.put_features([three], [[3]], extractor="x")
+    ids, heads = library.tracks.heads([three, two, one], extractor="x")
+    assert (ids.tolist(), heads.tolist()) == ([two, one], [[0.5, 0], [0.25, 1]])
+    assert library.tracks.heads([three], extractor="x")[1].shape == (0, 0)
+    library.tracks.put_features([one], [[1]], extractor="x")  # the old heads were of old features
+    assert library.tracks.heads([one, two], extractor="x")[0].tolist() == [two]
+    with pytest.raises(LibraryError, match=r"'heads' must have a row for each of the 1 tracks"):
+        library.tracks.put_features([one], [[1]], extractor="x", heads=[[1], [2]])
+
+
+# People's tags
+
+
+def test_what_people_say(library):
+    one, two = add_tracks(library, 2)
+    say(library, "ann", one, ["Hip-Hop", "rock"], ["jazz"])
+    say(library, "bob", one, ["jazz", "rock"])
+    say(library, "bob", two, ["rock"], ["loud"])
+    assert in_force(library) == {
+        ("ann", one, "hip hop"): 1,
+        ("ann", one, "rock"): 1,
+        ("ann", one, "jazz"): -1,
+        ("bob", one, "jazz"): 1,
+        ("bob", one, "rock"): 1,
+        ("bob", two, "rock"): 1,
+        ("bob", two, "loud"): -1,
+    }
+    assert library.opinions.tags().rows() == [("rock", 2, 2), ("hip hop", 1, 1), ("jazz", 1, 1)]
+    people = [(p.name, p.kind, p.n_tags, p.n_tracks) for p in library.opinions.people()]
+    assert people == [("ann", "person", 3, 1), ("bob", "person", 3, 2)]
+    assert library.opinions.triples([two]).select("person", "tag", "value").rows() == [
+        ("bob", "rock", 1),
+        ("bob", "loud", -1),
+    ]
+    assert library.opinions.triples([]).height == 0
+
+
+def test_saying_otherwise_and_taking_back(library):
+    (one,) = add_tracks(library, 1)
+    say(library, "ann", one, ["rock", "pop", "jazz"])
+    say(library, "ann", one, ["pop"], ["rock"], ["jazz", "never said"])
+    assert in_force(library) == {("ann", one, "pop"): 1, ("ann", one, "rock"): -1}
+
+
+@pytest.mark.parametrize(
+    ("said", "message"),
+    [
+        ({"present": ["a"], "absent": ["A "]}, "'a' cannot be given, denied and taken back at"),
+        ({"present": [" - "]}, "A tag must have a name"),
+    ],
+)
+def test_nonsense_is_refused(library, said, message):
+    (one,) = add_tracks(library, 1)
+    with pytest.raises(LibraryError, match=message):
+        say(library, "ann", one, **said)
+    assert library.changes.list() == []
+
+
+def test_tags_of_a_track_or_change_that_is_not_there_are_refused(library):
+    (one,) = add_tracks(library, 1)
+    with pytest.raises(LibraryError, match="no change 77"):
+        library.opinions.say("ann", one, ["rock"], change=77)
+    with pytest.raises(LibraryError, match=r"(?i)foreign key"):
+        say(library, "ann", 99, ["rock"])
+    assert in_force(library) == {}
+
+
+def test_many_at_once(library, monkeypatch):
+    monkeypatch.setattr("harmonium.library.store.bulk.CHUNK", 3)
+    ids = add_tracks(library, 5)
+    frame = triples(*[("ann", i, "Rock", 1) for i in ids], *[("bob", i, "pop", -1) for i in ids])
+    change = library.changes.begin("import", "x")
+    assert library.opinions.add_triples(frame, change=change) == 10
+    assert library.opinions.add_triples(frame, change=change) == 0
+    other = triples(("ann", ids[0], "rock", 1), ("ann", ids[0], "ROCK", -1), ("eve", ids[0], "", 1))
+    assert library.opinions.add_triples(other, change=library.changes.begin("x", "y")) == 1
+    found = in_force(library)
+    assert len(found) == 10
+    assert found["ann", ids[0], "rock"] == -1
+    assert library.opinions.triples().schema["at"] == pl.Datetime("us", "UTC")
+    assert library.opinions.people()[0].kind == "import"
+    with pytest.raises(LibraryError, match=r"'value' must be 1 .* got 0"):
+        library.opinions.add_triples(triples(("a", ids[0], "b", 0)), change=change)
+    with pytest.raises(LibraryError, match="'kind' must be one of"):
+        library.opinions.add_triples(frame, change=change, kind="robot")
+
+
+def test_the_last_of_several_rows_counts_and_value_may_be_left_out(library):
+    (one,) = add_tracks(library, 1)
+    change = library.changes.begin("import", "x")
+    frame = triples(("a", one, "x", 1), ("a", one, "X", -1))
+    library.opinions.add_triples(frame, change=change)
+    assert in_force(library) == {("a", one, "x"): -1}
+    library.opinions.add_triples(frame.drop("value"), change=library.changes.begin("import", "y"))
+    assert in_force(library) == {("a", one, "x"): 1}
+
+
+# Models
+
+
+def test_a_model_comes_back_whole(library):
+    assert library.models.current() is None
+    stored = a_model()
+    number = library.models.add(stored)
+    found = library.models.current()
+    assert found.id == number
+    assert (found.name, found.vocabulary, found.extractor) == ("m", stored.vocabulary, "paper@1")
+    assert (found.bytes, found.report, found.made_at) == (
+        stored.bytes,
+        {"auc": 0.75},
+        stored.made_at,
+    )
+    np.testing.assert_array_equal(found.thresholds, stored.thresholds)
+
+
+def test_the_last_model_is_used_or_the_one_chosen(library):
+    first, second = (library.models.add(a_model(name)) for name in ("one", "two"))
+    assert library.models.current().name == "two"
+    library.models.use(first)
+    assert library.models.current().name == "one"
+    assert [(one.id, one.name, one.bytes) for one in library.models.list()] == [
+        (first, "one", b""),
+        (second, "two", b""),
+    ]
+    with pytest.raises(LibraryError, match=r"no model 9 in the library. There are 1, 2"):
+        library.models.use(9)
+
+
+def test_a_model_needs_a_threshold_for_each_tag(library):
+    wrong = StoredModel(
+        name="m", vocabulary=["a"], thresholds=np.zeros(2), extractor="x", bytes=b"", report={}
+    )
+    with pytest.raises(LibraryError, match="'thresholds' must have one for each of the 1 tags"):
+        library.models.add(wrong)
+
+
+# Predictions
+
+
+def test_predictions_of_any_tracks_in_any_order(library):
+    model = library.models.add(a_model())
+    rng = np.random.default_rng(1)
+    ids = np.array([5, 1, BLOCK + 3, BLOCK - 1, BLOCK, 7 * BLOCK + 12])
+    probabilities = rng.random((6, 3)).astype(np.float32)
+    library.predictions.put(model, ids[:4], probabilities[:4])
+    library.predictions.put(model, ids[3:], probabilities[3:])  # one of them again
+    order = np.argsort(ids)
+    numbers, columns = library.predictions.columns(model, [2, 0])
+    np.testing.assert_array_equal(numbers, ids[order])
+    np.testing.assert_allclose(columns, probabilities[order][:, [2, 0]], rtol=0, atol=STEP / 2)
+    np.testing.assert_array_equal(
+        library.predictions.probabilities(model, ids)[order][:, [2, 0]], columns
+    )
+    assert np.isnan(library.predictions.probabilities(model, [2, BLOCK + 1])).all()
+    assert len(library.predictions.columns(model, [0])[0]) == 6
+
+
+def test_predictions_of_different_models_are_kept_apart(library):
+    one, two = library.models.add(a_model()), library.models.add(a_model(n_tags=1))
+    library.predictions.put(one, [1, 2], np.full((2, 3), 0.25))
+    library.predictions.put(two, [2], [[0.75]])
+    assert library.predictions.columns(two, [0])[0].tolist() == [2]
+    library.predictions.forget_tracks([2])
+    assert library.predictions.columns(one, [0])[0].tolist() == [1]
+    assert library.predictions.columns(two, [0])[0].tolist() == []
+    library.predictions.forget_tracks([1])
+    assert library.predictions.columns(one, [0, 1])[1].shape == (0, 2)
+
+
+def test_what_is_possible_is_stored_as_possible(library):
+    model = library.models.add(a_model())
+    given = np.array([[0.0, 1e-30, STEP / 3], [1.0, 1 - 1e-7, 1 - STEP / 3], [1.1, -0.1, np.nan]])
+    library.predictions.put(model, [1, 2, 3], given)
+    found = library.predictions.probabilities(model, [1, 2, 3])
+    assert found[0, 0] == 0
+    assert (found[0, 1:] > 0).all()
+    assert found[1, 0] == 1
+    assert (found[1, 1:] < 1).all()
+    np.testing.assert_allclose(found, np.clip(given, 0, 1), rtol=0, atol=STEP)
+
+
+def test_predictions_replace_those_before_and_no_opinion(library):
+    (one,) = add_tracks(library, 1)
+    say(library, "ann", one, ["tag 0"])
+    model = library.models.add(a_model())
+    for value in (0.1, 0.9):
+        library.predictions.put(model, [one], np.full((1, 3), value))
+    assert library.predictions.probabilities(model, [one])[0, 0] == pytest.approx(0.9, abs=STEP / 2)
+    assert in_force(library) == {("ann", one, "tag 0"): 1}
+    with pytest.raises(LibraryError, match="'probabilities' must have a row for each of the 2"):
+        library.predictions.put(model, [1, 2], [[0.5]])

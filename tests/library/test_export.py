@@ -1,0 +1,96 @@
+"""What Rekordbox and beets are given."""
+
+import os
+import shlex
+from types import SimpleNamespace
+from urllib.parse import unquote_to_bytes
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from harmonium.library.export import beets, check_export, rekordbox, write_export
+from harmonium.errors import DataError
+
+HOSTILE = "/music/it's \"&<$HOME>\n`id`; %2F é.mp3"
+
+
+def track(number, path, **about):
+    nothing = {"title": None, "artist": None, "album": None, "duration": None, "file_tags": {}}
+    return SimpleNamespace(id=number, path=path, **(nothing | about))
+
+
+def test_rekordbox_gets_each_track_and_a_playlist_of_them():
+    files = {"genre": ["Jazz", "R&B"], "comment": ["promo"]}
+    tracks = [
+        (track(7, "/a/b c.mp3", title="<T>", artist="A\nB", duration=61.6, file_tags=files), ["x"]),
+        (track(3, HOSTILE), ["late night", "r&b"]),
+    ]
+    root = ET.fromstring(rekordbox(tracks, 'my "list"'))
+    first, second = root.findall("COLLECTION/TRACK")
+    assert first.attrib == {
+        "TrackID": "7",
+        "Name": "<T>",
+        "Artist": "A B",
+        "Genre": "Jazz, R&B",
+        "TotalTime": "62",
+        "Comments": "promo; x",
+        "Location": "file://localhost/a/b%20c.mp3",
+    }
+    assert second.get("Comments") == "late night, r&b"
+    root_node = root.find("PLAYLISTS/NODE")
+    assert (root_node.get("Type"), root_node.get("Name")) == ("0", "ROOT")
+    (playlist,) = root_node
+    assert playlist.attrib == {
+        "Name": 'my "list"',
+        "Type": "1",
+        "KeyType": "0",
+        "Entries": "2",
+    }
+    assert [entry.get("Key") for entry in playlist] == ["7", "3"]
+    assert root.find("COLLECTION").get("Entries") == "2"
+
+
+@pytest.mark.parametrize("path", [HOSTILE, os.fsdecode(b"/music/caf\xe9\x01.mp3"), "/a//b#?.mp3"])
+def test_rekordbox_finds_any_file_by_its_location(path):
+    document = rekordbox([(track(1, path), [])], os.fsdecode(b"\xe9\x00"))
+    (entry,) = ET.fromstring(document).findall("COLLECTION/TRACK")
+    place = entry.get("Location").removeprefix("file://localhost")
+    assert place.isascii()
+    assert unquote_to_bytes(place) == os.fsencode(path)
+    assert "Comments" not in entry.attrib
+
+
+def test_beets_gets_a_command_for_each_track_with_tags():
+    path = HOSTILE.replace("\n", " ")
+    tracks = [
+        (track(1, path), ["jazz", "5 $ %upper{x}", "it's"]),
+        (track(2, "/a.mp3"), []),
+        (track(3, os.fsdecode(b"/caf\xe9.mp3")), ["rock"]),
+    ]
+    script = beets(tracks, "a\nlist; rm x")
+    assert script.splitlines()[-1].endswith(b"'path:/caf\xe9.mp3' harmonium=rock")
+    words = shlex.split(os.fsdecode(script), comments=True)
+    command = ["beet", "modify", "-y", "-M", "-W"]
+    assert words == [
+        *(*command, f"path:{path}", "harmonium=jazz; 5 $$ $%upper{x}; it's"),
+        *(*command, f"path:{tracks[2][0].path}", "harmonium=rock"),
+    ]
+
+
+def test_what_beets_cannot_name_is_told(tmp_path):
+    tracks = [(track(i, path), ["jazz"]) for i, path in enumerate(["/a\nb", "/c\\d", "/e"])]
+    tracks.append((track(3, "/f"), []))
+    left_out = write_export(tmp_path / "list.sh", tracks)
+    assert [one.path for one in left_out] == ["/a\nb", "/c\\d", "/f"]
+    assert (tmp_path / "list.sh").read_text().count("beet modify") == 1
+    assert write_export(tmp_path / "list.xml", tracks) == []
+
+
+def test_the_ending_says_for_which_program(tmp_path):
+    with pytest.raises(DataError, match=r"ends in \.xml \(Rekordbox\) or \.sh \(beets\)"):
+        check_export(tmp_path / "list.csv")
+    for name, start in (("evening.XML", b"<?xml"), ("evening.sh", b"#!/bin/sh\n")):
+        write_export(tmp_path / name, [(track(1, "/a.mp3"), ["jazz"])])
+        content = (tmp_path / name).read_bytes()
+        assert content.startswith(start)
+        assert b"evening" in content

@@ -1,0 +1,195 @@
+"""Precision from held-out tracks: the curve, its bounds, and the threshold that keeps a promise."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+from harmonium.library.precision import (
+    DOUBT,
+    NEVER,
+    curves_to_arrays,
+    expected_shares,
+    lower_bound,
+    make_curve,
+    make_curves,
+    precision_curve,
+    precision_curves,
+    threshold_for,
+    thresholds_for,
+)
+from harmonium.library.store.models import StoredModel
+from harmonium.errors import DataError
+from harmonium.estimators.model_files import to_bytes
+
+
+def draw(n, rng, sharpness=4.0, rate=-1.0):
+    """Probabilities that are right: y is 1 with just that probability."""
+    p = 1 / (1 + np.exp(-(rate + sharpness * rng.normal(size=n))))
+    return (rng.random(n) < p).astype(np.float32), p.astype(np.float32)
+
+
+def stored(curves):
+    return StoredModel(
+        name="DiscriminativeRBM",
+        vocabulary=["rock", "jazz"],
+        thresholds=np.array([0.3, NEVER], np.float32),
+        extractor="made up",
+        bytes=to_bytes(curves_to_arrays(curves) if curves else {"x": np.zeros(1)}, {}),
+        report={},
+    )
+
+
+def test_a_curve_counts_what_reaches_each_threshold():
+    rng = np.random.default_rng(0)
+    y, p = draw(500, rng)
+    y[:30] = np.nan
+    p = np.round(p, 2)
+    curve = make_curve(y, p)
+    for threshold, chosen, right in zip(curve.thresholds, curve.chosen, curve.right, strict=True):
+        reached = (p >= np.float32(threshold)) & ~np.isnan(y)
+        assert (chosen, right) == (reached.sum(), (y[reached] == 1).sum())
+    assert curve.chosen[-1] == 470
+    assert curve.recall[-1] == 1
+    assert (np.diff(curve.thresholds) < 0).all()
+
+
+def test_the_bound_is_that_of_clopper_and_pearson():
+    for right, chosen in ((1, 1), (7, 9), (20, 20), (40, 60)):
+        q = lower_bound(np.array([right]), np.array([chosen]))[0]
+        assert binom.sf(right - 1, chosen, q) == pytest.approx(DOUBT)
+    assert lower_bound(np.array([0]), np.array([5]))[0] == 0
+
+
+def test_tracks_of_one_artist_count_as_far_as_artists_differ():
+    y, p = np.ones(12, np.float32), np.linspace(0.95, 0.6, 12, dtype=np.float32)
+    alone = make_curve(y, p)
+    np.testing.assert_allclose(alone.effective, alone.chosen)
+    np.testing.assert_allclose(alone.expected, [p[:n].mean() for n in alone.chosen], rtol=1e-6)
+    names = list("abcabcabcabc")
+    together = make_curve(y, p, names)
+    for n, effective in zip(together.chosen, together.effective, strict=True):
+        _, sizes = np.unique(names[:n], return_counts=True)
+        assert effective == pytest.approx(n**2 / (sizes**2).sum())
+    assert threshold_for(alone, 0.8) == pytest.approx(p[-1])
+    assert threshold_for(together, 0.8) == NEVER  # three artists prove nothing
+
+
+def test_few_tracks_promise_nothing_and_mistakes_end_it():
+    y = np.array([1] * 7 + [0] * 20, np.float32)
+    p = np.linspace(0.95, 0.1, 27, dtype=np.float32)
+    assert threshold_for(make_curve(y, p), 0.8) == NEVER
+    y[7:9] = 1
+    assert threshold_for(make_curve(y, p), 0.8) == pytest.approx(p[8])
+    y[[3, 5]] = 0
+    assert threshold_for(make_curve(y, p), 0.8) == NEVER
+    sure = np.linspace(0.99, 0.95, 12, dtype=np.float32)
+    unsure = np.linspace(0.6, 0.4, 12, dtype=np.float32)
+    y = np.ones(12, np.float32)
+    assert threshold_for(make_curve(y, unsure), 0.9) == NEVER  # as all tags together have shown
+    assert threshold_for(make_curve(y, sure), 0.9) == pytest.approx(sure[-1])
+
+
+def test_the_promise_is_kept_beyond_the_doubt():
+    """The true precision above a chosen threshold is below the promise in few cases."""
+    rng = np.random.default_rng(1)
+    many, truth = draw(200_000, rng, 2.0)[::-1]
+    kept, broken = 0, 0
+    for _ in range(300):
+        threshold = threshold_for(make_curve(*draw(400, rng, 2.0)), 0.8)
+        if threshold < NEVER:
+            kept += truth[many >= threshold].mean() >= 0.8
+            broken += truth[many >= threshold].mean() < 0.8
+    assert kept > 150
+    assert broken / 300 < DOUBT + 0.05
+
+
+@pytest.mark.parametrize(
+    ("share", "least", "most"),
+    [(0.79, 0.77, 0.81), (0.55, 0.75, 0.9)],
+    ids=["just not right enough", "sure and wrong"],
+)
+def test_a_tag_that_says_nothing_seldom_passes(share, least, most):
+    rng = np.random.default_rng(2)
+    passed = 0
+    for _ in range(300):
+        y = (rng.random(300) < share).astype(np.float32)
+        p = rng.uniform(least, most, 300).astype(np.float32)
+        passed += threshold_for(make_curve(y, p), 0.8) < NEVER
+    assert passed / 300 < DOUBT + 0.07
+
+
+def test_tracks_that_go_together_do_not_pass_as_many():
+    """Three tracks of one artist are right or wrong together: nine of them are three examples."""
+    rng = np.random.default_rng(4)
+    artists = np.repeat(np.arange(100), 3)
+    passed = {"together": 0, "apart": 0}
+    for _ in range(300):
+        y = (rng.random(100) < 0.79).astype(np.float32)[artists]
+        p = (0.78 + 0.02 * rng.random(100)[artists]).astype(np.float32)
+        p += 1e-5 * rng.random(300, np.float32)
+        for way, groups in (("together", artists.tolist()), ("apart", None)):
+            passed[way] += threshold_for(make_curve(y, p, groups), 0.8) < NEVER
+    assert passed["together"] / 300 < DOUBT + 0.07
+    assert passed["apart"] / 300 > 0.4
+
+
+def test_what_is_expected_of_a_tag_comes_from_the_others():
+    """Where the other tags are less often right than they say, less is expected."""
+    rng = np.random.default_rng(5)
+    P = rng.random((4000, 4)).astype(np.float32)
+    true = np.column_stack([P[:, 0], *(P[:, 1:] ** 2).T])  # the last three say too much
+    Y = (rng.random(P.shape) < true).astype(np.float32)
+    Y[:50, 1] = np.nan
+    expected = expected_shares(Y, P)
+    np.testing.assert_allclose(expected[:, 0], (P[:, 0] + P[:, 0] ** 2) / 2, atol=0.05)
+    assert np.array_equal(expected_shares(Y[:, :1], P[:, :1]), P[:, :1])  # nothing else to go by
+    unlike = Y.copy()
+    unlike[:, 0] = 1 - unlike[:, 0]
+    np.testing.assert_array_equal(expected_shares(unlike, P)[:, 0], expected[:, 0])
+    assert [c.positives for c in make_curves(Y, P)] == np.nansum(Y, axis=0).astype(int).tolist()
+
+
+def test_a_stored_model_gives_the_curve_of_a_tag():
+    rng = np.random.default_rng(3)
+    curves = [make_curve(*draw(n, rng)) for n in (200, 90)]
+    model = stored(curves)
+    found = precision_curve(model, "jazz")
+    np.testing.assert_array_equal(found.chosen, curves[1].chosen)
+    np.testing.assert_array_equal(found.right, curves[1].right)
+    np.testing.assert_allclose(found.thresholds, curves[1].thresholds, atol=1e-7)
+    assert found.positives == curves[1].positives
+    assert precision_curve(model, "polka") is None
+    thresholds = thresholds_for(model, 0.8)
+    assert thresholds[0] == np.float32(threshold_for(precision_curves(model)[0], 0.8))
+    assert thresholds[1] == NEVER  # not learnt, however it looks
+    np.testing.assert_allclose(found.effective, curves[1].effective, rtol=1e-6)
+    low, high = found.bounds
+    assert (low < high).all()
+    many = found.chosen >= 30
+    assert (low <= found.precision)[many].all()
+    assert (found.precision <= high)[many].all()
+
+
+def test_an_older_model_has_no_curves_and_keeps_its_thresholds():
+    model = stored([])
+    assert precision_curve(model, "rock") is None
+    np.testing.assert_array_equal(thresholds_for(model, 0.8), model.thresholds)
+
+
+def test_tags_that_nobody_was_asked_for_promise_nothing():
+    rng = np.random.default_rng(4)
+    y, p = draw(400, rng)
+    curves = [make_curve(y, p), make_curve(np.full(400, np.nan, np.float32), p)]
+    model = dataclasses.replace(stored(curves), thresholds=np.array([0.3, 0.2], np.float32))
+    assert thresholds_for(model, 0.5)[0] < 1
+    assert thresholds_for(model, 0.5)[1] == NEVER
+    assert precision_curve(model, "jazz").at(0.1) is None
+    only_one = dataclasses.replace(model, bytes=stored(curves[:1]).bytes)
+    np.testing.assert_array_equal(thresholds_for(only_one, 0.5), thresholds_for(model, 0.5))
+
+
+def test_a_precision_is_a_share():
+    with pytest.raises(DataError, match=r"'precision' must be at least 0 and below 1\. Got 1\.5"):
+        threshold_for(make_curve(np.ones(3, np.float32), np.ones(3, np.float32)), 1.5)

@@ -1,0 +1,103 @@
+"""The space in which tracks are compared by their sound."""
+
+import numpy as np
+import pytest
+from small_library import EXTRACTOR, fill
+
+from harmonium.library import sound_space
+from harmonium.library.sound_space import CUT, SoundSpace, bring_up_to_date, cosines
+from harmonium.library.store import features, sound_vectors
+from harmonium.library.store.tracks import TrackFile
+
+
+def directly(X, row):
+    """The cosines by hand, in all dimensions and full precision."""
+    Z = np.clip((X - X.mean(axis=0)) / X.std(axis=0), -CUT, CUT)
+    Z = Z - Z.mean(axis=0)
+    return Z @ Z[row] / np.linalg.norm(Z, axis=1) / np.linalg.norm(Z[row])
+
+
+def count_fits(monkeypatch):
+    fits = []
+    fit = SoundSpace.fitted
+    monkeypatch.setattr(SoundSpace, "fitted", lambda X: fits.append(len(X)) or fit(X))
+    return fits
+
+
+def test_likeness_is_the_cosine_of_features_in_units_of_their_deviations(library):
+    ids, X, _ = fill(library, 30)
+    bring_up_to_date(library)
+    found, near = cosines(library, int(ids[7]))
+    np.testing.assert_array_equal(found, ids)
+    np.testing.assert_allclose(near, directly(X.astype(float), 7), atol=0.02)
+    assert near[7] == pytest.approx(1, abs=1e-5)
+
+
+def test_of_many_features_the_axes_on_which_tracks_differ_are_kept():
+    rng = np.random.default_rng(0)
+    X = (rng.normal(size=(300, 20)) @ rng.normal(size=(20, 389))).astype(np.float32)
+    X[:, 5] = 3.0  # constant: says nothing
+    vectors = SoundSpace.fitted(X).vectors(X).astype(float)
+    near = vectors @ vectors[0] / np.linalg.norm(vectors, axis=1) / np.linalg.norm(vectors[0])
+    np.testing.assert_allclose(near, directly(np.delete(X, 5, axis=1), 0), atol=0.03)
+
+
+def test_the_gain_and_offset_of_a_feature_do_not_matter(library):
+    ids, X, _ = fill(library, 30)
+    bring_up_to_date(library)
+    _, before = cosines(library, 1)
+    library.tracks.put_features(ids, 1000 * X + 5, extractor=EXTRACTOR)
+    bring_up_to_date(library)
+    np.testing.assert_allclose(cosines(library, 1)[1], before, atol=0.02)
+
+
+def test_new_tracks_join_and_a_grown_library_is_measured_anew(library, monkeypatch):
+    fits = count_fits(monkeypatch)
+    ids, X, _ = fill(library, 40)
+    bring_up_to_date(library)
+    bring_up_to_date(library)
+    assert fits == [40]
+    for n, expected in ((2, [40]), (10, [40, 52])):
+        files = [TrackFile(f"/more/{n} {i}.ogg", f"{n} {i}") for i in range(n)]
+        new = library.tracks.put(files)
+        library.tracks.put_features(new, X[:n], extractor=EXTRACTOR)
+        bring_up_to_date(library)
+        assert fits == expected
+        found, near = cosines(library, int(ids[0]))
+        assert near[np.searchsorted(found, new[0])] == pytest.approx(1, abs=1e-5)
+    with library.connect() as connection:
+        count, number = features.count_and_number(connection, EXTRACTOR)
+        assert sound_vectors.count(connection, number) == count == 52
+        _, vectors = sound_vectors.read(connection, number)
+        assert sound_vectors.have(vectors).sum() == 52
+
+
+def test_changed_features_are_compared_as_they_are_now(library):
+    ids, X, _ = fill(library, 30)
+    bring_up_to_date(library)
+    library.tracks.put_features(ids[4:5], X[9:10], extractor=EXTRACTOR)
+    found, _ = cosines(library, int(ids[9]))
+    assert int(ids[4]) not in found  # dropped with what it was made of
+    bring_up_to_date(library)
+    assert cosines(library, int(ids[9]))[1][4] == pytest.approx(1, abs=1e-5)
+    with library.begin() as connection:
+        features.forget(connection, int(ids[4]))
+    assert int(ids[4]) not in cosines(library, int(ids[9]))[0]
+
+
+def test_a_large_library_is_measured_by_a_choice_of_its_tracks(library, monkeypatch):
+    monkeypatch.setattr(sound_space, "MOST_TRACKS", 20)
+    monkeypatch.setattr(sound_space, "_PAGE", 7)
+    fits, calls = count_fits(monkeypatch), []
+    ids, _, _ = fill(library, 30)
+    bring_up_to_date(library, lambda *call: calls.append(call))
+    assert fits == [20]
+    assert calls[-1] == (30, 30)
+    assert len(cosines(library, int(ids[0]))[0]) == 30
+
+
+def test_a_single_track_is_like_nothing(library):
+    fill(library, 1, tagged=0)
+    bring_up_to_date(library)
+    ids, near = cosines(library, 1)
+    assert (ids.tolist(), near.tolist()) == ([1], [0])
