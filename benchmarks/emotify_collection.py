@@ -24,9 +24,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from harmonium.library import Library
 from harmonium.data.datasets import Dataset, load
 from harmonium.evaluation import auc_per_tag
+from harmonium.library import Library
 
 SHARE = 0.6
 RULE = 0.25  # Emotify's: the share of listeners from which an emotion is there

@@ -30,8 +30,8 @@ import soundfile
 from distributed import LocalCluster
 from scaling import make_library
 
-from harmonium.library import Library
 from harmonium.engine.worker import ONE_THREAD
+from harmonium.library import Library
 from harmonium.synthetic import make_collection
 
 RECIPE = Path(__file__).parents[1] / "recipes" / "small" / "figure3.toml"

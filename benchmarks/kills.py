@@ -33,12 +33,12 @@ import numpy as np
 import soundfile
 import sqlalchemy as sa
 
+from harmonium.errors import LibraryError
 from harmonium.library import Library
 from harmonium.library.filetags import audio_digest, read_tags
 from harmonium.library.store.schema import metadata
 from harmonium.library.store.tracks import Track
 from harmonium.library.writing.restore import last_change, undo_change
-from harmonium.errors import LibraryError
 
 RATE = 22_050
 N_TRACKS, N_ROWS = 40, 60_000

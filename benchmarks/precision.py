@@ -37,6 +37,7 @@ import numpy as np
 import polars as pl
 from scipy.stats import binom
 
+from harmonium.experiments.datasets import CATALOGUE, DatasetSpec, load_dataset
 from harmonium.library import Library
 from harmonium.library.answering.tag import tag_library
 from harmonium.library.learning.train import train
@@ -49,7 +50,6 @@ from harmonium.library.precision import (
     thresholds_for,
 )
 from harmonium.library.store.tracks import TrackFile
-from harmonium.experiments.datasets import CATALOGUE, DatasetSpec, load_dataset
 
 TAGGED = 0.6
 FIRST = 100

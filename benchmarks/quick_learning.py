@@ -28,6 +28,7 @@ import polars as pl
 from scipy.special import expit
 
 from harmonium import DiscriminativeRBM, ExactLogisticTagger
+from harmonium.evaluation import auc_per_tag, average_precision_per_tag
 from harmonium.library import Library
 from harmonium.library.answering.shipped_model import log_odds
 from harmonium.library.correcting.say import say
@@ -37,7 +38,6 @@ from harmonium.library.learning.quick import learn_answers
 from harmonium.library.sound_space import FULL, SoundSpace
 from harmonium.library.store.models import StoredModel
 from harmonium.library.store.tracks import TrackFile
-from harmonium.evaluation import auc_per_tag, average_precision_per_tag
 from harmonium.shipped.corpus import join, listening_corpus
 from harmonium.shipped.making import fit as fit_shipped
 

@@ -108,10 +108,10 @@ def status(name):
 
 def measure_training(options):
     """Train on the library that was made, in this process."""
+    from harmonium.evaluation import auc_per_tag
     from harmonium.library import Library
     from harmonium.library.answering.stored_tagger import StoredTagger
     from harmonium.library.learning import fitting, train
-    from harmonium.evaluation import auc_per_tag
 
     if options["epochs"]:
         fitting.usual_epochs = lambda n, batch: options["epochs"]

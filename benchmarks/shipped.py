@@ -35,12 +35,12 @@ from pathlib import Path
 import numpy as np
 
 from harmonium import DiscriminativeRBM, ExactLogisticTagger, MLPTagger
-from harmonium.library.learning.thresholds import auc_error
-from harmonium.library.precision import NEVER, USUAL_PRECISION, make_curves, threshold_for
 from harmonium.data.datasets import load
 from harmonium.estimators import CooccurrenceTagger, NaiveBayesTagger
 from harmonium.estimators.validation import matching_thresholds
 from harmonium.evaluation import auc_per_clip, auc_per_tag, calibration_error_per_tag
+from harmonium.library.learning.thresholds import auc_error
+from harmonium.library.precision import NEVER, USUAL_PRECISION, make_curves, threshold_for
 from harmonium.shipped import making
 from harmonium.shipped.corpus import Corpus, listening_corpus
 from harmonium.shipped.making import SETTINGS, TOGETHER

@@ -38,9 +38,9 @@ import mutagen.id3
 import numpy as np
 import soundfile
 
-from harmonium.library import Library
 from harmonium.data.datasets import load
 from harmonium.data.normalise import normalise_tag
+from harmonium.library import Library
 
 PER_ARTIST = 5
 TAGGED = 0.6

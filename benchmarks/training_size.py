@@ -34,10 +34,10 @@ def measure(size: int, n_tags: int, seed: int) -> dict[str, float]:
     """Fit the model of a library of so many tracks in this process."""
     import numpy as np
 
-    from harmonium.library.answering.stored_tagger import keep_compiled
-    from harmonium.library.learning.fitting import TrainingSet, fit
     from harmonium.data.datasets import load
     from harmonium.evaluation import auc_per_tag, grouped_folds
+    from harmonium.library.answering.stored_tagger import keep_compiled
+    from harmonium.library.learning.fitting import TrainingSet, fit
 
     before = time.process_time()
     data = load("majorminer")
@@ -87,11 +87,11 @@ def small(size: int, seed: int) -> dict[str, float]:
     """The mean AUC of the ways to learn from so many Emotify clips, over those left."""
     import numpy as np
 
+    from harmonium.evaluation import auc_per_tag, grouped_folds
+    from harmonium.experiments.datasets import CATALOGUE, load_dataset
     from harmonium.library.answering.stored_tagger import keep_compiled
     from harmonium.library.learning.first_model import fit_first
     from harmonium.library.learning.fitting import TO_TRY, Fitted, TrainingSet, fit
-    from harmonium.evaluation import auc_per_tag, grouped_folds
-    from harmonium.experiments.datasets import CATALOGUE, load_dataset
 
     keep_compiled()
     data = load_dataset(CATALOGUE["emotify"])

@@ -11,9 +11,9 @@ import pytest
 
 from harmonium.audio.musicnn import weights
 from harmonium.audio.musicnn.fetch import fetch_musicnn
+from harmonium.errors import DataError
 from harmonium.library import Library
 from harmonium.library.store import database
-from harmonium.errors import DataError
 from harmonium.user_folders import user_cache_folder
 
 COMPILED = user_cache_folder() / "compiled-by-tests"

@@ -23,8 +23,8 @@ from matplotlib.figure import Figure
 
 from harmonium import DiscriminativeRBM, TagSmoother
 from harmonium.audio import clip_features
-from harmonium.library.precision import NEVER, make_curves, threshold_for
 from harmonium.evaluation import auc_per_tag, log_loss_per_tag, reliability
+from harmonium.library.precision import NEVER, make_curves, threshold_for
 from harmonium.rbm.exact import log_likelihood
 from harmonium.rbm.gradients import (
     Batch,

@@ -14,10 +14,10 @@ from harmonium.commands.options import JobsOption
 from harmonium.commands.screen import Flow, bar, percent, plain_table, say
 
 if TYPE_CHECKING:
+    from harmonium.demo.steps import DemoEvaluation, DemoMusic
     from harmonium.library import Library
     from harmonium.library.answering.search import SearchResult
     from harmonium.library.store.models import StoredModel
-    from harmonium.demo.steps import DemoEvaluation, DemoMusic
 
 LEAST_TRACKS = 40
 """People tag half of the tracks, and training needs 20 that are tagged."""
@@ -45,10 +45,10 @@ def demo(
 
     [dim]Example:[/dim]  harmonium demo /tmp/demo --tracks 100
     """
-    from harmonium.library import Library
     from harmonium.demo import steps
     from harmonium.demo.page import NEXT_STEPS, write_page
     from harmonium.engine import available_cores
+    from harmonium.library import Library
 
     began = time.monotonic()
     console, n_jobs = Console(), jobs or available_cores()
@@ -84,8 +84,8 @@ def _head(console: Console, number: int, title: str, how: str) -> None:
 
 def _listen(console: Console, library: Library, music: DemoMusic, folder: Path, jobs: int) -> int:
     """Index the music and import what people say about it; how many tags that is."""
-    from harmonium.library.indexing.run import index
     from harmonium.demo.steps import AUDIO, PEOPLE, TAGS, import_tags
+    from harmonium.library.indexing.run import index
 
     _head(console, 2, "Listening", f"harmonium index {folder / AUDIO}")
     with bar(console, "listening") as progress:

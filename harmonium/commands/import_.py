@@ -137,11 +137,11 @@ def import_(
     2 nothing was done, or no row could be used.
     """
     from harmonium.atomic_files import check_writable
+    from harmonium.data.tag_files import read_aliases
+    from harmonium.errors import DataError
     from harmonium.library import Library
     from harmonium.library.importing.file_tags import import_file_tags
     from harmonium.library.importing.tables import import_table
-    from harmonium.data.tag_files import read_aliases
-    from harmonium.errors import DataError
 
     if features is not None:
         if table is not None or from_files:

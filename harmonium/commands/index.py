@@ -133,8 +133,8 @@ def _settle_extractor(library: Library, errors: Console, *, may_ask: bool) -> No
     """Say which extractor a library keeps, or what is missing; in a terminal ask for it, once."""
     from harmonium.audio.extractors import N_WINDOWS, default_extractor
     from harmonium.audio.musicnn.fetch import was_declined
-    from harmonium.library.indexing.run import kept_extractor
     from harmonium.commands.extractor import ask_for_musicnn
+    from harmonium.library.indexing.run import kept_extractor
 
     kept, best = kept_extractor(library), default_extractor()
     if kept is not None:
@@ -182,8 +182,8 @@ def _say_tagged(console: Console, n_tagged: int | None) -> None:
 
 def _opened(place: str | None, paths: list[Path]) -> Library:
     """The library, which is made if there is none; but not for a folder that is not there."""
-    from harmonium.library import Library
     from harmonium.errors import LibraryError
+    from harmonium.library import Library
     from harmonium.user_folders import absolute_path
 
     missing = [path for path in paths if not os.path.lexists(absolute_path(path))]

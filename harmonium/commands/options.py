@@ -137,9 +137,9 @@ def opened_if_there(
     place: str | None, *, needed: bool = False
 ) -> "AbstractContextManager[Library | None]":
     """The library, or None if there is none, nobody named one, and none is needed."""
+    from harmonium.errors import LibraryError
     from harmonium.library import Library
     from harmonium.library.store.database import default_place
-    from harmonium.errors import LibraryError
 
     try:
         return Library.open(place, create=False)

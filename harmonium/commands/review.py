@@ -48,9 +48,9 @@ def review(
     [dim]Exit codes:[/dim]  0 done; 2 there is nothing to ask, or nobody to answer;
     130 interrupted: the answers are kept.
     """
+    from harmonium.errors import DataError
     from harmonium.library import Library
     from harmonium.library.correcting.review import doubtful
-    from harmonium.errors import DataError
 
     if not is_terminal():
         raise DataError(

@@ -53,10 +53,10 @@ def say(
     [dim]Exit codes:[/dim]  0 done, or you had said so before; 2 nothing was done,
     with the reason.
     """
+    from harmonium.errors import DataError
     from harmonium.library import Library
     from harmonium.library.correcting.say import read_said
     from harmonium.library.correcting.say import say as keep
-    from harmonium.errors import DataError
 
     present, absent = read_said(tags or [])
     unsaid = unsay or []

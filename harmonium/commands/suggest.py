@@ -95,13 +95,13 @@ def _current_tagger(
     place: str | None,
 ) -> tuple[StoredTagger, dict[str, str], sp.csr_array | None]:
     """The tagger, how tags are spelt, and who said what."""
+    from harmonium.commands.options import opened_if_there
     from harmonium.library.answering.shipped_model import (
         shipped_model,
         tagger_of,
         use_shipped_model,
     )
     from harmonium.library.answering.suggest import said_together
-    from harmonium.commands.options import opened_if_there
 
     with opened_if_there(place) as library:
         if library is None:

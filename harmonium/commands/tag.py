@@ -104,9 +104,9 @@ def tag(
     [dim]Exit codes:[/dim]  0 done; 1 some files could not be used and are
     listed; 2 nothing was done; 130 interrupted, the same command goes on.
     """
+    from harmonium.errors import DataError
     from harmonium.library.answering.refined_tagger import current_tagger
     from harmonium.library.answering.tag import TagChoice
-    from harmonium.errors import DataError
 
     if as_json and as_csv:
         raise DataError("Ask for --json or for --csv, not for both.")

@@ -22,8 +22,8 @@ from harmonium.commands.options import (
 from harmonium.commands.screen import bar, percent, say, show_rows
 
 if TYPE_CHECKING:
-    from harmonium.library.store.models import StoredModel
     from harmonium.data.genre_tree import GenreTree
+    from harmonium.library.store.models import StoredModel
 
 MOST_LEFT_OUT = 10
 """Tags that are listed as left out."""
@@ -93,10 +93,10 @@ def train(
     was learnt; 2 there is none, with the reason; 130 interrupted, with the
     first model if that was there.
     """
+    from harmonium.engine import EngineError
     from harmonium.library import Library
     from harmonium.library.learning.train import TrainingOptions
     from harmonium.library.learning.train import train as train_library
-    from harmonium.engine import EngineError
 
     tree = None if genres is None else _tree(genres)
     options = TrainingOptions(min_examples, max_tags, min_count, min_share, smooth, seed, tree)

@@ -151,6 +151,7 @@ def write(
     [dim]Exit codes:[/dim]  0 all files have their tags; 1 some could not be
     written, the others have them; 2 nothing was done; 130 interrupted.
     """
+    from harmonium.commands.write_report import say_imprecise, say_measured_elsewhere
     from harmonium.library import Library
     from harmonium.library.writing.rule_layers import parse_pairs
     from harmonium.library.writing.wanted_tags import (
@@ -159,7 +160,6 @@ def write(
         imprecise_tags,
     )
     from harmonium.library.writing.write_tracks import plan_writes
-    from harmonium.commands.write_report import say_imprecise, say_measured_elsewhere
 
     given = {
         "mode": mode,
@@ -211,8 +211,8 @@ def _from_elsewhere(library: Library, plan: WritePlan) -> int:
 
 def _default_field(fields: list[str], default: str | None) -> str | None:
     """The field of all tags for which none is named: --default-field, or --field without a tag."""
-    from harmonium.library.filetags import FIELDS
     from harmonium.errors import DataError
+    from harmonium.library.filetags import FIELDS
 
     alone = [one.strip() for one in fields if "=" not in one]
     for one in alone:
@@ -226,9 +226,9 @@ def _default_field(fields: list[str], default: str | None) -> str | None:
 
 def _check_known(library: Library, tags: list[str]) -> None:
     """Refuse tags that no track can have: they are misspelt."""
+    from harmonium.data.normalise import normalise_tag
     from harmonium.library.answering.query import unknown_tag
     from harmonium.library.answering.search import known_tags
-    from harmonium.data.normalise import normalise_tag
 
     if not tags:
         return
@@ -271,8 +271,8 @@ def _chosen_tracks(
 
 def _named(library: Library, text: str) -> list[tuple[int, str]]:
     """(track, file) of each file that a text means."""
-    from harmonium.library.indexing.known_files import is_below
     from harmonium.errors import LibraryError
+    from harmonium.library.indexing.known_files import is_below
     from harmonium.user_folders import absolute_path
 
     place = absolute_path(text)
@@ -326,8 +326,8 @@ def _carry_out(
     library: Library, plan: WritePlan, *, dry_run: bool, yes: bool, as_json: bool
 ) -> int:
     """Show the plan, ask, write, report; the exit code."""
-    from harmonium.library.writing.write_tracks import write_planned
     from harmonium.commands import write_report as report
+    from harmonium.library.writing.write_tracks import write_planned
 
     console, errors = Console(), Console(stderr=True)
     say_failures(errors, plan.failures)

@@ -16,8 +16,8 @@ from xml.etree import ElementTree as ET
 
 from harmonium import __version__
 from harmonium.atomic_files import check_writable, write_atomically
-from harmonium.library.store.tracks import Track
 from harmonium.errors import DataError
+from harmonium.library.store.tracks import Track
 
 TaggedTracks = Sequence[tuple[Track, Sequence[str]]]
 """(track, its tags)"""

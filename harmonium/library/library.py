@@ -14,6 +14,8 @@ from typing import Any, Self
 
 import sqlalchemy as sa
 
+from harmonium.data.genre_tree import GenreTree
+from harmonium.errors import LibraryError, NoLibraryError
 from harmonium.library.store import database
 from harmonium.library.store.changes import Changes
 from harmonium.library.store.models import Models
@@ -30,8 +32,6 @@ from harmonium.library.store.schema import (
 )
 from harmonium.library.store.tracks import Tracks
 from harmonium.library.store.versions import LibraryVersion, read_version
-from harmonium.data.genre_tree import GenreTree
-from harmonium.errors import LibraryError, NoLibraryError
 
 
 class Library:

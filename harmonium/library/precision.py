@@ -28,8 +28,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from harmonium.library.store.models import NEVER, StoredModel
 from harmonium.errors import DataError
+from harmonium.library.store.models import NEVER, StoredModel
 
 USUAL_PRECISION = 0.8
 """What is written is to be right so often."""

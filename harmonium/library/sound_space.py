@@ -16,11 +16,11 @@ import numpy as np
 import sqlalchemy as sa
 from numpy.typing import NDArray
 
+from harmonium.errors import LibraryError
 from harmonium.library.library import Library
 from harmonium.library.store import features, sound_vectors
 from harmonium.library.store.schema import EXTRACTOR, sound_space
 from harmonium.library.store.sound_vectors import N_AXES
-from harmonium.errors import LibraryError
 
 MOST_TRACKS = 10_000
 """Tracks that the space is made from; where there are more, a random choice of them."""

@@ -21,12 +21,12 @@ import polars as pl
 import sqlalchemy as sa
 from numpy.typing import NDArray
 
-from harmonium.library.library import Library
-from harmonium.library.store.people_counts import people_of
-from harmonium.library.store.schema import change, opinion, tag
 from harmonium.data.genre_tree import GenreTree
 from harmonium.data.parting import fragments
 from harmonium.errors import DataError
+from harmonium.library.library import Library
+from harmonium.library.store.people_counts import people_of
+from harmonium.library.store.schema import change, opinion, tag
 
 MIN_SHARE = 0.2
 """Up to five people of a track, one of them is enough for a tag."""

@@ -13,6 +13,11 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from harmonium.estimators import DiscriminativeRBM
+from harmonium.estimators.model_files import to_bytes
+from harmonium.estimators.recalibration import Question, Recalibration, fit_recalibration
+from harmonium.estimators.validation import ask, matching_thresholds
+from harmonium.evaluation import grouped_folds, reliability
 from harmonium.library.learning.thresholds import NEVER, choose_thresholds, score_tags
 from harmonium.library.precision import (
     USUAL_PRECISION,
@@ -21,11 +26,6 @@ from harmonium.library.precision import (
     make_curves,
     threshold_for,
 )
-from harmonium.estimators import DiscriminativeRBM
-from harmonium.estimators.model_files import to_bytes
-from harmonium.estimators.recalibration import Question, Recalibration, fit_recalibration
-from harmonium.estimators.validation import ask, matching_thresholds
-from harmonium.evaluation import grouped_folds, reliability
 from harmonium.shipped.corpus import Corpus, Floats
 from harmonium.shipped.vocabulary import shared_vocabulary
 

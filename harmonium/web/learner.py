@@ -5,8 +5,8 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from harmonium.library.learning.quick import Improvement, improvement, learn_answers
 from harmonium.errors import HarmoniumError
+from harmonium.library.learning.quick import Improvement, improvement, learn_answers
 from harmonium.web.service import Service
 
 log = logging.getLogger("harmonium.web")

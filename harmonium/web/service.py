@@ -8,10 +8,10 @@ from typing import Annotated, Any, TypeVar
 
 from fastapi import Depends, Request
 
+from harmonium.errors import HarmoniumError, NoLibraryError
 from harmonium.library import Library
 from harmonium.library.answering.catalogue import Catalogue, Question, View
 from harmonium.library.store.database import default_place
-from harmonium.errors import HarmoniumError, NoLibraryError
 from harmonium.web.problems import Problem, not_ready
 from harmonium.web.settings import ServerSettings
 

@@ -18,13 +18,13 @@ from dask_cluster import cluster
 from processes_in_tests import PATIENCE, end, start, wait_until
 from toy_data import RECIPE, write_toy
 
+from harmonium.engine import dask
+from harmonium.experiments.datasets import load_dataset
 from harmonium.library import Library
 from harmonium.library.answering.stored_tagger import StoredTagger
 from harmonium.library.indexing.run import index
 from harmonium.library.learning import train as train_module
 from harmonium.library.learning.fitting import Hyperparameters, fit
-from harmonium.engine import dask
-from harmonium.experiments.datasets import load_dataset
 
 pytestmark = pytest.mark.long
 

@@ -8,9 +8,9 @@ from command_line import run
 from noise_files import write
 from some_tracks import in_force
 
+from harmonium.errors import DataError, LibraryError
 from harmonium.library.answering.search import search
 from harmonium.library.indexing.run import index
-from harmonium.errors import DataError, LibraryError
 
 
 @pytest.fixture

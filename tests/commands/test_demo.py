@@ -14,13 +14,13 @@ from heard_library import trained_quickly
 from typer.testing import CliRunner
 
 from harmonium.cli import app
-from harmonium.library import Library
-from harmonium.library.indexing.run import index
-from harmonium.library.learning.vocabulary import FEWEST_TRACKS
 from harmonium.commands.demo import LEAST_TRACKS
 from harmonium.demo import steps
 from harmonium.demo.page import PageContent, TrackCard, chosen_rows, render_page, spectrogram_png
 from harmonium.demo.steps import PredictedTag, TagAUC
+from harmonium.library import Library
+from harmonium.library.indexing.run import index
+from harmonium.library.learning.vocabulary import FEWEST_TRACKS
 
 N_TRACKS = LEAST_TRACKS
 

@@ -19,10 +19,10 @@ from tiny_musicnn import random_tensors, write_checkpoint, write_tiny_weights
 
 from harmonium.audio.extractors import get_extractor
 from harmonium.audio.musicnn import fetch, weights
-from harmonium.library import Library
-from harmonium.library.store.schema import EXTRACTOR
 from harmonium.commands import extractor as command
 from harmonium.errors import DataError, ModelFileError
+from harmonium.library import Library
+from harmonium.library.store.schema import EXTRACTOR
 
 
 @pytest.fixture

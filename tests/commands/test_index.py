@@ -10,8 +10,8 @@ from noise_files import write
 from typer.testing import CliRunner
 
 from harmonium.cli import app
-from harmonium.library import Library
 from harmonium.errors import LibraryError
+from harmonium.library import Library
 
 
 @pytest.fixture

@@ -14,11 +14,11 @@ from small_library import TAGS, new_change
 from typer.testing import CliRunner
 
 from harmonium.cli import app
+from harmonium.errors import DataError, LibraryError, ModelFileError
 from harmonium.library import Library
 from harmonium.library.indexing.run import extractor_key
 from harmonium.library.learning import train as train_module
 from harmonium.library.store.tracks import TrackFile
-from harmonium.errors import DataError, LibraryError, ModelFileError
 
 RUNNER = CliRunner()
 

@@ -6,10 +6,10 @@ import small_library
 from command_line import run
 from some_tracks import in_force
 
-from harmonium.library.correcting.review import doubtful
-from harmonium.library.verdicts import judge, label_matrix, only_answered_tracks
 from harmonium.commands import review
 from harmonium.errors import DataError
+from harmonium.library.correcting.review import doubtful
+from harmonium.library.verdicts import judge, label_matrix, only_answered_tracks
 
 
 @pytest.fixture

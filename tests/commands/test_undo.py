@@ -9,11 +9,11 @@ from command_line import run
 from tagged_files import tagged
 from written_music import make_songs, predict, say
 
+from harmonium.errors import LibraryError
 from harmonium.library.filetags import Rules, read_tags
 from harmonium.library.store.tracks import TrackFile
 from harmonium.library.writing.restore import last_change, undo_change
 from harmonium.library.writing.write_tracks import plan_writes, write_planned
-from harmonium.errors import LibraryError
 
 OLD = ("Rock", "Élan vital")
 

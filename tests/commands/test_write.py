@@ -12,8 +12,8 @@ from command_line import run
 from tagged_files import decoded, tagged
 from written_music import make_songs, predict, say
 
-from harmonium.library.filetags import audio_digest, read_tags
 from harmonium.errors import DataError, LibraryError
+from harmonium.library.filetags import audio_digest, read_tags
 
 KINDS = ("mp3", "mp3v23", "flac", "ogg", "opus", "m4a", "wav", "aiff")
 

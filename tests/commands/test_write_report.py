@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 from rich.console import Console
 from rich.text import Text
 
+from harmonium.commands import write_report
+from harmonium.commands.screen import Flow, say_failures
 from harmonium.library.filetags import FieldChange, FileChange, UnwrittenTag
 from harmonium.library.writing.write_tracks import (
     FailedFile,
@@ -16,8 +18,6 @@ from harmonium.library.writing.write_tracks import (
     WritePlan,
     WriteReport,
 )
-from harmonium.commands import write_report
-from harmonium.commands.screen import Flow, say_failures
 
 
 class FakeTrack:

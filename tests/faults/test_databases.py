@@ -10,9 +10,9 @@ from command_line import run_main
 from small_library import trained
 
 from harmonium.audio.cache import FeatureCache, FileStatus
+from harmonium.errors import DataError, LibraryError
 from harmonium.library import Library
 from harmonium.library.store.schema import metadata
-from harmonium.errors import DataError, LibraryError
 
 TABLES = sorted(metadata.tables)
 

@@ -13,8 +13,8 @@ from small_library import fill
 from some_tracks import in_force
 
 from harmonium.audio.cache import FeatureCache, FileStatus
-from harmonium.library import Library
 from harmonium.errors import DataError, LibraryError
+from harmonium.library import Library
 
 ROWS = 2000
 

@@ -21,12 +21,12 @@ from tagged_files import untagged
 from web_server import serving
 
 from harmonium.audio.clip import decode
+from harmonium.errors import AudioError
 from harmonium.library import Library
 from harmonium.library.correcting.say import say
 from harmonium.library.correcting.tags import rename_tag
 from harmonium.library.filetags import read_tags
 from harmonium.library.importing.tables import import_table
-from harmonium.errors import AudioError
 
 NAMES = [
     b"two\nlines\r.flac",

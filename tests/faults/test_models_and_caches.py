@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from processes_in_tests import PATIENCE, start
 
-from harmonium.library.answering import shipped_model
 from harmonium.errors import ModelFileError
+from harmonium.library.answering import shipped_model
 
 FIT = """
 import sys

@@ -10,9 +10,9 @@ import sqlalchemy as sa
 from some_tracks import add_tracks, in_force, say
 from web_server import serving
 
+from harmonium.errors import LibraryError
 from harmonium.library import Library
 from harmonium.library.importing.tables import import_table
-from harmonium.errors import LibraryError
 
 pytestmark = pytest.mark.long
 

@@ -10,12 +10,12 @@ from fuzz_targets import TARGETS, run
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harmonium.library.filetags import Rules
-from harmonium.library.writing.rule_layers import RULE_NAMES, make_rules
 from harmonium.data.genre_tree import GenreTree
 from harmonium.errors import DataError
 from harmonium.experiments import recipe
 from harmonium.experiments.recipe import Recipe, parse_recipe
+from harmonium.library.filetags import Rules
+from harmonium.library.writing.rule_layers import RULE_NAMES, make_rules
 
 FOUND = sorted(path for path in Path(__file__).with_name("found").glob("*/*"))
 

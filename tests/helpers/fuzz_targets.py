@@ -332,9 +332,9 @@ def a_model():
 
 @target(a_model)
 def model(data):
+    from harmonium.estimators import DiscriminativeRBM
     from harmonium.library.answering.stored_tagger import StoredTagger
     from harmonium.library.store.models import StoredModel
-    from harmonium.estimators import DiscriminativeRBM
 
     with suppress(HarmoniumError):
         DiscriminativeRBM.from_bytes(data)

@@ -6,10 +6,10 @@ import numpy as np
 import polars as pl
 from tagged_files import name_of, tagged
 
+from harmonium.estimators.model_files import to_bytes
 from harmonium.library.precision import curves_to_arrays
 from harmonium.library.store.models import StoredModel
 from harmonium.library.store.tracks import TrackFile
-from harmonium.estimators.model_files import to_bytes
 
 VOCABULARY = ["guitar", "mellow", "loud", "hip hop"]
 THRESHOLDS = np.array([0.5, 0.3, 0.5, 0.5], np.float32)

@@ -8,8 +8,8 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from harmonium.library.export import beets, check_export, rekordbox, write_export
 from harmonium.errors import DataError
+from harmonium.library.export import beets, check_export, rekordbox, write_export
 
 HOSTILE = "/music/it's \"&<$HOME>\n`id`; %2F é.mp3"
 

@@ -5,13 +5,13 @@ import polars as pl
 import pytest
 from some_tracks import in_force, say
 
+from harmonium.data.genre_tree import GenreTree, own_tree
 from harmonium.library import Library
 from harmonium.library.importing.file_tags import import_file_tags
 from harmonium.library.importing.tables import import_table
 from harmonium.library.store.schema import GENRES
 from harmonium.library.store.tracks import TrackFile
 from harmonium.library.verdicts import agreed_tracks, judge, label_matrix, with_kinds
-from harmonium.data.genre_tree import GenreTree, own_tree
 
 GENRES_IN_FILES = [["Jazz; Blues"], ["Hip-Hop"], ["hip hop", "Pop/Rock"], ["Hip-Hop"], ["(17)"]]
 

@@ -13,12 +13,12 @@ from alembic.migration import MigrationContext
 from processes_in_tests import end, start
 from some_tracks import add_tracks, in_force, say
 
+from harmonium.errors import LibraryError
 from harmonium.library import Library
 from harmonium.library import library as library_module
 from harmonium.library.store import database, migrations, people_counts
 from harmonium.library.store.predictions import STEP
 from harmonium.library.store.schema import BLOCK, VERSION, VERSION_TABLE, metadata
-from harmonium.errors import LibraryError
 
 WRITER = """
 import sys

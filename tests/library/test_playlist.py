@@ -5,8 +5,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from harmonium.library.playlist import check_playlist, playlist, write_playlist
 from harmonium.errors import DataError
+from harmonium.library.playlist import check_playlist, playlist, write_playlist
 
 
 def track(path, title=None, artist=None, duration=None):

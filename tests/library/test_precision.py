@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
+from harmonium.errors import DataError
+from harmonium.estimators.model_files import to_bytes
 from harmonium.library.precision import (
     DOUBT,
     NEVER,
@@ -20,8 +22,6 @@ from harmonium.library.precision import (
     thresholds_for,
 )
 from harmonium.library.store.models import StoredModel
-from harmonium.errors import DataError
-from harmonium.estimators.model_files import to_bytes
 
 
 def draw(n, rng, sharpness=4.0, rate=-1.0):

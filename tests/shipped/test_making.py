@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from harmonium import DiscriminativeRBM
-from harmonium.library.precision import curves_from_arrays
 from harmonium.data import datasets
 from harmonium.data.datasets.listening import HEADS
 from harmonium.estimators.model_files import from_bytes
 from harmonium.evaluation import auc_per_tag
+from harmonium.library.precision import curves_from_arrays
 from harmonium.shipped import corpus as corpora
 from harmonium.shipped import making
 from harmonium.shipped.card import model_card

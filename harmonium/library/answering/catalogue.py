@@ -17,6 +17,10 @@ import numpy as np
 import sqlalchemy as sa
 from numpy.typing import NDArray
 
+from harmonium.data.genre_tree import own_tree
+from harmonium.data.normalise import normalise_tag
+from harmonium.data.parting import fragments
+from harmonium.errors import DataError
 from harmonium.library import sound_space
 from harmonium.library.answering.likeness import AtHand
 from harmonium.library.answering.query import parse
@@ -33,10 +37,6 @@ from harmonium.library.store.schema import track
 from harmonium.library.store.tracks import Track
 from harmonium.library.store.versions import LibraryVersion
 from harmonium.library.verdicts import Agreement
-from harmonium.data.genre_tree import own_tree
-from harmonium.data.normalise import normalise_tag
-from harmonium.data.parting import fragments
-from harmonium.errors import DataError
 
 Ids = NDArray[np.int64]
 T = TypeVar("T")

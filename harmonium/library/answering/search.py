@@ -15,6 +15,7 @@ import numpy as np
 import sqlalchemy as sa
 from numpy.typing import NDArray
 
+from harmonium.errors import DataError
 from harmonium.library import sound_space
 from harmonium.library.answering.likeness import AtHand, similarities
 from harmonium.library.answering.query import (
@@ -32,7 +33,6 @@ from harmonium.library.store.models import Owner, StoredModel
 from harmonium.library.store.schema import tag
 from harmonium.library.store.tracks import Track
 from harmonium.library.verdicts import Agreement, agreed_tracks
-from harmonium.errors import DataError
 
 Ids = NDArray[np.int64]
 Floats = NDArray[np.float32]

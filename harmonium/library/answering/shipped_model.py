@@ -12,12 +12,12 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from harmonium.errors import ModelFileError
 from harmonium.library.answering.numpy_inference import log_odds, mix
 from harmonium.library.answering.stored_tagger import StoredTagger, TagWeights
 from harmonium.library.library import Library
 from harmonium.library.store.models import NEVER, StoredModel
 from harmonium.library.store.schema import EXTRACTOR
-from harmonium.errors import ModelFileError
 
 Floats = NDArray[np.float32]
 

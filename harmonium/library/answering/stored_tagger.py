@@ -13,6 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from harmonium.data.normalise import normalise_tag
+from harmonium.errors import DataError, LibraryError, ModelFileError, UnknownTagError
+from harmonium.estimators.inference_choice import chosen_inference
 from harmonium.library.answering.numpy_inference import (
     LINEAR,
     BeliefOptions,
@@ -26,9 +29,6 @@ from harmonium.library.answering.query import did_you_mean
 from harmonium.library.library import Library
 from harmonium.library.precision import PrecisionCurve, curves_from_arrays
 from harmonium.library.store.models import StoredModel
-from harmonium.data.normalise import normalise_tag
-from harmonium.errors import DataError, LibraryError, ModelFileError, UnknownTagError
-from harmonium.estimators.inference_choice import chosen_inference
 
 FEW = 100
 """Up to so many tracks, starting JAX would take longer than doing without."""

@@ -8,11 +8,11 @@ import polars as pl
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from harmonium.errors import DataError
+from harmonium.estimators.smoother.results import relations, suggestions, with_counts
 from harmonium.library.answering.stored_tagger import StoredTagger
 from harmonium.library.library import Library
 from harmonium.library.verdicts import with_kinds
-from harmonium.errors import DataError
-from harmonium.estimators.smoother.results import relations, suggestions, with_counts
 
 FEWEST_PEOPLE = 3
 """Fewer are no crowd: a person's files have the genres, and the person says the rest."""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from harmonium.errors import DataError, LibraryError
 from harmonium.library.answering.refined_tagger import bring_columns_up_to_date
 from harmonium.library.answering.shipped_model import tagger_of
 from harmonium.library.answering.stored_tagger import StoredTagger, current_model
@@ -20,7 +21,6 @@ from harmonium.library.store.bulk import batches
 from harmonium.library.store.models import StoredModel
 from harmonium.library.store.tracks import Track
 from harmonium.library.verdicts import agreed_tags
-from harmonium.errors import DataError, LibraryError
 from harmonium.user_folders import absolute_path
 
 if TYPE_CHECKING:

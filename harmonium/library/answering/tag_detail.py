@@ -5,13 +5,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from harmonium.data.normalise import normalise_tag
 from harmonium.library.answering.catalogue import ShownTrack, View
 from harmonium.library.answering.query import unknown_tag
 from harmonium.library.answering.shipped_model import log_odds
 from harmonium.library.answering.suggest import Relation, related
 from harmonium.library.answering.tag_table import TagEntry, tag_entry
 from harmonium.library.precision import PrecisionCurve, curves_from_arrays
-from harmonium.data.normalise import normalise_tag
 
 SHOWN = 8
 """Tracks of each list."""

@@ -7,11 +7,11 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from harmonium.data.normalise import normalise_tag
+from harmonium.errors import DataError, LibraryError
 from harmonium.library.answering.catalogue import OTHER, View, owner_of, tag_groups
 from harmonium.library.answering.stored_tagger import StoredTagger
 from harmonium.library.verdicts import verdict
-from harmonium.data.normalise import normalise_tag
-from harmonium.errors import DataError, LibraryError
 
 Floats = NDArray[np.float32]
 

@@ -13,11 +13,11 @@ import polars as pl
 import sqlalchemy as sa
 from numpy.typing import NDArray
 
+from harmonium.data.genre_tree import GenreTree
 from harmonium.library.library import Library
 from harmonium.library.store.schema import opinion
 from harmonium.library.store.versions import LibraryVersion
 from harmonium.library.verdicts import Agreement, judge, with_kinds
-from harmonium.data.genre_tree import GenreTree
 
 MANY = 5_000
 """From so many touched tracks on, all are judged anew."""

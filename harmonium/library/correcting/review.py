@@ -12,6 +12,8 @@ import numpy as np
 import sqlalchemy as sa
 from numpy.typing import NDArray
 
+from harmonium.data.normalise import normalise_tag
+from harmonium.errors import LibraryError, UnknownTagError
 from harmonium.library.answering.catalogue import Catalogue, View
 from harmonium.library.answering.query import did_you_mean
 from harmonium.library.answering.shipped_model import log_odds
@@ -23,8 +25,6 @@ from harmonium.library.store.predictions import Steps, unpacked
 from harmonium.library.store.schema import opinion
 from harmonium.library.store.tracks import Track
 from harmonium.library.verdicts import REVIEW
-from harmonium.data.normalise import normalise_tag
-from harmonium.errors import LibraryError, UnknownTagError
 
 POOL = 20
 """The most doubtful questions for each one that is chosen, among which to choose."""

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable, Sequence
 
+from harmonium.errors import DataError
 from harmonium.library.library import Library
 from harmonium.library.store.changes import counted
-from harmonium.errors import DataError
 
 ME = "me"
 """Whose tags they are, where nobody is named."""

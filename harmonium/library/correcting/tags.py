@@ -2,14 +2,14 @@
 
 from typing import NamedTuple
 
+from harmonium.data.normalise import normalise_tag
+from harmonium.errors import DataError
 from harmonium.library.answering.query import unknown_tag
 from harmonium.library.answering.search import known_tags
 from harmonium.library.library import Library
 from harmonium.library.store.changed_values import MODEL_TAG, SETTING
 from harmonium.library.store.models import NEVER, StoredModel
 from harmonium.library.store.schema import HIDDEN, RENAMED, storable
-from harmonium.data.normalise import normalise_tag
-from harmonium.errors import DataError
 
 
 class RenamedTag(NamedTuple):

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, BinaryIO, Self, TypeAlias
 
+from harmonium.errors import FileTagError
 from harmonium.library.filetags.delta import Delta, difference
 from harmonium.library.filetags.formats.base import Format, Values
 from harmonium.library.filetags.formats.detect import format_of
@@ -13,7 +14,6 @@ from harmonium.library.filetags.music_file import FileProblem, content_digest
 from harmonium.library.filetags.plan import FileChange
 from harmonium.library.filetags.read import sound_digest
 from harmonium.library.filetags.replace_file import replace_file
-from harmonium.errors import FileTagError
 
 _MARK = b"HMU1"
 _NUMBER = 4

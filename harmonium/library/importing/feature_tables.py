@@ -10,12 +10,12 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from harmonium.data.coded_rows import USUAL_NAMES, find_columns
+from harmonium.errors import DataError
 from harmonium.library.importing.import_report import check_has_tracks
 from harmonium.library.library import Library
 from harmonium.library.store.schema import EXTRACTOR, FOLDERS
 from harmonium.library.store.track_finder import TrackFinder
-from harmonium.data.coded_rows import USUAL_NAMES, find_columns
-from harmonium.errors import DataError
 
 PREFIX = "imported:"
 """How the names of imported features begin."""

@@ -5,6 +5,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import polars as pl
 import sqlalchemy as sa
 
+from harmonium.data.normalise import normalise_tag
+from harmonium.data.parting import Parting
+from harmonium.errors import DataError, FileTagError
 from harmonium.library.filetags import FIELDS, UndoRecord, genre_names
 from harmonium.library.importing.import_report import (
     LONGEST,
@@ -15,9 +18,6 @@ from harmonium.library.importing.import_report import (
 )
 from harmonium.library.library import Library
 from harmonium.library.store.schema import change, written_file
-from harmonium.data.normalise import normalise_tag
-from harmonium.data.parting import Parting
-from harmonium.errors import DataError, FileTagError
 
 SPLIT_FIELDS = dict.fromkeys(("grouping", "comment"), (",", ";", "\n"))
 """Fields that people fill with several tags in one value → what separates these."""

@@ -7,6 +7,10 @@ from pathlib import Path
 
 import polars as pl
 
+from harmonium.data.coded_rows import CodedRows
+from harmonium.data.normalise import normalise_names, normalise_tag, speller
+from harmonium.data.parting import Parting
+from harmonium.data.table_files import read_rows
 from harmonium.library.importing.columns import choose_columns
 from harmonium.library.importing.import_report import (
     ImportReport,
@@ -17,10 +21,6 @@ from harmonium.library.importing.import_report import (
 from harmonium.library.library import Library
 from harmonium.library.store.schema import FOLDERS
 from harmonium.library.store.track_finder import TrackFinder
-from harmonium.data.coded_rows import CodedRows
-from harmonium.data.normalise import normalise_names, normalise_tag, speller
-from harmonium.data.parting import Parting
-from harmonium.data.table_files import read_rows
 
 
 def import_table(

@@ -10,9 +10,9 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 
 from harmonium.audio.cache import SETTLED_NS, file_digest
+from harmonium.errors import FileTagError
 from harmonium.library.filetags import audio_digest, read_tags
 from harmonium.library.store.tracks import TrackFile
-from harmonium.errors import FileTagError
 
 UNREAD = "unread:"
 """How the sound of a file begins that could not be opened: it is not known."""

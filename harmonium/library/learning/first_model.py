@@ -14,9 +14,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from harmonium.estimators.recalibration import Question, Recalibration, fit_recalibration
 from harmonium.library.learning.training_files import by_columns
 from harmonium.library.learning.training_set import Hyperparameters, TrainingSet
-from harmonium.estimators.recalibration import Question, Recalibration, fit_recalibration
 
 Floats = NDArray[np.float32]
 

@@ -13,6 +13,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from harmonium.data.artists import artist_key
+from harmonium.errors import DataError
 from harmonium.library.learning.beside_shipped import ShippedSays
 from harmonium.library.learning.fitting import N_FOLDS
 from harmonium.library.learning.training_files import FoldTable, TrainingFiles, row_blocks
@@ -20,8 +22,6 @@ from harmonium.library.learning.training_set import TrainingSet
 from harmonium.library.library import Library
 from harmonium.library.store.tracks import Track
 from harmonium.library.verdicts import label_matrix
-from harmonium.data.artists import artist_key
-from harmonium.errors import DataError
 
 
 class Source(NamedTuple):

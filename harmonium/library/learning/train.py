@@ -14,6 +14,9 @@ import polars as pl
 from numpy.typing import NDArray
 
 from harmonium import __version__
+from harmonium.data.genre_tree import GenreTree
+from harmonium.engine import Engine
+from harmonium.errors import DataError
 from harmonium.library.answering.stored_tagger import keep_compiled
 from harmonium.library.learning.beside_shipped import ShippedSays
 from harmonium.library.learning.first_model import MOST_TRACKS as MOST_FIRST
@@ -52,9 +55,6 @@ from harmonium.library.verdicts import (
     only_answered_tracks,
     with_kinds,
 )
-from harmonium.data.genre_tree import GenreTree
-from harmonium.engine import Engine
-from harmonium.errors import DataError
 
 MOST_IN_MEMORY = 50_000
 """Tracks whose features are held in memory; those of more are in files, see `training_files`."""

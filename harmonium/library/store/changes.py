@@ -14,6 +14,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from harmonium.errors import LibraryError, NotInLibraryError
 from harmonium.library.store import changed_values, undo_opinions
 from harmonium.library.store.database import LibraryPart
 from harmonium.library.store.schema import (
@@ -26,7 +27,6 @@ from harmonium.library.store.schema import (
     to_datetime,
     written_file,
 )
-from harmonium.errors import LibraryError, NotInLibraryError
 
 
 @dataclass(frozen=True)

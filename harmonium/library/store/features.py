@@ -7,10 +7,10 @@ import numpy as np
 import sqlalchemy as sa
 from numpy.typing import NDArray
 
+from harmonium.errors import LibraryError
 from harmonium.library.store import sound_vectors
 from harmonium.library.store.bulk import batches, insert_rows
 from harmonium.library.store.schema import extractor, feature, key_of, track
-from harmonium.errors import LibraryError
 
 TrackFeatures = tuple[NDArray[np.int64], NDArray[np.float32]]
 """Numbers of tracks (n,) and their features (n, n_features)."""

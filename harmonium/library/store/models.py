@@ -15,6 +15,7 @@ import numpy as np
 import sqlalchemy as sa
 from numpy.typing import NDArray
 
+from harmonium.errors import LibraryError, NotInLibraryError
 from harmonium.library.store.database import LibraryPart, stored_json
 from harmonium.library.store.refinements import Refinement, read
 from harmonium.library.store.schema import (
@@ -27,7 +28,6 @@ from harmonium.library.store.schema import (
     to_datetime,
     to_microseconds,
 )
-from harmonium.errors import LibraryError, NotInLibraryError
 
 CURRENT = "current_model"
 """The setting that holds the number of the model in use."""

@@ -15,12 +15,12 @@ import polars as pl
 import sqlalchemy as sa
 from numpy.typing import ArrayLike
 
+from harmonium.data.normalise import normalise_names, normalise_tag
+from harmonium.errors import LibraryError
 from harmonium.library.store import bulk, people_counts, spellings
 from harmonium.library.store.database import LibraryPart, damaged
 from harmonium.library.store.schema import change as change_table
 from harmonium.library.store.schema import opinion, person, storable, tag
-from harmonium.data.normalise import normalise_names, normalise_tag
-from harmonium.errors import LibraryError
 
 KINDS = ("person", "file", "import")
 _IN_FORCE = opinion.c.ended_by.is_(None)

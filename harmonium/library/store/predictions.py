@@ -16,6 +16,7 @@ import numpy as np
 import sqlalchemy as sa
 from numpy.typing import ArrayLike, NDArray
 
+from harmonium.errors import LibraryError
 from harmonium.library.store.database import LibraryPart
 from harmonium.library.store.schema import (
     BLOCK,
@@ -24,7 +25,6 @@ from harmonium.library.store.schema import (
     refined_prediction,
 )
 from harmonium.library.store.versions import PREDICTIONS, count_on
-from harmonium.errors import LibraryError
 
 STEP = 1 / 65534
 """Between two probabilities that can be told apart in the library."""

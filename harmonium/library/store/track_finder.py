@@ -21,9 +21,9 @@ from functools import cached_property
 import polars as pl
 import sqlalchemy as sa
 
-from harmonium.library.store.schema import stored_path, track, track_copy
 from harmonium.data.normalise import normalise_names, normalise_tag
 from harmonium.errors import LibraryError
+from harmonium.library.store.schema import stored_path, track, track_copy
 from harmonium.nearest_names import nearest_names
 from harmonium.user_folders import absolute_path
 

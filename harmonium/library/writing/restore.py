@@ -7,13 +7,13 @@ from pathlib import Path
 
 import sqlalchemy as sa
 
+from harmonium.errors import FileChangedError, FileTagError, LibraryError
 from harmonium.library.filetags import UndoRecord, undo
 from harmonium.library.library import Library
 from harmonium.library.store.changes import Change, UndoReport, WrittenFile
 from harmonium.library.store.schema import change as change_table
 from harmonium.library.store.schema import stored_path, written_file
 from harmonium.library.writing.undoable_writer import UndoableWriter
-from harmonium.errors import FileChangedError, FileTagError, LibraryError
 
 
 def last_change(library: Library) -> Change:

@@ -21,9 +21,9 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
+from harmonium.errors import DataError
 from harmonium.library.filetags import Rules
 from harmonium.library.library import Library
-from harmonium.errors import DataError
 
 RULES_SETTING = "write_rules"
 """Where a library remembers them."""

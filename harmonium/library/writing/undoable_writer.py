@@ -3,10 +3,10 @@
 from collections.abc import Callable
 from pathlib import Path
 
+from harmonium.errors import FileTagError
 from harmonium.library.filetags import UndoRecord, read_tags
 from harmonium.library.library import Library
 from harmonium.library.store.tracks import Track, TrackFile
-from harmonium.errors import FileTagError
 
 
 class UndoableWriter:

@@ -7,13 +7,13 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
+from harmonium.errors import LibraryError
 from harmonium.library.library import Library
 from harmonium.library.precision import knows_precision, thresholds_for
 from harmonium.library.store.bulk import batches
 from harmonium.library.store.models import Owner, StoredModel
 from harmonium.library.store.tracks import Track
 from harmonium.library.verdicts import agreed_tags
-from harmonium.errors import LibraryError
 
 ScoredTags = dict[str, float]
 """Tag → score: 1 where people say so, else the model's probability. In the order of writing."""

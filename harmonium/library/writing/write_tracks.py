@@ -10,6 +10,9 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import NamedTuple
 
+from harmonium.data import normalise_tag
+from harmonium.data.parting import fragments
+from harmonium.errors import DataError, FileTagError
 from harmonium.library.filetags import (
     LIST_FIELDS,
     FileChange,
@@ -28,9 +31,6 @@ from harmonium.library.writing.wanted_tags import (
     TagSources,
     wanted_tags,
 )
-from harmonium.data import normalise_tag
-from harmonium.data.parting import fragments
-from harmonium.errors import DataError, FileTagError
 
 
 class PlannedFile(NamedTuple):

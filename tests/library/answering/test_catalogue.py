@@ -5,6 +5,7 @@ import pytest
 from small_library import TAGS, trained
 from some_tracks import say as said_by
 
+from harmonium.data.genre_tree import own_tree
 from harmonium.library.answering.catalogue import Catalogue, Question
 from harmonium.library.answering.search import search
 from harmonium.library.answering.tag import tag_library
@@ -14,7 +15,6 @@ from harmonium.library.correcting.say import say
 from harmonium.library.correcting.tags import hide_tag, rename_tag
 from harmonium.library.store.schema import GENRES
 from harmonium.library.verdicts import agreed_tags, agreed_tracks
-from harmonium.data.genre_tree import own_tree
 
 QUESTIONS = ("rock", "rock -live", "(jazz OR live) AND NOT mellow", "-random", "random OR rock")
 

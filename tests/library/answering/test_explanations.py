@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from small_library import trained
 
+from harmonium.errors import DataError, UnknownTagError
 from harmonium.library.answering import why as module
 from harmonium.library.answering.catalogue import Catalogue
 from harmonium.library.answering.compare import compare_models
@@ -16,7 +17,6 @@ from harmonium.library.answering.track_tags import complete_track
 from harmonium.library.answering.why import why
 from harmonium.library.answering.write_outline import write_outline
 from harmonium.library.writing.wanted_tags import wanted_tags
-from harmonium.errors import DataError, UnknownTagError
 
 
 @pytest.fixture

@@ -7,6 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from harmonium.data import normalise_tag
+from harmonium.errors import DataError
 from harmonium.library.answering.query import (
     DEEPEST,
     And,
@@ -17,8 +19,6 @@ from harmonium.library.answering.query import (
     probability,
     tags_of,
 )
-from harmonium.data import normalise_tag
-from harmonium.errors import DataError
 
 KNOWN = {"rock", "roll", "hip hop", "drum and bass", "piano", "mellow", "80s", "rock and roll"}
 

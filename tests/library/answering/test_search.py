@@ -6,6 +6,7 @@ import small_library
 import sqlalchemy as sa
 from small_library import NOISE, TAGS, new_change
 
+from harmonium.errors import DataError, LibraryError
 from harmonium.library.answering.likeness import EQUAL_TAGS, alike
 from harmonium.library.answering.query import parse, probability, tags_of
 from harmonium.library.answering.search import answered, search
@@ -14,7 +15,6 @@ from harmonium.library.store.models import StoredModel
 from harmonium.library.store.schema import BLOCK, EXTRACTOR
 from harmonium.library.store.schema import track as track_table
 from harmonium.library.store.tracks import TrackFile
-from harmonium.errors import DataError, LibraryError
 
 N_TAGGED = 25
 

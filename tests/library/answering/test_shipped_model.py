@@ -7,6 +7,7 @@ import pytest
 import small_library
 
 from harmonium import DiscriminativeRBM
+from harmonium.estimators.model_files import from_bytes, to_bytes
 from harmonium.library import Library
 from harmonium.library.answering import shipped_model as module
 from harmonium.library.answering.query import And, Not, Tag, parse
@@ -28,7 +29,6 @@ from harmonium.library.answering.tag import read_known, tag_library
 from harmonium.library.correcting.tags import hide_tag
 from harmonium.library.precision import thresholds_for
 from harmonium.library.store.schema import EXTRACTOR
-from harmonium.estimators.model_files import from_bytes, to_bytes
 
 
 def sounds(n, seed=0):

@@ -7,6 +7,8 @@ import polars as pl
 import pytest
 import small_library
 
+from harmonium.errors import DataError, ModelFileError
+from harmonium.estimators.model_files import from_bytes, to_bytes
 from harmonium.library.answering import numpy_inference
 from harmonium.library.answering import stored_tagger as module
 from harmonium.library.answering.numpy_inference import (
@@ -16,8 +18,6 @@ from harmonium.library.answering.numpy_inference import (
     tag_probabilities,
 )
 from harmonium.library.answering.stored_tagger import StoredTagger, unpack
-from harmonium.errors import DataError, ModelFileError
-from harmonium.estimators.model_files import from_bytes, to_bytes
 from harmonium.rbm.infer import InferenceOptions, infer
 from harmonium.rbm.model import Params
 

@@ -6,13 +6,13 @@ import pytest
 import small_library
 
 from harmonium import TagSmoother
+from harmonium.data import Triples
+from harmonium.errors import DataError
 from harmonium.library import Library
 from harmonium.library.answering.stored_tagger import StoredTagger
 from harmonium.library.answering.suggest import related, said_together, suggest
 from harmonium.library.learning.smoothing import can_smooth, smooth_labels
 from harmonium.library.verdicts import judge
-from harmonium.data import Triples
-from harmonium.errors import DataError
 
 TAGS = ("rock", "guitar", "piano", "calm")
 

@@ -5,6 +5,7 @@ import pytest
 import small_library
 from small_library import NOISE, TAGS, new_change
 
+from harmonium.errors import DataError, LibraryError
 from harmonium.library.answering import tag
 from harmonium.library.answering.stored_tagger import StoredTagger, current_model
 from harmonium.library.answering.tag import (
@@ -14,7 +15,6 @@ from harmonium.library.answering.tag import (
     tag_files,
     tag_library,
 )
-from harmonium.errors import DataError, LibraryError
 
 
 @pytest.fixture

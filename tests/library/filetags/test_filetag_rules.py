@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from harmonium.errors import DataError
 from harmonium.library.filetags import MODES, Rules
 from harmonium.library.filetags.rules import combine, fold
-from harmonium.errors import DataError
 
 NAMES = st.lists(st.sampled_from(["rock", "Rock", "ROCK ", "jazz", "é", "e\u0301", "a b", "A  B"]))
 

@@ -25,8 +25,8 @@ from tagged_files import (
     with_chunk,
 )
 
-from harmonium.library.filetags import FileTags, audio_digest, plan_write, read_tags
 from harmonium.errors import FileTagError
+from harmonium.library.filetags import FileTags, audio_digest, plan_write, read_tags
 
 SOUND = untagged("mp3")
 NAMES = {"mp3": "MP3", "mp3v23": "MP3", "flac": "FLAC", "ogg": "Ogg Vorbis", "opus": "Opus"}

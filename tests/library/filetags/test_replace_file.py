@@ -15,6 +15,7 @@ import pytest
 from places import HELPERS, PROJECT
 from tagged_files import tagged
 
+from harmonium.errors import FileTagError
 from harmonium.library.filetags import (
     UndoRecord,
     apply_change,
@@ -25,7 +26,6 @@ from harmonium.library.filetags import (
 )
 from harmonium.library.filetags.delta import Delta
 from harmonium.library.filetags.formats import flac
-from harmonium.errors import FileTagError
 
 PART = re.compile(r"\.harmonium-[0-9a-f]{16}\.part")
 

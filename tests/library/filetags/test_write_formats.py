@@ -36,6 +36,7 @@ from tagged_files import (
     with_chunk,
 )
 
+from harmonium.errors import FileTagError
 from harmonium.library.filetags import (
     MODES,
     FileChange,
@@ -48,7 +49,6 @@ from harmonium.library.filetags import (
     undo,
 )
 from harmonium.library.filetags.rules import fold
-from harmonium.errors import FileTagError
 
 TAGS = {"jazz": 0.9, "ROCK": 0.8, "sad": 0.75, "Müde": 0.5, "late night": 0.25}
 RULES = Rules(

@@ -5,6 +5,8 @@ import pytest
 import sqlalchemy as sa
 from some_tracks import add_tracks, in_force, say
 
+from harmonium.data.table_files import read_rows
+from harmonium.errors import DataError, LibraryError
 from harmonium.library import Library
 from harmonium.library.importing.columns import choose_columns
 from harmonium.library.importing.file_tags import import_file_tags
@@ -12,8 +14,6 @@ from harmonium.library.importing.tables import import_table
 from harmonium.library.store.schema import stored_path, track_copy
 from harmonium.library.store.track_finder import EMPTY, NONE, SEVERAL, TrackFinder
 from harmonium.library.store.tracks import TrackFile
-from harmonium.data.table_files import read_rows
-from harmonium.errors import DataError, LibraryError
 
 
 def table(folder, text, name="tags.csv"):

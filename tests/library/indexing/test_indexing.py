@@ -11,6 +11,7 @@ from some_tracks import in_force, say
 from harmonium.audio import file_tasks
 from harmonium.audio.audio_files import find_audio
 from harmonium.audio.extractors import Extractor, features_of_file
+from harmonium.errors import LibraryError
 from harmonium.library import Library
 from harmonium.library.filetags import apply_change, plan_write
 from harmonium.library.indexing import examine
@@ -18,7 +19,6 @@ from harmonium.library.indexing import run as index_run
 from harmonium.library.indexing.run import extractor_key, index
 from harmonium.library.store.models import StoredModel
 from harmonium.library.store.schema import EXTRACTOR, FOLDERS
-from harmonium.errors import LibraryError
 
 
 @pytest.fixture

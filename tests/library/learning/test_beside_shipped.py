@@ -7,6 +7,7 @@ import small_library
 
 import harmonium.library.learning.train as training
 from harmonium import DiscriminativeRBM
+from harmonium.estimators.model_files import from_bytes
 from harmonium.library import Library
 from harmonium.library.answering.refined_tagger import current_tagger
 from harmonium.library.answering.search import search
@@ -32,7 +33,6 @@ from harmonium.library.learning.quick import learn_answers
 from harmonium.library.learning.train import TrainingOptions, train
 from harmonium.library.precision import precision_curve, precision_curves
 from harmonium.library.store.schema import EXTRACTOR
-from harmonium.estimators.model_files import from_bytes
 
 
 def sounds(n):

@@ -10,6 +10,7 @@ from command_line import run
 from scipy.optimize import minimize
 from scipy.special import expit
 
+from harmonium.estimators.model_files import from_bytes
 from harmonium.library import Library, sound_space
 from harmonium.library.answering.refined_tagger import (
     BIAS_DEVIATION,
@@ -32,7 +33,6 @@ from harmonium.library.store.predictions import unpacked
 from harmonium.library.store.schema import EXTRACTOR, refined_tag
 from harmonium.library.verdicts import REVIEW
 from harmonium.library.writing.wanted_tags import TagSources, wanted_tags
-from harmonium.estimators.model_files import from_bytes
 
 JAZZ = small_library.TAGS.index("jazz")
 

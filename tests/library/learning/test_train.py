@@ -13,6 +13,8 @@ import small_library
 from places import DOCS
 from small_library import NOISE, TAGS, new_change
 
+from harmonium.errors import DataError, TrainingInterrupted, TrainingWarning
+from harmonium.evaluation import grouped_folds
 from harmonium.library import Library
 from harmonium.library.answering.stored_tagger import StoredTagger
 from harmonium.library.learning import fitting
@@ -38,8 +40,6 @@ from harmonium.library.learning.train import TrainingOptions, train
 from harmonium.library.precision import thresholds_for
 from harmonium.library.store.models import StoredModel
 from harmonium.library.store.tracks import Track
-from harmonium.errors import DataError, TrainingInterrupted, TrainingWarning
-from harmonium.evaluation import grouped_folds
 
 QUICK = functools.partial(fit, to_try=(Hyperparameters(0.01, 0.1),), n_hidden=10)
 

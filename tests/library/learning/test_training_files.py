@@ -9,6 +9,7 @@ import pytest
 import small_library
 from small_library import TAGS
 
+from harmonium.errors import DataError
 from harmonium.library import Library
 from harmonium.library.answering.shipped_model import extractor_key, shipped_model
 from harmonium.library.answering.stored_tagger import StoredTagger
@@ -22,7 +23,6 @@ from harmonium.library.learning.training_files import FoldTable, TrainingFiles, 
 from harmonium.library.learning.training_set import TrainingSet
 from harmonium.library.precision import make_curves
 from harmonium.library.verdicts import judge
-from harmonium.errors import DataError
 
 LONG = pytest.mark.long
 QUICK = functools.partial(fit, to_try=(Hyperparameters(0.01, 0.1),), n_hidden=5)

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from some_tracks import add_tracks, in_force, say, triples
 
+from harmonium.errors import LibraryError
 from harmonium.library import Library
 from harmonium.library.store.changes import UndoReport
 from harmonium.library.store.undo_opinions import standing
-from harmonium.errors import LibraryError
 
 
 def test_a_change_is_told(library):

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from some_tracks import add_tracks, say, triples
 
-from harmonium.library.store import people_counts
 from harmonium.errors import LibraryError
+from harmonium.library.store import people_counts
 
 PEOPLE = [f"person {i}" for i in range(7)]
 

@@ -8,11 +8,11 @@ import polars as pl
 import pytest
 from some_tracks import add_tracks, in_force, say, triples
 
+from harmonium.errors import LibraryError
 from harmonium.library.store.models import StoredModel
 from harmonium.library.store.predictions import STEP
 from harmonium.library.store.schema import BLOCK
 from harmonium.library.store.tracks import TrackFile
-from harmonium.errors import LibraryError
 
 
 def a_model(name="m", n_tags=3):

@@ -8,13 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from places import DOCS
 
+from harmonium.errors import DataError
 from harmonium.library.writing.rule_layers import (
     RULE_NAMES,
     join_layers,
     make_rules,
     parse_pairs,
 )
-from harmonium.errors import DataError
 
 NAMES = st.text("abc", min_size=1, max_size=3)
 
