@@ -31,7 +31,7 @@ from harmonium.audio import extract_files
 from harmonium.data.datasets import load
 from harmonium.evaluation import auc_per_tag, grouped_folds, nested_folds
 from harmonium.experiments.datasets import CATALOGUE
-from harmonium.user_folders import user_cache_folder
+from harmonium.files import user_cache_folder
 
 ALL = 240
 SIZES = (10, 20, 50, 100, ALL)

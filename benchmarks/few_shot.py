@@ -31,6 +31,7 @@ from harmonium import ExactLogisticTagger
 from harmonium.audio import extract_files
 from harmonium.data import datasets
 from harmonium.evaluation import auc_per_tag
+from harmonium.files import user_cache_folder
 from harmonium.library.answering.shipped_model import log_odds, mix
 from harmonium.library.learning.beside_shipped import ShippedSays
 from harmonium.library.learning.fitting import TrainingSet
@@ -40,7 +41,6 @@ from harmonium.library.store.models import StoredModel
 from harmonium.shipped.corpus import listening_corpus
 from harmonium.shipped.making import fit
 from harmonium.shipped.vocabulary import shared_vocabulary
-from harmonium.user_folders import user_cache_folder
 
 SIZES = (5, 10, 20, 50)
 PENALTIES = (0.01, 0.1, 1.0)

@@ -4,7 +4,7 @@ HarmoniumError
 ├── AudioError (ValueError)       a file whose sound cannot be used
 ├── DataError (ValueError)        input that cannot be used: a file, a column, a row, an array
 │   └── UnknownTagError           a tag that no track has, and no model knows
-├── DatasetNotFoundError          a public dataset whose files are not where they were looked for
+├── DatasetNotFoundError          a public dataset whose files are missing
 ├── FileTagError (ValueError)     a music file whose tags cannot be read or written
 │   └── FileChangedError          one that was changed since tags were written to it
 ├── LibraryError                  a library of music that cannot be used
@@ -13,13 +13,15 @@ HarmoniumError
 └── ModelFileError (ValueError)   not a model, a damaged one, or one from a newer version
 
 HarmoniumWarning (UserWarning)
-├── DataWarning                   input that was used, but not all of it
-└── TrainingWarning               training that ended otherwise than it was meant to
+├── DataWarning                   input that was only partly used
+└── TrainingWarning               training that did not finish normally
     └── TrainingInterrupted       training that Ctrl-C stopped
 
-Each message names what was wrong, the value received, and a way out. The command line prints the
-message alone, without a traceback.
+Each message names what was wrong, the value received, and a way out; `did_you_mean` finds one after
+a misspelling. The command line prints the message alone, without a traceback.
 """
+
+from collections.abc import Callable, Collection
 
 
 class HarmoniumError(Exception):
@@ -39,7 +41,7 @@ class UnknownTagError(DataError):
 
 
 class DatasetNotFoundError(HarmoniumError):
-    """A public dataset whose files are not where they were looked for."""
+    """A public dataset whose files are missing."""
 
 
 class FileTagError(HarmoniumError, ValueError):
@@ -71,12 +73,40 @@ class HarmoniumWarning(UserWarning):
 
 
 class DataWarning(HarmoniumWarning):
-    """Input that was used, but not all of it."""
+    """Input that was only partly used."""
 
 
 class TrainingWarning(HarmoniumWarning):
-    """Training that ended otherwise than it was meant to."""
+    """Training that did not finish normally."""
 
 
 class TrainingInterrupted(TrainingWarning):
     """Training that was stopped from the keyboard; the best parameters so far are kept."""
+
+
+def nearest_names(name: object, known: Collection[str], *, n: int = 1) -> list[str]:
+    """At most ``n`` of the known names, the most similar first; capitals do not count."""
+    from difflib import get_close_matches  # only when something went wrong
+
+    folded: dict[str, str] = {}
+    for other in known:
+        folded.setdefault(other.casefold(), other)
+    return [folded[near] for near in get_close_matches(str(name).casefold(), folded, n=n)]
+
+
+def did_you_mean(
+    name: object,
+    known: Collection[str],
+    *,
+    n: int = 1,
+    examples: int = 0,
+    quote: Callable[[str], str] = repr,
+) -> str:
+    """A hint to end a message about an unknown name with.
+
+    It asks for the ``n`` most similar names; where there are none, it lists ``examples`` others.
+    """
+    if near := nearest_names(name, known, n=n):
+        return f" Did you mean {' or '.join(map(quote, near))}?"
+    listed = ", ".join(map(quote, sorted(known)[:examples]))
+    return f" There are {listed}{' …' if len(known) > examples else ''}." if listed else ""

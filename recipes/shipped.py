@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 import harmonium
-from harmonium.atomic_files import write_atomically
+from harmonium.files import write_atomically
 from harmonium.shipped.card import model_card
 from harmonium.shipped.corpus import listening_corpus
 from harmonium.shipped.making import make

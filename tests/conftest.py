@@ -12,9 +12,9 @@ import pytest
 from harmonium.audio.musicnn import weights
 from harmonium.audio.musicnn.fetch import fetch_musicnn
 from harmonium.errors import DataError
+from harmonium.files import user_cache_folder
 from harmonium.library import Library
 from harmonium.library.store import database
-from harmonium.user_folders import user_cache_folder
 
 COMPILED = user_cache_folder() / "compiled-by-tests"
 """Programs that JAX compiled for tests before, so that another worker or run need not.

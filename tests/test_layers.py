@@ -10,7 +10,7 @@ PACKAGE = PROJECT / "harmonium"
 LIBRARY = PACKAGE / "library"
 
 # What every layer may import.
-COMMON = {"arrays", "errors", "atomic_files", "file_locks", "nearest_names", "user_folders"}
+COMMON = {"arrays", "errors", "files"}
 
 # A layer may import itself, what is common to all, and these.
 ALLOWED = {

@@ -8,10 +8,9 @@ from typing import BinaryIO
 import numpy as np
 import polars as pl
 
-from harmonium.atomic_files import atomic_file, check_writable
 from harmonium.audio.extraction import Extraction, UnusableFile
 from harmonium.errors import DataError
-from harmonium.user_folders import readable
+from harmonium.files import atomic_file, check_writable, readable
 
 
 def write_features(path: str | os.PathLike[str], extraction: Extraction) -> None:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from harmonium.audio.parameters import FeatureParameters
 from harmonium.audio.spectrum import mel_spectrogram
 from harmonium.errors import DataError
-from harmonium.user_folders import absolute_path
+from harmonium.files import absolute_path
 
 PREFIX = "onnx:"
 KEYS = {"rate": int, "seconds": float, "windows": int, "input": str, "output": str, "mel": dict}

@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from harmonium.atomic_files import write_atomically
 from harmonium.audio.clip import LOWEST_RATE, with_decoder
 from harmonium.audio.decoder import CannotDecode, Decoder
 from harmonium.audio.spectrum import decibels, hann_window, hz_to_mel
+from harmonium.files import write_atomically
 
 WIDTH, HEIGHT = 1200, 128
 """Pixels: moments and mel bands."""

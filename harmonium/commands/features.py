@@ -71,12 +71,12 @@ def features(
     [dim]Exit codes:[/dim]  0 all files are in the table; 1 some could not be
     used, the others are in it; 2 nothing was written; 130 interrupted.
     """
-    from harmonium.atomic_files import check_writable
     from harmonium.audio.audio_files import find_audio
     from harmonium.audio.extraction import UnusableFile
     from harmonium.audio.extractors import get_extractor
     from harmonium.audio.feature_files import check_output, write_failures, write_features
     from harmonium.errors import DataError
+    from harmonium.files import check_writable
 
     check_output(output)
     if failures is not None:

@@ -183,8 +183,8 @@ def _say_tagged(console: Console, n_tagged: int | None) -> None:
 def _opened(place: str | None, paths: list[Path]) -> Library:
     """The library, which is made if there is none; but not for a folder that is not there."""
     from harmonium.errors import LibraryError
+    from harmonium.files import absolute_path
     from harmonium.library import Library
-    from harmonium.user_folders import absolute_path
 
     missing = [path for path in paths if not os.path.lexists(absolute_path(path))]
     if not missing:

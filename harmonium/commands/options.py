@@ -161,6 +161,6 @@ def column(name: str) -> str | int:
 
 def cache_folder(cache: Path | None, no_cache: bool) -> Path | None:
     """The folder for features that --cache and --no-cache mean; None: features are not kept."""
-    from harmonium.user_folders import user_cache_folder
+    from harmonium.files import user_cache_folder
 
     return None if no_cache else cache or user_cache_folder()

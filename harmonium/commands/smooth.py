@@ -94,10 +94,10 @@ def smooth(
 
     [dim]Then:[/dim]     polars.read_parquet("smoothed.parquet")
     """
-    from harmonium.atomic_files import check_writable
     from harmonium.data import read_triples
     from harmonium.errors import DataError
     from harmonium.estimators import TagSmoother
+    from harmonium.files import check_writable
 
     if output.suffix.lower() not in FORMATS:
         raise DataError(

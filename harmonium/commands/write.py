@@ -272,8 +272,8 @@ def _chosen_tracks(
 def _named(library: Library, text: str) -> list[tuple[int, str]]:
     """(track, file) of each file that a text means."""
     from harmonium.errors import LibraryError
+    from harmonium.files import absolute_path
     from harmonium.library.indexing.known_files import is_below
-    from harmonium.user_folders import absolute_path
 
     place = absolute_path(text)
     if not Path(place).is_dir():

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from harmonium.data.codes import Coded, compact, encode, encode_batches
 from harmonium.data.name_columns import Column, as_strings
-from harmonium.errors import DataError, DataWarning
-from harmonium.nearest_names import nearest_names
+from harmonium.errors import DataError, DataWarning, nearest_names
 
 Mask: TypeAlias = NDArray[np.bool_]
 

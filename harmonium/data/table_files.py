@@ -12,8 +12,7 @@ import polars as pl
 
 from harmonium.data.coded_rows import CodedRows, find_columns
 from harmonium.data.delimited_text import ChooseRoles, Layout, Roles, rows_of_text
-from harmonium.errors import DataError
-from harmonium.nearest_names import nearest_names
+from harmonium.errors import DataError, nearest_names
 
 PathLike: TypeAlias = str | os.PathLike[str]
 

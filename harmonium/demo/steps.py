@@ -12,8 +12,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from harmonium.evaluation import MetricResult, auc_per_tag
+from harmonium.files import absolute_path
 from harmonium.synthetic import SyntheticCollection, make_collection
-from harmonium.user_folders import absolute_path
 
 if TYPE_CHECKING:
     from harmonium.library import Library

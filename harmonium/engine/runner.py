@@ -15,7 +15,7 @@ from harmonium.engine.interface import (
     WorkerDied,
     available_cores,
 )
-from harmonium.nearest_names import did_you_mean
+from harmonium.errors import did_you_mean
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")

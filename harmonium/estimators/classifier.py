@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
-from harmonium.errors import DataError
+from harmonium.errors import DataError, nearest_names
 from harmonium.estimators.labels import Targets, classes_of, read_more_targets, read_targets
 from harmonium.estimators.model_files import (
     Arrays,
@@ -23,7 +23,6 @@ from harmonium.estimators.parameters import estimator, parameter
 from harmonium.estimators.scaling import Scaling, standardising, unscaled
 from harmonium.estimators.validation import matching_thresholds
 from harmonium.evaluation import auc_per_tag
-from harmonium.nearest_names import nearest_names
 
 
 @estimator

@@ -16,8 +16,8 @@ from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
 from harmonium import __version__
-from harmonium.atomic_files import write_atomically
 from harmonium.errors import ModelFileError
+from harmonium.files import write_atomically
 
 FORMAT = 1
 """Version of the format; a model with a higher one is refused."""

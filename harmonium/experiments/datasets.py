@@ -20,8 +20,8 @@ from harmonium.data.datasets import Dataset, DatasetInfo, info, load
 from harmonium.data.name_columns import codes_in
 from harmonium.engine import available_cores
 from harmonium.errors import DataError
+from harmonium.files import user_cache_folder
 from harmonium.synthetic import make_collection
-from harmonium.user_folders import user_cache_folder
 
 GENERATED = "generated"
 """The name of the dataset that is made and not read."""

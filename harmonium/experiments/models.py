@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from harmonium.errors import DataError
-from harmonium.nearest_names import did_you_mean
+from harmonium.errors import DataError, did_you_mean
 
 Matrix = NDArray[np.float32]
 

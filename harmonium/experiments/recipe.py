@@ -10,10 +10,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
-from harmonium.errors import DataError
+from harmonium.errors import DataError, did_you_mean
 from harmonium.experiments.datasets import CATALOGUE, GROUPS, UNKNOWN, DatasetSpec
 from harmonium.experiments.models import MODELS, check_settings
-from harmonium.nearest_names import did_you_mean
 
 FORMS = (
     "comparison",

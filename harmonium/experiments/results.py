@@ -16,11 +16,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from harmonium.atomic_files import write_atomically
 from harmonium.errors import DataError
 from harmonium.experiments.plan import Run
 from harmonium.experiments.recipe import Recipe, parse_recipe
-from harmonium.file_locks import try_lock
+from harmonium.files import try_lock, write_atomically
 
 RECIPE, RESULTS, MEASUREMENTS = "recipe.toml", "results.jsonl", "measurements.jsonl"
 

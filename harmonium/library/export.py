@@ -15,8 +15,8 @@ from urllib.parse import quote
 from xml.etree import ElementTree as ET
 
 from harmonium import __version__
-from harmonium.atomic_files import check_writable, write_atomically
 from harmonium.errors import DataError
+from harmonium.files import check_writable, write_atomically
 from harmonium.library.store.tracks import Track
 
 TaggedTracks = Sequence[tuple[Track, Sequence[str]]]

@@ -5,10 +5,9 @@ from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
-from harmonium.atomic_files import check_writable, write_atomically
 from harmonium.errors import DataError
+from harmonium.files import absolute_path, check_writable, write_atomically
 from harmonium.library.store.tracks import Track
-from harmonium.user_folders import absolute_path
 
 ENDINGS = (".m3u8", ".m3u")
 

@@ -155,7 +155,7 @@ def _listened(name: str, folder: str | Path | None) -> Corpus:
 
 def _emotify(folder: str | Path | None) -> Corpus:
     from harmonium.audio import extract_files
-    from harmonium.user_folders import user_cache_folder
+    from harmonium.files import user_cache_folder
 
     data = load("emotify", folder)
     heard = extract_files(data.audio or [], extractor="musicnn", cache=user_cache_folder())

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harmonium.audio import extract_files
-from harmonium.user_folders import user_cache_folder
+from harmonium.files import user_cache_folder
 
 Floats = NDArray[np.float32]
 Writer = Callable[[Path, Floats, int], None]

@@ -15,8 +15,8 @@ import numpy as np
 import polars as pl
 from scipy.io import wavfile
 
-from harmonium.atomic_files import write_atomically
 from harmonium.errors import DataError
+from harmonium.files import write_atomically
 from harmonium.synthetic.music import SyntheticClip
 from harmonium.synthetic.render import render
 from harmonium.synthetic.tones import RATE

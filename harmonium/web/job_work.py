@@ -86,8 +86,8 @@ def _settle(pipe: Connection) -> None:
 
 
 def _index(library: Any, asked: dict[str, Any], report: Report) -> dict[str, Any]:
+    from harmonium.files import user_cache_folder
     from harmonium.library.indexing.run import index
-    from harmonium.user_folders import user_cache_folder
 
     report("Looking for music", 0, 0)
     found = index(

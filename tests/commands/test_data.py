@@ -17,7 +17,7 @@ from harmonium import cli
 from harmonium.data import datasets
 from harmonium.data.datasets.paper_files import SIZES
 from harmonium.errors import DataError, DatasetNotFoundError
-from harmonium.user_folders import user_data_folder
+from harmonium.files import user_data_folder
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from harmonium.audio.musicnn.checkpoint import read_checkpoint
 from harmonium.audio.musicnn.network import Network
 from harmonium.audio.musicnn.weights import NETWORKS, weights_file, write_weights
 from harmonium.errors import DataError, ModelFileError
-from harmonium.user_folders import readable
+from harmonium.files import readable
 
 PACKAGE, VERSION = "musicnn", "0.1.0"
 WHEEL = f"{PACKAGE}-{VERSION}-py3-none-any.whl"

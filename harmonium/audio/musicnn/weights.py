@@ -10,10 +10,9 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
-from harmonium.atomic_files import write_atomically
 from harmonium.audio.musicnn.network import Network
 from harmonium.errors import ModelFileError
-from harmonium.user_folders import readable, user_data_folder
+from harmonium.files import readable, user_data_folder, write_atomically
 
 FILE_NAME = "musicnn.safetensors"
 NETWORKS = ("MSD", "MTT")

@@ -22,8 +22,7 @@ from harmonium.data.datasets import (
 )
 from harmonium.data.datasets.dataset import INFOS, MULAN_SETS, Dataset, DatasetInfo, Labels
 from harmonium.data.datasets.locate import data_folders, is_found
-from harmonium.errors import DataError
-from harmonium.nearest_names import did_you_mean
+from harmonium.errors import DataError, did_you_mean
 
 __all__ = [
     "Dataset",

@@ -4,9 +4,9 @@ import hashlib
 import re
 from pathlib import Path
 
-from harmonium.atomic_files import write_atomically
 from harmonium.data.datasets.published_files import fault, read_text
 from harmonium.errors import DataError
+from harmonium.files import write_atomically
 
 FILE = "SHA256SUMS"
 _LINE = re.compile(r"([0-9a-f]{64}) [ *](.+)")

@@ -14,12 +14,12 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import BinaryIO
 
-from harmonium.atomic_files import atomic_file
 from harmonium.data.datasets.checksums import check_digest, digest_of, keep_digest
 from harmonium.data.datasets.dataset import INFOS
 from harmonium.data.datasets.locate import data_folders
 from harmonium.data.datasets.paper_files import SIZES, file_name, read_split
 from harmonium.errors import DataError, DatasetNotFoundError
+from harmonium.files import atomic_file
 
 ReceivedBytes = Callable[[str, int, int | None], None]
 _CHUNK = 1 << 16

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from harmonium.data.datasets.dataset import DatasetInfo
 from harmonium.errors import DatasetNotFoundError
-from harmonium.user_folders import user_data_folder
+from harmonium.files import user_data_folder
 
 ENVIRONMENT = "HARMONIUM_DATA"
 

@@ -10,9 +10,8 @@ import polars as pl
 from harmonium.data import Conditioning, Triples, normalise_tag, read_triples
 from harmonium.data.conditioning import Pairs
 from harmonium.data.name_columns import as_strings, codes_in
-from harmonium.errors import DataError
+from harmonium.errors import DataError, nearest_names
 from harmonium.estimators.smoother.conditions import PARTS, Codes
-from harmonium.nearest_names import nearest_names
 
 _ROLES = ("user", "item", "tag")
 

@@ -20,15 +20,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from harmonium import errors
 from harmonium.data.normalise import normalise_tag
 from harmonium.errors import DataError, UnknownTagError
-from harmonium.nearest_names import nearest_names
 
 OPERATORS = ("AND", "OR", "NOT")
 DEEPEST = 100
 """Brackets and negations within one another."""
-SOME = 8
-"""Tags that are named where none is near."""
 
 Floats = NDArray[np.float32]
 
@@ -121,11 +119,7 @@ def unknown_tag(name: str, known: Collection[str]) -> UnknownTagError:
 
 def did_you_mean(name: str, known: Collection[str]) -> str:
     """A hint to end a message about an unknown tag with: the nearest known ones, or else some."""
-    near = nearest_names(name, known, n=3)
-    if near:
-        return f" Did you mean {' or '.join(_quoted(tag) for tag in near)}?"
-    some = ", ".join(_quoted(tag) for tag in sorted(known)[:SOME])
-    return f" There are {some}{' …' if len(known) > SOME else ''}." if some else ""
+    return errors.did_you_mean(name, known, n=3, examples=8, quote=_quoted)
 
 
 class _Token(NamedTuple):

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harmonium.errors import DataError, LibraryError
+from harmonium.files import absolute_path
 from harmonium.library.answering.refined_tagger import bring_columns_up_to_date
 from harmonium.library.answering.shipped_model import tagger_of
 from harmonium.library.answering.stored_tagger import StoredTagger, current_model
@@ -21,7 +22,6 @@ from harmonium.library.store.bulk import batches
 from harmonium.library.store.models import StoredModel
 from harmonium.library.store.tracks import Track
 from harmonium.library.verdicts import agreed_tags
-from harmonium.user_folders import absolute_path
 
 if TYPE_CHECKING:
     from harmonium.audio.extraction import FileProgress, UnusableFile
@@ -219,7 +219,7 @@ def _features(
     if not unheard:
         return vectors, []
     from harmonium.audio.extraction import extract_files
-    from harmonium.user_folders import user_cache_folder
+    from harmonium.files import user_cache_folder
 
     extraction = extract_files(
         unheard,

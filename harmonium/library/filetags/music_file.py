@@ -12,7 +12,7 @@ from typing import BinaryIO, TypeAlias
 from mutagen import MutagenError
 
 from harmonium.errors import FileTagError
-from harmonium.user_folders import readable
+from harmonium.files import readable
 
 PathLike: TypeAlias = str | os.PathLike[str]
 

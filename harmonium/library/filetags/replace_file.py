@@ -15,7 +15,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO, TypeVar
 
-from harmonium.file_locks import try_lock
+from harmonium.files import try_lock
 from harmonium.library.filetags.music_file import FileProblem, explained
 
 Result = TypeVar("Result")

@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import BinaryIO
 
 from harmonium.errors import FileChangedError
+from harmonium.files import readable
 from harmonium.library.filetags.delta import difference, patch
 from harmonium.library.filetags.music_file import (
     FileProblem,
@@ -15,7 +16,6 @@ from harmonium.library.filetags.music_file import (
 from harmonium.library.filetags.plan import FileChange, read_for_writing
 from harmonium.library.filetags.replace_file import replace_file
 from harmonium.library.filetags.write import KeepRecord, UndoRecord, apply_change
-from harmonium.user_folders import readable
 
 
 def undo(

@@ -25,6 +25,7 @@ from harmonium.audio.extractors import Extractor, default_extractor, get_extract
 from harmonium.audio.file_tasks import DigestedFile, FileFeatures
 from harmonium.engine import Engine, available_cores
 from harmonium.errors import LibraryError
+from harmonium.files import absolute_path, readable
 from harmonium.library import sound_space
 from harmonium.library.indexing.examine import ExaminedFile, examine_all
 from harmonium.library.indexing.file_to_track import TrackUpdater
@@ -34,7 +35,6 @@ from harmonium.library.library import Library
 from harmonium.library.store import features
 from harmonium.library.store.bulk import batches
 from harmonium.library.store.schema import EXTRACTOR, FOLDERS
-from harmonium.user_folders import absolute_path, readable
 
 _READ_TOGETHER = 64  # files whose tracks are stored in one transaction
 _KEPT_TOGETHER = 256  # features that are

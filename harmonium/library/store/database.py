@@ -18,7 +18,7 @@ import sqlalchemy as sa
 from sqlalchemy.exc import DBAPIError
 
 from harmonium.errors import LibraryError
-from harmonium.user_folders import user_data_folder
+from harmonium.files import user_data_folder
 
 if TYPE_CHECKING:
     from harmonium.library.library import Library

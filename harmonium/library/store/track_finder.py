@@ -22,10 +22,9 @@ import polars as pl
 import sqlalchemy as sa
 
 from harmonium.data.normalise import normalise_names, normalise_tag
-from harmonium.errors import LibraryError
+from harmonium.errors import LibraryError, nearest_names
+from harmonium.files import absolute_path
 from harmonium.library.store.schema import stored_path, track, track_copy
-from harmonium.nearest_names import nearest_names
-from harmonium.user_folders import absolute_path
 
 NONE, SEVERAL, EMPTY = "no such track", "several tracks", "nothing to find a track by"
 """Why a row means no track."""

@@ -16,6 +16,7 @@ import sqlalchemy as sa
 from numpy.typing import ArrayLike, NDArray
 
 from harmonium.errors import LibraryError, NotInLibraryError
+from harmonium.files import absolute_path
 from harmonium.library.store import bulk, features
 from harmonium.library.store.database import LibraryPart, stored_json
 from harmonium.library.store.features import TrackFeatures
@@ -31,7 +32,6 @@ from harmonium.library.store.schema import (
 )
 from harmonium.library.store.track_finder import resolve, track_number
 from harmonium.library.store.versions import TRACKS, count_on
-from harmonium.user_folders import absolute_path
 
 FORGOTTEN = "forgotten"
 STATES = ("present", "missing", "unreadable", FORGOTTEN)

@@ -4,8 +4,8 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path, Query, Request
 
+from harmonium.files import readable
 from harmonium.library.writing.restore import undo_change
-from harmonium.user_folders import readable
 from harmonium.web import answers
 from harmonium.web.service import UsedService
 

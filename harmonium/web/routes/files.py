@@ -11,11 +11,11 @@ from starlette.concurrency import run_in_threadpool
 
 from harmonium.audio.audio_files import EXTENSIONS
 from harmonium.errors import DataError
+from harmonium.files import readable
 from harmonium.library.answering.shipped_model import shipped_model, tagger_of
 from harmonium.library.answering.stored_tagger import StoredTagger
 from harmonium.library.answering.tag import extractor_named
 from harmonium.library.answering.track_tags import tags_by_sound
-from harmonium.user_folders import readable
 from harmonium.web import answers
 from harmonium.web.problems import Problem, not_ready
 from harmonium.web.routes import shapes

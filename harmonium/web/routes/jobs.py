@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Request
 
-from harmonium.user_folders import absolute_path
+from harmonium.files import absolute_path
 from harmonium.web import answers
 from harmonium.web.jobs import Jobs
 from harmonium.web.problems import Problem

@@ -5,11 +5,11 @@ from pathlib import Path
 from fastapi import APIRouter, Request
 
 from harmonium import __version__
+from harmonium.files import readable
 from harmonium.library import Library
 from harmonium.library.answering.shipped_model import extractor_key
 from harmonium.library.correcting.models import ModelEntry, list_models
 from harmonium.library.store.schema import EXTRACTOR, FOLDERS
-from harmonium.user_folders import readable
 from harmonium.web import answers
 from harmonium.web.service import Service, UsedService
 

@@ -1,9 +1,9 @@
 """From what the collection gives to what the API gives."""
 
+from harmonium.files import readable
 from harmonium.library.answering import track_tags
 from harmonium.library.answering.catalogue import ShownTrack, View
 from harmonium.library.store.tracks import Track
-from harmonium.user_folders import readable
 from harmonium.web import answers
 
 PLAYABLE = {

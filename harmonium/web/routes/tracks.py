@@ -6,11 +6,11 @@ from fastapi import APIRouter, Path, Request, Response
 from fastapi.responses import FileResponse
 
 from harmonium.audio.overview import overview_png
+from harmonium.files import user_cache_folder
 from harmonium.library.answering.track_tags import complete_track
 from harmonium.library.answering.why import why
 from harmonium.library.correcting.say import say
 from harmonium.library.store.tracks import FORGOTTEN, Track
-from harmonium.user_folders import user_cache_folder
 from harmonium.web import answers
 from harmonium.web.problems import Problem
 from harmonium.web.routes import shapes

@@ -6,9 +6,9 @@ import numpy as np
 from fastapi import APIRouter, Query
 
 from harmonium.data.normalise import normalise_tag
+from harmonium.files import readable
 from harmonium.library.answering.write_outline import write_outline
 from harmonium.library.writing.write_tracks import PlannedFile, plan_writes
-from harmonium.user_folders import readable
 from harmonium.web import answers
 from harmonium.web.routes import shapes
 from harmonium.web.service import UsedService

@@ -1,0 +1,117 @@
+"""Files and folders: safe writing, locks between processes, users' folders, paths as text."""
+
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import BinaryIO
+
+from platformdirs import user_cache_path, user_data_path
+
+from harmonium.errors import DataError
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
+try:
+    import msvcrt
+except ImportError:  # everything but Windows
+    msvcrt = None  # type: ignore[assignment]
+
+
+@contextmanager
+def atomic_file(path: Path) -> Iterator[BinaryIO]:
+    """A new binary file that takes the name ``path`` once the block ends and it is on the disk.
+
+    Where the block raises, the old file stays, and nothing is left behind.
+    """
+    part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
+    try:
+        with part.open("xb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        part.replace(path)
+    except BaseException:
+        with suppress(OSError):
+            part.unlink(missing_ok=True)
+        raise
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """Write a file; at any moment there is the old one or the new one."""
+    with atomic_file(path) as file:
+        file.write(content)
+
+
+def check_writable(path: str | os.PathLike[str]) -> None:
+    """Refuse, before any work, a file whose folder is missing or read-only."""
+    file = Path(path)
+    if file.is_dir():
+        raise DataError(f"'{readable(file)}' is a folder. Give the name of a file in it.")
+    folder = f"'{readable(file.parent)}'"
+    if not file.parent.is_dir():
+        raise DataError(
+            f"'{readable(file)}' cannot be written: there is no folder {folder}. Create it first."
+        )
+    if not os.access(file.parent, os.W_OK):
+        raise DataError(
+            f"'{readable(file)}' cannot be written: the folder {folder} is read-only. "
+            "Choose another."
+        )
+
+
+def try_lock(descriptor: int, *, wait: bool = False) -> bool:
+    """Lock an open file; False where another process holds the lock and we do not wait for it.
+
+    The lock ends when the file is closed, however the process ends. Where the system has no locks,
+    the file counts as locked.
+    """
+    try:
+        if fcntl is not None:
+            fcntl.flock(descriptor, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+        elif msvcrt is not None:
+            msvcrt.locking(descriptor, msvcrt.LK_LOCK if wait else msvcrt.LK_NBLCK, 1)
+    except (BlockingIOError, PermissionError):  # how flock and msvcrt say that another has it
+        return False
+    except OSError:
+        return True
+    return True
+
+
+def user_data_folder() -> Path:
+    """The folder for what a user wants to keep: the library, downloaded datasets."""
+    return user_data_path("harmonium", appauthor=False)
+
+
+def user_cache_folder() -> Path:
+    """The folder for what can be computed again: $HARMONIUM_CACHE, or the system's."""
+    if named := os.environ.get("HARMONIUM_CACHE"):
+        return Path(named).expanduser()
+    return user_cache_path("harmonium", appauthor=False, opinion=False)
+
+
+def absolute_path(path: str | os.PathLike[str]) -> str:
+    """The path as libraries store it: absolute, ~ expanded, without "..", links kept.
+
+    ".." after a link leads to the folder above its target, as it does for the system.
+    """
+    name = os.path.expanduser(path)  # noqa: PTH111
+    if ".." not in name:
+        return os.path.abspath(name)  # noqa: PTH100
+    full = Path.cwd() / name
+    done = full.anchor
+    for part in full.parts[1:]:
+        if part == "..":
+            folder = os.path.realpath(done) if os.path.islink(done) else done  # noqa: PTH114
+            done = os.path.dirname(folder)  # noqa: PTH120
+        else:
+            done = os.path.join(done, part)  # noqa: PTH118
+    return done
+
+
+def readable(path: str | os.PathLike[str]) -> str:
+    """A path as text, with bytes that are not UTF-8 as \\xNN."""
+    return os.fsencode(path).decode(errors="backslashreplace")

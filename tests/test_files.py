@@ -1,0 +1,121 @@
+"""Files that are whole or missing, locks, users' folders, and the spelling of paths."""
+
+import os
+import sys
+from types import SimpleNamespace
+
+import pytest
+
+from harmonium import files
+from harmonium.files import (
+    absolute_path,
+    atomic_file,
+    readable,
+    try_lock,
+    user_cache_folder,
+    user_data_folder,
+    write_atomically,
+)
+
+
+def test_the_content_replaces_what_was_there_once_it_is_whole(tmp_path):
+    path = tmp_path / "file"
+    write_atomically(path, b"one")
+    with atomic_file(path) as file:
+        file.write(b"two")
+        assert path.read_bytes() == b"one"
+    assert path.read_bytes() == b"two"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
+def test_an_error_leaves_the_old_file_and_nothing_else(tmp_path, error):
+    old = tmp_path / "file"
+    old.write_bytes(b"old")
+    with pytest.raises(error), atomic_file(old) as file:
+        _write_and_raise(file, error)
+    assert old.read_bytes() == b"old"
+    assert list(tmp_path.iterdir()) == [old]
+
+
+def _write_and_raise(file, error):
+    file.write(b"new")
+    raise error
+
+
+def test_one_process_at_a_time_has_the_lock(tmp_path):
+    path = tmp_path / "lock"
+    with path.open("w") as first, path.open("w") as second:
+        assert try_lock(first.fileno())
+        assert not try_lock(second.fileno())
+    with path.open("w") as third:
+        assert try_lock(third.fileno())  # closing gave it back
+
+
+@pytest.mark.parametrize("held", [False, True])
+def test_windows_own_locks_are_used_there(monkeypatch, tmp_path, held):
+    def locking(descriptor, mode, n_bytes):
+        assert (mode, n_bytes) == (2, 1)
+        if held:
+            raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(files, "fcntl", None)
+    monkeypatch.setattr(files, "msvcrt", SimpleNamespace(locking=locking, LK_NBLCK=2))
+    with (tmp_path / "lock").open("w") as file:
+        assert try_lock(file.fileno()) is not held
+
+
+def test_without_any_locks_the_file_counts_as_locked(monkeypatch, tmp_path):
+    monkeypatch.setattr(files, "fcntl", None)
+    monkeypatch.setattr(files, "msvcrt", None)
+    with (tmp_path / "lock").open("w") as file:
+        assert try_lock(file.fileno())
+
+
+def test_the_cache_is_where_the_environment_says(monkeypatch, tmp_path):
+    monkeypatch.setenv("HARMONIUM_CACHE", str(tmp_path))
+    assert user_cache_folder() == tmp_path
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the folders of Linux")
+def test_the_folders_of_the_system(monkeypatch, tmp_path):
+    for name in ("HARMONIUM_CACHE", "XDG_CACHE_HOME", "XDG_DATA_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert user_cache_folder() == tmp_path / ".cache" / "harmonium"
+    assert user_data_folder() == tmp_path / ".local" / "share" / "harmonium"
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("music", "here/music"),
+        ("./music/", "here/music"),
+        ("../music", "music"),
+        ("../here/../music/./x.mp3", "music/x.mp3"),
+        ("~/music", "home/music"),
+        ("../link", "link"),
+        ("../link/x.mp3", "link/x.mp3"),
+        ("../link/sub/../x.mp3", "link/x.mp3"),
+        ("../link/../x.mp3", "far/x.mp3"),  # as the system goes there
+        ("../gone/../x.mp3", "x.mp3"),
+    ],
+)
+def test_a_path_has_one_spelling(monkeypatch, tmp_path, written, meant):
+    for name in ("here", "home", "far/away/sub"):
+        (tmp_path / name).mkdir(parents=True)
+    (tmp_path / "link").symlink_to(tmp_path / "far" / "away")
+    monkeypatch.chdir(tmp_path / "here")
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    assert absolute_path(written) == str(tmp_path.resolve() / meant)
+
+
+def test_odd_paths_have_a_spelling_too():
+    assert absolute_path("/") == absolute_path("/..") == "/"
+    assert absolute_path("/a/~nobody/../b") == "/a/b"
+    assert absolute_path("/caf\udce9/../nul\0") == "/nul\0"
+
+
+def test_a_path_can_be_read_whatever_is_in_it():
+    assert readable(os.fsdecode(b"caf\xe9.mp3")) == "caf\\xe9.mp3"
+    assert readable("café.mp3") == "café.mp3"
