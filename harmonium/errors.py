@@ -110,3 +110,8 @@ def did_you_mean(
         return f" Did you mean {' or '.join(map(quote, near))}?"
     listed = ", ".join(map(quote, sorted(known)[:examples]))
     return f" There are {listed}{' …' if len(known) > examples else ''}." if listed else ""
+
+
+def counted(number: int, what: str) -> str:
+    """A number of things in words, such as "1 track" or "1,200 tracks"."""
+    return f"{number:,} {what}{'' if number == 1 else 's'}"

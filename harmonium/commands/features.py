@@ -24,7 +24,8 @@ from harmonium.commands.options import (
     cache_folder,
     file_option,
 )
-from harmonium.commands.screen import bar, count, say, show_rows
+from harmonium.commands.screen import bar, say, show_rows
+from harmonium.errors import counted
 
 if TYPE_CHECKING:
     from harmonium.audio.extraction import Extraction, UnusableFile
@@ -113,7 +114,7 @@ def features(
         raise DataError("None of the files could be used; nothing was written.")
     write_features(output, extraction)
     n_features = extraction.features.shape[1]
-    parts = [f"{count(len(extraction.paths), 'file')}, {n_features:,} features each: {output}"]
+    parts = [f"{counted(len(extraction.paths), 'file')}, {n_features:,} features each: {output}"]
     if extraction.n_cached:
         parts.append(f"{extraction.n_cached:,} from the cache")
     if failed:

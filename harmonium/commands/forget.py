@@ -10,7 +10,8 @@ from rich.console import Console
 
 from harmonium.commands.options import JsonOption, LibraryOption
 from harmonium.commands.quick_learning import learn
-from harmonium.commands.screen import count, say
+from harmonium.commands.screen import say
+from harmonium.errors import counted
 
 
 def forget(
@@ -44,7 +45,7 @@ def forget(
         print(json.dumps({"tracks": [track.id for track in found], "change": change}))
         return
     console = Console()
-    name = found[0].name if len(found) == 1 else count(len(found), "track")
+    name = found[0].name if len(found) == 1 else counted(len(found), "track")
     are = "is" if len(found) == 1 else "are"
     say(console, f"{name} {are} out of the library; no file was touched.")
     say(console, f"To bring {'it' if len(found) == 1 else 'them'} back: harmonium undo {change}")

@@ -22,7 +22,8 @@ from harmonium.commands.options import (
     column,
     file_option,
 )
-from harmonium.commands.screen import count, printable, say, say_some, show_rows
+from harmonium.commands.screen import printable, say, say_some, show_rows
+from harmonium.errors import counted
 
 if TYPE_CHECKING:
     from harmonium.library.importing.import_report import ImportReport
@@ -207,7 +208,7 @@ def _import_features(
         verb = "would be" if dry_run else "are"
         say(
             console,
-            f"The features of {count(report.n_tracks, 'track')} {verb} {report.name}, "
+            f"The features of {counted(report.n_tracks, 'track')} {verb} {report.name}, "
             f"{report.n_features:,} numbers each. `harmonium train` learns from them; `harmonium "
             "index --extractor NAME` goes back to those of an extractor.",
         )
@@ -240,10 +241,10 @@ def _show_report(report: ImportReport, *, as_json: bool, dry_run: bool, replaced
     if not report.n_rows:
         say(errors, "Nothing to import: the files had no such tags when they were last indexed.")
     elif report.n_own == report.n_rows:
-        n_own = count(report.n_own, "tag")
+        n_own = counted(report.n_own, "tag")
         say(errors, f"Nothing to import: the files have {n_own}, all written by Harmonium itself.")
     elif report.n_own:
-        say(errors, f"{count(report.n_own, 'tag')} left out, as Harmonium wrote them itself.")
+        say(errors, f"{counted(report.n_own, 'tag')} left out, as Harmonium wrote them itself.")
 
 
 def _summary(report: ImportReport, dry_run: bool, replaced: bool) -> Iterator[str]:
@@ -253,15 +254,15 @@ def _summary(report: ImportReport, dry_run: bool, replaced: bool) -> Iterator[st
     if len(report.people) > MOST_PEOPLE:
         people = f"{len(report.people):,} people"
     found = (
-        f"{report.n_matched:,} of {count(report.n_rows, 'row')} "
+        f"{report.n_matched:,} of {counted(report.n_rows, 'row')} "
         f"{'is a tag' if report.n_matched == 1 else 'are tags'} of "
-        f"{count(report.n_tracks, 'track')}, {count(report.n_tags, 'different tag')}"
+        f"{counted(report.n_tracks, 'track')}, {counted(report.n_tags, 'different tag')}"
     )
     yield f"{found}, by {people}" if people else found
     if report.parted and not dry_run:
         text, parts = next(iter(report.parted.items()))
         yield (
-            f"{count(len(report.parted), 'text')} with several tags: parted, such as "
+            f"{counted(len(report.parted), 'text')} with several tags: parted, such as "
             f"{printable(text)} into {', '.join(parts)}. --dry-run shows how, --no-split parts "
             "none."
         )
@@ -301,7 +302,7 @@ def _show_unmatched(errors: Console, report: ImportReport) -> None:
         return
     n_rows = int(lost["rows"].sum())
     verb = "has" if n_rows == 1 else "have"
-    say(errors, f"{count(n_rows, 'row')} of {count(len(lost), 'item')} {verb} no track:")
+    say(errors, f"{counted(n_rows, 'row')} of {counted(len(lost), 'item')} {verb} no track:")
     lines = [
         f"{row['item'] or ' - '.join(filter(None, (row['artist'], row['title'])))}: {row['reason']}"
         for row in lost.iter_rows(named=True)

@@ -25,7 +25,8 @@ from harmonium.commands.options import (
     cache_folder,
 )
 from harmonium.commands.quick_learning import learn
-from harmonium.commands.screen import bar, count, say, say_some, show_rows
+from harmonium.commands.screen import bar, say, say_some, show_rows
+from harmonium.errors import counted
 
 if TYPE_CHECKING:
     from harmonium.library import Library
@@ -177,7 +178,7 @@ def _tag_new(library: Library) -> int | None:
 
 def _say_tagged(console: Console, n_tagged: int | None) -> None:
     if n_tagged and console.is_terminal:
-        say(console, f"{count(n_tagged, 'track')} tagged. Next: harmonium search 'calm piano'")
+        say(console, f"{counted(n_tagged, 'track')} tagged. Next: harmonium search 'calm piano'")
 
 
 def _opened(place: str | None, paths: list[Path]) -> Library:
@@ -220,7 +221,7 @@ def _summarise(console: Console, report: IndexReport, n_tracks: int, seconds: fl
         f"{n:,} {words.get(name, name) if n == 1 else name}" for name, n in rows[:-2] if n
     )
     shown = shown or "nothing there"
-    say(console, f"{shown}; {count(n_tracks, 'track')} in the library; {seconds:.1f} s")
+    say(console, f"{shown}; {counted(n_tracks, 'track')} in the library; {seconds:.1f} s")
     lists = {
         "Moved": [f"{old} → {new}" for old, new in report.moved],
         "Another sound than before; people's tags stayed with them": report.changed,

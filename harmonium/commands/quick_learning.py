@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 
-from harmonium.commands.screen import bar, count, say
-from harmonium.errors import HarmoniumError
+from harmonium.commands.screen import bar, say
+from harmonium.errors import HarmoniumError, counted
 
 if TYPE_CHECKING:
     from harmonium.library import Library
@@ -36,5 +36,5 @@ def learnt(report: QuickReport | None) -> str | None:
         return None
     tags = ", ".join(report.refreshed)
     used = sum(one.n_yes + one.n_no for one in report.tags if one.name in report.refreshed)
-    answers = count(used, "answer")
+    answers = counted(used, "answer")
     return f"Learnt {tags} anew for all tracks, from {answers}, in {report.seconds:.1f} s."

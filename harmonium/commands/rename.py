@@ -10,7 +10,8 @@ from rich.console import Console
 
 from harmonium.commands.options import JsonOption, LibraryOption
 from harmonium.commands.quick_learning import learn
-from harmonium.commands.screen import count, say
+from harmonium.commands.screen import say
+from harmonium.errors import counted
 
 
 def rename(
@@ -42,7 +43,7 @@ def rename(
     console = Console()
     verb = "is now one with" if done.merged else "is now"
     now = spellings.get(done.new, done.new)
-    say(console, f"{done.old} {verb} {now}: {count(done.n_moved, 'tag')} of people moved.")
+    say(console, f"{done.old} {verb} {now}: {counted(done.n_moved, 'tag')} of people moved.")
     if done.n_dropped:
         say(console, f"{done.n_dropped:,} had both names; what was said with {done.new} stays.")
     if done.needs_training:

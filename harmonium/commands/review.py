@@ -13,7 +13,8 @@ from rich.console import Console
 from harmonium.commands import INTERRUPTED
 from harmonium.commands.options import LibraryOption, PersonOption
 from harmonium.commands.quick_learning import learn, learnt
-from harmonium.commands.screen import count, percent, say
+from harmonium.commands.screen import percent, say
+from harmonium.errors import counted
 
 if TYPE_CHECKING:
     from harmonium.library import Library
@@ -112,7 +113,7 @@ class _Session:
             say(self.console, "Nothing was answered.")
             return
         self.learn()
-        answers = count(self.n_answers, "answer")
+        answers = counted(self.n_answers, "answer")
         right = f"the model had guessed {self.n_right:,} of them right"
         say(self.console, f"{answers} kept; {right}.")
         self._say_gain()

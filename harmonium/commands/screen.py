@@ -102,11 +102,6 @@ def percent(probability: float) -> str:
     return f"{100 * probability:.0f} %"
 
 
-def count(number: int, what: str) -> str:
-    """For example "1 track" or "1,200 tracks"."""
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
-
-
 @contextmanager
 def bar(
     console: Console, name: str, *columns: ProgressColumn, at_first: str | None = None

@@ -20,7 +20,8 @@ from harmonium.commands.options import (
     file_option,
     owner_of,
 )
-from harmonium.commands.screen import bar, count, percent, printable, say, show_rows
+from harmonium.commands.screen import bar, percent, printable, say, show_rows
+from harmonium.errors import counted
 
 if TYPE_CHECKING:
     from harmonium.library.answering.search import Hit
@@ -156,17 +157,17 @@ def search(
         say(errors, f"{tracks} left out, with less than {floor}; --min-probability 0 shows all.")
     if playlist is not None and found.hits:
         unlisted = [hit.track.path for hit in found.hits if not can_be_listed(hit.track)]
-        say(errors, f"{count(len(found.hits) - len(unlisted), 'track')}: {playlist}")
+        say(errors, f"{counted(len(found.hits) - len(unlisted), 'track')}: {playlist}")
         for path in unlisted:
             say(errors, f"{path} is not in the playlist: its name has a line break in it.")
     if export is not None and found.hits:
-        say(errors, f"{count(len(found.hits) - len(not_exported), 'track')}: {export}")
+        say(errors, f"{counted(len(found.hits) - len(not_exported), 'track')}: {export}")
         if not_exported:
             n, few = len(not_exported), ", ".join(track.path for track in not_exported[:3])
             more = ", …" if n > 3 else ""
             say(
                 errors,
-                f"{count(n, 'track')} not in it, without tags or with a name that beets cannot "
+                f"{counted(n, 'track')} not in it, without tags or with a name that beets cannot "
                 f"find: {few}{more}",
             )
     raise typer.Exit(0 if found.hits else 1)

@@ -22,7 +22,8 @@ from harmonium.commands.options import (
     column,
     file_option,
 )
-from harmonium.commands.screen import count, plain_table
+from harmonium.commands.screen import plain_table
+from harmonium.errors import counted
 
 if TYPE_CHECKING:
     import polars as pl
@@ -181,16 +182,16 @@ def _say_sizes(
     kept = min(n_tags, len(triples.tags))
     share = len(triples.top_tags(kept)) / len(triples)
     parts = [
-        f"{len(triples):,} triples of {count(len(triples.users), 'user')} and "
-        f"{count(len(triples.items), 'clip')}"
+        f"{len(triples):,} triples of {counted(len(triples.users), 'user')} and "
+        f"{counted(len(triples.items), 'clip')}"
     ]
     if track_of is not None:
         n_tracks = len({track_of[item] for item in triples.items if item in track_of})
-        parts[0] += f" of {count(n_tracks, 'track')}"
+        parts[0] += f" of {counted(n_tracks, 'track')}"
     if kept < len(triples.tags):
         parts.append(f"the {kept:,} most used of {len(triples.tags):,} tags, {share:.0%} of them")
     else:
-        parts.append(count(kept, "tag"))
+        parts.append(counted(kept, "tag"))
     console.print("; ".join(parts), highlight=False)
 
 

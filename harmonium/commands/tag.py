@@ -23,7 +23,8 @@ from harmonium.commands.options import (
     owner_of,
 )
 from harmonium.commands.quick_learning import learn
-from harmonium.commands.screen import bar, count, percent, printable, say, show_rows
+from harmonium.commands.screen import bar, percent, printable, say, show_rows
+from harmonium.errors import counted
 
 if TYPE_CHECKING:
     from harmonium.library import Library
@@ -215,7 +216,7 @@ def _tag_all(
     present, (heard, _) = library.tracks.ids(), library.predictions.columns(model.id or 0, [0])
     n_heard = int(np.isin(present, heard).sum())  # not those whose files are gone
     console = Console()
-    new = count(n_new, "track") if n_new else "No further tracks"
+    new = counted(n_new, "track") if n_new else "No further tracks"
     say(console, f"{new} tagged by model {model.id}; it has tagged {n_heard:,} in all.")
     if n_heard < len(present):
         deaf = len(present) - n_heard

@@ -13,7 +13,8 @@ from rich.text import Text
 from harmonium.commands import INTERRUPTED, exit_code
 from harmonium.commands.options import JsonOption, LibraryOption
 from harmonium.commands.quick_learning import learn
-from harmonium.commands.screen import bar, count, say, say_failures, show_rows
+from harmonium.commands.screen import bar, say, say_failures, show_rows
+from harmonium.errors import counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -116,7 +117,7 @@ def _report(change: Change, report: UndoReport, as_json: bool) -> None:
     say_failures(errors, (report.files_left | report.values_left).items())
     for later, n in sorted(report.conflicts.items()):
         stay = "stays as it is" if n == 1 else "stay as they are"
-        say(errors, f"{count(n, 'tag')} {stay}: change {later} came later. Undo that one first.")
+        say(errors, f"{counted(n, 'tag')} {stay}: change {later} came later. Undo that one first.")
     if as_json:
         record = {
             "undone": change.id,
@@ -129,16 +130,16 @@ def _report(change: Change, report: UndoReport, as_json: bool) -> None:
         return
     parts = []
     if report.ended:
-        parts.append(f"{count(report.ended, 'tag')} taken back")
+        parts.append(f"{counted(report.ended, 'tag')} taken back")
     if report.revived:
-        parts.append(f"{count(report.revived, 'tag')} there again")
+        parts.append(f"{counted(report.revived, 'tag')} there again")
     parts += [
-        f"{count(n, what)} set back"
+        f"{counted(n, what)} set back"
         for what, n in report.values_restored.items()
         if what != SETTING or not parts  # which only says that the change is remembered
     ]
     if report.files_restored or not parts:
-        parts.append(f"{count(report.files_restored, 'file')} restored")
+        parts.append(f"{counted(report.files_restored, 'file')} restored")
     undone = "undone" if report.complete else "undone in part"
     amount = ", ".join(parts)
     what = f"Change {change.id} ({change.command}: {change.summary})"

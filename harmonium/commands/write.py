@@ -19,7 +19,8 @@ from harmonium.commands.options import (
     file_option,
     owner_of,
 )
-from harmonium.commands.screen import bar, count, say, say_failures
+from harmonium.commands.screen import bar, say, say_failures
+from harmonium.errors import counted
 
 if TYPE_CHECKING:
     from harmonium.library import Library
@@ -184,7 +185,7 @@ def write(
         ids, files = _chosen_tracks(opened, paths or [], query)
         errors = Console(stderr=True)
         if source.predicted and (n := count_unheard(opened, ids)):
-            have = f"{count(n, 'track')} {'has' if n == 1 else 'have'}"
+            have = f"{counted(n, 'track')} {'has' if n == 1 else 'have'}"
             say(errors, f"{have} no predictions yet; 'harmonium tag' makes them.")
         if source.predicted and source.precision and opened.models.current(whole=False):
             found = imprecise_tags(opened, source.precision)
@@ -367,7 +368,7 @@ def _agreed(errors: Console, plan: WritePlan) -> bool:
     from harmonium.commands.write_report import say_expected, show_changes
     from harmonium.errors import DataError
 
-    files = count(len(plan.files), "file")
+    files = counted(len(plan.files), "file")
     if not is_terminal():
         raise DataError(
             f"Tags would be written to {files}, and there is nobody to ask. Say --yes, or look "

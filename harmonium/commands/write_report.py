@@ -9,7 +9,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from harmonium.commands.screen import Flow, count, percent, printable, say, show_rows
+from harmonium.commands.screen import Flow, percent, printable, say, show_rows
+from harmonium.errors import counted
 
 if TYPE_CHECKING:
     from harmonium.library.filetags import FieldChange
@@ -30,7 +31,9 @@ def show_plan(console: Console, plan: WritePlan) -> None:
                 show_rows(console, (), [(planned.change.path, one.field, *values)])
         return
     show_changes(console, plan.files)
-    say(console, f"{count(len(plan.files), 'file')} would change, {plan.n_unchanged:,} would not.")
+    say(
+        console, f"{counted(len(plan.files), 'file')} would change, {plan.n_unchanged:,} would not."
+    )
     say_expected(console, plan)
     reasons: dict[str, set[str]] = {}
     for planned in plan.files:
@@ -60,7 +63,7 @@ def say_expected(console: Console, plan: WritePlan) -> None:
         about = f"about {wrong:,.0f}" if wrong >= 1 else "less than 1"
         say(
             console,
-            f"The model adds {count(plan.n_guessed, 'tag')}; {about} of them will be wrong, by "
+            f"The model adds {counted(plan.n_guessed, 'tag')}; {about} of them will be wrong, by "
             "their probabilities.",
         )
 
@@ -94,7 +97,7 @@ def say_measured_elsewhere(console: Console, n: int) -> None:
         are = "is a word" if n == 1 else "are words"
         say(
             console,
-            f"{count(n, 'predicted tag')} {are} of the model that came along. How often it is "
+            f"{counted(n, 'predicted tag')} {are} of the model that came along. How often it is "
             "right was measured on other music; on yours it may be less often. 'harmonium review' "
             "lets you check.",
         )
@@ -103,14 +106,14 @@ def say_measured_elsewhere(console: Console, n: int) -> None:
 def say_nothing_to_write(console: Console, plan: WritePlan) -> None:
     """Why no file would change."""
     if plan.n_unchanged:
-        say(console, f"Nothing to write: {count(plan.n_unchanged, 'file')} need no change.")
+        say(console, f"Nothing to write: {counted(plan.n_unchanged, 'file')} need no change.")
     elif not plan.failures:
         say(console, "Nothing to write: there are no such tracks.")
 
 
 def say_written(console: Console, written: WriteReport, plan: WritePlan) -> None:
     """How many files were written, and how it is undone."""
-    parts = [f"Tags written to {count(len(written.paths), 'file')}"]
+    parts = [f"Tags written to {counted(len(written.paths), 'file')}"]
     if plan.n_unchanged:
         parts.append(f"{plan.n_unchanged:,} needed no change")
     failed = len(written.failures) + len(plan.failures)

@@ -6,7 +6,8 @@ import pytest
 from rich.console import Console
 
 from harmonium.commands import screen
-from harmonium.commands.screen import bar, count, printable, say
+from harmonium.commands.screen import bar, printable, say
+from harmonium.errors import counted
 
 
 @pytest.mark.parametrize(
@@ -36,7 +37,7 @@ def test_lines_are_broken_between_words_and_a_path_stays_whole():
 
 
 def test_counts():
-    assert [count(n, "track") for n in (0, 1, 1200)] == ["0 tracks", "1 track", "1,200 tracks"]
+    assert [counted(n, "track") for n in (0, 1, 1200)] == ["0 tracks", "1 track", "1,200 tracks"]
 
 
 def test_a_bar_shows_no_numbers_that_are_not_known(monkeypatch):

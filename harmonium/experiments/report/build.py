@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from harmonium.errors import DataError
+from harmonium.errors import DataError, counted
 from harmonium.experiments.report import paper
 from harmonium.experiments.report.averages import (
     APPROXIMATIONS,
@@ -34,7 +34,6 @@ from harmonium.experiments.report.tables import (
     Report,
     Table,
     columns,
-    count_of,
     format_duration,
     format_seconds,
     one_line,
@@ -59,7 +58,7 @@ def build_report(folder: str | Path) -> Report:
     summary = summarise(*read_results(folder))
     if not summary.scores:
         raise DataError(
-            f"{folder} holds {count_of(summary.n_runs, 'run')}, but no test fold of its recipe is "
+            f"{folder} holds {counted(summary.n_runs, 'run')}, but no test fold of its recipe is "
             "finished yet. Let 'harmonium experiment run' go on."
         )
     items, files = FORMS[summary.recipe.form](summary)
@@ -126,7 +125,7 @@ def _paragraphs(summary: Summary) -> list[str]:
         f"{runs} runs, each with another of the remaining folds for early stopping and "
         f"{runs - 1} for training. Standard errors are over test folds."
     )
-    made = f"{count_of(summary.n_runs, 'run')} in the results"
+    made = f"{counted(summary.n_runs, 'run')} in the results"
     if summary.versions:
         made += f", made with {'; '.join(summary.versions)}"
     return [one_line(text) for text in (recipe.note, protocol, f"{made}.") if text.strip()]

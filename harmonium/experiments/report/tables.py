@@ -270,8 +270,3 @@ def one_line(text: str) -> str:
 def join_names(names: list[str]) -> str:
     """a, b and c."""
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
-
-
-def count_of(count: int, thing: str) -> str:
-    """1 run, 2 runs."""
-    return f"{count:,} {thing}" if count == 1 else f"{count:,} {thing}s"

@@ -13,13 +13,12 @@ import sqlalchemy as sa
 from numpy.typing import NDArray
 
 from harmonium.data.normalise import normalise_tag
-from harmonium.errors import LibraryError, UnknownTagError
+from harmonium.errors import LibraryError, UnknownTagError, counted
 from harmonium.library.answering.catalogue import Catalogue, View
 from harmonium.library.answering.query import did_you_mean
 from harmonium.library.answering.shipped_model import log_odds
 from harmonium.library.correcting.say import ME, say
 from harmonium.library.library import Library
-from harmonium.library.store.changes import counted
 from harmonium.library.store.models import StoredModel
 from harmonium.library.store.predictions import Steps, unpacked
 from harmonium.library.store.schema import opinion

@@ -2,9 +2,8 @@
 
 from collections.abc import Iterable, Sequence
 
-from harmonium.errors import DataError
+from harmonium.errors import DataError, counted
 from harmonium.library.library import Library
-from harmonium.library.store.changes import counted
 
 ME = "me"
 """Whose tags they are, where nobody is named."""

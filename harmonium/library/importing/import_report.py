@@ -11,9 +11,8 @@ from dataclasses import dataclass, field
 import polars as pl
 
 from harmonium.data.parting import fragments
-from harmonium.errors import LibraryError
+from harmonium.errors import LibraryError, counted
 from harmonium.library.library import Library
-from harmonium.library.store.changes import counted
 
 LONGEST = 100
 """Characters that a tag from a file may have; what is longer is a text and not a tag."""

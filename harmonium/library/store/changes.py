@@ -242,11 +242,6 @@ class Changes(LibraryPart):
             _mark(connection, change_id, report.change)
 
 
-def counted(number: int, what: str) -> str:
-    """1 file, 2 files … for the summary of a change."""
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
-
-
 def _check_not_undone(undone: Change) -> None:
     if undone.undone_by is not None:
         raise LibraryError(

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from harmonium.data import normalise_tag
 from harmonium.data.parting import fragments
-from harmonium.errors import DataError, FileTagError
+from harmonium.errors import DataError, FileTagError, counted
 from harmonium.library.filetags import (
     LIST_FIELDS,
     FileChange,
@@ -22,7 +22,6 @@ from harmonium.library.filetags import (
     read_tags,
 )
 from harmonium.library.library import Library
-from harmonium.library.store.changes import counted
 from harmonium.library.store.tracks import Track
 from harmonium.library.writing.undoable_writer import UndoableWriter
 from harmonium.library.writing.wanted_tags import (
