@@ -130,7 +130,7 @@ def owner_of(only_mine: bool, only_shipped: bool) -> "Owner | None":
 
     if only_mine and only_shipped:
         raise DataError("Ask for --only-mine or for --only-shipped; without either, for both.")
-    return "yours" if only_mine else "shipped" if only_shipped else None
+    return "own" if only_mine else "built-in" if only_shipped else None
 
 
 def opened_if_there(

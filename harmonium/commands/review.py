@@ -18,7 +18,7 @@ from harmonium.errors import counted
 
 if TYPE_CHECKING:
     from harmonium.library import Library
-    from harmonium.library.correcting.review import DoubtfulTag
+    from harmonium.library.correcting.review import Doubt
 
 PLAYERS = (["mpv", "--no-video"], ["ffplay", "-nodisp", "-autoexit"], ["afplay"], ["xdg-open"])
 KEYS = "y yes, n no, space skip, p play, q quit"
@@ -84,7 +84,7 @@ class _Session:
         self.n_answers = self.n_right = self.n_learnt = 0
         self.playing: subprocess.Popen[bytes] | None = None
 
-    def ask(self, questions: list[DoubtfulTag]) -> bool:
+    def ask(self, questions: list[Doubt]) -> bool:
         """Ask one after the other; whether the person wants more."""
         if not self.asked:
             say(self.console, KEYS)
@@ -131,7 +131,7 @@ class _Session:
                 f"each answer before the next, {gain.right_now:,}.",
             )
 
-    def _key(self, question: DoubtfulTag, where: str) -> str:
+    def _key(self, question: Doubt, where: str) -> str:
         """The key that answers a question: y, n, q or a space."""
         doubt = percent(question.probability)
         say(self.console, f"{where}  {question.tag}? ({doubt})  {question.track.name}")
@@ -149,7 +149,7 @@ class _Session:
             else:
                 say(self.console, f"     {KEYS}")
 
-    def _keep(self, question: DoubtfulTag, fits: bool) -> None:
+    def _keep(self, question: Doubt, fits: bool) -> None:
         from harmonium.library.correcting.review import answer_doubt
 
         track, tag = question.track.id, question.tag

@@ -37,13 +37,13 @@ def suggest(
 
     [dim]Exit codes:[/dim]  0 done; 2 a tag is not known.
     """
-    from harmonium.library.answering.suggest import suggest as find
+    from harmonium.library.answering.suggest import suggest_by as find
 
     given = [part.strip() for tag in tags for part in tag.split(",") if part.strip()]
     tagger, spellings, said = _current_tagger(library)
     found = find(tagger, given, number, said)
     if as_json:
-        print(json.dumps([one._asdict() for one in found], indent=1))
+        print(json.dumps([vars(one) for one in found], indent=1))
         return
     console = Console()
     p = percent if console.is_terminal else "{:.4f}".format
@@ -69,12 +69,12 @@ def related(
 
     [dim]Exit codes:[/dim]  0 done; 2 the tag is not known.
     """
-    from harmonium.library.answering.suggest import related as find
+    from harmonium.library.answering.suggest import related_by as find
 
     tagger, spellings, said = _current_tagger(library)
     found = find(tagger, tag, number, said)
     if as_json:
-        print(json.dumps([one._asdict() for one in found], indent=1))
+        print(json.dumps([vars(one) for one in found], indent=1))
         return
     console = Console()
     p = percent if console.is_terminal else "{:.4f}".format

@@ -29,7 +29,7 @@ from harmonium.errors import counted
 if TYPE_CHECKING:
     from harmonium.library import Library
     from harmonium.library.answering.stored_tagger import StoredTagger
-    from harmonium.library.answering.tag import TagChoice, TrackTag
+    from harmonium.library.answering.tag import TrackTag
     from harmonium.library.store.models import Owner, StoredModel
 
 
@@ -107,12 +107,11 @@ def tag(
     """
     from harmonium.errors import DataError
     from harmonium.library.answering.refined_tagger import current_tagger
-    from harmonium.library.answering.tag import TagChoice
 
     if as_json and as_csv:
         raise DataError("Ask for --json or for --csv, not for both.")
     show = _print_json if as_json else _print_csv if as_csv else _show_tags
-    choice = TagChoice(top, min_probability)
+    choice = (top, min_probability)
     owner = owner_of(only_mine, only_shipped)
     with opened_if_there(library, needed=not paths) as opened:
         if not paths and known is not None:
@@ -135,7 +134,7 @@ def _model(library: Library | None, *, needs_number: bool, owner: Owner | None) 
 
     model = None if library is None else use_shipped_model(library)
     has_shipped = model is not None and not model.is_own.all()
-    if not needs_number and (model is None or (owner == "shipped" and not has_shipped)):
+    if not needs_number and (model is None or (owner == "built-in" and not has_shipped)):
         model = shipped_model()
     if model is None:
         assert library is not None
@@ -149,7 +148,7 @@ def _tag_paths(
     named: list[str],
     known: str | None,
     use_people: bool,
-    choice: TagChoice,
+    choice: tuple[int | None, float | None],
     show: Any,
 ) -> int:
     from harmonium.library.answering.tag import read_known, tag_files
@@ -162,7 +161,7 @@ def _tag_paths(
             library, tagger, files, known=given, use_people=use_people, progress=progress
         )
     spellings = {} if library is None else library.spellings()
-    show(((one.path, one.tags(tagger, choice)) for one in tagged), spellings)
+    show(((one.path, one.tags(*choice)) for one in tagged), spellings)
     for failure in failures:
         say(errors, f"{failure.path}: {failure.reason}")
     return exit_code(len(tagged), len(failures))
@@ -195,22 +194,19 @@ def _tag_all(
     library: Library,
     model: StoredModel,
     again: bool,
-    choice: TagChoice,
+    choice: tuple[int | None, float | None],
     owner: Owner | None,
     show: Any,
 ) -> None:
     import numpy as np
 
-    from harmonium.library.answering.refined_tagger import current_tagger
     from harmonium.library.answering.tag import stored_tags, tag_library
 
     with bar(Console(stderr=True), "tagging") as progress:
         n_new = tag_library(library, model, again=again, progress=progress)
     learn(library)  # a new model has yet to hear what people said since, or of other words
     if show is not None:
-        assert model.id is not None
-        tagger = current_tagger(library, library.models.get(model.id).only(owner))
-        tagged = ((one.path, one.tags(tagger, choice)) for one in stored_tags(library, tagger))
+        tagged = ((one.path, one.tags(*choice)) for one in stored_tags(library, owner))
         show(tagged, library.spellings())
         return
     present, (heard, _) = library.tracks.ids(), library.predictions.columns(model.id or 0, [0])
@@ -257,7 +253,7 @@ def _print_json(files: Iterable[tuple[str, list[TrackTag]]], _: dict[str, str]) 
     """One array, written as it comes."""
     print("[", end="")
     for number, (path, rows) in enumerate(files):
-        record = {"path": path, "tags": [row._asdict() for row in rows]}
+        record = {"path": path, "tags": [vars(row) for row in rows]}
         print("," if number else "", json.dumps(record, ensure_ascii=True), sep="\n", end="")
     print("\n]")
 

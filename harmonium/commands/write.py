@@ -205,7 +205,7 @@ def _from_elsewhere(library: Library, plan: WritePlan) -> int:
     model = library.models.current(whole=False)
     if model is None:
         return 0
-    learnt = model.only("shipped").learnt
+    learnt = model.only("built-in").learnt
     names = {tag for tag, is_one in zip(model.vocabulary, learnt, strict=True) if is_one}
     return sum(normalise_tag(tag) in names for one in plan.files for tag in one.new_guesses)
 

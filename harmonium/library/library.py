@@ -7,18 +7,18 @@ with Library.open() as library:
 
 import json
 import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import sqlalchemy as sa
 
 from harmonium.data.genre_tree import GenreTree
-from harmonium.errors import LibraryError, NoLibraryError
+from harmonium.errors import DataError, HarmoniumError, LibraryError, NoLibraryError
 from harmonium.library.store import database
 from harmonium.library.store.changes import Changes
-from harmonium.library.store.models import Models
+from harmonium.library.store.models import CURRENT, Models, Owner, StoredModel
 from harmonium.library.store.opinions import Opinions
 from harmonium.library.store.predictions import Predictions
 from harmonium.library.store.refinements import Refinements
@@ -30,8 +30,38 @@ from harmonium.library.store.schema import (
     VERSION_TABLE,
     setting,
 )
-from harmonium.library.store.tracks import Tracks
+from harmonium.library.store.tracks import Track, Tracks
 from harmonium.library.store.versions import LibraryVersion, read_version
+
+if TYPE_CHECKING:
+    from harmonium.data.genre_tree import GenreTree
+    from harmonium.engine import Engine
+    from harmonium.library.answering.compare import ModelComparison
+    from harmonium.library.answering.suggest import Relation, Suggestion
+    from harmonium.library.answering.tag import TaggedFile, TaggedFiles
+    from harmonium.library.answering.tag_detail import TagDetail
+    from harmonium.library.answering.tag_map import TagMap
+    from harmonium.library.answering.tag_table import TagEntry
+    from harmonium.library.answering.track_tags import Completion
+    from harmonium.library.answering.why import Why
+    from harmonium.library.correcting.models import ModelEntry
+    from harmonium.library.correcting.review import Doubt
+    from harmonium.library.correcting.say import Said
+    from harmonium.library.correcting.tags import RenamedTag
+    from harmonium.library.doctor import Health
+    from harmonium.library.filetags import Rules
+    from harmonium.library.importing.feature_tables import FeatureReport
+    from harmonium.library.importing.import_report import ImportReport
+    from harmonium.library.indexing.report import IndexReport
+    from harmonium.library.learning.quick import Improvement, QuickReport
+    from harmonium.library.snapshot import Order, SearchResult, Snapshot
+    from harmonium.library.store.changes import UndoReport
+    from harmonium.library.writing.write_tracks import WritePlan, WriteReport
+
+Progress = Callable[[int, int], None]
+"""Called with how much is done, and how much there is."""
+TrackName = int | str | Path | Track
+"""A track, its number, "#NUMBER", a path, the end of a path, or "artist - title"."""
 
 
 class Library:
@@ -46,6 +76,8 @@ class Library:
         self.place = place
         """Where it is, without a password."""
         self._here = _Here()
+        self._lock = threading.Lock()
+        self._snapshot: Snapshot | None = None
         self.tracks = Tracks(self)
         """The pieces of music."""
         self.opinions = Opinions(self)
@@ -131,7 +163,7 @@ class Library:
     def connect(self) -> Iterator[sa.Connection]:
         """A connection for reading: all its queries see the library as it was at the first.
 
-        Inside `begin` or `snapshot`, of the same thread, it is that one's.
+        Inside `begin` or `reading`, of the same thread, it is that one's.
         """
         if (here := self._here.writer or self._here.reader) is not None:
             yield here
@@ -145,7 +177,7 @@ class Library:
             return connection.execute(query).all()
 
     @contextmanager
-    def snapshot(self) -> Iterator[None]:
+    def reading(self) -> Iterator[None]:
         """All that this thread reads inside sees one state of the library."""
         with self.connect() as connection:
             before, self._here.reader = self._here.reader, connection
@@ -169,6 +201,537 @@ class Library:
                 yield connection
             finally:
                 self._here.writer = None
+
+    def snapshot(self) -> "Snapshot":
+        """The library as it is now, as searches and the page see it.
+
+        It is kept, and what has changed since is read again.
+        """
+        from harmonium.library.snapshot import Snapshot
+
+        with self.reading():
+            state = self.version(), self.settings.get(CURRENT)
+            kept = self._snapshot
+            if kept is not None and (kept.version, kept.model_id) == state:
+                return kept
+            with self._lock:
+                kept = self._snapshot
+                if kept is None or (kept.version, kept.model_id) != state:
+                    kept = self._snapshot = Snapshot.after(kept, self, *state)
+                return kept
+
+    # What a person does with a library. -----------------------------------------------------------
+
+    def track(self, named: TrackName) -> Track:
+        """The track that is named; a `LibraryError` where there is none, or several."""
+        if isinstance(named, Track):
+            return named
+        if isinstance(named, int):
+            return self.tracks.get(named)
+        return self.tracks.resolve(str(named))
+
+    def index(
+        self,
+        *paths: str | Path,
+        extractor: str | None = None,
+        windows: int | None = None,
+        jobs: int | None = None,
+        engine: "str | Engine" = "processes",
+        cache: bool | str | Path = True,
+        time_limit: float | None = 300,
+        retry: bool = False,
+        tag: bool = True,
+        progress: Progress | None = None,
+    ) -> "IndexReport":
+        """Bring the library up to date with the music in folders, and tag what is new.
+
+        Parameters
+        ----------
+        paths : folders and files; by default the folders of earlier runs
+        extractor, windows : what computes the features; by default as before
+        jobs, engine : how many processes work, and where
+        cache : whether to keep computed features, or the folder to keep them in
+        time_limit : seconds after which a file is given up
+        retry : whether to try unusable files again that have not changed
+        tag : whether to tag what is new, see `tag_new`
+        """
+        from harmonium.files import user_cache_folder
+        from harmonium.library.indexing.run import index
+
+        folder = (user_cache_folder() if cache else None) if isinstance(cache, bool) else cache
+        report = index(
+            self,
+            paths,
+            extractor=extractor,
+            windows=windows,
+            jobs=jobs,
+            engine=engine,
+            cache=folder,
+            time_limit=time_limit,
+            retry=retry,
+            progress=progress,
+        )
+        if tag:
+            report.tagged = self.tag_new()
+        return report
+
+    def import_tags(self, path: str | Path, **options: Any) -> "ImportReport":
+        """Import a table of people's tags; the options are those of `import_table`."""
+        from harmonium.library.importing.tables import import_table
+
+        return import_table(self, path, **options)
+
+    def import_file_tags(
+        self, fields: Iterable[str] = ("genre",), **options: Any
+    ) -> "ImportReport":
+        """Import the tags that files had when last indexed; see `importing.import_file_tags`."""
+        from harmonium.library.importing.file_tags import import_file_tags
+
+        return import_file_tags(self, fields=fields, **options)
+
+    def import_features(self, path: str | Path, **options: Any) -> "FeatureReport":
+        """Import a table of features; see `importing.import_features`."""
+        from harmonium.library.importing.feature_tables import import_features
+
+        return import_features(self, path, **options)
+
+    def train(
+        self,
+        *,
+        engine: "str | Engine" = "serial",
+        jobs: int | None = None,
+        progress: Callable[[str, int, int], None] | None = None,
+        use: bool = True,
+        first: Callable[[StoredModel], object] | None = None,
+        **options: Any,
+    ) -> StoredModel:
+        """Learn from the tagged tracks, store the model and use it; its `report` says more.
+
+        Parameters
+        ----------
+        engine, jobs : where the fits are done, and by how many processes
+        progress : called with (what is being done, how much is done, how much there is)
+        use : whether to use the model from now on
+        first : called with a first model, which is stored after a few seconds
+        options : of `TrainingOptions`
+        """
+        from harmonium.library.learning.train import TrainingOptions, train
+
+        chosen = TrainingOptions(**options)
+        return train(
+            self, chosen, progress=progress, use=use, first=first, engine=engine, jobs=jobs
+        )
+
+    def tag(
+        self,
+        *paths: str | Path,
+        known: str | None = None,
+        sound_only: bool = False,
+        owner: Owner | None = None,
+        progress: Progress | None = None,
+    ) -> "TaggedFiles":
+        """The tags of files, in the library or not; see `tag_named`."""
+        from harmonium.library.answering.tag import tag_named
+
+        return tag_named(
+            self, paths, known=known, sound_only=sound_only, owner=owner, progress=progress
+        )
+
+    def tag_all(
+        self, *, again: bool = False, progress: Progress | None = None, learn: bool = True
+    ) -> int:
+        """Store what the model in use predicts for all tracks it has not tagged yet; how many.
+
+        ``again`` tags the others, too; ``learn`` lets the model learn from answers afterwards.
+        """
+        from harmonium.library.answering.shipped_model import use_shipped_model
+        from harmonium.library.answering.tag import tag_library
+
+        n = tag_library(self, use_shipped_model(self), again=again, progress=progress)
+        if learn:
+            self._learn()
+        return n
+
+    def tag_new(self, progress: Progress | None = None) -> int | None:
+        """Tag what is new, and learn from answers; how many tracks.
+
+        None where there is no model, or it takes other features than the library has. A library
+        without a model gets the built-in one, if it has its features.
+        """
+        from harmonium.library.answering.shipped_model import use_shipped_model
+        from harmonium.library.answering.tag import tag_library
+        from harmonium.library.store.schema import EXTRACTOR
+
+        model = use_shipped_model(self)
+        if model is None or model.extractor != self.settings.get(EXTRACTOR):
+            return None
+        n = tag_library(self, model, progress=progress)
+        self._learn()
+        return n
+
+    def tagged(self, owner: Owner | None = None) -> "Iterator[TaggedFile]":
+        """All tracks that the model in use has tagged, with their stored tags."""
+        from harmonium.library.answering.tag import stored_tags
+
+        return stored_tags(self, owner)
+
+    def search(
+        self,
+        text: str | None = None,
+        *,
+        like: TrackName | None = None,
+        limit: int = 20,
+        offset: int = 0,
+        min_probability: float = 0.0,
+        predicted: bool = False,
+        owner: Owner | None = None,
+        order: "Order | None" = None,
+        name: str = "",
+        progress: Progress | None = None,
+    ) -> "SearchResult":
+        """The tracks that answer a question, or are like a track, or both; the best first.
+
+        Parameters
+        ----------
+        text : the question, as ``mellow piano -rock``; see `query`
+        like : a track; the others are ordered by probability times similarity to it
+        limit, offset : how many hits, and how many to skip before them
+        min_probability : leave out less probable ones
+        predicted : whether to leave out what people's tags answer
+        owner : whose tags the model may predict: "own", "built-in", or None, both
+        order : "probability", "likeness", "name" or "added"
+        name : words that a track's title, artist, album and file name must have between them
+        """
+        from harmonium.library import sound_space
+        from harmonium.library.snapshot import Question
+
+        if limit < 1:
+            raise DataError(f"'limit' must be at least 1, got {limit}.")
+        number = None if like is None else self.track(like).id
+        if number is not None:
+            sound_space.bring_up_to_date(self, progress)
+        question = Question(
+            (text or "").strip(), number, order, min_probability, owner, predicted, name
+        )
+        return self.snapshot().search(question, limit, offset)
+
+    def similar(self, track: TrackName, limit: int = 20) -> "SearchResult":
+        """The tracks that are most like one."""
+        return self.search(like=track, limit=limit)
+
+    def suggest(self, *tags: str, limit: int = 10) -> "list[Suggestion]":
+        """Further tags for a track that has these."""
+        from harmonium.library.answering.suggest import suggest
+
+        return suggest(self, tags, limit)
+
+    def related(self, tag: str, limit: int = 10) -> "list[Relation]":
+        """The tags that a tag makes more likely, and those that it makes less likely."""
+        from harmonium.library.answering.suggest import related
+
+        return related(self, tag, limit)
+
+    def say(
+        self,
+        track: TrackName,
+        *tags: str,
+        yes: Sequence[str] = (),
+        no: Sequence[str] = (),
+        unsay: Sequence[str] = (),
+        person: str = "me",
+        change: int | None = None,
+        learn: bool = True,
+    ) -> "Said":
+        """Keep what a person says of a track, and learn from it.
+
+        Parameters
+        ----------
+        tags : tags that fit; with a minus before them, tags that do not
+        yes, no : the same as two lists
+        unsay : tags of which they take back what they said
+        person : whose tags they are
+        change : the number of a change that this is part of; by default it is one of its own
+        learn : whether the model learns from it at once
+        """
+        from harmonium.library.correcting.say import read_said, say_and_follow
+
+        fits, misfits = read_said(tags)
+        said = say_and_follow(
+            self, self.track(track), [*fits, *yes], [*misfits, *no], unsay, person, change
+        )
+        if learn and said.change is not None:
+            self._learn()
+        return said
+
+    def doubts(
+        self,
+        tag: str | None = None,
+        limit: int = 20,
+        skip: Collection[tuple[int, str]] = (),
+    ) -> "list[Doubt]":
+        """The questions that the model is most in doubt about; ``skip`` are (track, tag)."""
+        from harmonium.library.correcting.review import doubtful
+
+        return doubtful(self, tag, n=limit, skip=skip)
+
+    def answer(
+        self,
+        track: TrackName,
+        tag: str,
+        fits: bool,
+        *,
+        person: str = "me",
+        change: int | None = None,
+    ) -> int:
+        """Keep the answer to a doubt; the number of its change.
+
+        Answers with the ``change`` of an earlier one are undone together with it.
+        """
+        from harmonium.library.correcting.review import answer_doubt
+
+        return answer_doubt(self, self.track(track).id, tag, fits, person=person, change=change)
+
+    def complete(
+        self,
+        track: TrackName,
+        yes: Collection[str] = (),
+        no: Collection[str] = (),
+        *,
+        person: str = "me",
+    ) -> "Completion":
+        """What follows for the other tags of a track from a person's whole answer."""
+        from harmonium.library.answering.track_tags import complete_track
+
+        return complete_track(self.snapshot(), self.track(track).id, yes, no, person)
+
+    def why(
+        self,
+        track: TrackName,
+        tag: str,
+        yes: Collection[str] = (),
+        no: Collection[str] = (),
+        *,
+        person: str = "me",
+    ) -> "Why":
+        """What the sound adds to a tag's probability, and what each known tag adds."""
+        from harmonium.library.answering.why import why
+
+        return why(self.snapshot(), self.track(track).id, tag, yes, no, person)
+
+    def learn(self, progress: Progress | None = None) -> "QuickReport":
+        """Let the model in use learn from the answers since it was trained."""
+        from harmonium.library.learning.quick import learn_answers
+
+        return learn_answers(self, progress)
+
+    def _learn(self) -> None:
+        """Learn from what was kept; where that fails, the next `learn` says why."""
+        with suppress(HarmoniumError):
+            self.learn()
+
+    def improvement(self, change: int | None = None) -> "Improvement | None":
+        """How well the last answers, or those of a change, were predicted beforehand."""
+        from harmonium.library.learning.quick import improvement
+
+        return improvement(self, change)
+
+    def rename(self, old: str, new: str, *, learn: bool = True) -> "RenamedTag":
+        """Rename a tag, or merge it into another."""
+        from harmonium.library.correcting.tags import rename_tag
+
+        renamed = rename_tag(self, old, new)
+        if learn:
+            self._learn()
+        return renamed
+
+    def hide(self, tag: str, *, learn: bool = True) -> int:
+        """Hide a tag: it is neither predicted nor learnt; the number of the change."""
+        from harmonium.library.correcting.tags import hide_tag
+
+        change = hide_tag(self, tag)
+        if learn:
+            self._learn()
+        return change
+
+    def forget(self, *tracks: TrackName, learn: bool = True) -> int | None:
+        """Take tracks out of the library; the number of the change, None if they were out of it."""
+        from harmonium.library.correcting.forget import forget
+
+        change = forget(self, list(dict.fromkeys(self.track(one).id for one in tracks)))
+        if learn:
+            self._learn()
+        return change
+
+    def list_models(self) -> "list[ModelEntry]":
+        """All models, the newest first."""
+        from harmonium.library.correcting.models import list_models
+
+        return list_models(self)
+
+    def use_model(self, number: int, *, learn: bool = True) -> int | None:
+        """Use a model from now on; the number of the change, None where it was in use."""
+        from harmonium.library.correcting.models import use_model
+
+        change = use_model(self, number)
+        if learn and change is not None:
+            self._learn()
+        return change
+
+    def compare_models(self, a: int, b: int) -> "ModelComparison":
+        """What changes from model a to model b."""
+        from harmonium.library.answering.compare import compare_models
+
+        return compare_models(self, a, b)
+
+    def tags(self) -> "list[TagEntry]":
+        """All tags that people gave or the model has learnt, the most used first."""
+        from harmonium.library.answering.tag_table import list_tags
+
+        return list_tags(self.snapshot())
+
+    def tag_detail(self, tag: str) -> "TagDetail":
+        """All that is known of a tag."""
+        from harmonium.library.answering.tag_detail import tag_detail
+
+        return tag_detail(self.snapshot(), tag)
+
+    def tag_map(self) -> "TagMap":
+        """A map of the tags that the model in use has learnt."""
+        from harmonium.library.answering.tag_map import tag_map
+
+        return tag_map(self.snapshot())
+
+    def plan_write(
+        self,
+        *tracks: TrackName,
+        query: str | None = None,
+        precision: float | None = 0.8,
+        people: bool = True,
+        predicted: bool = True,
+        owner: Owner | None = None,
+        rules: "Rules | Mapping[str, Any] | None" = None,
+        skip: Collection[int] = (),
+        progress: Progress | None = None,
+    ) -> "WritePlan":
+        """What writing tags to files would change; nothing is written.
+
+        Parameters
+        ----------
+        tracks : tracks, and folders of files; by default all
+        query : only tracks for which this is more likely than not
+        precision : how often what the model adds is to be right; None or 0: `tag`'s thresholds
+        people, predicted : whether to write what people say, and what the model predicts
+        owner : whose predictions: "own", "built-in", or None, both
+        rules : how to write; a mapping is joined with what the library remembers
+        skip : numbers of tracks to leave out
+        """
+        from harmonium.library.filetags import Rules
+        from harmonium.library.writing.rule_layers import RULES_SETTING, library_rules
+        from harmonium.library.writing.wanted_tags import TagSources
+        from harmonium.library.writing.write_tracks import plan_writes
+
+        if not isinstance(rules, Rules):
+            layers = [self.settings.get(RULES_SETTING, {}), rules or {}]
+            rules = library_rules(self, layers, self.known_tags())
+        ids, files = self.find_tracks(*tracks, query=query)
+        source = TagSources(people, predicted, owner, precision or None)
+        wanted = [number for number in ids if number not in set(skip)]
+        return plan_writes(self, wanted, rules, source=source, only_to=files, progress=progress)
+
+    def write(
+        self,
+        *tracks: "WritePlan | TrackName",
+        dry_run: bool = False,
+        progress: Progress | None = None,
+        **options: Any,
+    ) -> "WriteReport":
+        """Write tags into files, as a plan says or as `plan_write` plans it with these arguments.
+
+        With ``dry_run`` nothing is written; the report names the files that would be.
+        """
+        from harmonium.library.writing.write_tracks import WritePlan, WriteReport, write_planned
+
+        plan = tracks[0] if tracks and isinstance(tracks[0], WritePlan) else None
+        if plan is None:
+            plan = self.plan_write(*tracks, **options)  # type: ignore[arg-type]
+        if dry_run:
+            return WriteReport(None, [one.change.path for one in plan.files], plan.failures)
+        return write_planned(self, plan.files, progress=progress)
+
+    def undo(
+        self,
+        change: int | None = None,
+        *,
+        exact: bool = True,
+        progress: Progress | None = None,
+        learn: bool = True,
+    ) -> "UndoReport":
+        """Undo a change, by default the last one: people's tags, and files to the byte."""
+        from harmonium.library.writing.restore import last_change, undo_change
+
+        number = last_change(self).id if change is None else change
+        report = undo_change(self, number, exact=exact, progress=progress)
+        if learn and (report.ended or report.revived or report.values_restored):
+            self._learn()
+        return report
+
+    def doctor(self, doubts: int = 20) -> "Health":
+        """The health of the library: files, tags, and what people may have got wrong."""
+        from harmonium.library.doctor import examine
+
+        return examine(self, doubts=doubts)
+
+    def export(
+        self, path: str | Path, tracks: Iterable[TrackName], owner: Owner | None = None
+    ) -> list[Track]:
+        """Write tracks with their tags for Rekordbox (.xml) or beets (.sh); those left out."""
+        from harmonium.library.export import check_export, write_export
+        from harmonium.library.precision import USUAL_PRECISION
+        from harmonium.library.writing.wanted_tags import TagSources, wanted_tags
+
+        file = Path(path).expanduser()
+        check_export(file)
+        source = TagSources(owner=owner, precision=USUAL_PRECISION)
+        ids, spelt = [self.track(one).id for one in tracks], self.spellings()
+        tagged = [
+            (track, [spelt.get(tag, tag) for tag in tags])
+            for track, tags in wanted_tags(self, ids, source)
+        ]
+        return write_export(file, tagged)
+
+    def playlist(
+        self, path: str | Path, tracks: Iterable[TrackName], *, relative: bool = False
+    ) -> None:
+        """Write tracks as a playlist, .m3u8; ``relative``: with paths from its own folder on."""
+        from harmonium.library.playlist import check_playlist, write_playlist
+
+        file = Path(path).expanduser()
+        check_playlist(file)
+        write_playlist(file, [self.track(one) for one in tracks], relative=relative)
+
+    def known_tags(self) -> set[str]:
+        """Every tag that a track may have: those ever used, and those of the model in use."""
+        from harmonium.library.answering.search import known_tags
+
+        return known_tags(self, self.models.current(whole=False))
+
+    def find_tracks(
+        self, *named: TrackName, query: str | None = None
+    ) -> tuple[list[int], set[str] | None]:
+        """The present tracks that are named and found; with folders, also the files meant.
+
+        Parameters
+        ----------
+        named : tracks, and folders of files; by default all tracks
+        query : only tracks for which this is more likely than not
+
+        Returns
+        -------
+        the numbers of the tracks, ascending, and the files that were named; None if none were
+        """
+        from harmonium.library.chosen_tracks import chosen_tracks
+
+        return chosen_tracks(self, named, query)
 
     def _bring_up_to_date(self, create: bool) -> None:
         with self.connect() as connection:
@@ -205,7 +768,7 @@ class _Here(threading.local):
     writer: sa.Connection | None = None
     """In the transaction of `begin`."""
     reader: sa.Connection | None = None
-    """Of `snapshot`."""
+    """Of `reading`."""
 
 
 class LibrarySettings(database.LibraryPart):

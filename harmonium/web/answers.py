@@ -10,7 +10,7 @@ LARGEST_ID = 2**53 - 1
 Id = Annotated[int, Field(ge=1, le=LARGEST_ID)]
 TagName = Annotated[str, Field(min_length=1, max_length=200)]
 TagNames = Annotated[list[TagName], Field(max_length=1000)]
-Owner = Literal["mine", "shipped", "people"]
+Owner = Literal["own", "built-in", "people"]
 
 
 class Asked(BaseModel):

@@ -10,7 +10,7 @@ from fastapi import Depends, Request
 
 from harmonium.errors import HarmoniumError, NoLibraryError
 from harmonium.library import Library
-from harmonium.library.answering.catalogue import Catalogue, Question, View
+from harmonium.library.snapshot import Question, Snapshot
 from harmonium.library.store.database import default_place
 from harmonium.web.problems import Problem, not_ready
 from harmonium.web.settings import ServerSettings
@@ -29,7 +29,7 @@ class Service:
         self.closing = threading.Event()
         """Set when the server is about to end."""
         self._lock = threading.Lock()
-        self._catalogue: Catalogue | None = None
+        self._library: Library | None = None
         self._kept: dict[Hashable, Any] = {}
         self._recent: dict[str, tuple[Hashable, Any, float, float]] = {}
         self._limits: dict[str, threading.BoundedSemaphore] = {}
@@ -39,16 +39,12 @@ class Service:
         """Where the library is, or will be."""
         return self.settings.place or default_place()
 
-    def catalogue(self, *, create: bool = False) -> Catalogue:
+    def library(self, *, create: bool = False) -> Library:
         """The open library; a `NoLibraryError` where there is none and none is to be made."""
         with self._lock:
-            if self._catalogue is None:
-                self._catalogue = Catalogue(Library.open(self.place, create=create))
-            return self._catalogue
-
-    def library(self, *, create: bool = False) -> Library:
-        """The same, without what is kept in memory."""
-        return self.catalogue(create=create).library
+            if self._library is None:
+                self._library = Library.open(self.place, create=create)
+            return self._library
 
     def library_if_there(self) -> Library | None:
         """The library, or None."""
@@ -57,10 +53,10 @@ class Service:
         except NoLibraryError:
             return None
 
-    def view(self) -> View:
+    def view(self) -> Snapshot:
         """The library as it is now."""
         try:
-            return self.catalogue().view()
+            return self.library().snapshot()
         except NoLibraryError:
             raise not_ready(
                 "There is no library yet. Index a folder of music: that makes one."
@@ -122,9 +118,9 @@ class Service:
     def close(self) -> None:
         """Close the library."""
         with self._lock:
-            if self._catalogue is not None:
-                self._catalogue.library.close()
-                self._catalogue = None
+            if self._library is not None:
+                self._library.close()
+                self._library = None
 
 
 def _service(request: Request) -> Service:

@@ -6,9 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harmonium.library import Library
-from harmonium.library.answering.catalogue import Catalogue, Question, View
 from harmonium.library.answering.search import known_tags
 from harmonium.library.filetags import Rules
+from harmonium.library.snapshot import Question, Snapshot
 from harmonium.library.writing.rule_layers import RULES_SETTING, library_rules
 from harmonium.library.writing.wanted_tags import TagSources
 
@@ -16,9 +16,9 @@ LEAST_PROBABILITY = 0.5
 """A track counts as found if the question is as likely as not to be true of it."""
 
 
-def tracks_to_write(library: Library, text: str, view: View | None = None) -> NDArray[np.int64]:
+def tracks_to_write(library: Library, text: str, view: Snapshot | None = None) -> NDArray[np.int64]:
     """The tracks that answer a question more likely than not; all where nothing is asked."""
-    view = view or Catalogue(library).view()
+    view = view or library.snapshot()
     if not text.strip():
         return view.ids
     return view.find(Question(text.strip(), min_probability=LEAST_PROBABILITY)).ids

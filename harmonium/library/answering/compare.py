@@ -33,7 +33,7 @@ class ModelComparison(NamedTuple):
 
 def compare_models(library: Library, a: int, b: int) -> ModelComparison:
     """Compare two stored models."""
-    with library.snapshot():
+    with library.reading():
         one, other = (library.models.get(number, whole=False) for number in (a, b))
         aucs = [_aucs(one), _aucs(other)]
         tags = [

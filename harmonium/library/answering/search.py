@@ -101,7 +101,7 @@ def search(
         raise DataError(f"'limit' must be at least 1, got {limit}.")
     if like is not None:
         sound_space.bring_up_to_date(library, progress)
-    with library.snapshot():
+    with library.reading():
         reader = LibraryReader(library)
         model = library.models.current(whole=False)
         model = None if model is None else model.only(owner)

@@ -1,7 +1,7 @@
 """Which tags go with others: what to add to some, and what a tag makes likely or unlikely."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from harmonium.errors import DataError
 from harmonium.estimators.smoother.results import relations, suggestions, with_counts
+from harmonium.library.answering.shipped_model import shipped_model, tagger_of, use_shipped_model
 from harmonium.library.answering.stored_tagger import StoredTagger
 from harmonium.library.library import Library
 from harmonium.library.verdicts import with_kinds
@@ -18,7 +19,8 @@ FEWEST_PEOPLE = 3
 """Fewer are no crowd: a person's files have the genres, and the person says the rest."""
 
 
-class Suggestion(NamedTuple):
+@dataclass(frozen=True)
+class Suggestion:
     """A tag that goes with the given ones."""
 
     tag: str
@@ -28,7 +30,8 @@ class Suggestion(NamedTuple):
     """Without them."""
 
 
-class Relation(NamedTuple):
+@dataclass(frozen=True)
+class Relation:
     """A tag that another makes more or less likely."""
 
     tag: str
@@ -60,7 +63,29 @@ def said_together(library: Library, tags: Sequence[str]) -> sp.csr_array:
 _PLACES = {"tag": pl.String, "column": pl.Int32}
 
 
-def suggest(
+def suggest(library: Library | None, tags: Sequence[str], n: int = 10) -> list[Suggestion]:
+    """The n most probable other tags of a track that has these, by people and the model in use.
+
+    Without a library, or a model in it, the built-in model answers.
+    """
+    tagger, said = _tagger_and_said(library)
+    return suggest_by(tagger, tags, n, said)
+
+
+def related(library: Library | None, tag: str, n: int = 10) -> list[Relation]:
+    """The n tags that a tag makes most likely, and the n that it makes least likely, below."""
+    tagger, said = _tagger_and_said(library)
+    return related_by(tagger, tag, n, said)
+
+
+def _tagger_and_said(library: Library | None) -> tuple[StoredTagger, sp.csr_array | None]:
+    if library is None:
+        return tagger_of(shipped_model()), None
+    tagger = tagger_of(use_shipped_model(library) or shipped_model())
+    return tagger, said_together(library, tagger.tags)
+
+
+def suggest_by(
     tagger: StoredTagger, tags: Sequence[str], n: int = 10, said: sp.csr_array | None = None
 ) -> list[Suggestion]:
     """The n most probable other tags of a track of which only some tags are known.
@@ -75,7 +100,7 @@ def suggest(
     return [Suggestion(*row) for row in table.iter_rows()]
 
 
-def related(
+def related_by(
     tagger: StoredTagger, tag: str, n: int = 10, said: sp.csr_array | None = None
 ) -> list[Relation]:
     """The n tags that a tag makes most likely, and the n that it makes least likely, below.

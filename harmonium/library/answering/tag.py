@@ -7,19 +7,21 @@ people say about them.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from harmonium.errors import DataError, LibraryError
 from harmonium.files import absolute_path
-from harmonium.library.answering.refined_tagger import bring_columns_up_to_date
-from harmonium.library.answering.shipped_model import tagger_of
+from harmonium.library.answering.refined_tagger import bring_columns_up_to_date, current_tagger
+from harmonium.library.answering.shipped_model import shipped_model, tagger_of, use_shipped_model
 from harmonium.library.answering.stored_tagger import StoredTagger, current_model
+from harmonium.library.chosen_tracks import music_files
 from harmonium.library.library import Library
 from harmonium.library.store.bulk import batches
-from harmonium.library.store.models import StoredModel
+from harmonium.library.store.models import Owner, StoredModel
 from harmonium.library.store.tracks import Track
 from harmonium.library.verdicts import agreed_tags
 
@@ -69,39 +71,17 @@ def tag_library(
 # Files. --------------------------------------------------------------------------------------
 
 
-class TrackTag(NamedTuple):
+@dataclass(frozen=True)
+class TrackTag:
     """A tag that a track has."""
 
     tag: str
     probability: float
     source: str
-    """"people" have said so, "given" (with --known), "model", or "shipped" (the model that came
-    along)."""
+    """"people" have said so, "given" (with --known), "model", or "built-in" (the model that
+    comes with the package)."""
     precision: float | None = None
     """The share of held-out tracks of at least this probability that have the tag."""
-
-
-@dataclass(frozen=True)
-class TagChoice:
-    """Which of the model's tags count; by default those that reach their thresholds."""
-
-    top: int | None = None
-    """The most probable ones instead,"""
-    min_probability: float | None = None
-    """or those from this probability on; with ``top``, both hold."""
-
-    def places(self, p: NDArray[np.float32], thresholds: NDArray[np.float32]) -> NDArray[np.intp]:
-        """Places of the chosen tags, the most probable first, from probabilities (n_tags,)."""
-        least = thresholds
-        if self.min_probability is not None:
-            least = np.full_like(thresholds, self.min_probability)
-        elif self.top is not None:
-            least = np.zeros_like(thresholds)
-        chosen = np.flatnonzero((p >= least) & (thresholds <= 1))
-        return chosen[np.argsort(-p[chosen], kind="stable")][: self.top]
-
-
-USUAL = TagChoice()
 
 
 @dataclass(frozen=True)
@@ -117,27 +97,96 @@ class TaggedFile:
     """(n_tags,)"""
     given: dict[str, bool]
     """Tag → whether it holds, as the person who asks knows; it overrides what people say."""
+    tagger: StoredTagger = field(repr=False)
 
-    def tags(self, tagger: StoredTagger, choice: TagChoice = USUAL) -> list[TrackTag]:
-        """Its tags: what is known first, then the model's."""
+    def tags(self, top: int | None = None, min_probability: float | None = None) -> list[TrackTag]:
+        """Its tags: what is known first, then the model's.
+
+        Those of the model that reach their thresholds; or the ``top`` most probable ones, or those
+        from ``min_probability`` on.
+        """
+        tagger = self.tagger
         known = self.given | self.said | self.given  # in this order, and what is given counts
         settled = [
             TrackTag(tag, 1.0, "given" if tag in self.given else "people")
             for tag, holds in known.items()
             if holds
         ]
-        chosen = choice.places(self.probabilities, tagger.thresholds)
+        chosen = chosen_places(self.probabilities, tagger.thresholds, top, min_probability)
         guessed = [
             TrackTag(
                 tagger.tags[j],
                 float(self.probabilities[j]),
-                "model" if tagger.is_own[j] else "shipped",
+                "model" if tagger.is_own[j] else "built-in",
                 tagger.precision(int(j), float(self.probabilities[j])),
             )
             for j in chosen
             if tagger.tags[j] not in known
         ]
         return settled + guessed
+
+
+def chosen_places(
+    p: NDArray[np.float32],
+    thresholds: NDArray[np.float32],
+    top: int | None = None,
+    min_probability: float | None = None,
+) -> NDArray[np.intp]:
+    """Places of the chosen tags, the most probable first, from probabilities (n_tags,)."""
+    least = thresholds
+    if min_probability is not None:
+        least = np.full_like(thresholds, min_probability)
+    elif top is not None:
+        least = np.zeros_like(thresholds)
+    chosen = np.flatnonzero((p >= least) & (thresholds <= 1))
+    return chosen[np.argsort(-p[chosen], kind="stable")][:top]
+
+
+@dataclass(frozen=True)
+class TaggedFiles:
+    """Files with their tags."""
+
+    files: list[TaggedFile]
+    failures: list["UnusableFile"]
+    """Files that could not be used, each with the reason."""
+
+    def __iter__(self) -> Iterator[TaggedFile]:
+        return iter(self.files)
+
+    def __len__(self) -> int:
+        return len(self.files)
+
+
+def tag_named(
+    library: Library | None,
+    named: Sequence[str | Path],
+    *,
+    known: str | None = None,
+    sound_only: bool = False,
+    owner: Owner | None = None,
+    progress: "FileProgress | None" = None,
+) -> TaggedFiles:
+    """The tags of files and folders of music, in the library or not; or of tracks by their names.
+
+    Without a library, or a model in it, the built-in model says them.
+
+    Parameters
+    ----------
+    known : what is known already, such as "rock, guitar, -live"
+    sound_only : whether people's tags do not help to infer the others
+    owner : whose tags the model may predict: "own", "built-in", or None, both
+    """
+    model = None if library is None else use_shipped_model(library)
+    if model is None or (owner == "built-in" and model.is_own.all()):
+        model = shipped_model()
+    tagger = current_tagger(library, model.only(owner))
+    given = None if known is None else read_known(known, tagger)
+    files = music_files(library, named)
+    use_people = not sound_only
+    found, failures = tag_files(
+        library, tagger, files, known=given, use_people=use_people, progress=progress
+    )
+    return TaggedFiles(found, failures)
 
 
 def read_known(text: str, tagger: StoredTagger) -> dict[str, bool]:
@@ -190,7 +239,7 @@ def tag_files(
     settled = [(own if use_people else {}) | given for _, _, own in found]
     Y = np.array([[holds.get(tag, np.nan) for tag in tagger.tags] for holds in settled], np.float32)
     P = tagger.probabilities(X, Y)
-    return [TaggedFile(*one, p, given) for one, p in zip(found, P, strict=True)], failures
+    return [TaggedFile(*one, p, given, tagger) for one, p in zip(found, P, strict=True)], failures
 
 
 def _stored_features(
@@ -247,8 +296,11 @@ def extractor_named(key: str) -> "Extractor":
     return extractor
 
 
-def stored_tags(library: Library, tagger: StoredTagger, page: int = 1000) -> Iterator[TaggedFile]:
-    """All present tracks that the model has tagged, with their stored predictions."""
+def stored_tags(
+    library: Library, owner: Owner | None = None, page: int = 1000
+) -> Iterator[TaggedFile]:
+    """All present tracks that the model in use has tagged, with their stored predictions."""
+    tagger = current_tagger(library, current_model(library).only(owner))
     assert tagger.id is not None
     heard, _ = library.predictions.columns(tagger.id, [0])
     ids, tree = np.intersect1d(heard, library.tracks.ids()), library.genres()
@@ -256,4 +308,4 @@ def stored_tags(library: Library, tagger: StoredTagger, page: int = 1000) -> Ite
         P = library.predictions.probabilities(tagger.id, some)[:, : len(tagger.tags)]
         said = agreed_tags(library.opinions.triples(some), tree)
         for track, p in zip(library.tracks.many(some), P, strict=True):
-            yield TaggedFile(track.path, track, said.get(track.id, {}), p, {})
+            yield TaggedFile(track.path, track, said.get(track.id, {}), p, {}, tagger)

@@ -6,12 +6,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harmonium.data.normalise import normalise_tag
-from harmonium.library.answering.catalogue import ShownTrack, View
 from harmonium.library.answering.query import unknown_tag
 from harmonium.library.answering.shipped_model import log_odds
-from harmonium.library.answering.suggest import Relation, related
+from harmonium.library.answering.suggest import Relation, related_by
 from harmonium.library.answering.tag_table import TagEntry, tag_entry
 from harmonium.library.precision import PrecisionCurve, curves_from_arrays
+from harmonium.library.snapshot import Hit, Snapshot
 
 SHOWN = 8
 """Tracks of each list."""
@@ -27,15 +27,15 @@ class TagDetail(NamedTuple):
     entry: TagEntry
     curve: PrecisionCurve | None
     related: list[Relation]
-    surest: list[ShownTrack]
+    surest: list[Hit]
     """The most probable tracks of which people leave it open,"""
-    doubtful: list[ShownTrack]
+    doubtful: list[Hit]
     """those nearest to its threshold,"""
-    surprising: list[ShownTrack]
+    surprising: list[Hit]
     """and those of which people say yes and the model no, or the other way round."""
 
 
-def tag_detail(view: View, tag: str) -> TagDetail:
+def tag_detail(view: Snapshot, tag: str) -> TagDetail:
     """All that is known of a tag, in any spelling; an `UnknownTagError` where there is none."""
     name = normalise_tag(tag)
     entry = tag_entry(view, name)
@@ -46,7 +46,7 @@ def tag_detail(view: View, tag: str) -> TagDetail:
         return TagDetail(entry, None, [], [], [], [])
     curves = curves_from_arrays(view.tagger.arrays)
     curve = curves[place] if curves is not None and place < len(curves) else None
-    others = related(view.tagger, name, RELATED) if name in view.tagger.tags else []
+    others = related_by(view.tagger, name, RELATED) if name in view.tagger.tags else []
     ids, P = view.columns(view.model.id or 0, [place])
     p = _held_out(view, place, ids, P[:, 0])
     present = np.isin(ids, view.ids, assume_unique=True)
@@ -65,7 +65,7 @@ def tag_detail(view: View, tag: str) -> TagDetail:
     )
 
 
-def _held_out(view: View, place: int, ids: Ids, p: NDArray[np.float32]) -> NDArray[np.float32]:
+def _held_out(view: Snapshot, place: int, ids: Ids, p: NDArray[np.float32]) -> NDArray[np.float32]:
     """Probabilities; of tracks that the model has learnt from, by models that had not."""
     tagger = view.tagger
     if tagger is None or "held_out.ids" not in tagger.arrays:
@@ -81,13 +81,13 @@ def _held_out(view: View, place: int, ids: Ids, p: NDArray[np.float32]) -> NDArr
 
 
 def _tracks(
-    view: View, ids: Ids, p: NDArray[np.float32], score: NDArray[np.floating]
-) -> list[ShownTrack]:
+    view: Snapshot, ids: Ids, p: NDArray[np.float32], score: NDArray[np.floating]
+) -> list[Hit]:
     """The tracks of the highest scores."""
     rows = np.argsort(-score, kind="stable")[:SHOWN]
     rows = rows[np.isfinite(score[rows])]
     tracks, tags = view.library.tracks.many(ids[rows]), view.telling_tags(ids[rows])
     return [
-        ShownTrack(track, float(p[row]), None, "model", own)
+        Hit(track, float(p[row]), None, "model", own)
         for track, row, own in zip(tracks, rows, tags, strict=True)
     ]

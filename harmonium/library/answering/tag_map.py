@@ -13,9 +13,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from harmonium.library.answering.catalogue import View
 from harmonium.library.answering.stored_tagger import StoredTagger
 from harmonium.library.answering.track_tags import needed_tagger
+from harmonium.library.snapshot import Snapshot
 
 LINKS_EACH = 2
 """Links of a tag: those to the tags that it pulls most,"""
@@ -54,7 +54,7 @@ class TagMap(NamedTuple):
     links: list[TagLink]
 
 
-def tag_map(view: View) -> TagMap:
+def tag_map(view: Snapshot) -> TagMap:
     """The map of the tags that the model in use has learnt; the same for the same model."""
     tagger = needed_tagger(view)
     names = [tag for tag in view.places if tag in tagger.tags]

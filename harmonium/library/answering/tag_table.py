@@ -1,11 +1,12 @@
 """The tags of a library with how well each is known."""
 
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from harmonium.library.answering.catalogue import View, owner_of
 from harmonium.library.answering.shipped_model import shipped_model
+from harmonium.library.snapshot import Snapshot, owner_of
+from harmonium.library.store.models import Owner
 
 
 class TagEntry(NamedTuple):
@@ -15,7 +16,7 @@ class TagEntry(NamedTuple):
     shown: str
     """As this library spells it."""
     group: str
-    owner: Literal["mine", "shipped", "people"]
+    owner: Owner
     auc: float | None
     """For held-out tracks."""
     examples: int
@@ -30,7 +31,7 @@ class TagEntry(NamedTuple):
     hidden: bool
 
 
-def list_tags(view: View) -> list[TagEntry]:
+def list_tags(view: Snapshot) -> list[TagEntry]:
     """All tags that people gave or the model has learnt, the most used first."""
     table = view.verdicts
     said = np.bincount(table.tags[table.holds], minlength=len(table.names))
@@ -43,12 +44,12 @@ def list_tags(view: View) -> list[TagEntry]:
     return sorted(found, key=lambda one: (-one.people, -one.predicted, one.tag))
 
 
-def tag_entry(view: View, tag: str) -> TagEntry | None:
+def tag_entry(view: Snapshot, tag: str) -> TagEntry | None:
     """One tag of the list, by its name; None where there is no such tag."""
     return next((one for one in list_tags(view) if one.tag == tag), None)
 
 
-def tag_reports(view: View) -> dict[str, dict[str, float]]:
+def tag_reports(view: Snapshot) -> dict[str, dict[str, float]]:
     """Tag → what training, or whoever made the model that came along, found out about it."""
     if view.model is None:
         return {}
@@ -59,7 +60,7 @@ def tag_reports(view: View) -> dict[str, dict[str, float]]:
 
 
 def _entry(
-    view: View,
+    view: Snapshot,
     tag: str,
     people: dict[str, int],
     predicted: dict[str, int],

@@ -2,15 +2,16 @@
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from harmonium.data.normalise import normalise_tag
 from harmonium.errors import DataError, LibraryError
-from harmonium.library.answering.catalogue import OTHER, View, owner_of, tag_groups
 from harmonium.library.answering.stored_tagger import StoredTagger
+from harmonium.library.snapshot import OTHER, Snapshot, owner_of, tag_groups
+from harmonium.library.store.models import Owner
 from harmonium.library.verdicts import verdict
 
 Floats = NDArray[np.float32]
@@ -28,7 +29,7 @@ class TagOfTrack(NamedTuple):
     shown: str
     """As this library spells it."""
     group: str
-    owner: Literal["mine", "shipped", "people"]
+    owner: Owner
     """Who knows it: the library's own model, the model that came along, or people alone."""
     probability: float | None
     """What the model says; None where it says nothing."""
@@ -43,7 +44,7 @@ class TagOfTrack(NamedTuple):
     """The share of held-out tracks of at least this probability that have the tag."""
 
 
-def tags_of_track(view: View, track_id: int, person: str) -> list[TagOfTrack]:
+def tags_of_track(view: Snapshot, track_id: int, person: str) -> list[TagOfTrack]:
     """All tags that people or the model speak of; what holds first, then by probability."""
     opinions = view.library.opinions.of_track(track_id)
     yes = Counter(tag for _, tag, value in opinions if value > 0)
@@ -68,7 +69,7 @@ def tags_by_sound(
             tag,
             spellings.get(tag, tag),
             groups.get(tag, OTHER),
-            "mine" if tagger.is_own[j] else "shipped",
+            "own" if tagger.is_own[j] else "built-in",
             float(p[j]),
             None,
             0,
@@ -83,7 +84,9 @@ def tags_by_sound(
     return sorted(found, key=lambda one: (-(one.probability or 0), one.tag))
 
 
-def _tag(view: View, tag: str, p: Floats, said: bool | None, people: tuple[int, int]) -> TagOfTrack:
+def _tag(
+    view: Snapshot, tag: str, p: Floats, said: bool | None, people: tuple[int, int]
+) -> TagOfTrack:
     place = view.places.get(tag)
     probability = None if place is None or place >= len(p) or np.isnan(p[place]) else p[place]
     threshold = precision = None
@@ -123,7 +126,7 @@ class Completion(NamedTuple):
 
 
 def complete_track(
-    view: View, track_id: int, yes: Collection[str], no: Collection[str], person: str
+    view: Snapshot, track_id: int, yes: Collection[str], no: Collection[str], person: str
 ) -> Completion:
     """What the model says of a track, given a person's whole answer, and what others say.
 
@@ -145,7 +148,9 @@ def complete_track(
     )
 
 
-def _both(view: View, tagger: StoredTagger, track_id: int, known: Floats) -> tuple[Floats, Floats]:
+def _both(
+    view: Snapshot, tagger: StoredTagger, track_id: int, known: Floats
+) -> tuple[Floats, Floats]:
     """The stored probabilities, and those with what is known; (n_tags,) each."""
     x = track_features(view, tagger, track_id)
     before = view.predictions.rows(np.array([track_id]))[0]
@@ -154,7 +159,7 @@ def _both(view: View, tagger: StoredTagger, track_id: int, known: Floats) -> tup
     return before, tagger.probabilities(x, known[None])[0]
 
 
-def needed_tagger(view: View) -> StoredTagger:
+def needed_tagger(view: Snapshot) -> StoredTagger:
     """The model in use, or a LibraryError that says how to get one."""
     if view.tagger is None:
         raise LibraryError(
@@ -163,7 +168,7 @@ def needed_tagger(view: View) -> StoredTagger:
     return view.tagger
 
 
-def track_features(view: View, tagger: StoredTagger, track_id: int) -> Floats:
+def track_features(view: Snapshot, tagger: StoredTagger, track_id: int) -> Floats:
     """(1, n_features)"""
     ids, X = view.library.tracks.features([track_id], extractor=tagger.extractor)
     if not len(ids):
@@ -175,7 +180,7 @@ def track_features(view: View, tagger: StoredTagger, track_id: int) -> Floats:
 
 
 def known_row(
-    view: View,
+    view: Snapshot,
     tagger: StoredTagger,
     track_id: int,
     yes: Collection[str],
@@ -191,7 +196,7 @@ def known_row(
     return np.array([said.get(tag, np.nan) for tag in tagger.tags], np.float32)
 
 
-def _others_agree(view: View, track_id: int, person: str) -> dict[str, bool]:
+def _others_agree(view: Snapshot, track_id: int, person: str) -> dict[str, bool]:
     """Tag → whether it holds, as all but one person agree."""
     opinions = view.library.opinions.of_track(track_id)
     others: Sequence[tuple[str, str, int]] = [one for one in opinions if one[0] != person]

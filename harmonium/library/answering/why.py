@@ -15,10 +15,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from harmonium.library.answering.catalogue import View
 from harmonium.library.answering.shipped_model import log_odds
 from harmonium.library.answering.stored_tagger import StoredTagger
 from harmonium.library.answering.track_tags import known_row, needed_tagger, track_features
+from harmonium.library.snapshot import Snapshot
 
 MOST_EXACT = 5
 """Known tags of which all subsets are tried."""
@@ -53,7 +53,7 @@ class Why(NamedTuple):
 
 
 def why(
-    view: View, track_id: int, tag: str, yes: Collection[str], no: Collection[str], person: str
+    view: Snapshot, track_id: int, tag: str, yes: Collection[str], no: Collection[str], person: str
 ) -> Why:
     """Why a track has a tag, or has it not, given a person's whole answer.
 

@@ -10,8 +10,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from harmonium.library.answering.catalogue import View
 from harmonium.library.precision import curves_from_arrays, lower_bound
+from harmonium.library.snapshot import Snapshot
 from harmonium.library.store.predictions import packed, unpacked
 
 Ids = NDArray[np.int64]
@@ -62,7 +62,7 @@ class WriteOutline(NamedTuple):
 
 
 def write_outline(
-    view: View, ids: Ids, precision: float | None, ignore: Collection[str] = ()
+    view: Snapshot, ids: Ids, precision: float | None, ignore: Collection[str] = ()
 ) -> WriteOutline:
     """What writing tags to the files of tracks would add.
 
@@ -102,7 +102,7 @@ _NONE = np.empty(0, np.int64)
 
 
 def _guessed(
-    view: View, ids: Ids, tag: str, thresholds: NDArray[np.float32]
+    view: Snapshot, ids: Ids, tag: str, thresholds: NDArray[np.float32]
 ) -> NDArray[np.float32]:
     """(n,) the probability of a tag where the model would write it, else NaN."""
     p = np.full(len(ids), np.nan, np.float32)
@@ -117,14 +117,14 @@ def _guessed(
     return p
 
 
-def _precision(view: View, tag: str, thresholds: NDArray[np.float32]) -> float | None:
+def _precision(view: Snapshot, tag: str, thresholds: NDArray[np.float32]) -> float | None:
     place = view.places.get(tag)
     if place is None or view.tagger is None or place >= len(thresholds) or thresholds[place] > 1:
         return None
     return view.tagger.precision(place, float(thresholds[place]))
 
 
-def _unreached(view: View, thresholds: NDArray[np.float32]) -> list[UnreachedTag]:
+def _unreached(view: Snapshot, thresholds: NDArray[np.float32]) -> list[UnreachedTag]:
     curves = None if view.tagger is None else curves_from_arrays(view.tagger.arrays)
     found = []
     for tag, place in view.places.items():

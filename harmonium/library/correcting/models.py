@@ -27,7 +27,7 @@ class ModelEntry(NamedTuple):
 
 def list_models(library: Library) -> list[ModelEntry]:
     """All models, the newest first."""
-    with library.snapshot():
+    with library.reading():
         current = library.settings.get(CURRENT)
         return [
             ModelEntry(

@@ -6,7 +6,7 @@ each that was chosen makes further ones of its tag and artist wait.
 """
 
 from collections.abc import Collection
-from typing import NamedTuple
+from dataclasses import dataclass
 
 import numpy as np
 import sqlalchemy as sa
@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 
 from harmonium.data.normalise import normalise_tag
 from harmonium.errors import LibraryError, UnknownTagError, counted
-from harmonium.library.answering.catalogue import Catalogue, View
 from harmonium.library.answering.query import did_you_mean
 from harmonium.library.answering.shipped_model import log_odds
 from harmonium.library.correcting.say import ME, say
 from harmonium.library.library import Library
+from harmonium.library.snapshot import Snapshot
 from harmonium.library.store.models import StoredModel
 from harmonium.library.store.predictions import Steps, unpacked
 from harmonium.library.store.schema import opinion
@@ -31,7 +31,8 @@ WAIT = 0.25
 """By so much, in log-odds, further questions of the same tag or artist are put back."""
 
 
-class DoubtfulTag(NamedTuple):
+@dataclass(frozen=True)
+class Doubt:
     """A tag of a track about which the model is in doubt."""
 
     track: Track
@@ -48,8 +49,7 @@ def doubtful(
     *,
     n: int = 20,
     skip: Collection[tuple[int, str]] = (),
-    view: View | None = None,
-) -> list[DoubtfulTag]:
+) -> list[Doubt]:
     """The n questions of which the model is most in doubt; people have not answered them yet.
 
     Parameters
@@ -57,9 +57,8 @@ def doubtful(
     tag : only about this tag, in any spelling
     n : how many, at most; a track is asked about once
     skip : (track number, tag) of questions not to ask
-    view : the library in memory, where it is at hand
     """
-    view = view or Catalogue(library).view()
+    view = library.snapshot()
     model = view.model
     if model is None or model.id is None:
         raise LibraryError("There is no model to be in doubt. `harmonium train` makes one.")
@@ -75,12 +74,12 @@ def doubtful(
     for k in chosen:
         name, p = names[columns[order[k]]], float(unpacked(steps[order[k : k + 1]])[0])
         guess = p >= model.thresholds[view.places[name]]
-        found.append(DoubtfulTag(tracks[k], name, p, bool(guess)))
+        found.append(Doubt(tracks[k], name, p, bool(guess)))
     return found
 
 
 def _most_doubtful(
-    view: View, model: StoredModel, name: str, most: int, skip: Collection[tuple[int, str]]
+    view: Snapshot, model: StoredModel, name: str, most: int, skip: Collection[tuple[int, str]]
 ) -> tuple[NDArray[np.int64], Steps, NDArray[np.float32]]:
     """Tracks of which a tag is most in doubt, what the model says of them, and the doubt."""
     place, found = view.places[name], view.predictions

@@ -1,12 +1,59 @@
 """What a person says of one track."""
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 
-from harmonium.errors import DataError, counted
+from harmonium.errors import DataError, LibraryError, counted
+from harmonium.library.answering.track_tags import CompletedTag, complete_track
 from harmonium.library.library import Library
+from harmonium.library.snapshot import Snapshot
+from harmonium.library.store.tracks import Track
 
 ME = "me"
 """Whose tags they are, where nobody is named."""
+
+
+@dataclass(frozen=True)
+class Said:
+    """What a person said of a track."""
+
+    change: int | None
+    """None where they had said all of it before."""
+    track: Track
+    moved: list[CompletedTag]
+    """The other tags whose probabilities it moved most, those first."""
+
+
+def say_and_follow(
+    library: Library,
+    track: Track,
+    yes: Sequence[str],
+    no: Sequence[str],
+    unsay: Sequence[str],
+    person: str,
+    change: int | None,
+) -> Said:
+    """Keep what a person says of a track, and tell what follows from it for its other tags."""
+    snapshot = library.snapshot()
+    number = say(
+        library, track.id, present=yes, absent=no, unsaid=unsay, person=person, change=change
+    )
+    moved: list[CompletedTag] = []
+    if number is not None:
+        with suppress(LibraryError):  # no model, or no features: nothing follows
+            moved = follows(snapshot, track.id, person)
+    return Said(number, track, moved)
+
+
+def follows(before: Snapshot, track_id: int, person: str) -> list[CompletedTag]:
+    """The tags that moved most from an earlier state to what follows from a person's answers."""
+    answers = before.library.opinions.of_track(track_id)
+    own = {tag: value > 0 for who, tag, value in answers if who == person}
+    yes, no = ([tag for tag, holds in own.items() if holds == wanted] for wanted in (True, False))
+    found = complete_track(before, track_id, yes, no, person)
+    tags = {one.tag: one for one in found.tags}
+    return [tags[name] for name in found.moved]
 
 
 def say(

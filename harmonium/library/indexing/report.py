@@ -44,6 +44,8 @@ class IndexReport:
     """Tracks that got features."""
     cached: int = 0
     """How many of these features were in the cache."""
+    tagged: int | None = None
+    """Tracks that were tagged; None where there is no model for their features."""
 
     @property
     def complete(self) -> bool:

@@ -103,7 +103,7 @@ def learn_answers(
     work = None
     for _ in range(3):  # answers may come meanwhile
         before = _last_change(library)
-        with library.snapshot():
+        with library.reading():
             work = _worked_out(library)
         if work is None:
             return QuickReport([], [], 0, 0, time.perf_counter() - began)
@@ -391,7 +391,7 @@ def improvement(library: Library, change_id: int | None = None) -> Improvement |
     to be judged by.
     """
     sound_space.bring_up_to_date(library)
-    with library.snapshot():
+    with library.reading():
         model = library.models.current(whole=False)
         if model is None or model.id is None:
             return None

@@ -128,7 +128,7 @@ class Changes(LibraryPart):
     def list(self, limit: int | None = None, *, offset: int = 0) -> Sequence[Change]:
         """The changes, the latest first, after the first ``offset`` of them."""
         query = sa.select(change).order_by(change.c.id.desc()).limit(limit).offset(offset)
-        with self._library.snapshot():
+        with self._library.reading():
             parts = self._undone_in_part()
             return [_change(row, parts) for row in self._library.fetch(query)]
 

@@ -31,8 +31,8 @@ from harmonium.library.store.schema import (
 
 CURRENT = "current_model"
 """The setting that holds the number of the model in use."""
-Owner = Literal["yours", "shipped"]
-"""Whose tag it is: learnt from the library, or of the model that came along."""
+Owner = Literal["own", "built-in", "people"]
+"""Whose tag it is: learnt from the library, of the built-in model, or only of people."""
 SURE = 0.8
 """Share of held-out clips with a tag that came along that must have it, for it to be written."""
 NEVER = 2.0
@@ -116,7 +116,7 @@ class StoredModel:
         """The same model as if it had learnt one's own tags only, or only those that came along."""
         if owner is None:
             return self
-        wanted = self.is_own if owner == "yours" else ~self.is_own
+        wanted = self.is_own if owner == "own" else ~self.is_own
         return replace(self, thresholds=np.where(wanted, self.thresholds, np.float32(NEVER)))
 
     def without(self, hidden: Collection[str], renamed: Mapping[str, str]) -> StoredModel:

@@ -170,7 +170,7 @@ class Tracks(LibraryPart):
         """The tracks of these numbers, in this order."""
         wanted = [int(i) for i in np.asarray(ids).ravel()]
         found: dict[int, Track] = {}
-        with self._library.snapshot():
+        with self._library.reading():
             for some in bulk.batches(wanted):
                 rows = self._library.fetch(sa.select(track).where(track.c.id.in_(some)))
                 found |= {row.id: _track(row) for row in rows}

@@ -5,8 +5,8 @@ from typing import Annotated, Literal
 
 from fastapi import APIRouter, Depends, Query, Response
 
-from harmonium.library.answering.catalogue import Question
 from harmonium.library.playlist import playlist
+from harmonium.library.snapshot import Question
 from harmonium.web import answers
 from harmonium.web.routes import shapes
 from harmonium.web.service import UsedService
@@ -24,15 +24,16 @@ def _question(
     ] = None,
     order: Literal["probability", "likeness", "name", "added"] | None = None,
     min_probability: Annotated[float, Query(ge=0, le=1)] = 0.05,
-    owner: Literal["mine", "shipped", "all"] = "all",
+    owner: Literal["own", "built-in", "all"] = "all",
     predicted: bool = False,
     name: Annotated[
         str,
         Query(max_length=1000, description="Words of titles, artists, albums or file names."),
     ] = "",
 ) -> Question:
-    whose = {"mine": "yours", "shipped": "shipped", "all": None}
-    return Question(q.strip(), like, order, min_probability, whose[owner], predicted, name)  # type: ignore[arg-type]
+    return Question(
+        q.strip(), like, order, min_probability, None if owner == "all" else owner, predicted, name
+    )
 
 
 AskedQuestion = Annotated[Question, Depends(_question)]

@@ -2,7 +2,7 @@
 
 from harmonium.files import readable
 from harmonium.library.answering import track_tags
-from harmonium.library.answering.catalogue import ShownTrack, View
+from harmonium.library.snapshot import Hit, Snapshot
 from harmonium.library.store.tracks import Track
 from harmonium.web import answers
 
@@ -44,7 +44,7 @@ def _line(track: Track) -> dict[str, object]:
     }
 
 
-def hit(view: View, found: ShownTrack) -> answers.Hit:
+def hit(view: Snapshot, found: Hit) -> answers.Hit:
     """A track that was found."""
     tags = [
         answers.HitTag(
@@ -53,7 +53,7 @@ def hit(view: View, found: ShownTrack) -> answers.Hit:
             probability=one.probability,
             source="people" if one.probability is None else "model",
         )
-        for one in found.tags
+        for one in found.shown_tags
     ]
     return answers.Hit.model_validate(
         _line(found.track)
@@ -73,7 +73,7 @@ def tag_of_track(one: track_tags.TagOfTrack) -> answers.TagOfTrack:
     return answers.TagOfTrack(**values, people=people)
 
 
-def whole_track(view: View, track: Track, person: str) -> answers.TrackAnswer:
+def whole_track(view: Snapshot, track: Track, person: str) -> answers.TrackAnswer:
     """A track with all its tags."""
     copies = view.library.tracks.copies([track.id]).get(track.id, [])
     tags = track_tags.tags_of_track(view, track.id, person)

@@ -30,7 +30,7 @@ def questions(
     if view.model is None:
         raise not_ready("There is no model to be in doubt yet. Train one first.")
     with service.limited("looking for doubts", 2, wait=10.0):
-        found = doubtful(view.library, tag or None, n=n, skip=_skipped(skip), view=view)
+        found = doubtful(view.library, tag or None, n=n, skip=_skipped(skip))
     return answers.TeachQuestions(
         questions=[
             answers.TeachQuestion(

@@ -8,7 +8,6 @@ from small_library import trained
 
 from harmonium.errors import DataError, UnknownTagError
 from harmonium.library.answering import why as module
-from harmonium.library.answering.catalogue import Catalogue
 from harmonium.library.answering.compare import compare_models
 from harmonium.library.answering.shipped_model import log_odds
 from harmonium.library.answering.tag_detail import tag_detail
@@ -22,7 +21,7 @@ from harmonium.library.writing.wanted_tags import wanted_tags
 @pytest.fixture
 def view(library):
     trained(library, tagged=30, artists=7)
-    return Catalogue(library).view()
+    return library.snapshot()
 
 
 YES, NO = ["rock", "hip hop"], ["live"]

@@ -24,7 +24,7 @@ from harmonium.library.answering.shipped_model import (
     with_log_odds,
 )
 from harmonium.library.answering.stored_tagger import StoredTagger
-from harmonium.library.answering.suggest import related
+from harmonium.library.answering.suggest import related_by
 from harmonium.library.answering.tag import read_known, tag_library
 from harmonium.library.correcting.tags import hide_tag
 from harmonium.library.precision import thresholds_for
@@ -72,7 +72,7 @@ def test_other_words_are_understood():
 
 
 def test_a_genre_makes_its_moods_likely_whatever_the_sound():
-    found = related(StoredTagger(shipped_model()), "metal", 20)
+    found = related_by(StoredTagger(shipped_model()), "metal", 20)
     harsher = [one.tag for one in found if one.log_odds > 0]
     assert {"heavy metal", "hard rock"} & set(harsher)
 
@@ -115,8 +115,8 @@ class TestInALibrary:
     def test_only_what_was_asked_for(self, library):
         use_shipped_model(library)
         tag_library(library)
-        assert search(library, "calm", owner="shipped").hits
-        assert search(library, "calm", owner="yours").people_only == ["calm"]
+        assert search(library, "calm", owner="built-in").hits
+        assert search(library, "calm", owner="own").people_only == ["calm"]
 
     def test_a_library_with_other_features_does_not_get_it(self, tmp_path):
         with Library.open(tmp_path / "other.db") as other:

@@ -10,7 +10,7 @@ from harmonium.data import Triples
 from harmonium.errors import DataError
 from harmonium.library import Library
 from harmonium.library.answering.stored_tagger import StoredTagger
-from harmonium.library.answering.suggest import related, said_together, suggest
+from harmonium.library.answering.suggest import related_by, said_together, suggest_by
 from harmonium.library.learning.smoothing import can_smooth, smooth_labels
 from harmonium.library.verdicts import judge
 
@@ -67,13 +67,13 @@ def test_suggestions_and_relations_are_those_of_the_smoother(smoothed):
     )
     tagger, counts = Together(smoothed[1]), smoother._data.y[:, order(smoother)]
     expected = smoother.suggest(["rock"])
-    found = suggest(tagger, ["rock"], said=counts)
+    found = suggest_by(tagger, ["rock"], said=counts)
     assert [one.tag for one in found] == expected["tag"].to_list()
     np.testing.assert_allclose(
         [one.probability for one in found], expected["probability"], atol=1e-3
     )
     np.testing.assert_allclose([one.usual for one in found], expected["usual"], atol=1e-3)
-    relations, found = smoother.related("piano"), related(tagger, "Piano", said=counts)
+    relations, found = smoother.related("piano"), related_by(tagger, "Piano", said=counts)
     assert [one.tag for one in found] == relations["tag"].to_list()
     np.testing.assert_allclose([one.log_odds for one in found], relations["log_odds"], atol=1e-2)
     assert found[0].tag == "calm"
@@ -82,10 +82,10 @@ def test_suggestions_and_relations_are_those_of_the_smoother(smoothed):
 
 def test_with_one_person_the_model_itself_tells_what_goes_together():
     tagger = StoredTagger(small_library.quick_model())
-    (first, *_), last = related(tagger, "rock"), related(tagger, "rock")[-1]
+    (first, *_), last = related_by(tagger, "rock"), related_by(tagger, "rock")[-1]
     assert first.log_odds > 0
     assert last.tag == "jazz"
-    assert {one.tag for one in suggest(tagger, ["rock", "mellow"], n=10)} == set(tagger.tags) - {
+    assert {one.tag for one in suggest_by(tagger, ["rock", "mellow"], n=10)} == set(tagger.tags) - {
         "rock",
         "mellow",
     }
@@ -94,11 +94,11 @@ def test_with_one_person_the_model_itself_tells_what_goes_together():
 def test_a_tag_that_the_model_does_not_have():
     tagger = StoredTagger(small_library.quick_model())
     with pytest.raises(DataError, match=r"no tag 'jaz'; it knows 6 tags. Did you mean jazz"):
-        related(tagger, "jaz")
+        related_by(tagger, "jaz")
     with pytest.raises(DataError, match=r"no tag 'you know it.'; it knows 6 tags. There are"):
-        related(tagger, "you know it.")
+        related_by(tagger, "you know it.")
     with pytest.raises(DataError, match="at least one tag"):
-        suggest(tagger, [])
+        suggest_by(tagger, [])
 
 
 def test_smoothing_needs_tracks_that_several_people_tagged():
@@ -117,12 +117,14 @@ def test_what_people_said_counts_first_and_the_model_where_few_said_so(tmp_path)
             library.opinions.say("ann", track, said, change=small_library.new_change(library))
         said = said_together(library, tagger.tags)
     assert said.shape == (30, len(tagger.tags))
-    model = {one.tag: one.probability for one in suggest(tagger, ["rock"])}
-    found = {one.tag: one.probability for one in suggest(tagger, ["rock"], said=said)}
+    model = {one.tag: one.probability for one in suggest_by(tagger, ["rock"])}
+    found = {one.tag: one.probability for one in suggest_by(tagger, ["rock"], said=said)}
     assert found["mellow"] == pytest.approx((21 + 30 * model["mellow"]) / 60)
     assert found["jazz"] == pytest.approx(30 * model["jazz"] / 60)
-    nobody = {one.tag: one.probability for one in suggest(tagger, ["jazz"], said=said)}
-    assert nobody == {one.tag: pytest.approx(one.probability) for one in suggest(tagger, ["jazz"])}
+    nobody = {one.tag: one.probability for one in suggest_by(tagger, ["jazz"], said=said)}
+    assert nobody == {
+        one.tag: pytest.approx(one.probability) for one in suggest_by(tagger, ["jazz"])
+    }
 
 
 def test_the_genres_of_files_go_with_what_a_person_says(library):

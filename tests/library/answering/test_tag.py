@@ -9,7 +9,8 @@ from harmonium.errors import DataError, LibraryError
 from harmonium.library.answering import tag
 from harmonium.library.answering.stored_tagger import StoredTagger, current_model
 from harmonium.library.answering.tag import (
-    TagChoice,
+    TrackTag,
+    chosen_places,
     read_known,
     stored_tags,
     tag_files,
@@ -79,7 +80,7 @@ def test_a_tagged_track_is_completed_from_what_people_say(world):
     stored = library.predictions.probabilities(model.id, [track.id])[0]
     np.testing.assert_allclose(by_sound.probabilities, stored, atol=1e-4)
     assert with_people.probabilities[1] < by_sound.probabilities[1]  # rock leaves less of jazz
-    rows = with_people.tags(tagger)
+    rows = with_people.tags()
     assert [(row.tag, row.source) for row in rows[:2]] == [("birds", "people"), ("rock", "people")]
     assert "live" not in {row.tag for row in rows}
 
@@ -91,18 +92,18 @@ def test_what_is_given_goes_before_what_was_said(world):
     known = {"jazz": True, "rock": False}
     (tagged,), _ = tag_files(library, tagger, [track.path], known=known)
     assert tagged.probabilities[:2].tolist() == [0, 1]
-    rows = tagged.tags(tagger)
-    assert rows[0][:3] == ("jazz", 1.0, "given")
+    rows = tagged.tags()
+    assert rows[0] == TrackTag("jazz", 1.0, "given")
     assert "rock" not in {row.tag for row in rows}
 
 
 def test_which_tags_are_chosen():
     p = np.array([0.3, 0.9, 0.5, 0.99], np.float32)
     thresholds = np.array([0.2, 0.95, 0.4, 2.0], np.float32)
-    assert TagChoice().places(p, thresholds).tolist() == [2, 0]
-    assert TagChoice(top=2).places(p, thresholds).tolist() == [1, 2]
-    assert TagChoice(min_probability=0.5).places(p, thresholds).tolist() == [1, 2]
-    assert TagChoice(top=1, min_probability=0.5).places(p, thresholds).tolist() == [1]
+    assert chosen_places(p, thresholds).tolist() == [2, 0]
+    assert chosen_places(p, thresholds, top=2).tolist() == [1, 2]
+    assert chosen_places(p, thresholds, min_probability=0.5).tolist() == [1, 2]
+    assert chosen_places(p, thresholds, top=1, min_probability=0.5).tolist() == [1]
 
 
 def test_what_a_person_knows_is_read():
@@ -119,9 +120,9 @@ def test_what_a_person_knows_is_read():
 
 
 def test_all_stored_tags_in_the_order_of_numbers(world):
-    library, model, ids, truth = world
+    library, _, ids, truth = world
     library.tracks.set_state([int(ids[3])], "missing")
-    everything = list(stored_tags(library, StoredTagger(model), page=7))
+    everything = list(stored_tags(library, page=7))
     assert [one.track.id for one in everything] == np.delete(ids, 3).tolist()
     said = {tag for tag, holds in everything[0].said.items() if holds} - {NOISE}
     assert said == {TAGS[j] for j in np.flatnonzero(truth[0])}

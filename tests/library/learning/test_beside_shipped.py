@@ -79,7 +79,7 @@ def test_both_vocabularies_are_in_the_model_and_searched_together(library, monke
     assert isinstance(tagger, UnionTagger)
     assert tag_library(library) == 60
     assert search(library, "live piano").people_only == []
-    assert search(library, "piano", owner="yours").people_only == ["piano"]
+    assert search(library, "piano", owner="own").people_only == ["piano"]
     assert examine(library).doubts is not None
     P = StoredTagger(shipped_model()).probabilities(sounds(60))
     found = tagger.probabilities(sounds(60))
@@ -89,8 +89,8 @@ def test_both_vocabularies_are_in_the_model_and_searched_together(library, monke
     for number in range(1, 7):
         say(library, number, present=["sunday"], absent=["piano", "live"])
     assert {one.name for one in learn_answers(library).tags} == {"sunday", "piano", "live"}
-    assert search(library, "sunday", owner="yours").people_only == []
-    assert search(library, "sunday", owner="shipped").people_only == ["sunday"]
+    assert search(library, "sunday", owner="own").people_only == []
+    assert search(library, "sunday", owner="built-in").people_only == ["sunday"]
     now = library.models.current()
     refined = current_tagger(library, now).probabilities(sounds(60)[50:])
     np.testing.assert_allclose(

@@ -256,11 +256,7 @@ def test_a_new_word_is_learnt_from_five_tracks(tagged):
     assert not found.people_only
     right = [truth[hit.track.id - 1, 3] for hit in found.hits]
     assert np.mean(right) > truth[:, 3].mean() + 0.2
-    names = {
-        row.tag
-        for one in stored_tags(tagged, current_tagger(tagged, model))
-        for row in one.tags(current_tagger(tagged, model))
-    }
+    names = {row.tag for one in stored_tags(tagged) for row in one.tags()}
     assert "sunday" in names
     tagged.changes.undo(number)
     learn_answers(tagged)
@@ -335,8 +331,8 @@ def test_the_model_that_came_along_learns_from_all_that_was_said(tmp_path):
         model = library.models.current()
         assert model.n_own == 0
         assert model.is_own.tolist() == [False] * model.n_trained + [True]
-        assert model.only("yours").learnt.sum() == 1
-        assert search(library, "sunday", owner="yours").hits
+        assert model.only("own").learnt.sum() == 1
+        assert search(library, "sunday", owner="own").hits
         tagger = current_tagger(library, model)
         _, features = library.tracks.features([1, 20], extractor=extractor_key())
         P = library.predictions.probabilities(model.id, [20])

@@ -33,7 +33,7 @@ function Table({ tags }) {
   const [sort, setSort] = useState(["examples", -1]);
   const [filter, setFilter] = useState("");
   const [hidden, setHidden] = useState(false);
-  const [whose, setWhose] = useState(tags.some((tag) => tag.owner !== "shipped" && tag.examples) ? "mine" : "all");
+  const [whose, setWhose] = useState(tags.some((tag) => tag.owner !== "built-in" && tag.examples) ? "mine" : "all");
   const [column, direction] = sort;
   const wanted = filter.trim().toLocaleLowerCase();
   const rows = useMemo(() => {
@@ -42,9 +42,9 @@ function Table({ tags }) {
       if ((x ?? null) === null || (y ?? null) === null) return ((x ?? null) === null) - ((y ?? null) === null);
       return direction * (typeof x === "string" ? x.localeCompare(y) : x - y) || a.shown.localeCompare(b.shown);
     };
-    return tags.filter((tag) => (hidden || !tag.hidden) && (whose === "all" || (tag.owner !== "shipped") === (whose === "mine")) && (!wanted || tag.shown.toLocaleLowerCase().includes(wanted))).sort(order);
+    return tags.filter((tag) => (hidden || !tag.hidden) && (whose === "all" || (tag.owner !== "built-in") === (whose === "mine")) && (!wanted || tag.shown.toLocaleLowerCase().includes(wanted))).sort(order);
   }, [tags, sort, wanted, hidden, whose]);
-  const both = new Set(tags.map((tag) => tag.owner === "shipped")).size > 1;
+  const both = new Set(tags.map((tag) => tag.owner === "built-in")).size > 1;
   const choose = (name) => setSort(name === column ? [name, -direction] : [name, name === "shown" || name === "group" ? 1 : -1]);
   const nHidden = tags.filter((tag) => tag.hidden).length;
   return html`<div class="tags-tools">
@@ -60,7 +60,7 @@ function Table({ tags }) {
         <button class="sort" onClick=${() => choose(name)}>${label}<span aria-hidden="true" class="sort-mark">${name === column ? (direction > 0 ? "▲" : "▼") : ""}</span></button></th>`)}</tr></thead>
       <tbody>${rows.map((tag) => html`<tr key=${tag.tag} class=${tag.hidden ? "hidden-tag" : ""}>
         <th scope="row"><a href=${href("tags", tag.tag)}>${tag.shown}</a>${tag.hidden && html` <span class="soft">hidden</span>`}</th>
-        <td class="wide-only soft">${tag.group === "other" && tag.owner !== "shipped" ? "own" : tag.group}</td>
+        <td class="wide-only soft">${tag.group === "other" && tag.owner !== "built-in" ? "own" : tag.group}</td>
         <td class="num">${tag.auc === null ? html`<span class="soft">–</span>` : html`<span class="auc"><${Bar} p=${Math.max(0, (tag.auc - 0.5) * 2)} kind="small" />${tag.auc.toFixed(2)}</span>`}</td>
         <td class="num">${count(tag.examples)}</td>
         <td class="num wide-only">${count(tag.predicted)}</td>
@@ -113,7 +113,7 @@ function TagMap() {
   const { data, error, reload } = useLoad((signal) => get("/tags/map", {}, signal), []);
   const [frame, width] = useWidth();
   const [over, setOver] = useState(null);
-  const own = new Set(useCell(tagList).filter((tag) => tag.owner !== "shipped").map((tag) => tag.tag));
+  const own = new Set(useCell(tagList).filter((tag) => tag.owner !== "built-in").map((tag) => tag.tag));
   const [boxes, height] = useMemo(() => {
     if (!data || !width) return [[], 0];
     const few = [...data.tags].sort((a, b) => own.has(b.tag) - own.has(a.tag) || b.size - a.size).slice(0, width > 700 ? MOST : MOST / 2);

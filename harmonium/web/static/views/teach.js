@@ -116,7 +116,7 @@ export function Teach({ params }) {
     <div class="teach-tools">
       <label class="inline">About <select value=${tag} onChange=${(event) => go("teach", null, { tag: event.target.value })}>
         <option value="">all tags</option>
-        ${[["Yours", names.filter((one) => one.owner !== "shipped")], ["General", names.filter((one) => one.owner === "shipped")]]
+        ${[["Yours", names.filter((one) => one.owner !== "built-in")], ["General", names.filter((one) => one.owner === "built-in")]]
           .filter(([, some]) => some.length).map(([label, some]) => html`<optgroup label=${label}>${some.map((one) => html`<option value=${one.tag}>${one.shown}</option>`)}</optgroup>`)}
       </select></label>
       <label class="inline"><input type="checkbox" checked=${auto} onChange=${chooseAuto} /> Play each track at once</label>

@@ -195,11 +195,11 @@ function Tags({ track, put, reload }) {
 function grouped(tags) {
   const kinds = new Map();
   for (const tag of tags) {
-    const kind = tag.group && tag.group !== "other" ? tag.group : tag.owner === "shipped" ? "other" : "own";
+    const kind = tag.group && tag.group !== "other" ? tag.group : tag.owner === "built-in" ? "other" : "own";
     kinds.set(kind, [...(kinds.get(kind) ?? []), tag]);
   }
   const place = (kind) => (GROUPS.indexOf(kind) + GROUPS.length + 1) % (GROUPS.length + 1);
-  const own = (tag) => (tag.owner === "shipped" ? 1 : 0);
+  const own = (tag) => (tag.owner === "built-in" ? 1 : 0);
   for (const members of kinds.values()) members.sort((a, b) => own(a) - own(b) || (b.probability ?? 0) - (a.probability ?? 0));
   const order = (kind) => (GROUPS.includes(kind) ? place(kind) : 99);
   return [...kinds].sort(([a], [b]) => order(a) - order(b) || a.localeCompare(b));

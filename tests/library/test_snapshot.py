@@ -6,13 +6,13 @@ from small_library import TAGS, trained
 from some_tracks import say as said_by
 
 from harmonium.data.genre_tree import own_tree
-from harmonium.library.answering.catalogue import Catalogue, Question
 from harmonium.library.answering.search import search
 from harmonium.library.answering.tag import tag_library
 from harmonium.library.answering.verdict_table import VerdictTable
 from harmonium.library.correcting.forget import forget
 from harmonium.library.correcting.say import say
 from harmonium.library.correcting.tags import hide_tag, rename_tag
+from harmonium.library.snapshot import Question
 from harmonium.library.store.schema import GENRES
 from harmonium.library.verdicts import agreed_tags, agreed_tracks
 
@@ -20,16 +20,16 @@ QUESTIONS = ("rock", "rock -live", "(jazz OR live) AND NOT mellow", "-random", "
 
 
 @pytest.fixture
-def catalogue(library):
+def library(library):
     trained(library, tagged=30, people=("ann", "bob", "cy"), artists=7)
-    return Catalogue(library)
+    return library
 
 
-def assert_same(catalogue):
+def assert_same(library):
     """Every question has the same answer from memory as from the library."""
-    library, view = catalogue.library, catalogue.view()
+    view = library.snapshot()
     for text in QUESTIONS:
-        for owner, like in ((None, None), ("yours", None), (None, 12)):
+        for owner, like in ((None, None), ("own", None), (None, 12)):
             expected = search(library, text, limit=100, owner=owner, like=like).hits
             found = view.find(Question(text, like, owner=owner))
             shown = view.page(found, 0, 100)
@@ -39,53 +39,51 @@ def assert_same(catalogue):
             assert [one.source for one in shown] == [hit.source for hit in expected]
 
 
-def test_the_answers_are_those_of_search(catalogue):
-    assert_same(catalogue)
-    library = catalogue.library
+def test_the_answers_are_those_of_search(library):
+    assert_same(library)
     say(library, 40, present=["jazz"], absent=["rock"])
-    assert_same(catalogue)
+    assert_same(library)
     change = say(library, 12, absent=["live", "mellow"])
-    assert_same(catalogue)
+    assert_same(library)
     library.changes.undo(change)
-    assert_same(catalogue)
+    assert_same(library)
     forget(library, [3, 4])
-    assert_same(catalogue)
+    assert_same(library)
     tag_library(library, again=True)
-    assert_same(catalogue)
+    assert_same(library)
 
 
-def test_answers_that_join_an_earlier_change_are_seen(catalogue):
-    library = catalogue.library
+def test_answers_that_join_an_earlier_change_are_seen(library):
     change = library.changes.begin("review", "a sitting")
     for track, tags in ((31, ["rock"]), (32, ["live"]), (31, ["jazz"])):
         say(library, track, present=tags, change=change)
-        assert_same(catalogue)
+        assert_same(library)
     say(library, 31, absent=["rock"], change=change)
-    assert catalogue.view().verdicts.of_track(31) == {"jazz": True, "rock": False}
+    assert library.snapshot().verdicts.of_track(31) == {"jazz": True, "rock": False}
 
 
-def test_what_has_not_changed_is_not_read_again(catalogue):
-    before = catalogue.view()
+def test_what_has_not_changed_is_not_read_again(library):
+    before = library.snapshot()
     before.page(before.find(Question("rock")), 0, 5)
-    say(catalogue.library, 40, present=["jazz"])
-    after = catalogue.view()
+    say(library, 40, present=["jazz"])
+    after = library.snapshot()
     assert after is not before
     assert after.predictions is before.predictions
     assert after.ids is before.ids
-    assert catalogue.view() is after
-    catalogue.library.tracks.set_state([5], "missing")
-    assert 5 not in catalogue.view().ids
+    assert library.snapshot() is after
+    library.tracks.set_state([5], "missing")
+    assert 5 not in library.snapshot().ids
 
 
-def test_a_tag_that_was_renamed_or_hidden_is_so_at_once(catalogue):
-    catalogue.view().find(Question("live"))
-    rename_tag(catalogue.library, "live", "concert")
-    view = catalogue.view()
+def test_a_tag_that_was_renamed_or_hidden_is_so_at_once(library):
+    library.snapshot().find(Question("live"))
+    rename_tag(library, "live", "concert")
+    view = library.snapshot()
     assert "concert" in view.places
     assert len(view.find(Question("concert")).ids)
-    hide_tag(catalogue.library, "rock")
-    assert "rock" not in catalogue.view().places
-    assert "rock" in catalogue.view().hidden
+    hide_tag(library, "rock")
+    assert "rock" not in library.snapshot().places
+    assert "rock" in library.snapshot().hidden
 
 
 @pytest.mark.parametrize("with_tree", [False, True])
@@ -106,16 +104,16 @@ def test_verdicts_brought_up_to_date_are_those_read_anew(library, with_tree):
         assert np.array_equal(np.sort(newer.agreement(name).no), pair.no), name
 
 
-def test_the_surest_tracks_are_put_in_order_as_they_are_needed(catalogue):
-    found = catalogue.view().find(Question("mellow"))
+def test_the_surest_tracks_are_put_in_order_as_they_are_needed(library):
+    found = library.snapshot().find(Question("mellow"))
     assert found.score is not None
     order = found.ids[np.argsort(-found.score, kind="stable")]
     for begin, end in ((0, 3), (10, 30), (2, 4), (0, 1000)):
         assert np.array_equal(found.ids[found.rows(begin, end)], order[begin:end])
 
 
-def test_facets_count_what_people_and_the_model_say(catalogue):
-    view = catalogue.view()
+def test_facets_count_what_people_and_the_model_say(library):
+    view = library.snapshot()
     found = view.find(Question("rock"))
     counts = {one.tag: one.n for one in view.facets(found)}
     expected = dict.fromkeys(counts, 0)

@@ -31,7 +31,7 @@ from harmonium.library.answering.stored_tagger import StoredTagger
 from harmonium.library.answering.verdict_table import VerdictTable
 from harmonium.library.library import Library
 from harmonium.library.precision import knows_precision, thresholds_for
-from harmonium.library.store.models import CURRENT, Owner, StoredModel
+from harmonium.library.store.models import Owner, StoredModel
 from harmonium.library.store.predictions import Steps, packed, unpacked
 from harmonium.library.store.schema import track
 from harmonium.library.store.tracks import Track
@@ -102,7 +102,8 @@ class Found:
         return self.ids[self.rows(0, n)]
 
 
-class ShownTag(NamedTuple):
+@dataclass(frozen=True)
+class ShownTag:
     """A tag of a track in a list."""
 
     tag: str
@@ -110,14 +111,43 @@ class ShownTag(NamedTuple):
     """None where people say so."""
 
 
-class ShownTrack(NamedTuple):
-    """A track of a result, with its most telling tags."""
+@dataclass(frozen=True)
+class Hit:
+    """A track that was found."""
 
     track: Track
     probability: float | None
+    """How likely the track answers the question; None where no tags were asked for."""
     similarity: float | None
+    """The cosine with the track of ``like``: 1 for the same, 0 for as unlike as any two tracks."""
     source: str | None
-    tags: list[ShownTag]
+    """Who says so: "people", the "model", or "nobody", where nothing speaks against it; None where
+    nothing was asked."""
+    shown_tags: list[ShownTag] = field(default_factory=list)
+    """The tags that say most of the track, on a page."""
+    tags: dict[str, float] = field(default_factory=dict)
+    """Tag of the question → its probability."""
+
+
+@dataclass(frozen=True)
+class SearchResult:
+    """One page of what a search found."""
+
+    hits: list[Hit]
+    total: int
+    """How many tracks were found."""
+    offset: int
+    """How many of them come before the hits."""
+    n_below: int
+    """Tracks that are less probable than was asked for."""
+    people_only: list[str]
+    """Tags of the question that the model has not learnt: only what people say counts."""
+
+    def __iter__(self) -> Iterator[Hit]:
+        return iter(self.hits)
+
+    def __len__(self) -> int:
+        return len(self.hits)
 
 
 class Facet(NamedTuple):
@@ -153,36 +183,8 @@ class ModelPredictions:
         return found
 
 
-class Catalogue:
-    """A library in memory; threads may share it.
-
-    Parameters
-    ----------
-    library : stays open as long as this is used
-    """
-
-    def __init__(self, library: Library) -> None:
-        self.library = library
-        self._lock = threading.Lock()
-        self._view: View | None = None
-
-    def view(self) -> "View":
-        """The library as it is now."""
-        with self.library.snapshot():
-            version = self.library.version()
-            current = self.library.settings.get(CURRENT)
-            view = self._view
-            if view is not None and (view.version, view.model_id) == (version, current):
-                return view
-            with self._lock:
-                view = self._view
-                if view is None or (view.version, view.model_id) != (version, current):
-                    view = self._view = View.after(view, self.library, version, current)
-                return view
-
-
 class _part(Generic[T]):
-    """A property of a `View` that is worked out once, under the view's lock.
+    """A property of a `Snapshot` that is worked out once, under the view's lock.
 
     `functools.cached_property` has a lock of its own in Python 3.11. A thread that holds it and
     wants the view's, and one that holds the view's and wants it, would wait for each other.
@@ -194,28 +196,32 @@ class _part(Generic[T]):
     def __set_name__(self, owner: type, name: str) -> None:
         self._name = name
 
-    def __get__(self, view: "View", owner: type | None = None) -> T:
+    def __get__(self, view: "Snapshot", owner: type | None = None) -> T:
         with view._lock:
             if self._name not in view.__dict__:
                 view.__dict__[self._name] = self._work(view)
             return view.__dict__[self._name]
 
 
-class View:
+class Snapshot:
     """One state of a library. What is asked for is read when it is first needed."""
 
     def __init__(self, library: Library, version: LibraryVersion, model_id: int | None) -> None:
         self.library, self.version, self.model_id = library, version, model_id
         self.model = None if model_id is None else library.models.get(model_id, whole=False)
-        self._before: View | None = None
+        self._before: Snapshot | None = None
         self._lock = threading.RLock()
         self._results: OrderedDict[Question, Found] = OrderedDict()
         self._write_thresholds: dict[float | None, Floats] = {}
 
     @classmethod
     def after(
-        cls, before: "View | None", library: Library, version: LibraryVersion, model_id: int | None
-    ) -> "View":
+        cls,
+        before: "Snapshot | None",
+        library: Library,
+        version: LibraryVersion,
+        model_id: int | None,
+    ) -> "Snapshot":
         """The next state; what has not changed since the last one is taken from it."""
         view = cls(library, version, model_id)
         if before is None:
@@ -240,7 +246,7 @@ class View:
             view.__dict__["verdicts"] = old.brought_up_to(library, before.version)
         return view
 
-    def _still_holds(self, part: str, before: "View") -> bool:
+    def _still_holds(self, part: str, before: "Snapshot") -> bool:
         new, old = self.version, before.version
         if part == "verdicts":
             return (new.change, new.opinion) == (old.change, old.opinion)
@@ -250,7 +256,7 @@ class View:
             return self._same_model(before)
         return new.tracks == old.tracks
 
-    def _same_model(self, before: "View") -> bool:
+    def _same_model(self, before: "Snapshot") -> bool:
         one, other = self.model, before.model
         if one is None or other is None or one.id != other.id:
             return one is other
@@ -466,7 +472,7 @@ class View:
             return by_name
         return by_name[np.isin(by_name, ids, assume_unique=True)]
 
-    def page(self, found: Found, offset: int, limit: int) -> list[ShownTrack]:
+    def page(self, found: Found, offset: int, limit: int) -> list[Hit]:
         """Some tracks of a result, with their tags."""
         rows = found.rows(offset, offset + limit)
         ids = found.ids[rows]
@@ -480,7 +486,13 @@ class View:
         if found.sources is not None:
             sources = [SOURCES[code] for code in found.sources[rows]]
         columns = (part(found.probability), part(found.similarity), sources, tags)
-        return [ShownTrack(*row) for row in zip(tracks, *columns, strict=True)]
+        return [Hit(*row) for row in zip(tracks, *columns, strict=True)]
+
+    def search(self, question: Question, limit: int = 20, offset: int = 0) -> SearchResult:
+        """One page of the tracks that answer a question."""
+        found = self.find(question)
+        hits = self.page(found, offset, limit)
+        return SearchResult(hits, len(found.ids), offset, found.n_below, found.people_only)
 
     def telling_tags(self, ids: Ids, most: int = TELLING_TAGS) -> list[list[ShownTag]]:
         """The tags of tracks that say most of them: people's, then the surest of the model."""
@@ -589,8 +601,8 @@ def _file_name(path: str) -> str:
     return path.replace("\\", "/").rpartition("/")[2]
 
 
-def owner_of(model: StoredModel | None, place: int | None) -> Literal["mine", "shipped", "people"]:
+def owner_of(model: StoredModel | None, place: int | None) -> Owner:
     """Whose tag it is: learnt here, of the model that came along, or only people's."""
     if model is None or place is None:
         return "people"
-    return "mine" if model.is_own[place] else "shipped"
+    return "own" if model.is_own[place] else "built-in"

@@ -7,7 +7,6 @@ import pytest
 from small_library import trained
 
 from harmonium.library import Library
-from harmonium.library.answering.catalogue import Catalogue
 
 PARTS = ("reached", "predictions", "trained", "absent", "verdicts", "ids", "places")
 
@@ -25,7 +24,8 @@ def test_threads_that_ask_for_parts_in_any_order_do_not_wait_for_each_other(tmp_
     with Library.open(tmp_path / "library.db") as library:
         trained(library, n_tracks=20)
         for turn in range(15):
-            view = Catalogue(library).view()
+            library._snapshot = None
+            view = library.snapshot()
             names = PARTS[turn % len(PARTS) :] + PARTS[: turn % len(PARTS)]
             begin = threading.Barrier(len(names))
 
