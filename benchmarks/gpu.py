@@ -22,10 +22,9 @@ import numpy as np
 from harmonium.estimators import DiscriminativeRBM
 from harmonium.estimators.stacked import fit_stacked
 from harmonium.rbm.gradients import Batch, ContrastiveDivergence
-from harmonium.rbm.infer import InferenceOptions, infer
-from harmonium.rbm.loop import Stack, train_stack
+from harmonium.rbm.inference import InferenceOptions, infer
+from harmonium.rbm.loop import Stack, stacked, train_stack
 from harmonium.rbm.model import Params
-from harmonium.rbm.stacks import stacked
 from harmonium.rbm.training import Optimiser, Penalty, Schedule
 
 SIZES: dict[str, dict[str, int]] = {

@@ -122,7 +122,7 @@ def harmonium_epoch(size: dict[str, int], method: str, *, ours: bool = True) -> 
 def harmonium_lbp(size: dict[str, int], threads: int) -> float:
     import jax.numpy as jnp
 
-    from harmonium.rbm.infer import InferenceOptions, infer
+    from harmonium.rbm.inference import InferenceOptions, infer
     from harmonium.rbm.model import Params
 
     p = problem(size)

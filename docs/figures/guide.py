@@ -25,7 +25,6 @@ from harmonium import DiscriminativeRBM, TagSmoother
 from harmonium.audio import clip_features
 from harmonium.evaluation import auc_per_tag, log_loss_per_tag, reliability
 from harmonium.library.precision import NEVER, make_curves, threshold_for
-from harmonium.rbm.exact import log_likelihood
 from harmonium.rbm.gradients import (
     Batch,
     BeliefPropagation,
@@ -33,7 +32,8 @@ from harmonium.rbm.gradients import (
     MeanField,
     PseudoLikelihood,
 )
-from harmonium.rbm.infer import InferenceOptions, infer
+from harmonium.rbm.inference import InferenceOptions, infer
+from harmonium.rbm.marginals import log_likelihood
 from harmonium.rbm.model import Field, Params, condition, free_energy
 from harmonium.synthetic import make_collection
 

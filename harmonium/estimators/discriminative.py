@@ -14,10 +14,9 @@ from harmonium.estimators.rbm_estimator import ConditionalTraining, RBMInference
 from harmonium.estimators.recalibration import Question, share_told
 from harmonium.estimators.validation import ask, half_told, is_rankable, mean_auc
 from harmonium.rbm.generative import Hybrid, JointContrastiveDivergence, JointParams
-from harmonium.rbm.gradients import Gradient
-from harmonium.rbm.infer import Inference, infer
+from harmonium.rbm.gradients import Gradient, for_soft_targets
+from harmonium.rbm.inference import Inference, infer
 from harmonium.rbm.model import Params
-from harmonium.rbm.soft import for_soft_targets
 from harmonium.rbm.training import Penalty, Tree
 
 

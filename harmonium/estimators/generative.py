@@ -18,9 +18,8 @@ from harmonium.estimators.labels import read_more_targets
 from harmonium.estimators.parameters import COUNT, estimator, parameter
 from harmonium.rbm.compilation import compiled, refuse_fork
 from harmonium.rbm.generative import JointContrastiveDivergence, JointParams, joint_sweep
-from harmonium.rbm.gradients import Gradient
+from harmonium.rbm.gradients import Gradient, conditional_logits, log_probability
 from harmonium.rbm.model import condition
-from harmonium.rbm.pseudolikelihood import conditional_logits, log_probability
 from harmonium.rbm.training import Tree
 
 SCORE_BLOCK = 2**22

@@ -14,7 +14,6 @@ from harmonium.estimators.parameters import (
     estimator,
     parameter,
 )
-from harmonium.rbm.exact import MAX_UNITS
 from harmonium.rbm.gradients import (
     BeliefPropagation,
     ContrastiveDivergence,
@@ -24,7 +23,8 @@ from harmonium.rbm.gradients import (
     PseudoLikelihood,
     Sum,
 )
-from harmonium.rbm.infer import InferenceOptions
+from harmonium.rbm.inference import InferenceOptions
+from harmonium.rbm.marginals import MAX_UNITS
 
 Training = Literal["cd", "mean_field", "lbp", "pl", "multi_prediction"]
 

@@ -18,15 +18,13 @@ from harmonium.estimators.gradient_tagger import TIE_BREAKER, GradientTagger, La
 from harmonium.estimators.networks import Feedforward
 from harmonium.estimators.scaling import Scaling, standardising
 from harmonium.estimators.validation import half_told
-from harmonium.rbm.belief import belief_propagation
-from harmonium.rbm.belief_fused import fits
+from harmonium.rbm.belief import belief_propagation, fits
 from harmonium.rbm.compilation import compiled
 from harmonium.rbm.gradients import Batch
-from harmonium.rbm.infer import InferenceOptions
-from harmonium.rbm.loop import History, Stack, train_stack
+from harmonium.rbm.inference import InferenceOptions
+from harmonium.rbm.loop import History, Scaled, Stack, part_of, stacked, train_stack
+from harmonium.rbm.marginals import mean_field
 from harmonium.rbm.model import Params, condition
-from harmonium.rbm.sampling import mean_field
-from harmonium.rbm.stacks import Scaled, part_of, stacked
 from harmonium.rbm.training import Optimiser, Schedule, Tree
 
 Rows = NDArray[np.int64]

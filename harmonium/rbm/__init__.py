@@ -1,1 +1,99 @@
-"""The conditional RBM in pure JAX: energy, inference, gradients, training. No I/O, no state."""
+"""The conditional RBM in pure JAX: energy, inference, gradients, training. No I/O, no state.
+
+For people who work in JAX; the estimators of :mod:`harmonium` are built on these functions. All of
+them can be traced, differentiated and mapped, but for :func:`infer` and :func:`train`, which take
+NumPy arrays and compile what they run.
+
+============  ================================================================================
+the model     `Params`, `condition` (u and a become biases), `clamp` (so do known tags),
+              `energy`, `free_energy`, `hidden_given_tags`, `tags_given_hidden`
+inference     `mean_field`, `belief_propagation`, `gibbs`, `exact`, `log_likelihood`;
+              `infer` for any number of clips
+gradients     `ContrastiveDivergence`, `MeanField`, `BeliefPropagation`, `PseudoLikelihood`,
+              `MultiPrediction`, each called as ``gradient(params, Batch(u, a, y, w), noise)``
+training      `train` one model or, with `train_stack`, many at once
+============  ================================================================================
+
+A model of three tags, two hidden units and one feature learns that the first two tags go together:
+
+>>> import numpy as np
+>>> from harmonium import rbm
+>>> rng = np.random.default_rng(0)
+>>> x = rng.normal(size=(300, 1)).astype(np.float32)
+>>> first = rng.random(300) < 0.5
+>>> y = np.column_stack([first, first, x[:, 0] > 0]).astype(np.float32)
+>>> no_rows = np.zeros((300, 0), np.int32)
+>>> start = rbm.Params(*(rng.normal(0, 0.1, shape).astype(np.float32)
+...                      for shape in [(2, 3), (2, 1), (0, 3), (2,), (3,)]))
+>>> result = rbm.train(
+...     start, rbm.Batch(x, no_rows, y, np.ones(300, np.float32)),
+...     gradient=rbm.PseudoLikelihood(), optimiser=rbm.Optimiser("adam"),
+...     schedule=rbm.Schedule("constant", 0.05), penalty=rbm.Penalty.none(start),
+...     batch_size=20, max_epochs=20, patience=20, seed=0)
+>>> field = rbm.condition(result.params, x[:1], no_rows[:1])
+>>> together, apart = (rbm.free_energy(field, np.float32([tags]))[0]
+...                    for tags in ([1, 1, 0], [1, 0, 0]))
+>>> bool(together < apart)
+True
+>>> observed = np.full((300, 3), np.nan, np.float32)
+>>> observed[:, 0] = 1
+>>> marginals = rbm.infer(result.params, x, no_rows, observed, rbm.InferenceOptions("lbp"))
+>>> bool(marginals.y[:, 1].mean() > 0.8 > y[:, 1].mean())
+True
+"""
+
+from harmonium.rbm.belief import belief_propagation
+from harmonium.rbm.gradients import (
+    Batch,
+    BeliefPropagation,
+    ContrastiveDivergence,
+    MeanField,
+    MultiPrediction,
+    PseudoLikelihood,
+)
+from harmonium.rbm.inference import Inference, InferenceOptions, infer
+from harmonium.rbm.loop import Result, Stack, train, train_stack
+from harmonium.rbm.marginals import exact, gibbs, log_likelihood, mean_field
+from harmonium.rbm.model import (
+    Field,
+    Params,
+    clamp,
+    condition,
+    energy,
+    free_energy,
+    hidden_given_tags,
+    tags_given_hidden,
+)
+from harmonium.rbm.training import Optimiser, Penalty, Schedule
+
+__all__ = [
+    "Batch",
+    "BeliefPropagation",
+    "ContrastiveDivergence",
+    "Field",
+    "Inference",
+    "InferenceOptions",
+    "MeanField",
+    "MultiPrediction",
+    "Optimiser",
+    "Params",
+    "Penalty",
+    "PseudoLikelihood",
+    "Result",
+    "Schedule",
+    "Stack",
+    "belief_propagation",
+    "clamp",
+    "condition",
+    "energy",
+    "exact",
+    "free_energy",
+    "gibbs",
+    "hidden_given_tags",
+    "infer",
+    "log_likelihood",
+    "mean_field",
+    "tags_given_hidden",
+    "train",
+    "train_stack",
+]

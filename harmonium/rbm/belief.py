@@ -1,4 +1,4 @@
-"""Loopy belief propagation with damping, in two forms that share their fixed points.
+"""Loopy belief propagation with damping, in three forms that share their fixed points.
 
 Messages from zero-valued variables are normalised away, so that one number per edge and direction
 is left. In log form, with m↓ towards the tags and m↑ towards the hidden units,
@@ -9,25 +9,52 @@ is left. In log form, with m↓ towards the tags and m↑ towards the hidden uni
 and in ratio form, with r = e^m and q = e^{bias} Π r / r_in, r_out = (1 + e^U q) / (1 + q): then a
 message costs one division and no transcendental function. The ratio form is used while no weight is
 larger than ``RATIO_LIMIT``, the log form beyond it. Damping mixes the old and the new message of
-the form in use, which changes the path and not the fixed points.
-
-On a GPU a model that is small enough is asked in the ratio form by one kernel
-(:mod:`harmonium.rbm.belief_fused`).
+the form in use, which changes the path and not the fixed points. On a GPU, one kernel computes the
+ratio form of a model that is small enough (:func:`fused`).
 
 Messages are (n, C, B): the clips are the last axis, so that one instruction serves several clips
 and no sum runs along it.
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
+from functools import partial
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jax import Array, lax
+from jax.experimental import pallas as pl
 
-from harmonium.rbm.belief_fused import fits, fused_totals
+from harmonium.rbm.compilation import platform
 from harmonium.rbm.model import REMOVED, Field, clamp, unclamp
-from harmonium.rbm.ratios import GROUP, RATIO_LIMIT, odds, sum_logs
+
+# A product of eight factors, each between e^-10 and e^10, neither overflows nor underflows in
+# float32, so one log serves eight terms.
+GROUP = 8
+RATIO_LIMIT = 10.0
+"""Largest |U| for the ratio forms; beyond it the log forms are the safe ones."""
+
+EDGES_WITH_BOTH = 2**14
+"""Edges, after padding, whose messages in both directions fit the registers of one GPU block."""
+
+MAX_EDGES = 2**15
+"""Edges, after padding, whose messages in one direction fit them."""
+
+MAX_WEIGHT = 80.0
+"""exp of a larger weight would overflow, and a tag would be as certain as it is with this one."""
+
+LOG_2 = 0.6931471805599453
+
+
+def sum_logs(r: Array, axis: int) -> Array:
+    """Σ log r over ``axis``, whose length is a multiple of GROUP: log Π r = Σ log Π_group r."""
+    groups = (*r.shape[:axis], r.shape[axis] // GROUP, GROUP, *r.shape[axis + 1 :])
+    return jnp.sum(jnp.log(jnp.prod(r.reshape(groups), axis=axis + 1)), axis=axis)
+
+
+def odds(x: Array) -> tuple[Array, Array]:
+    """(t, s) with t / s = e^x and neither above 1, so that σ(x) = t / (t + s)."""
+    return jnp.exp(jnp.minimum(x, 0.0)), jnp.exp(-jnp.maximum(x, 0.0))
 
 
 class Beliefs(NamedTuple):
@@ -78,32 +105,11 @@ def belief_propagation(
         return _propagate(form, field, y, steps, damping, tolerance, pairs)
 
     if not pairs and fits(*field.U.shape):
-        return _fused(field, y, steps, damping, tolerance)
+        return fused(field, y, steps, damping, tolerance)
     if logs:
         return run(LOG)
     small = jnp.max(jnp.abs(field.U)) <= RATIO_LIMIT
     return lax.cond(small, lambda: run(RATIO), lambda: run(LOG))
-
-
-def _fused(
-    field: Field,
-    y: Array,
-    steps: int,
-    damping: float | Array,
-    tolerance: float | Array,
-    *,
-    interpret: bool = False,
-) -> Beliefs:
-    """The same by one kernel of a GPU."""
-    tags, hidden, residual = fused_totals(
-        *clamp(field, y),
-        steps=steps,
-        damping=damping,
-        tolerance=tolerance,
-        interpret=interpret,
-    )
-    none = jnp.zeros((0, 0, len(y)), tags.dtype)
-    return Beliefs(unclamp(jax.nn.sigmoid(tags), y), jax.nn.sigmoid(hidden), none, residual)
 
 
 def _propagate(
@@ -153,7 +159,7 @@ def _change(old: Array, new: Array) -> Array:
     """Largest change of σ(total) over the units, but at least a hundredth of that of a total.
 
     A unit that starts saturated, at σ(-20) say, may be halfway to σ(0) before its probability
-    shows it; its total does not hide it. Totals are (units, B), the result is (B,).
+    shows it; its total does not hide it. Totals are (units, B), the result is (B,); or without B.
     """
     probability = jnp.abs(jax.nn.sigmoid(new) - jax.nn.sigmoid(old))
     return jnp.max(jnp.maximum(probability, 0.01 * jnp.abs(new - old)), axis=0)
@@ -212,3 +218,129 @@ def _log_cavity(total: Array, m: Array) -> tuple[Array, Array]:
 
 RATIO = _Form(1.0, lambda b, r, axis: b + sum_logs(r, axis), _ratio_message, _ratio_cavity)
 LOG = _Form(0.0, lambda b, m, axis: b + jnp.sum(m, axis=axis), _log_message, _log_cavity)
+
+
+# The kernel. Each clip is a program of its own: it keeps the messages of every edge in registers,
+# stops when it has converged and writes only the units' totals. Each message's logarithm is taken
+# by itself, so that no product can overflow. Logarithms and reciprocals are the device's own,
+# within 2⁻²² of exact. A large model keeps, and damps, only the messages to the hidden units.
+
+
+def fits(n: int, n_tags: int) -> bool:
+    """Whether a model of that size can be asked in this way, on this machine."""
+    return platform() == "gpu" and _whole(n) * _whole(n_tags) <= MAX_EDGES
+
+
+def fused(
+    field: Field,
+    y: Array,
+    steps: int,
+    damping: float | Array,
+    tolerance: float | Array,
+    *,
+    interpret: bool = False,
+) -> Beliefs:
+    """Belief propagation by one kernel; ``interpret`` runs it in Python, on any device."""
+    U, c, d = clamp(field, y)
+    (n, n_tags), n_clips = U.shape, len(c)
+    rows, columns = _whole(n), _whole(n_tags)
+    to_fill = ((0, rows - n), (0, columns - n_tags))
+    weights = jnp.pad(jnp.clip(U, -MAX_WEIGHT, MAX_WEIGHT), to_fill)
+    c = jnp.pad(c, ((0, 0), to_fill[0]), constant_values=REMOVED)
+    d = jnp.pad(d, ((0, 0), to_fill[1]), constant_values=REMOVED)
+    numbers = jnp.stack([jnp.asarray(x, jnp.float32) for x in (damping, tolerance)])
+
+    def row(width: int) -> pl.BlockSpec:
+        return pl.BlockSpec((1, width), lambda i: (i, 0))
+
+    def shape(*sizes: int) -> jax.ShapeDtypeStruct:
+        return jax.ShapeDtypeStruct(sizes, jnp.float32)
+
+    both = rows * columns <= EDGES_WITH_BOTH
+    tags, hidden, residual = pl.pallas_call(
+        partial(_clip, steps=steps, both=both, approximate=not interpret),
+        grid=(n_clips,),
+        in_specs=[
+            pl.BlockSpec((rows, columns), lambda i: (0, 0)),
+            row(rows),
+            row(columns),
+            pl.BlockSpec((2,), lambda i: (0,)),
+        ],
+        out_specs=[row(columns), row(rows), pl.BlockSpec((1,), lambda i: (i,))],
+        out_shape=[shape(n_clips, columns), shape(n_clips, rows), shape(n_clips)],
+        interpret=interpret,
+        **({} if interpret else {"compiler_params": _compiler_params(rows * columns)}),
+    )(jnp.exp(weights), c, d, numbers)
+    none = jnp.zeros((0, 0, n_clips), tags.dtype)
+    p_tags, p_hidden = jax.nn.sigmoid(tags[:, :n_tags]), jax.nn.sigmoid(hidden[:, :n])
+    return Beliefs(unclamp(p_tags, y), p_hidden, none, residual)
+
+
+def _clip(*references: Any, steps: int, both: bool, approximate: bool) -> None:
+    """The kernel: one clip until it has converged, or for ``steps`` iterations."""
+    weights, c_row, d_row, numbers, y_row, h_row, residual_of = references
+    c, d, damping, tolerance = c_row[0, :], d_row[0, :], numbers[0], numbers[1]
+    divide, log_sum = _DEVICE if approximate else _EXACT
+
+    def message(opposite: Array, t: Array, s: Array) -> Array:
+        """(1 + e^U q) / (1 + q), q = e^total / opposite."""
+        x = s * opposite
+        return divide(x + weights[...] * t, x + t)
+
+    def damped(old: Array, new: Array) -> Array:
+        return damping * old + (1 - damping) * new
+
+    def iterate(state: Any) -> Any:
+        *kept, up, h, y, _, iteration = state
+        t, s = (part[:, None] for part in odds(h))
+        down = message(up, t, s)
+        if both:
+            down = damped(kept[0], down)
+            kept = [down]
+        new_y = d + log_sum(down, 0)
+        up = damped(up, message(down, *(part[None, :] for part in odds(new_y))))
+        new_h = c + log_sum(up, 1)
+        residual = jnp.maximum(_change(y, new_y), _change(h, new_h)) / (1 - damping)
+        return *kept, up, new_h, new_y, residual, iteration + 1
+
+    def unfinished(state: Any) -> Array:
+        *_, residual, iteration = state
+        return (iteration < steps) & (residual > tolerance)
+
+    messages = [jnp.ones(weights.shape, jnp.float32)] * (2 if both else 1)
+    start = (*messages, c, d, jnp.float32(jnp.inf), jnp.int32(0))
+    *_, h, y, residual, _ = lax.while_loop(unfinished, iterate, start)
+    y_row[0, :], h_row[0, :], residual_of[0] = y, h, residual
+
+
+def _instruction(name: str, x: Array) -> Array:
+    """One instruction of the device for each number."""
+    from jax.experimental.pallas import triton
+
+    [result] = triton.elementwise_inline_asm(
+        f"{name} $0, $1;",
+        args=[x],
+        constraints="=f,f",
+        pack=1,
+        result_shape_dtypes=[jax.ShapeDtypeStruct(x.shape, x.dtype)],
+    )
+    return result
+
+
+_DEVICE = (
+    lambda a, b: a * _instruction("rcp.approx.ftz.f32", b),
+    lambda r, axis: LOG_2 * jnp.sum(_instruction("lg2.approx.ftz.f32", r), axis=axis),
+)
+_EXACT = (jnp.divide, lambda r, axis: jnp.sum(jnp.log(r), axis=axis))
+
+
+def _compiler_params(n_edges: int) -> Any:
+    """Threads in proportion to the edges, so that each has as many registers as there are."""
+    from jax.experimental.pallas import triton
+
+    return triton.CompilerParams(num_warps=min(32, max(4, n_edges // 1024)), num_stages=1)
+
+
+def _whole(n: int) -> int:
+    """The next power of two, at least 16."""
+    return max(16, 1 << (n - 1).bit_length())

@@ -12,8 +12,8 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from harmonium.rbm.gradients import FILL_SWEEPS, Batch, Gradient, total_weight
+from harmonium.rbm.marginals import fill_unknown
 from harmonium.rbm.model import Field, Params, condition, hidden_given_tags, tags_given_hidden
-from harmonium.rbm.sampling import fill_unknown
 
 
 class JointParams(NamedTuple):

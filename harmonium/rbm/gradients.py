@@ -9,16 +9,26 @@ the tags whose likelihood stands for the model's in the history of training.
 
 Unknown tags (NaN) are inferred in the positive phase, never taken for zeros. Random numbers come
 in as an array, because inside the training scan they would be made by many small programs.
+
+Labels p may be probabilities, of tags that are independent given the clip. The loss of hard labels
+is -log p(y | u, a) = F(y) + log Z. For soft ones the RBMs descend
+
+    F(p) + log Z  ≥  E_{y ~ p}[F(y)] + log Z = E_{y ~ p}[-log p(y | u, a)]
+
+a bound, for F(y) = -dᵀy - Σ_k softplus(c_k + U_k y) is concave: a soft label is clamped as it is,
+the hidden units see σ(c + Wu + Up), and a chain starts there. Only the pseudo-likelihood flips
+single tags, which must be 0 or 1: there they are drawn, and the loss is the expectation itself.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from typing import Any, NamedTuple, Protocol
 
 import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
-from harmonium.rbm.belief import belief_propagation
+from harmonium.rbm.belief import GROUP, RATIO_LIMIT, belief_propagation, odds, sum_logs
+from harmonium.rbm.marginals import fill_unknown, gibbs_sweep, mean_field
 from harmonium.rbm.model import (
     Field,
     Params,
@@ -27,14 +37,6 @@ from harmonium.rbm.model import (
     hidden_given_tags,
     tags_given_hidden,
 )
-from harmonium.rbm.pseudolikelihood import (
-    Flips,
-    flips_by_logs,
-    flips_by_ratios,
-    log_probability,
-)
-from harmonium.rbm.ratios import RATIO_LIMIT
-from harmonium.rbm.sampling import fill_unknown, gibbs_sweep, mean_field
 
 FILL_SWEEPS = 5
 """Gibbs sweeps that draw the unknown tags of a training clip."""
@@ -49,12 +51,8 @@ class Batch(NamedTuple):
     w: Array  # (B,), weight of each clip; 0 for rows that only fill up the batch
 
 
-class Moments(NamedTuple):
-    """Expectations under one phase; the second-order one is summed over the clips by weight."""
-
-    y: Array  # (B, C), E[y]
-    h: Array  # (B, n), E[h]
-    hy: Array  # (n, C), Σ_b w_b E[h yᵀ]
+Moments = tuple[Array, Array, Array]
+"""E[y] (B, C), E[h] (B, n), and Σ_b w_b E[h yᵀ] (n, C), under one phase."""
 
 
 class Gradient(Protocol):
@@ -150,13 +148,13 @@ class BeliefPropagation:
         free = jnp.full_like(batch.y, jnp.nan)
         negative = self._moments(field, free, batch.w)
         positive = self._moments(field, batch.y, batch.w)
-        p = jnp.clip(negative.y, 1e-6, 1 - 1e-6)
+        p = jnp.clip(negative[0], 1e-6, 1 - 1e-6)
         logits = jnp.log(p) - jnp.log1p(-p)
         return _descent(params, batch, positive, negative), logits
 
     def _moments(self, field: Field, y: Array, w: Array) -> Moments:
         beliefs = belief_propagation(field, y, steps=self.steps, damping=self.damping, pairs=True)
-        return Moments(beliefs.y, beliefs.h, jnp.sum(beliefs.pairs * w[None, None, :], axis=2))
+        return beliefs.y, beliefs.h, jnp.sum(beliefs.pairs * w[None, None, :], axis=2)
 
 
 @dataclass(frozen=True)
@@ -195,26 +193,26 @@ class PseudoLikelihood:
 class MultiPrediction:
     """Trains for the questions asked later: p(tag | x, some of the others) by K mean-field steps.
 
-    Some known tags of each clip are told. The loss is the cross-entropy of the others, and its
-    gradient goes through the K steps of inference that predict them. With one step and nothing told
-    this is a multi-layer perceptron with sigmoid units.
+    Some known tags of each clip are observed. The loss is the cross-entropy of the others, and its
+    gradient goes through the K steps of inference that predict them. With one step and no tag
+    observed this is a multi-layer perceptron with sigmoid units.
 
     Attributes
     ----------
     steps : K, the mean-field steps from y = 0
-    silent : the share of the clips for which nothing is told; for every other clip, each known tag
-        is told with a chance q that is drawn anew, q ~ U(0, 1)
+    none_observed : the share of the clips of which no tag is observed; of every other clip, each
+        known tag is observed with a probability q that is drawn anew, q ~ U(0, 1)
     """
 
     steps: int = 5
-    silent: float = 0.5
+    none_observed: float = 0.5
 
     def noise(self, params: Params, unknown: bool) -> tuple[int, int]:
-        """For each clip whether it is silent, its q, and a number for each tag."""
+        """For each clip whether any tag is observed, its q, and a number for each tag."""
         return 1, params.U.shape[1] + 2
 
     def __call__(self, params: Params, batch: Batch, noise: Array) -> tuple[Params, Array]:
-        """∂/∂θ of -Σ_j log p_j(y_j) over the known tags j that were not told.
+        """∂/∂θ of -Σ_j log p_j(y_j) over the known tags j that are not observed.
 
         The chain rule backwards through the steps, with e_t = ∂loss/∂(logits of step t) and
         g_t = ∂loss/∂(input of the hidden units of step t):
@@ -223,11 +221,12 @@ class MultiPrediction:
         ∂U = Σ_t h_t e_tᵀ + g_t y_{t-1}ᵀ,  ∂c = Σ_t g_t,  ∂d = Σ_t e_t
         """
         # chosen once, not anew for each of the sums that need it
-        told = lax.optimization_barrier(choose_told(batch.y, noise[0], self.silent))
-        known = jnp.where(told, batch.y, 0.0)
+        chosen = choose_observed(batch.y, noise[0], self.none_observed)
+        observed = lax.optimization_barrier(chosen)
+        known = jnp.where(observed, batch.y, 0.0)
         field = condition(params, batch.u, batch.a)
-        logits, hidden, tags = unrolled(field, jnp.where(told, batch.y, jnp.nan), self.steps)
-        asked = ~told & ~jnp.isnan(batch.y)
+        logits, hidden, tags = unrolled(field, jnp.where(observed, batch.y, jnp.nan), self.steps)
+        asked = ~observed & ~jnp.isnan(batch.y)
         share = jnp.where(asked, (batch.w / total_weight(batch))[:, None], 0.0)
         e = jnp.where(asked, jax.nn.sigmoid(logits) - batch.y, 0.0) * share
         es, gs = [e], []
@@ -236,12 +235,12 @@ class MultiPrediction:
             es.append((gs[-1] @ field.U) * y * (1.0 - y))
         gs.append((es[-1] @ field.U.T) * hidden[0] * (1.0 - hidden[0]))
         e, g = sum(es[1:], es[0]), sum(gs[1:], gs[0])
-        # a told tag is in the input of the hidden units at every step
+        # an observed tag is in the input of the hidden units at every step
         U = jnp.concatenate(hidden[::-1]).T @ jnp.concatenate(es) + jnp.concatenate(
             [*gs[:-1], g]
         ).T @ jnp.concatenate([*tags[:0:-1], known])
         gradient = Params(U, g.T @ batch.u, _scatter(params.V, batch.a, e), g.sum(0), e.sum(0))
-        # of the told tags, too, which are not variables above
+        # of the observed tags, too, which are not variables above
         return gradient, field.d + hidden[-1] @ field.U
 
 
@@ -270,10 +269,10 @@ class Sum:
         return jax.tree.map(lambda g, more: g + self.weight * more, first, second), logits
 
 
-def choose_told(y: Array, noise: Array, silent: float) -> Array:
-    """Which known tags are told, (B, C) booleans. ``noise`` is uniform on [0, 1), (B, C + 2)."""
+def choose_observed(y: Array, noise: Array, none_observed: float) -> Array:
+    """Which known tags are observed, (B, C). ``noise`` is uniform on [0, 1), (B, C + 2)."""
     n_tags = y.shape[1]
-    q = jnp.where(noise[:, n_tags] < silent, 0.0, noise[:, n_tags + 1])
+    q = jnp.where(noise[:, n_tags] < none_observed, 0.0, noise[:, n_tags + 1])
     return ~jnp.isnan(y) & (noise[:, :n_tags] < q[:, None])
 
 
@@ -293,30 +292,20 @@ def unrolled(field: Field, y: Array, steps: int) -> tuple[Array, list[Array], li
     return logits, hidden, tags
 
 
-def _flip_sums(at: Flips, y: Array, weight: Array) -> tuple[Array, Array, Array, Array]:
-    """o, e_j (B, C), Σ_b e_j s_kj (n, C) and g_k (B, n) of Algorithm 4; ``weight`` is (B, C)."""
-    e = (jax.nn.sigmoid(at.logits) - y) * weight
-    signed = e * (1.0 - 2.0 * y)
-    flipped = lax.optimization_barrier(at.flipped)  # computed once, not anew for each sum
-    products = (e[:, None, :] * flipped).reshape(len(y), -1)
-    direct = (jnp.ones((1, len(y)), y.dtype) @ products).reshape(flipped.shape[1:])
-    g = jnp.einsum("bkj,bj->bk", flipped, signed)
-    return at.logits, e, direct, g - at.h * jnp.sum(signed, axis=1, keepdims=True)
-
-
 def _factorised(y: Array, h: Array, w: Array) -> Moments:
     """Moments where E[h yᵀ] = E[h] E[y]ᵀ."""
-    return Moments(y, h, (w[:, None] * h).T @ y)
+    return y, h, (w[:, None] * h).T @ y
 
 
 def _descent(params: Params, batch: Batch, positive: Moments, negative: Moments) -> Params:
     """∂(-log p)/∂θ: ∂E/∂U = -hyᵀ, ∂E/∂W = -huᵀ, ∂E/∂V = -yaᵀ, ∂E/∂c = -h, ∂E/∂d = -y."""
     total = total_weight(batch)
     share = (batch.w / total)[:, None]
-    h = (negative.h - positive.h) * share  # (B, n)
-    y = (negative.y - positive.y) * share  # (B, C)
+    (y_0, h_0, hy_0), (y_1, h_1, hy_1) = positive, negative
+    h = (h_1 - h_0) * share  # (B, n)
+    y = (y_1 - y_0) * share  # (B, C)
     return Params(
-        (negative.hy - positive.hy) / total,
+        (hy_1 - hy_0) / total,
         h.T @ batch.u,
         _scatter(params.V, batch.a, y),
         jnp.sum(h, axis=0),
@@ -343,3 +332,144 @@ def log_probabilities(logits: Array, batch: Batch) -> Array:
     known = ~jnp.isnan(batch.y)
     terms = log_probability(logits, jnp.where(known, batch.y, 0.0))
     return jnp.sum(jnp.where(known, batch.w[..., None] * terms, 0.0), axis=-2)
+
+
+# Pseudo-likelihood: the model at y, and with each tag flipped. -------------------------------
+
+
+class Flips(NamedTuple):
+    """The model at y, and at each of the C neighbours of y in which one tag is flipped."""
+
+    logits: Array  # (B, C), o_j with p(y_j = 1 | y_\j) = σ(o_j)
+    h: Array  # (B, n), p(h_k = 1 | y)
+    flipped: Array  # (B, n, C), p(h_k = 1 | y with tag j flipped)
+
+
+def conditional_logits(field: Field, y: Array) -> Array:
+    """o_j = d_j + Σ_k [softplus(a_k - U_kj y_j + U_kj) - softplus(a_k - U_kj y_j)], a = c + Uy.
+
+    Shapes (B, C).
+    """
+    a = field.c + y @ field.U.T  # (B, n)
+    without = a[:, :, None] - field.U[None, :, :] * y[:, None, :]  # (B, n, C)
+    terms = jax.nn.softplus(without + field.U[None, :, :]) - jax.nn.softplus(without)
+    return field.d + jnp.sum(terms, axis=1)
+
+
+def log_probability(logits: Array, y: Array) -> Array:
+    """log p(y_j) = log σ(±o_j), elementwise; y may be a probability."""
+    return y * logits - jax.nn.softplus(logits)
+
+
+def flips_by_ratios(field: Field, y: Array) -> Flips:
+    """o_j = d_j ± Σ_k log[(1 + q_k E_kj) / (1 + q_k)], q_k = e^{a_k}; - where y_j = 1. y is binary.
+
+    Flipping tag j multiplies the odds q_k by E_kj = e^{U_kj} (0 to 1) or e^{-U_kj} (1 to 0).
+    """
+    n = field.U.shape[0]
+    a = field.c + y @ field.U.T  # (B, n)
+    t, s = odds(a)
+    rest = -n % GROUP  # units added to whole groups: t = 0, s = 1 and so a factor of 1
+    U = jnp.pad(field.U, ((0, rest), (0, 0)))[None, :, :]
+    t_all = jnp.pad(t, ((0, 0), (0, rest)))[:, :, None]
+    s_all = jnp.pad(s, ((0, 0), (0, rest)), constant_values=1.0)[:, :, None]
+    sign = 1.0 - 2.0 * y
+    grown = t_all * jnp.where(sign[:, None, :] > 0, jnp.exp(U), jnp.exp(-U))  # (B, n', C)
+    total = s_all + grown
+    log_ratio = sum_logs(total, 1) - jnp.sum(jnp.log(s + t), axis=1, keepdims=True)  # (B, C)
+    return Flips(field.d + sign * log_ratio, t / (s + t), (grown / total)[:, :n])
+
+
+def flips_by_logs(field: Field, y: Array) -> Flips:
+    """The same by softplus and σ, which no weight overflows."""
+    a = field.c + y @ field.U.T
+    sign = (1.0 - 2.0 * y)[:, None, :]
+    flipped = jax.nn.sigmoid(a[:, :, None] + sign * field.U[None, :, :])
+    return Flips(conditional_logits(field, y), jax.nn.sigmoid(a), flipped)
+
+
+def _flip_sums(at: Flips, y: Array, weight: Array) -> tuple[Array, Array, Array, Array]:
+    """o, e_j (B, C), Σ_b e_j s_kj (n, C) and g_k (B, n) of Algorithm 4; ``weight`` is (B, C)."""
+    e = (jax.nn.sigmoid(at.logits) - y) * weight
+    signed = e * (1.0 - 2.0 * y)
+    flipped = lax.optimization_barrier(at.flipped)  # computed once, not anew for each sum
+    products = (e[:, None, :] * flipped).reshape(len(y), -1)
+    direct = (jnp.ones((1, len(y)), y.dtype) @ products).reshape(flipped.shape[1:])
+    g = jnp.einsum("bkj,bj->bk", flipped, signed)
+    return at.logits, e, direct, g - at.h * jnp.sum(signed, axis=1, keepdims=True)
+
+
+# Labels that are probabilities, and conditions that are hidden at random. -----------------------
+
+
+def for_soft_targets(gradient: Any) -> Any:
+    """The gradient of an RBM where some labels are probabilities."""
+    if isinstance(gradient, PseudoLikelihood):
+        return DrawnTags(gradient)
+    parts = {field.name: getattr(gradient, field.name) for field in fields(gradient)}
+    inner = {name: for_soft_targets(part) for name, part in parts.items() if callable(part)}
+    return replace(gradient, **inner)
+
+
+def draw_tags(y: Array, noise: Array) -> Array:
+    """y_j ~ Bernoulli(p_j): 0, 1 and NaN (unknown) stay as they are. Shapes (B, C).
+
+    ``noise`` is uniform on [0, 1).
+    """
+    return jnp.where(jnp.isnan(y), y, (noise < y).astype(y.dtype))
+
+
+@dataclass(frozen=True)
+class DrawnTags:
+    """A gradient at tags that are drawn from their probabilities, anew at each visit."""
+
+    gradient: Gradient
+
+    def noise(self, params: Any, unknown: bool) -> tuple[int, int]:
+        """One sweep more than the gradient takes."""
+        sweeps, width = self.gradient.noise(params, unknown)
+        return sweeps + 1, max(width, params.d.shape[0])
+
+    def __call__(self, params: Any, batch: Batch, noise: Array) -> tuple[Any, Array]:
+        """The gradient at y ~ p."""
+        n_tags = batch.y.shape[1]
+        drawn = batch._replace(y=draw_tags(batch.y, noise[-1, :, :n_tags]))
+        width = self.gradient.noise(params, False)[1]
+        return self.gradient(params, drawn, noise[:-1, :, :width])
+
+
+@dataclass(frozen=True)
+class HiddenConditions:
+    """A gradient of clips whose u, single parts of a, or all of both are hidden at random.
+
+    A smoother is asked about users it has not met, and for tags without any clip, while in training
+    every user and clip is known.
+
+    Attributes
+    ----------
+    gradient : the gradient of what is left
+    u : the probability that u is hidden (0 stands in its place)
+    a : the probability of each part of a, (S,)
+    all : the probability that all of it is hidden
+    """
+
+    gradient: Gradient
+    u: float
+    a: tuple[float, ...]
+    all: float
+
+    def noise(self, params: Any, unknown: bool) -> tuple[int, int]:
+        """One sweep more than the gradient takes."""
+        sweeps, width = self.gradient.noise(params, unknown)
+        return sweeps + 1, max(width, 2 + len(self.a))
+
+    def __call__(self, params: Any, batch: Batch, noise: Array) -> tuple[Any, Array]:
+        """The gradient at the batch with some of u and a hidden."""
+        draws = noise[-1]  # (B, width)
+        something = draws[:, :1] >= self.all
+        u_known = something & (draws[:, 1:2] >= self.u)
+        chances = jnp.asarray(self.a, draws.dtype)[None, :]
+        a_known = something & (draws[:, 2 : 2 + len(self.a)] >= chances)
+        u, a = jnp.where(u_known, batch.u, 0.0), jnp.where(a_known, batch.a, -1)
+        width = self.gradient.noise(params, False)[1]
+        return self.gradient(params, batch._replace(u=u, a=a), noise[:-1, :, :width])

@@ -10,7 +10,7 @@ Data whose features are no array, but something that gives rows, is read block b
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 import jax
@@ -19,19 +19,10 @@ import numpy as np
 from jax import Array
 from numpy.typing import NDArray
 
+from harmonium.arrays import Codes, Doubles, Floats, Ids
 from harmonium.errors import DataError
 from harmonium.rbm.compilation import compiled, refuse_fork
 from harmonium.rbm.gradients import Batch, Gradient
-from harmonium.rbm.rows import RowTable, Shrinkage, settle
-from harmonium.rbm.stacks import (
-    Scaled,
-    first_of,
-    for_each,
-    part_of,
-    stack_of,
-    stacked,
-    unstacked,
-)
 from harmonium.rbm.training import (
     BLOCK,
     EpochSettings,
@@ -39,29 +30,45 @@ from harmonium.rbm.training import (
     Penalty,
     Schedule,
     Setup,
+    Shrinkage,
     State,
     Tree,
     block,
+    shrink_all,
     start,
 )
 
 RUN = 256
-"""Rows of a table on disk that are read in their order, one after the other,"""
+"""Rows of a table on disk that are read one after the other, in their order."""
+
 WINDOW = 2**16
-"""and rows among which the order is random, in a table on disk."""
+"""Rows of a table on disk among which the order is random."""
 
-MOST_NUMBERS = 2**28
-"""Numbers in the random numbers and the clips of one block, of all models: 1 GiB."""
+MAX_NUMBERS = 2**28
+"""Random numbers and features in one block, of all models: 1 GiB."""
 
-FEWEST = 32
-"""Models in a stack from which another compilation is worth it, to go on with those that run,"""
-RUNNING = 2
-"""if not more than one in so many does."""
+MIN_STACK = 32
+"""Models in a stack that is worth another compilation to go on without those that have stopped."""
 
 READ_AHEAD = 2
 """Blocks that are read from the disk while others are computed."""
 
-Rows = NDArray[np.int64]
+
+class Scaled(NamedTuple):
+    """x ← (x - mean) / scale, for one model or, with a first axis, for each of a stack.
+
+    Where unit_norm is 1, then x ← x / ‖x‖.
+    """
+
+    mean: Array  # (D,)
+    scale: Array  # (D,)
+    unit_norm: Array  # ()
+
+    def __call__(self, x: Array) -> Array:
+        """Scaled features of some clips, (B, D)."""
+        x = (x - self.mean[None, :]) / self.scale[None, :]
+        norm = jnp.linalg.norm(x, axis=-1, keepdims=True)
+        return x / jnp.where((self.unit_norm > 0) & (norm > 0), norm, 1.0)
 
 
 @dataclass
@@ -95,8 +102,7 @@ class Stack(NamedTuple):
     """What differs between the models; each has S entries, or arrays with S as first axis."""
 
     params: Tree
-    rows: Sequence[Rows]
-    """The clips that each model learns from."""
+    rows: Sequence[Ids]  # the clips that each model learns from
     schedules: Sequence[Schedule]
     penalties: Sequence[Penalty]
     seeds: Sequence[int]
@@ -104,14 +110,9 @@ class Stack(NamedTuple):
 
     def take(self, numbers: NDArray[np.intp]) -> "Stack":
         """Some of the models."""
-        return Stack(
-            part_of(self.params, numbers),
-            [self.rows[i] for i in numbers],
-            [self.schedules[i] for i in numbers],
-            [self.penalties[i] for i in numbers],
-            [self.seeds[i] for i in numbers],
-            part_of(self.scaling, numbers),
-        )
+        params, scaling = part_of(self.params, numbers), part_of(self.scaling, numbers)
+        rows, schedules, penalties, seeds = ([part[i] for i in numbers] for part in self[1:5])
+        return Stack(params, rows, schedules, penalties, seeds, scaling)
 
 
 def train(
@@ -151,7 +152,7 @@ def train_stack(
     patience: int,
     averaging: float = 0.0,
     row_rate: float | None = None,
-    score: Callable[[Tree, NDArray[np.intp]], NDArray[np.float64]] | None = None,
+    score: Callable[[Tree, NDArray[np.intp]], Doubles] | None = None,
     on_epoch: Callable[[Sequence[History]], None] | None = None,
 ) -> list[Result]:
     """Train every model until its score has not risen for ``patience`` epochs; keep the best.
@@ -165,9 +166,9 @@ def train_stack(
     had it ended there. A model whose parameters are not finite stops; if no other goes on, that is
     an error.
 
-    With ``row_rate`` V is trained by rows (see :mod:`harmonium.rbm.rows`): by gradient descent with
-    steps of ``row_rate`` per clip, which follow the schedule, and without averaging. Its penalties
-    are then per minibatch, and may be columns with one strength for each row, (A, 1).
+    With ``row_rate`` V is trained by rows (see :mod:`harmonium.rbm.training`): by gradient descent
+    with steps of ``row_rate`` per clip, which follow the schedule, and without averaging. Its
+    penalties are then per minibatch, and may be columns with one strength for each row, (A, 1).
     """
     refuse_fork()
     n = len(stack.seeds)
@@ -179,7 +180,7 @@ def train_stack(
     n_batches = max(-(-len(rows) // batch_size) for rows in stack.rows)
     size = min(batch_size, max(len(rows) for rows in stack.rows))
     per_clip = setup.noise[0] * setup.noise[1] + data.u.shape[1] + 2 * data.y.shape[1]
-    length = min(BLOCK, max(1, MOST_NUMBERS // (n * size * per_clip)))
+    length = min(BLOCK, max(1, MAX_NUMBERS // (n * size * per_clip)))
     if n > 1:  # blocks of one length, since each length is another program
         n_blocks = -(-n_batches // length)
         length = -(-n_batches // n_blocks)
@@ -215,7 +216,8 @@ def train_stack(
             running &= epoch + 1 - best_epoch < patience
             if not running.any():
                 break
-            if len(models) >= FEWEST and RUNNING * running.sum() <= len(models):
+            # compact the stack once half of its models have stopped
+            if len(models) >= MIN_STACK and 2 * running.sum() <= len(models):
                 taken_out |= dict(zip(models, unstacked(best, len(models)), strict=True))
                 left = np.flatnonzero(running[models])
                 models, stack, decay = models[left], stack.take(left), decay[left]
@@ -234,7 +236,7 @@ def _is_array(table: Any) -> bool:
     return isinstance(table, np.ndarray | Array)
 
 
-def _known(data: Batch, rows: Sequence[Rows]) -> tuple[NDArray[np.float64], bool]:
+def _known(data: Batch, rows: Sequence[Ids]) -> tuple[Doubles, bool]:
     """How many known labels each model learns from, by weight, (S,); and whether any is unknown."""
     n_clips, n_tags = len(data.w), data.y.shape[1]
     counts = np.zeros(n_clips)
@@ -245,9 +247,7 @@ def _known(data: Batch, rows: Sequence[Rows]) -> tuple[NDArray[np.float64], bool
     return np.array([weighted[own].sum() for own in rows]), bool((counts < n_tags).any())
 
 
-def _minibatches(
-    stack: Stack, epoch: int, n_batches: int, size: int, *, in_runs: bool
-) -> NDArray[np.int32]:
+def _minibatches(stack: Stack, epoch: int, n_batches: int, size: int, *, in_runs: bool) -> Codes:
     """Each model's clips in a random order in minibatches, (S, n_batches, B); -1 fills up.
 
     All minibatches are full but the last. Those of a model with too few clips for that are as equal
@@ -270,7 +270,7 @@ def _places(n: int, n_batches: int, size: int) -> slice | NDArray[np.intp]:
     return np.flatnonzero(np.arange(size) < sizes[:, None])
 
 
-def _in_runs(rng: np.random.Generator, n: int) -> Rows:
+def _in_runs(rng: np.random.Generator, n: int) -> Ids:
     """A random order of n rows of which a disk reads many one after the other.
 
     Runs of rows are put in a random order, and the rows are then shuffled within windows.
@@ -289,11 +289,11 @@ def _epoch(
     state: State,
     stack: Stack,
     data: Batch,
-    order: NDArray[np.int32],
+    order: Codes,
     length: int,
     epoch: int,
     settings: EpochSettings,
-) -> tuple[State, NDArray[np.float64]]:
+) -> tuple[State, Doubles]:
     """Every training clip of every model once, ``length`` minibatches at a time.
 
     Gives the sums of the likelihood proxies, (S,).
@@ -310,11 +310,11 @@ def _epoch(
         if i >= READ_AHEAD:
             sums[i - READ_AHEAD].block_until_ready()
     if state.table is not None:
-        state = state._replace(table=_settled(state.table, state.step, settings.shrinkage))
+        state = state._replace(table=_up_to_date(state.table, state.step, settings.shrinkage))
     return state, np.sum([np.asarray(proxy, np.float64) for proxy in sums], axis=0)
 
 
-def _read(data: Batch, rows: NDArray[np.int32]) -> tuple[Batch, NDArray[np.int32]]:
+def _read(data: Batch, rows: Codes) -> tuple[Batch, Codes]:
     """The clips of a block as arrays in memory, and the numbers that they have there."""
     used = np.maximum(rows, 0).ravel()
     numbers = np.arange(rows.size, dtype=np.int32).reshape(rows.shape)
@@ -322,7 +322,7 @@ def _read(data: Batch, rows: NDArray[np.int32]) -> tuple[Batch, NDArray[np.int32
 
 
 def _epoch_settings(
-    stack: Stack, epoch: int, decay: NDArray[np.float32], row_rate: float | None
+    stack: Stack, epoch: int, decay: Floats, row_rate: float | None
 ) -> EpochSettings:
     """The numbers of an epoch; where V is trained by rows its penalty is kept apart."""
     rates = np.array([schedule(epoch) for schedule in stack.schedules], np.float32)
@@ -332,7 +332,7 @@ def _epoch_settings(
     whole = np.array([schedule.learning_rate for schedule in stack.schedules])
     steps = (row_rate * rates / whole).astype(np.float32)
 
-    def by_step(strength: NDArray[np.float32]) -> Any:
+    def by_step(strength: Floats) -> Any:
         return steps.reshape(-1, *[1] * (strength.ndim - 1)) * strength
 
     shrinkage = Shrinkage(by_step(penalties.l1.V), by_step(penalties.l2.V))
@@ -343,11 +343,8 @@ def _epoch_settings(
 @compiled(static_argnames=("optimiser", "averaged", "by_rows"))
 def _start(params: Tree, optimiser: Optimiser, *, averaged: bool, by_rows: bool) -> State:
     """`harmonium.rbm.training.start` for each model."""
-
-    def one(params: Tree) -> State:
-        return start(params, optimiser, averaged=averaged, by_rows=by_rows)
-
-    return for_each(one, len(params[0]))(params)
+    one = partial(start, optimiser=optimiser, averaged=averaged, by_rows=by_rows)
+    return for_each(one)(params)
 
 
 @compiled(static_argnames=("setup",), donate_argnames=("state",))
@@ -360,45 +357,50 @@ def _blocks(
     settings: EpochSettings,
     scaling: Scaled | None,
 ) -> tuple[State, Array]:
-    """`harmonium.rbm.training.block` for each model."""
+    """`harmonium.rbm.training.block` for each model, at features that it has scaled."""
 
     def one(
         state: State, seed: Array, rows: Array, settings: EpochSettings, scaling: Scaled | None
     ) -> Any:
-        own = setup if scaling is None else setup._replace(gradient=_at(setup.gradient, scaling))
-        return block(own, state, seed, data, rows, settings)
+        def gradient(params: Tree, batch: Batch, noise: Array) -> Any:
+            u = batch.u if scaling is None else scaling(batch.u)
+            return setup.gradient(params, batch._replace(u=u), noise)
 
-    return for_each(one, len(seeds))(state, seeds, rows, settings, scaling)
+        return block(setup._replace(gradient=gradient), state, seed, data, rows, settings)
 
-
-def _at(gradient: Gradient, scaling: Scaled) -> Callable[..., Any]:
-    """The gradient at scaled features."""
-    return lambda params, batch, noise: gradient(params, batch._replace(u=scaling(batch.u)), noise)
+    return for_each(one)(state, seeds, rows, settings, scaling)
 
 
-@compiled(donate_argnames=("table",))
-def _settled(table: RowTable, step: Array, by: Shrinkage) -> RowTable:
-    return for_each(settle, len(step))(table, step, by)
+def for_each(function: Callable[..., Tree]) -> Callable[..., Tree]:
+    """A function of one model's trees as a function of stacks.
+
+    A stack of one runs as the model alone would: on a CPU, products of matrices with a first axis
+    of 1 are slower.
+    """
+
+    def run(*stacks: Tree) -> Tree:
+        if len(jax.tree.leaves(stacks)[0]) > 1:
+            return jax.vmap(function)(*stacks)
+        return stack_of(function(*(first_of(stack) for stack in stacks)))
+
+    return run
+
+
+_up_to_date = compiled(donate_argnums=0)(for_each(shrink_all))
 
 
 @compiled()
+@for_each
 def _finite(params: Tree) -> Array:
     """Whether all parameters of a model are finite numbers, (S,)."""
-
-    def one(params: Tree) -> Array:
-        return jnp.array([jnp.isfinite(array).all() for array in params]).all()
-
-    return for_each(one, len(params[0]))(params)
+    return jnp.array([jnp.isfinite(array).all() for array in params]).all()
 
 
 @compiled()
+@for_each
 def _kept(best: Tree, new: Tree, better: Array) -> Tree:
     """The new parameters of the models that got better, in arrays of their own."""
-
-    def one(best: Tree, new: Tree, better: Array) -> Tree:
-        return jax.tree.map(lambda old, now: jnp.where(better, now, old), best, new)
-
-    return for_each(one, len(better))(best, new, better)
+    return jax.tree.map(lambda old, now: jnp.where(better, now, old), best, new)
 
 
 def _diverged(epoch: int, learning_rate: float) -> str:
@@ -407,3 +409,32 @@ def _diverged(epoch: int, learning_rate: float) -> str:
         f"long. Use a smaller learning rate than {learning_rate:g}, a larger batch_size, or "
         "features of a smaller scale (scale_features=True)."
     )
+
+
+# Stacks: the arrays of many models of one size as one tree, with the models as first axis. -----
+
+
+def stacked(trees: Sequence[Tree]) -> Tree:
+    """Trees of one structure as a stack."""
+    return jax.tree.map(lambda *leaves: np.stack([np.asarray(leaf) for leaf in leaves]), *trees)
+
+
+def unstacked(stack: Tree, n: int) -> list[Tree]:
+    """The trees of a stack of n."""
+    arrays = jax.tree.map(np.asarray, stack)
+    return [first_of(jax.tree.map(lambda array, i=i: array[i:], arrays)) for i in range(n)]
+
+
+def part_of(stack: Tree, numbers: NDArray[np.intp]) -> Tree:
+    """Some models of a stack; in NumPy, which has nothing to compile."""
+    return jax.tree.map(lambda array: np.asarray(array)[numbers], stack)
+
+
+def first_of(stack: Tree) -> Tree:
+    """The tree of the first model."""
+    return jax.tree.map(lambda array: array[0], stack)
+
+
+def stack_of(tree: Tree) -> Tree:
+    """A stack of one."""
+    return jax.tree.map(lambda array: jnp.asarray(array)[None], tree)

@@ -3,6 +3,11 @@
 A model here is a pytree of parameters and a gradient with the signature of
 :class:`harmonium.rbm.gradients.Gradient`. Blocks of minibatches run as one compiled scan; learning
 rate and penalties are inputs of that program, so that trying other values compiles nothing.
+
+V may have far more rows than a minibatch looks up: one for each one-hot part of a. The others
+change by their penalty alone, and k steps of that have a closed form. So a row is brought up to
+date when it is next used, and an epoch costs what its clips cost, however large V is. The result is
+that of the same steps of gradient descent on the whole of V.
 """
 
 from dataclasses import dataclass
@@ -15,8 +20,9 @@ import optax
 from jax import Array, lax
 
 from harmonium.rbm.gradients import Batch, Gradient, log_probabilities
-from harmonium.rbm.rows import RowTable, Shrinkage, look_up, write_back
-from harmonium.rbm.stacks import Tree
+
+Tree = Any
+"""Arrays in a structure, such as the parameters of a model: a NamedTuple."""
 
 BLOCK = 128
 """Minibatches per compiled scan: bounds the memory of random numbers and gathered rows."""
@@ -53,6 +59,24 @@ class Schedule:
         return self.learning_rate
 
 
+class RowTable(NamedTuple):
+    """V, with an account of which rows still owe shrinkage."""
+
+    V: Array  # (A, C)
+    done: Array  # (A,), minibatches whose penalty is in the row already
+
+
+class Shrinkage(NamedTuple):
+    """Each row's penalty per minibatch, times the step length: scalars, or (A, 1) by row."""
+
+    l1: Array
+    l2: Array
+
+    def at(self, rows: Array) -> "Shrinkage":
+        """That of some rows."""
+        return Shrinkage(*(s[rows] if s.ndim else s for s in self))
+
+
 class State(NamedTuple):
     """What the next minibatch needs."""
 
@@ -81,6 +105,12 @@ class Penalty(NamedTuple):
     l1: Tree
     l2: Tree
     ridge: Tree | None = None
+
+    @classmethod
+    def none(cls, params: Tree) -> "Penalty":
+        """No penalty on any of these parameters."""
+        zeros = type(params)(*(np.float32(0) for _ in params))
+        return cls(zeros, zeros)
 
 
 class EpochSettings(NamedTuple):
@@ -186,3 +216,45 @@ def proximal(params: Tree, rate: Array, penalty: Penalty) -> Tree:
         return (p - jnp.clip(p, -rate * l1, rate * l1)) / (1 + rate * l2)
 
     return jax.tree.map(shrink, params, penalty.l1, penalty.l2)
+
+
+# V by rows. ----------------------------------------------------------------------------------
+
+
+def shrink(v: Array, times: Array, by: Shrinkage) -> Array:
+    """``times`` proximal steps |v| ← (|v| - λ₁)₊ / (1 + λ₂) at once.
+
+    With q = 1 / (1 + λ₂) they give |v| ← (q^k |v| - λ₁ (q + q² + … + q^k))₊, and the sum is
+    (1 - q^k) / λ₂, or k without ℓ2. Zeros are exact.
+    """
+    kept = jnp.exp(-times * jnp.log1p(by.l2))  # q^k
+    summed = jnp.where(by.l2 > 0, (1 - kept) / jnp.where(by.l2 > 0, by.l2, 1.0), times)
+    return jnp.sign(v) * jnp.maximum(kept * jnp.abs(v) - by.l1 * summed, 0.0)
+
+
+def look_up(
+    table: RowTable, batch: Batch, step: Array, by: Shrinkage
+) -> tuple[Array, Array, Batch]:
+    """The rows that a batch uses, one copy for each use, and the batch with indices into these.
+
+    Gives the rows' numbers (B·S,), the rows (B·S, C) up to date before minibatch ``step``, and the
+    batch. An empty part looks up row 0, and counts for nothing.
+    """
+    used = jnp.maximum(batch.a.reshape(-1), 0)
+    owed = (step - table.done[used]).astype(table.V.dtype)[:, None]
+    rows = shrink(table.V[used], owed, by.at(used))
+    places = jnp.arange(batch.a.size, dtype=batch.a.dtype).reshape(batch.a.shape)
+    return used, rows, batch._replace(a=jnp.where(batch.a >= 0, places, batch.a))
+
+
+def write_back(table: RowTable, used: Array, rows: Array, change: Array, step: Array) -> RowTable:
+    """The table with the rows brought up to date and changed; a row used twice changes by both."""
+    V = table.V.at[used].set(rows, mode="promise_in_bounds")
+    V = V.at[used].add(change, mode="promise_in_bounds")
+    return RowTable(V, table.done.at[used].set(step, mode="promise_in_bounds"))
+
+
+def shrink_all(table: RowTable, step: Array, by: Shrinkage) -> RowTable:
+    """The table with every row up to date."""
+    owed = (step - table.done).astype(table.V.dtype)[:, None]
+    return RowTable(shrink(table.V, owed, by), jnp.full_like(table.done, step))

@@ -14,9 +14,17 @@ from enumeration import (
     single,
 )
 
-from harmonium.rbm.belief import LOG, RATIO, _propagate, belief_propagation
-from harmonium.rbm.ratios import GROUP, RATIO_LIMIT, odds, sum_logs
-from harmonium.rbm.sampling import mean_field
+from harmonium.rbm.belief import (
+    GROUP,
+    LOG,
+    RATIO,
+    RATIO_LIMIT,
+    _propagate,
+    belief_propagation,
+    odds,
+    sum_logs,
+)
+from harmonium.rbm.marginals import mean_field
 
 FORMS = [pytest.param(RATIO, id="ratio"), pytest.param(LOG, id="log")]
 TREES = [pytest.param(1, 6, id="one hidden unit"), pytest.param(6, 1, id="one tag")]

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 from enumeration import as_params, random_model
 
-from harmonium.rbm.belief import _fused, belief_propagation
-from harmonium.rbm.belief_fused import MOST_EDGES, fits
+from harmonium.rbm.belief import MAX_EDGES, belief_propagation, fits, fused
 from harmonium.rbm.model import condition
 
 N_HIDDEN, N_TAGS, N_FEATURES, N_CLIPS = 5, 7, 3, 4
@@ -28,7 +27,7 @@ def problem(scale, known):
 def test_the_kernel_agrees(scale, known, steps):
     field, y = problem(scale, known)
     expected = belief_propagation(field, y, steps=steps, damping=0.5, tolerance=1e-6)
-    found = _fused(field, y, steps, 0.5, 1e-6, interpret=True)
+    found = fused(field, y, steps, 0.5, 1e-6, interpret=True)
     np.testing.assert_allclose(found.y, expected.y, atol=1e-6)
     np.testing.assert_allclose(found.h, expected.h, atol=1e-6)
     np.testing.assert_allclose(found.residual, expected.residual, atol=1e-5)
@@ -40,12 +39,12 @@ def test_the_kernel_agrees(scale, known, steps):
 def test_the_kernel_of_large_models_agrees_once_converged(monkeypatch, scale, known):
     field, y = problem(scale, known)
     expected = belief_propagation(field, y, steps=400, damping=0.5, tolerance=1e-6)
-    monkeypatch.setattr("harmonium.rbm.belief_fused.EDGES_WITH_BOTH", 0)
-    found = _fused(field, y, 400, 0.5, 1e-6, interpret=True)
+    monkeypatch.setattr("harmonium.rbm.belief.EDGES_WITH_BOTH", 0)
+    found = fused(field, y, 400, 0.5, 1e-6, interpret=True)
     assert (found.residual <= 1e-6).all()
     np.testing.assert_allclose(found.y, expected.y, atol=2e-6)
     np.testing.assert_allclose(found.h, expected.h, atol=2e-6)
-    first = _fused(field, y, 1, 0.5, 1e-6, interpret=True)
+    first = fused(field, y, 1, 0.5, 1e-6, interpret=True)
     assert np.abs(first.y - expected.y).max() > 1e-3  # it was not there from the beginning
 
 
@@ -54,16 +53,16 @@ def test_weights_of_any_size_give_probabilities():
     params = params._replace(U=params.U * 1000)
     field = condition(params, np.ones((2, N_FEATURES), np.float32), np.zeros((2, 0), np.int32))
     y = np.full((2, N_TAGS), np.nan, np.float32)
-    found = _fused(field, y, 40, 0.5, 1e-6, interpret=True)
+    found = fused(field, y, 40, 0.5, 1e-6, interpret=True)
     assert np.isfinite(found.y).all()
     assert ((found.y >= 0) & (found.y <= 1)).all()
 
 
 def test_it_is_for_models_that_fit_a_gpu(monkeypatch):
     assert not fits(2, 2)
-    monkeypatch.setattr("harmonium.rbm.belief_fused.platform", lambda: "gpu")
+    monkeypatch.setattr("harmonium.rbm.belief.platform", lambda: "gpu")
     assert fits(100, 104)
     assert fits(200, 50)
     assert fits(200, 104)
     assert not fits(200, 174)
-    assert MOST_EDGES == 256 * 128
+    assert MAX_EDGES == 256 * 128

@@ -20,8 +20,8 @@ from harmonium.rbm.generative import (
     joint_sweep,
 )
 from harmonium.rbm.gradients import Batch, ContrastiveDivergence, MeanField, PseudoLikelihood
+from harmonium.rbm.marginals import fill_unknown
 from harmonium.rbm.model import condition
-from harmonium.rbm.sampling import fill_unknown
 
 N_HIDDEN, N_TAGS, N_FEATURES, VARIANCE = 3, 3, 2, 0.5
 

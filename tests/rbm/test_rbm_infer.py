@@ -12,7 +12,7 @@ from enumeration import (
 )
 
 from harmonium.rbm import infer as module
-from harmonium.rbm.infer import CHUNK, METHODS, TILE, InferenceOptions, infer
+from harmonium.rbm.inference import CHUNK, METHODS, TILE, InferenceOptions, infer
 
 N_HIDDEN, N_TAGS, N_FEATURES, N_ROWS = 6, 7, 5, 4
 N_CLIPS = CHUNK + TILE - 3
@@ -113,26 +113,28 @@ def test_few_programs_serve_every_number_of_clips(clips):
     assert sizes == {TILE * 2**i for i in range(6)}
     assert all(module._padded(size) >= size for size in range(1, CHUNK + 1))
     infer(PARAMS, *take(clips, slice(0, 1)), options("lbp"))
-    before = module._lbp.__wrapped__._cache_size()
+    before = module._program.__wrapped__._cache_size()
     for size in (2, 9, TILE):
         for damping in (0.4, 0.6):
             other = options("lbp")._replace(damping=damping, tolerance=damping / 100)
             infer(PARAMS, *take(clips, slice(0, size)), other._replace(retry=False))
-    assert module._lbp.__wrapped__._cache_size() == before
+    assert module._program.__wrapped__._cache_size() == before
 
 
 def test_a_gpu_gets_larger_chunks(whole, clips, monkeypatch):
     """As many clips at once as have room, a power of two, and at least as many as a CPU."""
     sizes = []
 
+    chunk = module._marginals
+
     def record(options, params, part, start):
         sizes.append((start, len(part.y)))
-        return module._run_lbp(options, params, part, start)
+        return chunk(options, params, part, start)
 
     monkeypatch.setattr(module, "platform", lambda: "gpu")
-    monkeypatch.setitem(module._PROGRAMS, "lbp", record)
+    monkeypatch.setattr(module, "_marginals", record)
     for room, expected in ((1, [(0, CHUNK), (CHUNK, CHUNK)]), (2 * CHUNK + 9, [(0, 2 * CHUNK)])):
-        monkeypatch.setattr(module, "MOST_MESSAGES", room * PARAMS.U.size)
+        monkeypatch.setattr(module, "MAX_MESSAGES", room * PARAMS.U.size)
         sizes.clear()
         result = infer(PARAMS, *clips, options("lbp")._replace(retry=False))
         assert sorted(sizes) == expected

@@ -15,12 +15,12 @@ from harmonium.rbm.gradients import (
     ContrastiveDivergence,
     MultiPrediction,
     Sum,
-    choose_told,
+    choose_observed,
+    for_soft_targets,
     unrolled,
 )
+from harmonium.rbm.marginals import mean_field
 from harmonium.rbm.model import Field, Params, condition
-from harmonium.rbm.sampling import mean_field
-from harmonium.rbm.soft import for_soft_targets
 
 B, N, C, D, ROWS = 6, 3, 4, 2, 3
 
@@ -141,7 +141,7 @@ def test_what_is_told():
     n_clips, n_tags = 20_000, 10
     y = np.where(rng.random((n_clips, n_tags)) < 0.2, np.nan, 1.0)
     noise = rng.random((n_clips, n_tags + 2))
-    told = np.asarray(choose_told(jnp.asarray(y), jnp.asarray(noise), 0.4))
+    told = np.asarray(choose_observed(jnp.asarray(y), jnp.asarray(noise), 0.4))
     assert not told[np.isnan(y)].any()
     known = (~np.isnan(y)).sum(1)
     share = told.sum(1) / np.maximum(known, 1)

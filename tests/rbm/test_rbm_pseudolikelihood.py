@@ -16,15 +16,17 @@ from enumeration import (
 )
 from finite_differences import gradient_by_differences
 
-from harmonium.rbm.gradients import Batch, PseudoLikelihood, log_probabilities
-from harmonium.rbm.model import Params, condition
-from harmonium.rbm.pseudolikelihood import (
+from harmonium.rbm.belief import GROUP, RATIO_LIMIT
+from harmonium.rbm.gradients import (
+    Batch,
+    PseudoLikelihood,
     conditional_logits,
     flips_by_logs,
     flips_by_ratios,
+    log_probabilities,
     log_probability,
 )
-from harmonium.rbm.ratios import GROUP, RATIO_LIMIT
+from harmonium.rbm.model import Params, condition
 
 N_HIDDEN, N_TAGS, N_FEATURES, N_ROWS, B = 4, 5, 3, 6, 7
 BOTH_FORMS = [pytest.param(1.0, id="ratio form"), pytest.param(8.0, id="log form")]

@@ -8,12 +8,16 @@ from enumeration import as_params, random_model, random_tags
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harmonium.rbm.blinding import Blinded
-from harmonium.rbm.gradients import Batch, ContrastiveDivergence, MeanField, PseudoLikelihood
+from harmonium.rbm.gradients import (
+    Batch,
+    ContrastiveDivergence,
+    HiddenConditions,
+    MeanField,
+    PseudoLikelihood,
+)
 from harmonium.rbm.loop import train
 from harmonium.rbm.model import Params
-from harmonium.rbm.rows import RowTable, Shrinkage, shrink
-from harmonium.rbm.training import Optimiser, Penalty, Schedule
+from harmonium.rbm.training import Optimiser, Penalty, RowTable, Schedule, Shrinkage, shrink
 
 DTYPE_PROMOTION = "standard"  # optax is not strict
 
@@ -113,7 +117,7 @@ def test_a_table_is_its_rows_and_their_account():
 
 @pytest.mark.parametrize("gradient", [ContrastiveDivergence(2), MeanField(2), PseudoLikelihood()])
 def test_hiding_everything_is_training_without_conditions(params, data, gradient):
-    hidden = Blinded(gradient, u=0.0, a=(0.0, 0.0), all=1.0)
+    hidden = HiddenConditions(gradient, u=0.0, a=(0.0, 0.0), all=1.0)
     sweeps, width = hidden.noise(params, False)
     noise = jnp.asarray(np.random.default_rng(0).random((sweeps, N_CLIPS, width)), jnp.float32)
     batch = Batch(*(jnp.asarray(array) for array in data))
@@ -137,7 +141,7 @@ def what_is_hidden(params, *, n=20_000, **chances):
             seen.append(batch)
             return params, batch.y
 
-    hidden = Blinded(Spy(), **chances)
+    hidden = HiddenConditions(Spy(), **chances)
     noise = np.random.default_rng(0).random((*hidden.noise(params, False), n))
     noise = np.moveaxis(noise, 2, 1).astype(np.float32)
     ones = Batch(np.ones((n, 2), "f4"), np.ones((n, 2), "i4"), np.ones((n, 1), "f4"), np.ones(n))

@@ -24,12 +24,14 @@ from harmonium.rbm.gradients import (
     Batch,
     BeliefPropagation,
     ContrastiveDivergence,
+    DrawnTags,
     MeanField,
     PseudoLikelihood,
+    draw_tags,
+    for_soft_targets,
     log_probabilities,
 )
 from harmonium.rbm.model import Params
-from harmonium.rbm.soft import DrawnTags, draw_tags, for_soft_targets
 
 P = np.array([0.3, 0.85, 0.0])  # the probabilities of a clip's tags
 UNKNOWN = np.full(3, np.nan)

@@ -22,9 +22,8 @@ from harmonium.rbm.gradients import (
     MultiPrediction,
     PseudoLikelihood,
 )
-from harmonium.rbm.loop import Stack, train, train_stack
+from harmonium.rbm.loop import Stack, stacked, train, train_stack
 from harmonium.rbm.model import Params
-from harmonium.rbm.stacks import stacked
 from harmonium.rbm.training import (
     BLOCK,
     Optimiser,
@@ -192,7 +191,9 @@ def test_training_raises_the_likelihood_proxy(gradient, params, data):
 
 
 def test_the_proxy_counts_told_tags_like_the_others(params, data):
-    history = run(params, data, gradient=MultiPrediction(2, silent=0.0), max_epochs=3).history
+    history = run(
+        params, data, gradient=MultiPrediction(2, none_observed=0.0), max_epochs=3
+    ).history
     assert -2 * np.log(2) < history.log_likelihood[0] < 0
 
 
@@ -259,7 +260,7 @@ def test_rows_on_a_disk_are_read_near_one_another_but_in_a_random_order(monkeypa
 
 def test_models_that_stopped_are_taken_out_and_kept(params, data, monkeypatch):
     """One model gets no better after its first epoch, one after its second, one goes on."""
-    monkeypatch.setattr(loop, "FEWEST", 2)
+    monkeypatch.setattr(loop, "MIN_STACK", 2)
     best = np.array([1, 2, 5])
     sizes = []
 

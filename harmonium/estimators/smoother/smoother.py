@@ -56,7 +56,7 @@ from harmonium.estimators.smoother.training import (
     with_hiding,
 )
 from harmonium.estimators.validation import log_likelihood
-from harmonium.rbm.infer import infer
+from harmonium.rbm.inference import infer
 from harmonium.rbm.loop import Result
 from harmonium.rbm.model import Params
 from harmonium.rbm.training import Optimiser

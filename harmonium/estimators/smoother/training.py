@@ -8,8 +8,7 @@ from numpy.typing import NDArray
 from harmonium.data import Conditioning
 from harmonium.estimators.gradient_training import equal_batch, single_precision
 from harmonium.estimators.smoother.conditions import Conditions, tag_rates, without
-from harmonium.rbm.blinding import Blinded
-from harmonium.rbm.gradients import Batch, Gradient
+from harmonium.rbm.gradients import Batch, HiddenConditions, Gradient
 from harmonium.rbm.model import Params
 from harmonium.rbm.training import Penalty
 
@@ -47,7 +46,7 @@ def with_hiding(
 ) -> Gradient:
     """The gradient of pairs that lose their user, or all they are conditioned on, by chance."""
     a = tuple(user if name == "user" else 0.0 for name in conditions.parts.names)
-    return Blinded(gradient, u=0.0, a=a, all=everything)
+    return HiddenConditions(gradient, u=0.0, a=a, all=everything)
 
 
 def start(

@@ -18,7 +18,7 @@ from harmonium.library.answering.numpy_inference import (
     tag_probabilities,
 )
 from harmonium.library.answering.stored_tagger import StoredTagger, unpack
-from harmonium.rbm.infer import InferenceOptions, infer
+from harmonium.rbm.inference import InferenceOptions, infer
 from harmonium.rbm.model import Params
 
 

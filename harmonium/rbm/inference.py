@@ -5,7 +5,7 @@ sizes (so that few programs are compiled and a clip's result does not depend on 
 gives the clips on which belief propagation does not converge to a method that does.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Literal, NamedTuple, get_args
 
@@ -15,11 +15,11 @@ import numpy as np
 from jax import Array, lax
 from numpy.typing import NDArray
 
+from harmonium.arrays import Codes, Floats, Mask
 from harmonium.rbm.belief import belief_propagation
 from harmonium.rbm.compilation import compiled, platform, refuse_fork
-from harmonium.rbm.exact import exact
+from harmonium.rbm.marginals import exact, gibbs, mean_field
 from harmonium.rbm.model import Field, Params, condition
-from harmonium.rbm.sampling import gibbs, mean_field
 
 Method = Literal["lbp", "mean_field", "gibbs", "exact"]
 METHODS: tuple[str, ...] = get_args(Method)
@@ -27,8 +27,8 @@ METHODS: tuple[str, ...] = get_args(Method)
 CHUNK = 512
 TILE = 16  # clips whose messages fit the cache together
 
-MOST_MESSAGES = 2**27
-"""On a GPU, messages of one chunk: half a GiB, of which belief propagation has several."""
+MAX_MESSAGES = 2**27
+"""Messages of one chunk on a GPU: half a GiB, of which belief propagation has several."""
 
 _RETRY_PATIENCE = 10  # times as many steps as at first
 
@@ -37,15 +37,15 @@ class Diagnostics(NamedTuple):
     """How each clip's marginals were found, and how far they are from converged."""
 
     method: NDArray[np.str_]  # (N,): "lbp", "lbp, damping 0.75", "mean_field", "gibbs" or "exact"
-    residual: NDArray[np.float32]  # (N,): largest last change, or standard error for Gibbs
-    converged: NDArray[np.bool_]  # (N,): residual <= tolerance
+    residual: Floats  # (N,): largest last change, or standard error for Gibbs
+    converged: Mask  # (N,): residual <= tolerance
 
 
 class Inference(NamedTuple):
     """Marginals of the tags, (N, C), and of the hidden units, (N, n), with diagnostics."""
 
-    y: NDArray[np.float32]
-    h: NDArray[np.float32]
+    y: Floats
+    h: Floats
     diagnostics: Diagnostics
 
 
@@ -62,24 +62,18 @@ class InferenceOptions(NamedTuple):
 
 
 class _Inputs(NamedTuple):
-    u: NDArray[np.float32]  # (N, D)
-    a: NDArray[np.int32]  # (N, S)
-    y: NDArray[np.float32]  # (N, C), NaN unknown
+    u: Floats  # (N, D)
+    a: Codes  # (N, S)
+    y: Floats  # (N, C), NaN unknown
 
     def take(self, rows: NDArray[np.intp] | slice) -> "_Inputs":
         return _Inputs(self.u[rows], self.a[rows], self.y[rows])
 
 
-_Marginals = tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.float32]]
+_Marginals = tuple[Floats, Floats, Floats]
 
 
-def infer(
-    params: Params,
-    u: NDArray[np.float32],
-    a: NDArray[np.int32],
-    y: NDArray[np.float32],
-    options: InferenceOptions,
-) -> Inference:
+def infer(params: Params, u: Floats, a: Codes, y: Floats, options: InferenceOptions) -> Inference:
     """Marginals of every clip under ``params``, given the known tags; NaN in ``y`` is unknown.
 
     Shapes: ``u`` (N, D), ``a`` (N, S), ``y`` (N, C).
@@ -97,9 +91,9 @@ def infer(
             tags[stubborn], hidden[stubborn], residual[stubborn] = again
             method[stubborn] = name
             stubborn = stubborn[again[2] > options.tolerance]
-    return Inference(
-        tags, hidden, Diagnostics(method, residual, residual <= _limit(options, residual))
-    )
+    # in float32 like the residual, so that the comparison matches the program's
+    converged = residual <= np.float32(options.tolerance)
+    return Inference(tags, hidden, Diagnostics(method, residual, converged))
 
 
 def _retries(options: InferenceOptions) -> Iterator[tuple[InferenceOptions, str]]:
@@ -110,32 +104,24 @@ def _retries(options: InferenceOptions) -> Iterator[tuple[InferenceOptions, str]
     yield options._replace(method="mean_field", steps=steps), "mean_field"
 
 
-def _limit(options: InferenceOptions, residual: NDArray[np.float32]) -> NDArray[np.float32]:
-    """The tolerance, in float32 like the residual, so that the comparison matches the program's."""
-    return np.full_like(residual, options.tolerance)
-
-
 def _run(options: InferenceOptions, params: Params, clips: _Inputs) -> _Marginals:
     """Chunk by chunk, in threads if asked: compiled programs release the interpreter lock."""
     n_clips = len(clips.y)
     if not n_clips:
-        n, n_tags = params.U.shape
-        return (
-            np.zeros((0, n_tags), np.float32),
-            np.zeros((0, n), np.float32),
-            np.zeros(0, np.float32),
-        )
+        shapes = (0, params.U.shape[1]), (0, params.U.shape[0]), 0
+        y, h, residual = (np.zeros(shape, np.float32) for shape in shapes)
+        return y, h, residual
 
     least, chunk_size, threads = TILE, CHUNK, options.threads
     if platform() == "gpu":  # which is kept busy while clips come and answers go
-        least, chunk_size = CHUNK, max(CHUNK, 2 ** int(np.log2(MOST_MESSAGES // params.U.size)))
+        least, chunk_size = CHUNK, max(CHUNK, 2 ** int(np.log2(MAX_MESSAGES // params.U.size)))
         threads = max(threads, 2)
 
     def chunk(start: int) -> _Marginals:
         part = clips.take(slice(start, start + chunk_size))
         size = len(part.y)
         padded = part.take(np.minimum(np.arange(_padded(size, least, chunk_size)), size - 1))
-        results = _PROGRAMS[options.method](options, params, padded, start)
+        results = _marginals(options, params, padded, start)
         # cut by NumPy: JAX would compile a program for each size
         y, h, residual = (np.array(np.asarray(r)[:size], np.float32) for r in results)
         return y, h, residual
@@ -155,11 +141,53 @@ def _padded(size: int, least: int = TILE, most: int = CHUNK) -> int:
     return min(most, least * 2 ** max(0, (size - 1) // least).bit_length())
 
 
-@compiled(static_argnames=("steps",))
-def _lbp(
-    params: Params, u: Array, a: Array, y: Array, steps: int, damping: Array, tolerance: Array
+def _marginals(
+    options: InferenceOptions, params: Params, clips: _Inputs, number: int
+) -> tuple[Array, Array, Array]:
+    """Marginals of one chunk, and their residuals."""
+    method, steps, damping, tolerance, seed, *_ = options
+    numbers = np.float32(damping), np.float32(tolerance), np.uint32(seed), np.uint32(number)
+    if method != "exact":
+        return _program(method, steps, params, *clips, *numbers)
+    with jax.enable_x64(True):
+        double = jax.tree.map(lambda array: np.asarray(array, np.float64), params)
+        u, a, y = clips
+        return _program(
+            method, steps, double, u.astype(np.float64), a, y.astype(np.float64), *numbers
+        )
+
+
+@compiled(static_argnames=("method", "steps"))
+def _program(
+    method: Method,
+    steps: int,
+    params: Params,
+    u: Array,
+    a: Array,
+    y: Array,
+    damping: Array,
+    tolerance: Array,
+    seed: Array,
+    number: Array,
 ) -> tuple[Array, Array, Array]:
     field = condition(params, u, a)
+    if method == "lbp":
+        return _by_tiles(field, y, steps, damping, tolerance)
+    if method == "exact":
+        result = exact(field, y)
+        return result.y, result.h, jnp.zeros_like(result.log_z)
+    if method == "mean_field":
+        estimate = mean_field(field, y, steps=steps)
+    else:
+        key = jax.random.fold_in(jax.random.key(seed), number)
+        estimate = gibbs(key, field, y, steps=steps)
+    return estimate.y, estimate.h, estimate.residual
+
+
+def _by_tiles(
+    field: Field, y: Array, steps: int, damping: Array, tolerance: Array
+) -> tuple[Array, Array, Array]:
+    """Belief propagation for a few clips at a time; a GPU takes all at once."""
 
     def tile(part: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
         c, d, y = part
@@ -168,65 +196,7 @@ def _lbp(
         )
         return beliefs.y, beliefs.h, beliefs.residual
 
-    # a GPU takes all clips at once
     size = TILE if platform() == "cpu" else len(y)
     tiles = (array.reshape(-1, size, array.shape[1]) for array in (field.c, field.d, y))
     tags, hidden, residual = lax.map(tile, tuple(tiles))
     return tags.reshape(y.shape), hidden.reshape(field.c.shape), residual.reshape(-1)
-
-
-@compiled(static_argnames=("steps",))
-def _mean_field(
-    params: Params, u: Array, a: Array, y: Array, steps: int
-) -> tuple[Array, Array, Array]:
-    estimate = mean_field(condition(params, u, a), y, steps=steps)
-    return estimate.y, estimate.h, estimate.residual
-
-
-@compiled(static_argnames=("steps",))
-def _gibbs(
-    key: Array, params: Params, u: Array, a: Array, y: Array, steps: int
-) -> tuple[Array, Array, Array]:
-    estimate = gibbs(key, condition(params, u, a), y, steps=steps)
-    return estimate.y, estimate.h, estimate.residual
-
-
-@compiled()
-def _exact(params: Params, u: Array, a: Array, y: Array) -> tuple[Array, Array, Array]:
-    result = exact(condition(params, u, a), y)
-    return result.y, result.h, jnp.zeros_like(result.log_z)
-
-
-def _run_lbp(
-    options: InferenceOptions, params: Params, clips: _Inputs, _: int
-) -> tuple[Array, ...]:
-    damping, tolerance = np.float32(options.damping), np.float32(options.tolerance)
-    return _lbp(params, *clips, steps=options.steps, damping=damping, tolerance=tolerance)
-
-
-def _run_mean_field(
-    options: InferenceOptions, params: Params, clips: _Inputs, _: int
-) -> tuple[Array, ...]:
-    return _mean_field(params, *clips, steps=options.steps)
-
-
-def _run_gibbs(
-    options: InferenceOptions, params: Params, clips: _Inputs, start: int
-) -> tuple[Array, ...]:
-    key = jax.random.fold_in(jax.random.key(options.seed), start)
-    return _gibbs(key, params, *clips, steps=options.steps)
-
-
-def _run_exact(_: InferenceOptions, params: Params, clips: _Inputs, __: int) -> tuple[Array, ...]:
-    with jax.enable_x64(True):
-        double = jax.tree.map(lambda array: np.asarray(array, np.float64), params)
-        u, a, y = clips
-        return _exact(double, u.astype(np.float64), a, y.astype(np.float64))
-
-
-_PROGRAMS: dict[str, Callable[[InferenceOptions, Params, _Inputs, int], tuple[Array, ...]]] = {
-    "lbp": _run_lbp,
-    "mean_field": _run_mean_field,
-    "gibbs": _run_gibbs,
-    "exact": _run_exact,
-}
