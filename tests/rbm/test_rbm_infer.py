@@ -11,7 +11,7 @@ from enumeration import (
     random_tags,
 )
 
-from harmonium.rbm import infer as module
+from harmonium.rbm import inference as module
 from harmonium.rbm.inference import CHUNK, METHODS, TILE, InferenceOptions, infer
 
 N_HIDDEN, N_TAGS, N_FEATURES, N_ROWS = 6, 7, 5, 4

@@ -46,9 +46,7 @@ def test_a_model_alone_is_a_stack_of_one():
 def test_a_function_of_a_model_is_one_of_stacks(n):
     models, xs = pairs(n), np.random.default_rng(9).normal(size=(n, 5, 3)).astype(np.float32)
     stack = stacked([Pair(*(part.astype(np.float32) for part in model)) for model in models])
-    found = for_each(lambda model, x: x @ model.weights + model.bias[None])(
-        stack, jnp.asarray(xs)
-    )
+    found = for_each(lambda model, x: x @ model.weights + model.bias[None])(stack, jnp.asarray(xs))
     expected = [x @ model.weights + model.bias for model, x in zip(models, xs, strict=True)]
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
 

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from harmonium.data import Conditioning
 from harmonium.estimators.gradient_training import equal_batch, single_precision
 from harmonium.estimators.smoother.conditions import Conditions, tag_rates, without
-from harmonium.rbm.gradients import Batch, HiddenConditions, Gradient
+from harmonium.rbm.gradients import Batch, Gradient, HiddenConditions
 from harmonium.rbm.model import Params
 from harmonium.rbm.training import Penalty
 
