@@ -8,7 +8,8 @@ from typing import Any
 
 __version__ = "1.0.0"
 
-_PUBLIC = dict.fromkeys(("AudioFeatures", "ClipNormaliser"), "harmonium.audio.transformers")
+_PUBLIC = {"Library": "harmonium.library"}
+_PUBLIC |= dict.fromkeys(("AudioFeatures", "ClipNormaliser"), "harmonium.audio.transformers")
 _PUBLIC |= dict.fromkeys(
     (
         "ChainTagger",

@@ -2,7 +2,7 @@
 
 Each feature is taken less its mean over the library, in units of its deviation, and cut off at two
 deviations, so that no odd feature decides alone. Of that, the `N_AXES` principal axes are kept, not
-whitened: scaling them to equal variance made the neighbours worse (docs/collection.md). A track is
+whitened: scaling them to equal variance made the neighbours worse (docs/library.md). A track is
 then a vector of length 1, and two tracks are alike by their cosine.
 
 The space is made when a library is first indexed, and again when a tenth of the tracks is new or

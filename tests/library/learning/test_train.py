@@ -288,9 +288,9 @@ def test_the_example_of_the_page_runs(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(train_module, "fit", QUICK)
     with Library.open("library.db") as library:
         small_library.fill(library, 90, tagged=60)
-    page = (DOCS / "collection.md").read_text(encoding="utf-8")
+    page = (DOCS / "library.md").read_text(encoding="utf-8")
     (code,) = (c for c in re.findall(r"^```python\n(.*?)^```", page, re.M | re.S) if "train(" in c)
-    exec(compile(code, "docs/collection.md", "exec"), {})
+    exec(compile(code, "docs/library.md", "exec"), {})
     shown = capsys.readouterr().out.splitlines()
     assert len(shown) == len(TAGS) + 1 + 3
     assert all(line.startswith("/music/") for line in shown[-3:])

@@ -51,7 +51,7 @@ def test_what_is_no_pair(pair):
 
 
 def test_the_rules_of_the_docs_are_rules():
-    page = (DOCS / "collection.md").read_text(encoding="utf-8")
+    page = (DOCS / "library.md").read_text(encoding="utf-8")
     (text,) = re.findall(r"^```toml\n(.*?)^```", page, re.M | re.S)
     rules = make_rules([tomllib.loads(text)])
     assert rules.fields == {"mellow": "mood"}
@@ -59,7 +59,7 @@ def test_the_rules_of_the_docs_are_rules():
 
 
 def test_the_docs_name_every_rule():
-    page = (DOCS / "collection.md").read_text(encoding="utf-8")
+    page = (DOCS / "library.md").read_text(encoding="utf-8")
     table = page.partition("## Write")[2].partition("```toml")[0]
     named = set(re.findall(r"\| `\[?(\w+)\]?` \|", table))
     assert named == {*RULE_NAMES} - {"separator"}
