@@ -20,6 +20,7 @@ def loaded_by(code: str) -> set[str]:
 def test_the_public_names_are_these():
     assert harmonium.__all__ == [
         "__version__",
+        "Library",
         "AudioFeatures",
         "ClipNormaliser",
         "ChainTagger",
