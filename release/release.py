@@ -273,18 +273,13 @@ def write_page(archives: Archives, claims: list[str], squares: list[Square]) -> 
         python = square.versions.get("python", square.python)
         results = " | ".join(square.results[kind] for kind in ("wheel", "sdist"))
         rows.append(f"| {python} | {square.dependencies} | {results} |")
-    head = [f"{square.python}, {square.dependencies}" for square in squares if square.versions]
-    table = [f"| | allowed | {' | '.join(head)} |", "|---" * (len(head) + 2) + "|"]
-    for name, allowed in dependencies():
-        found = [square.versions.get(name, "") for square in squares if square.versions]
-        table.append(f"| {name} | {allowed} | {' | '.join(found)} |")
     sizes = ", ".join(
         f"`{path.name}` {path.stat().st_size / 1e6:.1f} MB"
         for path in (archives.wheel, archives.sdist)
     )
     found = [f"Built: {sizes}.", "", *(f"- {claim[0].upper()}{claim[1:]}." for claim in claims)]
     text, mark, _ = PAGE.read_text(encoding="utf-8").partition("<!-- written by make release -->\n")
-    parts = ("\n".join(part) for part in (found, rows, table))
+    parts = ("\n".join(part) for part in (found, rows))
     PAGE.write_text(f"{text}{mark}\n" + "\n\n".join(parts) + "\n", encoding="utf-8")
 
 
