@@ -155,7 +155,7 @@ def report(
     [dim]Example:[/dim]  harmonium experiment report results/table2
     """
     from harmonium.experiments.report import write_report
-    from harmonium.experiments.report.renderers import terminal_table
+    from harmonium.experiments.report.formats import terminal_table
 
     console = Console()
     made, folder = write_report(results, output)

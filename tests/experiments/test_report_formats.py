@@ -19,22 +19,20 @@ from matplotlib.text import Text
 from places import DOCS
 
 from harmonium.experiments.report import figures, write_report
-from harmonium.experiments.report.renderers import (
-    LATEX_ROWS,
+from harmonium.experiments.report.formats import (
+    MAX_LATEX_ROWS,
+    Bold,
+    Faint,
+    Panel,
+    Picture,
+    Series,
+    Table,
     escape_latex,
     escape_markdown,
     html_table,
     latex_table,
     markdown_table,
-)
-from harmonium.experiments.report.tables import (
-    Cell,
-    Column,
-    Panel,
-    Picture,
-    Series,
-    Table,
-    text_row,
+    terminal_table,
 )
 
 NASTY = r"a_b & 100% $x$ #1 {y} \z ~ ^ [k] <script>alert(1)</script> | *s* `c`"
@@ -113,16 +111,12 @@ class TestEveryForm:
         for table in report.tables:
             assert f"tables/{table.name}.tex" in files
         for figure in report.figures:
-            assert files[f"figures/{figure.name}.png"].startswith(b"\x89PNG\r\n\x1a\n")
+            png = files[f"figures/{figure.name}.png"]
+            assert png.startswith(b"\x89PNG\r\n\x1a\n")
+            at = png.index(b"pHYs") + 4
+            assert int.from_bytes(png[at : at + 4], "big") >= round(200 / 0.0254)  # for print
             root = ET.fromstring(files[f"figures/{figure.name}.svg"])
             assert root.tag == "{http://www.w3.org/2000/svg}svg"
-
-    def test_png_is_for_print(self, reports, form):
-        report, files, _ = reports[form]
-        for figure in report.figures:
-            png = files[f"figures/{figure.name}.png"]
-            at = png.index(b"pHYs") + 4
-            assert int.from_bytes(png[at : at + 4], "big") >= round(200 / 0.0254)
 
     def test_html_is_one_whole_page(self, reports, form):
         report, files, _ = reports[form]
@@ -130,7 +124,7 @@ class TestEveryForm:
         page = Page(text)
         assert page.seen.count("table") == len(report.tables)
         assert page.seen.count("img") == len(report.figures)
-        assert page.seen.count("td") == sum(len(t.rows) * len(t.columns) for t in report.tables)
+        assert page.seen.count("td") == sum(len(t.rows) * len(t.header) for t in report.tables)
         assert not re.search(r'(?:src|href)="(?!#|data:)', text)
 
     def test_markdown_has_every_table_and_figure(self, reports, form):
@@ -153,12 +147,11 @@ class TestEveryForm:
 
     def test_the_numbers_are_the_same_in_every_format(self, reports, form):
         report, files, _ = reports[form]
-        cell = next(c for row in report.main.rows for c in row if "±" in c.text)
-        mean, error = cell.text.split(" ± ")
+        main = report.tables[0]
+        mean, error = next(c for row in main.rows for c in row if "±" in c).split(" ± ")
         assert f"{mean} ± {error}" in files["report.md"].decode()
         assert f"{mean} ± {error}" in files["report.html"].decode()
-        tables = files[f"tables/{report.main.name}.tex"].decode()
-        assert rf"{mean} $\pm$ {error}" in tables
+        assert rf"{mean} $\pm$ {error}" in files[f"tables/{main.name}.tex"].decode()
 
     def test_words_are_inside_the_figure_and_apart(self, reports, form):
         for figure in reports[form][0].figures:
@@ -199,22 +192,25 @@ def labels_out_of_view(axis):
                 yield from (tick.label1, tick.label2)
 
 
-def count_picture(title, panel):
-    return Picture(name="", title=title, caption="", kind="counts", y_label="$$", panels=(panel,))
-
-
-def test_long_names_of_datasets_do_not_run_into_one_another():
-    groups = tuple(f"a-dataset-with-a-long-name-{i}\n100 tags" for i in range(9))
-    series = (Series("up", (1,) * 9), Series("down", (0,) * 9))
-    panel = Panel("DRBM against a model with quite a long name", series, groups)
-    title = "A long title that has to be broken into two lines, for it is wider than the figure is"
-    check_legible(count_picture(title, panel))
-
-
-def test_names_are_not_taken_for_formulas():
-    series = (Series("$u$", (1, 2)), Series("$d$", (0, np.nan)))
-    panel = Panel(r"$\frac{1}$", series, (r"$a_{b", r"$\no$"))
-    check_legible(count_picture("$x^$", panel))
+@pytest.mark.parametrize(
+    ("title", "panel", "groups", "series"),
+    [
+        (
+            "A long title that has to be broken into two lines, for it is wider than the figure is",
+            "A dataset with quite a long name",
+            tuple(f"a-model-with-a-long-name-{i}, 100 tags" for i in range(9)),
+            ("up", "down"),
+        ),
+        ("$x^$", r"$\frac{1}$", (r"$a_{b", r"$\no$"), ("$u$", "$d$")),
+    ],
+    ids=["long", "like-formulas"],
+)
+def test_any_names_are_legible(title, panel, groups, series):
+    values = (tuple(range(len(groups))), (-1,) * len(groups))
+    counts = tuple(Series(*pair) for pair in zip(series, values, strict=True))
+    panels = (Panel(panel, counts, groups),)
+    words = {"name": "", "title": title, "caption": "", "x_label": "$$"}
+    check_legible(Picture(kind="counts", panels=panels, **words))
 
 
 class TestTheSameBytes:
@@ -312,24 +308,18 @@ texts = st.text(
 )
 
 
-def small_table(texts):
-    return Table(
-        name="t",
-        title="T",
-        caption="C",
-        columns=(Column("A", "left"), Column("B")),
-        rows=tuple((Cell(text, strong=True), Cell(text, faint=True)) for text in texts),
-    )
+def small_table(rows):
+    return Table(name="t", title="T", caption="C", header=("A", "B"), align="l", rows=rows)
 
 
 @settings(deadline=None, max_examples=60)
 @given(st.lists(texts, min_size=1, max_size=3))
 def test_any_text_survives_in_a_table(texts):
-    table = small_table(texts)
+    table = small_table([(Bold(text), Faint(text)) for text in texts])
     words = [word for text in texts for word in (text, text) if text]
     page = Page(html_table(table))
-    assert [w for w in page.words if w.strip("\n") and w not in ("A", "B", "C")] == [
-        word for word in words if word not in ("A", "B", "C")
+    assert [w for w in page.words if w.strip("\n") and w not in ("A", "B")] == [
+        word for word in words if word not in ("A", "B")
     ]
     check_latex(latex_table(table))
     for line in markdown_table(table).splitlines():
@@ -344,13 +334,7 @@ def test_escaped_markdown_says_the_same(text):
 
 
 def test_a_long_table_is_continued_where_a_group_begins():
-    table = Table(
-        name="long",
-        title="T",
-        caption="C",
-        columns=(Column("A", "left"), Column("B")),
-        rows=tuple(text_row(f"group {i // 30}", str(i)) for i in range(3 * LATEX_ROWS)),
-    )
+    table = small_table([(f"group {i // 30}", str(i)) for i in range(3 * MAX_LATEX_ROWS)])
     text = latex_table(table)
     check_latex(text)
     parts = text.split(r"\begin{tabular}")[1:]
@@ -359,19 +343,23 @@ def test_a_long_table_is_continued_where_a_group_begins():
     assert text.count("continued") == 3
 
 
-def test_series_differ_in_more_than_colour():
-    assert len(set(figures.HATCHES)) == len(figures.HATCHES) == len(figures.COLOURS)
-    assert len(set(figures.MARKERS)) == len(figures.MARKERS) == len(figures.COLOURS)
+def test_a_narrow_terminal_leaves_out_standard_errors():
+    table = small_table([("emotify", Bold("75.0 ± 7.2"))])
+    assert "75.0 ± 7.2" in terminal_table(table, width=80).markup
+    narrow = terminal_table(table, width=20).markup
+    assert "**75.0**" in narrow
+    assert "too narrow" in narrow
 
 
 def test_differences_look_alike_in_every_panel():
     def panel(*values):
         return Panel("", (Series("", values, (np.nan,) * len(values)),))
 
-    limits = figures.same_span([panel(60.0, 70.0), panel(80.0, 81.0)], least=3.0, margin=0.0)
-    np.testing.assert_allclose(limits, [(60.0, 70.0), (75.5, 85.5)])
-    limits = figures.same_span([panel(70.1, np.nan, 70.0)], least=3.0)
-    np.testing.assert_allclose(limits, [(68.55, 71.55)])
+    (low, high), (other_low, other_high) = figures.same_span([panel(60, 70), panel(80, 81)])
+    assert low < 60 < 70 < high
+    assert other_low < 80 < 81 < other_high
+    assert high - low == pytest.approx(other_high - other_low)
+    np.testing.assert_allclose(figures.same_span([panel(70.1, np.nan, 70.0)]), [(68.55, 71.55)])
 
 
 def test_docs_name_every_form_and_file():

@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from fabricated import RECIPES, fabricate, plausible, plausible_valid
+from fabricated import RECIPES, fabricate, plausible, plausible_valid, write_lines
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
@@ -12,7 +12,8 @@ from hypothesis.extra.numpy import arrays
 from harmonium.errors import DataError
 from harmonium.experiments.plan import arms, fold_state
 from harmonium.experiments.recipe import FORMS
-from harmonium.experiments.report import build_report, summarise
+from harmonium.experiments.report import build_report, summarise, write_report
+from harmonium.experiments.report.formats import Bold, Faint
 from harmonium.experiments.report.numbers import mean_known, standard_error
 from harmonium.experiments.results import read_results
 
@@ -50,7 +51,7 @@ def by_hand(run, way, known):
 
 
 def rows(table):
-    return [[cell.text for cell in row] for row in table.rows]
+    return [list(row) for row in table.rows]
 
 
 def table_of(report, name):
@@ -64,74 +65,65 @@ def hand_made(tmp_path_factory):
 
 class TestComparison:
     def test_means_and_standard_errors_over_folds(self, hand_made):
-        assert rows(hand_made.main) == [
+        assert rows(hand_made.tables[0]) == [
             ["emotify", "4", "−", "75.0 ± 7.2", "74.5 ± 7.1"],
             ["emotify", "4", "+", "76.6 ± 7.2", "74.5 ± 7.1"],
         ]
 
-    def test_the_best_of_a_row_is_bold(self, hand_made):
-        assert [[cell.strong for cell in row[3:]] for row in hand_made.main.rows] == [
-            [True, False],
-            [True, False],
-        ]
-
-    def test_equal_to_the_digit_is_equally_good(self, tmp_path):
+    def test_the_best_of_a_row_is_bold(self, hand_made, tmp_path):
         def even(run, way, known):
             return [0.7 + (0.0001 if run.model == "LOG" else 0.0)]
 
-        main = build_report(fabricate(tmp_path, TWO_MODELS, even)).main
-        assert [cell.text for cell in main.rows[0][3:]] == ["70.0 ± 0.0", "70.0 ± 0.0"]
-        assert all(cell.strong for cell in main.rows[0][3:])
+        bold = [[isinstance(c, Bold) for c in row[3:]] for row in hand_made.tables[0].rows]
+        assert bold == [[True, False], [True, False]]
+        main = build_report(fabricate(tmp_path, TWO_MODELS, even)).tables[0]
+        assert main.rows[0][3:] == ("70.0 ± 0.0", "70.0 ± 0.0")  # equal to the digit
+        assert all(isinstance(cell, Bold) for cell in main.rows[0][3:])
 
     def test_paired_differences_and_tags_better_and_worse(self, hand_made):
-        table = table_of(hand_made, "differences")
-        # Three tags are tested; of the constant differences p = 0, which no correction changes.
-        # DRBM less LOG by fold, in steps: 0, 2/3, 1/3; mean 1/3, sd 1/3, error 1/3/√3 = 0.19;
-        # t = √3 with 2 degrees of freedom. Smoothed, all are one step more.
-        counts = ["3", "3", "1", "1", "1", "1", "1", "1"]
-        assert rows(table) == [
-            ["emotify", "−", "DRBM", "LOG", "+0.52 ± 0.30", "0.225", *counts],
-            [
-                "emotify",
-                "+",
-                "DRBM",
-                "LOG",
-                "+2.08 ± 0.30",
-                "0.020",
-                *counts[:3],
-                *["0", "1"] * 2,
-                "0",
-            ],
-            ["emotify", "+", "DRBM, raw", "LOG", "+0.52 ± 0.30", "0.225", *counts],
+        """Three tags are tested; of the constant differences p = 0, which no correction changes.
+
+        DRBM less LOG by fold, in steps: 0, 2/3, 1/3; mean 1/3, sd 1/3, error 1/3/√3 = 0.19;
+        t = √3 with 2 degrees of freedom. Smoothed, all are one step more.
+        """
+        raw = ["+0.52 ± 0.30", "0.225", "3", "3", "1", "1", "1", "1", "1", "1"]
+        smoothed = ["+2.08 ± 0.30", "0.020", "3", "3", "1", "0", "1", "0", "1", "0"]
+        assert rows(table_of(hand_made, "differences")) == [
+            ["emotify", "DRBM", "LOG", "raw", *raw],
+            ["emotify", "DRBM", "LOG", "smoothed", *smoothed],
+            ["emotify", "DRBM, raw", "LOG, smoothed", "—", *raw],
         ]
+        assert [table.name for table in hand_made.shown] == ["auc", "differences"]
 
     def test_smoothed_against_raw(self, hand_made):
-        table = table_of(hand_made, "differences-smoothing")
-        assert rows(table) == [
-            ["DRBM", "emotify", "+1.56 ± 0.00", "< 0.001", "3", "3", "3", "0", "3", "0", "3", "0"],
-            ["LOG", "emotify", "+0.00 ± 0.00", "1.000", "3", "3", "0", "0", "0", "0", "0", "0"],
+        better = ["+1.56 ± 0.00", "< 0.001", "3", "3", *["3", "0"] * 3]
+        same = ["+0.00 ± 0.00", "1.000", "3", "3", *["0", "0"] * 3]
+        assert rows(table_of(hand_made, "differences-smoothing")) == [
+            ["emotify", "smoothed", "raw", "DRBM", *better],
+            ["emotify", "smoothed", "raw", "LOG", *same],
         ]
-
-    def test_the_terminal_shows_the_differences_too(self, hand_made):
-        assert [table.name for table in hand_made.shown] == ["auc", "differences"]
 
     def test_tags_that_are_not_scored_in_every_fold_are_counted(self, tmp_path):
         def aucs(run, way, known):
             return [0.7, 0.7 if run.test_fold else None, 0.7 if run.test_fold == 1 else None]
 
-        caption = build_report(fabricate(tmp_path, TWO_MODELS, aucs)).main.caption
+        caption = build_report(fabricate(tmp_path, TWO_MODELS, aucs)).tables[0].caption
         assert "in one fold at most: emotify 2 (1)." in caption
 
     def test_the_figures_show_the_same_counts(self, hand_made):
-        better, smoothing = hand_made.figures
-        (panel,) = better.panels
-        assert (panel.title, panel.groups) == ("emotify", ("DRBM against LOG\n3 tags",))
-        counts = {"DRBM better": (1,), "DRBM worse": (1,)}
-        assert {series.name: series.values for series in panel.series} == counts
-        (panel,) = smoothing.panels
-        assert panel.groups == ("DRBM\n3 tags", "LOG\n3 tags")
-        counts = {"smoothed better": (3, 0), "smoothed worse": (0, 0)}
-        assert {series.name: series.values for series in panel.series} == counts
+        found = [
+            (panel.title, panel.groups, {series.name: series.values for series in panel.series})
+            for picture in hand_made.figures
+            for panel in picture.panels
+        ]
+        assert found == [
+            ("emotify", ("DRBM against LOG, 3 tags",), {"DRBM better": (1,), "DRBM worse": (-1,)}),
+            (
+                "emotify",
+                ("DRBM, 3 tags", "LOG, 3 tags"),
+                {"smoothed better": (3, 0), "smoothed worse": (0, 0)},
+            ),
+        ]
 
     def test_counts_after_correction(self, tmp_path):
         """Five tags; t = 5 with 2 degrees of freedom: p = 0.0377, significant only alone."""
@@ -143,15 +135,14 @@ class TestComparison:
         text = TWO_MODELS.replace("[false, true]", "[false]")
         table = table_of(build_report(fabricate(tmp_path, text, aucs)), "differences")
         counts = ["5", "3", "1", "0", "0", "0", "0", "0"]
-        assert rows(table) == [["emotify", "−", "DRBM", "LOG", "+0.40 ± 0.08", "0.038", *counts]]
+        assert rows(table) == [["emotify", "DRBM", "LOG", "—", "+0.40 ± 0.08", "0.038", *counts]]
 
     def test_the_paper_s_numbers_stand_beside_the_same_dataset(self, tmp_path):
-        report = build_report(fabricate(tmp_path, RECIPES["comparison"], plausible))
-        found = rows(report.main)
-        assert found[-1] == ["mturk, paper", "77", "−", "65.9", "65.8", "59.2"]
-        assert all(cell.faint for cell in report.main.rows[-1])
-        assert sum("paper" in row[0] for row in found) == 1
-        assert "arXiv:1103.2832" in report.main.caption
+        main = build_report(fabricate(tmp_path, RECIPES["comparison"], plausible)).tables[0]
+        assert rows(main)[-1] == ["mturk, paper", "77", "−", "65.9", "65.8", "59.2"]
+        assert all(isinstance(cell, Faint) for cell in main.rows[-1])
+        assert sum("paper" in row[0] for row in main.rows) == 1
+        assert "arXiv:1103.2832" in main.caption
 
     def test_ranks_over_datasets(self, tmp_path):
         order = {"DRBM": 0.8, "MLP": 0.7, "SVM": 0.6}
@@ -162,20 +153,6 @@ class TestComparison:
         assert rows(ranks) == [["DRBM", "1.00"], ["MLP", "2.00"], ["SVM", "3.00"]]
         # three blocks ranked alike: χ² = n (k - 1) = 6, p = exp(-3) with 2 degrees of freedom
         assert "χ² = 6.00, p = 0.0498" in ranks.caption
-
-    def test_a_bar_per_dataset_and_none_where_nothing_was_compared(self, tmp_path):
-        folder = fabricate(
-            tmp_path,
-            RECIPES["comparison"],
-            plausible,
-            wanted=lambda run: not (run.model == "SVM" and run.dataset.label == "mturk"),
-        )
-        picture = build_report(folder).figures[0]
-        assert [panel.title for panel in picture.panels] == ["DRBM against MLP", "DRBM against SVM"]
-        assert np.isnan([series.values for series in picture.panels[1].series]).tolist() == [
-            [False, False, True],
-            [False, False, True],
-        ]
 
 
 class TestPerTag:
@@ -205,7 +182,7 @@ def searched(tmp_path_factory):
 
 class TestSettings:
     def test_what_was_chosen_how_often_and_the_paper_s(self, searched):
-        found = {(row[0], row[1]): row[2:6] for row in rows(searched.main)}
+        found = {(row[0], row[1]): row[2:6] for row in rows(searched.tables[0])}
         assert found["mturk", "DRBM"] == ["0.1\u00a0×2, 0.01\u00a0×1", "50", "CD", "1"]
         assert found["mturk", "DRBM, paper"] == ["0.01", "50", "—", "—"]
         assert found["mturk", "LOG"] == ["2", "—", "—", "—"]
@@ -214,43 +191,12 @@ class TestSettings:
 
     def test_every_setting_tried(self, searched):
         tried = [row for row in rows(table_of(searched, "search-tried")) if row[0] == "cal500"]
-        assert tried[:4] == [
-            [
-                "cal500",
-                "DRBM",
-                "1",
-                "learning rate 0.01, hidden units 50",
-                "66.67 ± 6.67",
-                "−3.33 ± 6.67",
-                "1",
-            ],
-            [
-                "cal500",
-                "DRBM",
-                "1",
-                "learning rate 0.01, hidden units 100",
-                "66.67 ± 6.67",
-                "−3.33 ± 6.67",
-                "0",
-            ],
-            [
-                "cal500",
-                "DRBM",
-                "1",
-                "learning rate 0.1, hidden units 50",
-                "70.00 ± 0.00",
-                "+0.00 ± 0.00",
-                "2",
-            ],
-            [
-                "cal500",
-                "DRBM",
-                "1",
-                "learning rate 0.1, hidden units 100",
-                "70.00 ± 0.00",
-                "+0.00 ± 0.00",
-                "0",
-            ],
+        low, high = ["66.67 ± 6.67", "−3.33 ± 6.67"], ["70.00 ± 0.00", "+0.00 ± 0.00"]
+        assert [row[1:] for row in tried[:4]] == [
+            ["DRBM", "1", "learning rate 0.01, hidden units 50", *low, "1"],
+            ["DRBM", "1", "learning rate 0.01, hidden units 100", *low, "0"],
+            ["DRBM", "1", "learning rate 0.1, hidden units 50", *high, "2"],
+            ["DRBM", "1", "learning rate 0.1, hidden units 100", *high, "0"],
         ]
         assert [row[2:4] for row in tried[4:6]] == [
             ["2", "trained with CD, training steps 1"],
@@ -265,9 +211,8 @@ class TestSettings:
             for fold in range(recipe.n_folds):
                 state = fold_state(recipe, arm, fold, results)
                 assert found.chosen[fold] == state.settings
-                for stage in found.stages:
-                    assert stage.points[stage.chosen[fold]].items() <= state.settings.items()
-                    assert stage.valid_aucs[fold].argmax() == stage.chosen[fold]
+                for points, valid_aucs in found.stages:
+                    assert points[valid_aucs[fold].argmax()].items() <= state.settings.items()
 
     def test_seconds(self, searched):
         found = {(row[0], row[1]): row[2:] for row in rows(table_of(searched, "times"))}
@@ -283,23 +228,41 @@ class TestOtherForms:
     def test_every_form_has_a_recipe_here(self):
         assert set(RECIPES) == set(FORMS)
 
-    def test_damping(self, tmp_path):
-        report = self.report(tmp_path, "damping")
-        assert [c.header for c in report.main.columns[2:]] == ["β = 0", "β = 0.5", "β = 0.9"]
-        (panel,) = report.figures[0].panels
-        assert panel.series[0].x == (0.0, 0.5, 0.9)
-        differences = [row[:4] for row in rows(table_of(report, "differences"))]
-        assert differences == [
+    @pytest.mark.parametrize(
+        ("form", "columns", "x"),
+        [
+            ("damping", ["β = 0", "β = 0.5", "β = 0.9"], (0.0, 0.5, 0.9)),
+            ("completion", ["0 % known", "25 % known", "50 % known"], (0.0, 25.0, 50.0)),
+            ("learning-curve", ["50 clips", "200 clips", "all clips"], (50.0, 200.0, 1415.0)),
+        ],
+    )
+    def test_curves(self, tmp_path, form, columns, x):
+        report = self.report(tmp_path, form)
+        assert list(report.tables[0].header[2:]) == columns
+        line = report.figures[0].panels[0].series[0]
+        assert (line.name, line.x) == ("DRBM", x)
+        shown = [text.split()[0] for text in report.tables[0].rows[0][2:]]
+        assert shown == [f"{value:.1f}" for value in line.values]
+
+    def test_differences_along_a_curve(self, tmp_path):
+        """Damping factors are compared, amounts of known tags are not."""
+        damping = table_of(self.report(tmp_path / "a", "damping"), "differences")
+        assert [row[:4] for row in rows(damping)] == [
             ["majorminer-104", f"damping {value}", "damping 0", "—"] for value in (0.5, 0.9)
         ]
+        completion = table_of(self.report(tmp_path / "b", "completion"), "differences")
+        assert rows(completion)[1][1:4] == ["SVM", "DRBM", "0 % known"]
+        assert len(completion.rows) == 3 * 2 * 3
 
-    def test_approximations(self, tmp_path):
+    def test_bars(self, tmp_path):
         report = self.report(tmp_path, "approximations")
-        assert [c.header for c in report.main.columns[2:]] == ["tested with LBP", "tested with MF"]
+        main = report.tables[0]
+        assert list(main.header[2:]) == ["tested with LBP", "tested with MF"]
         panel = report.figures[0].panels[1]
-        assert (panel.title, panel.groups) == ("mturk", ("CD", "PL", "MF", "LBP"))
+        ways = ("CD", "PL", "MF", "LBP")
+        assert (panel.title, panel.groups) == ("mturk", tuple(f"trained with {w}" for w in ways))
         shown = [f"{series.values[2]:.1f}" for series in panel.series]
-        assert [text.split()[0] for text in rows(report.main)[6][2:]] == shown
+        assert [text.split()[0] for text in rows(main)[6][2:]] == shown
         differences = rows(table_of(report, "differences"))
         assert len(differences) == 2 * (3 * 2 + 1 * 4)
         assert differences[0][1:4] == ["trained with PL", "trained with CD", "tested with LBP"]
@@ -307,31 +270,55 @@ class TestOtherForms:
         cd, pl = panel.series[0].values[:2]
         assert float(found.replace("−", "-")) == pytest.approx(pl - cd, abs=0.01)
 
-    def test_completion(self, tmp_path):
-        report = self.report(tmp_path, "completion")
-        headers = [c.header for c in report.main.columns[2:]]
-        assert headers == ["0 % known", "25 % known", "50 % known"]
-        panel = report.figures[0].panels[2]
-        assert [line.name for line in panel.series] == ["DRBM", "MLP", "SVM"]
-        assert panel.series[0].x == (0.0, 25.0, 50.0)
-        differences = rows(table_of(report, "differences"))
-        assert [row[1:4] for row in differences[:2]] == [
-            ["MLP", "DRBM", "0 % known"],
-            ["SVM", "DRBM", "0 % known"],
-        ]
-        assert len(differences) == 3 * 2 * 3
+    def test_measures_within_clips(self, tmp_path):
+        folder = fabricate(tmp_path, RECIPES["completion"], plausible)
 
-    def test_learning_curves_end_with_all_clips(self, tmp_path):
-        report = self.report(tmp_path, "learning-curve")
-        headers = [c.header for c in report.main.columns[2:]]
-        assert headers == ["50 clips", "200 clips", "all clips"]
-        assert report.figures[0].panels[0].series[0].x == (50.0, 200.0, 1415.0)
+        def add(line):
+            worth = 0.5 + 0.25 * (line["run"]["model"] == "DRBM")
+            for test in line["tests"]:
+                test["clip_auc"] = worth
 
-    def test_feature_groups(self, tmp_path):
-        report = self.report(tmp_path, "feature-groups")
-        (panel,) = report.figures[0].panels
-        assert panel.groups == ("DRBM", "MLP", "SVM")
-        assert [s.name for s in panel.series] == ["timbre", "rhythm", "timbre + rhythm"]
+        change_lines(folder, add)
+        report = build_report(folder)
+        names = {table.name for table in report.tables}
+        assert "completion-clip-auc" in names
+        assert "completion-clip-precision" not in names
+        found = rows(table_of(report, "completion-clip-auc-differences"))
+        assert found[0][1:6] == ["MLP", "DRBM", "0 % known", "−25.00 ± 0.00", "< 0.001"]
+
+
+def change_lines(folder, edit):
+    path = folder / "results.jsonl"
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    for line in lines:
+        edit(line)
+    write_lines(path, lines)
+
+
+def bins(said, true):
+    """A thousand labels in the bin of ``said``, that part of which are true."""
+    place = 3 + int(10 * said)
+    return [[value * (i == place) for i in range(13)] for value in (1000, 1000 * said, 1000 * true)]
+
+
+def test_calibration_of_the_models_that_give_probabilities(tmp_path):
+    folder = fabricate(tmp_path, TWO_MODELS.replace("[false, true]", "[false]"), by_hand)
+
+    def add(line):
+        if line["run"]["model"] == "DRBM":
+            found = {"plain": bins(0.35, 0.5), "corrected": bins(0.55, 0.5)}
+            line["tests"][0]["reliability"] = found
+
+    change_lines(folder, add)
+    report = build_report(folder)
+    assert rows(table_of(report, "calibration")) == [["emotify", "DRBM", "0.1500", "0.0500"]]
+    picture = next(item for item in report.figures if item.name == "reliability")
+    lines = {line.name: line for line in picture.panels[0].series}
+    assert list(lines) == ["perfect", "DRBM", "DRBM, not corrected"]
+    assert lines["DRBM"].x == pytest.approx((55.0,))
+    assert lines["DRBM"].values == pytest.approx((50.0,))
+    write_report(folder)
+    assert (folder / "report" / "figures" / "reliability.svg").stat().st_size > 1000
 
 
 class TestUnfinished:
@@ -342,20 +329,18 @@ class TestUnfinished:
             return not (run.model == "LOG" and not run.smoothing and run.test_fold == 2)
 
         report = build_report(fabricate(tmp_path, TWO_MODELS, by_hand, wanted=wanted))
-        assert rows(report.main) == [
+        assert rows(report.tables[0]) == [
             ["emotify", "4", "−", "75.0 ± 7.2", "68.2 ± 5.7 (2/3)"],
             ["emotify", "4", "+", "—", "74.5 ± 7.1"],
         ]
-        assert not any(cell.strong for row in report.main.rows for cell in row)
-        assert report.unfinished.startswith(
-            "2 of 4 arms are not finished, 1 of which has some finished test folds"
-        )
+        assert not any(isinstance(cell, Bold) for row in report.tables[0].rows for cell in row)
+        assert report.unfinished.startswith("2 of 4 arms are not finished, 1 of them with some")
         assert rows(table_of(report, "unfinished")) == [
             ["emotify", "LOG, raw", "2/3"],
             ["emotify", "DRBM, smoothed", "0/3"],
         ]
         differences = rows(table_of(report, "differences"))
-        assert differences[0][:4] == ["emotify", "−", "DRBM", "LOG"]
+        assert differences[0][:4] == ["emotify", "DRBM", "LOG", "raw"]
         assert differences[0][6:8] == ["3", "2"]  # tags, folds
 
     def test_a_dataset_without_any_run(self, tmp_path):
@@ -366,7 +351,7 @@ class TestUnfinished:
             wanted=lambda run: run.dataset.label == "emotify",
         )
         report = build_report(folder)
-        assert {row[0] for row in rows(report.main)} == {"emotify"}
+        assert {row[0] for row in rows(report.tables[0])} == {"emotify"}
         assert rows(table_of(report, "unfinished")) == [
             ["majorminer-1022", "all", "0/3"],
             ["mturk", "all", "0/3"],
@@ -382,24 +367,10 @@ class TestFaults:
     def folder(self, tmp_path):
         return fabricate(tmp_path / "results", TWO_MODELS, by_hand)
 
-    def change(self, folder, edit):
-        path = folder / "results.jsonl"
-        lines = [json.loads(line) for line in path.read_text().splitlines()]
-        edit(lines)
-        path.write_text("".join(json.dumps(line) + "\n" for line in lines))
-
-    def test_no_folder(self, tmp_path):
-        with pytest.raises(DataError, match=r"holds no results: it has no recipe\.toml"):
-            build_report(tmp_path / "nowhere")
-
-    def test_no_results_yet(self, folder):
-        (folder / "results.jsonl").unlink()
-        with pytest.raises(DataError, match="holds no results yet"):
-            build_report(folder)
-
     def test_no_finished_fold_yet(self, folder):
-        self.change(folder, lambda lines: lines.__delitem__(slice(1, None)))
-        with pytest.raises(DataError, match="holds 1 run, but no test fold"):
+        path = folder / "results.jsonl"
+        path.write_text(path.read_text().splitlines(keepends=True)[0])
+        with pytest.raises(DataError, match=r"no finished test fold.*runs: 1"):
             build_report(folder)
 
     def test_a_torn_last_line_is_a_run_that_is_missing(self, folder):
@@ -407,57 +378,48 @@ class TestFaults:
         path.write_bytes(path.read_bytes()[:-40])
         assert "1 of 4 arms" in build_report(folder).unfinished
 
-    def test_a_foreign_line(self, folder):
-        path = folder / "results.jsonl"
-        path.write_text("hello\n" + path.read_text())
-        with pytest.raises(DataError, match=r"results\.jsonl, line 1, is not a result"):
-            build_report(folder)
-
-    def test_foreign_lines_with_a_key(self, folder):
-        self.change(folder, lambda lines: lines[3].pop("valid_auc"))
-        with pytest.raises(DataError, match="is damaged: it needs a number 'valid_auc'"):
-            build_report(folder)
-
     @pytest.mark.parametrize(
-        ("tests", "message"),
+        ("changed", "message"),
         [
-            ([{"inference": None, "known": 0.0}], "is damaged"),
-            ([{"inference": None, "known": 0.0, "auc": ["high"]}], "is damaged"),
-            ([{"inference": "lbp", "known": 0.0, "auc": [0.5] * 4}], "has the tests"),
-            ([{"inference": None, "known": 0.0, "auc": [0.5] * 3}], "have 3 and 4 tags"),
+            ({"valid_auc": None}, "damaged: it needs a number 'valid_auc'"),
+            ({"tests": [{"inference": None, "known": 0.0}]}, "is damaged"),
+            ({"tests": [{"inference": None, "known": 0.0, "auc": ["high"]}]}, "is damaged"),
+            ({"tests": [{"inference": "lbp", "known": 0.0, "auc": [0.5] * 4}]}, "has the tests"),
+            ({"tests": [{"inference": None, "known": 0.0, "auc": [0.5] * 3}]}, "3 and 4 tags"),
         ],
-        ids=["no-auc", "no-number", "another-test", "another-number-of-tags"],
+        ids=["no-score", "no-auc", "no-number", "another-test", "another-number-of-tags"],
     )
-    def test_other_tests_than_the_recipe_s(self, folder, tests, message):
-        self.change(folder, lambda lines: lines[0].update(tests=tests))
+    def test_results_that_are_damaged(self, folder, changed, message):
+        key = json.loads((folder / "results.jsonl").read_text().splitlines()[0])["key"]
+        change_lines(folder, lambda line: line["key"] == key and line.update(changed))
         with pytest.raises(DataError, match=message):
-            build_report(folder)
-
-    def test_a_recipe_that_is_none(self, folder):
-        (folder / "recipe.toml").write_text("title = 'x'\nform = 'comparisn'\n[[model]]\n")
-        with pytest.raises(DataError, match=r"recipe\.toml: 'comparisn' is not form"):
-            build_report(folder)
-
-    def test_a_recipe_that_is_no_text(self, folder):
-        (folder / "recipe.toml").write_bytes(b"\xff\xfe\x00")
-        with pytest.raises(DataError, match="cannot be read as results"):
             build_report(folder)
 
     def test_results_without_measurements(self, folder):
         (folder / "measurements.jsonl").unlink()
         report = build_report(folder)
         assert "times" not in {table.name for table in report.tables}
-        assert rows(report.main)[0][3] == "75.0 ± 7.2"
+        assert rows(report.tables[0])[0][3] == "75.0 ± 7.2"
 
-    def test_a_form_without_what_it_shows(self, tmp_path):
-        text = RECIPES["damping"].replace("damping = [0.0, 0.5, 0.9]", "training_steps = [1, 2]")
-        with pytest.raises(DataError, match=r"form 'damping' needs damping = \[\.\.\.\]"):
+    @pytest.mark.parametrize(
+        ("text", "message"),
+        [
+            (
+                RECIPES["damping"].replace("damping = [0.0, 0.5, 0.9]", "training_steps = [1, 2]"),
+                "needs damping",
+            ),
+            (TWO_MODELS.replace('"comparison"', '"search"'), "needs a model with search"),
+        ],
+        ids=["damping", "search"],
+    )
+    def test_a_form_without_what_it_shows(self, tmp_path, text, message):
+        with pytest.raises(DataError, match=message):
             build_report(fabricate(tmp_path, text, plausible))
 
-    def test_a_search_without_choices(self, tmp_path):
-        text = TWO_MODELS.replace('"comparison"', '"search"')
-        with pytest.raises(DataError, match="needs a model with search"):
-            build_report(fabricate(tmp_path, text, by_hand))
+    def test_a_folder_that_cannot_be_written(self, folder, tmp_path):
+        (tmp_path / "file").write_text("")
+        with pytest.raises(DataError, match="Name another folder"):
+            write_report(folder, tmp_path / "file")
 
 
 values = arrays(

@@ -15,47 +15,41 @@ import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.layout_engine import ConstrainedLayoutEngine
-from matplotlib.lines import Line2D
-from matplotlib.patches import Patch
-from matplotlib.ticker import (
-    FixedLocator,
-    FuncFormatter,
-    MaxNLocator,
-    NullLocator,
-    StrMethodFormatter,
-)
+from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 
-from harmonium.experiments.report.tables import Panel, Picture, Series
+from harmonium.experiments.report.formats import Panel, Picture
 
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#999999")
-HATCHES = ("", "///", "...", "\\\\\\", "xxx", "+++", "ooo", "---")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 DASHES: tuple[Any, ...] = ("-", "--", "-.", ":", (0, (5, 1)), (0, (1, 1)), (0, (3, 1, 1, 1)), "-")
-BETTER, WORSE = COLOURS[0], COLOURS[5]
 
 WIDTH = 7.0
 """Inches: the width of a page's text."""
-NARROW = 4.8
-"""Inches, for a figure of one panel."""
 DPI = 240
+MIN_SPAN = 3.0
+"""Percentage points: the least that an axis of AUCs spans, so that small differences look small."""
 
 _RULES: Any = {
     "font.family": "DejaVu Sans",
     "font.size": 8.5,
+    "figure.titlesize": 10,
+    "figure.titleweight": "bold",
     "axes.titlesize": 9,
     "axes.titleweight": "bold",
-    "axes.labelsize": 8.5,
+    "axes.titlelocation": "left",
     "axes.spines.top": False,
     "axes.spines.right": False,
+    "axes.grid": True,
     "axes.axisbelow": True,
     "axes.linewidth": 0.7,
     "xtick.labelsize": 8,
     "ytick.labelsize": 8,
     "grid.color": "#dddddd",
     "grid.linewidth": 0.6,
-    "legend.fontsize": 8.5,
     "legend.frameon": False,
+    "lines.markersize": 4.5,
+    "lines.markeredgecolor": "black",
+    "lines.markeredgewidth": 0.5,
     "hatch.linewidth": 0.7,
     "errorbar.capsize": 2.5,
     "text.parse_math": False,  # a $ in a name is a $
@@ -90,105 +84,60 @@ def image_files(picture: Picture) -> dict[str, bytes]:
         }
 
 
-def draw_picture(picture: Picture) -> Figure:
-    """The picture as a figure of matplotlib, in the style that is set."""
-    draw = {"bars": _draw_bars, "lines": _draw_lines, "counts": _draw_counts, "dots": _draw_dots}
-    return draw[picture.kind](picture)
-
-
 def _saved_image(figure: Figure, kind: str, metadata: dict[str, None]) -> bytes:
     file = io.BytesIO()
     figure.savefig(file, format=kind, metadata=metadata)
     return file.getvalue()
 
 
-LEAST_BAR_SPAN, LEAST_LINE_SPAN = 4.0, 3.0
-"""Percent: differences smaller than a fraction of this are meant to look small."""
-
-
-def _draw_bars(picture: Picture) -> Figure:
-    """A panel per dataset; an axis begins below the lowest bar and says where."""
-    names = _series_names(picture)
-    few = max(len(panel.groups) * len(panel.series) for panel in picture.panels) <= 8
-    figure, axes = panel_grid(len(picture.panels), columns=2 if few else 1, height=2.3, narrow=few)
-    limits = same_span(picture.panels, least=LEAST_BAR_SPAN, margin=0.25)
-    for axis, panel, (low, high) in zip(axes, picture.panels, limits, strict=True):
-        _draw_bar_panel(axis, panel, names)
-        bottom = math.floor(low)
-        axis.set_title(wrapped(panel.title, 40), loc="left")
-        axis.set(ylim=(bottom, high), xlabel=picture.x_label)
-        axis.set_ylabel(f"{picture.y_label}\naxis from {bottom} %")
-    keys = [Patch(label=name, **_bar_look(i)) for i, name in enumerate(names)]
-    add_head(figure, picture.title, keys)
+def draw_picture(picture: Picture) -> Figure:
+    """The picture as a figure of matplotlib, in the style that is set."""
+    names = list(dict.fromkeys(line.name for panel in picture.panels for line in panel.series))
+    figure = (_draw_lines if picture.kind == "lines" else _draw_bars)(picture, names)
+    width = figure.get_figwidth()
+    figure.suptitle(textwrap.fill(picture.title, int(11 * width)), x=0.01, ha="left")
+    if any(names):
+        handles = {
+            label: handle
+            for axis in figure.axes
+            for handle, label in zip(*axis.get_legend_handles_labels(), strict=True)
+        }
+        columns = max(1, int(13 * width / (8 + max(map(len, names)))))
+        rows = -(-len(names) // columns)
+        figure.legend(
+            [handles[name] for name in names], names, loc="outside lower left", ncols=columns
+        )
+        figure.set_figheight(figure.get_figheight() + 0.2 * rows)
     return figure
 
 
-def _series_names(picture: Picture) -> list[str]:
-    return list(dict.fromkeys(series.name for panel in picture.panels for series in panel.series))
+def _look(number: int) -> dict[str, Any]:
+    """The colour and marker of a series; they begin again after the last."""
+    return {"color": COLOURS[number % len(COLOURS)], "marker": MARKERS[number % len(MARKERS)]}
 
 
-def _bar_look(number: int) -> dict[str, Any]:
-    return {
-        "facecolor": cycle(COLOURS, number),
-        "hatch": cycle(HATCHES, number),
-        "edgecolor": "black",
-        "linewidth": 0.6,
-    }
-
-
-def _draw_bar_panel(axis: Axes, panel: Panel, names: list[str]) -> None:
-    places = np.arange(len(panel.groups))
-    width = 0.84 / len(panel.series)
-    for i, series in enumerate(panel.series):
-        x = places + (i - (len(panel.series) - 1) / 2) * width
-        values, errors = np.array(series.values), np.nan_to_num(np.array(series.errors))
-        axis.bar(x, np.nan_to_num(values), 0.92 * width, **_bar_look(names.index(series.name)))
-        axis.errorbar(x, values, errors, fmt="none", ecolor="black", elinewidth=0.9)
-        for place, value, error in zip(x, values, errors, strict=True):
-            if not math.isnan(value):
-                top = (place, value + error)
-                _write(axis, f"{value:.1f}", top, (0, 2.5), ha="center", fontsize=6.5)
-    axis.set_xticks(places, [wrapped(group, 14) for group in panel.groups])
-    axis.grid(axis="y")
-
-
-def _draw_lines(picture: Picture) -> Figure:
-    """A panel per dataset, a line per model."""
-    names = _series_names(picture)
-    figure, axes = panel_grid(len(picture.panels), columns=2, height=2.6)
-    limits = same_span(picture.panels, least=LEAST_LINE_SPAN)
-    for axis, panel, limit in zip(axes, picture.panels, limits, strict=True):
+def _draw_lines(picture: Picture, names: list[str]) -> Figure:
+    """A panel per dataset, a line with a band of errors per model."""
+    n_panels = len(picture.panels)
+    columns = min(2, n_panels)
+    rows = -(-n_panels // columns)
+    size = (WIDTH if columns > 1 else 5.0, 0.4 + 2.6 * rows)
+    figure = Figure(figsize=size, layout="constrained")
+    axes = figure.subplots(rows, columns, squeeze=False).ravel()
+    for axis in axes[n_panels:]:
+        axis.remove()
+    for axis, panel, limit in zip(axes, picture.panels, same_span(picture.panels), strict=False):
         for line in panel.series:
-            _draw_line(axis, line, _line_look(names.index(line.name)), band=picture.band)
+            look = _look(names.index(line.name))
+            dashes = DASHES[names.index(line.name) % len(DASHES)]
+            y, errors = np.array(line.values), np.nan_to_num(np.array(line.errors))
+            axis.plot(line.x, y, label=line.name, linestyle=dashes, **look)
+            axis.fill_between(line.x, y - errors, y + errors, color=look["color"], alpha=0.2, lw=0)
         if picture.log_x:
             _log_axis(axis, panel)
-        axis.grid()
-        axis.set_title(wrapped(panel.title, 40), loc="left")
+        axis.set_title(textwrap.fill(panel.title, 40))
         axis.set(ylim=limit, xlabel=picture.x_label, ylabel=picture.y_label)
-    keys = [Line2D([], [], label=name, **_line_look(i)) for i, name in enumerate(names)]
-    add_head(figure, picture.title, keys)
     return figure
-
-
-def _line_look(number: int) -> dict[str, Any]:
-    return {
-        "color": cycle(COLOURS, number),
-        "marker": cycle(MARKERS, number),
-        "linestyle": cycle(DASHES, number),
-        "markersize": 4.5,
-        "markeredgecolor": "black",
-        "markeredgewidth": 0.5,
-        "linewidth": 1.5,
-    }
-
-
-def _draw_line(axis: Axes, line: Series, look: dict[str, Any], *, band: bool) -> None:
-    y, errors = np.array(line.values), np.nan_to_num(np.array(line.errors))
-    if band:
-        axis.plot(line.x, y, **look)
-        axis.fill_between(line.x, y - errors, y + errors, color=look["color"], alpha=0.2, lw=0)
-    else:
-        axis.errorbar(line.x, y, errors, elinewidth=1.0, **look)
 
 
 def _log_axis(axis: Axes, panel: Panel) -> None:
@@ -200,169 +149,80 @@ def _log_axis(axis: Axes, panel: Panel) -> None:
             ticks.append(x)
     axis.xaxis.set_major_locator(FixedLocator(ticks))
     axis.xaxis.set_minor_locator(NullLocator())
-    axis.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
+    axis.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:,.0f}"))
 
 
-_UP: dict[str, Any] = {"facecolor": BETTER, "edgecolor": "black", "linewidth": 0.6}
-_DOWN: dict[str, Any] = {**_UP, "facecolor": WORSE, "hatch": "///"}
-
-
-def _draw_counts(picture: Picture) -> Figure:
-    """Panels on one scale; every bar has its number."""
-    most = max(len(panel.groups) for panel in picture.panels)
-    columns = 3 if most <= 2 else 2 if most <= 4 else 1
-    figure, axes = panel_grid(len(picture.panels), columns=columns, height=1.9, narrow=most <= 5)
-    highest, lowest = (
-        max(np.nan_to_num(panel.series[i].values).max() for panel in picture.panels) for i in (0, 1)
-    )
-    room = 0.18 * max(highest + lowest, 4)
-    for axis, panel in zip(axes, picture.panels, strict=True):
-        up, down = panel.series
-        _draw_count_bars(axis, up, 1, _UP)
-        _draw_count_bars(axis, down, -1, _DOWN)
-        _label_count_panel(axis, panel, small=most > 7)
-        axis.set(ylim=(-lowest - room, highest + room), ylabel=picture.y_label)
-    looks = zip(_series_names(picture), (_UP, _DOWN), strict=True)
-    add_head(figure, picture.title, [Patch(label=name, **look) for name, look in looks])
-    return figure
-
-
-def _draw_count_bars(axis: Axes, counts: Series, sign: int, look: dict[str, Any]) -> None:
-    heights = sign * np.nan_to_num(counts.values)
-    axis.bar(np.arange(len(heights)), heights, 0.62, **look)
-    va = "bottom" if sign > 0 else "top"
-    for top, count in zip(enumerate(heights), counts.values, strict=True):
-        if not math.isnan(count):
-            _write(axis, f"{count:.0f}", top, (0, 2.5 * sign), ha="center", va=va, fontsize=7.5)
-
-
-def _label_count_panel(axis: Axes, panel: Panel, *, small: bool) -> None:
-    places = np.arange(len(panel.groups))
-    axis.set_title(wrapped(panel.title, 34), loc="left")
-    axis.axhline(0, color="black", linewidth=0.8)
-    axis.set_xticks(places, [wrapped(group, 12) for group in panel.groups])
-    axis.tick_params(axis="x", length=0, labelsize=6.5 if small else 8)
-    axis.set_xlim(-0.6, len(places) - 0.4)
-    axis.yaxis.set_major_locator(MaxNLocator(integer=True, nbins=5))
-    axis.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{abs(value):g}"))
-    axis.grid(axis="y")
-
-
-def _draw_dots(picture: Picture) -> Figure:
-    """Panels one above the other, each as high as its choices need."""
-    sizes = [len(panel.groups) + 1.8 for panel in picture.panels]
-    figure = Figure(figsize=(WIDTH, 0.4 + 0.2 * sum(sizes)), layout="constrained")
-    axes = figure.subplots(len(sizes), 1, sharex=True, squeeze=False, height_ratios=sizes).ravel()
-    for axis, panel in zip(axes, picture.panels, strict=True):
-        _draw_dot_panel(axis, panel)
-        axis.set_title(panel.title, loc="left")
-        axis.set_title(picture.word_label, loc="right", fontsize=8, fontweight="normal")
+def _draw_bars(picture: Picture, names: list[str]) -> Figure:
+    """Panels one above the other, each as high as its groups need; every bar has its number."""
+    counts = picture.kind == "counts"
+    each = 0.2 if counts else 0.06 + 0.14 * len(names)
+    heights = [0.45 + each * len(panel.groups) for panel in picture.panels]
+    figure = Figure(figsize=(WIDTH, 0.6 + sum(heights)), layout="constrained")
+    axes = figure.subplots(len(heights), 1, squeeze=False, height_ratios=heights).ravel()
+    limits = same_count_span(picture.panels) if counts else same_span(picture.panels)
+    for axis, panel, limit in zip(axes, picture.panels, limits, strict=True):
+        (_draw_counts if counts else _draw_dots)(axis, panel, names)
+        places = np.arange(len(panel.groups))
+        for place, note in zip(places, panel.notes, strict=False):
+            coordinates: Any = ("axes fraction", "data")
+            _write(axis, note, (1.0, place), 4, xycoords=coordinates)
+        axis.set_title(textwrap.fill(panel.title, 80))
+        axis.set_yticks(places, [textwrap.fill(group, 60) for group in panel.groups])
+        axis.set(xlim=limit, ylim=(len(places) - 0.4, -0.6))
     axes[-1].set_xlabel(picture.x_label)
-    add_head(figure, picture.title)
     return figure
 
 
-def _draw_dot_panel(axis: Axes, panel: Panel) -> None:
+def _draw_dots(axis: Axes, panel: Panel, names: list[str]) -> None:
+    """A dot per value with its error: its axis need not begin at zero, as that of a bar must."""
+    for i, series in enumerate(panel.series):
+        places = np.arange(len(panel.groups)) + 0.8 * ((i + 0.5) / len(panel.series) - 0.5)
+        errors = np.nan_to_num(series.errors)
+        look = _look(names.index(series.name)) | {"linestyle": "", "ecolor": "black"}
+        axis.errorbar(series.values, places, xerr=errors, label=series.name, **look)
+        for place, value, error in zip(places, series.values, errors, strict=True):
+            if not math.isnan(value):
+                _write(axis, f"{value:.1f}", (value + error, place), 4)
+
+
+def _draw_counts(axis: Axes, panel: Panel, names: list[str]) -> None:
+    """Two bars from zero, to the right and to the left."""
     places = np.arange(len(panel.groups))
-    (dots,) = panel.series
-    axis.errorbar(
-        dots.values,
-        places,
-        xerr=np.nan_to_num(dots.errors),
-        fmt="o",
-        color=COLOURS[0],
-        ecolor="black",
-        elinewidth=0.9,
-        markersize=5,
-        markeredgecolor="black",
-        markeredgewidth=0.5,
-    )
-    for place, word in zip(places, panel.words, strict=True):
-        beside = {"xycoords": ("axes fraction", "data"), "va": "center", "fontsize": 8}
-        _write(axis, word, (1.0, place), (4, 0), **beside)
-    axis.set_yticks(places, [wrapped(group, 60) for group in panel.groups])
-    axis.set_ylim(len(places) - 0.4, -0.6)
-    axis.grid()
+    for series in panel.series:
+        number = names.index(series.name)
+        look: Any = {"color": COLOURS[5 * number], "hatch": "///" * number, "edgecolor": "black"}
+        axis.barh(places, series.values, 0.7, label=series.name, linewidth=0.6, **look)
+        for place, value in zip(places, series.values, strict=True):
+            side = -1 if number else 1
+            align = "right" if number else "left"
+            _write(axis, f"{abs(value):.0f}", (value, place), 3 * side, ha=align)
+    axis.axvline(0, color="black", linewidth=0.8)
+    axis.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=7))
+    axis.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{abs(value):g}"))
 
 
-def _write(
-    axis: Axes, text: str, place: tuple[Any, Any], offset: tuple[float, float], **look: Any
-) -> None:
+def _write(axis: Axes, text: str, place: tuple[Any, Any], offset: float, **look: Any) -> None:
     """Put text beside a place, so many points away."""
-    axis.annotate(text, place, xytext=offset, textcoords="offset points", **look)
+    look = {"va": "center", "fontsize": 7, **look}
+    axis.annotate(text, place, xytext=(offset, 0), textcoords="offset points", **look)
 
 
-def cycle(choices: tuple[Any, ...], number: int) -> Any:
-    """The colour, hatch, marker or dashes of a series; they begin again after the last."""
-    return choices[number % len(choices)]
-
-
-def panel_grid(
-    n_panels: int, *, columns: int, height: float, narrow: bool = True
-) -> tuple[Figure, list[Axes]]:
-    """A figure and its panels, row by row; ``height`` is that of a row, in inches.
-
-    One panel alone is as wide as the page only where it must be (``narrow=False``).
-    """
-    columns = min(columns, n_panels)
-    rows = -(-n_panels // columns)
-    width = NARROW if narrow and n_panels == 1 else WIDTH
-    figure = Figure(figsize=(width, rows * height), layout="constrained")
-    axes = figure.subplots(rows, columns, squeeze=False).ravel()
-    for axis in axes[n_panels:]:
-        axis.remove()
-    return figure, list(axes[:n_panels])
-
-
-def add_head(figure: Figure, title: str, legend: Sequence[Any] = ()) -> None:
-    """Put the title and one legend for all panels above them; the figure grows by as much.
-
-    ``legend`` are artists with labels, one for each series.
-    """
-    width, height = figure.get_size_inches()
-    words = wrapped(title, int(11 * width))
-    title_height = 0.08 + 0.18 * (1 + words.count("\n"))
-    longest = max((len(artist.get_label()) for artist in legend), default=0) + 8
-    columns = max(1, min(len(legend), int(13 * width / longest)))
-    rows = -(-len(legend) // columns)
-    head = title_height + (0.1 + 0.17 * rows if rows else 0.0)
-    total = height + head
-    figure.set_size_inches(width, total)
-    engine = figure.get_layout_engine()
-    if isinstance(engine, ConstrainedLayoutEngine):
-        engine.set(rect=(0, 0, 1, height / total))
-    left = 0.08 / width
-    figure.text(left, 1 - 0.06 / total, words, va="top", fontsize=10, fontweight="bold")
-    if legend:
-        drawn = figure.legend(
-            handles=list(legend),
-            loc="upper left",
-            bbox_to_anchor=(left, 1 - title_height / total),
-            ncols=columns,
-            borderaxespad=0,
-            borderpad=0.2,
-            handlelength=2.8,
-        )
-        drawn.set_in_layout(False)
-
-
-def same_span(
-    panels: Sequence[Panel], *, least: float, margin: float = 0.06
-) -> list[tuple[float, float]]:
+def same_span(panels: Sequence[Panel]) -> list[tuple[float, float]]:
     """Limits for the values of panels and their errors: each its own, all as far apart.
 
-    So differences look alike in every panel, and small ones are not made to look large: the limits
-    are at least ``least`` apart.
+    So differences look alike in every panel, and small ones are not made to look large.
     """
     ends = []
     for panel in panels:
         values = np.concatenate([series.values for series in panel.series])
         errors = np.nan_to_num(np.concatenate([series.errors for series in panel.series]))
         ends.append((float(np.nanmin(values - errors)), float(np.nanmax(values + errors))))
-    span = max(least, *((1 + 2 * margin) * (high - low) for low, high in ends))
+    span = max(MIN_SPAN, *(1.15 * (high - low) for low, high in ends))
     return [((low + high - span) / 2, (low + high + span) / 2) for low, high in ends]
 
 
-def wrapped(text: str, width: int) -> str:
-    """The text in lines of at most so many characters; its own line ends are kept."""
-    return "\n".join(textwrap.fill(line, width) for line in text.split("\n"))
+def same_count_span(panels: Sequence[Panel]) -> list[tuple[float, float]]:
+    """The same limits for all panels, with room for the numbers."""
+    counts = np.concatenate([series.values for panel in panels for series in panel.series])
+    room = 0.08 * max(np.ptp(counts), 4)
+    return [(float(min(counts) - room), float(max(counts) + room))] * len(panels)

@@ -1,8 +1,9 @@
-"""The numbers behind a report: scores by arm, fold and tag, what was chosen, and what it took.
+"""The numbers behind a report, and how they are written.
 
 `summarise` makes them from a recipe and its results; nothing is trained and JAX is not imported.
 """
 
+import math
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
@@ -24,8 +25,8 @@ from harmonium.experiments.plan import (
     ways_to_test,
 )
 from harmonium.experiments.questions import CLIP_MEASURES
-from harmonium.experiments.recipe import Recipe
-from harmonium.experiments.report.tables import format_setting
+from harmonium.experiments.recipe import ONE, Recipe
+from harmonium.experiments.report.formats import NOTHING
 from harmonium.experiments.results import RESULTS
 
 Numbers = NDArray[np.float64]
@@ -55,11 +56,6 @@ class Score:
     reliability: dict[str, Reliability] = field(default_factory=dict)
     """"plain" and "corrected": that of the finished runs; empty where the results have none."""
 
-    def within_clips(self, measure: str) -> "Score":
-        """The same score by one of `CLIP_MEASURES`, in the place of the AUC of a single tag."""
-        values = self.of_clips[:, [CLIP_MEASURES.index(measure)]]
-        return replace(self, aucs=values, tags=(measure,))
-
     @property
     def n_finished(self) -> int:
         """Number of finished test folds."""
@@ -69,11 +65,6 @@ class Score:
     def complete(self) -> bool:
         """Whether all test folds are finished."""
         return bool(self.finished.all())
-
-    @property
-    def n_tags(self) -> int:
-        """Number of tags; 0 where no test fold is finished."""
-        return self.aucs.shape[1]
 
     @property
     def by_fold(self) -> Numbers:
@@ -97,9 +88,7 @@ class Score:
 
     def value(self, axis: str) -> Any:
         """Its place on one of the axes, or the value of a setting that varies."""
-        if axis in WayToTest._fields:
-            return getattr(self.way, axis)
-        return arm_value(self.arm, axis)
+        return getattr(self.way, axis) if axis in WayToTest._fields else arm_value(self.arm, axis)
 
     def name(self, axes: Iterable[str]) -> str:
         """What it is on these axes; the model's name where there is nothing to say."""
@@ -109,10 +98,8 @@ class Score:
 
 def arm_value(arm: Arm, axis: str) -> Any:
     """An arm's place on one of the axes, or the value of a setting that varies."""
-    if axis == "dataset":
-        return arm.dataset.label
-    if axis == "model":
-        return arm.model.name
+    if axis in ("dataset", "model"):
+        return arm.dataset.label if axis == "dataset" else arm.model.name
     return getattr(arm, axis) if axis in ARM_AXES else arm.settings[axis]
 
 
@@ -144,19 +131,17 @@ def mean_known(values: Numbers, axis: int | None = None) -> Any:
 def standard_error(values: Numbers) -> float:
     """sd / √n of the values that are not NaN, with n - 1 degrees of freedom; NaN for n < 2."""
     known = values[~np.isnan(values)]
-    if len(known) < 2:
-        return float("nan")
-    return float(known.std(ddof=1) / np.sqrt(len(known)))
+    return float(known.std(ddof=1) / np.sqrt(len(known))) if len(known) > 1 else math.nan
 
 
 @dataclass(frozen=True, eq=False)
 class PairedComparison:
     """Two scores on the same folds and tags."""
 
-    first: Score
-    second: Score
     n_folds: int
     """Test folds that both have finished."""
+    complete: bool
+    """Whether these are all test folds."""
     difference: float
     """The mean over tags and then over folds of the first AUC less the second."""
     error: float
@@ -179,97 +164,49 @@ def compare(first: Score | None, second: Score | None) -> PairedComparison | Non
     """
     if first is None or second is None:
         return None
-    common = int((first.finished & second.finished).sum())
-    if common < 2 or first.n_tags != second.n_tags:
+    common = first.finished & second.finished
+    if common.sum() < 2 or first.aucs.shape != second.aucs.shape:
         return None
-    tests = {c: paired_t_tests(first.aucs, second.aucs, correction=c) for c in CORRECTIONS}
-    difference, error, p = paired_difference(mean_known(first.aucs - second.aucs, axis=1))
-    return PairedComparison(first, second, common, difference, error, p, tests)
-
-
-def paired_difference(by_fold: Numbers) -> tuple[float, float, float]:
-    """Mean, standard error and p value of (n_folds,) differences; NaN where a fold has none."""
-    test = paired_t_tests(by_fold[:, None], np.zeros((len(by_fold), 1)))
-    return float(test.difference[0]), standard_error(by_fold), float(test.p[0])
-
-
-@dataclass(frozen=True, eq=False)
-class Cost:
-    """What the runs of an arm took; empty arrays where nothing was measured."""
-
-    training: Numbers
-    """Seconds of training, of each final run."""
-    to_best: Numbers
-    """Seconds until the best epoch, of each final run that stops early."""
-    testing: Numbers
-    """Seconds of testing, of each final run."""
-    clips: Numbers
-    """Clips trained on, of each final run."""
-    n_runs: int
-    """All runs, the search included."""
-    total: float
-    """Seconds of all runs, smoothing and testing included; NaN where nothing was measured."""
-    peak_memory: float
-    """Megabytes of the process, the largest of all runs; NaN where nothing was measured."""
-
-
-def _cost(states: Sequence[FoldState], measurements: Results) -> Cost:
-    """What the runs of finished test folds took; each run counts once."""
-    final = [run.key for state in states for run in state.final]
-    keys = list(dict.fromkeys([*final, *(run.key for state in states for run in state.done)]))
-    of_all = [measurements[key] for key in keys if key in measurements]
-    of_final = [measurements[key] for key in final if key in measurements]
-    parts = ("seconds", "test_seconds", "smoothing_seconds")
-    memory = _measured(of_all, "peak_memory_mb")
-    return Cost(
-        training=_measured(of_final, "seconds"),
-        to_best=_measured(of_final, "seconds_to_best"),
-        testing=_measured(of_final, "test_seconds"),
-        clips=_measured(of_final, "clips"),
-        n_runs=len(keys),
-        total=sum(_measured(of_all, part).sum() for part in parts) if of_all else np.nan,
-        peak_memory=float(memory.max()) if len(memory) else np.nan,
+    by_fold = mean_known(first.aucs - second.aucs, axis=1)
+    overall = paired_t_tests(by_fold[:, None], np.zeros((len(by_fold), 1)))
+    return PairedComparison(
+        n_folds=int(common.sum()),
+        complete=bool(common.all()),
+        difference=float(overall.difference[0]),
+        error=standard_error(by_fold),
+        p=float(overall.p[0]),
+        tests={c: paired_t_tests(first.aucs, second.aucs, correction=c) for c in CORRECTIONS},
     )
-
-
-def _measured(lines: Sequence[Mapping[str, Any]], name: str) -> Numbers:
-    """One measurement, of the runs that have it."""
-    values = [line.get(name) for line in lines]
-    return np.array([v for v in values if isinstance(v, int | float)], dtype=np.float64)
-
-
-@dataclass(frozen=True, eq=False)
-class StageSummary:
-    """One stage of a search over the finished test folds."""
-
-    points: list[dict[str, Any]]
-    """The settings that were tried."""
-    valid_aucs: Numbers
-    """(n_finished, n_points) mean validation AUC."""
-    chosen: NDArray[np.intp]
-    """(n_finished,) the point taken."""
-
-    def times_chosen(self, point: int) -> int:
-        """On how many test folds a point was taken."""
-        return int((self.chosen == point).sum())
 
 
 @dataclass(frozen=True, eq=False)
 class ArmSummary:
-    """What is known of one arm."""
+    """What is known of one arm, by its finished test folds."""
 
     arm: Arm
-    n_finished: int
-    """Test folds whose runs are all there; the rest is about these."""
-    chosen: tuple[dict[str, Any], ...]
+    chosen: list[dict[str, Any]]
     """The settings of each finished test fold."""
     valid_aucs: Numbers
     """(n_finished,) mean validation AUC of the final runs."""
-    stages: tuple[StageSummary, ...]
-    """The stages of the search; empty without one."""
-    scores: tuple[Score, ...]
+    stages: list[tuple[list[dict[str, Any]], Numbers]]
+    """Each stage of the search: the points tried, and (n_finished, n_points) validation AUCs."""
+    scores: list[Score]
     """One for each way to test."""
-    cost: Cost
+    final_runs: list[Mapping[str, Any]]
+    """What was measured of each final run; empty where nothing was."""
+    all_runs: list[Mapping[str, Any]]
+    """The same of every run, each once, the search included."""
+
+    @property
+    def n_finished(self) -> int:
+        """Number of finished test folds."""
+        return len(self.chosen)
+
+
+def measured(runs: Sequence[Mapping[str, Any]], name: str) -> Numbers:
+    """One measurement, of the runs that have it."""
+    values = [run.get(name) for run in runs]
+    return np.array([v for v in values if isinstance(v, int | float)], dtype=np.float64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -277,10 +214,10 @@ class Summary:
     """All results of a recipe."""
 
     recipe: Recipe
-    arms: tuple[ArmSummary, ...]
+    arms: list[ArmSummary]
     n_runs: int
     """Runs in the results."""
-    versions: tuple[str, ...]
+    versions: list[str]
     """What the runs were computed with, each set of versions once."""
 
     @property
@@ -294,11 +231,13 @@ class Summary:
         return [arm for arm in self.arms if arm.n_finished < self.recipe.n_folds]
 
     def within_clips(self, measure: str) -> "Summary":
-        """The same summary with `Score.within_clips` for each score."""
-        arms = tuple(
-            replace(arm, scores=tuple(score.within_clips(measure) for score in arm.scores))
-            for arm in self.arms
-        )
+        """The same summary, with one of `CLIP_MEASURES` in the place of the AUC of a single tag."""
+        at = CLIP_MEASURES.index(measure)
+
+        def changed(score: Score) -> Score:
+            return replace(score, aucs=score.of_clips[:, [at]], tags=(measure,))
+
+        arms = [replace(arm, scores=[changed(score) for score in arm.scores]) for arm in self.arms]
         return replace(self, arms=arms)
 
     def varying(self, *but: str) -> tuple[str, ...]:
@@ -316,47 +255,41 @@ class Summary:
 
 def summarise(recipe: Recipe, results: Results, measurements: Results) -> Summary:
     """What the results say about every arm of the recipe, finished or not."""
+    versions = [measurements.get(key, {}).get("versions") for key in results]
     return Summary(
         recipe=recipe,
-        arms=tuple(_arm_summary(recipe, arm, results, measurements) for arm in arms(recipe)),
+        arms=[_arm_summary(recipe, arm, results, measurements) for arm in arms(recipe)],
         n_runs=len(results),
-        versions=_versions(results, measurements),
+        versions=sorted(
+            {
+                ", ".join(f"{name} {packages[name]}" for name in sorted(packages))
+                for packages in versions
+                if isinstance(packages, dict) and packages
+            }
+        ),
     )
-
-
-def _versions(results: Results, measurements: Results) -> tuple[str, ...]:
-    found = set()
-    for key in results:
-        packages = measurements.get(key, {}).get("versions")
-        if isinstance(packages, dict) and packages:
-            found.add(", ".join(f"{name} {packages[name]}" for name in sorted(packages)))
-    return tuple(sorted(found))
 
 
 def _arm_summary(recipe: Recipe, arm: Arm, results: Results, measurements: Results) -> ArmSummary:
     states = [fold_state(recipe, arm, fold, results) for fold in range(recipe.n_folds)]
     finished = [state for state in states if state.finished]
+    final = [run.key for state in finished for run in state.final]
+    keys = dict.fromkeys([*final, *(run.key for state in finished for run in state.done)])
     return ArmSummary(
         arm=arm,
-        n_finished=len(finished),
-        chosen=tuple(state.settings or {} for state in finished),
+        chosen=[state.settings or {} for state in finished],
         valid_aucs=np.array([mean_validation_auc(state.final, results) for state in finished]),
-        stages=tuple(
-            StageSummary(
-                points=of_folds[0].points,
-                valid_aucs=np.array([stage.valid_aucs for stage in of_folds]),
-                chosen=np.array([stage.chosen for stage in of_folds]),
-            )
+        stages=[
+            (of_folds[0].points, np.array([stage.valid_aucs for stage in of_folds]))
             for of_folds in zip(*(state.stages for state in finished), strict=True)
-        ),
+        ],
         scores=_scores(recipe, arm, states, results),
-        cost=_cost(finished, measurements),
+        final_runs=[measurements.get(key, {}) for key in final],
+        all_runs=[measurements.get(key, {}) for key in keys],
     )
 
 
-def _scores(
-    recipe: Recipe, arm: Arm, states: Sequence[FoldState], results: Results
-) -> tuple[Score, ...]:
+def _scores(recipe: Recipe, arm: Arm, states: Sequence[FoldState], results: Results) -> list[Score]:
     """A score for each way to test."""
     ways = ways_to_test(recipe.tests.inference, recipe.tests.known)
     finished = np.array([state.finished for state in states])
@@ -369,22 +302,26 @@ def _scores(
             f"The runs of '{arm.label}' have {sizes[0]} and {sizes[-1]} tags: the dataset has "
             "changed between them. Run the experiment again in a new folder."
         )
-    measures = np.full((recipe.n_folds, len(ways), sizes[0] + more), np.nan)
+    (n_tags,) = sizes
+    measures = np.full((recipe.n_folds, len(ways), n_tags + more), np.nan)
     if by_fold:
         measures[finished] = [mean_known(np.stack(runs), axis=0) for runs in by_fold]
-    tags = _tag_names(results[final[0][0].key] if final else {}, sizes[0])
-    return tuple(
+    lines = [results[run.key] for runs in final for run in runs]
+    named = lines[0].get("tags") if lines else None
+    if not isinstance(named, list) or len(named) != n_tags:
+        named = range(1, n_tags + 1)
+    return [
         Score(
             arm=arm,
             way=way,
-            aucs=measures[:, i, : sizes[0]],
+            aucs=measures[:, i, :n_tags],
             finished=finished,
-            tags=tags,
-            of_clips=measures[:, i, sizes[0] :],
-            reliability=_reliability([results[run.key] for runs in final for run in runs], i),
+            tags=tuple(map(str, named)),
+            of_clips=measures[:, i, n_tags:],
+            reliability=_reliability(lines, i),
         )
         for i, way in enumerate(ways)
-    )
+    ]
 
 
 def _reliability(lines: Sequence[Mapping[str, Any]], way: int) -> dict[str, Reliability]:
@@ -419,9 +356,101 @@ def _run_measures(line: Mapping[str, Any], run: Run) -> Numbers:
     return matrix
 
 
-def _tag_names(line: Mapping[str, Any], n_tags: int) -> tuple[str, ...]:
-    """The names that a run gave its tags; their numbers, from 1, where it gave none."""
-    named = line.get("tags")
-    if isinstance(named, list) and len(named) == n_tags:
-        return tuple(str(name) for name in named)
-    return tuple(str(number + 1) for number in range(n_tags))
+# Numbers and settings as text
+
+_SETTING_NAMES = {
+    "n_hidden": "hidden units",
+    "inference_steps": "test steps",
+    "training": "trained with",
+    "inference": "tested with",
+    "known": "tags known",
+    "l2": "L2",
+    "nu": "ν",
+    "clips": "training clips",
+    "unsure": "unsure tags",
+}
+_APPROXIMATIONS = {
+    None: "own",
+    "cd": "CD",
+    "pl": "PL",
+    "multi_prediction": "MP",
+    "mean_field": "MF",
+    "lbp": "LBP",
+    "gibbs": "Gibbs",
+}
+
+
+def setting_name(key: str) -> str:
+    """The name of a setting in words."""
+    return _SETTING_NAMES.get(key, key.replace("_", " "))
+
+
+def setting_heading(key: str) -> str:
+    """The name of a setting at the head of a column."""
+    text = setting_name(key)
+    return text[0].upper() + text[1:] if text[0].isascii() else text
+
+
+def format_value(key: str, value: Any) -> str:
+    """The value of a setting, without its name."""
+    if key in ("training", "inference"):
+        return _APPROXIMATIONS.get(value, str(value))
+    if key == "features" and value == "all":
+        return "timbre + rhythm"
+    if key == "smoothing":
+        return "smoothed" if value else "raw"
+    if key == "known":
+        return "one true tag" if value == ONE else f"{100 * value:g} %"
+    if key == "clips":
+        return f"{value:,}" if value else "all"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int | float):
+        return f"{value:g}"
+    return "default" if value is None else str(value)
+
+
+def format_setting(key: str, value: Any) -> str:
+    """The value of a setting with its name, unless the value speaks for itself."""
+    text = format_value(key, value)
+    if key in ("dataset", "model", "smoothing", "features"):
+        return text
+    return f"{text} known" if key == "known" else f"{setting_name(key)} {text}"
+
+
+def format_percent(mean: float, error: float = math.nan, *, digits: int = 1) -> str:
+    """A mean AUC in percent with its standard error, where it has one."""
+    if math.isnan(mean):
+        return NOTHING
+    text = f"{100 * mean:.{digits}f}"
+    return text if math.isnan(error) else f"{text} ± {100 * error:.{digits}f}"
+
+
+def format_difference(difference: float, error: float) -> str:
+    """A difference of AUCs in percentage points, with its sign and its standard error."""
+    if math.isnan(difference):
+        return NOTHING
+    return ("−" if difference < 0 else "+") + format_percent(abs(difference), error, digits=2)
+
+
+def format_p(p: float) -> str:
+    """A p value, to three decimals."""
+    if math.isnan(p):
+        return NOTHING
+    return "< 0.001" if p < 0.001 else f"{p:.3f}"
+
+
+def format_seconds(values: Numbers) -> str:
+    """The median of times in seconds, to three digits or so."""
+    if not len(values):
+        return NOTHING
+    value = float(np.median(values))
+    return f"{value:,.0f}" if value >= 100 else f"{value:.1f}" if value >= 10 else f"{value:.2f}"
+
+
+def format_duration(value: float) -> str:
+    """A long time in the unit that suits it."""
+    for unit, size in (("h", 3600.0), ("min", 60.0)):
+        if value >= size:
+            return f"{value / size:.1f} {unit}"
+    return f"{value:.1f} s"
