@@ -163,6 +163,7 @@ def report(
     console.print()
     for table in made.shown:
         console.print(terminal_table(table, width=console.width))
+        console.print()
     if made.unfinished:
         console.print(Text.assemble(("Not finished: ", "yellow"), made.unfinished))
     console.print(Text(f"Written to {folder}: report.html, report.md, report.tex, figures/"))

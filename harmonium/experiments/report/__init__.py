@@ -14,7 +14,7 @@ The files of a report:
 
 from pathlib import Path
 
-from harmonium.errors import DataError
+from harmonium.errors import DataError, counted
 from harmonium.experiments.report.formats import (
     NOTHING,
     Report,
@@ -44,8 +44,8 @@ def build_report(folder: str | Path) -> Report:
     summary = summarise(*read_results(folder))
     if not summary.scores:
         raise DataError(
-            f"{folder} holds no finished test fold of its recipe yet (runs: {summary.n_runs}). Let "
-            "'harmonium experiment run' go on."
+            f"{folder} holds {counted(summary.n_runs, 'run')}, but no test fold of its recipe is "
+            "finished yet. Let 'harmonium experiment run' go on."
         )
     items, files = FORMS[summary.recipe.form](summary)
     settings = [] if summary.recipe.form == "search" else settings_table(summary)
@@ -107,7 +107,7 @@ def _paragraphs(summary: Summary) -> list[str]:
         f"{runs - 1} for training. Standard errors are over test folds."
     )
     versions = f", made with {'; '.join(summary.versions)}" if summary.versions else ""
-    made = f"Runs in the results: {summary.n_runs:,}{versions}."
+    made = f"{counted(summary.n_runs, 'run')} in the results{versions}."
     return [one_line(text) for text in (recipe.note, protocol, made) if text.strip()]
 
 
