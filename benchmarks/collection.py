@@ -40,7 +40,7 @@ def make_tracks(place: str, table: Path, n_tracks: int) -> str:
 
 def import_triples(place: str, table: Path, n_tracks: int) -> str:
     from harmonium.library import Library
-    from harmonium.library.importing.tables import import_table
+    from harmonium.library.imports import import_table
 
     with Library.open(place) as library:
         report = import_table(library, table)

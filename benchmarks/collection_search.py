@@ -24,7 +24,7 @@ from harmonium.library import Library
 from harmonium.library.answering.search import search
 from harmonium.library.answering.tag import tag_library
 from harmonium.library.store.models import StoredModel
-from harmonium.library.store.tracks import TrackFile
+from harmonium.library.store.tracks import Track
 
 N_FEATURES, N_TAGS, N_PEOPLE = 389, 100, 50
 EXTRACTOR = "made up"
@@ -43,9 +43,7 @@ def add_tracks(library: Library, n_tracks: int) -> None:
     for start in range(0, n_tracks, 5000):
         n = min(5000, n_tracks - start)
         files = [
-            TrackFile(
-                f"/music/{i:06}.flac", f"{i:064x}", title=f"Song {i}", artist=f"Artist {i % 999}"
-            )
+            Track(f"/music/{i:06}.flac", f"{i:064x}", title=f"Song {i}", artist=f"Artist {i % 999}")
             for i in range(start, start + n)
         ]
         with library.begin():

@@ -49,7 +49,7 @@ from harmonium.library.precision import (
     precision_curves,
     thresholds_for,
 )
-from harmonium.library.store.tracks import TrackFile
+from harmonium.library.store.tracks import Track
 
 TAGGED = 0.6
 FIRST = 100
@@ -98,7 +98,7 @@ def draw(data: Any, seed: int, folder: Path) -> tuple[Any, Any, Any]:
     tagged = np.isin(data.groups, rng.permutation(groups)[: int(TAGGED * len(groups))])
     with Library.open(folder / f"{seed}.db") as library:
         files = [
-            TrackFile(f"/music/{i:05}.ogg", f"{i:010}", title=str(i), artist=f"artist {group}")
+            Track(f"/music/{i:05}.ogg", f"{i:010}", title=str(i), artist=f"artist {group}")
             for i, group in enumerate(data.groups)
         ]
         ids = np.array(library.tracks.put(files))

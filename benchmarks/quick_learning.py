@@ -37,7 +37,7 @@ from harmonium.library.learning.fitting import Hyperparameters, TrainingSet, fit
 from harmonium.library.learning.quick import learn_answers
 from harmonium.library.sound_space import FULL, SoundSpace
 from harmonium.library.store.models import StoredModel
-from harmonium.library.store.tracks import TrackFile
+from harmonium.library.store.tracks import Track
 from harmonium.shipped.corpus import join, listening_corpus
 from harmonium.shipped.making import fit as fit_shipped
 
@@ -324,7 +324,7 @@ def speed(n_tracks, n_tags=200, n_features=400):
         model.fit(X, pl.DataFrame(labels, schema=tags))
         for start in range(0, n_tracks, 10_000):
             some = range(start, min(start + 10_000, n_tracks))
-            ids = library.tracks.put(TrackFile(f"/{i}.ogg", f"{i}", title=f"{i}") for i in some)
+            ids = library.tracks.put(Track(f"/{i}.ogg", f"{i}", title=f"{i}") for i in some)
             X = rng.normal(size=(len(ids), n_features)).astype(np.float32)
             library.tracks.put_features(ids, X, extractor="made up")
         stored = StoredModel(

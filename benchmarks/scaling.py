@@ -41,7 +41,7 @@ def make_library(library, n, n_features, n_tags, seed=0):
 
     Returns the features and the truth of those.
     """
-    from harmonium.library.store.tracks import TrackFile
+    from harmonium.library.store.tracks import Track
 
     rng = np.random.default_rng(seed)
     mixing = rng.normal(size=(n_features, n_features)) / np.sqrt(n_features)
@@ -56,7 +56,7 @@ def make_library(library, n, n_features, n_tags, seed=0):
         drive = X @ straight + np.abs(X @ mixing) @ bent + noise
         Y = drive > [np.quantile(drive[:, j], 1 - rate) for j, rate in enumerate(rates)]
         files = [
-            TrackFile(f"/music/{i:08}", f"{i:064x}", title=f"Song {i}", artist=f"Artist {i // 10}")
+            Track(f"/music/{i:08}", f"{i:064x}", title=f"Song {i}", artist=f"Artist {i // 10}")
             for i in range(start, start + size)
         ]
         with library.begin():

@@ -232,7 +232,7 @@ def _screen(shown: str) -> str:
 
 def judge(collection: Collection, place: Path) -> None:
     """What the model wrote into files of which nothing was known, against the dataset."""
-    from harmonium.library.writing.wanted_tags import TagSources, wanted_tags
+    from harmonium.library.write import TagSources, wanted_tags
 
     with Library.open(place, create=False) as library:
         source = TagSources(people=False, predicted=True, precision=0.8)

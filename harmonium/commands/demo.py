@@ -85,7 +85,7 @@ def _head(console: Console, number: int, title: str, how: str) -> None:
 def _listen(console: Console, library: Library, music: DemoMusic, folder: Path, jobs: int) -> int:
     """Index the music and import what people say about it; how many tags that is."""
     from harmonium.demo.steps import AUDIO, PEOPLE, TAGS, import_tags
-    from harmonium.library.indexing.run import index
+    from harmonium.library.index import index
 
     _head(console, 2, "Listening", f"harmonium index {folder / AUDIO}")
     with bar(console, "listening") as progress:

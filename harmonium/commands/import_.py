@@ -26,7 +26,7 @@ from harmonium.commands.screen import printable, say, say_some, show_rows
 from harmonium.errors import counted
 
 if TYPE_CHECKING:
-    from harmonium.library.importing.import_report import ImportReport
+    from harmonium.library.imports import ImportReport
 
 MOST_PEOPLE = 5
 """People who are named."""
@@ -141,8 +141,7 @@ def import_(
     from harmonium.errors import DataError
     from harmonium.files import check_writable
     from harmonium.library import Library
-    from harmonium.library.importing.file_tags import import_file_tags
-    from harmonium.library.importing.tables import import_table
+    from harmonium.library.imports import import_file_tags, import_table
 
     if features is not None:
         if table is not None or from_files:
@@ -197,7 +196,7 @@ def _import_features(
     place: str | None, file: Path, columns: Any, *, dry_run: bool, as_json: bool
 ) -> None:
     from harmonium.library import Library
-    from harmonium.library.importing.feature_tables import import_features
+    from harmonium.library.feature_tables import import_features
 
     with Library.open(place, create=False) as opened:
         report = import_features(opened, file, **columns, dry_run=dry_run)

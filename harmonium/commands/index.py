@@ -30,7 +30,7 @@ from harmonium.errors import counted
 
 if TYPE_CHECKING:
     from harmonium.library import Library
-    from harmonium.library.indexing.report import IndexReport
+    from harmonium.library.index import IndexReport
 
 MOST_SHOWN = 20
 """Files of each kind that are shown."""
@@ -91,7 +91,7 @@ def index(
     used and are listed, the others are in it; 2 nothing was done; 130
     interrupted: the same command goes on.
     """
-    from harmonium.library.indexing.run import index as bring_up_to_date
+    from harmonium.library.index import index as bring_up_to_date
 
     errors = Console(stderr=True)
     began = time.monotonic()
@@ -135,7 +135,7 @@ def _settle_extractor(library: Library, errors: Console, *, may_ask: bool) -> No
     from harmonium.audio.extractors import N_WINDOWS, default_extractor
     from harmonium.audio.musicnn.fetch import was_declined
     from harmonium.commands.extractor import ask_for_musicnn
-    from harmonium.library.indexing.run import kept_extractor
+    from harmonium.library.index import kept_extractor
 
     kept, best = kept_extractor(library), default_extractor()
     if kept is not None:

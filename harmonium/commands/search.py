@@ -108,7 +108,7 @@ def search(
     from harmonium.library.export import check_export, write_export
     from harmonium.library.playlist import can_be_listed, check_playlist, write_playlist
     from harmonium.library.precision import USUAL_PRECISION
-    from harmonium.library.writing.wanted_tags import TagSources, wanted_tags
+    from harmonium.library.write import TagSources, wanted_tags
 
     if playlist is not None:
         playlist = playlist.expanduser()

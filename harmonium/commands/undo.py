@@ -61,7 +61,7 @@ def undo(
     listed; 2 nothing was done; 130 interrupted, the same command goes on.
     """
     from harmonium.library import Library
-    from harmonium.library.writing.restore import last_change, undo_change
+    from harmonium.library.write import last_change, undo_change
 
     with Library.open(library, create=False) as opened:
         if list_changes:
@@ -111,7 +111,7 @@ def _undone(change: Change) -> str:
 
 
 def _report(change: Change, report: UndoReport, as_json: bool) -> None:
-    from harmonium.library.store.changed_values import SETTING
+    from harmonium.library.store.changes import SETTING
 
     errors = Console(stderr=True)
     say_failures(errors, (report.files_left | report.values_left).items())

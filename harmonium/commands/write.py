@@ -25,7 +25,7 @@ from harmonium.errors import counted
 if TYPE_CHECKING:
     from harmonium.library import Library
     from harmonium.library.filetags import Rules
-    from harmonium.library.writing.write_tracks import WritePlan
+    from harmonium.library.write import WritePlan
 
 FEW = 10
 """Files whose changes are shown before asking."""
@@ -154,13 +154,13 @@ def write(
     """
     from harmonium.commands.write_report import say_imprecise, say_measured_elsewhere
     from harmonium.library import Library
-    from harmonium.library.writing.rule_layers import parse_pairs
-    from harmonium.library.writing.wanted_tags import (
+    from harmonium.library.write import (
         TagSources,
         count_unheard,
         imprecise_tags,
+        plan_writes,
     )
-    from harmonium.library.writing.write_tracks import plan_writes
+    from harmonium.library.write_rules import parse_pairs
 
     given = {
         "mode": mode,
@@ -274,7 +274,7 @@ def _named(library: Library, text: str) -> list[tuple[int, str]]:
     """(track, file) of each file that a text means."""
     from harmonium.errors import LibraryError
     from harmonium.files import absolute_path
-    from harmonium.library.indexing.known_files import is_below
+    from harmonium.library.known_files import is_below
 
     place = absolute_path(text)
     if not Path(place).is_dir():
@@ -304,7 +304,7 @@ def _rules(
 ) -> Rules:
     """What the library remembers, then the file, then the options."""
     from harmonium.library.answering.search import known_tags
-    from harmonium.library.writing.rule_layers import (
+    from harmonium.library.write_rules import (
         RULES_SETTING,
         join_layers,
         library_rules,
@@ -328,7 +328,7 @@ def _carry_out(
 ) -> int:
     """Show the plan, ask, write, report; the exit code."""
     from harmonium.commands import write_report as report
-    from harmonium.library.writing.write_tracks import write_planned
+    from harmonium.library.write import write_planned
 
     console, errors = Console(), Console(stderr=True)
     say_failures(errors, plan.failures)

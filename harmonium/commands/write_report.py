@@ -14,7 +14,7 @@ from harmonium.errors import counted
 
 if TYPE_CHECKING:
     from harmonium.library.filetags import FieldChange
-    from harmonium.library.writing.write_tracks import PlannedFile, WritePlan, WriteReport
+    from harmonium.library.write import PlannedFile, WritePlan, WriteReport
 
 MOST_NAMED = 20
 """Tags that are named as not written."""

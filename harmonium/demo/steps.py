@@ -17,7 +17,7 @@ from harmonium.synthetic import SyntheticCollection, make_collection
 
 if TYPE_CHECKING:
     from harmonium.library import Library
-    from harmonium.library.importing.import_report import ImportReport
+    from harmonium.library.imports import ImportReport
     from harmonium.library.store.models import StoredModel
 
 PEOPLE = 3
@@ -141,7 +141,7 @@ def given_tags(music: DemoMusic) -> pl.DataFrame:
 
 def import_tags(library: Library, music: DemoMusic) -> ImportReport:
     """Write what the three say to a table, and import it."""
-    from harmonium.library.importing.tables import import_table
+    from harmonium.library.imports import import_table
 
     table = music.path(TAGS)
     given_tags(music).write_csv(table)

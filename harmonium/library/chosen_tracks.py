@@ -5,7 +5,7 @@ from pathlib import Path
 
 from harmonium.errors import DataError, LibraryError
 from harmonium.files import absolute_path
-from harmonium.library.indexing.known_files import is_below
+from harmonium.library.known_files import is_below
 from harmonium.library.library import Library, TrackName
 from harmonium.library.snapshot import Question
 

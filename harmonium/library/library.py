@@ -18,20 +18,18 @@ from harmonium.data.genre_tree import GenreTree
 from harmonium.errors import DataError, HarmoniumError, LibraryError, NoLibraryError
 from harmonium.library.store import database
 from harmonium.library.store.changes import Changes
+from harmonium.library.store.migrations import read_table_version, upgrade
 from harmonium.library.store.models import CURRENT, Models, Owner, StoredModel
 from harmonium.library.store.opinions import Opinions
-from harmonium.library.store.predictions import Predictions
-from harmonium.library.store.refinements import Refinements
+from harmonium.library.store.predictions import Predictions, Refinements
 from harmonium.library.store.schema import (
     GENRES,
     HIDDEN,
     RENAMED,
     VERSION,
-    VERSION_TABLE,
     setting,
 )
 from harmonium.library.store.tracks import Track, Tracks
-from harmonium.library.store.versions import LibraryVersion, read_version
 
 if TYPE_CHECKING:
     from harmonium.data.genre_tree import GenreTree
@@ -49,14 +47,14 @@ if TYPE_CHECKING:
     from harmonium.library.correcting.say import Said
     from harmonium.library.correcting.tags import RenamedTag
     from harmonium.library.doctor import Health
+    from harmonium.library.feature_tables import FeatureReport
     from harmonium.library.filetags import Rules
-    from harmonium.library.importing.feature_tables import FeatureReport
-    from harmonium.library.importing.import_report import ImportReport
-    from harmonium.library.indexing.report import IndexReport
+    from harmonium.library.imports import ImportReport
+    from harmonium.library.index import IndexReport
     from harmonium.library.learning.quick import Improvement, QuickReport
     from harmonium.library.snapshot import Order, SearchResult, Snapshot
     from harmonium.library.store.changes import UndoReport
-    from harmonium.library.writing.write_tracks import WritePlan, WriteReport
+    from harmonium.library.write import WritePlan, WriteReport
 
 Progress = Callable[[int, int], None]
 """Called with how much is done, and how much there is."""
@@ -139,10 +137,10 @@ class Library:
         """Tag → how it is shown and written, where that is not its normalised name."""
         return {**self.genres().spellings, **self.opinions.spellings()}
 
-    def version(self) -> LibraryVersion:
+    def version(self) -> database.LibraryVersion:
         """How far the library has come; it tells whether what was read before still holds."""
         with self.connect() as connection:
-            return read_version(connection)
+            return database.read_version(connection)
 
     def hidden_tags(self) -> set[str]:
         """The tags that are neither learnt nor predicted."""
@@ -256,7 +254,7 @@ class Library:
         tag : whether to tag what is new, see `tag_new`
         """
         from harmonium.files import user_cache_folder
-        from harmonium.library.indexing.run import index
+        from harmonium.library.index import index
 
         folder = (user_cache_folder() if cache else None) if isinstance(cache, bool) else cache
         report = index(
@@ -277,7 +275,7 @@ class Library:
 
     def import_tags(self, path: str | Path, **options: Any) -> "ImportReport":
         """Import a table of people's tags; the options are those of `import_table`."""
-        from harmonium.library.importing.tables import import_table
+        from harmonium.library.imports import import_table
 
         return import_table(self, path, **options)
 
@@ -285,13 +283,13 @@ class Library:
         self, fields: Iterable[str] = ("genre",), **options: Any
     ) -> "ImportReport":
         """Import the tags that files had when last indexed; see `importing.import_file_tags`."""
-        from harmonium.library.importing.file_tags import import_file_tags
+        from harmonium.library.imports import import_file_tags
 
         return import_file_tags(self, fields=fields, **options)
 
     def import_features(self, path: str | Path, **options: Any) -> "FeatureReport":
         """Import a table of features; see `importing.import_features`."""
-        from harmonium.library.importing.feature_tables import import_features
+        from harmonium.library.feature_tables import import_features
 
         return import_features(self, path, **options)
 
@@ -626,9 +624,8 @@ class Library:
         skip : numbers of tracks to leave out
         """
         from harmonium.library.filetags import Rules
-        from harmonium.library.writing.rule_layers import RULES_SETTING, library_rules
-        from harmonium.library.writing.wanted_tags import TagSources
-        from harmonium.library.writing.write_tracks import plan_writes
+        from harmonium.library.write import TagSources, plan_writes
+        from harmonium.library.write_rules import RULES_SETTING, library_rules
 
         if not isinstance(rules, Rules):
             layers = [self.settings.get(RULES_SETTING, {}), rules or {}]
@@ -649,7 +646,7 @@ class Library:
 
         With ``dry_run`` nothing is written; the report names the files that would be.
         """
-        from harmonium.library.writing.write_tracks import WritePlan, WriteReport, write_planned
+        from harmonium.library.write import WritePlan, WriteReport, write_planned
 
         plan = tracks[0] if tracks and isinstance(tracks[0], WritePlan) else None
         if plan is None:
@@ -667,7 +664,7 @@ class Library:
         learn: bool = True,
     ) -> "UndoReport":
         """Undo a change, by default the last one: people's tags, and files to the byte."""
-        from harmonium.library.writing.restore import last_change, undo_change
+        from harmonium.library.write import last_change, undo_change
 
         number = last_change(self).id if change is None else change
         report = undo_change(self, number, exact=exact, progress=progress)
@@ -687,7 +684,7 @@ class Library:
         """Write tracks with their tags for Rekordbox (.xml) or beets (.sh); those left out."""
         from harmonium.library.export import check_export, write_export
         from harmonium.library.precision import USUAL_PRECISION
-        from harmonium.library.writing.wanted_tags import TagSources, wanted_tags
+        from harmonium.library.write import TagSources, wanted_tags
 
         file = Path(path).expanduser()
         check_export(file)
@@ -735,7 +732,7 @@ class Library:
 
     def _bring_up_to_date(self, create: bool) -> None:
         with self.connect() as connection:
-            version, is_empty = _version(connection)
+            version, is_empty = read_table_version(connection)
         if version == VERSION:
             return
         if version is None:
@@ -749,17 +746,7 @@ class Library:
             with database.explained(self.place):
                 database.use_write_ahead_log(self.engine)
         with self.begin() as connection:
-            version, _ = _version(connection)  # another process may have been faster
-            if version is not None and version > VERSION:
-                raise LibraryError(
-                    f"The library {self.place} was written by a newer version of Harmonium (its "
-                    f"tables are version {version}, known here up to {VERSION}). Upgrade "
-                    "Harmonium, or name another library with --library."
-                )
-            if version != VERSION:
-                from harmonium.library.store.migrations import upgrade
-
-                upgrade(connection)
+            upgrade(connection, self.place)
 
 
 class _Here(threading.local):
@@ -803,14 +790,6 @@ def _opened_file(file: Path, *, create: bool) -> tuple[sa.Engine, str]:
     with database.explained(str(file)):
         file.parent.mkdir(parents=True, exist_ok=True)
         return database.sqlite_engine(file), str(file)
-
-
-def _version(connection: sa.Connection) -> tuple[str | None, bool]:
-    """The version of the tables, None where there are none of ours; and whether there are none."""
-    names = sa.inspect(connection).get_table_names()
-    if VERSION_TABLE not in names:
-        return None, not names
-    return connection.scalar(sa.text(f"SELECT version_num FROM {VERSION_TABLE}")), False
 
 
 def _nothing_there(place: str) -> str:

@@ -31,11 +31,11 @@ from harmonium.library.answering.stored_tagger import StoredTagger
 from harmonium.library.answering.verdict_table import VerdictTable
 from harmonium.library.library import Library
 from harmonium.library.precision import knows_precision, thresholds_for
+from harmonium.library.store.database import LibraryVersion
 from harmonium.library.store.models import Owner, StoredModel
 from harmonium.library.store.predictions import Steps, packed, unpacked
 from harmonium.library.store.schema import track
 from harmonium.library.store.tracks import Track
-from harmonium.library.store.versions import LibraryVersion
 from harmonium.library.verdicts import Agreement
 
 Ids = NDArray[np.int64]

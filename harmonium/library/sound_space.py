@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 
 from harmonium.errors import LibraryError
 from harmonium.library.library import Library
-from harmonium.library.store import features, sound_vectors
+from harmonium.library.store import features
+from harmonium.library.store.features import N_AXES
 from harmonium.library.store.schema import EXTRACTOR, sound_space
-from harmonium.library.store.sound_vectors import N_AXES
 
 MOST_TRACKS = 10_000
 """Tracks that the space is made from; where there are more, a random choice of them."""
@@ -78,24 +78,26 @@ def bring_up_to_date(library: Library, progress: SpaceProgress | None = None) ->
     if key is None:
         return
     with library.connect() as connection:
-        count, number = features.count_and_number(connection, key)
+        number, _ = features.find_extractor(connection, key)
+        count = features.count(connection, number)
         fitted_on = _fitted_on(connection, number)
-        n_known = sound_vectors.count(connection, number)
+        n_known = features.count_vectors(connection, number)
     fits = n_known * GROWTH >= count and fitted_on / GROWTH <= count <= fitted_on * GROWTH
     if not count or (fits and n_known == count):
         return
     with library.begin() as connection:
-        ids, number = features.ids_and_number(connection, key)
+        number, _ = features.find_extractor(connection, key)
+        ids = features.read_ids(connection, number)
         if fits:
             space = _load(connection, number)
-            known, vectors = sound_vectors.read(connection, number)
-            ids = np.setdiff1d(ids, known[sound_vectors.have(vectors)])
+            known, vectors = features.read_vectors(connection, number)
+            ids = np.setdiff1d(ids, known[features.have_vectors(vectors)])
         else:
             space = SoundSpace.fitted(features.read(connection, _some(ids), key)[1])
             _keep(connection, number, space, len(ids))
         for start in range(0, len(ids), _PAGE):
             some, X = features.read(connection, ids[start : start + _PAGE], key)
-            sound_vectors.write(connection, number, some, space.vectors(X))
+            features.write_vectors(connection, number, some, space.vectors(X))
             if progress:
                 progress(start + len(some), len(ids))
 
@@ -104,9 +106,9 @@ def all_vectors(library: Library) -> tuple[Ids, NDArray[np.int8]]:
     """The tracks that have vectors, (n,) ascending, and these, (n, N_AXES), of length `FULL`."""
     key = library.settings.get(EXTRACTOR)
     with library.connect() as connection:
-        number = 0 if key is None else features.count_and_number(connection, key)[1]
-        ids, vectors = sound_vectors.read(connection, number)
-    have = sound_vectors.have(vectors)
+        number = 0 if key is None else features.find_extractor(connection, key)[0]
+        ids, vectors = features.read_vectors(connection, number)
+    have = features.have_vectors(vectors)
     return (ids, vectors) if have.all() else (ids[have], vectors[have])
 
 
@@ -114,7 +116,7 @@ def current_space(library: Library) -> SoundSpace | None:
     """The space that is in use; None where there is none yet."""
     key = library.settings.get(EXTRACTOR)
     with library.connect() as connection:
-        number = 0 if key is None else features.count_and_number(connection, key)[1]
+        number = 0 if key is None else features.find_extractor(connection, key)[0]
         return _load(connection, number) if _fitted_on(connection, number) else None
 
 
@@ -164,7 +166,7 @@ def _keep(connection: sa.Connection, number: int, space: SoundSpace, n_tracks: i
     """Keep a new space; the vectors of the former are void."""
     from safetensors.numpy import save
 
-    sound_vectors.forget_all(connection, number)
+    features.forget_all_vectors(connection, number)
     connection.execute(sa.delete(sound_space).where(sound_space.c.extractor_id == number))
     arrays = save({name: np.ascontiguousarray(one) for name, one in space._asdict().items()})
     values = {"extractor_id": number, "n_tracks": n_tracks, "arrays": arrays}

@@ -25,7 +25,7 @@ from harmonium.data.genre_tree import GenreTree
 from harmonium.data.parting import fragments
 from harmonium.errors import DataError
 from harmonium.library.library import Library
-from harmonium.library.store.people_counts import people_of
+from harmonium.library.store.opinions import people_of
 from harmonium.library.store.schema import change, opinion, tag
 
 MIN_SHARE = 0.2

@@ -87,7 +87,7 @@ def _settle(pipe: Connection) -> None:
 
 def _index(library: Any, asked: dict[str, Any], report: Report) -> dict[str, Any]:
     from harmonium.files import user_cache_folder
-    from harmonium.library.indexing.run import index
+    from harmonium.library.index import index
 
     report("Looking for music", 0, 0)
     found = index(
@@ -139,7 +139,7 @@ def _train(library: Any, asked: dict[str, Any], report: Report) -> dict[str, Any
 
 
 def _write(library: Any, asked: dict[str, Any], report: Report) -> dict[str, Any]:
-    from harmonium.library.writing.write_tracks import plan_writes, write_planned
+    from harmonium.library.write import plan_writes, write_planned
     from harmonium.web.writing import tracks_to_write, write_rules, write_sources
 
     ids = sorted(set(tracks_to_write(library, asked["q"]).tolist()) - set(asked["skip"]))

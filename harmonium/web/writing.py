@@ -9,8 +9,8 @@ from harmonium.library import Library
 from harmonium.library.answering.search import known_tags
 from harmonium.library.filetags import Rules
 from harmonium.library.snapshot import Question, Snapshot
-from harmonium.library.writing.rule_layers import RULES_SETTING, library_rules
-from harmonium.library.writing.wanted_tags import TagSources
+from harmonium.library.write import TagSources
+from harmonium.library.write_rules import RULES_SETTING, library_rules
 
 LEAST_PROBABILITY = 0.5
 """A track counts as found if the question is as likely as not to be true of it."""

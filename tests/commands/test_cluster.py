@@ -22,7 +22,7 @@ from harmonium.engine import dask
 from harmonium.experiments.datasets import load_dataset
 from harmonium.library import Library
 from harmonium.library.answering.stored_tagger import StoredTagger
-from harmonium.library.indexing.run import index
+from harmonium.library.index import index
 from harmonium.library.learning import train as train_module
 from harmonium.library.learning.fitting import Hyperparameters, fit
 

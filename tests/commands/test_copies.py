@@ -7,7 +7,7 @@ from command_line import run
 from noise_files import write
 
 from harmonium.library.filetags import read_tags
-from harmonium.library.indexing.run import index
+from harmonium.library.index import index
 
 
 @pytest.fixture

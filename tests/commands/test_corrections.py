@@ -10,7 +10,7 @@ from some_tracks import in_force
 
 from harmonium.errors import DataError, LibraryError
 from harmonium.library.answering.search import search
-from harmonium.library.indexing.run import index
+from harmonium.library.index import index
 
 
 @pytest.fixture

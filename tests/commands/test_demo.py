@@ -19,7 +19,7 @@ from harmonium.demo import steps
 from harmonium.demo.page import PageContent, TrackCard, chosen_rows, render_page, spectrogram_png
 from harmonium.demo.steps import PredictedTag, TagAUC
 from harmonium.library import Library
-from harmonium.library.indexing.run import index
+from harmonium.library.index import index
 from harmonium.library.learning.vocabulary import FEWEST_TRACKS
 
 N_TRACKS = LEAST_TRACKS

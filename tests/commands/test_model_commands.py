@@ -16,9 +16,9 @@ from typer.testing import CliRunner
 from harmonium.cli import app
 from harmonium.errors import DataError, LibraryError, ModelFileError
 from harmonium.library import Library
-from harmonium.library.indexing.run import extractor_key
+from harmonium.library.index import extractor_key
 from harmonium.library.learning import train as train_module
-from harmonium.library.store.tracks import TrackFile
+from harmonium.library.store.tracks import Track
 
 RUNNER = CliRunner()
 
@@ -201,7 +201,7 @@ def test_tagging_the_library_says_how_much_is_new(place):
     assert "60 tracks tagged" in call("tag", "--again").stdout
     with Library.open(place) as library:
         library.tracks.set_state([1, 2], "missing")
-        library.tracks.put([TrackFile("/music/new.mp3", "a new sound")])
+        library.tracks.put([Track("/music/new.mp3", "a new sound")])
     shown = call("tag").stdout
     assert "it has tagged 58 in all" in shown
     assert "1 has no features" in shown

@@ -11,9 +11,8 @@ from written_music import make_songs, predict, say
 
 from harmonium.errors import LibraryError
 from harmonium.library.filetags import Rules, read_tags
-from harmonium.library.store.tracks import TrackFile
-from harmonium.library.writing.restore import last_change, undo_change
-from harmonium.library.writing.write_tracks import plan_writes, write_planned
+from harmonium.library.store.tracks import Track
+from harmonium.library.write import last_change, plan_writes, undo_change, write_planned
 
 OLD = ("Rock", "Élan vital")
 
@@ -108,7 +107,7 @@ def test_what_a_file_is_called_does_not_change_the_reason(library, place, tmp_pa
     name = "it was changed since.mp3"
     song = tmp_path / name
     song.write_bytes(tagged("mp3"))
-    library.tracks.put([TrackFile(str(song), sound="a sound")])
+    library.tracks.put([Track(str(song), sound="a sound")])
     say(library, [("ann", "dreamy", 1)])
     run("write", "--yes", "-L", place)
     song.chmod(0o444)
@@ -156,7 +155,7 @@ def test_a_file_that_was_moved_is_found_by_its_track(written, library, place, tm
     new = tmp_path / "elsewhere.flac"
     shutil.move(written["flac"], new)
     track = library.tracks.resolve("#2")
-    library.tracks.put([TrackFile(str(new), sound=track.sound)])
+    library.tracks.put([Track(str(new), sound=track.sound)])
     assert run("undo", "-L", place).exit_code == 0
     assert new.read_bytes() == tagged("flac")
 
@@ -206,7 +205,7 @@ def test_an_interrupted_write_can_be_undone_and_goes_on(songs, library, place):
 
 def test_ctrl_c_while_writing_and_undoing(songs, place, monkeypatch):
     """The second file is never written."""
-    from harmonium.library.writing import restore, write_tracks
+    from harmonium.library import write
 
     class Second:
         """Does what it stands for once, and is interrupted then."""
@@ -221,14 +220,14 @@ def test_ctrl_c_while_writing_and_undoing(songs, place, monkeypatch):
             return self.work(*arguments, **options)
 
     with monkeypatch.context() as patch:
-        patch.setattr(write_tracks, "apply_change", Second(write_tracks.apply_change))
+        patch.setattr(write, "apply_change", Second(write.apply_change))
         done = run("write", "--yes", "-L", place)
     assert (done.exit_code, done.stdout) == (130, "")
     assert "Stopped. Each file is the old one or the new one." in done.stderr
     assert is_old(songs) == {"mp3": False, "flac": True, "wav": True}
     assert run("write", "--yes", "-L", place).exit_code == 0
     with monkeypatch.context() as patch:
-        patch.setattr(restore, "undo", Second(restore.undo))
+        patch.setattr(write, "undo", Second(write.undo))
         done = run("undo", "-L", place)
     assert (done.exit_code, done.stderr) == (130, "Stopped. To go on: harmonium undo 3\n")
     assert sum(is_old(songs).values()) == 1

@@ -12,7 +12,7 @@ from rich.text import Text
 from harmonium.commands import write_report
 from harmonium.commands.screen import Flow, say_failures
 from harmonium.library.filetags import FieldChange, FileChange, UnwrittenTag
-from harmonium.library.writing.write_tracks import (
+from harmonium.library.write import (
     FailedFile,
     PlannedFile,
     WritePlan,

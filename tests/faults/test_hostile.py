@@ -26,7 +26,7 @@ from harmonium.library import Library
 from harmonium.library.correcting.say import say
 from harmonium.library.correcting.tags import rename_tag
 from harmonium.library.filetags import read_tags
-from harmonium.library.importing.tables import import_table
+from harmonium.library.imports import import_table
 
 NAMES = [
     b"two\nlines\r.flac",

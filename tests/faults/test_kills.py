@@ -30,7 +30,7 @@ from harmonium.library.filetags import read_tags
 from harmonium.library.learning.quick import learn_answers
 from harmonium.library.store import database
 from harmonium.library.store.schema import metadata
-from harmonium.library.store.tracks import TrackFile
+from harmonium.library.store.tracks import Track
 
 TIMES = {"at", "made_at", "added_at"}
 LAST = "said just before"
@@ -141,7 +141,7 @@ def test_a_killed_server_goes_on_where_it_was(tmp_path):
     with Library.open(place) as library, library.begin():
         for i, file in enumerate(files):
             file.write_bytes(untagged("flac"))
-            (number,) = library.tracks.put([TrackFile(str(file), f"{i:064x}")])
+            (number,) = library.tracks.put([Track(str(file), f"{i:064x}")])
             put_tags(library, "ann", number, present=["surf rock"])
     code = "from harmonium.cli import main; main()"
     command = [sys.executable, "-c", code, "serve", "--no-browser", "--port", "0", "-L", str(place)]

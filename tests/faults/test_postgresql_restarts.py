@@ -12,7 +12,7 @@ from web_server import serving
 
 from harmonium.errors import LibraryError
 from harmonium.library import Library
-from harmonium.library.importing.tables import import_table
+from harmonium.library.imports import import_table
 
 pytestmark = pytest.mark.long
 

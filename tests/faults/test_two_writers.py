@@ -9,8 +9,8 @@ from tagged_files import untagged
 
 from harmonium.library import Library
 from harmonium.library.filetags import read_tags
-from harmonium.library.store.tracks import TrackFile
-from harmonium.library.writing.restore import undo_change
+from harmonium.library.store.tracks import Track
+from harmonium.library.write import undo_change
 
 pytestmark = pytest.mark.long
 
@@ -71,7 +71,7 @@ def test_two_that_write_tags_leave_whole_files_that_can_be_undone(place, tmp_pat
     with Library.open(place) as library:
         for i, song in enumerate(songs):
             song.write_bytes(untagged("flac"))
-            library.tracks.put([TrackFile(str(song), f"{i:064x}")])
+            library.tracks.put([Track(str(song), f"{i:064x}")])
         change = library.changes.begin("say", "x")
         for number in range(1, 13):
             library.opinions.say("ann", number, ["surf rock"], change=change)

@@ -9,12 +9,13 @@ import pytest
 import sqlalchemy as sa
 from command_line import run_main
 from moments import Killed, watch_moments
+from old_library import OLD, make_old_tables
 from processes_in_tests import PATIENCE, end, start
 from some_tracks import add_tracks, in_force, say
 
 from harmonium.library import Library
 from harmonium.library.store import database, migrations
-from harmonium.library.store.schema import VERSION, VERSION_TABLE
+from harmonium.library.store.schema import VERSION, table_version
 
 ENTERS = """
 import sys
@@ -36,7 +37,7 @@ def test_a_library_of_a_newer_version_is_not_touched(tmp_path):
         add_tracks(library, 2)
         say(library, "ann", 1, ["rock"])
     with sqlite3.connect(place) as connection:
-        connection.execute(f"UPDATE {VERSION_TABLE} SET version_num = '9999'")
+        connection.execute(f"UPDATE {table_version} SET version_num = '9999'")
     connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     connection.close()
     before = place.read_bytes()
@@ -57,19 +58,11 @@ def test_a_library_of_a_newer_version_is_not_touched(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["library.db"]
 
 
-def engine_of(place):
-    if database.is_url(place):
-        return database.postgresql_engine(place)
-    return database.sqlite_engine(place)
-
-
 @pytest.fixture
 def old(place):
-    """A library of the first version with a track, and settings that a program writes."""
-    engine = engine_of(place)
-    database.use_write_ahead_log(engine)
+    """A library of the old version with a track, and settings that a program writes."""
+    engine = make_old_tables(place)
     with engine.connect() as connection, connection.begin():
-        migrations.upgrade(connection, to="0001")
         connection.execute(
             sa.text(
                 "INSERT INTO track (id, path, sound, state, file_tags, size, modified, added_at) "
@@ -139,34 +132,27 @@ def test_an_old_library_is_upgraded_while_others_read_write_and_open_it(old):
             key.removeprefix("old ") for key in written
         )
         with library.connect() as connection:
-            assert connection.scalar(sa.text(f"SELECT version_num FROM {VERSION_TABLE}")) == VERSION
+            assert connection.scalar(sa.select(table_version.c.version_num)) == VERSION
 
 
 def test_an_upgrade_that_is_killed_is_done_by_the_next_that_opens_it(tmp_path):
-    """At any statement of the migrations; the library is then still of the first version."""
-
-    def make(place):
-        engine = database.sqlite_engine(place)
-        with engine.connect() as connection, connection.begin():
-            migrations.upgrade(connection, to="0001")
-        return engine
-
-    whole = make(tmp_path / "whole.db")
+    """At any statement of the migrations; the library is then still of the old version."""
+    whole = make_old_tables(tmp_path / "whole.db")
     count = watch_moments(whole, events=["before_cursor_execute"])
     with database.writing(whole, "x") as connection:
-        migrations.upgrade(connection)
+        migrations.upgrade(connection, "x")
     whole.dispose()
     total = count()
-    for moment in range(2, total, max(1, total // 6)):
+    for moment in range(2, total):
         place = tmp_path / f"{moment}.db"
-        engine = make(place)
+        engine = make_old_tables(place)
         watch_moments(engine, moment, events=["before_cursor_execute"])
         with pytest.raises(Killed), database.writing(engine, "x") as connection:
-            migrations.upgrade(connection)
+            migrations.upgrade(connection, "x")
         engine.dispose()
         with sqlite3.connect(place) as connection:
-            found = connection.execute(f"SELECT version_num FROM {VERSION_TABLE}").fetchall()
+            found = connection.execute(f"SELECT version_num FROM {table_version}").fetchall()
         connection.close()
-        assert found == [("0001",)]
+        assert found == [(OLD,)]
         with Library.open(place, create=False) as library:
             assert library.tracks.count() == 0

@@ -146,10 +146,10 @@ def parting(data):
 @cache
 def tagged_library():
     from harmonium.library import Library
-    from harmonium.library.store.tracks import TrackFile
+    from harmonium.library.store.tracks import Track
 
     library = Library.open(folder() / "library.db")
-    library.tracks.put([TrackFile(f"/m/{i}.mp3", f"{i:04}", title=f"Song {i}") for i in range(3)])
+    library.tracks.put([Track(f"/m/{i}.mp3", f"{i:04}", title=f"Song {i}") for i in range(3)])
     return library
 
 
@@ -159,7 +159,7 @@ def tagged_library():
     b"\2" + parquet(user=["ann"], path=["/m/1.mp3"], tag=["rock"]),
 )
 def import_table(data):
-    from harmonium.library.importing.tables import import_table
+    from harmonium.library.imports import import_table
 
     way, rest = halves(data)
     import_table(tagged_library(), file(TABLE_NAMES[way % 4], rest), dry_run=True)
@@ -176,7 +176,7 @@ FEATURE_NAMES = ("f.csv", "f.tsv", "f.parquet", "f.npz")
     b"\3" + npz(path=np.array(["1.mp3"]), X=np.ones((1, 3))),
 )
 def feature_table(data):
-    from harmonium.library.importing.feature_tables import import_features
+    from harmonium.library.feature_tables import import_features
 
     way, rest = halves(data)
     import_features(tagged_library(), file(FEATURE_NAMES[way % 4], rest), dry_run=True)
@@ -285,7 +285,7 @@ def results(data):
 
 @target(b'mode = "merge"\nignore = ["x"]\nid3_version = 3\n[fields]\nmellow = "mood"\n')
 def rules(data):
-    from harmonium.library.writing.rule_layers import make_rules, read_rules
+    from harmonium.library.write_rules import make_rules, read_rules
 
     said = read_rules(file("rules.toml", data))
     make_rules([said, {"ignore": ["y"]}]).sort([("mellow", 0.5), ("x", 0.25)])
@@ -304,7 +304,7 @@ def genres(data):
 @target(b"rock, -live\n--x\n,", b"a=b\nmellow=mood")
 def words(data):
     from harmonium.library.correcting.say import read_said
-    from harmonium.library.writing.rule_layers import parse_pairs
+    from harmonium.library.write_rules import parse_pairs
 
     lines = data.decode(errors="replace").split("\n")
     read_said(lines)
@@ -410,7 +410,7 @@ def tracks(data):
         path = f"/{path}"
         file_tags = {"genre": [tag], "comment": [tag]} if tag else {}
         about |= {"duration": 1.5, "file_tags": file_tags, "added_at": datetime.now(UTC)}
-        one = Track(number, path, f"{number}", 0, 0, **about)
+        one = Track(path, f"{number}", id=number, **about)
         made.append((one, [tag] if tag else []))
     return made
 

@@ -12,7 +12,7 @@ from mutagen.flac import FLAC
 
 from harmonium.library import Library
 from harmonium.library.answering.tag import tag_library
-from harmonium.library.indexing.run import index
+from harmonium.library.index import index
 from harmonium.library.learning import fitting
 from harmonium.library.learning import train as train_module
 from harmonium.library.learning.train import train

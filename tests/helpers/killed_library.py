@@ -20,8 +20,8 @@ import sqlalchemy as sa
 
 from harmonium.audio.extractors import Extractor
 from harmonium.library import Library
-from harmonium.library.importing.tables import import_table
-from harmonium.library.indexing.run import extractor_key, index
+from harmonium.library.imports import import_table
+from harmonium.library.index import extractor_key, index
 from harmonium.library.store import database
 from harmonium.library.store.schema import metadata
 

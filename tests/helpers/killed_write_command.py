@@ -22,8 +22,7 @@ from written_music import make_songs, predict, say
 
 from harmonium.library import Library
 from harmonium.library.filetags import Rules, read_tags
-from harmonium.library.writing.restore import last_change, undo_change
-from harmonium.library.writing.write_tracks import plan_writes, write_planned
+from harmonium.library.write import last_change, plan_writes, undo_change, write_planned
 
 KINDS = ("mp3", "flac", "ogg", "m4a", "wav", "aiff")
 OF_DATABASE = (sqlite3.Connection, sqlite3.Cursor)

@@ -12,7 +12,7 @@ from pathlib import Path
 import psycopg
 
 from harmonium.library import Library
-from harmonium.library.store.schema import VERSION_TABLE
+from harmonium.library.store.schema import table_version
 
 QUICK = "-F -c full_page_writes=off"
 """Options of a server that need not outlive a power cut."""
@@ -98,7 +98,7 @@ class EmptyLibrary:
         self.url = f"{url}&options=-csearch_path%3D{name}"
         Library.open(self.url).close()
         self._made = self._relations()
-        steps = [f"DELETE FROM {table}" for table in self._made["r"] if table != VERSION_TABLE]
+        steps = [f"DELETE FROM {table}" for table in self._made["r"] if table != table_version.name]
         steps += [f"ALTER SEQUENCE {sequence} RESTART" for sequence in self._made["S"]]
         # as a replica, it need not delete in the order that foreign keys ask for
         self._emptying = "SET session_replication_role = replica; " + "; ".join(steps)

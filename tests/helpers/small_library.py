@@ -8,7 +8,7 @@ import polars as pl
 from harmonium import DiscriminativeRBM
 from harmonium.library.answering.tag import tag_library
 from harmonium.library.store.models import NEVER, StoredModel
-from harmonium.library.store.tracks import TrackFile
+from harmonium.library.store.tracks import Track
 
 EXTRACTOR = "made up"
 TAGS = ("rock", "jazz", "hip hop", "mellow", "live")
@@ -31,7 +31,7 @@ def fill(library, n_tracks=60, *, tagged=None, people=("ann",), seed=0, artists=
     """
     X, truth = world(n_tracks, seed=seed)
     files = [
-        TrackFile(
+        Track(
             f"/music/{i:03}.ogg",
             f"{seed:02}{i:08}",
             title=f"Song {i}",

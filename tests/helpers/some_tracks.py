@@ -2,13 +2,13 @@
 
 import polars as pl
 
-from harmonium.library.store.tracks import TrackFile
+from harmonium.library.store.tracks import Track
 
 
 def add_tracks(library, n, *, start=0):
     """Tracks /music/000.mp3 … with an artist and a title each; their numbers."""
     return library.tracks.put(
-        TrackFile(
+        Track(
             f"/music/{i:03d}.mp3",
             f"sound {i}",
             size=i,

@@ -9,7 +9,7 @@ from tagged_files import name_of, tagged
 from harmonium.estimators.model_files import to_bytes
 from harmonium.library.precision import curves_to_arrays
 from harmonium.library.store.models import StoredModel
-from harmonium.library.store.tracks import TrackFile
+from harmonium.library.store.tracks import Track
 
 VOCABULARY = ["guitar", "mellow", "loud", "hip hop"]
 THRESHOLDS = np.array([0.5, 0.3, 0.5, 0.5], np.float32)
@@ -23,7 +23,7 @@ def make_songs(library, folder: Path, kinds) -> dict[str, Path]:
         path = folder / kind / name_of(kind)
         path.parent.mkdir(parents=True)
         path.write_bytes(tagged(kind))
-        library.tracks.put([TrackFile(str(path), sound=f"sound of {kind}")])
+        library.tracks.put([Track(str(path), sound=f"sound of {kind}")])
         paths[kind] = path
     return paths
 

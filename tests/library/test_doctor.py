@@ -8,14 +8,14 @@ from hypothesis import strategies as st
 from small_library import new_change
 
 from harmonium.library.doctor import examine, near_spellings, surprises
-from harmonium.library.store.tracks import TrackFile
+from harmonium.library.store.tracks import Track
 
 
 def test_files_and_tags_that_are_amiss(library):
     ids, *_ = small_library.fill(library, 30)
     library.tracks.set_state([int(ids[1])], "missing")
     library.tracks.set_state([int(ids[2])], "unreadable", reason="no sound in it")
-    twins = [TrackFile(f"/other/{i}.mp3", f"aa{i}", title="Song", artist="Ann") for i in range(2)]
+    twins = [Track(f"/other/{i}.mp3", f"aa{i}", title="Song", artist="Ann") for i in range(2)]
     library.tracks.put(twins)
     say = library.opinions.say
     say("ann", int(ids[0]), ["hiphop", "birds"], change=new_change(library))

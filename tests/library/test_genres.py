@@ -7,10 +7,9 @@ from some_tracks import in_force, say
 
 from harmonium.data.genre_tree import GenreTree, own_tree
 from harmonium.library import Library
-from harmonium.library.importing.file_tags import import_file_tags
-from harmonium.library.importing.tables import import_table
+from harmonium.library.imports import import_file_tags, import_table
 from harmonium.library.store.schema import GENRES
-from harmonium.library.store.tracks import TrackFile
+from harmonium.library.store.tracks import Track
 from harmonium.library.verdicts import agreed_tracks, judge, label_matrix, with_kinds
 
 GENRES_IN_FILES = [["Jazz; Blues"], ["Hip-Hop"], ["hip hop", "Pop/Rock"], ["Hip-Hop"], ["(17)"]]
@@ -20,7 +19,7 @@ GENRES_IN_FILES = [["Jazz; Blues"], ["Hip-Hop"], ["hip hop", "Pop/Rock"], ["Hip-
 def library(tmp_path):
     with Library.open(tmp_path / "library.db") as opened:
         opened.tracks.put(
-            TrackFile(f"/music/{i}.mp3", f"s{i}", file_tags={"genre": genres})
+            Track(f"/music/{i}.mp3", f"s{i}", file_tags={"genre": genres})
             for i, genres in enumerate(GENRES_IN_FILES, 1)
         )
         yield opened
@@ -75,7 +74,7 @@ def test_the_most_used_spelling_is_kept_and_files_come_first(library, tmp_path):
 def test_files_that_are_spelt_anew_are_counted_anew(library):
     import_file_tags(library)
     library.tracks.put(
-        TrackFile(f"/music/{i}.mp3", f"s{i}", file_tags={"genre": ["Hip Hop"]}) for i in (2, 3, 4)
+        Track(f"/music/{i}.mp3", f"s{i}", file_tags={"genre": ["Hip Hop"]}) for i in (2, 3, 4)
     )
     assert import_file_tags(library).n_added == 0
     assert library.opinions.spellings()["hip hop"] == "Hip Hop"

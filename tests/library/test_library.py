@@ -1,24 +1,20 @@
 """Opening libraries: new, old, newer, foreign, and by several at once."""
 
-import shutil
 import sqlite3
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 import sqlalchemy as sa
-from alembic.autogenerate import compare_metadata
-from alembic.migration import MigrationContext
+from old_library import engine_of, load_old_library, make_old_tables
 from processes_in_tests import end, start
-from some_tracks import add_tracks, in_force, say
+from some_tracks import add_tracks, in_force
 
 from harmonium.errors import LibraryError
 from harmonium.library import Library
 from harmonium.library import library as library_module
-from harmonium.library.store import database, migrations, people_counts
-from harmonium.library.store.predictions import STEP
-from harmonium.library.store.schema import BLOCK, VERSION, VERSION_TABLE, metadata
+from harmonium.library.store import database, migrations, opinions
+from harmonium.library.store.schema import VERSION, metadata, table_version
 
 WRITER = """
 import sys
@@ -35,31 +31,6 @@ with Library.open(sys.argv[1]) as library:
 """
 
 
-FIRST_VERSION = [
-    *(
-        f"INSERT INTO track (id, path, sound, state, file_tags, size, modified, added_at) "
-        f"VALUES ({i}, '/{i}', 's{i}', 'present', '{{}}', 0, 0, 0)"
-        for i in (1, 2, 3, BLOCK + 1)
-    ),
-    "INSERT INTO person (id, name, kind) VALUES (1, 'ann', 'person'), (2, 'bob', 'person')",
-    "INSERT INTO tag (id, name) VALUES (1, 'rock'), (2, 'jazz')",
-    "INSERT INTO change (id, at, command, summary) VALUES (1, 0, 'say', '')",
-    "INSERT INTO opinion (track_id, tag_id, person_id, value, at, begun_by, ended_by) VALUES "
-    "(1, 1, 1, 1, 0, 1, NULL), (1, 2, 1, 1, 0, 1, NULL), (1, 1, 2, -1, 0, 1, NULL), "
-    f"(2, 1, 2, 1, 0, 1, 1), ({BLOCK + 1}, 1, 2, 1, 0, 1, NULL)",
-    "INSERT INTO model (id, made_at, name, vocabulary, thresholds, extractor, bytes, report) "
-    "VALUES (1, 0, 'm', '[]', :block, 'x', :block, '{}')",
-    "INSERT INTO prediction (model_id, tag, block, probabilities) VALUES (1, 0, 0, :block)",
-]
-"""What a library of the first version held."""
-
-
-def engine_of(place):
-    if database.is_url(place):
-        return database.postgresql_engine(place)
-    return database.sqlite_engine(Path(place))
-
-
 def test_a_new_library_is_empty_and_opens_again(place):
     with Library.open(place) as library:
         assert library.tracks.count() == 0
@@ -69,91 +40,94 @@ def test_a_new_library_is_empty_and_opens_again(place):
         assert library.settings.get("question", "none") == "none"
 
 
-def test_the_migrations_make_the_tables_of_the_schema(library):
+def tables_of(library):
+    """Table → its columns, with types, and its indexes, in any order."""
     with library.connect() as connection:
-        context = MigrationContext.configure(
-            connection, opts={"version_table": VERSION_TABLE, "compare_type": True}
-        )
-        assert compare_metadata(context, metadata) == []
-        assert connection.scalar(sa.text(f"SELECT version_num FROM {VERSION_TABLE}")) == VERSION
-        indexes = {
-            index["name"]
-            for table in metadata.tables
-            for index in sa.inspect(connection).get_indexes(table)
+        found = sa.inspect(connection)
+        return {
+            table: {
+                *((c["name"], str(c["type"]), c["nullable"]) for c in found.get_columns(table)),
+                *((i["name"], *i["column_names"], i["unique"]) for i in found.get_indexes(table)),
+            }
+            for table in found.get_table_names()
         }
-    assert {index.name for table in metadata.tables.values() for index in table.indexes} <= indexes
 
 
-def test_opening_a_library_that_is_up_to_date_needs_no_alembic(tmp_path):
+def test_an_old_library_gets_the_tables_of_a_new_one(place, tmp_path):
+    make_old_tables(place).dispose()
+    old = tmp_path / "old.db"
+    load_old_library(old)
+    with (
+        Library.open(place) as one,
+        Library.open(old) as other,
+        Library.open(tmp_path / "new") as new,
+    ):
+        assert tables_of(other) == tables_of(new)
+        assert (
+            tables_of(one).keys() == tables_of(new).keys() == {*metadata.tables, table_version.name}
+        )
+        for library in (one, other, new):
+            query = sa.select(table_version.c.version_num)
+            assert [row[0] for row in library.fetch(query)] == [VERSION]
+
+
+def test_an_old_library_keeps_what_it_has(tmp_path):
     place = tmp_path / "library.db"
-    Library.open(place).close()
-    code = (
-        "import sys\nfrom harmonium.library import Library\n"
-        f"Library.open({str(place)!r}).close()\nassert 'alembic' not in sys.modules"
-    )
-    process = start("-c", code)
-    _, errors = process.communicate(timeout=120)
-    assert process.returncode == 0, errors
+    load_old_library(place)
+    with Library.open(place, create=False) as library:
+        assert [track.path for track in library.tracks.all()] == [
+            "/music/copy.mp3",
+            "/music/song2.mp3",
+        ]
+        assert library.tracks.copies([1]) == {1: ["/music/song1.mp3"]}
+        assert in_force(library) == {
+            ("files", 1, "rock"): 1,
+            ("files", 2, "rock"): 1,
+            ("me", 1, "mellow"): 1,
+            ("me", 1, "jazz"): -1,
+            ("me", 2, "mellow"): 1,
+            ("me", 2, "jazz"): 1,
+        }
+        assert library.hidden_tags() == {"rock"}
+        assert library.tracks.features([1, 2], extractor="paper")[1].shape == (2, 389)
+        with library.connect() as connection:
+            assert opinions.people_of(connection, np.array([1, 2, 3])).tolist() == [2, 2, 0]
+        assert len(library.changes.files(6)) == 3
+        library.changes.undo(5)
+        assert library.tracks.count("present") == 3
 
 
-def test_an_older_library_is_migrated_and_keeps_what_it_has(place, tmp_path, monkeypatch):
+def test_an_older_library_is_migrated_and_a_newer_one_refused(place, monkeypatch):
     with Library.open(place) as library:
         add_tracks(library, 2)
-        say(library, "ann", 1, ["rock"])
-    folder = tmp_path / "migrations"
-    shutil.copytree(migrations.FOLDER, folder, ignore=shutil.ignore_patterns("__pycache__"))
-    (folder / "versions" / "9999_colours.py").write_text(
-        "import sqlalchemy as sa\nfrom alembic import op\n"
-        f"revision, down_revision = '9999', '{VERSION}'\n"
-        "def upgrade():\n"
-        "    with op.batch_alter_table('track') as table:\n"
-        "        table.add_column(sa.Column('colour', sa.Text))\n"
-        "    op.execute(\"UPDATE track SET colour = 'red'\")\n"
-    )
-    real = migrations.upgrade
-    monkeypatch.setattr(migrations, "upgrade", lambda connection: real(connection, folder=folder))
-    monkeypatch.setattr(library_module, "VERSION", "9999")
-    with Library.open(place, create=False) as library:
-        with library.connect() as connection:
+    with monkeypatch.context() as later:
+        statements = ("ALTER TABLE track ADD COLUMN colour TEXT", "UPDATE track SET colour = 'red'")
+        later.setitem(migrations.MIGRATIONS, "9999", statements)
+        for module in (library_module, migrations):
+            later.setattr(module, "VERSION", "9999")
+        with Library.open(place, create=False) as library, library.connect() as connection:
             assert connection.execute(sa.text("SELECT colour FROM track")).all() == [("red",)] * 2
-        assert in_force(library) == {("ann", 1, "rock"): 1}
-    monkeypatch.undo()
-    with pytest.raises(LibraryError, match=r"newer version of Harmonium .*version 9999.*Upgrade"):
+    with pytest.raises(LibraryError, match="newer version"):
         Library.open(place)
 
 
-def test_a_library_of_the_first_version_finds_what_it_found(place):
-    engine = engine_of(place)
-    probabilities = np.full(BLOCK, np.nan, "<f4")
-    probabilities[1:4] = [0.25, 0.0, 1.0]
-    with engine.connect() as connection, connection.begin():
-        migrations.upgrade(connection, to="0001")
-        for statement in FIRST_VERSION:
-            connection.execute(sa.text(statement), {"block": probabilities.tobytes()})
+def test_a_library_from_before_the_last_unreleased_version_is_refused(place):
+    engine = make_old_tables(place)
+    with engine.begin() as connection:
+        connection.execute(sa.update(table_version).values(version_num="0007"))
     engine.dispose()
-    with Library.open(place) as library:
-        ids, columns = library.predictions.columns(1, [0])
-        assert ids.tolist() == [1, 2, 3]
-        np.testing.assert_allclose(columns[:, 0], probabilities[1:4], atol=STEP / 2)
-        with library.connect() as connection:
-            people = people_counts.people_of(connection, np.array([1, 2, BLOCK + 1, 9 * BLOCK]))
-        assert people.tolist() == [2, 0, 1, 0]
-
-
-def test_a_migration_that_fails_changes_nothing(place, tmp_path, monkeypatch):
-    Library.open(place).close()
-    folder = tmp_path / "migrations"
-    shutil.copytree(migrations.FOLDER, folder, ignore=shutil.ignore_patterns("__pycache__"))
-    (folder / "versions" / "9999_broken.py").write_text(
-        f"from alembic import op\nrevision, down_revision = '9999', '{VERSION}'\n"
-        "def upgrade():\n    op.drop_table('prediction')\n    raise RuntimeError('no further')\n"
-    )
-    real = migrations.upgrade
-    monkeypatch.setattr(migrations, "upgrade", lambda connection: real(connection, folder=folder))
-    monkeypatch.setattr(library_module, "VERSION", "9999")
-    with pytest.raises(RuntimeError, match=r"no further"):
+    with pytest.raises(LibraryError, match="before its first release"):
         Library.open(place)
-    monkeypatch.undo()
+
+
+def test_a_migration_that_fails_changes_nothing(place, monkeypatch):
+    Library.open(place).close()
+    with monkeypatch.context() as later:
+        later.setitem(migrations.MIGRATIONS, "9999", ("DROP TABLE prediction", "no such statement"))
+        for module in (library_module, migrations):
+            later.setattr(module, "VERSION", "9999")
+        with pytest.raises(LibraryError, match="syntax error"):
+            Library.open(place)
     with Library.open(place) as library:
         assert library.predictions.columns(1, [0])[0].tolist() == []
 

@@ -6,8 +6,8 @@ from small_library import EXTRACTOR, fill
 
 from harmonium.library import sound_space
 from harmonium.library.sound_space import CUT, SoundSpace, bring_up_to_date, cosines
-from harmonium.library.store import features, sound_vectors
-from harmonium.library.store.tracks import TrackFile
+from harmonium.library.store import features
+from harmonium.library.store.tracks import Track
 
 
 def directly(X, row):
@@ -58,7 +58,7 @@ def test_new_tracks_join_and_a_grown_library_is_measured_anew(library, monkeypat
     bring_up_to_date(library)
     assert fits == [40]
     for n, expected in ((2, [40]), (10, [40, 52])):
-        files = [TrackFile(f"/more/{n} {i}.ogg", f"{n} {i}") for i in range(n)]
+        files = [Track(f"/more/{n} {i}.ogg", f"{n} {i}") for i in range(n)]
         new = library.tracks.put(files)
         library.tracks.put_features(new, X[:n], extractor=EXTRACTOR)
         bring_up_to_date(library)
@@ -66,10 +66,11 @@ def test_new_tracks_join_and_a_grown_library_is_measured_anew(library, monkeypat
         found, near = cosines(library, int(ids[0]))
         assert near[np.searchsorted(found, new[0])] == pytest.approx(1, abs=1e-5)
     with library.connect() as connection:
-        count, number = features.count_and_number(connection, EXTRACTOR)
-        assert sound_vectors.count(connection, number) == count == 52
-        _, vectors = sound_vectors.read(connection, number)
-        assert sound_vectors.have(vectors).sum() == 52
+        number, _ = features.find_extractor(connection, EXTRACTOR)
+        count = features.count(connection, number)
+        assert features.count_vectors(connection, number) == count == 52
+        _, vectors = features.read_vectors(connection, number)
+        assert features.have_vectors(vectors).sum() == 52
 
 
 def test_changed_features_are_compared_as_they_are_now(library):

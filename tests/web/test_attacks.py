@@ -15,7 +15,7 @@ from web_server import raw, root, serving
 
 from harmonium.library import Library
 from harmonium.library.correcting.forget import forget
-from harmonium.library.store.tracks import TrackFile
+from harmonium.library.store.tracks import Track
 from harmonium.web import guard
 from harmonium.web import serving as server_module
 from harmonium.web.app import create_app
@@ -35,7 +35,7 @@ def place(tmp_path_factory):
         trained(library, tagged=30, artists=7)
         path = folder / "song.flac"
         path.write_bytes(untagged("flac"))
-        library.tracks.put([TrackFile(str(path), "ab" * 32)])
+        library.tracks.put([Track(str(path), "ab" * 32)])
     return folder / "library.db"
 
 
@@ -107,7 +107,7 @@ def test_a_track_that_was_forgotten_is_not_played(tmp_path):
     with Library.open(tmp_path / "library.db") as library:
         path = tmp_path / "song.flac"
         path.write_bytes(untagged("flac"))
-        ids = library.tracks.put([TrackFile(str(path), "cd" * 32)])
+        ids = library.tracks.put([Track(str(path), "cd" * 32)])
         forget(library, ids)
     with serving(tmp_path / "library.db") as client:
         assert client.get(f"tracks/{ids[0]}/audio").status_code == 404
@@ -194,7 +194,7 @@ def tagging_client(tmp_path_factory):
     from small_library import quick_model
 
     from harmonium import DiscriminativeRBM
-    from harmonium.library.indexing.run import extractor_key
+    from harmonium.library.index import extractor_key
 
     place = tmp_path_factory.mktemp("hears") / "library.db"
     X = np.random.default_rng(0).normal(size=(40, 389)).astype(np.float32)
@@ -215,8 +215,8 @@ SCRIPT = '<script>alert("x")</script>'
 def test_script_is_text(tmp_path):
     with Library.open(tmp_path / "library.db") as library:
         files = [
-            TrackFile(f"/music/{SCRIPT.replace('/', '_')}.mp3", "01", title=SCRIPT, artist=SCRIPT),
-            TrackFile("/music/evil\n#EXTINF:1,x\nhttp://evil.example/a.mp3", "02", title="a\nb"),
+            Track(f"/music/{SCRIPT.replace('/', '_')}.mp3", "01", title=SCRIPT, artist=SCRIPT),
+            Track("/music/evil\n#EXTINF:1,x\nhttp://evil.example/a.mp3", "02", title="a\nb"),
         ]
         library.tracks.put(files)
     with serving(tmp_path / "library.db") as client:

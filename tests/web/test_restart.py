@@ -14,7 +14,7 @@ from web_server import serving
 
 from harmonium.library import Library
 from harmonium.library.filetags import read_tags
-from harmonium.library.store.tracks import TrackFile
+from harmonium.library.store.tracks import Track
 from harmonium.web import jobs
 
 pytestmark = pytest.mark.long
@@ -30,7 +30,7 @@ def songs(tmp_path):
     with Library.open(tmp_path / "library.db") as library, library.begin():
         for i, file in enumerate(files):
             file.write_bytes(untagged("flac"))
-            (number,) = library.tracks.put([TrackFile(str(file), f"{i:064x}")])
+            (number,) = library.tracks.put([Track(str(file), f"{i:064x}")])
             say(library, "ann", number, present=["surf rock"])
     return tmp_path / "library.db", files
 

@@ -15,7 +15,7 @@ from harmonium.library.answering.shipped_model import log_odds, tagger_of
 from harmonium.library.answering.stored_tagger import StoredTagger, TagWeights
 from harmonium.library.library import Library
 from harmonium.library.store.models import StoredModel
-from harmonium.library.store.refinements import Refinement
+from harmonium.library.store.predictions import Refinement
 from harmonium.library.store.schema import EXTRACTOR
 
 SOUND_DEVIATION = 1.0

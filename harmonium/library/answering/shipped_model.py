@@ -38,7 +38,7 @@ def shipped_model() -> StoredModel:
 
 def extractor_key() -> str:
     """The key of the features that it takes."""
-    from harmonium.library.indexing.run import extractor_key as key_of
+    from harmonium.library.index import extractor_key as key_of
 
     return key_of("musicnn")
 

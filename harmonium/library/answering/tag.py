@@ -284,7 +284,7 @@ def _features(
 def extractor_named(key: str) -> "Extractor":
     """The extractor of a key, if it still gives the same numbers."""
     from harmonium.audio.extractors import get_extractor
-    from harmonium.library.indexing.run import extractor_key
+    from harmonium.library.index import extractor_key
 
     name = key.rpartition("@")[0] or key
     extractor = get_extractor(name)

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from harmonium.data.genre_tree import GenreTree
 from harmonium.library.library import Library
+from harmonium.library.store.database import LibraryVersion
 from harmonium.library.store.schema import opinion
-from harmonium.library.store.versions import LibraryVersion
 from harmonium.library.verdicts import Agreement, judge, with_kinds
 
 MANY = 5_000

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from harmonium.errors import counted
 from harmonium.library.library import Library
-from harmonium.library.store.changed_values import TRACK_STATE
+from harmonium.library.store.changes import TRACK_STATE
 from harmonium.library.store.tracks import FORGOTTEN
 
 

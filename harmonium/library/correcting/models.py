@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from harmonium.library.library import Library
-from harmonium.library.store.changed_values import SETTING
+from harmonium.library.store.changes import SETTING
 from harmonium.library.store.models import CURRENT
 
 

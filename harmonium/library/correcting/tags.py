@@ -7,7 +7,7 @@ from harmonium.errors import DataError
 from harmonium.library.answering.query import unknown_tag
 from harmonium.library.answering.search import known_tags
 from harmonium.library.library import Library
-from harmonium.library.store.changed_values import MODEL_TAG, SETTING
+from harmonium.library.store.changes import MODEL_TAG, SETTING
 from harmonium.library.store.models import NEVER, StoredModel
 from harmonium.library.store.schema import HIDDEN, RENAMED, storable
 

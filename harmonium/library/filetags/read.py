@@ -46,7 +46,8 @@ class FileTags:
     def of_track(self) -> dict[str, Any]:
         """What a library keeps of it: title, artist, album, duration, and the tags by field."""
         about = {name: getattr(self, name) for name in ("title", "artist", "album", "duration")}
-        return about | {"file_tags": {name: getattr(self, name) for name in FIELDS}}
+        tags = {name: [*getattr(self, name)] for name in FIELDS if getattr(self, name)}
+        return about | {"file_tags": tags}
 
 
 def read_tags(path: PathLike, *, separator: str = "; ") -> FileTags:

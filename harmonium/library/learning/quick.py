@@ -44,8 +44,7 @@ from harmonium.library.learning.answers import Answers, answers_since
 from harmonium.library.learning.vocabulary import FEWEST_EXAMPLES
 from harmonium.library.library import Library
 from harmonium.library.store.models import StoredModel
-from harmonium.library.store.predictions import Steps, packed, unpacked
-from harmonium.library.store.refinements import Refinement
+from harmonium.library.store.predictions import Refinement, Steps, packed, unpacked
 from harmonium.library.store.schema import change
 from harmonium.library.verdicts import agreed_tags
 

@@ -13,53 +13,12 @@ PAGE = 1000
 CHUNK = 100_000
 """Rows that are under way at a time."""
 
-_KEY = "o.track_id = i.track_id AND o.tag_id = i.tag_id AND o.person_id = i.person_id"
-_END = f"""
-UPDATE opinion SET ended_by = :change WHERE id IN (
-    SELECT o.id FROM incoming i JOIN opinion o ON {_KEY} AND o.ended_by IS NULL
-    WHERE o.value <> i.value
-)"""
-_BEGIN = f"""
-INSERT INTO opinion (track_id, tag_id, person_id, value, at, begun_by)
-SELECT i.track_id, i.tag_id, i.person_id, i.value, :at, :change
-FROM incoming i LEFT JOIN opinion o ON {_KEY} AND o.ended_by IS NULL
-WHERE o.id IS NULL
-ORDER BY i.track_id, i.tag_id, i.person_id"""
-
-_END_OTHERS = f"""
-UPDATE opinion SET ended_by = :change
-WHERE ended_by IS NULL AND person_id IN (SELECT DISTINCT person_id FROM kept)
-AND NOT EXISTS (SELECT 1 FROM kept i WHERE {_KEY.replace("o.", "opinion.")})"""
-
 
 def batches(items: Iterable[Item], size: int | None = None) -> Iterator[list[Item]]:
     """The items in lists of at most ``size``, by default `PAGE`."""
     remaining = iter(items)
     while some := list(islice(remaining, size or PAGE)):
         yield some
-
-
-def begin_opinions(connection: sa.Connection, rows: pl.DataFrame, change: int, at: int) -> int:
-    """Begin opinions, and end those that say otherwise; how many began.
-
-    rows : distinct track_id, tag_id, person_id, with value
-    """
-    began = 0
-    for some in rows.iter_slices(CHUNK):
-        make_table(connection, some)
-        connection.execute(sa.text(_END), {"change": change})
-        began += connection.execute(sa.text(_BEGIN), {"change": change, "at": at}).rowcount
-        connection.exec_driver_sql("DROP TABLE incoming")
-    return began
-
-
-def end_other_opinions(connection: sa.Connection, rows: pl.DataFrame, change: int) -> int:
-    """End what the same people say about other tracks or with other tags; how many ended."""
-    make_table(connection, rows.select("track_id", "tag_id", "person_id"), "kept")
-    connection.exec_driver_sql("CREATE INDEX kept_key ON kept (track_id, tag_id, person_id)")
-    ended = connection.execute(sa.text(_END_OTHERS), {"change": change}).rowcount
-    connection.exec_driver_sql("DROP TABLE kept")
-    return ended
 
 
 def make_table(connection: sa.Connection, rows: pl.DataFrame, name: str = "incoming") -> None:

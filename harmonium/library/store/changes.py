@@ -1,32 +1,48 @@
-"""What was done to people's tags and to files, and how it is undone.
+"""What was done to people's tags, files and settings, and how it is undone.
 
 A change that undoes another is a change too, so that it can be undone. Each triple of person, track
 and tag is looked at by itself: where later changes touched it, it stays as they left it. A change
 and the one that undid it then cancel out, so one can go back step by step.
+
+Besides opinions and files, a change sets values: the state of a track, a tag of a model, a setting
+of the library. Undoing sets back each value that is still what the change made it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
+import numpy as np
+import polars as pl
 import sqlalchemy as sa
 
 from harmonium.errors import LibraryError, NotInLibraryError
-from harmonium.library.store import changed_values, undo_opinions
-from harmonium.library.store.database import LibraryPart
+from harmonium.library.store import bulk
+from harmonium.library.store.database import TRACKS, LibraryPart, bump_version, stored_json
+from harmonium.library.store.opinions import TRIPLE, recount_people
 from harmonium.library.store.schema import (
     change,
+    changed_value,
     key_of,
     loaded_path,
+    model,
     now,
+    setting,
     storable,
     stored_path,
     to_datetime,
+    track,
     written_file,
 )
+
+TRACK_STATE, MODEL_TAG, SETTING = "track", "model", "setting"
+"""The kinds of values; the key is the number of a track, that of a model and a place in its
+vocabulary ("3:17"), or the name of a setting."""
 
 
 @dataclass(frozen=True)
@@ -154,9 +170,16 @@ class Changes(LibraryPart):
         return {row.undoes: (row.id, row.left) for row in self._library.fetch(query)}
 
     def set_value(self, change_id: int, kind: str, key: int | str, value: Any) -> bool:
-        """Set a value of `changed_values` as part of a change; whether it was another before."""
+        """Set a value as part of a change; whether it was another before."""
+        read, write = _KINDS[kind]
         with self._library.begin() as connection:
-            return changed_values.set_value(connection, change_id, kind, key, value)
+            before = read(connection, str(key))
+            if before == value:
+                return False
+            texts = (json.dumps(before), json.dumps(value))
+            _keep_value(connection, change_id, kind, str(key), *texts)
+            write(connection, str(key), value)
+            return True
 
     def keep_file(self, change_id: int, track_id: int | None, path: str, record: bytes) -> int:
         """Store what undoes the writing of a file; the number of this record."""
@@ -202,8 +225,9 @@ class Changes(LibraryPart):
                 raise LibraryError(
                     f"Change {change_id} wrote to files; undoing it needs 'restore'."
                 )
-            n_keys, conflicts = undo_opinions.plan(connection, change_id)
-            n_values = changed_values.count_values(connection, change_id)
+            n_keys, conflicts = _plan_opinions(connection, change_id)
+            here = changed_value.c.change_id == change_id
+            n_values = connection.scalar(sa.select(sa.func.count()).where(here))
             if not n_keys and conflicts and not files and not n_values:
                 later = ", ".join(str(number) for number in sorted(conflicts))
                 raise LibraryError(
@@ -212,22 +236,14 @@ class Changes(LibraryPart):
                 )
             was = "an undo" if undone.undoes is not None else undone.summary
             number = self.begin("undo", f"change {change_id} undone: {was}", undoes=change_id)
-            ended, revived = undo_opinions.carry_out(connection, change_id, number)
-            values = changed_values.undo_values(connection, change_id, number)
-            for by, n in values.conflicts.items():
-                conflicts[by] = conflicts.get(by, 0) + n
-            report = UndoReport(
-                number, ended, revived, conflicts, 0, {}, values.restored, values.left
-            )
-            if not files:
+            ended, revived = _undo_opinions(connection, change_id, number)
+            report = UndoReport(number, ended, revived, conflicts, 0, {})
+            _undo_values(connection, change_id, report)
+            if not files or restore is None:
                 self._end_undo(connection, change_id, report)
-        if not files:
-            return report
-        left = {}
-        for file in files:
-            assert restore is not None
-            if reason := restore(file, number):
-                left[file.path] = reason
+                return report
+        found = ((file.path, restore(file, number)) for file in files)
+        left = {path: reason for path, reason in found if reason}
         report = replace(report, files_restored=len(files) - len(left), files_left=left)
         with self._library.begin() as connection:
             _check_not_undone(self.get(change_id))  # by another, while files were restored
@@ -262,3 +278,188 @@ def _change(row: Any, undone_in_part: dict[int, tuple[int, int | None]]) -> Chan
     part = undone_in_part.get(row.id, (None, None)) if row.undone_by is None else (None, None)
     at = to_datetime(row.at)
     return Change(row.id, at, row.command, row.summary, row.undoes, row.undone_by, *part)
+
+
+# Undoing opinions. -----------------------------------------------------------------------------
+
+_SAME = " AND ".join(f"o.{name} = k.{name}" for name in TRIPLE)
+_MAKE_KEYS = f"""
+CREATE TEMPORARY TABLE undo_key AS
+SELECT DISTINCT {", ".join(TRIPLE)} FROM opinion WHERE begun_by = %d OR ended_by = %d"""
+_LATER = f"""
+SELECT o.track_id, o.tag_id, o.person_id, o.begun_by, o.ended_by
+FROM opinion o JOIN undo_key k ON {_SAME}
+WHERE o.begun_by > :change OR o.ended_by > :change"""
+_DROP_BLOCKED = f"""
+DELETE FROM undo_key WHERE EXISTS (
+    SELECT 1 FROM incoming o WHERE {_SAME.replace("k.", "undo_key.")}
+)"""
+_END = f"""
+UPDATE opinion SET ended_by = :by WHERE id IN (
+    SELECT o.id FROM undo_key k JOIN opinion o ON {_SAME} AND o.ended_by IS NULL
+)"""
+_REVIVE = f"""
+INSERT INTO opinion (track_id, tag_id, person_id, value, at, begun_by)
+SELECT o.track_id, o.tag_id, o.person_id, o.value, o.at, :by
+FROM undo_key k JOIN opinion o ON {_SAME}
+WHERE o.ended_by = :change AND o.begun_by <> :change"""
+
+
+def _plan_opinions(connection: sa.Connection, number: int) -> tuple[int, dict[int, int]]:
+    """Put the triples that can be undone into the temporary table undo_key.
+
+    Returns how many there are, and later change → how many stay as it left them.
+    """
+    connection.exec_driver_sql("DROP TABLE IF EXISTS undo_key")
+    connection.exec_driver_sql(_MAKE_KEYS % (number, number))
+    connection.exec_driver_sql(f"CREATE INDEX undo_key_key ON undo_key ({', '.join(TRIPLE)})")
+    if connection.dialect.name == "postgresql":
+        connection.exec_driver_sql("ANALYZE undo_key")
+    conflicts = _set_aside_touched(connection, number)
+    keys = connection.scalar(sa.text("SELECT count(*) FROM undo_key"))
+    return int(keys or 0), conflicts
+
+
+def _undo_opinions(connection: sa.Connection, number: int, by: int) -> tuple[int, int]:
+    """Undo what was planned, as part of the change `by`; how many opinions ended and began."""
+    ended = connection.execute(sa.text(_END), {"by": by}).rowcount
+    revived = connection.execute(sa.text(_REVIVE), {"by": by, "change": number}).rowcount
+    tracks = connection.execute(sa.text("SELECT DISTINCT track_id FROM undo_key")).scalars().all()
+    recount_people(connection, tracks)
+    connection.exec_driver_sql("DROP TABLE undo_key")
+    return ended, revived
+
+
+def standing(base: int, later: Iterable[int], undoes: Mapping[int, int | None]) -> int | None:
+    """The change that made a triple what it is, after `base` and then `later` touched it.
+
+    None where `base` itself was undone. A change and the one that undid it leave nothing; one that
+    undid an undoing leaves what that had taken away.
+    """
+    stack = [base]
+    added, taken = {base: base}, {}  # change → what it put on the stack, or took from it
+    for number in sorted(later):
+        undone = undoes.get(number)
+        if undone in added and stack and stack[-1] == added[undone]:
+            taken[number] = stack.pop()
+        elif undone in taken:
+            added[number] = taken[undone]
+            stack.append(taken[undone])
+        else:
+            added[number] = number
+            stack.append(number)
+    return stack[-1] if stack else None
+
+
+def _set_aside_touched(connection: sa.Connection, number: int) -> dict[int, int]:
+    """Take from undo_key what later changes touched; later change → how many."""
+    rows = connection.execute(sa.text(_LATER), {"change": number}).all()
+    if not rows:
+        return {}
+    undoes = bulk.pairs(connection, change.c.id, change.c.undoes)
+    touched = _touching(rows, number)
+    patterns = touched.select("changes").unique()
+    last = [standing(number, pattern, undoes) for pattern in patterns["changes"]]
+    patterns = patterns.with_columns(standing=pl.Series(last, dtype=pl.Int64))
+    blocked = touched.join(patterns, on="changes").filter(
+        pl.col("standing").is_null() | (pl.col("standing") != number)
+    )
+    bulk.make_table(connection, blocked.select(TRIPLE))
+    connection.exec_driver_sql(_DROP_BLOCKED)
+    connection.exec_driver_sql("DROP TABLE incoming")
+    counts = blocked.drop_nulls("standing").group_by("standing").len().sort("standing")
+    return dict(counts.rows())
+
+
+def _touching(rows: Sequence[sa.Row[tuple[int, ...]]], number: int) -> pl.DataFrame:
+    """The later changes that touched each triple: the key's columns and changes, a list."""
+    schema = dict.fromkeys([*TRIPLE, "begun_by", "ended_by"], pl.Int64)
+    frame = pl.DataFrame([tuple(row) for row in rows], schema=schema, orient="row")
+    touches = frame.unpivot(["begun_by", "ended_by"], index=TRIPLE, value_name="change")
+    touches = touches.filter(pl.col("change") > number)  # no nulls either
+    return touches.group_by(TRIPLE).agg(changes=pl.col("change").unique().sort())
+
+
+# Undoing values. -------------------------------------------------------------------------------
+
+
+def _undo_values(connection: sa.Connection, number: int, report: UndoReport) -> None:
+    """Set back what a change had set, and say so in the report."""
+    restored, conflicts = Counter[str](), Counter(report.conflicts)
+    query = sa.select(changed_value).where(changed_value.c.change_id == number)
+    for row in connection.execute(query.order_by(changed_value.c.id.desc())).all():
+        read, write = _KINDS[row.kind]
+        if read(connection, row.key) == stored_json(row.after):
+            _keep_value(connection, report.change, row.kind, row.key, row.after, row.before)
+            write(connection, row.key, stored_json(row.before))
+            restored[row.kind] += 1
+        elif (later := _later_value(connection, row)) is not None:
+            conflicts[later] += 1
+        else:
+            report.values_left[f"{row.kind} {row.key}"] = "it is no longer what this change made it"
+    report.values_restored.update(restored)
+    report.conflicts.update(conflicts)
+
+
+def _keep_value(
+    connection: sa.Connection, number: int, kind: str, key: str, before: str, after: str
+) -> None:
+    row = {"change_id": number, "kind": kind, "key": key, "before": before, "after": after}
+    connection.execute(sa.insert(changed_value).values(row))
+
+
+def _later_value(connection: sa.Connection, row: Any) -> int | None:
+    """The last later change that set the same value."""
+    same = (changed_value.c.kind == row.kind, changed_value.c.key == row.key)
+    query = sa.select(sa.func.max(changed_value.c.change_id))
+    return connection.scalar(query.where(*same, changed_value.c.id > row.id))
+
+
+def _read_state(connection: sa.Connection, key: str) -> Any:
+    return connection.scalar(sa.select(track.c.state).where(track.c.id == int(key)))
+
+
+def _write_state(connection: sa.Connection, key: str, value: Any) -> None:
+    connection.execute(sa.update(track).where(track.c.id == int(key)).values(state=value))
+    bump_version(connection, TRACKS)
+
+
+def _tags(connection: sa.Connection, number: int) -> tuple[list[str], list[float]]:
+    """A model's vocabulary, and the thresholds of these tags; empty where the model is gone."""
+    query = sa.select(model.c.vocabulary, model.c.thresholds).where(model.c.id == number)
+    row = connection.execute(query).one_or_none()
+    if row is None:
+        return [], []
+    return stored_json(row.vocabulary), np.frombuffer(row.thresholds, "<f4").tolist()
+
+
+def _read_tag(connection: sa.Connection, key: str) -> Any:
+    """The tag at a place of a model's vocabulary, and its threshold."""
+    number, place = map(int, key.split(":"))
+    return [value for values in _tags(connection, number) for value in values[place : place + 1]]
+
+
+def _write_tag(connection: sa.Connection, key: str, value: Any) -> None:
+    number, place = map(int, key.split(":"))
+    tags, thresholds = _tags(connection, number)
+    tags[place], thresholds[place] = value
+    values = {"vocabulary": json.dumps(tags), "thresholds": np.array(thresholds, "<f4").tobytes()}
+    connection.execute(sa.update(model).where(model.c.id == number).values(values))
+
+
+def _read_setting(connection: sa.Connection, key: str) -> Any:
+    text = connection.scalar(sa.select(setting.c.value).where(setting.c.key == key))
+    return None if text is None else stored_json(text)
+
+
+def _write_setting(connection: sa.Connection, key: str, value: Any) -> None:
+    connection.execute(sa.delete(setting).where(setting.c.key == key))
+    if value is not None:
+        connection.execute(sa.insert(setting).values(key=key, value=json.dumps(value)))
+
+
+_KINDS: dict[str, tuple[Callable[..., Any], Callable[..., None]]] = {
+    TRACK_STATE: (_read_state, _write_state),
+    MODEL_TAG: (_read_tag, _write_tag),
+    SETTING: (_read_setting, _write_setting),
+}

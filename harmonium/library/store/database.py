@@ -1,7 +1,11 @@
-"""Engines for the two databases that a library can be in, set up alike.
+"""The two databases that a library can be in, set up alike, and the versions of what is in them.
 
-One transaction writes at a time: SQLite has it so, and on PostgreSQL an advisory lock does the
+One transaction writes at a time: SQLite works that way, and on PostgreSQL an advisory lock does the
 same, so that no other writer can come between reading and writing.
+
+Whoever keeps parts of a library in memory sees by its `LibraryVersion` when to read again. Opinions
+and changes only ever get new numbers, so the last ones tell. Tracks and predictions change in
+place; whoever changes them calls `bump_version` in the same transaction.
 """
 
 import json
@@ -11,7 +15,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote
 
 import sqlalchemy as sa
@@ -19,6 +23,7 @@ from sqlalchemy.exc import DBAPIError
 
 from harmonium.errors import LibraryError
 from harmonium.files import user_data_folder
+from harmonium.library.store.schema import change, opinion, setting
 
 if TYPE_CHECKING:
     from harmonium.library.library import Library
@@ -33,42 +38,44 @@ _WRITES = "harmonium_writes"
 _LOCK = 0x4861726D  # the number of the advisory lock; locks are per database
 _CACHE_KIB = 65_536
 _SAFE = "What was stored before is safe."
-_NOT_WRITABLE = (
-    " The file, its folder or the disk may not be written to. Allow it, or copy the library to "
-    "another place and name that with --library."
-)
 _DAMAGED = (
     " It is damaged. Take a copy from before that; `sqlite3 FILE .recover` saves what can be "
     "saved of a file."
 )
-_RESTARTED = f" The server stopped or was started anew. {_SAFE} Run the command again."
-_NO_SUCH = " Correct the address, or create it on the server."
 _WAYS_OUT = {
-    'FATAL:  database "': _NO_SUCH,
-    'FATAL:  role "': _NO_SUCH,
-    "locked": " Another program has been writing to it all the while; try again when it is done.",
-    "not a database": " If it was a library, it is damaged: take a copy from before that. "
+    ('FATAL:  database "', 'FATAL:  role "'): " Correct the address, or create it on the server.",
+    ("locked",): " Another program has been writing to it all the while; try again when it is "
+    "done.",
+    ("not a database",): " If it was a library, it is damaged: take a copy from before that. "
     "Otherwise, name another file with --library.",
-    "disk is full": f" {_SAFE} Make room on the disk, and run the command again.",
-    "disk I/O error": f" The disk is full or fails. {_SAFE} Make room, and run the command again.",
-    "No space left": f" {_SAFE} Make room on the disk, and run the command again.",
-    "readonly database": _NOT_WRITABLE,
-    "unable to open": _NOT_WRITABLE,
-    "Read-only file system": _NOT_WRITABLE,
-    "Permission denied": _NOT_WRITABLE,
-    "malformed": _DAMAGED,
-    "Could not decode": _DAMAGED,
-    "foreign key mismatch": _DAMAGED,
-    "no such table": _DAMAGED,
-    "no such column": _DAMAGED,
-    "does not exist": _DAMAGED,
-    "terminating connection": _RESTARTED,
-    "server closed the connection": _RESTARTED,
-    "connection is lost": _RESTARTED,
-    "starting up": _RESTARTED,
-    "shutting down": _RESTARTED,
+    ("disk I/O error",): f" The disk is full or fails. {_SAFE} Make room, and run the command "
+    "again.",
+    ("disk is full", "No space left"): f" {_SAFE} Make room on the disk, and run the command "
+    "again.",
+    ("readonly database", "unable to open", "Read-only file system", "Permission denied"): " The "
+    "file, its folder or the disk may not be written to. Allow it, or copy the library to "
+    "another place and name that with --library.",
+    (
+        *("malformed", "Could not decode", "foreign key mismatch"),
+        *("no such table", "no such column", "does not exist"),
+    ): _DAMAGED,
+    (
+        *("terminating connection", "server closed the connection", "connection is lost"),
+        *("starting up", "shutting down"),
+    ): f" The server stopped or was started anew. {_SAFE} Run the command again.",
 }
-"""Part of what a database says → what to do about it."""
+"""Parts of what a database says → what to do about it."""
+TRACKS, PREDICTIONS = "version_of_tracks", "version_of_predictions"
+"""The settings that count how often tracks, and predictions, have changed."""
+
+
+class LibraryVersion(NamedTuple):
+    """Numbers that differ where a part of the library does."""
+
+    change: int
+    opinion: int
+    tracks: int
+    predictions: int
 
 
 class LibraryPart:
@@ -113,10 +120,7 @@ def sqlite_engine(file: Path) -> sa.Engine:
 
 
 def _is_frozen(file: Path) -> bool:
-    """Whether a file is whole, and on a disk that is mounted read-only.
-
-    SQLite reads it only when told so, since it cannot make its usual files beside it.
-    """
+    """Whether a file is complete, and on a disk that is mounted read-only: SQLite must be told."""
     try:
         read_only = os.statvfs(file).f_flag & os.ST_RDONLY
     except (AttributeError, OSError):  # Windows; or it is not there
@@ -125,10 +129,7 @@ def _is_frozen(file: Path) -> bool:
 
 
 def use_write_ahead_log(engine: sa.Engine) -> None:
-    """Let readers and a writer work at once, which SQLite does only if it is told to.
-
-    A file stays so. SQLite does not always wait by itself until it can be done.
-    """
+    """Let readers and a writer work at once, from now on; SQLite does not always wait for it."""
     if engine.dialect.name != "sqlite":
         return
     end = time.monotonic() + BUSY_SECONDS
@@ -224,5 +225,25 @@ def explained(place: str) -> Iterator[None]:
             cause = error.object.decode(errors="replace")
         lines = [line.strip() for line in str(cause).splitlines() if line.strip()]
         reason = lines[0] if lines else type(cause).__name__
-        way_out = next((way for sign, way in _WAYS_OUT.items() if sign in str(cause)), "")
+        fitting = (way for signs, way in _WAYS_OUT.items() if any(s in str(cause) for s in signs))
+        way_out = next(fitting, "")
         raise LibraryError(f"The library {place} cannot be used: {reason}.{way_out}") from error
+
+
+def bump_version(connection: sa.Connection, key: str) -> None:
+    """Note that tracks, or predictions, have changed."""
+    here = setting.c.key == key
+    next_one = sa.cast(sa.cast(setting.c.value, sa.BigInteger) + 1, sa.Text)
+    if not connection.execute(sa.update(setting).where(here).values(value=next_one)).rowcount:
+        connection.execute(sa.insert(setting).values(key=key, value="1"))
+
+
+def read_version(connection: sa.Connection) -> LibraryVersion:
+    """The version of what the connection sees."""
+    counter = sa.select(setting.c.value)
+    query = sa.select(
+        sa.select(sa.func.max(change.c.id)).scalar_subquery(),
+        sa.select(sa.func.max(opinion.c.id)).scalar_subquery(),
+        *(counter.where(setting.c.key == key).scalar_subquery() for key in (TRACKS, PREDICTIONS)),
+    )
+    return LibraryVersion(*(int(value or 0) for value in connection.execute(query).one()))

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from harmonium.errors import LibraryError, NotInLibraryError
 from harmonium.library.store.database import LibraryPart, stored_json
-from harmonium.library.store.refinements import Refinement, read
+from harmonium.library.store.predictions import Refinement, read_refinements
 from harmonium.library.store.schema import (
     completed_track,
     key_of,
@@ -169,10 +169,7 @@ class Models(LibraryPart):
                 self._library.settings.set(CURRENT, instead)
 
     def current(self, *, whole: bool = True) -> StoredModel | None:
-        """The model in use: the last one added, unless `use` has chosen another.
-
-        With `whole` False it comes without its bytes, as what is stored of it is often enough.
-        """
+        """The model in use; with `whole` False, without its bytes, which is often enough."""
         number = self._library.settings.get(CURRENT)
         return None if number is None else self.get(number, whole=whole)
 
@@ -182,17 +179,12 @@ class Models(LibraryPart):
         with self._library.connect() as connection:
             query = sa.select(*columns).where(model.c.id == int(model_id))
             rows = connection.execute(query).all()
-            refinements = read(connection, int(model_id))
+            refinements = read_refinements(connection, int(model_id))
         if not rows:
             known = ", ".join(str(one.id) for one in self.list())
             way_out = f"There are {known}." if known else "`harmonium train` makes one."
             raise NotInLibraryError(f"There is no model {model_id} in the library. {way_out}")
         return _stored(rows[0]).refined(refinements)
-
-    def use(self, model_id: int) -> None:
-        """Use this model from now on."""
-        self.get(model_id, whole=False)
-        self._library.settings.set(CURRENT, int(model_id))
 
     def list(self) -> Sequence[StoredModel]:
         """All models as they were trained, the oldest first, each without its bytes."""

@@ -1,30 +1,37 @@
-"""What models say of tracks: a probability for each tag of a model's vocabulary.
+"""What models say about tracks: a probability for each tag of a model's vocabulary.
 
 They are stored by tag, in blocks of `BLOCK` track numbers: searching reads few tags of all tracks,
 and tagging writes all tags of one block after the other. A probability takes two bytes and is kept
 to within `STEP`, far closer than any model knows it: half the bytes take half the time in a search.
 
-What is read takes in what the tags gained from answers since the model was trained (`refinements`),
-unless it is asked for as the model was trained.
+What a model's tags gained from answers since it was trained is kept beside its predictions, which
+stay as they were. A tag's log-odds gain, for every track, its likeness in sound to the tracks that
+were answered, weighted by what each of them taught (`Refinement`); what that makes of all tracks is
+stored like predictions; and so is what follows, for a track, from what people said about it.
+`harmonium.library.learning.quick` works all of it out. What is read includes it, unless it is asked
+for as the model was trained.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import sqlalchemy as sa
 from numpy.typing import ArrayLike, NDArray
+from safetensors.numpy import load, save
 
+from harmonium.arrays import Doubles, Floats, Ids
 from harmonium.errors import LibraryError
-from harmonium.library.store.database import LibraryPart
+from harmonium.library.store.database import PREDICTIONS, LibraryPart, bump_version
 from harmonium.library.store.schema import (
     BLOCK,
     completed_track,
     prediction,
     refined_prediction,
+    refined_tag,
 )
-from harmonium.library.store.versions import PREDICTIONS, count_on
 
 STEP = 1 / 65534
 """Between two probabilities that can be told apart in the library."""
@@ -35,14 +42,14 @@ Steps = NDArray[np.uint16]
 """Stored probabilities, in units of `STEP`."""
 
 
-def packed(probabilities: NDArray[np.float32]) -> Steps:
+def packed(probabilities: Floats) -> Steps:
     """Probabilities as they are stored; NaN is none. Only 0 and 1 become 0 and 1."""
     p = np.clip(probabilities, 0, 1).astype(np.float64)
     steps = np.clip(np.rint(p / STEP), np.ceil(p), 65533 + np.floor(p))
     return np.where(np.isnan(p), _NONE, steps).astype("<u2")
 
 
-def unpacked(steps: Steps) -> NDArray[np.float32]:
+def unpacked(steps: Steps) -> Floats:
     """Stored probabilities, NaN where there are none."""
     result = steps * np.float32(STEP)
     result[steps == _NONE] = np.nan
@@ -52,6 +59,28 @@ def unpacked(steps: Steps) -> NDArray[np.float32]:
 def steps_of(data: bytes) -> Steps:
     """The blocks of a tag, one after the other, as the database has them."""
     return np.frombuffer(data, "<u2")
+
+
+class Refinement(NamedTuple):
+    """What a tag gained from answers."""
+
+    place: int
+    """In the model's vocabulary; a new word's is after the tags that the model was trained with."""
+    name: str
+    threshold: float | None
+    """None: the model's own."""
+    has_model: bool
+    """Whether it adds to what the model says; otherwise it stands alone."""
+    ids: Ids
+    """(n,) the tracks that it was learnt from."""
+    weights: Doubles
+    """(n,) what each of these tracks taught."""
+    bias: float
+    """What all tracks gain."""
+    n_yes: int
+    n_no: int
+    digest: str
+    """The digest of what it was learnt from."""
 
 
 class Predictions(LibraryPart):
@@ -70,72 +99,53 @@ class Predictions(LibraryPart):
             for block in np.unique(blocks).tolist():
                 rows = np.flatnonzero(blocks == block)
                 _put_block(connection, model_id, block, numbers[rows] % BLOCK, values[rows])
-            count_on(connection, PREDICTIONS)
+            bump_version(connection, PREDICTIONS)
 
     def columns(
         self, model_id: int, tags: Sequence[int], *, refined: bool = True
-    ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+    ) -> tuple[Ids, Floats]:
         """The tracks that have predictions (n,), ascending, and those of some tags (n, len(tags)).
 
         tags : places in the model's vocabulary
         refined : whether to take in what the tags gained from answers since the model was trained
         """
-        wanted = [int(tag) for tag in tags]
-        with self._library.connect() as connection:
-            found = _read_tags(connection, prediction, model_id, wanted)
-            better = _read_tags(connection, refined_prediction, model_id, wanted) if refined else {}
-            rows = _completed(connection, model_id) if refined and wanted else {}
-        for key, steps in better.items():
-            old = found.get(key)
-            found[key] = steps if old is None else np.where(steps == _NONE, old, steps)
-        blocks = sorted({block for _, block in found})
-        if not blocks or not wanted:
-            return np.empty(0, np.int64), np.empty((0, len(wanted)), np.float32)
-        empty = np.full(BLOCK, _NONE, "<u2")
-        columns = [
-            np.concatenate([found.get((tag, block), empty) for block in blocks]) for tag in wanted
-        ]
-        numbers = (np.array(blocks, np.int64)[:, None] * BLOCK + np.arange(BLOCK)).ravel()
-        have = columns[0] != _NONE
-        ids, result = numbers[have], np.stack([unpacked(one[have]) for one in columns], axis=1)
-        known = np.array([track for track in rows if _is_in(track, ids)], np.int64)
-        if len(known):
-            at, steps = np.searchsorted(ids, known), np.stack([rows[i] for i in known.tolist()])
-            for i, tag in enumerate(wanted):
-                if tag < steps.shape[1]:
-                    result[at, i] = unpacked(steps[:, tag])
-        return ids, result
+        ids, steps = self._read(model_id, [int(tag) for tag in tags], refined)
+        return ids, np.ascontiguousarray(unpacked(steps).T)
 
-    def matrix(self, model_id: int, *, refined: bool = True) -> tuple[NDArray[np.int64], Steps]:
+    def matrix(self, model_id: int, *, refined: bool = True) -> tuple[Ids, Steps]:
         """The tracks that have predictions (n,), ascending, and all of these (n_tags, n).
 
         They are as `columns` gives them, with new words after the model's tags.
         """
+        return self._read(model_id, None, refined)
+
+    def _read(self, model_id: int, tags: list[int] | None, refined: bool) -> tuple[Ids, Steps]:
+        """The tracks that have predictions (n,), and those of some tags or of all (n_tags, n)."""
         tables = (prediction, refined_prediction) if refined else (prediction,)
         with self._library.connect() as connection:
-            found = [_read_tags(connection, table, model_id) for table in tables]
-            n_tags = max(_n_tags(connection, model_id, table) for table in tables)
-            rows = _completed(connection, model_id) if refined else {}
-        blocks = sorted({block for _, block in found[0]})
-        steps = np.full((n_tags, len(blocks) * BLOCK), _NONE, "<u2")
-        for one in found:
-            for (tag, block), data in one.items():
-                begin = blocks.index(block) * BLOCK
-                here = steps[tag, begin : begin + BLOCK]
-                np.copyto(here, data, where=data != _NONE)
-        numbers = (np.array(blocks, np.int64)[:, None] * BLOCK + np.arange(BLOCK)).ravel()
-        if not n_tags:
-            return numbers[:0], steps[:, :0]
-        have = steps[0] != _NONE
-        ids, steps = numbers[have], np.ascontiguousarray(steps[:, have])
-        for track, row in rows.items():
-            if _is_in(track, ids):
-                steps[: len(row), np.searchsorted(ids, track)] = row
+            found = [_read_tags(connection, table, model_id, tags) for table in tables]
+            if tags is None:
+                tags = list(range(max(_n_tags(connection, model_id, table) for table in tables)))
+            completed = _completed(connection, model_id) if refined and tags else {}
+        blocks = sorted({block for one in found for _, block in one})
+        steps = np.full((len(tags), len(blocks) * BLOCK), _NONE, "<u2")
+        for row, tag in enumerate(tags):
+            for i, block in enumerate(blocks):
+                here = steps[row, i * BLOCK : (i + 1) * BLOCK]
+                for one in found:
+                    if (data := one.get((tag, block))) is not None:
+                        np.copyto(here, data, where=data != _NONE)
+        ids = (np.array(blocks, np.int64)[:, None] * BLOCK + np.arange(BLOCK)).ravel()
+        have = steps[0] != _NONE if tags else np.zeros(len(ids), bool)
+        ids, steps, places = ids[have], steps[:, have], np.array(tags, np.int64)
+        for track, known in completed.items():
+            at = int(np.searchsorted(ids, track))
+            if at < len(ids) and ids[at] == track:
+                inside = places < len(known)  # a new word has none
+                steps[inside, at] = known[places[inside]]
         return ids, steps
 
-    def probabilities(
-        self, model_id: int, ids: ArrayLike, *, refined: bool = True
-    ) -> NDArray[np.float32]:
+    def probabilities(self, model_id: int, ids: ArrayLike, *, refined: bool = True) -> Floats:
         """The probabilities of tracks (n,), (n, n_tags); NaN where there are none.
 
         refined : as of `columns`; there may be new words after the model's tags
@@ -172,16 +182,116 @@ class Predictions(LibraryPart):
             _forget_refined(connection, numbers)
 
 
-def fill_block(places: NDArray[np.int64], steps: Steps) -> bytes:
+class Refinements(LibraryPart):
+    """What the tags of a library's models gained."""
+
+    def put(
+        self,
+        model_id: int,
+        refinements: Iterable[Refinement],
+        columns: Mapping[int, tuple[Ids, Floats]],
+    ) -> None:
+        """Keep these and no others; new probabilities of tags, by place: of tracks (n,), (n,)."""
+        rows = [_refinement_row(model_id, one) for one in refinements]
+        with self._library.begin() as connection:
+            connection.execute(sa.delete(refined_tag).where(refined_tag.c.model_id == model_id))
+            if rows:
+                connection.execute(sa.insert(refined_tag), rows)
+            table = refined_prediction
+            void = table.c.tag.in_(columns) | table.c.tag.not_in([row["tag"] for row in rows])
+            connection.execute(sa.delete(table).where(table.c.model_id == model_id, void))
+            self.put_columns(model_id, columns)
+
+    def put_columns(
+        self,
+        model_id: int,
+        columns: Mapping[int, tuple[Ids, Floats]],
+    ) -> None:
+        """Keep new probabilities of all tracks that have any, by tag."""
+        table = refined_prediction
+        rows = []
+        for place, (ids, p) in columns.items():
+            blocks, steps = ids // BLOCK, packed(p)
+            for block in np.unique(blocks).tolist():
+                here = blocks == block
+                data = _fill_block(ids[here] % BLOCK, steps[here])
+                values = {"model_id": model_id, "tag": place, "block": block}
+                rows.append({**values, "probabilities": data})
+        with self._library.begin() as connection:
+            old = (table.c.model_id == model_id, table.c.tag.in_(columns))
+            connection.execute(sa.delete(table).where(*old))
+            if rows:
+                connection.execute(sa.insert(table), rows)
+            bump_version(connection, PREDICTIONS)
+
+    def completed(self, model_id: int) -> dict[int, tuple[str, Steps]]:
+        """Track → digest of what was said of it, and what follows from that, (n_tags,)."""
+        table = completed_track
+        query = sa.select(table.c.track_id, table.c.digest, table.c.completed)
+        rows = self._library.fetch(query.where(table.c.model_id == model_id))
+        return {row.track_id: (row.digest, steps_of(row.completed)) for row in rows}
+
+    def put_completed(
+        self, model_id: int, digests: Mapping[int, str], completed: Steps, probabilities: Steps
+    ) -> None:
+        """Keep these rows, (n, n_tags) of the tracks in the order of the digests, and no others."""
+        rows = [
+            {
+                "model_id": model_id,
+                "track_id": track_id,
+                "completed": completed[i].tobytes(),
+                "probabilities": probabilities[i].tobytes(),
+                "digest": digest,
+            }
+            for i, (track_id, digest) in enumerate(digests.items())
+        ]
+        table = completed_track
+        with self._library.begin() as connection:
+            connection.execute(sa.delete(table).where(table.c.model_id == model_id))
+            if rows:
+                connection.execute(sa.insert(table), rows)
+            bump_version(connection, PREDICTIONS)
+
+
+def read_refinements(connection: sa.Connection, model_id: int) -> list[Refinement]:
+    """The refinements of a model, by place."""
+    query = sa.select(refined_tag).where(refined_tag.c.model_id == model_id)
+    found = []
+    for row in connection.execute(query.order_by(refined_tag.c.tag)):
+        arrays = load(bytes(row.answers))
+        has_model, n_yes, n_no = arrays["counts"].tolist()
+        found.append(
+            Refinement(
+                *(row.tag, row.name, row.threshold, bool(has_model)),
+                *(arrays["ids"], arrays["weights"], float(arrays["bias"][0])),
+                *(n_yes, n_no, row.digest),
+            )
+        )
+    return found
+
+
+def _refinement_row(model_id: int, one: Refinement) -> dict[str, object]:
+    arrays = {
+        "ids": one.ids,
+        "weights": one.weights,
+        "bias": np.array([one.bias]),
+        "counts": np.array([one.has_model, one.n_yes, one.n_no], np.int64),
+    }
+    return {
+        "model_id": model_id,
+        "tag": one.place,
+        "name": one.name,
+        "threshold": one.threshold,
+        "answers": save(arrays),
+        "digest": one.digest,
+    }
+
+
+def _fill_block(places: Ids, steps: Steps) -> bytes:
     """A block with these probabilities (n,) at places (n,), and none elsewhere."""
     whole = np.full(BLOCK, _NONE, "<u2")
     whole[places] = steps
     return whole.tobytes()
-
-
-def _is_in(number: int, ascending: NDArray[np.int64]) -> bool:
-    at = int(np.searchsorted(ascending, number))
-    return at < len(ascending) and ascending[at] == number
 
 
 def _n_tags(connection: sa.Connection, model_id: int, table: sa.Table = prediction) -> int:
@@ -203,7 +313,7 @@ def _read_tags(
 
 
 def _completed(
-    connection: sa.Connection, model_id: int, ids: NDArray[np.int64] | None = None
+    connection: sa.Connection, model_id: int, ids: Ids | None = None
 ) -> dict[int, Steps]:
     """Track → its probabilities given what people said of it, (n_tags,), where that is kept."""
     table = completed_track
@@ -213,7 +323,7 @@ def _completed(
     return {number: steps_of(data) for number, data in connection.execute(query)}
 
 
-def _forget_refined(connection: sa.Connection, ids: NDArray[np.int64]) -> None:
+def _forget_refined(connection: sa.Connection, ids: Ids) -> None:
     """Drop what tags of all models had gained for these tracks."""
     table = refined_prediction
     for block in np.unique(ids // BLOCK).tolist():
@@ -231,8 +341,8 @@ def _put_block(
     connection: sa.Connection,
     model_id: int,
     block: int,
-    places: NDArray[np.int64],
-    values: NDArray[np.float32],
+    places: Ids,
+    values: Floats,
 ) -> None:
     """Write values (n, n_tags) at places (n,) of a block."""
     old = _read_block(connection, model_id, block)

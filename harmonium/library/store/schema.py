@@ -1,4 +1,4 @@
-"""The tables of a library. `migrations/` makes them, in an old library out of the old ones.
+"""The tables of a library. `migrations` makes them, in an old library out of the old ones.
 
 Times are whole microseconds since 1970, UTC. Text holds neither NUL nor lone surrogates, which
 PostgreSQL does not take: `storable` sees to that, and `stored_path` keeps paths that are not UTF-8.
@@ -10,14 +10,17 @@ from typing import Any
 
 import sqlalchemy as sa
 
-VERSION = "0008"
-"""The newest migration: what this version of Harmonium reads and writes."""
-VERSION_TABLE = "harmonium_version"
+VERSION = "0009"
+"""The version of the tables that this version of Harmonium reads and writes."""
 BLOCK = 8192
 """Track ids whose predictions, and numbers of people, are stored together."""
 
 _Id = sa.BigInteger().with_variant(sa.Integer, "sqlite")
 metadata = sa.MetaData()
+
+table_version = sa.Table(
+    "harmonium_version", sa.MetaData(), sa.Column("version_num", sa.String(32), primary_key=True)
+)
 
 setting = sa.Table(
     "setting",
@@ -26,11 +29,10 @@ setting = sa.Table(
     sa.Column("value", sa.Text, nullable=False),  # JSON
 )
 FOLDERS, EXTRACTOR, GENRES = "folders", "extractor", "genres"
-"""The settings that hold which folders were indexed, by which extractor, its key, and the tree of
-genres in use."""
+"""The settings of the folders that were indexed, the key of the extractor, and the genre tree."""
 HIDDEN, RENAMED = "hidden:", "renamed:"
-"""The settings of tags that are neither learnt nor predicted, and of tags that have another name
-now, begin so; the tag follows. Each tag has a setting of its own, so that each can be undone."""
+"""Prefixes of the settings of hidden tags, and of renamed ones; the tag follows. Each tag has a
+setting of its own, so that each can be undone."""
 
 track = sa.Table(
     "track",
@@ -81,10 +83,9 @@ feature = sa.Table(
     sa.Column("extractor_id", _Id, sa.ForeignKey("extractor.id"), primary_key=True),
     sa.Column("track_id", _Id, sa.ForeignKey("track.id"), primary_key=True),
     sa.Column("vector", sa.LargeBinary, nullable=False),  # little-endian float32
-    sa.Column("heads", sa.LargeBinary),  # the same: tag probabilities of the extractor's own
 )
 
-# Follows from the features; `sound_vectors` and `sound_space` keep it so.
+# Follows from the features; `features` and `sound_space` keep it up to date.
 sound_space = sa.Table(
     "sound_space",
     metadata,
@@ -98,7 +99,7 @@ sound_vector = sa.Table(
     sa.Column("extractor_id", _Id, sa.ForeignKey("extractor.id"), primary_key=True),
     sa.Column("block", sa.Integer, primary_key=True),  # as of predictions
     sa.Column("n_vectors", sa.Integer, nullable=False),
-    sa.Column("vectors", sa.LargeBinary, nullable=False),  # int8, see sound_vectors
+    sa.Column("vectors", sa.LargeBinary, nullable=False),  # int8, see features
 )
 
 change = sa.Table(
@@ -119,7 +120,7 @@ changed_value = sa.Table(
     metadata,
     sa.Column("id", _Id, primary_key=True),
     sa.Column("change_id", _Id, sa.ForeignKey("change.id"), nullable=False),
-    sa.Column("kind", sa.Text, nullable=False),  # see changed_values
+    sa.Column("kind", sa.Text, nullable=False),  # see changes
     sa.Column("key", sa.Text, nullable=False),
     sa.Column("before", sa.Text, nullable=False),  # JSON
     sa.Column("after", sa.Text, nullable=False),  # JSON
@@ -201,9 +202,9 @@ sa.Index(
     postgresql_where=opinion.c.ended_by.is_not(None),
 )
 
-# Follows from the opinions in force; `people_counts` keeps it so.
+# Follows from the opinions in force; `opinions` keeps it up to date.
 people_count = sa.Table(
-    "crowd",
+    "people_count",
     metadata,
     sa.Column("block", sa.Integer, primary_key=True, autoincrement=False),  # as of predictions
     sa.Column("people", sa.LargeBinary, nullable=False),  # BLOCK int32: have an opinion of it
@@ -231,7 +232,7 @@ prediction = sa.Table(
     sa.Column("probabilities", sa.LargeBinary, nullable=False),  # BLOCK uint16, see predictions
 )
 
-# What a model's tags gained from answers since it was trained; `refinements` keeps it.
+# What a model's tags gained from answers since it was trained; see predictions.
 refined_tag = sa.Table(
     "refined_tag",
     metadata,
@@ -242,7 +243,7 @@ refined_tag = sa.Table(
     sa.Column("answers", sa.LargeBinary, nullable=False),  # safetensors
     sa.Column("digest", sa.Text, nullable=False),  # of what it was learnt from
 )
-# What it makes of all tracks, in place of the predictions;
+# The predictions of all tracks with what the tags gained.
 refined_prediction = sa.Table(
     "refined_prediction",
     metadata,
@@ -251,14 +252,14 @@ refined_prediction = sa.Table(
     sa.Column("block", sa.Integer, primary_key=True),
     sa.Column("probabilities", sa.LargeBinary, nullable=False),
 )
-# and of a track of which people have said something since, given that.
+# The predictions of a track given what people have said about it since.
 completed_track = sa.Table(
     "completed_track",
     metadata,
     sa.Column("model_id", _Id, sa.ForeignKey("model.id"), primary_key=True),
     sa.Column("track_id", _Id, sa.ForeignKey("track.id"), primary_key=True),
-    sa.Column("completed", sa.LargeBinary, nullable=False),  # uint16 for each of the model's tags,
-    sa.Column("probabilities", sa.LargeBinary, nullable=False),  # and with what the tags gained
+    sa.Column("completed", sa.LargeBinary, nullable=False),  # uint16 for each of the model's tags
+    sa.Column("probabilities", sa.LargeBinary, nullable=False),  # and what the tags gained
     sa.Column("digest", sa.Text, nullable=False),  # of what was said
 )
 

@@ -13,12 +13,13 @@ from typing import Any
 
 import numpy as np
 import sqlalchemy as sa
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from harmonium.arrays import Ids
 from harmonium.errors import LibraryError, NotInLibraryError
 from harmonium.files import absolute_path
 from harmonium.library.store import bulk, features
-from harmonium.library.store.database import LibraryPart, stored_json
+from harmonium.library.store.database import TRACKS, LibraryPart, bump_version, stored_json
 from harmonium.library.store.features import TrackFeatures
 from harmonium.library.store.schema import (
     FOLDERS,
@@ -31,7 +32,6 @@ from harmonium.library.store.schema import (
     track_copy,
 )
 from harmonium.library.store.track_finder import resolve, track_number
-from harmonium.library.store.versions import TRACKS, count_on
 
 FORGOTTEN = "forgotten"
 STATES = ("present", "missing", "unreadable", FORGOTTEN)
@@ -39,26 +39,33 @@ STATES = ("present", "missing", "unreadable", FORGOTTEN)
 
 @dataclass(frozen=True)
 class Track:
-    """One piece of music."""
+    """One piece of music: a file that was read, and what the library knows about it."""
 
-    id: int
     path: str
     """Absolute; where the file was when it was last seen."""
     sound: str
     """The digest of the sound, in hexadecimal digits."""
-    state: str
-    """"present", "missing" (the file is gone), "unreadable" (there is no way to hear it), or
-    "forgotten" (a person took it out of the library)."""
-    reason: str | None
-    """Why it is unreadable."""
-    title: str | None
-    artist: str | None
-    album: str | None
-    duration: float | None
+    size: int = 0
+    """Bytes of the file when it was last read. While size and time stay the same, it counts as
+    unchanged."""
+    modified: int = 0
+    """The file's time of modification, in nanoseconds since 1970."""
+    title: str | None = None
+    artist: str | None = None
+    album: str | None = None
+    duration: float | None = None
     """Seconds."""
-    added_at: datetime
-    file_tags: dict[str, list[str]]
+    file_tags: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """Field ("genre", "mood", "grouping", "comment") → what the file says."""
+    id: int = 0
+    """Its number; 0 until it is stored."""
+    state: str = "present"
+    """"present", "missing" (the file is gone), "unreadable" (the file cannot be decoded), or
+    "forgotten" (a person took it out of the library)."""
+    reason: str | None = None
+    """Why it is unreadable."""
+    added_at: datetime | None = None
+    """None until it is stored."""
 
     @property
     def name(self) -> str:
@@ -66,22 +73,6 @@ class Track:
         if self.title:
             return f"{self.artist} - {self.title}" if self.artist else self.title
         return self.path.replace("\\", "/").rpartition("/")[2]
-
-
-@dataclass(frozen=True)
-class TrackFile:
-    """What a file is found to be."""
-
-    path: str
-    sound: str
-    size: int = 0
-    modified: int = 0
-    """Nanoseconds since 1970, as the file system says."""
-    title: str | None = None
-    artist: str | None = None
-    album: str | None = None
-    duration: float | None = None
-    file_tags: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 
 class Tracks(LibraryPart):
@@ -125,11 +116,19 @@ class Tracks(LibraryPart):
                 found.setdefault(row.track_id, []).append(loaded_path(row))
         return found
 
-    def see_copy(self, path: str, size: int, modified: int) -> None:
-        """Note what a copy has become, so that it is not read again."""
-        here = sa.update(track_copy).where(track_copy.c.path == stored_path(path)["path"])
+    def put_copy(self, file: Track) -> None:
+        """Keep the path, size and time of another file with the sound of a stored track."""
+        values = {"track_id": file.id, "size": file.size, "modified": file.modified}
         with self._library.begin() as connection:
-            connection.execute(here.values(size=size, modified=modified))
+            self.drop_copies([file.path])
+            connection.execute(sa.insert(track_copy).values(values | stored_path(file.path)))
+
+    def drop_copies(self, paths: Iterable[str]) -> None:
+        """Forget copies that are gone."""
+        with self._library.begin() as connection:
+            for path in paths:
+                same = track_copy.c.path == stored_path(path)["path"]
+                connection.execute(sa.delete(track_copy).where(same))
 
     def resolve(self, text: str) -> Track:
         """The track that a person means: by the rules of `track_finder`.
@@ -179,7 +178,7 @@ class Tracks(LibraryPart):
                 raise NotInLibraryError(f"There is no track #{number} in the library.")
         return [found[number] for number in wanted]
 
-    def ids(self, states: Iterable[str] = ("present",)) -> NDArray[np.int64]:
+    def ids(self, states: Iterable[str] = ("present",)) -> Ids:
         """The numbers of the tracks, ascending."""
         wanted = [_checked(state) for state in states]
         query = sa.select(track.c.id).where(track.c.state.in_(wanted)).order_by(track.c.id)
@@ -200,12 +199,12 @@ class Tracks(LibraryPart):
         with self._library.connect() as connection:
             return features.read(connection, np.asarray(ids, np.int64).ravel(), extractor)
 
-    def with_features(self, ids: ArrayLike, *, extractor: str) -> tuple[NDArray[np.int64], int]:
+    def with_features(self, ids: ArrayLike, *, extractor: str) -> tuple[Ids, int]:
         """Those of the tracks that have features, in the order given; and how many numbers each."""
         wanted = np.asarray(ids, np.int64).ravel()
         with self._library.connect() as connection:
-            known, _ = features.ids_and_number(connection, extractor)
-            return wanted[np.isin(wanted, known)], features.width(connection, extractor)
+            number, n_features = features.find_extractor(connection, extractor)
+            return wanted[np.isin(wanted, features.read_ids(connection, number))], n_features
 
     def feature_blocks(self, *, extractor: str, block: int) -> Iterator[TrackFeatures]:
         """The features of all present tracks, for blocks of numbers one after the other.
@@ -219,51 +218,29 @@ class Tracks(LibraryPart):
             if len(found[0]):
                 yield found
 
-    def heads(self, ids: ArrayLike, *, extractor: str) -> TrackFeatures:
-        """The tag probabilities of the extractor's own heads, of those tracks that have them.
-
-        Returns
-        -------
-        numbers (m,) in the order given, and probabilities (m, n_heads)
-        """
-        with self._library.connect() as connection:
-            return features.read_heads(connection, np.asarray(ids, np.int64).ravel(), extractor)
-
-    def put_features(
-        self,
-        ids: ArrayLike,
-        matrix: ArrayLike,
-        *,
-        extractor: str,
-        heads: ArrayLike | None = None,
-    ) -> None:
+    def put_features(self, ids: ArrayLike, matrix: ArrayLike, *, extractor: str) -> None:
         """Store features (n, n_features) of tracks (n,), in place of what these had.
 
-        An extractor's key is its name, or its name and something after the last "@". Its heads'
-        tag probabilities, (n, n_heads), are kept beside the features.
+        An extractor's key is its name, or its name and something after the last "@".
         """
         numbers, rows = np.asarray(ids, np.int64), np.asarray(matrix, np.float32)
-        given = None if heads is None else np.asarray(heads, np.float32)
         with self._library.begin() as connection:
-            features.write(connection, numbers, rows, extractor, given)
-            count_on(connection, TRACKS)
+            features.write(connection, numbers, rows, extractor)
+            bump_version(connection, TRACKS)
 
-    def put(
-        self, files: Iterable[TrackFile], *, state: str = "present", reason: str | None = None
-    ) -> list[int]:
+    def put(self, tracks: Iterable[Track]) -> list[int]:
         """Add tracks for new sounds, bring those of known ones up to date; their numbers."""
-        common = {"state": _checked(state), "reason": reason}
         with self._library.begin() as connection:
-            pages = [_put(connection, some, common) for some in bulk.batches(files)]
-            count_on(connection, TRACKS)
+            pages = [_put(connection, some) for some in bulk.batches(tracks)]
+            bump_version(connection, TRACKS)
         return [number for page in pages for number in page]
 
-    def replace(self, track_id: int, file: TrackFile) -> None:
-        """Make a track that of another file, or of what its file has become; it is present."""
-        values = _columns(file) | {"state": "present", "reason": None}
+    def replace(self, one: Track) -> None:
+        """Store what a track has become."""
         with self._library.begin() as connection:
-            connection.execute(sa.update(track).where(track.c.id == int(track_id)).values(values))
-            count_on(connection, TRACKS)
+            values = _columns(one)
+            connection.execute(sa.update(track).where(track.c.id == one.id).values(values))
+            bump_version(connection, TRACKS)
 
     def set_state(self, ids: Iterable[int], state: str, *, reason: str | None = None) -> None:
         """Say that tracks are present, missing or unreadable."""
@@ -271,17 +248,15 @@ class Tracks(LibraryPart):
         with self._library.begin() as connection:
             for some in bulk.batches(map(int, ids)):
                 connection.execute(sa.update(track).where(track.c.id.in_(some)).values(values))
-            count_on(connection, TRACKS)
+            bump_version(connection, TRACKS)
 
 
-def _put(
-    connection: sa.Connection, files: Sequence[TrackFile], common: dict[str, Any]
-) -> list[int]:
-    """Store files, at most a page of them; the numbers of their tracks."""
-    wanted = track.c.sound.in_([file.sound for file in files])
-    query = sa.select(track.c.sound, track.c.id).where(wanted)
+def _put(connection: sa.Connection, tracks: Sequence[Track]) -> list[int]:
+    """Store tracks, at most a page of them; their numbers."""
+    query = sa.select(track.c.sound, track.c.id)
+    query = query.where(track.c.sound.in_([one.sound for one in tracks]))
     known = {row.sound: row.id for row in connection.execute(query)}
-    rows = {file.sound: _columns(file) | common for file in files}  # of a sound, the last
+    rows = {one.sound: _columns(one) for one in tracks}  # of a sound, the last
     new = [row | {"added_at": now()} for sound, row in rows.items() if sound not in known]
     for sound, number in known.items():
         connection.execute(sa.update(track).where(track.c.id == number).values(rows[sound]))
@@ -289,34 +264,27 @@ def _put(
         row["id"] = known[row["sound"]] = number
     values = [tuple(row[column.name] for column in track.c) for row in new]
     bulk.insert_rows(connection, track, values)
-    return [int(known[file.sound]) for file in files]
+    return [int(known[one.sound]) for one in tracks]
 
 
-def _columns(file: TrackFile) -> dict[str, Any]:
-    texts = {name: getattr(file, name) for name in ("title", "artist", "album")}
-    tags = {name: [*values] for name, values in file.file_tags.items() if values}
+def _columns(one: Track) -> dict[str, Any]:
+    """The columns of a track, but for its number and when it was added."""
+    texts = {name: getattr(one, name) for name in ("title", "artist", "album")}
+    tags = {name: [*values] for name, values in one.file_tags.items() if values}
+    plain = ("sound", "size", "modified", "duration", "state", "reason")
     return {
-        **vars(file),
-        **stored_path(file.path),
+        **{name: getattr(one, name) for name in plain},
+        **stored_path(one.path),
         **{name: text and storable(text) for name, text in texts.items()},
         "file_tags": json.dumps(tags),
     }
 
 
 def _track(row: Any) -> Track:
-    return Track(
-        id=row.id,
-        path=loaded_path(row),
-        sound=row.sound,
-        state=row.state,
-        reason=row.reason,
-        title=row.title,
-        artist=row.artist,
-        album=row.album,
-        duration=row.duration,
-        added_at=to_datetime(row.added_at),
-        file_tags=stored_json(row.file_tags),
-    )
+    values = dict(row._mapping)
+    del values["path_bytes"]
+    values |= {"path": loaded_path(row), "file_tags": stored_json(row.file_tags)}
+    return Track(**values | {"added_at": to_datetime(row.added_at)})
 
 
 def _checked(state: str) -> str:

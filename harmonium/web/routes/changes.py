@@ -5,7 +5,7 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Query, Request
 
 from harmonium.files import readable
-from harmonium.library.writing.restore import undo_change
+from harmonium.library.write import undo_change
 from harmonium.web import answers
 from harmonium.web.service import UsedService
 

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Query
 from harmonium.data.normalise import normalise_tag
 from harmonium.files import readable
 from harmonium.library.answering.write_outline import write_outline
-from harmonium.library.writing.write_tracks import PlannedFile, plan_writes
+from harmonium.library.write import PlannedFile, plan_writes
 from harmonium.web import answers
 from harmonium.web.routes import shapes
 from harmonium.web.service import UsedService

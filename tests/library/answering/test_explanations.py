@@ -15,7 +15,7 @@ from harmonium.library.answering.tag_map import pairwise_pull, tag_map
 from harmonium.library.answering.track_tags import complete_track
 from harmonium.library.answering.why import why
 from harmonium.library.answering.write_outline import write_outline
-from harmonium.library.writing.wanted_tags import wanted_tags
+from harmonium.library.write import wanted_tags
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from harmonium.library.sound_space import cosines
 from harmonium.library.store.models import StoredModel
 from harmonium.library.store.schema import BLOCK, EXTRACTOR
 from harmonium.library.store.schema import track as track_table
-from harmonium.library.store.tracks import TrackFile
+from harmonium.library.store.tracks import Track
 
 N_TAGGED = 25
 
@@ -195,7 +195,7 @@ def test_likeness_is_of_all_tracks_by_sound_and_by_tags_where_they_have_predicti
         bytes=b"",
         report={},
     )
-    files = [TrackFile(f"/{i}.ogg", f"{i:064x}") for i in ids]
+    files = [Track(f"/{i}.ogg", f"{i:064x}") for i in ids]
     with library.begin() as connection:
         for number, file in zip(ids.tolist(), files, strict=True):
             (given,) = library.tracks.put([file])
@@ -228,7 +228,7 @@ def test_without_a_model_people_still_find_their_tags(library):
     assert all(hit.certain for hit in found.hits)
     alike_by_sound = search(library, like=1, limit=100).hits
     assert {hit.track.id for hit in alike_by_sound} == set(ids.tolist()) - {1}
-    (unheard,) = library.tracks.put([TrackFile("/music/new.ogg", "new")])
+    (unheard,) = library.tracks.put([Track("/music/new.ogg", "new")])
     with pytest.raises(LibraryError, match=f"Track #{unheard} has no features to compare it by"):
         search(library, like=unheard)
 

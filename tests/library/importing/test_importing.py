@@ -1,5 +1,7 @@
 """Imports: which tracks rows mean, which columns hold what, and what files say of themselves."""
 
+from dataclasses import replace
+
 import polars as pl
 import pytest
 import sqlalchemy as sa
@@ -8,12 +10,10 @@ from some_tracks import add_tracks, in_force, say
 from harmonium.data.table_files import read_rows
 from harmonium.errors import DataError, LibraryError
 from harmonium.library import Library
-from harmonium.library.importing.columns import choose_columns
-from harmonium.library.importing.file_tags import import_file_tags
-from harmonium.library.importing.tables import import_table
+from harmonium.library.imports import choose_columns, import_file_tags, import_table
 from harmonium.library.store.schema import stored_path, track_copy
 from harmonium.library.store.track_finder import EMPTY, NONE, SEVERAL, TrackFinder
-from harmonium.library.store.tracks import TrackFile
+from harmonium.library.store.tracks import Track
 
 
 def table(folder, text, name="tags.csv"):
@@ -36,7 +36,7 @@ def matcher(tmp_path_factory):
     ]
     with Library.open(tmp_path_factory.mktemp("matcher") / "library.db") as library:
         library.tracks.put(
-            TrackFile(path, f"s{k}", artist=artist, title=title)
+            Track(path, f"s{k}", artist=artist, title=title)
             for k, (path, artist, title) in enumerate(files)
         )
         with library.connect() as connection:
@@ -94,14 +94,14 @@ def test_title_and_artist_help_where_the_item_does_not(matcher):
 
 
 def test_a_present_file_comes_before_a_missing_one_of_its_path(library):
-    one, two = library.tracks.put([TrackFile("/m/x.mp3", "a"), TrackFile("/m/x.mp3", "b")])
+    one, two = library.tracks.put([Track("/m/x.mp3", "a"), Track("/m/x.mp3", "b")])
     library.tracks.set_state([two], "missing")
     with library.connect() as connection:
         assert TrackFinder(connection).match("/m/x.mp3") == one
 
 
 def test_the_path_of_a_copy_means_the_track_that_it_is_a_copy_of(library):
-    one, two = library.tracks.put([TrackFile("/m/a/x.mp3", "a"), TrackFile("/m/y/c/x.mp3", "b")])
+    one, two = library.tracks.put([Track("/m/a/x.mp3", "a"), Track("/m/y/c/x.mp3", "b")])
     with library.begin() as connection:
         values = {"track_id": one, "size": 1, "modified": 1} | stored_path("/m/c/x.mp3")
         connection.execute(sa.insert(track_copy).values(values))
@@ -357,13 +357,11 @@ def test_tables_that_cannot_be_used(library, tmp_path):
 def test_tags_of_files(library):
     library.tracks.put(
         [
-            TrackFile("/a", "1", file_tags={"genre": ["Hip-Hop", "hip hop"], "mood": ["Calm"]}),
-            TrackFile(
-                "/b", "2", file_tags={"comment": ["nice, mellow; live\nx"], "genre": ["Pop"]}
-            ),
+            Track("/a", "1", file_tags={"genre": ["Hip-Hop", "hip hop"], "mood": ["Calm"]}),
+            Track("/b", "2", file_tags={"comment": ["nice, mellow; live\nx"], "genre": ["Pop"]}),
         ]
     )
-    library.tracks.put([TrackFile("/c", "3", file_tags={"genre": ["Pop"]})], state="missing")
+    library.tracks.put([Track("/c", "3", file_tags={"genre": ["Pop"]}, state="missing")])
     report = import_file_tags(library)
     assert in_force(library) == {("files", 1, "hip hop"): 1, ("files", 2, "pop"): 1}
     assert report.complete
@@ -377,7 +375,7 @@ def test_tags_of_files(library):
 
 
 def test_texts_are_no_tags(library):
-    library.tracks.put([TrackFile("/a", "1", file_tags={"comment": ["long " * 30, "short"]})])
+    library.tracks.put([Track("/a", "1", file_tags={"comment": ["long " * 30, "short"]})])
     report = import_file_tags(library, fields=["comment"])
     assert report.left_out == {"more than 100 characters": 1}
     assert in_force(library) == {("files", 1, "short"): 1}
@@ -387,18 +385,18 @@ def test_what_harmonium_wrote_into_a_file_is_nobodys_tag(library, tmp_path):
     from tagged_files import untagged
 
     from harmonium.library.filetags import apply_change, plan_write
-    from harmonium.library.indexing.examine import examine
+    from harmonium.library.known_files import examine
 
     path = tmp_path / "a.flac"
     path.write_bytes(untagged("flac"))
     apply_change(plan_write(path, ["Rock"]))  # by its owner
-    (one,) = library.tracks.put([examine(str(path)).file])
+    (one,) = library.tracks.put([examine(str(path))])
     change = library.changes.begin("write", "x")
     apply_change(
         plan_write(path, ["Jazz"]),
         keep=lambda record: library.changes.keep_file(change, one, str(path), record.to_bytes()),
     )
-    library.tracks.replace(one, examine(str(path)).file)
+    library.tracks.replace(replace(examine(str(path)), id=one))
     assert library.tracks.get(one).file_tags == {"genre": ["Rock", "Jazz"]}
     report = import_file_tags(library)
     assert in_force(library) == {("files", one, "rock"): 1}
@@ -409,13 +407,13 @@ def test_what_undoing_brought_back_is_its_owners_tag(library, tmp_path):
     from tagged_files import untagged
 
     from harmonium.library.filetags import Rules, apply_change, plan_write
-    from harmonium.library.indexing.examine import examine
-    from harmonium.library.writing.restore import undo_change
+    from harmonium.library.known_files import examine
+    from harmonium.library.write import undo_change
 
     path = tmp_path / "a.flac"
     path.write_bytes(untagged("flac"))
     apply_change(plan_write(path, ["Rock", "Live"]))  # by its owner
-    (one,) = library.tracks.put([examine(str(path)).file])
+    (one,) = library.tracks.put([examine(str(path))])
 
     def write(tags):
         change = library.changes.begin("write", "x")
@@ -425,7 +423,7 @@ def test_what_undoing_brought_back_is_its_owners_tag(library, tmp_path):
                 change, one, str(path), record.to_bytes()
             ),
         )
-        library.tracks.replace(one, examine(str(path)).file)
+        library.tracks.replace(replace(examine(str(path)), id=one))
         return change
 
     def own_and_imported():
@@ -445,5 +443,5 @@ def test_what_undoing_brought_back_is_its_owners_tag(library, tmp_path):
     assert library.tracks.get(one).file_tags == {"genre": ["Rock", "Live"]}
     assert own_and_imported() == (0, 2)
     apply_change(plan_write(path, ["Blues"]))  # by its owner, who agrees
-    library.tracks.replace(one, examine(str(path)).file)
+    library.tracks.replace(replace(examine(str(path)), id=one))
     assert own_and_imported() == (0, 3)

@@ -12,11 +12,10 @@ from harmonium.audio import file_tasks
 from harmonium.audio.audio_files import find_audio
 from harmonium.audio.extractors import Extractor, features_of_file
 from harmonium.errors import LibraryError
-from harmonium.library import Library
+from harmonium.library import Library, known_files
+from harmonium.library import index as index_module
 from harmonium.library.filetags import apply_change, plan_write
-from harmonium.library.indexing import examine
-from harmonium.library.indexing import run as index_run
-from harmonium.library.indexing.run import extractor_key, index
+from harmonium.library.index import extractor_key, index
 from harmonium.library.store.models import StoredModel
 from harmonium.library.store.schema import EXTRACTOR, FOLDERS
 
@@ -53,9 +52,9 @@ def never_read(monkeypatch):
             raise AssertionError("a file was read")
 
         if read:
-            monkeypatch.setattr(examine, "examine", refuse)
+            monkeypatch.setattr(known_files, "examine", refuse)
         if heard:
-            monkeypatch.setattr(index_run, "iterate_files", refuse)
+            monkeypatch.setattr(index_module, "iterate_files", refuse)
 
     return start
 
@@ -274,7 +273,7 @@ def test_what_is_no_music_is_unreadable_until_it_is(library, run, music, never_r
     assert (len(report.new), report.complete) == (3, False)
     assert track_at(library, bad).state == "unreadable"
     with monkeypatch.context() as patch:
-        patch.setattr(index_run, "iterate_files", None)
+        patch.setattr(index_module, "iterate_files", None)
         again = run(music)
     assert again.still_unreadable == report.unreadable  # remembered, and no news
     assert again.complete
@@ -357,7 +356,7 @@ def test_only_what_was_named_is_looked_at(library, run, music, tmp_path):
 
 
 def test_a_run_that_is_interrupted_goes_on(library, run, music, monkeypatch):
-    monkeypatch.setattr(index_run, "_READ_TOGETHER", 1)
+    monkeypatch.setattr(index_module, "_READ_TOGETHER", 1)
 
     def stop(done, total):
         assert total == 3
@@ -372,14 +371,14 @@ def test_a_run_that_is_interrupted_goes_on(library, run, music, monkeypatch):
 
 
 def test_two_runs_at_once_make_each_track_once(library, run, music, monkeypatch):
-    real = index_run._Run.begin
+    real = index_module._Run.begin
 
     def begin(self, *arguments):  # the first knows of no track yet when the second is done
-        monkeypatch.setattr(index_run._Run, "begin", real)
+        monkeypatch.setattr(index_module._Run, "begin", real)
         assert len(run(music).new) == 3
         return real(self, *arguments)
 
-    monkeypatch.setattr(index_run._Run, "begin", begin)
+    monkeypatch.setattr(index_module._Run, "begin", begin)
     assert run(music).complete
     assert library.tracks.count() == 3
     ids = library.tracks.ids()

@@ -32,7 +32,7 @@ from harmonium.library.learning.quick import fit_answers, improvement, kernel, l
 from harmonium.library.store.predictions import unpacked
 from harmonium.library.store.schema import EXTRACTOR, refined_tag
 from harmonium.library.verdicts import REVIEW
-from harmonium.library.writing.wanted_tags import TagSources, wanted_tags
+from harmonium.library.write import TagSources, wanted_tags
 
 JAZZ = small_library.TAGS.index("jazz")
 
@@ -171,7 +171,7 @@ def test_answers_that_the_model_was_trained_with_count_no_more(tagged):
     assert learn_answers(tagged).tags == []
     answer(tagged, "jazz", yes=[32])
     assert learn_answers(tagged).n_answers == 1
-    tagged.models.use(1)
+    tagged.settings.set("current_model", 1)
     assert learn_answers(tagged).n_answers == 2
 
 
@@ -194,8 +194,7 @@ def test_new_tracks_have_what_was_learnt(anywhere):
     learn_answers(anywhere)
     X, _ = small_library.world(5, seed=7)
     files = [
-        small_library.TrackFile(f"/music/new {i}.ogg", f"new {i}", title=f"New {i}")
-        for i in range(5)
+        small_library.Track(f"/music/new {i}.ogg", f"new {i}", title=f"New {i}") for i in range(5)
     ]
     ids = anywhere.tracks.put(files)
     anywhere.tracks.put_features(ids, X, extractor=small_library.EXTRACTOR)

@@ -11,8 +11,7 @@ from some_tracks import add_tracks, in_force, say, triples
 
 from harmonium.errors import LibraryError
 from harmonium.library import Library
-from harmonium.library.store.changes import UndoReport
-from harmonium.library.store.undo_opinions import standing
+from harmonium.library.store.changes import UndoReport, standing
 
 
 def test_a_change_is_told(library):

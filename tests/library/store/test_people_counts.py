@@ -7,7 +7,7 @@ import pytest
 from some_tracks import add_tracks, say, triples
 
 from harmonium.errors import LibraryError
-from harmonium.library.store import people_counts
+from harmonium.library.store import opinions
 
 PEOPLE = [f"person {i}" for i in range(7)]
 
@@ -23,7 +23,7 @@ def counted(library, ids):
 
 def kept(library, ids):
     with library.connect() as connection:
-        return people_counts.people_of(connection, np.array(ids)).tolist()
+        return opinions.people_of(connection, np.array(ids)).tolist()
 
 
 def import_(library, rows, *, replace=False):
@@ -33,9 +33,9 @@ def import_(library, rows, *, replace=False):
     return change
 
 
-@pytest.mark.parametrize("few", [people_counts._FEW, 2], ids=["one by one", "by blocks"])
+@pytest.mark.parametrize("few", [opinions._MAX_SINGLE_TRACKS, 2], ids=["one by one", "by blocks"])
 def test_whatever_is_done_the_numbers_are_those_of_what_is_in_force(library, few, monkeypatch):
-    monkeypatch.setattr(people_counts, "_FEW", few)
+    monkeypatch.setattr(opinions, "_MAX_SINGLE_TRACKS", few)
     ids = add_tracks(library, 12)
     rng = np.random.default_rng(few)
     changes = []

@@ -7,8 +7,7 @@ from written_music import make_songs, predict
 from harmonium.library import Library
 from harmonium.library.filetags import Rules
 from harmonium.library.precision import make_curve
-from harmonium.library.writing.wanted_tags import TagSources, imprecise_tags, wanted_tags
-from harmonium.library.writing.write_tracks import plan_writes
+from harmonium.library.write import TagSources, imprecise_tags, plan_writes, wanted_tags
 
 
 def curve_of(right_from):

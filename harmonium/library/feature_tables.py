@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from harmonium.data.coded_rows import USUAL_NAMES, find_columns
 from harmonium.errors import DataError
-from harmonium.library.importing.import_report import check_has_tracks
+from harmonium.library.imports import check_has_tracks
 from harmonium.library.library import Library
 from harmonium.library.store.schema import EXTRACTOR, FOLDERS
 from harmonium.library.store.track_finder import TrackFinder

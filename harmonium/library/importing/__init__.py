@@ -1,1 +1,0 @@
-"""People's tags from elsewhere: from tables, and from the files themselves."""

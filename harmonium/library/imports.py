@@ -1,0 +1,486 @@
+"""Import of people's tags: from tables, and from the files themselves.
+
+An import is one change: it is done as a whole or not at all, and can be undone. What is in force
+already is not added again, so importing the same table twice does nothing.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import polars as pl
+import sqlalchemy as sa
+
+from harmonium.data.coded_rows import USUAL_NAMES, CodedRows, find_columns
+from harmonium.data.normalise import normalise_names, normalise_tag, speller
+from harmonium.data.parting import Parting, fragments
+from harmonium.data.table_files import read_rows
+from harmonium.errors import DataError, FileTagError, LibraryError, counted
+from harmonium.library.filetags import FIELDS, UndoRecord, genre_names
+from harmonium.library.library import Library
+from harmonium.library.store.schema import FOLDERS, change, written_file
+from harmonium.library.store.track_finder import TrackFinder
+
+MAX_TAG_LENGTH = 100
+"""Characters that a tag from a file may have; what is longer is a text and not a tag."""
+SPLIT_FIELDS = dict.fromkeys(("grouping", "comment"), (",", ";", "\n"))
+"""Fields that people fill with several tags in one value → what separates these."""
+_NO_GENRE = "Unknown"  # what a number that stands for no genre is read as
+_TRACK_ROLES = ("item", "artist", "title")
+
+
+@dataclass
+class ImportReport:
+    """What was imported, and what was not."""
+
+    change: int | None = None
+    """The number of the change; None where nothing was new, or it was a dry run."""
+    n_rows: int = 0
+    """Rows of the table, or tags in files."""
+    n_matched: int = 0
+    """Rows whose track was found."""
+    n_added: int = 0
+    """Opinions that are new, or were taken back; in a dry run, those that would be."""
+    people: list[str] = field(default_factory=list)
+    n_tracks: int = 0
+    n_tags: int = 0
+    unmatched: pl.DataFrame = field(
+        default_factory=lambda: pl.DataFrame(
+            schema={**dict.fromkeys((*_TRACK_ROLES, "reason"), pl.String), "rows": pl.Int64}
+        )
+    )
+    """What was not found: item, artist, title, reason and rows, the most frequent first."""
+    left_out: Counter[str] = field(default_factory=Counter)
+    """Reason → rows that could not be used at all."""
+    n_own: int = 0
+    """Tags in files that Harmonium wrote there itself."""
+    parted: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """Text → the several tags that it was taken for."""
+    whole: Counter[str] = field(default_factory=Counter)
+    """Text that may hold several tags and was taken for one → how often."""
+    renamed: dict[str, str] = field(default_factory=dict)
+    """Former name of a tag → the name under which it was imported."""
+
+    @property
+    def complete(self) -> bool:
+        """Whether every row could be used."""
+        return not len(self.unmatched) and not self.left_out
+
+
+def import_table(
+    library: Library,
+    path: str | Path,
+    *,
+    item: str | int | None = None,
+    artist: str | int | None = None,
+    title: str | int | None = None,
+    tag: str | int | None = None,
+    user: str | int | None = None,
+    value: str | int | None = None,
+    person: str | None = None,
+    aliases: Mapping[str, str] | None = None,
+    header: bool = True,
+    delimiter: str | None = None,
+    encoding: str = "utf-8",
+    split: Sequence[str] | None = None,
+    replace: bool = False,
+    dry_run: bool = False,
+) -> ImportReport:
+    """Import the tags that a table says people gave to tracks.
+
+    Parameters
+    ----------
+    library : to import into
+    path : a .csv, .tsv or .parquet file, also with .gz
+    item, artist, title, tag, user, value : columns, by name or by position from 0; by default
+        recognised by their names. `value` is positive where the tag fits and not where it does not.
+    person : whose tags they are, if there is no column of users
+    aliases : spelling → tag, see `harmonium.data.read_aliases`
+    header, encoding : how a text file is written, as in `harmonium.data.read_triples`
+    delimiter : what separates its columns; by default recognised from its first line
+    split : what separates tags in one cell; none: nothing does. By default where it is safe, see
+        `harmonium.data.parting`.
+    replace : whether all that the same people said before and is not in the table is taken back
+    dry_run : whether only to find out what would be imported
+
+    Raises
+    ------
+    DataError
+        where the file cannot be used, or it is not clear which column is what
+    LibraryError
+        where there is nothing in the library
+    """
+    file = Path(path).expanduser()
+    named = {"item": item, "artist": artist, "title": title, "tag": tag, "user": user}
+    has_person = person is not None and user is None
+
+    def choose(names: Sequence[str], n_columns: int) -> dict[str, str | int]:
+        return choose_columns(
+            named | {"value": value},
+            names,
+            source=file.name,
+            has_person=has_person,
+            n_columns=n_columns,
+        )
+
+    rows = read_rows(
+        file, choose, header=header, delimiter=delimiter, encoding=encoding, any_delimiter=True
+    )
+    check_has_tracks(library)
+    report = ImportReport()
+    known = library.opinions.tags()["tag"].to_list()
+    parting = Parting(rows.columns["tag"].names, known=known, at=split)
+    frame = _matched(library, rows, _split_cells(rows, parting, aliases or {}, report), report)
+    if has_person:
+        frame = frame.with_columns(person=pl.lit(person))
+    kind = "person" if has_person else "import"
+    return _keep(library, frame, report, file.name, kind=kind, replace=replace, dry_run=dry_run)
+
+
+def import_file_tags(
+    library: Library,
+    *,
+    fields: Iterable[str] = ("genre",),
+    person: str = "files",
+    split: Sequence[str] | None = None,
+    replace: bool = False,
+    dry_run: bool = False,
+) -> ImportReport:
+    """Import the tags that the files had when they were last indexed.
+
+    A value that holds several tags is split. What is too long for a tag is left out, and so is
+    what Harmonium itself wrote into a file, unless it was undone.
+
+    Parameters
+    ----------
+    library : whose files
+    fields : some of "genre", "mood", "grouping" and "comment"
+    person : the name under which these tags are kept
+    split : what separates tags in one value; none: nothing does. By default, commas, semicolons
+        and line breaks in grouping and comment; elsewhere see `harmonium.data.parting`.
+    replace : whether tags under that name that are no longer in the files are taken back
+    dry_run : whether only to find out what would be imported
+    """
+    wanted = list(dict.fromkeys(fields))
+    for name in wanted:
+        if name not in FIELDS:
+            raise DataError(f"'fields' must be among {', '.join(FIELDS)}, got {name!r}.")
+    check_has_tracks(library)
+    report = ImportReport()
+    written = _written_tags(library)
+    values = {
+        track.id: {name: _values(name, track.file_tags.get(name, ())) for name in wanted}
+        for track in library.tracks.all()
+    }
+    known = library.opinions.tags()["tag"].to_list()
+    partings = {
+        name: Parting(
+            (value for by_field in values.values() for value in by_field.get(name, ())),
+            known=known,
+            at=SPLIT_FIELDS.get(name) if split is None else split,
+        )
+        for name in wanted
+    }
+    triples: list[tuple[int, str, str]] = []
+    for track_id, by_field in values.items():
+        found: dict[str, str] = {}
+        for name, texts in by_field.items():
+            for text in texts:
+                parts = partings[name].parts(text)
+                _note_split(report, text, parts)
+                found = {normalise_tag(part): part for part in parts} | found
+        for tag, spelling in found.items():
+            report.n_rows += 1
+            if tag in written.get(track_id, ()):
+                report.n_own += 1
+            elif len(tag) > MAX_TAG_LENGTH:
+                report.left_out[f"more than {MAX_TAG_LENGTH} characters"] += 1
+            else:
+                triples.append((track_id, tag, spelling))
+    schema = {"track_id": pl.Int64, "tag": pl.String, "spelling": pl.String}
+    frame = pl.DataFrame(triples, schema=schema, orient="row").with_columns(person=pl.lit(person))
+    report.n_matched = len(frame)
+    source = f"{', '.join(wanted)} of the files"
+    return _keep(library, frame, report, source, kind="file", replace=replace, dry_run=dry_run)
+
+
+def _values(field_name: str, texts: Iterable[str]) -> list[str]:
+    """The values of a field; numbers of genres become their names."""
+    if field_name != "genre":
+        return list(texts)
+    return [one for text in texts for one in genre_names(text) if one != _NO_GENRE]
+
+
+def _written_tags(library: Library) -> dict[int, set[str]]:
+    """Track → the tags that Harmonium put into its file, less what was undone.
+
+    What an undo brings back is Harmonium's only if it was so before the change that is undone.
+    """
+    own: dict[int, set[str]] = {}
+    own_before: dict[tuple[int, int], frozenset[str]] = {}  # of a change and a track
+    query = (
+        sa.select(written_file, change.c.undoes)
+        .join_from(written_file, change, change.c.id == written_file.c.change_id)
+        .where(written_file.c.track_id > 0)
+        .order_by(written_file.c.id)
+    )
+    with library.connect() as connection:
+        for row in connection.execute(query):
+            try:
+                fields = UndoRecord.from_bytes(bytes(row.record)).change.fields
+            except FileTagError:
+                continue  # of a newer version, which cannot be read
+            tags = own.setdefault(row.track_id, set())
+            own_before.setdefault((row.change_id, row.track_id), frozenset(tags))
+            before, after = (
+                {(one.field, normalise_tag(tag)) for one in fields for tag in one.tags[when]}
+                for when in (0, 1)
+            )
+            added = {tag for _, tag in after - before}
+            if row.undoes is not None:
+                added &= own_before.get((row.undoes, row.track_id), frozenset())
+            tags -= {tag for _, tag in before - after}
+            tags |= added
+    return own
+
+
+def _note_split(report: ImportReport, text: str, parts: Sequence[str]) -> None:
+    """Remember what a text was taken for, if that is not plain."""
+    if len(parts) > 1:
+        report.parted[text] = tuple(parts)
+    elif parts and fragments(text) and len(parts[0]) <= MAX_TAG_LENGTH:
+        report.whole[parts[0]] += 1
+
+
+def check_has_tracks(library: Library) -> None:
+    """Refuse to import into an empty library: nothing would be found in it."""
+    if not library.tracks.count():
+        raise LibraryError(
+            f"The library {library.place} has no tracks yet. `harmonium index FOLDER` comes first."
+        )
+
+
+def _keep(
+    library: Library,
+    frame: pl.DataFrame,
+    report: ImportReport,
+    source: str,
+    *,
+    kind: str,
+    replace: bool,
+    dry_run: bool,
+) -> ImportReport:
+    """Add the rows as one change, unless it is a dry run or there is nothing new.
+
+    Tags that were renamed have their new names.
+    """
+    frame = _renamed(frame, library.renamed_tags(), report)
+    report.people = sorted(frame["person"].unique()) if len(frame) else []
+    report.n_tracks, report.n_tags = frame["track_id"].n_unique(), frame["tag"].n_unique()
+    tags, tracks = counted(report.n_matched, "tag"), counted(report.n_tracks, "track")
+    summary = f"{source}: {tags} of {tracks}"
+    with suppress(_DryRunEnds), library.begin():
+        number = library.changes.begin("import", summary)
+        report.n_added = library.opinions.add_triples(
+            frame, change=number, kind=kind, replace=replace
+        )
+        if dry_run:
+            raise _DryRunEnds  # and takes all of it back
+        if report.n_added:
+            report.change = number
+        else:  # nothing to undo, so nothing to tell of
+            library.changes.drop(number)
+    return report
+
+
+def _renamed(frame: pl.DataFrame, now: Mapping[str, str], report: ImportReport) -> pl.DataFrame:
+    """The rows with the names that tags have now."""
+    is_old = frame["tag"].is_in(list(now))
+    if not is_old.any():
+        return frame
+    report.renamed = {old: now[old] for old in frame["tag"].filter(is_old).unique().sort()}
+    return frame.with_columns(
+        pl.col("tag").replace(now),
+        pl.when(~is_old).then(pl.col("spelling")),  # the old spelling is not that of the new name
+    )
+
+
+class _DryRunEnds(Exception):
+    """The end of a transaction that is not to be kept."""
+
+
+# Tables. ---------------------------------------------------------------------------------------
+
+
+def choose_columns(
+    named: Mapping[str, str | int | None],
+    names: Sequence[str],
+    *,
+    source: str,
+    has_person: bool,
+    n_columns: int = 0,
+) -> dict[str, str | int]:
+    """Role → column, for all roles that are named or are recognised by the columns' names.
+
+    Parameters
+    ----------
+    named : role ("item", "artist", "title", "tag", "user", "value") → what a person named, or None
+    names : of the columns of the file; empty where it has no header
+    source : the file's name, for messages
+    has_person : whether it is said otherwise whose tags they are
+    n_columns : how many there are, where that is known
+
+    Raises
+    ------
+    DataError
+        where it is not clear what is tagged, with what, or by whom
+    """
+    chosen = {role: column for role, column in named.items() if column is not None}
+    if names:
+        find_columns(chosen, names, source=source)  # a misspelt name is the first thing to say
+    by_names = "item" in chosen or "title" in chosen
+    folded = {name.strip().casefold(): name for name in reversed(names)}
+    for role, usual in USUAL_NAMES.items():
+        guessed = next((folded[name] for name in usual if name in folded), None)
+        taken = guessed in chosen.values() or (role in ("item", "title", "artist") and by_names)
+        if role == "user" and has_person:
+            continue
+        if role not in chosen and guessed is not None and not taken:
+            chosen[role] = guessed
+    if not names and not chosen:
+        roles = ("item", "tag") if has_person else ("user", "item", "tag")
+        if 0 < n_columns < len(roles):
+            raise DataError(
+                f"{source} has {n_columns} columns, and without a header they must be "
+                f"{', '.join(roles)}. --item 0 --tag 1 says otherwise, counted from 0; --person "
+                "says whose tags they are where there is no such column."
+            )
+        return {role: position for position, role in enumerate(roles)}
+    _check_clear(chosen, names, source, has_person)
+    return chosen
+
+
+def _check_clear(
+    chosen: Mapping[str, str | int], names: Sequence[str], source: str, has_person: bool
+) -> None:
+    there = f" Its columns: {', '.join(map(repr, names))}." if names else ""
+    if "item" not in chosen and "title" not in chosen:
+        raise DataError(
+            f"It is not clear which column of {source} says what is tagged.{there} Name it with "
+            "--item (paths or numbers), or with --title and --artist."
+            + (" If its first line is no header, pass --no-header." if names else "")
+        )
+    if "tag" not in chosen:
+        raise DataError(
+            f"It is not clear which column of {source} holds the tags.{there} Name it with --tag."
+        )
+    if "user" not in chosen and not has_person:
+        raise DataError(
+            f"It is not clear whose tags {source} holds.{there} Name the column of people with "
+            "--user, or the one person with --person."
+        )
+
+
+def _split_cells(
+    rows: CodedRows, parting: Parting, aliases: Mapping[str, str], report: ImportReport
+) -> pl.DataFrame:
+    """The tags in each cell: tag_code, tag, spelling, and whether a minus stands before it."""
+    cells = []
+    for code, text in enumerate(rows.columns["tag"].names):
+        parts = parting.parts(text) or (text,)
+        _note_split(report, text, parts)
+        cells += [(code, part) for part in parts]
+    schema = {"tag_code": pl.UInt32, "spelling": pl.String}
+    frame = pl.DataFrame(cells, schema=schema, orient="row")
+    tags = speller(normalise=True, aliases=aliases)(frame["spelling"])
+    own = pl.select(pl.when(normalise_names(frame["spelling"]) == tags).then(frame["spelling"]))
+    targets = {normalise_tag(name): name for name in aliases.values()}
+    aliased = tags.replace(list(targets), list(targets.values())) if targets else tags
+    return frame.with_columns(
+        tag=tags,
+        spelling=own.to_series().fill_null(aliased),
+        denied=frame["spelling"].str.contains(r"^\s*[-−]\s*\w"),
+    )
+
+
+def _matched(
+    library: Library, rows: CodedRows, tags: pl.DataFrame, report: ImportReport
+) -> pl.DataFrame:
+    """The tags with their tracks; the report says which rows have none."""
+    keys = [role for role in _TRACK_ROLES if role in rows.columns]
+    coded = pl.DataFrame({role: rows.columns[role].codes for role in rows.columns})
+    distinct = coded.select(keys).unique(maintain_order=True)
+    words = distinct.with_columns(
+        rows.columns[role].names.gather(distinct[role]).alias(f"{role}_") for role in keys
+    )
+    with library.connect() as connection:
+        finder = TrackFinder(connection, library.settings.get(FOLDERS, []))
+    answers = [
+        finder.match(**{role: row[f"{role}_"] for role in keys})
+        for row in words.iter_rows(named=True)
+    ]
+    numbers = [answer if isinstance(answer, int) else None for answer in answers]
+    reasons = [answer if isinstance(answer, str) else None for answer in answers]
+    words = words.with_columns(
+        pl.Series("track_id", numbers, pl.Int64), pl.Series("reason", reasons, pl.String)
+    )
+    found = words.select(*keys, "track_id")
+    coded = coded.join(found, on=keys, how="left", maintain_order="left")
+    report.n_rows = len(coded) + sum(map(len, rows.left_out.values()))
+    report.left_out = Counter({why: len(where) for why, where in rows.left_out.items()})
+    report.unmatched = _unmatched(coded, words, keys)
+    frame = _named(coded.drop_nulls("track_id"), rows, tags, report)
+    report.n_matched = frame["row"].n_unique()
+    return frame.drop("row")
+
+
+def _named(
+    coded: pl.DataFrame, rows: CodedRows, tags: pl.DataFrame, report: ImportReport
+) -> pl.DataFrame:
+    """Codes to names, without rows that lack one."""
+    coded = coded.with_row_index("row").with_columns(tag_code=pl.col("tag").cast(pl.UInt32))
+    coded = coded.drop("tag").join(tags, on="tag_code", maintain_order="left_right")
+    columns = {name: coded[name] for name in ("row", "track_id", "tag", "spelling")}
+    denied = coded["denied"]
+    if "user" in rows.columns:
+        users = rows.columns["user"].names.str.strip_chars()
+        columns["person"] = users.gather(coded["user"])
+    if "value" in rows.columns:
+        columns["value"] = _signs(rows.columns["value"].names).gather(coded["value"])
+    frame = pl.DataFrame(columns)
+    if n_denied := int(denied.sum()):  # which would be read as the tag itself
+        report.left_out["a minus before the tag (a column --value says that it does not fit)"] = (
+            n_denied
+        )
+        frame = frame.filter(~denied)
+    for role, column in (("tag", "tag"), ("user", "person"), ("value", "value")):
+        if column in frame.columns:
+            empty = frame[column].is_null() if column == "value" else frame[column] == ""
+            if n_empty := int(empty.sum()):
+                word = "a value that is no number" if column == "value" else f"an empty {role}"
+                report.left_out[word] = n_empty
+                frame = frame.filter(~empty)
+    return frame
+
+
+def _signs(values: pl.Series) -> pl.Series:
+    """1 for positive numbers, -1 for others, null for what is none."""
+    numbers = values.str.strip_chars().cast(pl.Float64, strict=False)
+    signs = pl.select(pl.when(numbers > 0).then(1).when(numbers.is_not_nan()).then(-1)).to_series()
+    return signs.cast(pl.Int8)
+
+
+def _unmatched(coded: pl.DataFrame, words: pl.DataFrame, keys: list[str]) -> pl.DataFrame:
+    lost = coded.filter(pl.col("track_id").is_null())
+    counted = lost.group_by(keys, maintain_order=True).len("rows")
+    counted = counted.join(words, on=keys, how="left", maintain_order="left")
+    names = {role: pl.col(f"{role}_") if role in keys else pl.lit("") for role in _TRACK_ROLES}
+    return counted.select(
+        *(name.alias(role) for role, name in names.items()),
+        "reason",
+        pl.col("rows").cast(pl.Int64),
+    ).sort("rows", descending=True, maintain_order=True)

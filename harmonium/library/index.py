@@ -1,0 +1,452 @@
+"""Bringing a library up to date with the files that are there.
+
+Files are distinguished by their sound. Files that have not changed are not read. The sounds of the
+others are compared in this order: first files at known paths, so that it is known which paths no
+longer have their sound; then new files, which may have been moved from there; and then files whose
+sound has changed. Features are computed while further files are read, and stored some hundred at a
+time: what was stored before an interruption need not be done again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from itertools import chain
+from typing import Any
+
+import numpy as np
+
+from harmonium.audio.audio_files import AudioFiles, find_audio
+from harmonium.audio.cache import FeatureCache
+from harmonium.audio.extraction import TIME_LIMIT, FileProgress, PathLike, iterate_files
+from harmonium.audio.extractors import Extractor, default_extractor, get_extractor, with_windows
+from harmonium.audio.file_tasks import DigestedFile, FileFeatures
+from harmonium.engine import Engine, available_cores
+from harmonium.errors import LibraryError
+from harmonium.files import absolute_path, readable
+from harmonium.library import sound_space
+from harmonium.library.known_files import UNREAD, KnownFiles, examine_all, is_below, same_file
+from harmonium.library.library import Library
+from harmonium.library.store import features
+from harmonium.library.store.bulk import batches
+from harmonium.library.store.schema import EXTRACTOR, FOLDERS
+from harmonium.library.store.tracks import FORGOTTEN, Track
+
+_READ_TOGETHER = 64  # files whose tracks are stored in one transaction
+_KEPT_TOGETHER = 256  # features that are
+
+
+@dataclass
+class IndexReport:
+    """What became of the files of one run; paths are absolute.
+
+    Each file that was found is in one of the lists, or counted as unchanged; what is missing was
+    not found, and `unlisted` and `hidden` have folders.
+    """
+
+    new: list[str] = field(default_factory=list)
+    """Files with a sound that was not known."""
+    moved: list[tuple[str, str]] = field(default_factory=list)
+    """(where it was, where it is)"""
+    changed: list[str] = field(default_factory=list)
+    """Files whose sound has changed; people's tags stayed with them."""
+    retagged: list[str] = field(default_factory=list)
+    """Files with the same sound that are otherwise not what they were."""
+    back: list[str] = field(default_factory=list)
+    """Files that were missing, and are there again."""
+    missing: list[str] = field(default_factory=list)
+    """Files that are gone."""
+    copies: list[tuple[str, str]] = field(default_factory=list)
+    """(a file with the sound of a track, the track's own file)"""
+    known_copies: set[str] = field(default_factory=set)
+    """Those of them that were known before."""
+    forgotten: list[str] = field(default_factory=list)
+    """Files of tracks that were taken out of the library; they stay out of it."""
+    unreadable: dict[str, str] = field(default_factory=dict)
+    """File → why it cannot be used."""
+    still_unreadable: dict[str, str] = field(default_factory=dict)
+    """The same for files that could not be used before either, and have not changed."""
+    unlisted: dict[str, str] = field(default_factory=dict)
+    """Folder → why it could not be searched."""
+    hidden: list[str] = field(default_factory=list)
+    """Folders that were passed over, as their names begin with one dot."""
+    unchanged: int = 0
+    """Files that are what they were: most were not read, and some read and found to be the same."""
+    heard: int = 0
+    """Tracks that got features."""
+    cached: int = 0
+    """How many of these features were in the cache."""
+    tagged: int | None = None
+    """Tracks that were tagged; None where there is no model for their features."""
+
+    @property
+    def complete(self) -> bool:
+        """Whether every file could be used that is new, or has changed, or was tried again."""
+        return not self.unreadable and not self.unlisted
+
+    @property
+    def n_files(self) -> int:
+        """How many files were found."""
+        single = len(self.new) + len(self.changed) + len(self.retagged) + len(self.back)
+        paired = len(self.moved) + len(self.copies)
+        unusable = len(self.unreadable) + len(self.still_unreadable)
+        return single + paired + unusable + len(self.forgotten) + self.unchanged
+
+    def give_up(self, path: str, reason: str) -> None:
+        """A file that was counted otherwise turns out to be unusable."""
+        for names in (self.new, self.changed, self.retagged, self.back):
+            if path in names:
+                names.remove(path)
+                break
+        else:
+            moved = [pair for pair in self.moved if pair[1] != path]
+            self.unchanged -= len(moved) == len(self.moved)
+            self.moved = moved
+        self.unreadable[path] = reason
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        lists = ("new", "changed", "retagged", "back", "missing", "forgotten")
+        reasons = ("unreadable", "still_unreadable", "unlisted")
+        return {
+            **{name: getattr(self, name) for name in lists},
+            "moved": [{"from": old, "to": new} for old, new in self.moved],
+            "copies": [{"path": path, "of": of} for path, of in self.copies],
+            **{
+                name: [{"path": p, "reason": r} for p, r in getattr(self, name).items()]
+                for name in reasons
+            },
+            **{name: getattr(self, name) for name in ("hidden", "unchanged", "heard", "cached")},
+        }
+
+
+def extractor_key(extractor: str | Extractor) -> str:
+    """What an extractor's features are stored by: its name, and a digest of all that matters."""
+    found = get_extractor(extractor)
+    return f"{found.name}@{hashlib.sha256(found.version.encode()).hexdigest()[:12]}"
+
+
+def kept_extractor(library: Library) -> str | None:
+    """The name of the extractor that a library was indexed with, if it was."""
+    key = library.settings.get(EXTRACTOR)
+    return None if key is None else key.rpartition("@")[0] or key
+
+
+def index(
+    library: Library,
+    paths: Iterable[PathLike] = (),
+    *,
+    extractor: str | Extractor | None = None,
+    windows: int | None = None,
+    jobs: int | None = None,
+    engine: str | Engine = "processes",
+    cache: PathLike | FeatureCache | None = None,
+    progress: FileProgress | None = None,
+    time_limit: float | None = TIME_LIMIT,
+    retry: bool = False,
+) -> IndexReport:
+    """Bring a library up to date with folders and files.
+
+    Parameters
+    ----------
+    library : to bring up to date
+    paths : folders, searched to the bottom, and files; by default the folders of earlier runs
+    extractor : as in `extract_files`; by default the one that the library was indexed with, or for
+        a new library `default_extractor`
+    windows : how many windows of each track are heard, for an extractor that hears one; by default
+        as many as the extractor's name says
+    jobs, engine, cache, time_limit : as in `extract_files`
+    progress : called with (files done, files to do) now and then
+    retry : whether to try unusable files again that have not changed
+
+    Returns
+    -------
+    what is new, moved, changed, missing, unreadable or there twice
+
+    Raises
+    ------
+    LibraryError
+        where nothing was named, and nothing indexed before
+    EngineError, DataError
+        where the engine, the extractor or the cache cannot be used; never because of a file
+    """
+    named = extractor or kept_extractor(library) or default_extractor()
+    if windows is not None and isinstance(named, str):
+        named = with_windows(named, windows)
+    chosen = get_extractor(named)
+    if chosen.check:
+        chosen.check()
+    folders, gone, found = _find(library, paths)
+    run = _Run(library, chosen, progress)
+    todo = run.begin(folders, gone, found, retry)
+    threads = 1 if engine == "serial" else jobs or available_cores()
+    options = {"jobs": jobs, "engine": engine, "cache": cache, "time_limit": time_limit}
+    run.extract(run.needing_features(todo, threads), options)
+    run.note_vanished([*folders, *gone], set(found.files))
+    sound_space.bring_up_to_date(library)
+    return run.report
+
+
+class _Run:
+    """One run over the files."""
+
+    def __init__(
+        self, library: Library, extractor: Extractor, progress: FileProgress | None
+    ) -> None:
+        self.library = library
+        self.extractor = extractor
+        self.key = extractor_key(extractor)
+        self.progress = progress
+        self.report = IndexReport()
+        with library.connect() as connection:
+            self.known = KnownFiles(connection)
+            self.lacking = features.without(connection, self.key)  # present tracks
+        self.altered: list[Track] = []  # files at known paths with another sound, decided last
+        self.given: list[int] = []  # the track of each path that the extraction was given
+        self.waiting: list[tuple[int, FileFeatures]] = []  # features to be kept
+        self.done = self.total = 0
+
+    def begin(
+        self, folders: list[str], gone: list[str], found: AudioFiles, retry: bool
+    ) -> dict[str, list[str]]:
+        """Compare the files with what the library knows; which ones are to be read."""
+        report, known = self.report, self.known
+        report.unlisted.update(found.unreadable)
+        report.hidden += found.hidden
+        before = set(self.library.settings.get(FOLDERS, []))
+        with self.library.begin():
+            self.library.settings.set(FOLDERS, sorted((before | set(folders)) - set(gone)))
+            self.library.settings.set(EXTRACTOR, self.key)
+        todo = known.sort(found.files, retry=retry)
+        unchanged = [known.by_path[path] for path in todo["unchanged"]]
+        report.unchanged = sum(one.state != "missing" for one in unchanged)
+        owners = {path: known.by_id[known.copies[path].id].path for path in todo["copies"]}
+        report.copies += owners.items()
+        report.known_copies |= owners.keys()
+        report.forgotten += todo["forgotten"]
+        unreadable = [known.by_path[path].id for path in todo["unreadable"]]
+        for one in self.library.tracks.many(unreadable):
+            report.still_unreadable[one.path] = one.reason or ""
+        self._bring_back([one for one in unchanged if one.state != "present"])
+        todo["unchanged"] = [one.path for one in unchanged if one.id in self.lacking]
+        self.total = sum(len(todo[kind]) for kind in ("unchanged", "changed", "new"))
+        return todo
+
+    def needing_features(self, todo: dict[str, list[str]], threads: int) -> Iterator[DigestedFile]:
+        """Read files and store their tracks; those that have no features yet."""
+        for path in todo["unchanged"]:
+            yield self._give(self.known.by_path[path])
+        yield from self._stored(examine_all(todo["changed"], threads=threads), self._same_path)
+        yield from self._stored(examine_all(todo["new"], threads=threads), self._new_path)
+        # Sounds that are known come first: what was moved away is then not taken for changed.
+        self.altered.sort(key=lambda one: one.sound not in self.known.by_sound)
+        self.total += len(self.altered)
+        yield from self._stored(self.altered, self._altered_path)
+
+    def extract(self, files: Iterator[DigestedFile], options: dict[str, Any]) -> None:
+        """Compute features and keep them."""
+        first = next(files, None)
+        if first is None:
+            return  # without starting any process
+        results = iterate_files(chain([first], files), extractor=self.extractor, **options)
+        try:
+            for found in results:
+                self._heard(self.known.by_id[self.given[found.position]], found)
+        finally:
+            self._keep()
+
+    def note_vanished(self, searched: list[str], there: Collection[str]) -> None:
+        """Say which tracks are missing, and forget copies that are gone."""
+        unlisted = self.report.unlisted
+        gone = list(self.known.vanished(searched, unlisted))
+        self.library.tracks.set_state([one.id for one in gone], "missing")
+        self.report.missing += [one.path for one in gone]
+        self.library.tracks.drop_copies(
+            path
+            for path in self.known.copies
+            if path not in there and is_below(path, searched) and not is_below(path, unlisted)
+        )
+
+    def _stored(
+        self, files: Iterable[Track], decide: Callable[[Track], Track | None]
+    ) -> Iterator[DigestedFile]:
+        """Store what was read, some at a time; those that need features.
+
+        ``decide`` takes a file and gives its track, or None where it has none of its own.
+        """
+        for batch in batches(files, _READ_TOGETHER):
+            with self.library.begin():
+                decided = [decide(one) for one in batch]
+            for one in decided:
+                if one is not None and one.id in self.lacking and one.state == "present":
+                    yield self._give(one)
+                else:
+                    self._count()
+
+    # Which track a file belongs to. ------------------------------------------------------------
+
+    def _same_path(self, file: Track) -> Track | None:
+        """A file at a known path that is not what it was."""
+        known = self.known.by_path[file.path]
+        if file.reason is not None:
+            if known.state == "unreadable" and same_file(known, file):  # tried once more
+                self.report.still_unreadable[known.path] = file.reason
+            else:
+                self._unreadable(known, file.reason)
+            return None
+        if known.sound != file.sound:
+            self.known.displaced.add(known.id)
+            self.altered.append(file)
+            return None
+        if known.state == FORGOTTEN:
+            self.report.forgotten.append(known.path)
+            return None
+        if known.state == "missing":
+            self.report.back.append(known.path)
+        elif self._says_otherwise(known, file):
+            self.report.retagged.append(known.path)
+        else:
+            self.report.unchanged += 1
+        return self._replace(known, file)
+
+    def _new_path(self, file: Track) -> Track | None:
+        """A file at a path that is not known, or no longer any track's."""
+        owner = self.known.by_sound.get(file.sound)
+        if owner is None:
+            return self._add(file)
+        if owner.state == FORGOTTEN:
+            if file.path != owner.path:
+                self.library.tracks.put_copy(replace(file, id=owner.id))
+            self.report.forgotten.append(file.path)
+            return None
+        if owner.path == file.path:  # found twice, by different ways to it
+            self.report.unchanged += 1
+            return owner
+        if self.known.has_its_file(owner):
+            self.library.tracks.put_copy(replace(file, id=owner.id))
+            self.report.copies.append((file.path, owner.path))
+            return None
+        self.report.moved.append((owner.path, file.path))
+        self.known.displaced.discard(owner.id)
+        return self._replace(owner, file)
+
+    def _altered_path(self, file: Track) -> Track | None:
+        """A known path with another sound, when all files but these are decided."""
+        former = self.known.by_path.get(file.path)
+        if former is None or former.state == FORGOTTEN or file.sound in self.known.by_sound:
+            return self._new_path(file)
+        found = self.report.new if former.sound.startswith(UNREAD) else self.report.changed
+        found.append(file.path)
+        with self.library.begin() as connection:  # features and predictions are void
+            features.forget(connection, former.id)
+            self.library.predictions.forget_tracks([former.id])
+        self.known.displaced.discard(former.id)
+        self.lacking.add(former.id)
+        return self._replace(former, file)
+
+    def _add(self, file: Track) -> Track:
+        (number,) = self.library.tracks.put([file])
+        added = replace(file, id=number)
+        self.known.put(added)
+        if file.reason is None:
+            self.report.new.append(file.path)
+            self.lacking.add(number)
+        else:
+            self.report.unreadable[file.path] = file.reason
+        return added
+
+    def _replace(self, known: Track, file: Track) -> Track:
+        """Store what a track's file is now."""
+        now = replace(file, id=known.id)
+        self.library.tracks.replace(now)
+        if file.path in self.known.copies:
+            self.library.tracks.drop_copies([file.path])
+        self.known.put(now)
+        if known.state != "present":
+            self.lacking |= self._without_features([now.id])
+        return now
+
+    def _unreadable(self, known: Track, reason: str) -> None:
+        self.library.tracks.set_state([known.id], "unreadable", reason=reason)
+        self.known.put(replace(known, state="unreadable"))
+        self.report.unreadable[known.path] = reason
+
+    def _bring_back(self, tracks: list[Track]) -> None:
+        """Tracks whose files are what they were, and were missing or are to be tried again."""
+        self.report.back += [one.path for one in tracks if one.state == "missing"]
+        ids = [one.id for one in tracks]
+        self.library.tracks.set_state(ids, "present")
+        self.lacking |= self._without_features(ids)
+        for one in tracks:
+            self.known.put(replace(one, state="present"))
+
+    def _says_otherwise(self, known: Track, file: Track) -> bool:
+        """Whether the tags of a file are not those that the library has."""
+        stored = self.library.tracks.get(known.id)
+        now, before = ((one.title, one.artist, one.album, one.file_tags) for one in (file, stored))
+        return now != before
+
+    def _without_features(self, ids: list[int]) -> set[int]:
+        have, _ = self.library.tracks.features(ids, extractor=self.key)
+        return set(ids) - set(have.tolist())
+
+    # What becomes of the extraction. -----------------------------------------------------------
+
+    def _give(self, one: Track) -> DigestedFile:
+        """The file of a track, which goes to the extraction."""
+        self.given.append(one.id)
+        self.lacking.discard(one.id)  # not twice
+        return DigestedFile(one.path, bytes.fromhex(one.sound), one.size, one.modified)
+
+    def _heard(self, one: Track, found: FileFeatures) -> None:
+        if found.vector is None:
+            self.report.give_up(one.path, found.reason or "")
+            self._unreadable(one, found.reason or "")
+        else:
+            self.waiting.append((one.id, found))
+            self.report.cached += found.cached
+            if len(self.waiting) >= _KEPT_TOGETHER:
+                self._keep()
+        self._count()
+
+    def _keep(self) -> None:
+        if self.waiting:
+            ids, files = zip(*self.waiting, strict=True)
+            rows = np.stack([file.vector for file in files])
+            self.library.tracks.put_features(ids, rows, extractor=self.key)
+            self.report.heard += len(ids)
+            self.waiting = []
+
+    def _count(self) -> None:
+        self.done += 1
+        if self.progress:
+            self.progress(self.done, self.total)
+
+
+def _find(library: Library, paths: Iterable[PathLike]) -> tuple[list[str], list[str], AudioFiles]:
+    """Search what is named, or else the folders of earlier runs.
+
+    Returns the folders that were searched, what was named and is gone, and what was found.
+    """
+    named = [absolute_path(path) for path in paths]
+    before = library.settings.get(FOLDERS, [])
+    places = named or before
+    if not places:
+        raise LibraryError(
+            "Name a folder of music: no folder was indexed into this library yet. Later, without "
+            "a name, all folders are brought up to date."
+        )
+    there = [place for place in places if os.path.lexists(place)]
+    gone = [place for place in places if place not in there]
+    found = find_audio(there)
+    if named:
+        for place in gone:  # it must have been there
+            if place not in before and library.tracks.find(place) is None:
+                raise LibraryError(f"There is no file or folder {readable(place)}.")
+    else:  # perhaps on a disk that is not mounted: its tracks stay as they are
+        found.unreadable |= dict.fromkeys(gone, "is not there. Its tracks stay as they are.")
+        gone = []
+    folders = [place for place in there if os.path.isdir(place)]  # noqa: PTH112
+    return folders, gone, found

@@ -1,1 +1,0 @@
-"""From the files in folders to the tracks of a library."""

@@ -1,0 +1,457 @@
+"""Tags of the library's tracks into their files, and back.
+
+A track's file gets what people say, and what the model is sure enough of. What undoes a write is in
+the library before the file changes, so that it can be undone however the process ends. A write that
+was interrupted goes on when it is started again: files that have their tags already do not change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import polars as pl
+import sqlalchemy as sa
+
+from harmonium.data.normalise import normalise_tag
+from harmonium.data.parting import fragments
+from harmonium.errors import DataError, FileChangedError, FileTagError, LibraryError, counted
+from harmonium.library.filetags import (
+    LIST_FIELDS,
+    FileChange,
+    Rules,
+    UndoRecord,
+    apply_change,
+    plan_write,
+    read_tags,
+    undo,
+)
+from harmonium.library.library import Library
+from harmonium.library.precision import knows_precision, thresholds_for
+from harmonium.library.store.bulk import batches
+from harmonium.library.store.changes import Change, UndoReport, WrittenFile
+from harmonium.library.store.models import Owner, StoredModel
+from harmonium.library.store.schema import change as change_table
+from harmonium.library.store.schema import stored_path, written_file
+from harmonium.library.store.tracks import Track
+from harmonium.library.verdicts import agreed_tags
+
+Progress = Callable[[int, int], object]
+"""Called with how much is done, and how much there is to do."""
+ScoredTags = dict[str, float]
+"""Tag → score: 1 where people say so, else the model's probability. In the order of writing."""
+
+
+class TagSources(NamedTuple):
+    """Whose tags are wanted."""
+
+    people: bool = True
+    predicted: bool = True
+    owner: Owner | None = None
+    """Whose predictions: of tags learnt from the library, of those that came along, or both."""
+    precision: float | None = None
+    """The share of what is predicted that is to be right (`precision`), tag by tag; None takes
+    all that reaches the thresholds by which `harmonium tag` goes."""
+
+
+EVERY_SOURCE = TagSources()
+
+
+class PlannedFile(NamedTuple):
+    """What writing would do to the file of a track."""
+
+    track: Track
+    change: FileChange
+    guessed: Mapping[str, float] = {}
+    """Tag, as it is written → its probability, for those that the model predicts."""
+
+    @property
+    def new_guesses(self) -> dict[str, float]:
+        """Those that the file did not have."""
+        both = [one.tags for one in self.change.fields]
+        added = {tag for before, after in both for tag in after if tag not in before}
+        return {tag: p for tag, p in self.guessed.items() if tag in added}
+
+
+class FailedFile(NamedTuple):
+    """A file that could not be read, written or restored."""
+
+    path: str
+    reason: str
+
+
+@dataclass
+class WritePlan:
+    """What writing would do."""
+
+    files: list[PlannedFile] = field(default_factory=list)
+    """Those that change."""
+    n_unchanged: int = 0
+    failures: list[FailedFile] = field(default_factory=list)
+
+    @property
+    def n_guessed(self) -> int:
+        """How many predicted tags would be added to files."""
+        return sum(len(one.new_guesses) for one in self.files)
+
+    @property
+    def expected_wrong(self) -> float:
+        """How many of them will be wrong, by their probabilities."""
+        return sum(1 - p for one in self.files for p in one.new_guesses.values())
+
+
+@dataclass
+class WriteReport:
+    """What was written."""
+
+    change: int | None = None
+    """Its number; None where no file was written."""
+    paths: list[str] = field(default_factory=list)
+    failures: list[FailedFile] = field(default_factory=list)
+
+
+def wanted_tags(
+    library: Library, ids: Sequence[int], source: TagSources = EVERY_SOURCE
+) -> Iterator[tuple[Track, ScoredTags]]:
+    """(track, its tags) of each track, in this order.
+
+    A tag is wanted where people agree that it holds (`verdicts`). Where they leave it open,
+    it is wanted if the current model's probability reaches the threshold of the tag that
+    ``source.precision`` asks for, as the model was trained, which is what held-out tracks speak
+    of, and with what it learnt from answers since. Without a precision, a tag that came along is
+    wanted only if its own threshold was right for most held-out clips (`StoredModel.sure`). Tags
+    that were found in files are in them already, and do not count.
+
+    Raises
+    ------
+    LibraryError
+        where only predictions are asked for and there is no model
+    """
+    model = _model(library, source)
+    if source.predicted and not source.people and model is None:
+        raise LibraryError(
+            "There is no model whose predictions could be written. `harmonium train` makes one, "
+            "and `harmonium tag` uses it."
+        )
+    from_files = {one.name for one in library.opinions.people() if one.kind == "file"}
+    for some in batches(map(int, ids)):
+        opinions = library.opinions.triples(some)
+        said = agreed_tags(opinions.filter(~pl.col("person").is_in(list(from_files))))
+        guessed = {} if model is None else _guessed(library, model, some)
+        for track in library.tracks.many(some):
+            yield track, _combined(said.get(track.id, {}), guessed.get(track.id, {}), source)
+
+
+def _model(library: Library, source: TagSources) -> StoredModel | None:
+    """The model whose predictions are wanted, with the thresholds from which on they are."""
+    if not source.predicted:
+        return None
+    model = library.models.current(whole=source.precision is not None)
+    if model is None:
+        return None
+    model = model.as_trained()
+    if source.precision is None or not knows_precision(model):
+        return model.only(source.owner).sure()
+    return replace(model, thresholds=thresholds_for(model, source.precision)).only(source.owner)
+
+
+def imprecise_tags(library: Library, precision: float) -> list[str] | None:
+    """The tags that are learnt, but not as precise; None where the model does not know."""
+    model = library.models.current()
+    if model is None or not knows_precision(model):
+        return None
+    model = model.as_trained()
+    never = model.learnt & (thresholds_for(model, precision) > 1)
+    return [model.vocabulary[j] for j in np.flatnonzero(never)]
+
+
+def count_unheard(library: Library, ids: Sequence[int]) -> int:
+    """How many of the tracks the current model has not tagged yet; 0 where there is no model."""
+    model = library.models.current(whole=False)
+    if model is None or model.id is None:
+        return 0
+    heard, _ = library.predictions.columns(model.id, [0], refined=False)
+    return int((~np.isin(np.asarray(ids, np.int64), heard)).sum())
+
+
+def _guessed(library: Library, model: StoredModel, ids: list[int]) -> dict[int, ScoredTags]:
+    """Track → the tags whose probability reaches their threshold, the likeliest first."""
+    if model.id is None:
+        return {}
+    trained = library.predictions.probabilities(model.id, ids, refined=False)
+    if not trained.shape[1]:
+        return {}
+    now = library.predictions.probabilities(model.id, ids)[:, : trained.shape[1]]
+    probabilities = np.minimum(trained, now)  # NaN where there are none
+    enough = probabilities >= model.thresholds  # NaN is not
+    found: dict[int, ScoredTags] = {}
+    for row, number in enumerate(ids):
+        tags = np.flatnonzero(enough[row])
+        order = tags[np.argsort(-probabilities[row, tags], kind="stable")]
+        found[number] = {model.vocabulary[j]: float(probabilities[row, j]) for j in order}
+    return found
+
+
+def _combined(said: dict[str, bool], guessed: ScoredTags, source: TagSources) -> ScoredTags:
+    """People's tags, then those guessed that they leave open."""
+    if source.people:
+        own = {tag: 1.0 for tag, holds in said.items() if holds}
+        return own | {tag: p for tag, p in guessed.items() if tag not in said}
+    return {tag: p for tag, p in guessed.items() if said.get(tag, True)}
+
+
+def plan_writes(
+    library: Library,
+    ids: Sequence[int],
+    rules: Rules,
+    *,
+    source: TagSources = EVERY_SOURCE,
+    only_to: Collection[str] | None = None,
+    progress: Progress | None = None,
+) -> WritePlan:
+    """What writing the tracks' tags to their files would change; nothing is written.
+
+    A track's tags go to its file and to all copies of it, or with ``only_to`` to those of these
+    paths among them.
+    """
+    plan, spellings = WritePlan(), library.spellings()
+    copies = library.tracks.copies(ids)
+    for done, (track, tags) in enumerate(wanted_tags(library, ids, source), 1):
+        for path in (track.path, *copies.get(track.id, [])):
+            if only_to is None or path in only_to:
+                _plan_file(plan, track, path, tags, rules, spellings)
+        if progress is not None:
+            progress(done, len(ids))
+    return plan
+
+
+def _plan_file(
+    plan: WritePlan,
+    track: Track,
+    path: str,
+    tags: ScoredTags,
+    rules: Rules,
+    spellings: Mapping[str, str],
+) -> None:
+    """Add to a plan what writing tags to one file of a track would change."""
+    try:
+        there: dict[str, str] = {}
+        if rules.mode == "merge" and tags:
+            tags, there = _as_in_file(path, tags)
+        names = {**spellings, **there, **rules.aliases}
+        change = plan_write(path, tags, replace(rules, aliases=names))
+    except (FileTagError, DataError) as error:
+        plan.failures.append(FailedFile(path, str(error)))
+    else:
+        if change:
+            guessed = {names.get(tag, tag): p for tag, p in tags.items() if p < 1}
+            plan.files.append(PlannedFile(track, change, guessed))
+        else:
+            plan.n_unchanged += 1
+
+
+def _as_in_file(path: str, tags: ScoredTags) -> tuple[ScoredTags, dict[str, str]]:
+    """Tags to write, and how the file spells those that it has: Hip-Hop for hip hop.
+
+    Tags that are in a longer text, such as jazz in "Jazz; Blues", are not among them.
+    """
+    there = read_tags(path)
+    values = [value for name in LIST_FIELDS for value in getattr(there, name)]
+    spellings = {normalise_tag(value): value for value in values}
+    inside = {part for value in values for part in fragments(value)} - spellings.keys()
+    tags = {tag: score for tag, score in tags.items() if normalise_tag(tag) not in inside}
+    return tags, {
+        tag: spellings[normalise_tag(tag)] for tag in tags if normalise_tag(tag) in spellings
+    }
+
+
+def write_planned(
+    library: Library,
+    files: Sequence[PlannedFile],
+    *,
+    progress: Progress | None = None,
+) -> WriteReport:
+    """Write what was planned, one file after the other, as one change that can be undone."""
+    report = WriteReport()
+    summary = f"tags written to {counted(len(files), 'file')}, but not to all"
+    writer = _UndoableWriter(library, lambda: library.changes.begin("write", summary))
+    try:
+        for done, (track, change, _) in enumerate(files, 1):
+            try:
+                writer.write(track, change.path, partial(apply_change, change))
+                report.paths.append(change.path)
+            except FileTagError as error:
+                report.failures.append(FailedFile(change.path, str(error)))
+            if progress is not None:
+                progress(done, len(files))
+    finally:
+        writer.finish()
+        report.change = writer.change
+        if writer.change is not None:
+            written = f"tags written to {counted(len(report.paths), 'file')}"
+            library.changes.describe(writer.change, written)
+    return report
+
+
+def last_change(library: Library) -> Change:
+    """The last change that is not undone, and does not undo another.
+
+    One that was undone in part is passed over: the rest of it is what could not be undone. But an
+    undo that was interrupted goes on.
+    """
+    passed = []
+    for change in library.changes.list():
+        if change.undone_by is None and change.undoes is None:
+            if not change.left:
+                return change
+            passed.append(change.id)
+    hint = f" To try change {passed[0]} again: harmonium undo {passed[0]}" if passed else ""
+    raise LibraryError(f"There is nothing to undo.{hint}")
+
+
+def undo_change(
+    library: Library,
+    change_id: int,
+    *,
+    exact: bool = True,
+    progress: Progress | None = None,
+) -> UndoReport:
+    """Undo a change: people's tags, and its files to the byte.
+
+    Files that were changed since stay as they are, and the report says so. If it is interrupted,
+    undoing the same change again goes on.
+
+    Parameters
+    ----------
+    change_id : its number
+    exact : with False, files that were changed since get back the former values of those fields
+        that still have what was written
+    progress : called with the number of files that are done and the number of all
+    """
+    numbers: list[int] = []  # of the change that undoes, once for each file
+    writer = _UndoableWriter(library, lambda: numbers[-1])
+    n_restored = 0  # files that changed; those that were restored before do not
+    total = 0 if progress is None else len(library.changes.files(change_id))
+
+    def restore(file: WrittenFile, number: int) -> str | None:
+        nonlocal n_restored
+        numbers.append(number)
+        try:
+            n_restored += _restore(library, writer, file, exact)
+            reason = None
+        except FileTagError as error:
+            reason = str(error)
+        if progress is not None:
+            progress(len(numbers), total)
+        return reason
+
+    try:
+        report = library.changes.undo(change_id, restore=restore)
+    finally:
+        writer.finish()
+    return replace(report, files_restored=n_restored)
+
+
+def _restore(library: Library, writer: _UndoableWriter, file: WrittenFile, exact: bool) -> bool:
+    """Make a file what it was; whether it changed. A FileTagError says why it cannot be done."""
+    track = None if file.track_id is None else library.tracks.get(file.track_id)
+    path = file.path
+    if track is not None and path not in library.tracks.copies([track.id]).get(track.id, []):
+        path = track.path  # wherever it is now
+    if not Path(path).exists():
+        raise FileTagError(
+            "the file is gone. If it was moved, 'harmonium index' with its new folder finds it; "
+            f"then: harmonium undo {file.change_id}"
+        )
+    record = UndoRecord.from_bytes(file.record)
+    try:
+        return writer.write(track, path, partial(undo, path, record, exact=exact))
+    except FileChangedError:
+        if (later := _later_change(library, file)) is not None:
+            raise FileTagError(f"change {later} wrote to it later; undo that one first") from None
+        raise FileTagError(
+            "it was changed since; --fields-only restores the fields that were written"
+        ) from None
+
+
+def _later_change(library: Library, file: WrittenFile) -> int | None:
+    """The last change in force that wrote to the same track after this one."""
+    query = (
+        sa.select(sa.func.max(written_file.c.change_id))
+        .join_from(written_file, change_table, change_table.c.id == written_file.c.change_id)
+        .where(
+            written_file.c.track_id == file.track_id,
+            written_file.c.id > file.id,
+            written_file.c.path == stored_path(file.path)["path"],
+            change_table.c.undone_by.is_(None),
+            change_table.c.undoes.is_(None),
+        )
+    )
+    found: int | None = library.fetch(query)[0][0]
+    return found
+
+
+class _UndoableWriter:
+    """Writes files under one change.
+
+    Each file costs one transaction: what undoes it is stored just before it changes, together with
+    what the file before it has become. When the process dies in between, `index` reads that one
+    file again.
+    """
+
+    def __init__(self, library: Library, begin: Callable[[], int]) -> None:
+        """``begin`` gives the number of the change, in the transaction of the first file."""
+        self.change: int | None = None
+        self._library = library
+        self._begin = begin
+        self._written: tuple[Track, str] | None = None  # whose row is not up to date yet
+
+    def write(self, track: Track | None, path: str, work: Callable[..., UndoRecord | None]) -> bool:
+        """Do work that changes a file, and keep what undoes it; whether it changed.
+
+        ``work(keep=...)`` is `apply_change` or `undo`, given all else that they need.
+
+        Raises
+        ------
+        FileTagError
+            where it could not be done; the file is as it was
+        """
+        kept: list[int] = []
+        try:
+            done = work(keep=lambda record: kept.append(self._keep(track, path, record)))
+        except FileTagError:
+            for number in kept:
+                self._library.changes.forget_file(number)
+            raise
+        if done is not None and track is not None:
+            self._written = (track, path)
+        return done is not None
+
+    def finish(self) -> None:
+        """Bring the library up to date on the last file that was written."""
+        if self._written is None:
+            return
+        (track, path), self._written = self._written, None
+        try:
+            status, about = Path(path).stat(), read_tags(path).of_track
+        except (FileTagError, OSError):
+            return  # gone meanwhile; `index` will notice
+        now = replace(track, path=path, size=status.st_size, modified=status.st_mtime_ns)
+        if path in self._library.tracks.copies([track.id]).get(track.id, []):
+            self._library.tracks.put_copy(now)
+            return
+        if track.duration is not None:
+            about["duration"] = track.duration
+        self._library.tracks.replace(replace(now, state="present", reason=None, **about))
+
+    def _keep(self, track: Track | None, path: str, record: UndoRecord) -> int:
+        with self._library.begin():
+            if self.change is None:
+                self.change = self._begin()
+            self.finish()
+            track_id = None if track is None else track.id
+            return self._library.changes.keep_file(self.change, track_id, path, record.to_bytes())

@@ -1,1 +1,0 @@
-"""Tags of the library into the files, and back."""
