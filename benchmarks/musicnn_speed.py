@@ -31,7 +31,7 @@ import report
 from threadpoolctl import threadpool_limits
 
 from harmonium.audio.extractors import get_extractor
-from harmonium.audio.musicnn.weights import load_networks
+from harmonium.audio.musicnn import load_networks
 
 SKIPPED = report.missing("tensorflow", "musicnn")
 if not SKIPPED:

@@ -9,8 +9,8 @@ from pathlib import Path
 import postgres_server
 import pytest
 
-from harmonium.audio.musicnn import weights
-from harmonium.audio.musicnn.fetch import fetch_musicnn
+from harmonium.audio import musicnn
+from harmonium.audio.musicnn_fetch import fetch_musicnn
 from harmonium.errors import DataError
 from harmonium.files import user_cache_folder
 from harmonium.library import Library
@@ -85,7 +85,7 @@ def data_home(tmp_path, monkeypatch) -> Path:
     return folder
 
 
-WEIGHTS = weights.weights_file()
+WEIGHTS = musicnn.weights_file()
 """Where the weights of musicnn are, if the user has fetched them."""
 
 

@@ -11,7 +11,7 @@ The transformers for scikit-learn are ``harmonium.AudioFeatures`` and ``harmoniu
 docs/features.md has the definitions, docs/extraction.md is about many files.
 """
 
-from harmonium.audio.clip import Clip, decode
+from harmonium.audio.decoding import Clip, decode
 from harmonium.audio.extraction import Extraction, extract_files
 from harmonium.audio.extractors import (
     Extractor,
@@ -22,7 +22,7 @@ from harmonium.audio.extractors import (
     register,
 )
 from harmonium.audio.paper_features import clip_features, feature_names
-from harmonium.audio.parameters import FeatureParameters
+from harmonium.audio.spectrum import FeatureParameters
 
 __all__ = [
     "Clip",

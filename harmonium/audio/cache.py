@@ -1,11 +1,11 @@
 """Features that were computed before, by the content of the file and by how they were computed.
 
-One SQLite database. Whatever is in it when a process is killed stays whole: each result is written
-in a transaction of its own, to a write-ahead log. Several processes may use it at once.
+One SQLite database, which several processes may use at once. Each result is written in a
+transaction of its own, to a write-ahead log: it stays whole when a process is killed.
 
-A file is known by the SHA-256 digest of its content, or of its sound alone where whoever asks has
-that already. Reading a whole file takes a while, so the cache also remembers which content a path
-had, with the file's `FileStatus`: as long as that is the same, the file is taken to be unchanged.
+A file is known by the SHA-256 digest of its content, or of its sound alone where the caller knows
+that. The cache also remembers which content a path had, with the file's `FileStatus`: as long as
+that is the same, the file counts as unchanged and is not read.
 """
 
 import hashlib
@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from harmonium.arrays import Floats
 from harmonium.errors import DataError
 
 FILE_NAME = "features.sqlite"
@@ -29,8 +29,8 @@ FORMAT = 1
 BUSY_SECONDS = 60
 """How long to wait for another process that is writing."""
 SETTLED_NS = 2_000_000_000
-"""How old a file's last change must be for its status to be trusted: some file systems count time
-in steps of 2 seconds, and a second change within a step would leave the status as it is."""
+"""How old a file's last change must be before its status is trusted: some file systems count time
+in steps of 2 seconds, and would not show a second change within a step."""
 
 _TABLES = """
 CREATE TABLE contents (id INTEGER PRIMARY KEY, digest BLOB NOT NULL UNIQUE, size INTEGER NOT NULL);
@@ -84,14 +84,7 @@ class FeatureCache:
 
     A recipe is a text of all that the numbers depend on besides the file.
 
-    Parameters
-    ----------
-    folder : where the database is or is to be
-
-    Raises
-    ------
-    DataError
-        where that folder cannot be used, or what is in it is not a cache
+    DataError where that folder cannot be used, or what is in it is not a cache.
     """
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
@@ -114,37 +107,36 @@ class FeatureCache:
         """Close the database."""
         self._database.close()
 
-    def find_by_path(
-        self, path: str, status: FileStatus, recipe: str
-    ) -> NDArray[np.float32] | None:
+    def find_by_path(self, path: str, status: FileStatus, recipe: str) -> Floats | None:
         """The features of a file that is as it was when they were computed."""
-        row = self._one(
-            "SELECT vector FROM files f JOIN vectors v ON v.content = f.content "
-            "WHERE path = ? AND (size, modified, changed, inode) = (?, ?, ?, ?) AND recipe = ?",
-            (os.fsencode(path), *status, self._recipe(recipe)),
+        return _vector(
+            self._one(
+                "SELECT vector FROM files f JOIN vectors v ON v.content = f.content "
+                "WHERE path = ? AND (size, modified, changed, inode) = (?, ?, ?, ?) AND recipe = ?",
+                *(os.fsencode(path), *status, self._recipe(recipe)),
+            )
         )
-        return row and _vector(row[0])
 
-    def find_by_content(self, digest: bytes, recipe: str) -> NDArray[np.float32] | None:
+    def find_by_content(self, digest: bytes, recipe: str) -> Floats | None:
         """The features of a content, wherever the file is."""
-        row = self._one(
-            "SELECT vector FROM contents c JOIN vectors v ON v.content = c.id "
-            "WHERE digest = ? AND recipe = ?",
-            (digest, self._recipe(recipe)),
+        return _vector(
+            self._one(
+                "SELECT vector FROM contents c JOIN vectors v ON v.content = c.id "
+                "WHERE digest = ? AND recipe = ?",
+                *(digest, self._recipe(recipe)),
+            )
         )
-        return row and _vector(row[0])
 
     def has_size(self, size: int, recipe: str) -> bool:
         """Whether there are features of any content of this size; if not, no such file is known."""
-        row = self._one(
+        query = (
             "SELECT 1 FROM contents c JOIN vectors v ON v.content = c.id "
-            "WHERE size = ? AND recipe = ? LIMIT 1",
-            (size, self._recipe(recipe)),
+            "WHERE size = ? AND recipe = ? LIMIT 1"
         )
-        return row is not None
+        return self._one(query, size, self._recipe(recipe)) is not None
 
     def put(
-        self, path: str, status: FileStatus, digest: bytes, recipe: str, vector: NDArray[np.float32]
+        self, path: str, status: FileStatus, digest: bytes, recipe: str, vector: Floats
     ) -> None:
         """Keep the features of a file; when this returns, they survive the process."""
         with self._transaction() as execute:
@@ -170,21 +162,22 @@ class FeatureCache:
 
     def _content(self, execute: Any, digest: bytes, size: int) -> int:
         execute("INSERT OR IGNORE INTO contents (digest, size) VALUES (?, ?)", (digest, size))
-        row = execute("SELECT id FROM contents WHERE digest = ?", (digest,)).fetchone()
-        return int(row[0])
+        return int(self._one("SELECT id FROM contents WHERE digest = ?", digest))
 
     def _recipe(self, version: str) -> int:
         if version not in self._recipes:
             with self._explained():
-                execute = self._database.execute
-                execute("INSERT OR IGNORE INTO recipes (version) VALUES (?)", (version,))
-                row = execute("SELECT id FROM recipes WHERE version = ?", (version,)).fetchone()
-            self._recipes[version] = int(row[0])
+                self._database.execute(
+                    "INSERT OR IGNORE INTO recipes (version) VALUES (?)", (version,)
+                )
+            self._recipes[version] = self._one("SELECT id FROM recipes WHERE version = ?", version)
         return self._recipes[version]
 
-    def _one(self, query: str, values: tuple[Any, ...]) -> Any:
+    def _one(self, query: str, *values: Any) -> Any:
+        """The first value of the first row, or None."""
         with self._explained():
-            return self._database.execute(query, values).fetchone()
+            row = self._database.execute(query, values).fetchone()
+        return row and row[0]
 
     def _prepare(self) -> None:
         """Bring the database into shape, if no other process has done so."""
@@ -241,8 +234,9 @@ class FeatureCache:
             ) from error
 
 
-def _vector(data: bytes) -> NDArray[np.float32] | None:
-    """The numbers; None where they are damaged, so that they are computed again."""
-    whole = isinstance(data, bytes) and len(data) % 4 == 0
-    vector = np.frombuffer(data, "<f4").astype(np.float32) if whole else None
-    return vector if vector is not None and np.isfinite(vector).all() else None
+def _vector(data: bytes | None) -> Floats | None:
+    """The numbers; None where they are missing or damaged, so that they are computed again."""
+    if not isinstance(data, bytes) or len(data) % 4:
+        return None
+    vector = np.frombuffer(data, "<f4").astype(np.float32)
+    return vector if np.isfinite(vector).all() else None

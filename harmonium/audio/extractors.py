@@ -1,57 +1,44 @@
 """Extractors: a clip's samples → a vector. The paper's, and any other that has a name.
 
-An `Extractor` carries all that must be known to use it and to tell its results from another's: the
-rate and length of the clips it wants and where in a sound they lie, the names of its features, and
-its version. It goes to other processes as it is, so those need not know the name that it is
-registered under.
+An `Extractor` carries all that is needed to use it and to tell its results from another's. It goes
+to other processes as it is, so those need not know the name that it is registered under.
 """
 
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from importlib.metadata import EntryPoint, entry_points
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from harmonium.audio import onnx_model
-from harmonium.audio.clip import DECODING_VERSION, clip_of_samples, decode, quoted
-from harmonium.audio.musicnn import listening as musicnn
-from harmonium.audio.paper_features import DEFAULTS, GROUPS, clip_features, feature_names
-from harmonium.audio.parameters import FeatureParameters
-from harmonium.audio.windows import Plan, SpreadWindows, decode_windows, windows_of_samples
+from harmonium.arrays import Floats
+from harmonium.audio import musicnn
+from harmonium.audio.decoding import (
+    DECODING_VERSION,
+    Plan,
+    SpreadWindows,
+    decode,
+    decode_windows,
+    quoted,
+    windows_of_samples,
+)
+from harmonium.audio.paper_features import GROUPS, clip_features, feature_names
+from harmonium.audio.spectrum import DEFAULTS, FeatureParameters
 from harmonium.errors import AudioError, DataError, HarmoniumError
 
 ENTRY_POINTS = "harmonium.extractors"
 """The group of entry points in which other packages name their extractors."""
-
+ONNX = "onnx:"
+"""The beginning of the name of a model in ONNX's format; the path of its file follows."""
 DEFINITIONS = 1
 """To be raised whenever the paper's features of the same samples change."""
-
 N_WINDOWS = 3
-"""Windows of a track that a new collection is indexed by, where the extractor hears one."""
+"""Windows of a track that a new library is indexed by, where the extractor hears one."""
 
-Function = Callable[[NDArray[np.float32], int], ArrayLike]
-
-
-class Measured(NamedTuple):
-    """What ``python benchmarks/extractors.py`` found on Emotify's 400 clips of 15 s."""
-
-    auc: float
-    """Mean area under the ROC curve over tags, by logistic regression in five folds."""
-    milliseconds: float
-    """For a clip on one core, decoding included."""
-
-
-class Heard(NamedTuple):
-    """What an extractor gives for a sound."""
-
-    features: NDArray[np.float32]
-    """(n_features,)"""
-    heads: NDArray[np.float32]
-    """(n_heads,) the tag probabilities of its own; most extractors have none"""
+Function = Callable[[Floats, int], ArrayLike]
 
 
 @dataclass(frozen=True)
@@ -63,7 +50,7 @@ class Extractor:
 
     name: str
     """What it is asked for by."""
-    function: Function = field(repr=False)
+    function: Function = field(repr=False, compare=False)
     """(samples of shape (n,) float32, rate) → n_features numbers, then n_heads probabilities."""
     feature_names: tuple[str, ...] = field(repr=False)
     """What each number is."""
@@ -79,11 +66,14 @@ class Extractor:
     """Which windows of a sound are heard; the numbers are the mean of theirs. None: one window,
     the middle one."""
     check: Callable[[], None] | None = field(default=None, repr=False)
-    """Raises a HarmoniumError where something that the function needs is not there."""
+    """Raises a HarmoniumError where something that the function needs is missing."""
     summary: str = field(default="", repr=False)
     """What it hears, in a few words."""
-    measured: Measured | None = field(default=None, repr=False)
-    """How good and how fast it is, where that was measured."""
+    auc: float | None = field(default=None, repr=False)
+    """Mean AUC over tags of Emotify's 400 clips of 15 s, by logistic regression in five folds, as
+    ``python benchmarks/extractors.py`` measures it."""
+    milliseconds: float | None = field(default=None, repr=False)
+    """For such a clip on one core, decoding included."""
 
     @property
     def n_numbers(self) -> int:
@@ -99,39 +89,32 @@ class Extractor:
             f"decoding {DECODING_VERSION}"
         )
 
-    def __call__(self, samples: NDArray[np.float32], rate: int) -> NDArray[np.float32]:
+    def __call__(self, samples: Floats, rate: int) -> Floats:
         """The features of a clip, (n_features,) float32."""
         return self._numbers(samples, rate)[: len(self.feature_names)]
 
-    def hear(self, clips: Sequence[NDArray[np.float32]]) -> Heard:
-        """The mean over clips of one sound, each of the extractor's rate."""
-        numbers = np.mean([self._numbers(clip, self.rate) for clip in clips], axis=0)
-        return Heard(*np.split(numbers.astype(np.float32), [len(self.feature_names)]))
-
-    def hear_file(self, path: str | os.PathLike[str], start: float | None = None) -> Heard:
-        """What it gives for a file; AudioError where there is nothing to hear in it."""
+    def hear_file(self, path: str | os.PathLike[str], start: float | None = None) -> Floats:
+        """The features and heads of a file, (n_numbers,); AudioError where it has none."""
         if self.windows is None:
-            clip = decode(path, rate=self.rate, seconds=self.seconds, start=start)
-            clips = [clip.samples]
+            clips = [decode(path, rate=self.rate, seconds=self.seconds, start=start).samples]
         else:
             clips = decode_windows(path, self.windows, rate=self.rate, start=start)
         try:
-            return self.hear(clips)
+            return self._mean(clips)
         except DataError as error:
             raise AudioError(f"{quoted(path)} has no features: {error}") from error.__cause__
 
-    def hear_samples(
-        self, samples: NDArray[np.float32], rate: int, start: float | None = None
-    ) -> Heard:
-        """What it would give for a file with these samples."""
-        if self.windows is not None:
-            return self.hear(
-                windows_of_samples(samples, rate, self.windows, rate=self.rate, start=start)
-            )
-        clip = clip_of_samples(samples, rate, rate=self.rate, seconds=self.seconds, start=start)
-        return self.hear([clip.samples])
+    def hear_samples(self, samples: Floats, rate: int, start: float | None = None) -> Floats:
+        """The features and heads of a file with these samples, (n_numbers,)."""
+        options: dict[str, Any] = {"rate": self.rate, "seconds": self.seconds, "start": start}
+        return self._mean(windows_of_samples(samples, rate, self.windows, **options))
 
-    def _numbers(self, samples: NDArray[np.float32], rate: int) -> NDArray[np.float32]:
+    def _mean(self, clips: Sequence[Floats]) -> Floats:
+        """The mean over clips of one sound, each of the extractor's rate."""
+        numbers = np.mean([self._numbers(clip, self.rate) for clip in clips], axis=0)
+        return numbers.astype(np.float32)
+
+    def _numbers(self, samples: Floats, rate: int) -> Floats:
         """All that the function gives for a clip, (n_numbers,), checked."""
         try:
             vector = np.asarray(self.function(samples, rate), np.float32)
@@ -158,10 +141,10 @@ class Extractor:
 
 def features_of_file(
     path: str | os.PathLike[str],
-    extractor: "str | Extractor" = "paper",
+    extractor: str | Extractor = "paper",
     *,
     start: float | None = None,
-) -> NDArray[np.float32]:
+) -> Floats:
     """The features of a file, (n_features,), of the windows that the extractor hears.
 
     Raises
@@ -171,19 +154,8 @@ def features_of_file(
     DataError
         where there is no such extractor
     """
-    return get_extractor(extractor).hear_file(path, start).features
-
-
-@dataclass(frozen=True)
-class PaperFeatures:
-    """The paper's features, or some groups of them, as a function that other processes can get."""
-
-    parameters: FeatureParameters = DEFAULTS
-    groups: tuple[str, ...] = GROUPS
-
-    def __call__(self, samples: NDArray[np.float32], rate: int) -> NDArray[np.float32]:
-        """(n,) samples → (n_features,)"""
-        return clip_features(samples, rate, parameters=self.parameters, groups=self.groups)
+    extractor = get_extractor(extractor)
+    return extractor.hear_file(path, start)[: len(extractor.feature_names)]
 
 
 def paper_extractor(
@@ -197,7 +169,7 @@ def paper_extractor(
     """An extractor of the paper's features with other parameters, or of one group of them."""
     return Extractor(
         name,
-        PaperFeatures(parameters, groups),
+        partial(clip_features, parameters=parameters, groups=groups),
         tuple(feature_names(parameters, groups=groups)),
         revision=f"{DEFINITIONS} {asdict(parameters)} {groups}",
         rate=parameters.rate,
@@ -206,17 +178,8 @@ def paper_extractor(
     )
 
 
-def _check_musicnn() -> None:
-    from harmonium.audio.musicnn.weights import check_weights
-
-    check_weights()
-
-
 _registered: dict[str, Extractor] = {
-    "paper": paper_extractor(
-        summary="the paper's timbre and rhythm",
-        measured=Measured(auc=0.709, milliseconds=9),
-    ),
+    "paper": paper_extractor(summary="the paper's timbre and rhythm", auc=0.709, milliseconds=9),
     "timbre": paper_extractor(
         groups=("timbre",), name="timbre", summary="the first part of these: how it sounds"
     ),
@@ -231,9 +194,10 @@ _registered: dict[str, Extractor] = {
         seconds=musicnn.PATCH_SECONDS,
         head_names=musicnn.HEAD_NAMES,
         windows=musicnn.Patches(),
-        check=_check_musicnn,
+        check=musicnn.check_weights,
         summary="what two networks learnt to hear for tags",
-        measured=Measured(auc=0.809, milliseconds=215),
+        auc=0.809,
+        milliseconds=215,
     ),
 }
 
@@ -258,7 +222,7 @@ def register(
     features : their names, or how many they are
     revision : to be changed with the function; results kept from an older one are then not used
     rate, seconds : of the clips that the function wants
-    replace : whether an extractor of that name may be there already
+    replace : whether to replace an extractor of that name
 
     >>> def loudness(samples, rate):
     ...     return [np.abs(samples).mean(), np.abs(samples).max()]
@@ -266,20 +230,9 @@ def register(
     >>> extractor(np.full(22_050, 0.5, np.float32), 22_050)
     array([0.5, 0.5], dtype=float32)
     """
-    names = (
-        tuple(f"{name} {k}" for k in range(features))
-        if isinstance(features, int)
-        else tuple(features)
-    )
-    _check_registration(name, function, names, replace)
-    extractor = Extractor(name, function, names, revision, rate, seconds)
-    _registered[name] = extractor
-    return extractor
-
-
-def _check_registration(
-    name: str, function: Function, names: tuple[str, ...], replace: bool
-) -> None:
+    if isinstance(features, int):
+        features = [f"{name} {k}" for k in range(features)]
+    names = tuple(features)
     if not callable(function):
         raise DataError(f"'function' must be callable, got {function!r}.")
     if not names or len(set(names)) != len(names):
@@ -288,13 +241,13 @@ def _check_registration(
         raise DataError(
             f"There is an extractor '{name}' already. Choose another name, or pass replace=True."
         )
+    _registered[name] = Extractor(name, function, names, revision, rate, seconds)
+    return _registered[name]
 
 
 def default_extractor() -> str:
-    """The extractor for a new collection: musicnn where its weights are, else the paper's."""
-    from harmonium.audio.musicnn.weights import are_there
-
-    return "musicnn" if are_there() else with_windows("paper", N_WINDOWS)
+    """The extractor for a new library: musicnn if its weights are installed, or the paper's."""
+    return "musicnn" if musicnn.is_installed() else with_windows("paper", N_WINDOWS)
 
 
 def with_windows(name: str, count: int) -> str:
@@ -307,37 +260,11 @@ def with_windows(name: str, count: int) -> str:
     return base if count == 1 else f"{base}*{count}"
 
 
-def _of_onnx(name: str) -> Extractor:
-    """The extractor of a name such as "onnx:model.onnx"."""
-    found = onnx_model.described(name)
-    return Extractor(
-        found.name,
-        found.model,
-        tuple(f"embedding {j}" for j in range(found.n_features)),
-        revision=found.model.digest,
-        rate=found.rate,
-        seconds=found.seconds,
-        windows=SpreadWindows(found.windows, round(found.seconds * found.rate), whole=True),
-    )
-
-
-def _spread(name: str) -> Extractor | None:
-    """The extractor of a name such as "paper*3"; None for another name."""
-    base, _, count = name.rpartition("*")
-    if not base or not count.isdecimal() or int(count) < 1:
-        return None
-    one = get_extractor(base)
-    if one.windows is not None:
-        raise DataError(f"The extractor '{base}' chooses its windows itself; ask for '{base}'.")
-    windows = SpreadWindows(int(count), round(one.seconds * one.rate))
-    return replace(one, name=name, windows=windows, measured=None)
-
-
 def get_extractor(extractor: str | Extractor) -> Extractor:
-    """The extractor of a name; an extractor is given back as it is.
+    """The extractor of a name; an extractor is returned as it is.
 
     A number after a star is how many windows it hears, spread over the sound: "paper*3" gives the
-    mean of the paper's features of three windows.
+    mean of the paper's features of three windows. "onnx:FILE" is a model in ONNX's format.
     """
     if isinstance(extractor, Extractor):
         return extractor
@@ -345,16 +272,19 @@ def get_extractor(extractor: str | Extractor) -> Extractor:
         return _registered[extractor]
     if extractor in _installed():
         return _load(extractor)
-    if extractor.startswith(onnx_model.PREFIX):
-        return _of_onnx(extractor)
+    if extractor.startswith(ONNX):
+        from harmonium.audio.onnx_model import onnx_extractor
+
+        return onnx_extractor(extractor.removeprefix(ONNX))
     if extractor.startswith("imported:"):
         raise DataError(
             f"The features {extractor!r} were imported, so files cannot be heard with them. Import "
             "them anew with `harmonium import --features` after new files were indexed with "
             "`harmonium index --extractor NAME`."
         )
-    if (spread := _spread(extractor)) is not None:
-        return spread
+    base, _, count = extractor.rpartition("*")
+    if base and count.isdecimal() and int(count) >= 1:
+        return _spread(extractor, get_extractor(base), int(count))
     raise DataError(
         f"There is no extractor {extractor!r}. Known are {', '.join(available_extractors())}; "
         "onnx:FILE is a network in ONNX's format, and harmonium.audio.register adds one."
@@ -364,6 +294,14 @@ def get_extractor(extractor: str | Extractor) -> Extractor:
 def available_extractors() -> tuple[str, ...]:
     """The names that `get_extractor` knows: built in, registered, and those of other packages."""
     return tuple(dict.fromkeys((*_registered, *sorted(_installed()))))
+
+
+def _spread(name: str, one: Extractor, count: int) -> Extractor:
+    """An extractor of one window as one of several."""
+    if one.windows is not None:
+        raise DataError(f"'{one.name}' chooses its windows itself; ask for '{one.name}'.")
+    windows = SpreadWindows(count, round(one.seconds * one.rate))
+    return replace(one, name=name, windows=windows, auc=None, milliseconds=None)
 
 
 @lru_cache(maxsize=1)

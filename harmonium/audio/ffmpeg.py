@@ -12,7 +12,7 @@ from av.audio.frame import AudioFrame
 from av.container import InputContainer
 from numpy.typing import NDArray
 
-from harmonium.audio.decoder import CannotDecode, mean_of_channels
+from harmonium.audio.decoding import CannotDecode, mean_of_channels
 
 # Containers of music and of films. Others that FFmpeg knows are no sound (pictures, text), or make
 # it open further files and addresses (playlists).

@@ -11,7 +11,7 @@ import numpy as np
 import soundfile
 from numpy.typing import NDArray
 
-from harmonium.audio.decoder import CannotDecode, mean_of_channels
+from harmonium.audio.decoding import CannotDecode, mean_of_channels
 
 # Numbers decoded at a time, so that many channels need no more memory than one. After each block
 # soundfile seeks to where it is anyway, for which MP3 decodes some frames again: not too few.

@@ -6,23 +6,23 @@ imported only here and only when a model is used.
 
 import hashlib
 import tomllib
-from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from harmonium.audio.parameters import FeatureParameters
-from harmonium.audio.spectrum import mel_spectrogram
+from harmonium.arrays import Floats
+from harmonium.audio.decoding import SpreadWindows
+from harmonium.audio.extractors import ONNX, Extractor
+from harmonium.audio.spectrum import FeatureParameters, mel_spectrogram
 from harmonium.errors import DataError
 from harmonium.files import absolute_path
 
-PREFIX = "onnx:"
 KEYS = {"rate": int, "seconds": float, "windows": int, "input": str, "output": str, "mel": dict}
 MEL_KEYS = {"frame": int, "hop": int, "bands": int, "lowest_hz": float, "highest_hz": float}
 MEL_KEYS |= {"log": str}
+OPTIONAL = {"mel", "windows"}
 LOGS = {
     "none": lambda mel: mel,
     "log10(1 + 10000 x)": lambda mel: np.log10(1 + 10_000 * mel),
@@ -31,47 +31,10 @@ LOGS = {
 }
 """What may be done with the mel energies."""
 
-Floats = NDArray[np.float32]
 
-
-@dataclass(frozen=True)
-class OnnxModel:
-    """A model with what it needs; called with a window's samples, it gives the embedding."""
-
-    path: str
-    digest: str
-    """Of the model and its description."""
-    input: str
-    output: str
-    mel: FeatureParameters | None
-    log: str
-
-    def __call__(self, samples: Floats, rate: int) -> Floats:
-        """(n,) → (n_features,): the output, its mean over all axes but the last."""
-        given = samples[None]
-        if self.mel is not None:
-            given = LOGS[self.log](mel_spectrogram(samples, self.mel))[None]
-        (found,) = _session(self.path, self.digest).run(
-            [self.output], {self.input: np.ascontiguousarray(given, np.float32)}
-        )
-        return np.asarray(found, np.float32).reshape(-1, found.shape[-1]).mean(axis=0)
-
-
-@dataclass(frozen=True)
-class Described:
-    """What the TOML says, with the model."""
-
-    name: str
-    model: OnnxModel
-    rate: int
-    seconds: float
-    windows: int
-    n_features: int
-
-
-def described(name: str) -> Described:
-    """The model of a name such as ``onnx:model.onnx``; a DataError says what is wrong with it."""
-    file = Path(absolute_path(name.removeprefix(PREFIX)))
+def onnx_extractor(path: str) -> Extractor:
+    """The extractor of a model file; a DataError says what is wrong with it."""
+    file = Path(absolute_path(path))
     beside = file.with_suffix(".toml")
     try:
         data, text = file.read_bytes(), beside.read_text(encoding="utf-8")
@@ -84,40 +47,50 @@ def described(name: str) -> Described:
     except ValueError as error:
         raise DataError(f"{beside} is not TOML: {error}.") from error
     seconds, rate = float(about["seconds"]), int(about["rate"])
-    mel = log = None
-    if "mel" in about:
-        part = {"log": "none", "lowest_hz": 0.0, "highest_hz": rate / 2} | about["mel"]
-        part = _checked(part, MEL_KEYS, beside)
-        log = part["log"]
-        if log not in LOGS:
-            raise DataError(f"'log' in {beside} must be one of {', '.join(LOGS)}, got {log!r}.")
-        mel = FeatureParameters(
-            rate=rate,
-            frame_length=part["frame"],
-            hop_length=part["hop"],
-            n_mels=part["bands"],
-            n_mfcc=1,  # not computed here
-            n_rhythm=1,
-            lowest_hz=float(part["lowest_hz"]),
-            highest_hz=float(part["highest_hz"]),
-        )
+    mel, log = _mel(about["mel"], rate, beside) if "mel" in about else (None, "none")
     digest = hashlib.sha256(data + text.encode()).hexdigest()
-    model = OnnxModel(str(file), digest, about["input"], about["output"], mel, log or "none")
+    model = partial(_embedding, str(file), digest, about["input"], about["output"], mel, log)
+    length = round(seconds * rate)
     try:
-        n_features = len(model(np.zeros(round(seconds * rate), np.float32), rate))
+        n_features = len(model(np.zeros(length, np.float32), rate))
     except DataError:
         raise
     except Exception as error:
         reason = str(error).splitlines()[0]
         raise DataError(f"{file} cannot be run as {beside.name} says: {reason}") from error
-    windows = int(about.get("windows", 3))
-    return Described(f"{PREFIX}{file}", model, rate, seconds, windows, n_features)
+    return Extractor(
+        f"{ONNX}{file}",
+        model,
+        tuple(f"embedding {j}" for j in range(n_features)),
+        revision=digest,
+        rate=rate,
+        seconds=seconds,
+        windows=SpreadWindows(int(about.get("windows", 3)), length, whole=True),
+    )
+
+
+def _mel(part: dict[str, Any], rate: int, beside: Path) -> tuple[FeatureParameters, str]:
+    """The spectrum that the model takes, and what is done with it."""
+    defaults = {"log": "none", "lowest_hz": 0.0, "highest_hz": rate / 2}
+    part = _checked(defaults | part, MEL_KEYS, beside)
+    if part["log"] not in LOGS:
+        raise DataError(f"'log' in {beside} must be one of {', '.join(LOGS)}, got {part['log']!r}.")
+    parameters = FeatureParameters(
+        rate=rate,
+        frame_length=part["frame"],
+        hop_length=part["hop"],
+        n_mels=part["bands"],
+        n_mfcc=1,  # not computed here
+        n_rhythm=1,
+        lowest_hz=float(part["lowest_hz"]),
+        highest_hz=float(part["highest_hz"]),
+    )
+    return parameters, part["log"]
 
 
 def _checked(given: dict[str, Any], keys: dict[str, type], beside: Path) -> dict[str, Any]:
-    optional = {"mel", "windows"}
     for key, kind in keys.items():
-        if key not in given and key in optional:
+        if key not in given and key in OPTIONAL:
             continue
         wanted = (int, float) if kind is float else kind
         if not isinstance(given.get(key), wanted):
@@ -125,6 +98,24 @@ def _checked(given: dict[str, Any], keys: dict[str, type], beside: Path) -> dict
     if unknown := set(given) - set(keys):
         raise DataError(f"{beside} has {sorted(unknown)[0]!r}; known are {', '.join(keys)}.")
     return given
+
+
+def _embedding(
+    path: str,
+    digest: str,
+    input: str,
+    output: str,
+    mel: FeatureParameters | None,
+    log: str,
+    samples: Floats,
+    rate: int,
+) -> Floats:
+    """(n,) → (n_features,): the model's output, its mean over all axes but the last."""
+    given = samples if mel is None else LOGS[log](mel_spectrogram(samples, mel))
+    (found,) = _session(path, digest).run(
+        [output], {input: np.ascontiguousarray(given[None], np.float32)}
+    )
+    return np.asarray(found, np.float32).reshape(-1, found.shape[-1]).mean(axis=0)
 
 
 @lru_cache(maxsize=2)

@@ -11,20 +11,17 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from harmonium.audio.clip import quoted
+from harmonium.arrays import Floats
+from harmonium.audio.decoding import quoted
 from harmonium.audio.extraction import extract_files
 from harmonium.audio.extractors import Extractor, get_extractor
 from harmonium.engine import Engine
 from harmonium.errors import AudioError, DataError, DataWarning
 
-Samples = NDArray[np.float32]
-# Features with rows of NaN, and the reasons for those rows.
-FeaturesAndReasons = tuple[NDArray[np.float32], list[str]]
-
 FLOATS = [np.float64, np.float32]
 
 ROUNDING = 1e-9
-"""A deviation that is smaller than this share of the largest value is rounding."""
+"""The fraction of the largest value below which a deviation is rounding."""
 
 
 class AudioFeatures(TransformerMixin, BaseEstimator):
@@ -91,7 +88,7 @@ class AudioFeatures(TransformerMixin, BaseEstimator):
             read_clips(X)
         return self
 
-    def transform(self, X: Any) -> NDArray[np.float32]:
+    def transform(self, X: Any) -> Floats:
         """The features of each clip.
 
         Parameters
@@ -111,10 +108,14 @@ class AudioFeatures(TransformerMixin, BaseEstimator):
         else:
             features, reasons = self._of_samples(clips, extractor)
         if reasons:
-            self._report(reasons, len(clips))
+            what = f"{len(reasons)} of {len(clips)} clips cannot be used:\n" + "\n".join(reasons)
+            if self.on_error == "raise":
+                raise AudioError(f"{what}\nLeave them out, or pass on_error='nan'.")
+            warnings.warn(f"{what}\nTheir features are NaN.", DataWarning, stacklevel=3)
         return features
 
-    def _of_files(self, paths: list[str], extractor: Extractor) -> FeaturesAndReasons:
+    def _of_files(self, paths: list[str], extractor: Extractor) -> tuple[Floats, list[str]]:
+        """Features with rows of NaN, and the reasons for those rows."""
         here = self.n_jobs in (None, 1) and self.engine == "processes"
         extraction = extract_files(
             paths,
@@ -128,23 +129,16 @@ class AudioFeatures(TransformerMixin, BaseEstimator):
         features[extraction.rows] = extraction.features
         return features, [f"{quoted(f.path)} {f.reason}" for f in extraction.failures]
 
-    def _of_samples(self, clips: list[Samples], extractor: Extractor) -> FeaturesAndReasons:
+    def _of_samples(self, clips: list[Floats], extractor: Extractor) -> tuple[Floats, list[str]]:
         features = np.full((len(clips), len(extractor.feature_names)), np.nan, np.float32)
         reasons = []
         for row, samples in enumerate(clips):
             try:
-                heard = extractor.hear_samples(samples, self.rate or extractor.rate, self.start)
-                features[row] = heard.features
+                numbers = extractor.hear_samples(samples, self.rate or extractor.rate, self.start)
+                features[row] = numbers[: features.shape[1]]
             except DataError as error:
                 reasons.append(f"X[{row}]: {error}")
         return features, reasons
-
-    def _report(self, reasons: list[str], n_clips: int) -> None:
-        """All that is wrong, at once."""
-        what = f"{len(reasons)} of {n_clips} clips cannot be used:\n" + "\n".join(reasons)
-        if self.on_error == "raise":
-            raise AudioError(f"{what}\nLeave them out, or pass on_error='nan'.")
-        warnings.warn(f"{what}\nTheir features are NaN.", DataWarning, stacklevel=4)
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
         """What each feature is, (n_features,)."""
@@ -225,7 +219,7 @@ def read_clips(X: Any) -> list[Any]:
     return [_samples(clip, row) for row, clip in enumerate(clips)]
 
 
-def _samples(clip: Any, row: int) -> NDArray[np.float32]:
+def _samples(clip: Any, row: int) -> Floats:
     """One clip's samples, (n,) float32."""
     try:
         array = np.asarray(clip)

@@ -76,12 +76,12 @@ def fetch_extractor(
     [dim]Without a network:[/dim]  on another machine, pip download --no-deps
     musicnn==0.1.0; then here, harmonium extractor fetch musicnn --wheel FILE
     """
-    from harmonium.audio.musicnn.weights import are_there, check_weights
+    from harmonium.audio.musicnn import check_weights, is_installed
     from harmonium.errors import DataError, ModelFileError
 
     if name != "musicnn":
         raise DataError(f"Only musicnn can be fetched, got '{name}'.")
-    if wheel is None and are_there():
+    if wheel is None and is_installed():
         try:
             check_weights()
         except ModelFileError:
@@ -94,7 +94,7 @@ def fetch_extractor(
 
 def ask_for_musicnn(errors: Console) -> None:
     """Ask for the weights at a terminal, and fetch them; a no is remembered."""
-    from harmonium.audio.musicnn.fetch import LICENCE, decline
+    from harmonium.audio.musicnn_fetch import LICENCE, decline
 
     say(
         errors,
@@ -114,7 +114,7 @@ def ask_for_musicnn(errors: Console) -> None:
 
 
 def _fetch(errors: Console, wheel: Path | None) -> None:
-    from harmonium.audio.musicnn.fetch import CITATION, LICENCE, fetch_musicnn
+    from harmonium.audio.musicnn_fetch import CITATION, LICENCE, fetch_musicnn
 
     with errors.status("Fetching musicnn (29 MB)"):
         file = fetch_musicnn(wheel)
@@ -136,13 +136,12 @@ def _record(name: str) -> dict[str, Any]:
             extractor.check()
     except HarmoniumError as error:
         missing = str(error)
-    measured = extractor.measured
     return {
         "name": name,
         "features": len(extractor.feature_names),
         "heads": len(extractor.head_names),
-        "auc": measured and measured.auc,
-        "milliseconds": measured and measured.milliseconds,
+        "auc": extractor.auc,
+        "milliseconds": extractor.milliseconds,
         "summary": extractor.summary,
         "missing": missing,
     }

@@ -28,7 +28,7 @@ from harmonium.commands.screen import bar, say, show_rows
 from harmonium.errors import counted
 
 if TYPE_CHECKING:
-    from harmonium.audio.extraction import Extraction, UnusableFile
+    from harmonium.audio.extraction import Extraction, FileFeatures
 
 MOST_SHOWN = 30
 """Files that the table of failures shows."""
@@ -73,9 +73,13 @@ def features(
     used, the others are in it; 2 nothing was written; 130 interrupted.
     """
     from harmonium.audio.audio_files import find_audio
-    from harmonium.audio.extraction import UnusableFile
+    from harmonium.audio.extraction import (
+        FileFeatures,
+        check_output,
+        write_failures,
+        write_features,
+    )
     from harmonium.audio.extractors import get_extractor
-    from harmonium.audio.feature_files import check_output, write_failures, write_features
     from harmonium.errors import DataError
     from harmonium.files import check_writable
 
@@ -106,7 +110,8 @@ def features(
         start=start,
         time_limit=time_limit,
     )
-    failed = [UnusableFile(*pair) for pair in found.unreadable.items()] + [*extraction.failures]
+    unlisted = (FileFeatures(path, reason=why) for path, why in found.unreadable.items())
+    failed = [*unlisted, *extraction.failures]
     if failures is not None:
         write_failures(failures, failed)
     _show_failures(failed)
@@ -153,7 +158,7 @@ class _Rate(ProgressColumn):
         return Text("" if task.speed is None else f"{task.speed:,.0f} files/s")
 
 
-def _show_failures(failed: list[UnusableFile]) -> None:
+def _show_failures(failed: list[FileFeatures]) -> None:
     """The files that could not be used: a table for people, a line each for programs."""
     console = Console(stderr=True)
     if not console.is_terminal:

@@ -133,7 +133,7 @@ def index(
 def _settle_extractor(library: Library, errors: Console, *, may_ask: bool) -> None:
     """Say which extractor a library keeps, or what is missing; in a terminal ask for it, once."""
     from harmonium.audio.extractors import N_WINDOWS, default_extractor
-    from harmonium.audio.musicnn.fetch import was_declined
+    from harmonium.audio.musicnn_fetch import was_declined
     from harmonium.commands.extractor import ask_for_musicnn
     from harmonium.library.index import kept_extractor
 

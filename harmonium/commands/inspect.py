@@ -37,8 +37,8 @@ def inspect(
     [dim]Example:[/dim]  harmonium inspect song.mp3 -o song.png --start 60
     """
     from harmonium.audio import decode
-    from harmonium.audio.clip import quoted
-    from harmonium.audio.picture import draw_clip, save_picture
+    from harmonium.audio.decoding import quoted
+    from harmonium.audio.pictures import draw_clip, save_picture
     from harmonium.errors import AudioError, DataError
 
     clip = decode(file, seconds=seconds, start=start)

@@ -17,8 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harmonium.audio import decode
-from harmonium.audio.paper_features import DEFAULTS
-from harmonium.audio.spectrum import decibels, mel_spectrogram, raise_to_floor
+from harmonium.audio.spectrum import DEFAULTS, decibels, mel_spectrogram, raise_to_floor
 from harmonium.demo.steps import PAGE, PEOPLE, DemoEvaluation, DemoMusic, PredictedTag, TagAUC
 
 if TYPE_CHECKING:

@@ -69,7 +69,7 @@ def _hear(path: str, extractor: str, pipe: Connection) -> None:
     """In the process."""
     _set_limits()
     try:
-        from harmonium.audio.clip import with_decoder
+        from harmonium.audio.decoding import with_decoder
         from harmonium.audio.extractors import features_of_file
 
         def length(source: Any) -> float | None:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from sound_files import lag, timed_noise, write_ffmpeg, write_sndfile
 
 from harmonium.audio import decode, features_of_file
-from harmonium.audio.clip import quoted
+from harmonium.audio.decoding import quoted
 from harmonium.errors import AudioError
 
 RATE = 8_000
@@ -116,7 +116,7 @@ def test_a_file_that_may_not_be_read_is_refused(files, monkeypatch):
 @pytest.mark.parametrize("kind", ["wav", "m4a"])
 def test_a_disk_that_fails_while_it_is_read_is_a_reason(kind, files, monkeypatch):
     """The decoder is handed a descriptor that is closed, as of a disk that was pulled out."""
-    import harmonium.audio.clip as clip_module
+    from harmonium.audio import decoding as clip_module
 
     opened = clip_module._open
 
@@ -132,7 +132,7 @@ def test_a_disk_that_fails_while_it_is_read_is_a_reason(kind, files, monkeypatch
 
 @pytest.mark.parametrize("kind", ["wav", "m4a"])
 def test_a_file_that_vanishes_meanwhile_is_still_read(kind, files, tmp_path, monkeypatch):
-    import harmonium.audio.clip as clip_module
+    from harmonium.audio import decoding as clip_module
 
     path = shutil.copy(files[kind], tmp_path / "a")
     expected = decode(path).samples

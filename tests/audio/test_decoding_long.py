@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from sound_files import timed_noise, write_ffmpeg, write_sndfile
 
-from harmonium.audio import decode, decoder, libsndfile
+from harmonium.audio import decode, decoding, libsndfile
 
 HOURS = 12
 RATE = 8_000
@@ -80,7 +80,7 @@ def test_the_middle_of_twelve_hours_is_ten_seconds_of_decoding(kind, long_files,
 
     def counting(frames):
         decoded.append(len(frames))
-        return decoder.mean_of_channels(frames)
+        return decoding.mean_of_channels(frames)
 
     from harmonium.audio import ffmpeg
 

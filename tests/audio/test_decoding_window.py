@@ -7,8 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sound_files import lag, timed_noise, write_ffmpeg, write_sndfile
 
-from harmonium.audio import clip as clip_module
-from harmonium.audio import decode
+from harmonium.audio import decode, decoding
 from harmonium.errors import AudioError, DataError
 
 EVERY_RATE = (8_000, 44_100, 48_000, 192_000)
@@ -91,7 +90,7 @@ def test_ffmpeg_finds_the_same_window_where_libsndfile_refuses(case, tmp_path, m
     name, rate, channels, options = case
     sound = timed_noise(4, rate, channels)
     path = write(tmp_path / name, sound, rate, options)
-    monkeypatch.setattr(clip_module, "DECODERS", {"ffmpeg": clip_module.DECODERS["ffmpeg"]})
+    monkeypatch.setattr(decoding, "DECODERS", {"ffmpeg": decoding.DECODERS["ffmpeg"]})
     for start in (0.2, 1.7, 2.9):
         clip = decode(path, rate=rate, seconds=1, start=start)
         assert clip.decoder == "ffmpeg"

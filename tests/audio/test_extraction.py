@@ -8,6 +8,7 @@ from itertools import islice
 
 import numpy as np
 import odd_extractors as odd
+import polars as pl
 import pytest
 import soundfile
 from odd_extractors import CRASHES, HANGS, Counting, write_level, write_levels
@@ -15,9 +16,15 @@ from processes_in_tests import PATIENCE, end, start, wait_until
 from signals import RATE, music
 
 from harmonium.audio import cache as cache_module
-from harmonium.audio import features_of_file, file_tasks, get_extractor
-from harmonium.audio.extraction import UnusableFile, extract_files, iterate_files
-from harmonium.audio.file_tasks import DigestedFile
+from harmonium.audio import extraction, features_of_file, get_extractor
+from harmonium.audio.extraction import (
+    Extraction,
+    FileFeatures,
+    extract_files,
+    iterate_files,
+    write_failures,
+    write_features,
+)
 from harmonium.engine import EngineError
 from harmonium.errors import DataError
 
@@ -44,6 +51,10 @@ def counting(**options):
     """An extractor that counts its calls, and the settings to use it with."""
     function = Counting(**options)
     return function, {"extractor": odd.extractor(function), "engine": "serial"}
+
+
+def reasons(done):
+    return {failure.path: failure.reason for failure in done.failures}
 
 
 class TestMatrix:
@@ -195,11 +206,11 @@ class TestCache:
         function, options = counting()
         options["cache"] = tmp_path / "cache"
         status = cache_module.file_status(path)
-        known = DigestedFile(str(path), b"sound", status.size, status.modified)
-        monkeypatch.setattr(file_tasks, "file_digest", None)
+        known = (str(path), b"sound", status.size, status.modified)
+        monkeypatch.setattr(extraction, "file_digest", None)
         (first,) = iterate_files([known], **options)
         path.rename(moved)
-        (second,) = iterate_files([replace(known, path=str(moved))], **options)
+        (second,) = iterate_files([(str(moved), *known[1:])], **options)
         assert (first.cached, second.cached, function.calls) == (False, True, 1)
         np.testing.assert_array_equal(first.vector, second.vector)
 
@@ -208,7 +219,7 @@ class TestCache:
         _, options = counting()
         for path in (first, second):
             status = cache_module.file_status(path)
-            was = DigestedFile(str(path), b"sound", status.size, status.modified - 1)
+            was = (str(path), b"sound", status.size, status.modified - 1)
             (found,) = iterate_files([was], cache=tmp_path / "cache", **options)
             assert not found.cached
 
@@ -220,7 +231,7 @@ class TestTrouble:
         done = extract_files(paths, extractor=extractor, jobs=2, cache=tmp_path / "cache")
         assert done.rows.tolist() == [0, 2, 3, 5]
         reason = "makes the decoder crash: the process that worked on it died (SIGSEGV)."
-        assert done.failures == tuple(UnusableFile(str(paths[i]), reason) for i in (1, 4))
+        assert reasons(done) == {str(paths[i]): reason for i in (1, 4)}
 
     def test_a_hang_takes_only_its_file(self, tmp_path):
         paths = write_levels(tmp_path, [0.1, HANGS, 0.2])
@@ -229,7 +240,7 @@ class TestTrouble:
         done = extract_files(paths, jobs=1, time_limit=2, **options)
         assert done.rows.tolist() == [0, 2]
         reason = "makes the decoder hang: it took longer than 2 s and was stopped."
-        assert done.failures == (UnusableFile(str(paths[1]), reason),)
+        assert reasons(done) == {str(paths[1]): reason}
 
     @pytest.mark.parametrize(
         ("moment", "reason"),
@@ -251,9 +262,9 @@ class TestTrouble:
 
         _, options = counting(then=None if moment == "at the end" else vanish)
         if moment == "at the end":
-            monkeypatch.setattr(file_tasks, "file_digest", digest_and_vanish)
+            monkeypatch.setattr(extraction, "file_digest", digest_and_vanish)
         done = extract_files([a, b], cache=tmp_path / "cache", **options)
-        assert done.failures == (UnusableFile(str(a), reason),)
+        assert reasons(done) == {str(a): reason}
         assert done.paths == (str(b),)
 
     def test_a_file_that_vanishes_before_it_is_read(self, tmp_path):
@@ -261,7 +272,7 @@ class TestTrouble:
         _, options = counting(then=lambda calls: b.unlink())
         done = extract_files([a, b], cache=tmp_path / "cache", **options)
         reason = "cannot be opened: No such file or directory."
-        assert done.failures == (UnusableFile(str(b), reason),)
+        assert reasons(done) == {str(b): reason}
         assert done.paths == (str(a),)
 
     def test_a_file_that_changes_once_while_it_is_read(self, tmp_path):
@@ -284,7 +295,7 @@ class TestTrouble:
             then=lambda calls: write_level(path, 0.1, seconds=0.3 + calls / 100)
         )
         done = extract_files([path], cache=tmp_path / "cache", **options)
-        assert done.failures == (UnusableFile(str(path), "changed while it was read, 3 times."),)
+        assert reasons(done) == {str(path): "changed while it was read, 3 times."}
         assert function.calls == 3
 
     def test_an_extractor_that_cannot_be_sent(self, tmp_path):
@@ -387,3 +398,96 @@ def _n_kept(folder):
         return 0
     finally:
         database.close()
+
+
+# The tables of features.
+
+NAMES = ("timbre: mean, MFCC 0", "[μ], two; three", "plain")
+
+
+def some_features(paths):
+    X = np.random.default_rng(0).normal(size=(len(paths), 3)).astype(np.float32)
+    X[:1] = [1e-38, -3.4e38, 1 / 3]
+    return Extraction(
+        X, tuple(paths), np.arange(len(paths)), NAMES, (), 0, np.zeros((len(paths), 0))
+    )
+
+
+@pytest.mark.parametrize("ending", [".parquet", ".csv", ".PARQUET"])
+def test_frames_to_the_bit(tmp_path, ending):
+    done = some_features(["a/b.mp3", "two\nlines, and a comma.wav", "🎵.ogg"])
+    file = tmp_path / f"features{ending}"
+    write_features(file, done)
+    frame = pl.read_csv(file) if ending == ".csv" else pl.read_parquet(file)
+    assert frame.columns == ["path", *NAMES]
+    assert frame["path"].to_list() == list(done.paths)
+    X = frame.drop("path").to_numpy().astype(np.float32)
+    assert X.tobytes("C") == done.features.tobytes()
+    assert [file.name for file in tmp_path.iterdir()] == [file.name]
+
+
+def test_npz_to_the_bit(tmp_path):
+    done = some_features(["a/b.mp3", os.fsdecode(b"\xff\n.mp3")])
+    write_features(tmp_path / "features.npz", done)
+    with np.load(tmp_path / "features.npz") as data:
+        assert tuple(data["path"]) == done.paths
+        assert tuple(data["columns"]) == NAMES
+        assert data["X"].dtype == np.float32
+        assert data["X"].tobytes() == done.features.tobytes()
+
+
+def test_names_that_are_not_utf8(tmp_path):
+    done = some_features([os.fsdecode(b"caf\xe9.mp3"), "café.mp3"])
+    write_features(tmp_path / "features.csv", done)
+    assert pl.read_csv(tmp_path / "features.csv")["path"].to_list() == [r"caf\xe9.mp3", "café.mp3"]
+    write_features(tmp_path / "features.parquet", done)
+    frame = pl.read_parquet(tmp_path / "features.parquet")
+    assert frame.columns == ["path", "path_bytes", *NAMES]
+    assert frame["path_bytes"].to_list() == [os.fsencode(path) for path in done.paths]
+
+
+def test_no_rows(tmp_path):
+    write_features(tmp_path / "features.parquet", some_features([]))
+    assert pl.read_parquet(tmp_path / "features.parquet").shape == (0, 4)
+
+
+def test_failures(tmp_path):
+    rows = [
+        FileFeatures("a.mp3", reason="is empty."),
+        FileFeatures(os.fsdecode(b"\xff"), reason='said "no", twice'),
+    ]
+    write_failures(tmp_path / "bad.csv", rows)
+    table = pl.read_csv(tmp_path / "bad.csv")
+    assert table.rows() == [("a.mp3", "is empty."), (r"\xff", 'said "no", twice')]
+    write_failures(tmp_path / "bad.csv", [])
+    assert (tmp_path / "bad.csv").read_text() == "path,reason\n"
+
+
+def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch):
+    file = tmp_path / "features.csv"
+    file.write_text("old")
+
+    def fail(frame, part):
+        part.write(b"half of it")
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(pl.DataFrame, "write_csv", fail)
+    with pytest.raises(DataError, match=r"features.csv' cannot be written: No space left"):
+        write_features(file, some_features(["a"]))
+    assert file.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [file]
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("features.xlsx", r"must end in \.parquet, \.csv, \.npz, got '.*features\.xlsx'"),
+        ("features", "must end in"),
+        ("none/features.csv", "there is no folder '.*none'. Create it first"),
+        ("folder.csv", r"folder\.csv' is a folder"),
+    ],
+)
+def test_what_is_refused(tmp_path, name, message):
+    (tmp_path / "folder.csv").mkdir()
+    with pytest.raises(DataError, match=message):
+        write_features(tmp_path / name, some_features(["a"]))

@@ -10,7 +10,7 @@ from places import DOCS
 from signals import RATE, music
 
 from harmonium import cli
-from harmonium.audio import audio_files, cache, extraction, feature_files, file_tasks
+from harmonium.audio import audio_files, cache, extraction
 from harmonium.commands import IN_PART, INTERRUPTED, NOTHING_DONE
 from harmonium.engine import interface, processes, runner
 
@@ -63,7 +63,7 @@ def test_exit_codes_are_those_of_the_command():
 
 @pytest.mark.parametrize(
     "module",
-    [audio_files, cache, extraction, feature_files, file_tasks, interface, processes, runner],
+    [audio_files, cache, extraction, interface, processes, runner],
     ids=lambda module: module.__name__,
 )
 def test_the_examples_of_the_docstrings_run(module):

@@ -9,9 +9,8 @@ from onnx import TensorProto, helper
 from sound_files import timed_noise, write_sndfile
 
 from harmonium.audio import features_of_file, get_extractor
-from harmonium.audio.parameters import FeatureParameters
-from harmonium.audio.spectrum import mel_spectrogram
-from harmonium.audio.windows import decode_windows
+from harmonium.audio.decoding import decode_windows
+from harmonium.audio.spectrum import FeatureParameters, mel_spectrogram
 from harmonium.errors import DataError
 
 WAVE = 'rate = 8000\nseconds = 0.5\nwindows = 2\ninput = "x"\noutput = "y"\n'

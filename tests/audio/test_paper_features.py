@@ -1,16 +1,208 @@
-"""The features of a clip as a whole: sizes, names, gain, odd sounds, refused ones."""
+"""The paper's features: MFCCs against librosa, rhythm against its definition, and the whole."""
 
+import librosa
 import numpy as np
 import pytest
+import scipy.fft
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from signals import RATE, clicks, music, sine
 
 from harmonium.audio import FeatureParameters, clip_features, feature_names
+from harmonium.audio.paper_features import (
+    band_envelopes,
+    band_of_mel,
+    mfccs,
+    modulation_frequencies,
+    modulation_spectra,
+    rhythm_features,
+    timbre_features,
+)
+from harmonium.audio.spectrum import (
+    DEFAULTS,
+    decibels,
+    mel_corners,
+    mel_spectrogram,
+    raise_to_floor,
+)
 from harmonium.errors import DataError
 
 NAMES = feature_names()
 MFCC_0 = NAMES.index("timbre: mean of MFCC 0")
+FREQUENCIES = modulation_frequencies(DEFAULTS)
+SPACING = FREQUENCIES[1]
+
+
+def mel_of(samples):
+    return raise_to_floor(mel_spectrogram(samples, DEFAULTS), DEFAULTS)
+
+
+@pytest.fixture(scope="module")
+def mel():
+    return mel_of(music())
+
+
+@pytest.mark.long  # librosa's first spectrum compiles for 20 s
+def test_the_mfccs_are_librosas(mel):
+    expected = librosa.feature.mfcc(
+        y=music(),
+        sr=DEFAULTS.rate,
+        n_mfcc=18,
+        n_fft=1024,
+        hop_length=512,
+        n_mels=40,
+        fmin=30,
+        center=False,
+    ).T
+    # A coefficient near zero is a difference of large ones: relative to the frame's largest.
+    scale = np.abs(expected).max(axis=1, keepdims=True)
+    np.testing.assert_allclose(mfccs(mel, DEFAULTS) / scale, expected / scale, atol=1e-5)
+    norms = np.linalg.norm(mfccs(mel, DEFAULTS) - expected, axis=0)
+    assert (norms <= 1e-4 * np.linalg.norm(expected, axis=0)).all()
+
+
+def test_all_mfccs_are_an_orthonormal_view_of_the_decibels(mel):
+    everything = mfccs(mel, FeatureParameters(n_mfcc=40))
+    np.testing.assert_allclose(
+        np.linalg.norm(everything, axis=1), np.linalg.norm(decibels(mel), axis=1), rtol=1e-5
+    )
+
+
+def test_mean_and_covariance_are_numpys(mel):
+    coefficients = mfccs(mel, DEFAULTS).astype(float)
+    features = dict(
+        zip(feature_names(groups=["timbre"]), timbre_features(mel, DEFAULTS), strict=True)
+    )
+    covariance = np.cov(coefficients.T)
+    for i in range(18):
+        assert features[f"timbre: mean of MFCC {i}"] == pytest.approx(coefficients[:, i].mean())
+        assert features[f"timbre: variance of MFCC {i}"] == pytest.approx(covariance[i, i])
+        for j in range(i + 1, 18):
+            name = f"timbre: covariance of MFCC {i} and {j}"
+            assert features[name] == pytest.approx(covariance[i, j], abs=1e-10)
+    assert len(features) == 189
+
+
+def test_a_gain_of_each_mel_band_leaves_the_covariance(mel):
+    gains = np.random.default_rng(0).uniform(0.1, 10, 40).astype(np.float32)
+    before, after = (timbre_features(m, DEFAULTS) for m in (mel, mel * gains))
+    np.testing.assert_allclose(after[18:], before[18:], atol=1e-5 * np.abs(before[18:]).max())
+    assert (np.abs(after[:18] - before[:18]) > 1e-3).all()
+
+
+def spectra_of(samples):
+    return modulation_spectra(band_envelopes(mel_of(samples), DEFAULTS), DEFAULTS)
+
+
+def swinging(hz, depth, n_frames):
+    """An envelope 1 + depth · cos(2π hz t) of mean 1, (n_frames, 1)."""
+    t = np.arange(n_frames) / DEFAULTS.frame_rate
+    wave = np.cos(2 * np.pi * hz * t)
+    return (1 + depth * (wave - wave.mean()))[:, None]
+
+
+def test_mel_bands_belong_to_the_band_of_their_centre():
+    centres, bands = mel_corners(DEFAULTS)[1:-1], band_of_mel(DEFAULTS)
+    for band, (low, high) in enumerate([(0, 200), (200, 800), (800, 3200), (3200, 11_025)]):
+        inside = centres[bands == band]
+        assert len(inside)
+        assert ((low <= inside) & (inside < high)).all()
+
+
+def test_envelopes_are_band_energies_over_their_mean():
+    mel = mel_of(music())
+    found = band_envelopes(mel, DEFAULTS)
+    for band in range(4):
+        energy = mel[:, band_of_mel(DEFAULTS) == band].astype(float).sum(axis=1)
+        np.testing.assert_allclose(found[:, band], energy / energy.mean(), rtol=1e-9)
+
+
+@pytest.mark.parametrize("bpm", [60, 90, 120, 137, 180])
+def test_clicks_have_their_peak_at_their_rate_in_every_band(bpm):
+    spectra = spectra_of(clicks(bpm))
+    peaks = FREQUENCIES[spectra.argmax(axis=1)]
+    np.testing.assert_allclose(peaks, bpm / 60, atol=SPACING)
+
+
+@pytest.mark.parametrize(("band", "hz"), [(0, 100), (1, 450), (2, 1700), (3, 6000)])
+def test_a_beating_tone_has_its_peak_in_its_band_only(band, hz):
+    steady = sum(0.1 * sine(other, 10) for other in (100, 450, 1700, 6000) if other != hz)
+    spectra = spectra_of(clicks(150, hz=hz) + steady)
+    heights = spectra.max(axis=1)
+    assert FREQUENCIES[spectra[band].argmax()] == pytest.approx(150 / 60, abs=SPACING)
+    assert (np.delete(heights, band) < 0.02 * heights[band]).all()
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    hz=st.floats(0.8, 9.5),
+    depth=st.floats(0.01, 1),
+    n_frames=st.integers(215, 1500),
+)
+def test_a_swing_gives_a_peak_of_its_depth_at_its_rate(hz, depth, n_frames):
+    (spectrum,) = modulation_spectra(swinging(hz, depth, n_frames), DEFAULTS)
+    assert FREQUENCIES[spectrum.argmax()] == pytest.approx(hz, abs=SPACING)
+    # Half a spacing beside the peak, 430 / 512 / 2 bins, the Hann window's transform is 0.891.
+    assert 0.88 * depth < spectrum.max() < 1.02 * depth
+
+
+def test_one_frame_is_the_definition():
+    assert FREQUENCIES[0] == 0
+    assert 10 - SPACING < FREQUENCIES[-1] <= 10
+    rng = np.random.default_rng(0)
+    envelopes = rng.uniform(0.5, 1.5, (300, 4))
+    found = modulation_spectra(envelopes, DEFAULTS)
+    t = np.arange(300)
+    window = 0.5 - 0.5 * np.cos(2 * np.pi * t / 300)
+    for k in (0, 1, 57, 118):
+        wave = np.exp(-2j * np.pi * FREQUENCIES[k] * t / DEFAULTS.frame_rate)
+        expected = np.abs((window * wave) @ (envelopes - 1)) * 2 / window.sum()
+        np.testing.assert_allclose(found[:, k], expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("n_frames", [430, 431, 645, 646, 2000])
+def test_every_moment_of_a_long_clip_counts(n_frames):
+    quiet = np.ones((n_frames, 1))
+    for place in (20, n_frames // 2, n_frames - 20):
+        envelope = quiet.copy()
+        envelope[place] += 1
+        assert modulation_spectra(envelope, DEFAULTS).max() > 1e-5
+
+
+def test_the_rhythm_features_are_the_dct_of_the_modulation_spectra():
+    samples = music(10)
+    expected = scipy.fft.dct(spectra_of(samples), norm="ortho")[:, :50].ravel()
+    np.testing.assert_allclose(
+        rhythm_features(mel_of(samples), DEFAULTS), expected, rtol=1e-4, atol=1e-7
+    )
+
+
+def test_a_later_start_leaves_a_steady_rhythm_where_it_was():
+    beats = clicks(120, 11, hz=1700)
+    at_0 = spectra_of(beats[:220_500])[2]
+    a_beat_later = spectra_of(beats[11_025:231_525])[2]
+    np.testing.assert_allclose(a_beat_later, at_0, rtol=1e-3, atol=1e-6)
+    # In between, up to one of the twenty beats more or less is inside.
+    half_a_beat_later = spectra_of(beats[5512:226_012])[2]
+    assert np.linalg.norm(half_a_beat_later - at_0) < np.linalg.norm(at_0) / 20
+
+
+def test_a_gain_of_each_broad_band_leaves_the_rhythm():
+    mel = mel_of(music(10))
+    gains = np.array([0.1, 2, 0.5, 7], np.float32)[band_of_mel(DEFAULTS)]
+    before, after = (rhythm_features(m, DEFAULTS) for m in (mel, mel * gains))
+    np.testing.assert_allclose(after, before, atol=1e-6 * np.abs(before).max())
+
+
+def test_a_band_without_sound_does_not_swing():
+    spectra = spectra_of(clicks(120, hz=100))
+    assert FREQUENCIES[spectra[0].argmax()] == pytest.approx(2, abs=SPACING)
+    np.testing.assert_allclose(spectra[3], 0, atol=1e-9)
+
+
+def test_edges_that_leave_a_band_empty_are_refused():
+    with pytest.raises(DataError, match="leave the band 'low' without a mel band"):
+        band_of_mel(FeatureParameters(band_edges=(50.0, 800.0, 3200.0)))
 
 
 def differences(found, expected):
@@ -117,58 +309,56 @@ def test_the_same_samples_give_the_same_bits_and_stay_as_they_are():
     assert (samples == copy).all()
 
 
-@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf, 1e13, -1e300])
-def test_samples_that_are_not_finite_are_refused_with_their_place(bad):
+def music_with(value):
     samples = music().astype(np.float64)
-    samples[11_025] = bad
-    with pytest.raises(DataError, match=r"'samples' must be finite .* at 11025 \(0\.500 s\)"):
-        clip_features(samples, RATE)
-
-
-@pytest.mark.parametrize("seconds", [0, 0.01, 0.3, 0.99])
-def test_a_short_clip_is_refused_with_the_length_it_needs(seconds):
-    with pytest.raises(DataError, match=r"at least 1\.00 s \(22050 samples\), got .* longer clip"):
-        clip_features(music(2)[: int(seconds * RATE)], RATE)
-
-
-@pytest.mark.parametrize("shape", [(), (22_050, 2), (2, 22_050), (22_050, 1)])
-def test_more_than_one_channel_is_refused(shape):
-    with pytest.raises(DataError, match=r"one channel, an array of shape \(n,\), got shape"):
-        clip_features(np.zeros(shape, np.float32), RATE)
-
-
-@pytest.mark.parametrize("dtype", [np.int16, np.int32, np.complex64, bool, object])
-def test_samples_that_are_not_floats_are_refused(dtype):
-    with pytest.raises(DataError, match="must be floating-point numbers with full scale 1"):
-        clip_features(np.zeros(RATE, dtype), RATE)
-
-
-@pytest.mark.parametrize("rate", [44_100, 8000, 0])
-def test_another_rate_is_refused(rate):
-    with pytest.raises(DataError, match=f"'rate' must be 22050, got {rate}. Resample the clip"):
-        clip_features(music(), rate)
+    samples[11_025] = value
+    return samples
 
 
 @pytest.mark.parametrize(
-    ("settings", "message"),
+    ("samples", "rate", "message"),
     [
-        ({"rate": 0}, "'rate' must be a whole number of at least 1, got 0"),
-        ({"hop_length": 512.0}, r"'hop_length' must be a whole number of at least 1, got 512\.0"),
-        ({"modulation_frame": 2}, "'modulation_frame' must be a whole number of at least 3"),
-        ({"silence": 0.0}, "'silence' must be a positive number"),
-        ({"dynamic_range": float("nan")}, "'dynamic_range' must be a positive number, got nan"),
-        ({"rate": 16_000}, r"highest_hz ≤ rate / 2 = 8000, got 30\.0 and 11025\.0"),
-        ({"lowest_hz": -1.0}, "0 ≤ lowest_hz"),
-        ({"n_mfcc": 41}, "'n_mfcc' must be at most 'n_mels', got 41 and 40"),
-        ({"modulation_fft": 400}, "'modulation_fft' must be at least 'modulation_frame'"),
-        ({"highest_modulation_hz": 30.0}, r"at most half the frame rate \(21\.53 Hz\), got 30"),
-        ({"n_rhythm": 120}, r"number of modulation frequencies \(119\), got 120"),
-        ({"band_names": ("low", "high")}, "'band_names' must be distinct and one more than"),
-        ({"band_names": ("a", "a", "b", "c")}, "'band_names' must be distinct"),
-        ({"band_edges": (800.0, 200.0, 3200.0)}, "'band_edges' must rise between"),
-        ({"band_edges": (10.0, 200.0, 3200.0)}, "'band_edges' must rise between"),
+        *((music_with(bad), RATE, r"at 11025 \(0\.500 s\)") for bad in (np.nan, -np.inf, 1e13)),
+        *((music(2)[:n], RATE, r"1\.00 s \(22050 samples\), got") for n in (0, 220, RATE - 1)),
+        *(
+            (np.zeros(shape, np.float32), RATE, "one channel")
+            for shape in ((), (RATE, 2), (2, RATE))
+        ),
+        *((np.zeros(RATE, kind), RATE, "floating-point") for kind in (np.int16, complex, object)),
+        *((music(), rate, f"'rate' must be 22050, got {rate}") for rate in (44_100, 0)),
     ],
 )
-def test_parameters_that_do_not_fit_together_are_refused(settings, message):
+def test_samples_that_cannot_be_used_are_refused(samples, rate, message):
     with pytest.raises(DataError, match=message):
+        clip_features(samples, rate)
+
+
+@pytest.mark.parametrize("groups", ["timbre", (), ("timbre", "timbre"), ("melody",)])
+def test_groups_that_do_not_exist_are_refused(groups):
+    with pytest.raises(DataError, match="'groups' must be some of"):
+        feature_names(groups=groups)
+
+
+@pytest.mark.parametrize(
+    ("settings", "keyword"),
+    [
+        ({"rate": 0}, "'rate'"),
+        ({"hop_length": 512.0}, "'hop_length'"),
+        ({"modulation_frame": 2}, "'modulation_frame' .* at least 3"),
+        ({"silence": 0.0}, "'silence'"),
+        ({"dynamic_range": float("nan")}, "'dynamic_range'"),
+        ({"rate": 16_000}, "highest_hz ≤ rate / 2 = 8000"),
+        ({"lowest_hz": -1.0}, "0 ≤ lowest_hz"),
+        ({"n_mfcc": 41}, "'n_mfcc' must be at most 40"),
+        ({"modulation_fft": 400}, "'modulation_frame' must be at most 400"),
+        ({"highest_modulation_hz": 30.0}, r"at most 21\.5332"),
+        ({"n_rhythm": 120}, "at most 119"),
+        ({"band_names": ("low", "high")}, "'band_names'"),
+        ({"band_names": ("a", "a", "b", "c")}, "'band_names'"),
+        ({"band_edges": (800.0, 200.0, 3200.0)}, "'band_edges' must rise"),
+        ({"band_edges": (10.0, 200.0, 3200.0)}, "'band_edges' must rise"),
+    ],
+)
+def test_parameters_that_do_not_fit_together_are_refused(settings, keyword):
+    with pytest.raises(DataError, match=keyword):
         FeatureParameters(**settings)

@@ -12,7 +12,7 @@ from harmonium.audio.spectrum import (
     BLOCK,
     decibels,
     hz_to_mel,
-    mel_centres,
+    mel_corners,
     mel_filterbank,
     mel_spectrogram,
     mel_to_hz,
@@ -93,7 +93,7 @@ def test_every_frame_is_the_definition(n):
 
 @pytest.mark.parametrize("band", [0, 7, 20, 39])
 def test_a_tone_is_strongest_in_the_band_of_its_frequency(band):
-    mel = mel_spectrogram(sine(mel_centres(PARAMETERS)[band], 1), PARAMETERS)
+    mel = mel_spectrogram(sine(mel_corners(PARAMETERS)[1 + band], 1), PARAMETERS)
     assert set(mel.argmax(axis=1)) == {band}
 
 

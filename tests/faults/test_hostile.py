@@ -20,7 +20,7 @@ from some_tracks import add_tracks, in_force
 from tagged_files import untagged
 from web_server import serving
 
-from harmonium.audio.clip import decode
+from harmonium.audio.decoding import decode
 from harmonium.errors import AudioError
 from harmonium.library import Library
 from harmonium.library.correcting.say import say

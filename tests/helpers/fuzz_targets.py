@@ -361,7 +361,7 @@ def checkpoints():
 
 @target(checkpoints)
 def checkpoint(data):
-    from harmonium.audio.musicnn.checkpoint import read_checkpoint
+    from harmonium.audio.musicnn_fetch import read_checkpoint
 
     size = int.from_bytes(data[:2], "little")
     read_checkpoint(data[2 : 2 + size], data[2 + size :])
@@ -388,7 +388,7 @@ def file_tags(data):
 
 @target(music)
 def sound(data):
-    from harmonium.audio.clip import decode
+    from harmonium.audio.decoding import decode
 
     found = decode(file("song", data))
     assert np.isfinite(found.samples).all()

@@ -4,7 +4,7 @@ import struct
 
 import numpy as np
 
-from harmonium.audio.musicnn.weights import NETWORKS, write_weights
+from harmonium.audio.musicnn import NETWORKS, write_weights
 
 KERNELS = [(7, 38), (7, 67), (128, 1), (64, 1), (32, 1)]
 """Frames and bands of the first filters."""

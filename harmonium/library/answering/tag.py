@@ -26,7 +26,7 @@ from harmonium.library.store.tracks import Track
 from harmonium.library.verdicts import agreed_tags
 
 if TYPE_CHECKING:
-    from harmonium.audio.extraction import FileProgress, UnusableFile
+    from harmonium.audio.extraction import FileFeatures, FileProgress
     from harmonium.audio.extractors import Extractor
 
 BLOCK = 8192
@@ -207,7 +207,7 @@ def tag_files(
     known: dict[str, bool] | None = None,
     use_people: bool = True,
     progress: "FileProgress | None" = None,
-) -> tuple[list[TaggedFile], list["UnusableFile"]]:
+) -> tuple[list[TaggedFile], list["FileFeatures"]]:
     """What the model says about files, in the library or not, in the order of the paths.
 
     Parameters
@@ -261,7 +261,7 @@ def _features(
     paths: Sequence[str],
     stored: dict[str, NDArray[np.float32]],
     progress: "FileProgress | None",
-) -> tuple[dict[str, NDArray[np.float32]], list["UnusableFile"]]:
+) -> tuple[dict[str, NDArray[np.float32]], list["FileFeatures"]]:
     """Path → features: the stored ones, or those of the file where there are none."""
     vectors = stored.copy()
     unheard = [path for path in dict.fromkeys(paths) if path not in vectors]

@@ -93,7 +93,7 @@ def _name(place: str) -> str:
 
 def _shipped(library: Library | None) -> answers.Shipped:
     """Whether the model that comes along can hear this library."""
-    from harmonium.audio.musicnn.weights import weights_file
+    from harmonium.audio.musicnn import weights_file
 
     key = None if library is None else library.settings.get(EXTRACTOR)
     if key == extractor_key():

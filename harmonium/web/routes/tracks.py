@@ -5,7 +5,7 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Request, Response
 from fastapi.responses import FileResponse
 
-from harmonium.audio.overview import overview_png
+from harmonium.audio.pictures import overview_png
 from harmonium.files import user_cache_folder
 from harmonium.library.answering.track_tags import complete_track
 from harmonium.library.answering.why import why

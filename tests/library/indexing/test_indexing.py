@@ -8,7 +8,7 @@ import pytest
 from noise_files import LEVEL, RATE, level, long_ago, write
 from some_tracks import in_force, say
 
-from harmonium.audio import file_tasks
+from harmonium.audio import extraction
 from harmonium.audio.audio_files import find_audio
 from harmonium.audio.extractors import Extractor, features_of_file
 from harmonium.errors import LibraryError
@@ -398,7 +398,7 @@ def test_names_that_are_not_utf8(library, run, tmp_path):
 
 
 def test_a_file_is_read_for_one_digest_only(library, run, music, tmp_path, monkeypatch):
-    monkeypatch.setattr(file_tasks, "file_digest", None)
+    monkeypatch.setattr(extraction, "file_digest", None)
     assert run(music, cache=tmp_path / "cache").heard == 3
     (music / "album").rename(music / "record")
     with Library.open(tmp_path / "other.db") as other:  # finds the features by their sound

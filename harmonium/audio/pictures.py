@@ -1,33 +1,60 @@
-"""A clip as a picture: what its features are computed from."""
+"""Pictures: of a clip, with what its features are computed from; and of a whole track."""
 
+import os
 import warnings
 from collections.abc import Sequence
-from os import PathLike
+from io import BytesIO
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
-from matplotlib import colormaps
-from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.colors import Normalize
-from matplotlib.figure import Figure, SubFigure
 from numpy.typing import NDArray
 
-from harmonium.audio.clip import Clip
-from harmonium.audio.paper_features import DEFAULTS, mel_energies
-from harmonium.audio.parameters import FeatureParameters
-from harmonium.audio.rhythm import band_envelopes, modulation_frequencies, modulation_spectra
-from harmonium.audio.spectrum import Floats, decibels, hz_to_mel, mel_corners
+from harmonium.arrays import Doubles, Floats
+from harmonium.audio.decoding import MIN_RATE, CannotDecode, Clip, Decoder, with_decoder
+from harmonium.audio.paper_features import (
+    band_envelopes,
+    mel_energies,
+    modulation_frequencies,
+    modulation_spectra,
+)
+from harmonium.audio.spectrum import (
+    DEFAULTS,
+    FeatureParameters,
+    decibels,
+    hann_window,
+    hz_to_mel,
+    mel_corners,
+)
 from harmonium.errors import DataError
+from harmonium.files import write_atomically
 
-# Okabe and Ito's, which people with any colour vision tell apart; each band also has its own panel.
+if TYPE_CHECKING:  # matplotlib is slow to import
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure, SubFigure
+
+# Okabe and Ito's colours, which people with any colour vision tell apart.
 COLOURS = ("#0072B2", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#E69F00")
 MARKS_HZ = (100, 400, 800, 1600, 3200, 6400, 12_800)
-WEAKEST_PEAK = 0.05
-"""Modulations below this depth are no beat, and get no mark."""
-SLOWEST_BEAT = 0.5
-"""Hz; slower modulations are no beat either."""
+MIN_BEAT_DEPTH, MIN_BEAT_HZ = 0.05, 0.5
+"""Weaker or slower modulations are no beat, and get no mark."""
+SIZE, TAGS_WIDTH = (11.0, 8.5), 3.2
+"""Inches of a clip's picture, and how much wider it is with tags."""
 
-SIZE, TAGS_WIDTH = (11.0, 8.5), 3.2  # inches
+WIDTH, HEIGHT = 1200, 128
+"""Pixels of a track's picture: moments and mel bands."""
+LOOKS = 4
+"""Frames that a column of it is the mean of."""
+FRAME = 2048
+LOWEST_HZ, HIGHEST_HZ = 30.0, 11_025.0
+RANGE = 70.0
+"""Decibels from the darkest to the brightest."""
+MAX_SECONDS = 4 * 3600.0
+"""What a track has beyond this length is cut off."""
+FOLDER, VERSION = "spectra", 1
+"""Where pictures are in the cache. The version must rise whenever pictures of a sound change."""
+BLOCK = 2**20
+"""Frames that are decoded at a time."""
 
 
 def draw_clip(
@@ -36,7 +63,7 @@ def draw_clip(
     title: str = "",
     parameters: FeatureParameters = DEFAULTS,
     tags: Sequence[tuple[str, float]] = (),
-) -> Figure:
+) -> "Figure":
     """Mel spectrum, band envelopes and modulation spectra of a clip; and tags, if there are.
 
     Parameters
@@ -45,6 +72,9 @@ def draw_clip(
     title : above it all
     tags : names and probabilities, the first at the top
     """
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
     mel = mel_energies(clip.samples, clip.rate, parameters)
     width, height = SIZE
     figure = Figure((width + TAGS_WIDTH * bool(tags), height), layout="constrained")
@@ -58,7 +88,7 @@ def draw_clip(
     return figure
 
 
-def save_picture(figure: Figure, path: str | PathLike[str]) -> None:
+def save_picture(figure: "Figure", path: str | os.PathLike[str]) -> None:
     """Write a PNG, SVG or PDF file, by the name's ending."""
     with warnings.catch_warnings():
         # A title may hold signs that the font has not; they become boxes.
@@ -68,12 +98,12 @@ def save_picture(figure: Figure, path: str | PathLike[str]) -> None:
         except (OSError, ValueError) as error:
             raise DataError(
                 f"The picture cannot be written: {error}. Choose a name that ends in .png, .svg "
-                "or .pdf, in a folder that is there."
+                "or .pdf, in an existing folder."
             ) from None
 
 
 def _draw_sound(
-    figure: SubFigure, mel: Floats, start: float, parameters: FeatureParameters
+    figure: "SubFigure", mel: Floats, start: float, parameters: FeatureParameters
 ) -> None:
     """On the left all that goes with time; on the right what it comes to over the clip."""
     n_bands = len(parameters.band_names)
@@ -88,7 +118,7 @@ def _draw_sound(
     _draw_spectrum(grid[0, 0], grid[0, 1], decibels(mel), (start, end), parameters)
     envelopes = band_envelopes(mel, parameters)
     spectra = modulation_spectra(envelopes, parameters)
-    highest = 1.4 * max(float(spectra.max()), WEAKEST_PEAK)
+    highest = 1.4 * max(float(spectra.max()), MIN_BEAT_DEPTH)
     for row, band in enumerate(reversed(range(n_bands)), 1):  # the high one on top, as above
         left, right = grid[row]
         colour = COLOURS[band % len(COLOURS)]
@@ -97,8 +127,11 @@ def _draw_sound(
         left.set(xlim=(start, end), ylim=(0, 1.35 * envelopes[:, band].max()))
         name, low, high = parameters.band_names[band], edges[band], edges[band + 1]
         _write(left, f"{name}, {low:g} to {high:g} Hz", "left")
-        _draw_modulation(right, spectra[band], parameters, colour)
-        right.set_ylim(0, highest)
+        hertz = modulation_frequencies(parameters)
+        right.plot(hertz, spectra[band], color=colour, linewidth=1.8)
+        right.set(xlim=(0, parameters.highest_modulation_hz), ylim=(0, highest))
+        right.grid(axis="x", alpha=0.3)
+        _mark_peak(right, hertz, spectra[band])
     for axes in (*grid[1:-1, 0], *grid[1:-1, 1], grid[0, 0]):
         axes.tick_params(labelbottom=False)
     grid[1, 0].set_title("Energy of each band, divided by its mean")
@@ -108,13 +141,16 @@ def _draw_sound(
 
 
 def _draw_spectrum(
-    left: Axes,
-    right: Axes,
+    left: "Axes",
+    right: "Axes",
     levels: Floats,
     seconds: tuple[float, float],
     parameters: FeatureParameters,
 ) -> None:
     """Levels over time, and their mean; the colours are those of the levels in both."""
+    from matplotlib import colormaps
+    from matplotlib.colors import Normalize
+
     # Silence is as dark as the weakest sound of a clip that has some.
     silence = 10 * np.log10(parameters.silence)
     levels = levels - max(float(levels.max()), silence + parameters.dynamic_range)
@@ -145,27 +181,17 @@ def _draw_spectrum(
     right.set_xlim(floor, 0)
 
 
-def _draw_modulation(
-    axes: Axes, spectrum: NDArray[np.float64], parameters: FeatureParameters, colour: str
-) -> None:
-    hertz = modulation_frequencies(parameters)
-    axes.plot(hertz, spectrum, color=colour, linewidth=1.8)
-    axes.set_xlim(0, parameters.highest_modulation_hz)
-    axes.grid(axis="x", alpha=0.3)
-    _mark_peak(axes, hertz, spectrum)
-
-
-def _write(axes: Axes, text: str, side: str) -> None:
+def _write(axes: "Axes", text: str, side: str) -> None:
     """A line of text in an upper corner."""
     place = 0.01 if side == "left" else 0.99
     axes.annotate(text, (place, 0.93), xycoords="axes fraction", ha=side, va="top", fontsize=9)
 
 
-def _mark_peak(axes: Axes, hertz: NDArray[np.float64], spectrum: NDArray[np.float64]) -> None:
+def _mark_peak(axes: "Axes", hertz: Doubles, spectrum: Doubles) -> None:
     """Name the strongest swing that is a beat and no slow wandering, in beats per minute."""
     inner = spectrum[1:-1]
     peaks = 1 + np.flatnonzero((inner >= spectrum[:-2]) & (inner > spectrum[2:]))
-    peaks = peaks[(hertz[peaks] >= SLOWEST_BEAT) & (spectrum[peaks] >= WEAKEST_PEAK)]
+    peaks = peaks[(hertz[peaks] >= MIN_BEAT_HZ) & (spectrum[peaks] >= MIN_BEAT_DEPTH)]
     if not len(peaks):
         return
     peak = int(peaks[np.argmax(spectrum[peaks])])
@@ -176,7 +202,7 @@ def _mark_peak(axes: Axes, hertz: NDArray[np.float64], spectrum: NDArray[np.floa
     _write(axes, f"{beat:.2f} Hz = {60 * beat:.0f} per minute", "right")
 
 
-def _draw_tags(figure: SubFigure, tags: Sequence[tuple[str, float]]) -> None:
+def _draw_tags(figure: "SubFigure", tags: Sequence[tuple[str, float]]) -> None:
     axes = figure.subplots()
     names = [_one_line(name, 24) for name, _ in tags]
     values = [value for _, value in tags]
@@ -203,3 +229,101 @@ def _one_line(text: str, longest: int = 100) -> str:
     printable = text.encode("utf-8", "replace").decode()  # a name need not be valid text
     line = " ".join(printable.split())
     return line if len(line) <= longest else line[: longest - 1] + "…"
+
+
+def overview_png(
+    path: str | os.PathLike[str],
+    *,
+    cache: str | os.PathLike[str] | None = None,
+    key: str | None = None,
+) -> bytes:
+    """A PNG of `WIDTH` × `HEIGHT`; time runs evenly from left to right, high tones are on top.
+
+    Parameters
+    ----------
+    path : any file that `decode` reads
+    cache, key : a folder in which the picture is kept, and what the sound is known by
+
+    Raises
+    ------
+    AudioError
+        for a file that is not there, is no sound, or is damaged
+    """
+    kept = None
+    if cache is not None and key is not None and key.isalnum():
+        kept = Path(cache) / FOLDER / f"{key}-{VERSION}.png"
+        if kept.is_file():
+            return kept.read_bytes()
+    picture = _png(_levels(with_decoder(path, _mel)))
+    if kept is not None:
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(kept, picture)
+    return picture
+
+
+def _mel(source: Decoder) -> Floats:
+    """Mel energies, (WIDTH, HEIGHT), from frames spread evenly over the file."""
+    if source.rate < MIN_RATE:
+        raise CannotDecode(f"its rate is {source.rate} Hz")
+    total = source.n_frames or _count(source)
+    total = min(total, int(MAX_SECONDS * source.rate))
+    starts = np.linspace(0, max(0, total - FRAME), WIDTH * LOOKS).astype(np.int64)
+    energies = np.zeros((len(starts), HEIGHT), np.float32)
+    window, bank = hann_window(FRAME), _bands(source.rate)
+    first = 0
+    while first < len(starts):
+        begin = int(starts[first])
+        last = int(np.searchsorted(starts, begin + BLOCK))
+        samples = source.read(begin, int(starts[last - 1]) - begin + FRAME)
+        samples = np.nan_to_num(np.pad(samples, (0, FRAME)))
+        here = np.minimum(starts[first:last] - begin, len(samples) - FRAME)
+        frames = np.stack([samples[at : at + FRAME] for at in here])
+        energies[first:last] = np.square(np.abs(np.fft.rfft(frames * window))) @ bank
+        first = last
+    return energies.reshape(WIDTH, LOOKS, HEIGHT).mean(axis=1)
+
+
+def _bands(rate: int) -> Floats:
+    """What each bin of a spectrum adds to each mel band, (n_bins, HEIGHT).
+
+    Triangles, at least as wide as a bin: unlike those of `spectrum`, they are there at any rate.
+    """
+    hz = np.fft.rfftfreq(FRAME, 1 / rate)[:, None]
+    low, high = hz_to_mel([LOWEST_HZ, min(rate / 2, HIGHEST_HZ)])
+    mels = np.linspace(low, high, HEIGHT)
+    step = mels[1] - mels[0]
+    lowest, highest = np.maximum(hz - rate / FRAME, 0), hz + rate / FRAME
+    width = np.maximum(step, (hz_to_mel(highest) - hz_to_mel(lowest)) / 2)
+    return np.maximum(0, 1 - np.abs(hz_to_mel(hz) - mels) / width).astype(np.float32)
+
+
+def _count(source: Decoder) -> int:
+    """How many frames there are, where the file does not say."""
+    n = 0
+    while n < MAX_SECONDS * source.rate:
+        found = len(source.read(n, BLOCK))
+        n += found
+        if found < BLOCK:
+            break
+    return max(n, 1)
+
+
+def _levels(mel: Floats) -> NDArray[np.uint8]:
+    """0 … 255 by loudness, (HEIGHT, WIDTH), high tones first."""
+    floor = max(float(mel.max()) * 10 ** (-RANGE / 10), 1e-10)
+    levels = decibels(np.maximum(mel, floor))
+    scaled = (levels - 10 * np.log10(floor)) / RANGE
+    return (255 * np.clip(scaled, 0, 1)).astype(np.uint8).T[::-1]
+
+
+def _png(levels: NDArray[np.uint8]) -> bytes:
+    """A picture whose palette gives each level its colour."""
+    from matplotlib import colormaps
+    from PIL import Image
+
+    palette = (255 * colormaps["viridis"](np.arange(256))[:, :3]).round().astype(np.uint8)
+    picture = Image.fromarray(levels).convert("P")
+    picture.putpalette(palette.tobytes())
+    file = BytesIO()
+    picture.save(file, "png")
+    return file.getvalue()

@@ -15,17 +15,14 @@ product with two matrices of half the places each, at the valid places only.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 import scipy.fft
 from numpy.lib.stride_tricks import sliding_window_view
-from numpy.typing import NDArray
 
+from harmonium.arrays import Floats
 from harmonium.errors import ModelFileError
 
-Floats = NDArray[np.float32]
 Tensors = Mapping[str, Floats]
 
 EPSILON = 1e-3
@@ -33,45 +30,28 @@ EPSILON = 1e-3
 FILTER_FRAMES = 7
 """Frames that the filters of the timbre and of the middle layers span."""
 TIMBRE, TEMPO, MIDDLE = 2, 3, 3
-"""How many layers of each kind there are; convolutions and normalisations are numbered so."""
-
+"""The number of layers of each kind, in the order in which they are numbered."""
 FRAMES_TOGETHER = 32
-"""Frames whose filtered spectra are computed at once, so that these stay in the cache."""
+"""Frames whose filtered spectra are computed at once, so that they stay in the cache."""
 BANDS_TOGETHER = 8
-"""Bands that are filtered along time at once, for the same reason."""
+"""Bands that are filtered along time at once, so that they stay in the cache."""
 
 
-class PatchOutputs(NamedTuple):
-    """What the network gives for a patch."""
-
-    hidden: Floats
-    """(n_hidden,) the last hidden layer, after its batch normalisation"""
-    probabilities: Floats
-    """(n_tags,)"""
-
-
-@dataclass(frozen=True)
 class Affine:
-    """x ↦ scale · x + shift by channel: a batch normalisation as it is when training is over."""
+    """x ↦ scale · x + shift by channel: a batch normalisation after training."""
 
-    scale: Floats
-    shift: Floats
-
-    @classmethod
-    def of(cls, tensors: Tensors, number: int) -> "Affine":
-        """The batch normalisation of a number."""
+    def __init__(self, tensors: Tensors, number: int) -> None:
         name = "batch_normalization" + (f"_{number}" if number else "")
         mean, variance = tensors[f"{name}/moving_mean"], tensors[f"{name}/moving_variance"]
         scale = tensors[f"{name}/gamma"] / np.sqrt(variance.astype(np.float64) + EPSILON)
-        shift = tensors[f"{name}/beta"] - scale * mean
-        return cls(scale.astype(np.float32), shift.astype(np.float32))
+        self.scale = scale.astype(np.float32)
+        self.shift = (tensors[f"{name}/beta"] - scale * mean).astype(np.float32)
 
     def __call__(self, x: Floats) -> Floats:
         """(…, n_channels) → the same shape"""
         return x * self.scale + self.shift
 
 
-@dataclass(frozen=True)
 class PooledFilters:
     """norm(relu(filters + bias)), then the maximum over frequency.
 
@@ -79,17 +59,12 @@ class PooledFilters:
     turned, too.
     """
 
-    bias: Floats
-    sign: Floats
-    norm: Affine
-
-    @classmethod
-    def of(cls, tensors: Tensors, number: int) -> tuple["PooledFilters", Floats]:
-        """Those of the convolution of a number, and its filters, (n_frames, n_bands, n_filters)."""
+    def __init__(self, tensors: Tensors, number: int) -> None:
         name = "conv2d" + (f"_{number}" if number else "")
-        norm = Affine.of(tensors, number + 1)
-        sign = np.where(norm.scale < 0, -1, 1).astype(np.float32)
-        return cls(tensors[f"{name}/bias"], sign, norm), tensors[f"{name}/kernel"][:, :, 0] * sign
+        self.norm = Affine(tensors, number + 1)
+        self.sign = np.where(self.norm.scale < 0, -1, 1).astype(np.float32)
+        self.bias = tensors[f"{name}/bias"]
+        self.kernel = tensors[f"{name}/kernel"][:, :, 0] * self.sign  # (frame, band, filter)
 
     def finished(self, maximum: Floats) -> Floats:
         """(…, n_filters) maxima of the filters with their signs → outputs"""
@@ -100,7 +75,8 @@ class TimbreFilters:
     """Filters of some frames by many bands, at all places where they fit within the spectrum."""
 
     def __init__(self, tensors: Tensors, number: int, n_bands: int) -> None:
-        self.pooled, kernel = PooledFilters.of(tensors, number)
+        self.pooled = PooledFilters(tensors, number)
+        kernel = self.pooled.kernel
         self.n_frames, width, self.n_filters = kernel.shape
         n_places = n_bands - width + 1
         k = np.arange(n_bands // 2 + 1)
@@ -133,13 +109,7 @@ class TimbreFilters:
 
 
 class Network:
-    """A musicnn of any size, by the tensors of its checkpoint.
-
-    Raises
-    ------
-    ModelFileError
-        where these are not the tensors of such a network
-    """
+    """A musicnn of any size, by the tensors of its checkpoint; ModelFileError for other tensors."""
 
     def __init__(self, tensors: Tensors, n_bands: int = 96) -> None:
         try:
@@ -149,38 +119,35 @@ class Network:
 
     def _take(self, tensors: Tensors, n_bands: int) -> None:
         self.n_bands = n_bands
-        self.input_norm = Affine.of(tensors, 0)
+        self.input_norm = Affine(tensors, 0)
         self.timbre = [TimbreFilters(tensors, i, n_bands) for i in range(TIMBRE)]
         numbers = range(TIMBRE, TIMBRE + TEMPO)
-        self.tempo = [PooledFilters.of(tensors, i) for i in numbers]
+        self.tempo = [PooledFilters(tensors, i) for i in numbers]
         first = TIMBRE + TEMPO
         self.middle = [_MiddleLayer(tensors, first + i) for i in range(MIDDLE)]
-        self.pool_norm = Affine.of(tensors, first + MIDDLE + 1)
+        self.pool_norm = Affine(tensors, first + MIDDLE + 1)
         self.hidden = tensors["dense/kernel"], tensors["dense/bias"]
-        self.hidden_norm = Affine.of(tensors, first + MIDDLE + 2)
+        self.hidden_norm = Affine(tensors, first + MIDDLE + 2)
         self.output = tensors["dense_1/kernel"], tensors["dense_1/bias"]
 
-    def __call__(self, patch: Floats) -> PatchOutputs:
-        """What the network gives for a log-mel spectrum, (n_frames, n_bands)."""
-        return self._outputs(self._layers(patch))
+    def __call__(self, patch: Floats) -> tuple[Floats, Floats]:
+        """The last hidden layer, normalised, (n_hidden,), and the tags' probabilities, (n_tags,).
 
-    def _layers(self, patch: Floats) -> Floats:
-        """All layers that are pooled over time, (n_frames, n_channels)."""
+        ``patch`` is a log-mel spectrum, (n_frames, n_bands).
+        """
         x = self.input_norm(patch)
         front = np.concatenate([*self._timbre(x), *self._tempo(x)], axis=1)
         first, second, third = self.middle
         one = first(front)
         two = second(one) + one
         three = third(two) + two
-        return np.concatenate([front, one, two, three], axis=1)
-
-    def _outputs(self, layers: Floats) -> PatchOutputs:
+        layers = np.concatenate([front, one, two, three], axis=1)  # (n_frames, n_channels)
         pooled = np.stack([layers.max(axis=0), layers.mean(axis=0)], axis=1).ravel()
         weights, bias = self.hidden
         hidden = self.hidden_norm(np.maximum(self.pool_norm(pooled) @ weights + bias, 0))
         weights, bias = self.output
         logits = hidden @ weights + bias
-        return PatchOutputs(hidden, 1 / (1 + np.exp(-logits)))
+        return hidden, 1 / (1 + np.exp(-logits))
 
     def _timbre(self, x: Floats) -> list[Floats]:
         side = FILTER_FRAMES // 2
@@ -192,21 +159,21 @@ class Network:
 
     def _tempo(self, x: Floats) -> list[Floats]:
         """Filters along time, the maximum over all bands."""
-        longest = max(len(kernel) for _, kernel in self.tempo)
+        longest = max(len(filters.kernel) for filters in self.tempo)
         n, before = len(x), (longest - 1) // 2
         padded = np.pad(x, ((before, longest - 1 - before), (0, 0))).T  # (band, frame)
         near = sliding_window_view(np.ascontiguousarray(padded), longest, axis=1)
-        maxima = [np.full((n, k.shape[2]), -np.inf, np.float32) for _, k in self.tempo]
+        maxima = [np.full((n, one.kernel.shape[2]), -np.inf, np.float32) for one in self.tempo]
         for start in range(0, self.n_bands, BANDS_TOGETHER):
             some = np.ascontiguousarray(near[start : start + BANDS_TOGETHER])  # (bands, n, longest)
             rows = some.reshape(-1, longest)
-            for (_, kernel), maximum in zip(self.tempo, maxima, strict=True):
-                first = before - (len(kernel) - 1) // 2
-                filtered = rows[:, first : first + len(kernel)] @ kernel[:, 0]
+            for filters, maximum in zip(self.tempo, maxima, strict=True):
+                length = len(filters.kernel)
+                first = before - (length - 1) // 2
+                filtered = rows[:, first : first + length] @ filters.kernel[:, 0]
                 found = filtered.reshape(len(some), n, -1).max(axis=0)
                 np.maximum(maximum, found, out=maximum)
-        pairs = zip(self.tempo, maxima, strict=True)
-        return [pooled.finished(maximum) for (pooled, _), maximum in pairs]
+        return [one.finished(found) for one, found in zip(self.tempo, maxima, strict=True)]
 
 
 class _MiddleLayer:
@@ -218,7 +185,7 @@ class _MiddleLayer:
         self.n_frames, _, self.n_filters = kernel.shape
         self.weights = np.concatenate(kernel, axis=1)  # (channel, frame · filter)
         self.bias = tensors[f"{name}/bias"]
-        self.norm = Affine.of(tensors, number + 1)
+        self.norm = Affine(tensors, number + 1)
 
     def __call__(self, x: Floats) -> Floats:
         """(n, n_channels) → (n, n_filters)"""

@@ -1,0 +1,383 @@
+"""A music file → the samples of one window of it, or of several.
+
+Only the windows are decoded: a seek finds them, however long the file is. `DECODERS` are asked in
+turn: libsndfile is faster where it knows the format, and FFmpeg reads the rest.
+"""
+
+import os
+import stat
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from math import ceil, gcd, isfinite
+from typing import BinaryIO, ClassVar, NamedTuple, Protocol, TypeVar
+
+import numpy as np
+import soxr
+
+from harmonium.arrays import Floats
+from harmonium.errors import AudioError, DataError
+
+Found = TypeVar("Found")
+
+DECODING_VERSION = 1
+"""To be raised whenever the same file gives other samples than before."""
+
+MIN_RATE, MAX_RATE = 1_000, 1_000_000
+"""Hz that a file may claim. Music has 8,000 to 192,000; more is a damaged header."""
+MARGIN = 0.02
+"""Seconds of sound on either side of a window that its first and last samples are made from."""
+ROUNDING = 2
+"""Samples by which the resampler may give fewer than the file's length suggests."""
+
+
+@dataclass(frozen=True)
+class Clip:
+    """A window of a file's sound."""
+
+    samples: Floats
+    """(n,), one channel, full scale 1; fewer than asked for where the file ends."""
+    rate: int
+    """Samples per second."""
+    start: float
+    """Seconds into the file."""
+    duration: float | None
+    """Seconds of the whole file; None where only decoding all of it would tell."""
+    decoder: str
+    """``"libsndfile"`` or ``"ffmpeg"``; ``"none"`` where there was no file."""
+
+
+class Window(NamedTuple):
+    """Samples ``first`` to before ``end`` of a sound; what lies outside of the sound is silent."""
+
+    first: int
+    end: int
+
+
+Plan = Callable[[int | None, int | None], Sequence[Window]]
+"""(samples of the sound or None where unknown, first sample or None for the plan's choice) → at
+least one window. Plans are sent to other processes: use a function of a module, or a dataclass."""
+
+
+@dataclass(frozen=True)
+class SpreadWindows:
+    """Windows of one length, centred in as many equal parts of the sound.
+
+    In a sound that is too short for that they overlap; one shorter than a window is heard once.
+    """
+
+    count: int
+    n_samples: int
+    whole: bool = False
+    """Whether a shorter sound is filled up with silence to a whole window."""
+
+    def __call__(self, length: int | None, start: int | None) -> list[Window]:
+        """The plan: one window from a given start on; the first ones of an unknown length."""
+        if start is not None:
+            return [self._window(start, length)]
+        if length is None:
+            return [self._window(k * self.n_samples, None) for k in range(self.count)]
+        last = max(0, length - self.n_samples)
+        middles = (np.arange(self.count) + 0.5) * length / self.count
+        firsts = np.clip(np.floor(middles - self.n_samples / 2), 0, last).astype(int)
+        return [self._window(first, length) for first in dict.fromkeys(firsts.tolist())]
+
+    def _window(self, first: int, length: int | None) -> Window:
+        end = first + self.n_samples
+        return Window(first, end if length is None or self.whole else min(end, length))
+
+
+class Decoder(Protocol):
+    """An open file's sound."""
+
+    name: ClassVar[str]
+    rate: int
+    """Frames per second."""
+    n_frames: int | None
+    """Frames of the whole file; None where only decoding all of it would tell."""
+
+    def read(self, start: int, count: int) -> Floats:
+        """The mean of the channels from frame ``start`` on, (≤ count,); fewer at the end."""
+
+    def close(self) -> None:
+        """Free the decoder; the file stays open."""
+
+
+class CannotDecode(Exception):
+    """A decoder does not know the format, or meets damage that it cannot skip."""
+
+
+class SamplesInMemory:
+    """A `Decoder` of samples that need none."""
+
+    name: ClassVar[str] = "none"
+
+    def __init__(self, samples: Floats, rate: int) -> None:
+        self._samples = samples
+        self.rate = rate
+        self.n_frames: int | None = len(samples)
+
+    def read(self, start: int, count: int) -> Floats:
+        """(≤ count,) from sample ``start`` on."""
+        return self._samples[start : start + count]
+
+    def close(self) -> None:
+        """Do nothing."""
+
+
+def _libsndfile(file: BinaryIO) -> Decoder:
+    from harmonium.audio.libsndfile import Sndfile
+
+    return Sndfile(file)
+
+
+def _ffmpeg(file: BinaryIO) -> Decoder:
+    from harmonium.audio.ffmpeg import FFmpeg  # takes a tenth of a second, and is seldom needed
+
+    return FFmpeg(file)
+
+
+DECODERS: dict[str, Callable[[BinaryIO], Decoder]] = {"libsndfile": _libsndfile, "ffmpeg": _ffmpeg}
+"""The decoders, in the order in which they are tried."""
+
+
+def decode(
+    path: str | os.PathLike[str],
+    *,
+    rate: int = 22_050,
+    seconds: float = 10.0,
+    start: float | None = None,
+) -> Clip:
+    """A window of a file, as the mean of its channels, resampled.
+
+    Parameters
+    ----------
+    path : WAV, FLAC, MP3, Ogg Vorbis, Opus, M4A/AAC, AIFF, AU, or nearly any other sound or film
+    rate : samples per second wanted
+    seconds : length of the window; a shorter file gives what it has
+    start : seconds into the file; the middle window by default
+
+    Raises
+    ------
+    AudioError
+        for a file that is missing, unreadable, damaged or not sound
+    """
+    _check_window(rate, seconds, start)
+    return with_decoder(path, lambda source: _clip(source, rate, seconds, start))
+
+
+def decode_windows(
+    path: str | os.PathLike[str], plan: Plan, *, rate: int, start: float | None = None
+) -> list[Floats]:
+    """The windows of a file that a plan chooses, (n,) each; AudioError as `decode`.
+
+    The plan is asked with the length that the file claims, and again with the true one where the
+    file ends before: it is truncated, or its length an estimate.
+    """
+    _check_window(rate, 1.0, start)
+    return with_decoder(path, lambda source: _windows(source, plan, rate, start))
+
+
+def windows_of_samples(
+    samples: Floats,
+    samples_rate: int,
+    plan: Plan | None,
+    *,
+    rate: int,
+    seconds: float = 10.0,
+    start: float | None = None,
+) -> list[Floats]:
+    """The windows of a file with these samples; without a plan, the one that `decode` gives."""
+    _check_window(rate, seconds, start)
+    source = SamplesInMemory(samples, samples_rate)
+    try:
+        if plan is None:
+            return [_clip(source, rate, seconds, start).samples]
+        return _windows(source, plan, rate, start)
+    except CannotDecode as refusal:
+        raise DataError(f"The samples have no such window: {refusal}.") from None
+
+
+def with_decoder(path: str | os.PathLike[str], use: Callable[[Decoder], Found]) -> Found:
+    """What ``use`` finds in the sound of a file, by the first decoder that can; or AudioError."""
+    refusals: dict[str, str] = {}
+    with _open(path) as file:
+        for name, decoder in DECODERS.items():
+            try:
+                with closing(decoder(file)) as source:
+                    return use(source)
+            except CannotDecode as refusal:
+                refusals[name] = str(refusal)
+            except OSError as error:
+                raise AudioError(f"{quoted(path)} cannot be read: {error.strerror}.") from None
+    reasons = [f"{reason} ({name})" for name, reason in refusals.items()]
+    if len(set(refusals.values())) == 1:
+        reasons = [*set(refusals.values())]
+    raise AudioError(f"{quoted(path)} cannot be decoded: {'; '.join(reasons)}.")
+
+
+def quoted(path: str | os.PathLike[str]) -> str:
+    """A file's name for a message: on one line, whatever is in it."""
+    return repr(os.fsdecode(path))
+
+
+def mean_of_channels(frames: Floats) -> Floats:
+    """(n, n_channels) → (n,)"""
+    # By columns: over an axis as short as this one, NumPy's mean takes ten times as long.
+    total = frames[:, 0].copy()
+    with np.errstate(all="ignore"):  # infinite samples are reported later, with their place
+        for channel in range(1, frames.shape[1]):
+            total += frames[:, channel]
+        if frames.shape[1] > 1:
+            total *= np.float32(1 / frames.shape[1])
+    return total
+
+
+def _check_window(rate: int, seconds: float, start: float | None) -> None:
+    """Refuse a window that no sound could have."""
+    if not MIN_RATE <= rate <= MAX_RATE or rate != int(rate):
+        raise DataError(
+            f"'rate' must be a whole number from {MIN_RATE} to {MAX_RATE}, got {rate!r}."
+        )
+    if not isfinite(seconds) or seconds <= 0:
+        raise DataError(f"'seconds' must be a positive number, got {seconds!r}.")
+    if start is not None and not (isfinite(start) and start >= 0):
+        raise DataError(
+            f"'start' must be a number of seconds, at least 0, or None for the middle of the "
+            f"file, got {start!r}."
+        )
+
+
+def _open(path: str | os.PathLike[str]) -> BinaryIO:
+    """The file, open; AudioError where it is not a readable file of bytes."""
+    # Not blocking: opening a FIFO otherwise waits for a writer, for ever if there is none.
+    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+    try:
+        descriptor = os.open(path, flags)
+    except (OSError, ValueError) as error:  # ValueError: a null character in the name
+        reason = getattr(error, "strerror", None) or error
+        raise AudioError(f"{quoted(path)} cannot be opened: {reason}.") from None
+    status = os.fstat(descriptor)
+    if stat.S_ISREG(status.st_mode) and status.st_size > 0:
+        return os.fdopen(descriptor, "rb", buffering=0)
+    os.close(descriptor)
+    if stat.S_ISDIR(status.st_mode):
+        raise AudioError(f"{quoted(path)} is a folder, not a music file.")
+    if not stat.S_ISREG(status.st_mode):
+        raise AudioError(f"{quoted(path)} is a device or a pipe, not a music file.")
+    raise AudioError(f"{quoted(path)} is empty.")
+
+
+def _clip(source: Decoder, rate: int, seconds: float, start: float | None) -> Clip:
+    """The window of one length from ``start`` on, or in the middle."""
+    n_samples = round(seconds * rate)
+    n_frames = ceil(n_samples * source.rate / rate)
+    first = _first_frame(source, n_frames, start)
+    samples = _read(source, first, n_frames, rate)
+    while samples is None and start is None and first > 0:
+        # The file is truncated, or its length is an estimate: try nearer to the beginning.
+        first //= 2
+        samples = _read(source, first, n_frames, rate)
+    duration = None if source.n_frames is None else source.n_frames / source.rate
+    if samples is None:
+        said = "" if duration is None else f" of {duration:.1f} s"
+        raise CannotDecode(f"there is no sound from {first / source.rate:.1f} s on{said}")
+    samples = np.ascontiguousarray(samples[:n_samples])
+    return Clip(samples, rate, first / source.rate, duration, source.name)
+
+
+def _first_frame(source: Decoder, n_frames: int, start: float | None) -> int:
+    if start is None:
+        return max(0, ((source.n_frames or 0) - n_frames) // 2)
+    first = round(start * source.rate)
+    if source.n_frames is not None and first >= source.n_frames:
+        raise CannotDecode(
+            f"it lasts {source.n_frames / source.rate:.3f} s, and the window should begin at "
+            f"{start:g} s"
+        )
+    return first
+
+
+def _windows(source: Decoder, plan: Plan, rate: int, start: float | None) -> list[Floats]:
+    """The windows of a plan; those that touch are decoded together."""
+    begin = None if start is None else round(start * rate)
+    length = None if source.n_frames is None else ceil(source.n_frames * rate / source.rate)
+    while True:
+        if length is not None and length <= (begin or 0):
+            raise CannotDecode(f"there is no sound from {(begin or 0) / rate:.1f} s on")
+        windows = plan(length, begin)
+        found: dict[Window, Floats] = {}
+        for span in _spans(windows, length):
+            found[span] = _read_span(source, span, rate)
+            missing = span.end - span.first - len(found[span])
+            if missing > ROUNDING:
+                length = span.end - missing
+                break
+        else:
+            return [_cut(window, found) for window in windows]
+
+
+def _spans(windows: Iterable[Window], length: int | None) -> list[Window]:
+    """What is to be decoded, in order: windows within the sound, joined where they touch."""
+    spans: list[Window] = []
+    for window in sorted(windows):
+        first, end = max(0, window.first), min(window.end, length or window.end)
+        if spans and first <= spans[-1].end:
+            spans[-1] = Window(spans[-1].first, max(end, spans[-1].end))
+        elif first < end:
+            spans.append(Window(first, end))
+    return spans
+
+
+def _read_span(source: Decoder, span: Window, rate: int) -> Floats:
+    """The samples of a span, fewer where the sound ends before."""
+    unit, unit_out = _units(source, rate)
+    whole = span.first // unit_out  # a frame and a sample begin together there
+    count = ceil((span.end - whole * unit_out) * source.rate / rate)
+    samples = _read(source, whole * unit, count, rate)
+    if samples is None:
+        return np.zeros(0, np.float32)
+    return samples[span.first - whole * unit_out :][: span.end - span.first]
+
+
+def _cut(window: Window, found: dict[Window, Floats]) -> Floats:
+    """A window out of the span that it is in, with silence where there is no sound."""
+    cut = np.zeros(window.end - window.first, np.float32)
+    for span, samples in found.items():
+        first, end = max(span.first, window.first), min(span.first + len(samples), window.end)
+        if first < end:
+            cut[first - window.first : end - window.first] = samples[
+                first - span.first : end - span.first
+            ]
+    return cut
+
+
+def _units(source: Decoder, rate: int) -> tuple[int, int]:
+    """The smallest whole numbers of frames and of samples that last equally long."""
+    if not MIN_RATE <= source.rate <= MAX_RATE:
+        raise CannotDecode(f"its rate is {source.rate} Hz")
+    common = gcd(source.rate, rate)
+    return source.rate // common, rate // common
+
+
+def _read(source: Decoder, first: int, count: int, rate: int) -> Floats | None:
+    """The samples of ``count`` frames from ``first`` on, and of a margin behind them.
+
+    Resampling needs a margin on either side, silent where it lies before the file: a whole number
+    of samples at both rates, so that the window begins on a sample. None where the file has ended.
+    """
+    unit, unit_out = _units(source, rate)
+    units = 0 if unit == unit_out else ceil(MARGIN * source.rate / unit)
+    margin = units * unit
+    begin = max(0, first - margin)
+    frames = source.read(begin, first + count + margin - begin)
+    if len(frames) <= first - begin:
+        return None
+    wrong = np.flatnonzero(~np.isfinite(frames))
+    if len(wrong):
+        at = (begin + int(wrong[0])) / source.rate
+        raise CannotDecode(f"its sample at {at:.3f} s is {frames[wrong[0]]}")
+    if not units:
+        return frames
+    padded = np.pad(frames, (max(0, margin - first), 0))
+    return soxr.resample(padded, source.rate, rate)[units * unit_out :]

@@ -1,1 +1,0 @@
-"""musicnn: its weights without TensorFlow, the network in NumPy, and where it listens."""

@@ -1,0 +1,246 @@
+"""musicnn: where it listens, its spectrum, its network, and the checkpoints of its weights."""
+
+import subprocess
+import sys
+
+import librosa
+import numpy as np
+import pytest
+from places import HELPERS
+from scipy.signal import correlate
+from sound_files import timed_noise, write_sndfile
+from tiny_musicnn import random_tensors, write_checkpoint, write_tiny_weights
+
+from harmonium.audio.decoding import windows_of_samples
+from harmonium.audio.extractors import get_extractor
+from harmonium.audio.musicnn import (
+    HEAD_NAMES,
+    HOP,
+    PATCH_FRAMES,
+    Patches,
+    listen,
+    load_networks,
+    log_mel_patches,
+)
+from harmonium.audio.musicnn_fetch import read_checkpoint
+from harmonium.audio.musicnn_network import EPSILON, Network
+from harmonium.errors import DataError, ModelFileError
+
+PATCH = PATCH_FRAMES * HOP
+PATCHES = np.random.default_rng(0).gamma(2.0, 0.6, (3, 187, 96)).astype(np.float32)
+
+
+def firsts(length, start=None):
+    """The number of each window's first frame."""
+    return [(window.first + HOP) / HOP for window in Patches()(length, start)]
+
+
+def librosa_frames(sound):
+    mel = librosa.feature.melspectrogram(y=sound, sr=16_000, hop_length=256, n_fft=512, n_mels=96)
+    return np.log10(1 + 10_000 * mel.T)
+
+
+def test_up_to_ten_patches_are_contiguous_from_the_start():
+    assert firsts(15 * 16_000) == [PATCH_FRAMES * k for k in range(5)]
+    assert firsts(30 * 16_000) == [PATCH_FRAMES * k for k in range(10)]
+    assert firsts(None) == [PATCH_FRAMES * k for k in range(10)]
+    assert firsts(9 * PATCH, start=256) == [1 + PATCH_FRAMES * k for k in range(9)]
+
+
+def test_of_a_longer_sound_ten_evenly_from_the_first_to_the_last():
+    found = np.array(firsts(100 * PATCH)) / PATCH_FRAMES
+    assert found.tolist() == [0, 11, 22, 33, 44, 55, 66, 77, 88, 99]
+    found = np.array(firsts(11 * PATCH)) / PATCH_FRAMES
+    assert len(found) == len(set(found)) == 10
+    assert (found[0], found[-1]) == (0, 10)
+
+
+@pytest.mark.long  # librosa's first spectrum compiles for 20 s
+def test_the_spectrum_is_that_of_librosa_centred_and_padded():
+    sound = timed_noise(7, 16_000)[:, 0]
+    frames = librosa_frames(sound)
+    windows = windows_of_samples(sound, 16_000, Patches(), rate=16_000)
+    assert len(windows) == 2
+    found = np.concatenate([log_mel_patches(window)[0] for window in windows])
+    np.testing.assert_allclose(found, frames[: 2 * PATCH_FRAMES], rtol=0, atol=2e-5)
+    (window,) = windows_of_samples(sound[:16_000], 16_000, Patches(), rate=16_000)
+    (patch,) = log_mel_patches(window)
+    np.testing.assert_allclose(patch[:63], librosa_frames(sound[:16_000]), rtol=0, atol=2e-5)
+
+
+def test_a_sound_that_is_shorter_than_a_patch_is_repeated():
+    sound = timed_noise(1, 16_000)[:, 0]
+    (window,) = windows_of_samples(sound, 16_000, Patches(), rate=16_000)
+    (patch,) = log_mel_patches(window)
+    assert len(np.unique(patch[:63], axis=0)) == 63  # a second is 63 frames
+    np.testing.assert_array_equal(patch[63:126], patch[:63])
+    np.testing.assert_array_equal(patch[126:], patch[: 187 - 126])
+
+
+@pytest.mark.parametrize("seconds", [0.0001, 0.5, 4, 40])
+def test_a_file_of_any_length(seconds, tmp_path, data_home):
+    write_tiny_weights()
+    sound = timed_noise(seconds + 0.01, 8_000)[: max(1, round(seconds * 8_000))]
+    path = write_sndfile(tmp_path / "a.wav", sound, 8_000)
+    heard = get_extractor("musicnn").hear_file(path)
+    assert len(heard) == 400 + len(HEAD_NAMES) == 500
+    assert np.all((heard[400:] > 0) & (heard[400:] < 1))
+
+
+def test_the_numbers_are_the_mean_over_patches(data_home):
+    write_tiny_weights()
+    sound = timed_noise(9.5, 16_000)[:, 0]
+    windows = windows_of_samples(sound, 16_000, Patches(), rate=16_000)
+    each = [listen(window, 16_000) for window in windows]
+    heard = get_extractor("musicnn").hear_samples(sound, 16_000)
+    assert len(each) == 3
+    np.testing.assert_allclose(heard, np.mean(each, axis=0), atol=1e-6)
+
+
+def test_other_rates_and_no_sound():
+    with pytest.raises(DataError, match="musicnn needs 16000 samples per second, got 8000"):
+        listen(np.zeros(1000, np.float32), 8000)
+    with pytest.raises(DataError, match="at least 512 samples"):
+        log_mel_patches(np.zeros(100, np.float32))
+
+
+def test_without_the_weights_it_says_how_to_get_them(data_home):
+    with pytest.raises(ModelFileError, match="`harmonium extractor fetch musicnn` gets them"):
+        listen(np.zeros(1000, np.float32), 16_000)
+
+
+def test_one_file_needs_neither_jax_nor_tensorflow(data_home, tmp_path):
+    write_tiny_weights()
+    path = write_sndfile(tmp_path / "a.wav", timed_noise(4, 16_000), 16_000)
+    program = (
+        "import sys; from harmonium.audio import features_of_file; "
+        f"features_of_file({str(path)!r}, 'musicnn'); "
+        "print([name for name in ('jax', 'tensorflow', 'sklearn') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert (done.stdout.strip(), done.stderr) == ("[]", "")
+
+
+def directly(tensors, patch):
+    """Hidden layer and probabilities, layer by layer in double precision."""
+    t = {name: value.astype(np.float64) for name, value in tensors.items()}
+
+    def named(name, i):
+        return name + (f"_{i}" if i else "")
+
+    def norm(x, i):
+        gamma, beta, mean, variance = (
+            t[f"{named('batch_normalization', i)}/{part}"]
+            for part in ("gamma", "beta", "moving_mean", "moving_variance")
+        )
+        return gamma * (x - mean) / np.sqrt(variance + EPSILON) + beta
+
+    def convolution(x, i):
+        """Of the same number of frames, and of the bands where the filter fits."""
+        kernel, bias = t[f"{named('conv2d', i)}/kernel"], t[f"{named('conv2d', i)}/bias"]
+        n = len(kernel) - 1
+        padded = np.pad(x, ((n // 2, n - n // 2), (0, 0)))
+        maps = [correlate(padded, kernel[:, :, 0, c], "valid") for c in range(kernel.shape[3])]
+        return norm(np.maximum(np.stack(maps, axis=2) + bias, 0), i + 1)
+
+    x = norm(patch.astype(np.float64), 0)
+    front = np.concatenate([convolution(x, i).max(axis=1) for i in range(5)], axis=1)
+    one = convolution(front, 5)[:, 0]
+    two = convolution(one, 6)[:, 0] + one
+    three = convolution(two, 7)[:, 0] + two
+    layers = np.concatenate([front, one, two, three], axis=1)
+    pooled = norm(np.stack([layers.max(axis=0), layers.mean(axis=0)], axis=1).ravel(), 9)
+    hidden = norm(np.maximum(pooled @ t["dense/kernel"] + t["dense/bias"], 0), 10)
+    return hidden, 1 / (1 + np.exp(-hidden @ t["dense_1/kernel"] - t["dense_1/bias"]))
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("n_frames", [187, 40])
+def test_the_network_is_that_of_direct_convolutions(seed, n_frames):
+    tensors = random_tensors(seed)
+    found = Network(tensors)(PATCHES[seed, :n_frames])
+    hidden, probabilities = directly(tensors, PATCHES[seed, :n_frames])
+    np.testing.assert_allclose(found[0], hidden, rtol=0, atol=1e-5)
+    np.testing.assert_allclose(found[1], probabilities, rtol=0, atol=1e-6)
+
+
+def test_tensors_of_something_else():
+    tensors = random_tensors()
+    del tensors["conv2d_3/kernel"]
+    with pytest.raises(ModelFileError, match=r"not the weights of a musicnn: 'conv2d_3/kernel'"):
+        Network(tensors)
+
+
+# With the real weights. The fixture: `python benchmarks/musicnn_speed.py --fixture FILE`.
+
+
+@pytest.fixture(scope="module")
+def by_tensorflow():
+    with np.load(HELPERS / "samples" / "musicnn_by_tensorflow.npz") as file:
+        return dict(file)
+
+
+@pytest.mark.parametrize(("k", "name"), [(0, "MSD"), (1, "MTT")])
+def test_outputs_are_those_of_tensorflow(k, name, by_tensorflow, musicnn_weights):
+    network = load_networks()[k]
+    for patch, hidden, tags in zip(
+        PATCHES, by_tensorflow[f"{name}_hidden"], by_tensorflow[f"{name}_tags"], strict=True
+    ):
+        found = network(patch)
+        np.testing.assert_allclose(found[1], tags, rtol=0, atol=1e-5)
+        np.testing.assert_allclose(found[0], hidden, rtol=0, atol=1e-5 * np.abs(hidden).max())
+
+
+def sound():
+    """Seven seconds of three plucked tones."""
+    t = np.arange(7 * 16_000) / 16_000
+    pairs = ((1, 220.0), (2, 440.0), (3, 987.8))
+    tones = sum(np.sin(2 * np.pi * hz * t) * np.exp(-3 * ((2 * k * t) % 1)) for k, hz in pairs)
+    noise = np.random.default_rng(1).normal(size=len(t))
+    return (0.1 * tones + 0.01 * noise).astype(np.float32)
+
+
+def test_a_sound_is_heard_as_by_librosa_and_tensorflow(by_tensorflow, musicnn_weights):
+    heard = get_extractor("musicnn").hear_samples(sound(), 16_000)
+    of = {
+        part: np.concatenate([by_tensorflow[f"{name}_sound_{part}"] for name in ("MSD", "MTT")])
+        for part in ("hidden", "tags")
+    }
+    np.testing.assert_allclose(heard[400:], of["tags"], rtol=0, atol=1e-5)
+    largest = np.abs(of["hidden"]).max()
+    np.testing.assert_allclose(heard[:400], of["hidden"], rtol=0, atol=1e-5 * largest)
+
+
+def test_all_tensors_but_the_optimisers():
+    tensors = random_tensors()
+    slots = {"conv2d/bias/Adam": np.ones(4), "conv2d/bias/Adam_1": np.ones(4)}
+    index, data = write_checkpoint(tensors | slots | {"beta1_power": np.ones(())})
+    found = read_checkpoint(index, data)
+    assert found.keys() == tensors.keys()
+    for name, value in tensors.items():
+        np.testing.assert_array_equal(found[name], value)
+
+
+def test_what_is_not_a_checkpoint():
+    index, data = write_checkpoint(random_tensors())
+    with pytest.raises(ModelFileError, match="lacks its mark"):
+        read_checkpoint(b"some text that is long enough", data)
+    with pytest.raises(ModelFileError, match="damaged"):
+        read_checkpoint(b"", data)
+    with pytest.raises(ModelFileError, match="truncated"):
+        read_checkpoint(index, data[:-1])
+    with pytest.raises(ModelFileError, match=r"damaged|not of one shard|compressed|truncated"):
+        read_checkpoint(index[:300] + index[400:], data)
+
+
+def test_damage_anywhere_raises_no_other_error():
+    index, data = write_checkpoint({"a": np.ones((2, 3)), "b/Adam": np.ones(2)})
+    refused = 0
+    for place in range(len(index)):
+        broken = bytearray(index)
+        broken[place] ^= 0xFF
+        try:
+            read_checkpoint(bytes(broken), data)
+        except ModelFileError:
+            refused += 1
+    assert refused > 30  # what is left is padding, checksums and names
