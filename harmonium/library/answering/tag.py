@@ -147,7 +147,7 @@ class TaggedFiles:
     """Files with their tags."""
 
     files: list[TaggedFile]
-    failures: list["UnusableFile"]
+    failures: list["FileFeatures"]
     """Files that could not be used, each with the reason."""
 
     def __iter__(self) -> Iterator[TaggedFile]:
