@@ -20,9 +20,15 @@ import numpy as np
 
 from harmonium.audio.audio_files import AudioFiles, find_audio
 from harmonium.audio.cache import FeatureCache
-from harmonium.audio.extraction import TIME_LIMIT, FileProgress, PathLike, iterate_files
+from harmonium.audio.extraction import (
+    TIME_LIMIT,
+    FileFeatures,
+    FileProgress,
+    GivenFile,
+    PathLike,
+    iterate_files,
+)
 from harmonium.audio.extractors import Extractor, default_extractor, get_extractor, with_windows
-from harmonium.audio.file_tasks import DigestedFile, FileFeatures
 from harmonium.engine import Engine, available_cores
 from harmonium.errors import LibraryError
 from harmonium.files import absolute_path, readable
@@ -234,7 +240,7 @@ class _Run:
         self.total = sum(len(todo[kind]) for kind in ("unchanged", "changed", "new"))
         return todo
 
-    def needing_features(self, todo: dict[str, list[str]], threads: int) -> Iterator[DigestedFile]:
+    def needing_features(self, todo: dict[str, list[str]], threads: int) -> Iterator[GivenFile]:
         """Read files and store their tracks; those that have no features yet."""
         for path in todo["unchanged"]:
             yield self._give(self.known.by_path[path])
@@ -245,7 +251,7 @@ class _Run:
         self.total += len(self.altered)
         yield from self._stored(self.altered, self._altered_path)
 
-    def extract(self, files: Iterator[DigestedFile], options: dict[str, Any]) -> None:
+    def extract(self, files: Iterator[GivenFile], options: dict[str, Any]) -> None:
         """Compute features and keep them."""
         first = next(files, None)
         if first is None:
@@ -271,7 +277,7 @@ class _Run:
 
     def _stored(
         self, files: Iterable[Track], decide: Callable[[Track], Track | None]
-    ) -> Iterator[DigestedFile]:
+    ) -> Iterator[GivenFile]:
         """Store what was read, some at a time; those that need features.
 
         ``decide`` takes a file and gives its track, or None where it has none of its own.
@@ -394,11 +400,11 @@ class _Run:
 
     # What becomes of the extraction. -----------------------------------------------------------
 
-    def _give(self, one: Track) -> DigestedFile:
+    def _give(self, one: Track) -> GivenFile:
         """The file of a track, which goes to the extraction."""
         self.given.append(one.id)
         self.lacking.discard(one.id)  # not twice
-        return DigestedFile(one.path, bytes.fromhex(one.sound), one.size, one.modified)
+        return one.path, bytes.fromhex(one.sound), one.size, one.modified
 
     def _heard(self, one: Track, found: FileFeatures) -> None:
         if found.vector is None:
