@@ -119,7 +119,7 @@ def fetch_dataset(
     """
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
-    from harmonium.data.datasets.fetch import fetch
+    from harmonium.data.datasets.paper_files import fetch
 
     name_of_file = TextColumn("{task.description}")
     columns = (name_of_file, BarColumn(), DownloadColumn(), TimeRemainingColumn())

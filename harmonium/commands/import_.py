@@ -137,7 +137,7 @@ def import_(
     [dim]Exit codes:[/dim]  0 all rows were used; 1 some were not and are reported;
     2 nothing was done, or no row could be used.
     """
-    from harmonium.data.tag_files import read_aliases
+    from harmonium.data import read_aliases
     from harmonium.errors import DataError
     from harmonium.files import check_writable
     from harmonium.library import Library

@@ -1,11 +1,14 @@
 """Triples of (user, item, tag), the labels made from them, and the datasets that hold them."""
 
-from harmonium.data.artists import artist_groups, artist_key
-from harmonium.data.conditioning import Conditioning
-from harmonium.data.normalise import normalise_tag
-from harmonium.data.tag_counts import TagCounts
-from harmonium.data.tag_files import read_aliases, read_counts, read_triples
-from harmonium.data.triples import Triples
+from harmonium.data.normalise import artist_groups, artist_key, normalise_tag
+from harmonium.data.triples import (
+    Conditioning,
+    TagCounts,
+    Triples,
+    read_aliases,
+    read_counts,
+    read_triples,
+)
 
 __all__ = [
     "Conditioning",

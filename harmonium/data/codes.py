@@ -1,24 +1,31 @@
-"""Names to integer codes: each distinct string is handled once, rows are integers.
+"""Columns of names as integer codes: each distinct name is handled once, rows are integers.
 
-Strings are told apart by a 64-bit hash, and a checksum of a second hash shows whether two of them
+Names are told apart by a 64-bit hash, and a checksum of a second hash shows whether two of them
 shared the first one; if so, all is done again with other hashes. The work is done in blocks that
 stay in the processor's cache: at millions of rows fresh memory costs more than the arithmetic.
 docs/design.md says why this is not left to polars.
 """
 
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
 from itertools import count
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-Codes: TypeAlias = NDArray[np.int32]
+from harmonium.arrays import Codes, Mask
+from harmonium.errors import DataError, DataWarning
+
+Column: TypeAlias = Sequence[Any] | NDArray[Any] | pl.Series
 Keys: TypeAlias = NDArray[np.uint64]
 Batch: TypeAlias = Mapping[str, pl.Series]
 
+MAX_PLACES = 5
+"""A warning names the places of this many rows for each reason."""
 _BLOCK = 1 << 16
 _ODD = 0x9E3779B97F4A7C15  # 2**64 / golden ratio: its products spread keys over the slots
 
@@ -155,7 +162,7 @@ class _Encoder:
         return (slots + 1) & (len(self._table) - 1)
 
 
-def first_equal(keys: Keys) -> NDArray[np.int32]:
+def first_equal(keys: Keys) -> Codes:
     """For each of n keys the index of the first one equal to it, (n,).
 
     In a round every key left writes its index into its slot, the first of a slot last, so that it
@@ -219,8 +226,174 @@ def _distinct_rows_by_lexsort(columns: list[Codes]) -> list[Codes]:
     return [codes[new] for codes in ordered]
 
 
-def _starts_of_runs(values: NDArray[np.integer]) -> NDArray[np.bool_]:
+def _starts_of_runs(values: NDArray[np.integer]) -> Mask:
     """Where a value differs from the one before it, (n,)."""
     new = np.ones(len(values), dtype=np.bool_)
     np.not_equal(values[1:], values[:-1], out=new[1:])
     return new
+
+
+@dataclass(frozen=True)
+class CodedRows:
+    """Rows of a file or of sequences, one coded column per role.
+
+    Attributes
+    ----------
+    columns : role ("user", "item", "tag", "count", "alias") -> codes (n,) and names
+    source : where the rows come from, for messages
+    unit : what `locate` counts in: "line", "row" or "position"
+    locate : row indices -> where these rows are in the source; called only if rows are bad
+    left_out : reason -> where the rows are that the reader has left out already
+    """
+
+    columns: Mapping[str, Coded]
+    source: str = "the columns"
+    unit: str = "position"
+    locate: Callable[[NDArray[np.intp]], NDArray[Any]] = lambda rows: rows
+    left_out: Mapping[str, list[int]] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(next(iter(self.columns.values())).codes)
+
+    @classmethod
+    def from_columns(cls, columns: Mapping[str, Column], **attributes: Any) -> "CodedRows":
+        """Rows of sequences of equal length, by role, with the attributes named above."""
+        strings = {
+            role: as_strings(values, name=role, fractions=role == "count")
+            for role, values in columns.items()
+        }
+        lengths = {role: len(values) for role, values in strings.items()}
+        if len(set(lengths.values())) > 1:
+            given = ", ".join(f"{length:,} for '{role}'" for role, length in lengths.items())
+            raise DataError(f"The columns must be of equal length, got {given}.")
+        return cls(encode_batches(lambda: [strings], list(strings)), **attributes)
+
+    def values(self, role: str) -> pl.Series:
+        """The column of a role as strings, (n,)."""
+        codes, names = self.columns[role]
+        return names.gather(codes)
+
+    def respelled(self, role: str, spell: Callable[[pl.Series], pl.Series]) -> "CodedRows":
+        """The rows with other spellings of a role's names; names that become equal are merged."""
+        codes, names = self.columns[role]
+        new_code, names = encode(spell(names))
+        return replace(self, columns={**self.columns, role: Coded(new_code[codes], names)})
+
+    def usable(self, faults: Mapping[str, tuple[str, Mask]] | None = None) -> "CodedRows":
+        """The rows without an empty name and without these faults, each a role and its bad names.
+
+        Rows left out get one warning, which counts them by reason and says where the first are; it
+        is an error if no row is left.
+        """
+        empty = {
+            f"an empty {role}": (role, (column.names.str.strip_chars() == "").to_numpy())
+            for role, column in self.columns.items()
+        }
+        good = np.ones(len(self), dtype=np.bool_)
+        left_out = dict(self.left_out)
+        for reason, (role, bad_names) in {**empty, **(faults or {})}.items():
+            if bad_names.any():
+                bad = np.flatnonzero(bad_names[self.columns[role].codes] & good)
+                good[bad] = False
+                left_out |= {reason: self.locate(bad).tolist()} if len(bad) else {}
+        if not left_out:
+            return self
+        self._report(left_out, n_good=int(good.sum()))
+        kept = {
+            role: compact(Coded(codes[good], names))
+            for role, (codes, names) in self.columns.items()
+        }
+        return CodedRows(kept, self.source)
+
+    def _report(self, left_out: Mapping[str, list[int]], *, n_good: int) -> None:
+        n_bad = sum(len(where) for where in left_out.values())
+        account = ", ".join(self._account(*reason) for reason in left_out.items())
+        if not n_good:
+            raise DataError(f"None of the {n_bad:,} rows of {self.source} can be used: {account}.")
+        verb = "was" if n_bad == 1 else "were"
+        warnings.warn(
+            f"{n_bad:,} of {n_bad + n_good:,} rows of {self.source} {verb} left out: {account}.",
+            DataWarning,
+            stacklevel=5,  # the caller of read_triples, Triples.from_columns and the like
+        )
+
+    def _account(self, reason: str, where: list[int]) -> str:
+        """For example "2 with an empty tag (lines 5, 17)"."""
+        shown = ", ".join(f"{number:,}" for number in where[:MAX_PLACES])
+        more = f" and {len(where) - MAX_PLACES:,} more" if len(where) > MAX_PLACES else ""
+        plural = "s" if len(where) > 1 else ""
+        return f"{len(where):,} with {reason} ({self.unit}{plural} {shown}{more})"
+
+
+def as_strings(values: Column, *, name: str, fractions: bool = False) -> pl.Series:
+    """A column as strings, (n,): whole numbers are written out, missing values become "".
+
+    `fractions` lets numbers with a fraction through as well.
+    """
+    series = as_series(values, name=name)
+    if series.dtype != pl.String:
+        known = series.dtype.is_integer() or series.dtype in (pl.Categorical, pl.Enum, pl.Null)
+        if not (known or (fractions and series.dtype.is_numeric())):
+            raise DataError(
+                f"'{name}' must hold strings or whole numbers, got {series.dtype}. "
+                "Convert its values with str() first."
+            )
+        series = series.cast(pl.String)
+    return series.fill_null("") if series.null_count() else series
+
+
+def as_series(values: Column, *, name: str) -> pl.Series:
+    """A list, tuple, array or pandas Series as a polars Series, (n,)."""
+    if isinstance(values, pl.Series):
+        return values
+    try:
+        if isinstance(values, np.ndarray) and values.dtype.kind in "iufb":
+            return pl.Series(values)
+        return pl.Series(list(values))
+    except (TypeError, OverflowError, pl.exceptions.PolarsError) as error:
+        raise DataError(
+            f"'{name}' must be one sequence of values of one type, got {type(values).__name__}: "
+            f"{error}. Convert its values with str() first."
+        ) from None
+
+
+def most_frequent(totals: NDArray[Any], names: pl.Series, n: int) -> NDArray[np.intp]:
+    """Indices of the n largest totals, largest first; equal totals in alphabetical order."""
+    if n < 1:
+        raise DataError(f"'n', the number of tags to keep, must be at least 1, got {n}.")
+    if n < len(totals):
+        least = np.partition(totals, -n)[-n]
+        candidates = np.flatnonzero(totals >= least)
+    else:
+        candidates = np.arange(len(totals))
+    alphabetical = names.gather(candidates).rank("ordinal").to_numpy()
+    return candidates[np.lexsort((alphabetical, -totals[candidates]))[:n]]
+
+
+def positions(wanted: Column, names: pl.Series, *, name: str) -> NDArray[np.intp]:
+    """Where each wanted name, or index, is in names, (n,)."""
+    series = as_series(wanted, name=name)
+    if series.dtype.is_integer():
+        index = series.to_numpy().astype(np.intp)
+        if len(index) and not (index.min() >= 0 and index.max() < len(names)):
+            raise DataError(
+                f"'{name}' must hold names, or indices from 0 to {len(names) - 1}, "
+                f"got {index.min()} to {index.max()}."
+            )
+        return index
+    strings = as_strings(series, name=name)
+    codes = codes_in(strings, names)
+    if (codes < 0).any():
+        missing = strings.filter(pl.Series(codes < 0)).unique(maintain_order=True)
+        shown = ", ".join(repr(value) for value in missing[:5])
+        more = f" and {len(missing) - 5:,} more" if len(missing) > 5 else ""
+        raise DataError(
+            f"'{name}' has names that are not among the {len(names):,} known: {shown}{more}."
+        )
+    return codes.astype(np.intp)
+
+
+def codes_in(wanted: pl.Series, names: pl.Series) -> NDArray[np.int32]:
+    """The index of each wanted name in names, (n,), -1 for one that is not there."""
+    codes = pl.Series(np.arange(len(names), dtype=np.int32))
+    return wanted.replace_strict(names, codes, default=-1, return_dtype=pl.Int32).to_numpy()

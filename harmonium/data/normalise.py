@@ -1,4 +1,4 @@
-"""One spelling per tag: normalisation and alias tables."""
+"""One spelling per tag, by normalisation and alias tables; and one key per artist."""
 
 import re
 import unicodedata
@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping
 import numpy as np
 import polars as pl
 
+from harmonium.arrays import Codes
+from harmonium.data.codes import encode
 from harmonium.errors import DataError
 
 # White space, underscores, and what Unicode calls dashes, with the minus sign.
@@ -15,6 +17,9 @@ _SEPARATORS = re.compile(
     r"[\s\x1c-\x1f_\-\u058a\u05be\u1400\u1806\u2010-\u2015\u2212\u2e17\u2e1a\u2e3a\u2e3b\u2e40"
     r"\u2e5d\u301c\u3030\u30a0\U00010ead]+"
 )
+# A guest begins with one of these words, in brackets or not, after at least one word of the name.
+_GUESTS = re.compile(r"(?<=\S)\s*[\s(\[](?:feat|ft|featuring)(?:\.|\s).*$")
+_AND = re.compile(r"\s*[&+]\s*")
 
 
 def normalise_tag(tag: str) -> str:
@@ -76,3 +81,54 @@ def _end_of_chain(table: Mapping[str, str], spelling: str) -> str:
         seen.add(tag)
         spelling = tag
     return spelling
+
+
+def artist_key(name: str) -> str:
+    """What the spellings of one artist's name have in common.
+
+    Case, accents, punctuation, spaces, a leading or trailing "The", guests ("feat. …"), and the
+    choice between "&", "+" and "and" make no difference: "The Prodigy", "Prodigy" and "Prodigy,
+    The" are one; so are "Simon & Garfunkel" and "Simon and Garfunkel". It is for grouping, where
+    taking two artists for one does no harm: letters that differ by an accent only count as equal.
+    A name without any letter or digit ("!!!") stays as it is.
+    """
+    folded = unicodedata.normalize("NFKD", name).casefold().strip()
+    words = _AND.sub(" and ", _GUESTS.sub("", folded)).strip()
+    without = words.removeprefix("the ").removesuffix(", the")
+    for text in (without, words, folded):
+        key = "".join(letter for letter in text if letter.isalnum())
+        if key:
+            return key
+    return folded
+
+
+def artist_groups(*columns: pl.Series) -> Codes:
+    """(n,) a number for each row, equal where two rows have an artist in common.
+
+    Each column names the artist of a row in its own way, such as by name and by id; rows are of one
+    artist if they agree in one of the columns, up to the spelling of `artist_key`, or if others
+    link them.
+    """
+    keys = []
+    for column in columns:
+        names = column.unique()
+        spelled = pl.Series([artist_key(name) for name in names], dtype=pl.String)
+        keys.append(column.replace_strict(names, spelled, return_dtype=pl.String))
+    return linked_groups(*keys)
+
+
+def linked_groups(*columns: pl.Series) -> Codes:
+    """(n,) a number for each row, equal where rows agree in a column or where others link them."""
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    n = len(columns[0])
+    codes, size = [], n
+    for column in columns:
+        found, names = encode(column)
+        codes.append(size + found.astype(np.int64))
+        size += len(names)
+    rows = np.tile(np.arange(n), len(columns))
+    links = coo_array((np.ones(len(rows), np.int8), (rows, np.concatenate(codes))), (size, size))
+    groups = connected_components(links, directed=False)[1][:n]
+    return np.unique(groups, return_inverse=True)[1].astype(np.int32)

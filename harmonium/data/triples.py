@@ -1,22 +1,46 @@
-"""Who gave which tag to what: the (user, item, tag) triples everything else is made from."""
+"""Who gave which tag to what: triples, the counts and labels made from them, and files of both.
+
+A file that cannot be used is a DataError. Single rows that cannot be used are left out, with one
+DataWarning that counts them by reason and names the first lines. The functions that read files
+share these options:
+
+header : whether the first row names the columns; without a header, columns are given by position,
+    and by default are the first ones in the order of the function's signature
+delimiter : "," for .csv and a tab for .tsv and .tab unless named here; needed for other extensions
+quote : the character around fields that hold a delimiter or a line break; None if there is none
+encoding : the encoding of a text file
+
+A column is given by its name or by its position, counted from 0.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import polars as pl
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from harmonium.data.coded_rows import CodedRows
-from harmonium.data.codes import Coded, Codes, compact, distinct_rows
-from harmonium.data.name_columns import Column, most_frequent, positions
+from harmonium.arrays import Codes, Floats, Ids, Mask
+from harmonium.data.codes import (
+    Coded,
+    CodedRows,
+    Column,
+    as_strings,
+    compact,
+    distinct_rows,
+    encode,
+    most_frequent,
+    positions,
+)
 from harmonium.data.normalise import speller
-from harmonium.data.tag_counts import TagCounts
+from harmonium.data.table_files import PathLike, read_rows
 from harmonium.errors import DataError
+
+_MAX_COUNT = np.iinfo(np.int32).max
 
 
 @dataclass(frozen=True)
@@ -75,10 +99,8 @@ class Triples:
 
     def counts(self) -> TagCounts:
         """The number of users of each item and tag, (n_items, n_tags)."""
-        ones = np.ones(len(self), dtype=np.int32)
         shape = (len(self.items), len(self.tags))
-        matrix = sp.coo_array((ones, (self.item, self.tag)), shape=shape).tocsr()
-        return TagCounts(self.items, self.tags, matrix)
+        return TagCounts(self.items, self.tags, _ones(self.item, self.tag, shape, np.int32))
 
     def top_tags(self, n: int) -> Triples:
         """The triples of the n most used tags, most used first; equally used ones alphabetically.
@@ -136,9 +158,396 @@ def triples_from_rows(
     rows: CodedRows, *, normalise: bool, aliases: Mapping[str, str] | None
 ) -> Triples:
     """Triples of rows with the roles user, item and tag."""
-    rows = rows.respelt("tag", speller(normalise=normalise, aliases=aliases)).usable()
+    rows = rows.respelled("tag", speller(normalise=normalise, aliases=aliases)).usable()
     (user, users), (item, items), (tag, tags) = (
         rows.columns[role] for role in ("user", "item", "tag")
     )
     item, tag, user = distinct_rows((item, len(items)), (tag, len(tags)), (user, len(users)))
     return Triples(user, item, tag, users, items, tags)
+
+
+@dataclass(frozen=True)
+class TagCounts:
+    """How many users gave each tag to each item.
+
+    Attributes
+    ----------
+    items : pl.Series of str, (n_items,)
+    tags : pl.Series of str, (n_tags,)
+    matrix : scipy.sparse.csr_array of int32, (n_items, n_tags), in canonical format
+    """
+
+    items: pl.Series
+    tags: pl.Series
+    matrix: sp.csr_array
+
+    @classmethod
+    def from_columns(
+        cls,
+        items: Column,
+        tags: Column,
+        counts: Column,
+        *,
+        all_items: Column | None = None,
+        normalise: bool = True,
+        aliases: Mapping[str, str] | None = None,
+    ) -> TagCounts:
+        """Counts from three columns of equal length.
+
+        Counts of the same item and tag (two spellings of one tag, say) are added up. Rows with an
+        empty item or tag, or with a count that is not a whole number from 0 on, are left out with
+        one DataWarning.
+
+        Parameters
+        ----------
+        items, tags : sequences of str or int, (n,)
+        counts : sequence of whole numbers, (n,)
+        all_items : the rows of the matrix in this order, for items that may have no tag at all; by
+            default the items that occur, in order of first appearance
+        normalise : whether tags are brought to one spelling, see `normalise_tag`
+        aliases : spelling -> tag, applied after normalisation
+        """
+        rows = CodedRows.from_columns({"item": items, "tag": tags, "count": counts})
+        return counts_from_rows(rows, all_items=all_items, normalise=normalise, aliases=aliases)
+
+    def top(self, n: int) -> TagCounts:
+        """The n tags with the largest total count, largest first; equal totals alphabetically."""
+        totals = np.asarray(self.matrix.sum(axis=0, dtype=np.int64))
+        columns = most_frequent(totals, self.tags, n)
+        matrix = self.matrix[:, columns]
+        matrix.sort_indices()
+        return TagCounts(self.items, self.tags.gather(columns), matrix)
+
+    def labels(self, *, min_count: int) -> Floats:
+        """Ternary labels, (n_items, n_tags): 1 from min_count users on, 0 for none, NaN between."""
+        return self._filled(np.where(self.frequent(min_count), np.float32(1), np.float32(np.nan)))
+
+    def share_labels(self, *, min_share: float, listeners: NDArray[np.integer]) -> Floats:
+        """Labels, (n_items, n_tags): 1 from this share of an item's listeners on, 0 elsewhere."""
+        return self._filled(self.shared(min_share, listeners).astype(np.float32))
+
+    def frequent(self, min_count: int) -> Mask:
+        """Which stored entries of the matrix, (nnz,), count at least so many users."""
+        if min_count < 1:
+            raise DataError(f"'min_count' must be at least 1, got {min_count}.")
+        return self.matrix.data >= min_count
+
+    def shared(self, min_share: float, listeners: NDArray[np.integer]) -> Mask:
+        """Which stored entries of the matrix, (nnz,), are given by this share of the listeners.
+
+        `listeners`, (n_items,), is how many people judged each item.
+        """
+        if not 0 < min_share <= 1:
+            raise DataError(f"'min_share' must be above 0 and at most 1, got {min_share}.")
+        return self.matrix.data / listeners[self._rows()] >= min_share
+
+    def _filled(self, entries: Floats) -> Floats:
+        """A dense matrix with these in place of the stored entries, and 0 elsewhere."""
+        dense = np.zeros(self.matrix.shape, dtype=np.float32)
+        dense[self._rows(), self.matrix.indices] = entries
+        return dense
+
+    def _rows(self) -> NDArray[np.intp]:
+        """The row of each stored entry, (nnz,)."""
+        return np.repeat(np.arange(len(self.items)), np.diff(self.matrix.indptr))
+
+
+def counts_from_rows(
+    rows: CodedRows,
+    *,
+    all_items: Column | None,
+    normalise: bool,
+    aliases: Mapping[str, str] | None,
+) -> TagCounts:
+    """TagCounts of rows with the roles item, tag and count."""
+    _, no_count = _whole_numbers(rows.columns["count"].names)
+    rows = rows.respelled("tag", speller(normalise=normalise, aliases=aliases))
+    rows = rows.usable({"a count that is not a whole number from 0 on": ("count", no_count)})
+    (item, items), (tag, tags) = rows.columns["item"], rows.columns["tag"]
+    count = _whole_numbers(rows.columns["count"].names)[0][rows.columns["count"].codes]
+    if all_items is not None:
+        known = as_strings(all_items, name="all_items")
+        repeated = known.filter(known.is_duplicated())
+        if len(repeated):
+            raise DataError(f"'all_items' must name each item once, got {repeated[0]!r} again.")
+        item = positions(items, known, name="items").astype(np.int32)[item]
+        items = known
+    return TagCounts(items, tags, _summed(count, item, tag, shape=(len(items), len(tags))))
+
+
+def _whole_numbers(texts: pl.Series) -> tuple[Ids, Mask]:
+    """The counts that the texts say, (n,), and which of them are no counts, (n,)."""
+    number = texts.str.strip_chars().cast(pl.Float64, strict=False).fill_null(np.nan).to_numpy()
+    whole = (number >= 0) & (number <= _MAX_COUNT) & (np.floor(number) == number)
+    return np.where(whole, number, 0).astype(np.int64), ~whole
+
+
+def _summed(
+    count: Ids,
+    item: NDArray[np.integer],
+    tag: NDArray[np.integer],
+    *,
+    shape: tuple[int, int],
+) -> sp.csr_array:
+    """The (n_items, n_tags) matrix of counts, equal pairs added up, in int32."""
+    matrix = sp.coo_array((count, (item, tag)), shape=shape).tocsr()
+    matrix.eliminate_zeros()
+    if matrix.nnz and matrix.data.max() > _MAX_COUNT:
+        raise DataError(
+            f"The counts of one item and tag add up to {matrix.data.max():,}, more than the "
+            f"{_MAX_COUNT:,} that fit. Scale them down."
+        )
+    return matrix.astype(np.int32)
+
+
+Pairs: TypeAlias = Triples | tuple[Column, Column]
+"""Triples, or users and items: who saw what."""
+
+
+@dataclass(frozen=True)
+class Conditioning:
+    """One row per pair of a user and an item that the user saw.
+
+    The tags y of a row are the user's own for the item. They are conditioned on the mean of the
+    *other* users of that item, (counts of the item - y) / n_others, and on who the user is and
+    which track and item it is about. The size is linear in the number of triples: the means are
+    left to whoever needs them.
+
+    Attributes
+    ----------
+    user, item, track : arrays of int32, (n_pairs,), codes into the names below
+    y : csr_array of float32, (n_pairs, n_tags), 1 where the user gave the item the tag
+    counts : csr_array of float32, (n_items, n_tags), how many users gave the item the tag
+    n_users : array of int32, (n_items,), how many users saw the item
+    item_track : array of int32, (n_items,), the track of each item
+    users, items, tracks, tags : pl.Series of str, the names
+    """
+
+    user: Codes
+    item: Codes
+    track: Codes
+    y: sp.csr_array
+    counts: sp.csr_array
+    n_users: Codes
+    item_track: Codes
+    users: pl.Series
+    items: pl.Series
+    tracks: pl.Series
+    tags: pl.Series
+
+    @classmethod
+    def from_triples(
+        cls,
+        triples: Triples,
+        *,
+        tracks: Mapping[str, str] | Column | None = None,
+        pairs: Pairs | None = None,
+    ) -> Conditioning:
+        """The smoother's matrices and indices, from triples.
+
+        Parameters
+        ----------
+        triples : who gave which tag to which item (clip)
+        tracks : the track of each item, as a mapping from item to track or as a sequence in the
+            order of `triples.items`; by default each item is a track of its own
+        pairs : who saw what, for users who saw an item but gave it none of the tags, which triples
+            cannot tell: a pair of sequences (users, items), or triples of more tags. The pairs of
+            `triples` itself are always there.
+
+        For the 100 most used tags, for example:
+        ``Conditioning.from_triples(triples.top_tags(100), pairs=triples)``.
+        """
+        seen_by, seen = _merged_pairs(triples, pairs)
+        n_items, n_users = len(seen.names), len(seen_by.names)
+        item, user = distinct_rows((seen.codes, n_items), (seen_by.codes, n_users))
+        y = _tags_of_pairs(triples, user, item, n_users=n_users)
+        counts = _ones(triples.item, triples.tag, (n_items, len(triples.tags)), np.float32)
+        item_track = _tracks(tracks, triples.items, seen.names)
+        return cls(
+            user=user,
+            item=item,
+            track=item_track.codes[item],
+            y=y,
+            counts=counts,
+            n_users=np.bincount(item, minlength=n_items).astype(np.int32),
+            item_track=item_track.codes,
+            users=seen_by.names,
+            items=seen.names,
+            tracks=item_track.names,
+            tags=triples.tags,
+        )
+
+    def __len__(self) -> int:
+        return len(self.user)
+
+    @property
+    def n_others(self) -> Codes:
+        """How many other users saw the item of each row, (n_pairs,)."""
+        return self.n_users[self.item] - 1
+
+
+def _merged_pairs(triples: Triples, pairs: Pairs | None) -> tuple[Coded, Coded]:
+    """The users and the items of all pairs; the names of the triples keep their codes."""
+    if pairs is None:
+        return Coded(triples.user, triples.users), Coded(triples.item, triples.items)
+    if isinstance(pairs, Triples):
+        users, items = pairs.users.gather(pairs.user), pairs.items.gather(pairs.item)
+    else:
+        rows = CodedRows.from_columns(
+            {"user": pairs[0], "item": pairs[1]}, source="the pairs"
+        ).usable()
+        users, items = rows.values("user"), rows.values("item")
+    return (
+        _appended(Coded(triples.user, triples.users), users),
+        _appended(Coded(triples.item, triples.items), items),
+    )
+
+
+def _appended(column: Coded, values: pl.Series) -> Coded:
+    """The column with more rows; new names come after those there are."""
+    codes, names = encode(pl.concat([column.names, values]))
+    return Coded(np.concatenate([column.codes, codes[len(column.names) :]]), names)
+
+
+def _tags_of_pairs(triples: Triples, user: Codes, item: Codes, *, n_users: int) -> sp.csr_array:
+    """y, (n_pairs, n_tags), for pairs in ascending order of item and user."""
+    pair = item.astype(np.int64) * n_users + user
+    row = np.searchsorted(pair, triples.item.astype(np.int64) * n_users + triples.user)
+    return _ones(row, triples.tag, (len(pair), len(triples.tags)), np.float32)
+
+
+def _ones(row: Any, column: Any, shape: tuple[int, int], dtype: type) -> sp.csr_array:
+    """The number of times that each pair of a row and a column occurs."""
+    return sp.coo_array((np.ones(len(row), dtype=dtype), (row, column)), shape=shape).tocsr()
+
+
+def _tracks(
+    tracks: Mapping[str, str] | Column | None, items: pl.Series, all_items: pl.Series
+) -> Coded:
+    """The track of each of all items, (n_items,)."""
+    if tracks is None:
+        return Coded(np.arange(len(all_items), dtype=np.int32), all_items)
+    if isinstance(tracks, Mapping):
+        missing = [item for item in all_items if item not in tracks]
+        if missing:
+            raise DataError(
+                f"'tracks' must have a track for every item, but has none for {len(missing):,} of "
+                f"them, such as {missing[0]!r}."
+            )
+        tracks = [tracks[item] for item in all_items]
+    elif len(tracks) != len(all_items):
+        further = len(all_items) - len(items)
+        raise DataError(
+            f"'tracks' must have a track for each of the {len(items):,} items, got {len(tracks):,}."
+            + (f" Give a mapping, as 'pairs' has {further:,} further items." if further else "")
+        )
+    names = as_strings(tracks, name="tracks")
+    if (names == "").any():
+        raise DataError("'tracks' has an empty name. Give every item a track.")
+    return encode(names)
+
+
+def read_triples(
+    path: PathLike,
+    *,
+    user: str | int = "user",
+    item: str | int = "item",
+    tag: str | int = "tag",
+    normalise: bool = True,
+    aliases: Mapping[str, str] | PathLike | None = None,
+    header: bool = True,
+    delimiter: str | None = None,
+    quote: str | None = '"',
+    encoding: str = "utf-8",
+) -> Triples:
+    """The (user, item, tag) triples of a file; repeated ones count once.
+
+    Parameters
+    ----------
+    path : a .csv, .tsv or .parquet file, also with .gz
+    user, item, tag : the columns, by name or by position from 0; by default also under another
+        name that they often have, such as listener, clip and label
+    normalise : whether tags are brought to one spelling, see `normalise_tag`
+    aliases : spelling -> tag, or a file of them for `read_aliases`; applied after normalisation
+    header, delimiter, quote, encoding : how a text file is written, see above
+    """
+    rows = read_rows(
+        path,
+        {"user": user, "item": item, "tag": tag},
+        header=header,
+        delimiter=delimiter,
+        quote=quote,
+        encoding=encoding,
+    )
+    return triples_from_rows(rows, normalise=normalise, aliases=_alias_table(aliases))
+
+
+def read_counts(
+    path: PathLike,
+    *,
+    item: str | int = "item",
+    tag: str | int = "tag",
+    count: str | int = "count",
+    all_items: Column | None = None,
+    normalise: bool = True,
+    aliases: Mapping[str, str] | PathLike | None = None,
+    header: bool = True,
+    delimiter: str | None = None,
+    quote: str | None = '"',
+    encoding: str = "utf-8",
+) -> TagCounts:
+    """The (item, tag, count) rows of a file; counts of the same item and tag are added up.
+
+    Parameters
+    ----------
+    path : a .csv, .tsv or .parquet file, also with .gz
+    item, tag, count : the columns, by name or by position from 0
+    all_items : the rows of the matrix in this order, for items that may have no tag at all
+    normalise : whether tags are brought to one spelling, see `normalise_tag`
+    aliases : spelling -> tag, or a file of them for `read_aliases`; applied after normalisation
+    header, delimiter, quote, encoding : how a text file is written, see above
+    """
+    rows = read_rows(
+        path,
+        {"item": item, "tag": tag, "count": count},
+        header=header,
+        delimiter=delimiter,
+        quote=quote,
+        encoding=encoding,
+    )
+    table = _alias_table(aliases)
+    return counts_from_rows(rows, all_items=all_items, normalise=normalise, aliases=table)
+
+
+def read_aliases(
+    path: PathLike,
+    *,
+    alias: str | int = "alias",
+    tag: str | int = "tag",
+    header: bool = True,
+    delimiter: str | None = None,
+    quote: str | None = '"',
+    encoding: str = "utf-8",
+) -> dict[str, str]:
+    """An alias table, spelling -> tag, from a file with the columns alias and tag."""
+    rows = read_rows(
+        path,
+        {"alias": alias, "tag": tag},
+        header=header,
+        delimiter=delimiter,
+        quote=quote,
+        encoding=encoding,
+    )
+    rows = rows.usable()
+    table: dict[str, str] = {}
+    for spelling, name in zip(rows.values("alias"), rows.values("tag"), strict=True):
+        if table.setdefault(spelling, name) != name:
+            raise DataError(
+                f"{rows.source} gives {spelling!r} two meanings, {table[spelling]!r} and {name!r}. "
+                "Keep one of them."
+            )
+    return table
+
+
+def _alias_table(aliases: Mapping[str, str] | PathLike | None) -> Mapping[str, str] | None:
+    return aliases if aliases is None or isinstance(aliases, Mapping) else read_aliases(aliases)

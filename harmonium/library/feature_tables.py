@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from harmonium.data.coded_rows import USUAL_NAMES, find_columns
+from harmonium.data.table_files import USUAL_NAMES, find_columns
 from harmonium.errors import DataError
 from harmonium.library.imports import check_has_tracks
 from harmonium.library.library import Library

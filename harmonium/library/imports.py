@@ -15,10 +15,9 @@ from pathlib import Path
 import polars as pl
 import sqlalchemy as sa
 
-from harmonium.data.coded_rows import USUAL_NAMES, CodedRows, find_columns
 from harmonium.data.normalise import normalise_names, normalise_tag, speller
-from harmonium.data.parting import Parting, fragments
-from harmonium.data.table_files import read_rows
+from harmonium.data.table_files import USUAL_NAMES, CodedRows, find_columns, read_rows
+from harmonium.data.tag_splitting import TagSplitter, possible_parts
 from harmonium.errors import DataError, FileTagError, LibraryError, counted
 from harmonium.library.filetags import FIELDS, UndoRecord, genre_names
 from harmonium.library.library import Library
@@ -103,7 +102,7 @@ def import_table(
     header, encoding : how a text file is written, as in `harmonium.data.read_triples`
     delimiter : what separates its columns; by default recognised from its first line
     split : what separates tags in one cell; none: nothing does. By default where it is safe, see
-        `harmonium.data.parting`.
+        `harmonium.data.tag_splitting`.
     replace : whether all that the same people said before and is not in the table is taken back
     dry_run : whether only to find out what would be imported
 
@@ -133,7 +132,7 @@ def import_table(
     check_has_tracks(library)
     report = ImportReport()
     known = library.opinions.tags()["tag"].to_list()
-    parting = Parting(rows.columns["tag"].names, known=known, at=split)
+    splitter = TagSplitter(rows.columns["tag"].names, known=known, separators=split)
     frame = _matched(library, rows, _split_cells(rows, parting, aliases or {}, report), report)
     if has_person:
         frame = frame.with_columns(person=pl.lit(person))
@@ -161,7 +160,7 @@ def import_file_tags(
     fields : some of "genre", "mood", "grouping" and "comment"
     person : the name under which these tags are kept
     split : what separates tags in one value; none: nothing does. By default, commas, semicolons
-        and line breaks in grouping and comment; elsewhere see `harmonium.data.parting`.
+        and line breaks in grouping and comment; elsewhere see `harmonium.data.tag_splitting`.
     replace : whether tags under that name that are no longer in the files are taken back
     dry_run : whether only to find out what would be imported
     """
@@ -177,11 +176,11 @@ def import_file_tags(
         for track in library.tracks.all()
     }
     known = library.opinions.tags()["tag"].to_list()
-    partings = {
-        name: Parting(
+    splitters = {
+        name: TagSplitter(
             (value for by_field in values.values() for value in by_field.get(name, ())),
             known=known,
-            at=SPLIT_FIELDS.get(name) if split is None else split,
+            separators=SPLIT_FIELDS.get(name) if split is None else split,
         )
         for name in wanted
     }
@@ -190,7 +189,7 @@ def import_file_tags(
         found: dict[str, str] = {}
         for name, texts in by_field.items():
             for text in texts:
-                parts = partings[name].parts(text)
+                parts = splitters[name].split(text)
                 _note_split(report, text, parts)
                 found = {normalise_tag(part): part for part in parts} | found
         for tag, spelling in found.items():
@@ -252,7 +251,7 @@ def _note_split(report: ImportReport, text: str, parts: Sequence[str]) -> None:
     """Remember what a text was taken for, if that is not plain."""
     if len(parts) > 1:
         report.parted[text] = tuple(parts)
-    elif parts and fragments(text) and len(parts[0]) <= MAX_TAG_LENGTH:
+    elif parts and possible_parts(text) and len(parts[0]) <= MAX_TAG_LENGTH:
         report.whole[parts[0]] += 1
 
 
@@ -386,12 +385,12 @@ def _check_clear(
 
 
 def _split_cells(
-    rows: CodedRows, parting: Parting, aliases: Mapping[str, str], report: ImportReport
+    rows: CodedRows, splitter: TagSplitter, aliases: Mapping[str, str], report: ImportReport
 ) -> pl.DataFrame:
     """The tags in each cell: tag_code, tag, spelling, and whether a minus stands before it."""
     cells = []
     for code, text in enumerate(rows.columns["tag"].names):
-        parts = parting.parts(text) or (text,)
+        parts = splitter.split(text) or (text,)
         _note_split(report, text, parts)
         cells += [(code, part) for part in parts]
     schema = {"tag_code": pl.UInt32, "spelling": pl.String}

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from harmonium.data.genre_tree import own_tree
 from harmonium.data.normalise import normalise_tag
-from harmonium.data.parting import fragments
+from harmonium.data.tag_splitting import possible_parts
 from harmonium.errors import DataError
 from harmonium.library import sound_space
 from harmonium.library.answering.likeness import AtHand
@@ -586,7 +586,7 @@ _groups: dict[str, str] = {}
 def _tags_in(text: str) -> tuple[str, ...]:
     """The tags of a file, whole and parted, from what the library has kept of it."""
     values = [value for some in json.loads(text).values() for value in some]
-    parts = (fragments(value) for value in values)
+    parts = (possible_parts(value) for value in values)
     return tuple({*map(normalise_tag, values), *(part for some in parts for part in some)})
 
 

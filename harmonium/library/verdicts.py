@@ -22,7 +22,7 @@ import sqlalchemy as sa
 from numpy.typing import NDArray
 
 from harmonium.data.genre_tree import GenreTree
-from harmonium.data.parting import fragments
+from harmonium.data.tag_splitting import possible_parts
 from harmonium.errors import DataError
 from harmonium.library.library import Library
 from harmonium.library.store.opinions import people_of
@@ -87,7 +87,7 @@ def judge(
 
 def _parts_unknown(judged: pl.DataFrame) -> pl.DataFrame:
     """Without a label for what a tag of the track may mean, unless people speak of that itself."""
-    names = [(name, part) for name in judged["tag"].unique() for part in fragments(name)]
+    names = [(name, part) for name in judged["tag"].unique() for part in possible_parts(name)]
     if not names:
         return judged
     schema = {"tag": pl.String, "part": pl.String}

@@ -18,7 +18,7 @@ import polars as pl
 import sqlalchemy as sa
 
 from harmonium.data.normalise import normalise_tag
-from harmonium.data.parting import fragments
+from harmonium.data.tag_splitting import possible_parts
 from harmonium.errors import DataError, FileChangedError, FileTagError, LibraryError, counted
 from harmonium.library.filetags import (
     LIST_FIELDS,
@@ -262,7 +262,7 @@ def _as_in_file(path: str, tags: ScoredTags) -> tuple[ScoredTags, dict[str, str]
     there = read_tags(path)
     values = [value for name in LIST_FIELDS for value in getattr(there, name)]
     spellings = {normalise_tag(value): value for value in values}
-    inside = {part for value in values for part in fragments(value)} - spellings.keys()
+    inside = {part for value in values for part in possible_parts(value)} - spellings.keys()
     tags = {tag: score for tag, score in tags.items() if normalise_tag(tag) not in inside}
     return tags, {
         tag: spellings[normalise_tag(tag)] for tag in tags if normalise_tag(tag) in spellings

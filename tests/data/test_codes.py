@@ -7,8 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harmonium.data import codes as codes_module
-from harmonium.data.codes import distinct_rows, encode, encode_batches, first_equal
-from harmonium.data.name_columns import most_frequent
+from harmonium.data.codes import distinct_rows, encode, encode_batches, first_equal, most_frequent
 
 SETTINGS = settings(deadline=None, max_examples=60)
 

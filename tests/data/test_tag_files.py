@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harmonium.data import Triples, delimited_text, read_aliases, read_counts, read_triples
+from harmonium.data import Triples, read_aliases, read_counts, read_triples, table_files
 from harmonium.errors import DataError
 
 EXPECTED = [("ann", "t1", "rock"), ("ben", "t1", "hip hop"), ("ann", "t2", "café")]
@@ -178,7 +178,7 @@ def test_a_file_read_in_pieces_is_the_same_as_one_read_whole(write, monkeypatch,
     )
     path = write(content)
     whole = read_triples(path)
-    monkeypatch.setattr(delimited_text, "PIECE", 1000)
+    monkeypatch.setattr(table_files, "PIECE_BYTES", 1000)
     pieces = read_triples(path)
     assert pieces.frame().equals(whole.frame())
     assert pieces.users.equals(whole.users)

@@ -135,12 +135,12 @@ def aliases(data):
 
 @target(b"Rock/Pop; Hip-Hop, R&B\nDrum & Bass\n")
 def parting(data):
-    from harmonium.data.parting import Parting
+    from harmonium.data.tag_splitting import TagSplitter
 
     texts = data.decode(errors="replace").split("\n")
-    one = Parting(pl.Series(texts), known=TAGS)
+    one = TagSplitter(pl.Series(texts), known=TAGS)
     for text in texts:
-        assert all(part.strip() for part in one.parts(text))
+        assert all(part.strip() for part in one.split(text))
 
 
 @cache
@@ -190,7 +190,7 @@ def feature_table(data):
     b"@attribute t string\n@attribute d date\n@data\n'it''s', \"a\\\"b\"\n{}\n",
 )
 def arff(data):
-    from harmonium.data.datasets.arff import read_arff
+    from harmonium.data.datasets.mulan import read_arff
 
     read_arff(file("x.arff", data))
 
@@ -210,32 +210,6 @@ def mulan(data):
     (where / "x.xml").write_bytes(xml)
     (where / "x.arff").write_bytes(rows)
     mulan.load("x", folder())
-
-
-@target(b"0,2 1:0.5 3:-2\n 2:1\n1\n")
-def libsvm(data):
-    from harmonium.data.datasets.paper_files import read_libsvm
-
-    read_libsvm(file("x.libsvm", data), n_features=3, n_labels=3)
-
-
-@target(b"\0a\tb\n1\t2\n", b'\1a,b\n1,"x ""y"""\n', b"\2a\tb\n\n3\t4\n")
-def published_table(data):
-    from harmonium.data.datasets.published_files import not_empty, read_table, whole_numbers
-
-    way, rest = halves(data)
-    path = file("x.dat", rest)
-    table = read_table(path, ("a", "b"), header=way % 3 < 2, separator="\t,"[way % 3 == 1])
-    whole_numbers(path, table, "a", high=10)
-    not_empty(path, table, "b")
-
-
-@target(lambda: [npz(X=np.ones((2, 3), np.float32), ids=np.array(["a", "b"]))])
-def npz_arrays(data):
-    from harmonium.data.datasets.published_files import feature_matrix, read_arrays
-
-    path = file("x.npz", data)
-    feature_matrix(path, read_arrays(path, ("X", "ids"))["X"], 3)
 
 
 # What people write. ---------------------------------------------------------------------------

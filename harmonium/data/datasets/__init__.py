@@ -11,17 +11,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from harmonium.data.datasets import (
-    emotify,
-    hetrec,
-    listening,
-    majorminer,
-    msd,
-    mulan,
-    paper_files,
-)
+from harmonium.data.datasets import games, lastfm, listening, mulan, paper_files
 from harmonium.data.datasets.dataset import INFOS, MULAN_SETS, Dataset, DatasetInfo, Labels
-from harmonium.data.datasets.locate import data_folders, is_found
+from harmonium.data.datasets.published import data_folders, is_found, reading
 from harmonium.errors import DataError, did_you_mean
 
 __all__ = [
@@ -39,13 +31,13 @@ __all__ = [
 _LOADERS: dict[str, Callable[..., Dataset]] = {
     "mturk": partial(paper_files.load, "mturk"),
     "majmin": partial(paper_files.load, "majmin"),
-    "majorminer": majorminer.load,
-    "emotify": emotify.load,
+    "majorminer": games.load_majorminer,
+    "emotify": games.load_emotify,
     "4q": partial(listening.load, "4q"),
     "gtzan": partial(listening.load, "gtzan"),
-    "hetrec": hetrec.load,
-    "hetrec-msd": hetrec.load_joined,
-    "msd": msd.load,
+    "hetrec": lastfm.load_hetrec,
+    "hetrec-msd": lastfm.load_hetrec_msd,
+    "msd": lastfm.load_msd,
 }
 
 
@@ -76,7 +68,8 @@ def load(name: str, folder: str | Path | None = None, **options: Any) -> Dataset
         default the folder that HARMONIUM_DATA names, then the per-user folder
     options : the loader's own, see docs/datasets.md
 
-    Raises DatasetNotFoundError where files are missing, and DataError where one is malformed.
+    Raises DatasetNotFoundError where files are missing, and DataError where one cannot be read;
+    warns where one is not the published version.
 
     Examples
     --------
@@ -88,7 +81,9 @@ def load(name: str, folder: str | Path | None = None, **options: Any) -> Dataset
         if option not in known:
             listed = ", ".join(known) or "none"
             raise DataError(f"Dataset '{name}' has no option '{option}'. Its options: {listed}.")
-    return _find(name)[1](folder, **options)
+    about, loader = _find(name)
+    with reading(f"Dataset '{name}'", f"Its files are not the published ones. {about.how_to_get}"):
+        return loader(folder, **options)
 
 
 def options_of(name: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""What every loader gives: a Dataset, the DatasetInfo known without reading it, and its figures."""
+"""What every loader gives: a Dataset; what is known before it is read; and its statistics."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from harmonium.data.artists import artist_groups
+from harmonium.arrays import Codes, Floats
 from harmonium.data.codes import encode
-from harmonium.data.tag_counts import TagCounts
-from harmonium.data.triples import Triples
+from harmonium.data.normalise import artist_groups
+from harmonium.data.triples import TagCounts, Triples
 from harmonium.errors import DataError
 
 
@@ -60,12 +60,14 @@ _TABLES = tomllib.loads(Path(__file__).with_name("datasets.toml").read_text(enco
 INFOS = {name: DatasetInfo(name=name, **table) for name, table in _TABLES["dataset"].items()}
 MULAN_SETS: dict[str, dict[str, Any]] = _TABLES["mulan"]
 """Set in Mulan's form -> the attributes that are known of this one."""
+DIGESTS: dict[str, str] = _TABLES["sha256"]
+"""The SHA-256 of each published file -> its name."""
 
 
 class Labels(NamedTuple):
     """Ternary labels, (n_items, n_tags) with 1, 0 and NaN for unknown, and the tags' names."""
 
-    values: NDArray[np.float32]
+    values: Floats
     tags: pl.Series
 
 
@@ -94,13 +96,13 @@ class Dataset:
     info: DatasetInfo
     items: pl.Series
     counts: TagCounts
-    features: NDArray[np.float32] | None = None
+    features: Floats | None = None
     feature_names: pl.Series | None = None
     triples: Triples | None = None
     tracks: pl.Series | None = None
     artists: pl.Series | None = None
     audio: Sequence[Path] | None = None
-    listeners: NDArray[np.int32] | None = None
+    listeners: Codes | None = None
     seen: pl.DataFrame | None = None
     splits: Mapping[str, NDArray[np.intp]] = field(default_factory=dict)
 
@@ -173,26 +175,26 @@ class Dataset:
             raise DataError("Give 'min_count' or 'min_share', not both.")
         if min_count is None and min_share is None:
             min_count, min_share = self.min_count, self.min_share
-        if min_share is not None:
-            if self.listeners is None:
-                raise DataError(
-                    f"'min_share' needs the number of listeners of each item, which dataset "
-                    f"'{self.name}' does not give. Use 'min_count'."
-                )
-            labels = counts.share_labels(min_share=min_share, listeners=self.listeners)
-            return Labels(labels, counts.tags)
-        assert min_count is not None
-        return Labels(counts.labels(min_count=min_count), counts.tags)
+        if min_share is None:
+            assert min_count is not None
+            return Labels(counts.labels(min_count=min_count), counts.tags)
+        if self.listeners is None:
+            raise DataError(
+                f"'min_share' needs the number of listeners of each item, which dataset "
+                f"'{self.name}' does not give. Use 'min_count'."
+            )
+        labels = counts.share_labels(min_share=min_share, listeners=self.listeners)
+        return Labels(labels, counts.tags)
 
-    def groups(self, by: Literal["item", "track", "artist"] = "track") -> NDArray[np.int32]:
+    def groups(self, by: Literal["item", "track", "artist"] = "track") -> Codes:
         """A number for each item, (n,), the same for items of one track or of one artist.
 
         Spellings of one artist's name ("The Prodigy", "Prodigy") are one artist; see
-        `harmonium.data.artists.artist_key`.
+        `harmonium.data.artist_key`.
         """
-        if by not in ("item", "track", "artist"):
-            raise DataError(f"'by' must be 'item', 'track' or 'artist', got {by!r}.")
         names = {"item": self.items, "track": self.tracks, "artist": self.artists}
+        if by not in names:
+            raise DataError(f"'by' must be 'item', 'track' or 'artist', got {by!r}.")
         labels = names[by]
         if labels is None:
             known = ", ".join(repr(key) for key, value in names.items() if value is not None)
@@ -204,29 +206,25 @@ class Dataset:
 
 
 def _check_rows(data: Dataset) -> None:
-    """Every part speaks of the same items in the same order."""
-    n = len(data.items)
-    where = f"Dataset '{data.name}'"
+    """Raise DataError unless every part is about the same items in the same order."""
+    n, features, names = len(data.items), data.features, data.feature_names
     if data.items.n_unique() != n:
         twice = data.items.filter(data.items.is_duplicated())[0]
-        raise DataError(f"{where}: item '{twice}' occurs more than once.")
-    if not data.counts.items.equals(data.items):
-        raise DataError(f"{where}: 'counts' has other items than 'items', or another order.")
-    if data.triples is not None and not data.triples.items.equals(data.items):
-        raise DataError(f"{where}: 'triples' has other items than 'items', or another order.")
+        raise DataError(f"Dataset '{data.name}': item '{twice}' occurs more than once.")
+    aligned = {"counts": data.counts, "triples": data.triples}
+    wrong = [part for part, one in aligned.items() if one and not one.items.equals(data.items)]
     for part in ("features", "tracks", "artists", "audio", "listeners"):
         value = getattr(data, part)
         if value is not None and len(value) != n:
-            raise DataError(f"{where}: '{part}' has {len(value)} rows for {n} items.")
-    if data.features is not None and (data.features.ndim, data.features.dtype) != (2, np.float32):
-        raise DataError(f"{where}: 'features' must be a float32 matrix.")
-    if data.feature_names is not None and (
-        data.features is None or len(data.feature_names) != data.features.shape[1]
-    ):
-        raise DataError(f"{where}: 'feature_names' must name each column of 'features'.")
-    for split, rows in data.splits.items():
-        if len(rows) and not 0 <= rows.min() <= rows.max() < n:
-            raise DataError(f"{where}: split '{split}' has row numbers outside 0..{n - 1}.")
+            wrong.append(part)
+    if features is not None and (features.ndim, features.dtype) != (2, np.float32):
+        wrong.append("features")
+    if names is not None and (features is None or len(names) != features.shape[1]):
+        wrong.append("feature_names")
+    if any(len(rows) and not 0 <= rows.min() <= rows.max() < n for rows in data.splits.values()):
+        wrong.append("splits")
+    if wrong:
+        raise DataError(f"Dataset '{data.name}': '{wrong[0]}' does not fit its {n} items.")
 
 
 def describe(data: Dataset, *, n_tags: int = 10) -> dict[str, Any]:

@@ -5,26 +5,19 @@ from typing import Literal
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from harmonium.data.datasets.dataset import INFOS, Dataset
-from harmonium.data.datasets.locate import locate
-from harmonium.data.datasets.published_files import (
-    fault,
-    feature_matrix,
-    not_empty,
+from harmonium.data.datasets.published import (
+    check_option,
+    locate,
     read_arrays,
     read_table,
     strings,
 )
-from harmonium.data.tag_counts import TagCounts
-from harmonium.errors import DataError
+from harmonium.data.triples import TagCounts
 
-COLUMNS = ("item", "kind", "tag")
-KINDS = ("mood", "genre")
 N_EMBEDDING, N_HEADS = 400, 100
 
-# The tags of the two networks, in the order of their outputs.
 _MSD = """
 rock, pop, alternative, indie, electronic, female vocalists, dance, 00s,
 alternative rock, jazz, beautiful, metal, chillout, male vocalists, classic rock, soul,
@@ -45,7 +38,11 @@ HEADS = tuple(
     for network, tags in (("MSD", _MSD), ("MTT", _MTT))
     for tag in tags.replace("\n", " ").split(",")
 )
-"""Network and tag of each probability."""
+"""Network and tag of each probability, in the order of the networks' outputs."""
+_COLUMNS = {
+    "embedding": tuple(f"{net} {k}" for net in ("MSD", "MTT") for k in range(N_EMBEDDING // 2)),
+    "heads": HEADS,
+}
 
 
 def load(
@@ -63,58 +60,27 @@ def load(
         the probabilities of their tags (100); "both" (500); None, no features
     kind : only moods or only genres
     """
-    if features not in ("embedding", "heads", "both", None):
-        raise DataError(
-            f"'features' must be 'embedding', 'heads', 'both' or None, got {features!r}."
-        )
-    if kind not in (*KINDS, None):
-        raise DataError(f"'kind' must be 'mood', 'genre' or None, got {kind!r}.")
+    check_option("features", features, ("embedding", "heads", "both"))
+    check_option("kind", kind, ("mood", "genre"))
     info = INFOS[name]
-    path = locate(info, folder)["listening"]
-    arrays = read_arrays(path / f"{name}.npz", ["item", "group", "embedding", "heads"])
-    items = strings(arrays["item"])
-    table = _table(path / f"{name}_tags.tsv", items, kind)
-    X = None if features is None else _features(path / f"{name}.npz", arrays, features)
-    group = arrays["group"]
+    (path,) = locate(info, folder)
+    arrays = read_arrays(path / f"{name}.npz", ("item", "group", "embedding", "heads"))
+    items, group = strings(arrays["item"]), arrays["group"]
+    table = read_table(path / f"{name}_tags.tsv")
+    if kind is not None:
+        table = table.filter(pl.col("kind") == kind)
+    ones = np.ones(len(table), np.int64)
+    parts = [*_COLUMNS] if features == "both" else [features] if features else []
+    valid = group == 1
     return Dataset(
         info=info,
         items=items,
-        counts=TagCounts.from_columns(
-            table["item"], table["tag"], np.ones(len(table), np.int64), all_items=items
-        ),
-        features=X,
-        feature_names=None if features is None else _names(features),
+        counts=TagCounts.from_columns(table["item"], table["tag"], ones, all_items=items),
+        features=np.concatenate([arrays[part] for part in parts], axis=1) if parts else None,
+        feature_names=pl.Series([n for p in parts for n in _COLUMNS[p]]) if parts else None,
         tracks=items,
         artists=pl.Series([f"artist {number}" for number in group]) if name == "4q" else None,
-        splits={}
-        if name == "4q"
-        else {"train": np.flatnonzero(group != 1), "valid": np.flatnonzero(group == 1)},
+        splits={"train": np.flatnonzero(~valid), "valid": np.flatnonzero(valid)}
+        if name == "gtzan"
+        else {},
     )
-
-
-def _table(path: Path, items: pl.Series, kind: str | None) -> pl.DataFrame:
-    """The rows of the file, each with an item that is known, and a kind."""
-    table = read_table(path, COLUMNS, header=True)
-    table = table.with_columns(*(not_empty(path, table, name) for name in COLUMNS))
-    for column, known in (("item", items), ("kind", pl.Series(KINDS))):
-        strange = table.filter(~pl.col(column).is_in(known.implode()))
-        if len(strange):
-            value, line = strange[column][0], strange["line"][0]
-            raise fault(path, line, f"{column} '{value}' is not known.")
-    return table if kind is None else table.filter(pl.col("kind") == kind)
-
-
-def _features(
-    path: Path, arrays: dict[str, NDArray[np.generic]], which: str
-) -> NDArray[np.float32]:
-    """(n, 400, 100 or 500)"""
-    embedding = feature_matrix(path, arrays["embedding"], N_EMBEDDING)
-    heads = feature_matrix(path, arrays["heads"], N_HEADS)
-    both = {"embedding": [embedding], "heads": [heads], "both": [embedding, heads]}
-    return np.concatenate(both[which], axis=1)
-
-
-def _names(which: str) -> pl.Series:
-    embedding = [f"{net} {k}" for net in ("MSD", "MTT") for k in range(N_EMBEDDING // 2)]
-    both = {"embedding": embedding, "heads": HEADS, "both": [*embedding, *HEADS]}
-    return pl.Series(both[which])

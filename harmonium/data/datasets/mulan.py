@@ -1,8 +1,17 @@
-"""Multi-label benchmarks in Mulan's form: values in ARFF, the labels named in XML."""
+"""Multi-label benchmarks in Mulan's form: values in ARFF, the labels named in XML.
 
+Any set in this form can be read, so what is wrong with one's own is said with its line. In ARFF a
+value is a number, one of the values of a nominal attribute, or "?" where it is missing; sparse
+rows leave out what is 0: the number, or the first nominal value.
+"""
+
+import re
 import warnings
+from collections.abc import Sequence
 from dataclasses import replace
+from math import nan
 from pathlib import Path
+from typing import TypeAlias
 from xml.etree import ElementTree
 
 import numpy as np
@@ -10,16 +19,25 @@ import polars as pl
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from harmonium.data.datasets.arff import Arff, Attribute, read_arff
+from harmonium.arrays import Floats
 from harmonium.data.datasets.dataset import MULAN_SETS, Dataset, DatasetInfo
-from harmonium.data.datasets.locate import locate
-from harmonium.data.datasets.published_files import fault
-from harmonium.data.tag_counts import TagCounts
-from harmonium.errors import DataWarning
+from harmonium.data.datasets.published import locate, reading
+from harmonium.data.triples import TagCounts
+from harmonium.errors import DataError, DataWarning
 
 PREFIX = "mulan:"
-_LIBRARY = "Tsoumakas, Spyromitros-Xioufis, Vilcek, Vlahavas (2011), Mulan: A Java library for "
-_LIBRARY += "multi-label learning, Journal of Machine Learning Research 12, 2411-2414"
+_LIBRARY = (
+    "Tsoumakas, Spyromitros-Xioufis, Vilcek, Vlahavas (2011), Mulan: A Java library for "
+    "multi-label learning, Journal of Machine Learning Research 12, 2411-2414"
+)
+
+Attribute: TypeAlias = tuple[str, tuple[str, ...] | None]
+"""A column's name and its nominal values: () for a number, None for text."""
+
+_MAX_NUMBER = float(np.finfo(np.float32).max)
+_WORD = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\""""
+_ATTRIBUTE = re.compile(rf"@attribute\s+({_WORD}|\S+)\s+(.+)$", re.IGNORECASE)
+_FIELD = re.compile(rf"\s*((?:{_WORD}|[^,'\"])*)(,|$)")
 
 
 def info(name: str) -> DatasetInfo:
@@ -47,103 +65,186 @@ def load(name: str, folder: str | Path | None = None) -> Dataset:
     there are two). Missing values ("?") stay NaN in the features.
     """
     about = info(name)
-    path = locate(about, folder)[f"mulan/{name}"]
+    (path,) = locate(about, folder)
     labels = _label_names(path / f"{name}.xml")
-    parts = {split: path / f"{name}-{split}.arff" for split in ("train", "test")}
-    if not all(file.is_file() for file in parts.values()):
-        parts = {"all": path / f"{name}.arff"}
-    tables = [read_arff(file) for file in parts.values()]
-    if tables[-1].attributes != tables[0].attributes:
-        raise fault(tables[-1].path, None, "its attributes are not those of the training file.")
-    matrix = sp.csr_array(np.concatenate([_labels(table, labels) for table in tables]))
-    features, names = _features(tables, set(labels))
-    rows = np.split(np.arange(len(features)), np.cumsum([len(table.rows) for table in tables])[:-1])
-    items = pl.Series([f"{name} {row:05d}" for row in range(len(features))])
+    files = {split: path / f"{name}-{split}.arff" for split in ("train", "test")}
+    if not all(file.is_file() for file in files.values()):
+        files = {"all": path / f"{name}.arff"}
+    read = [read_arff(file) for file in files.values()]
+    attributes = read[0][0]
+    if read[-1][0] != attributes:
+        raise DataError(f"{path}: the attributes of {name}-train.arff and {name}-test.arff differ.")
+    rows = np.concatenate([part for _, part in read])
+    matrix = sp.csr_array(_labels(attributes, rows, labels, source=path))
+    features, names = _features(attributes, rows, labels, source=path)
+    items = pl.Series([f"{name} {row:05d}" for row in range(len(rows))])
+    parts = np.split(np.arange(len(rows)), [len(read[0][1])])
     return Dataset(
         info=about,
         items=items,
         counts=TagCounts(items, pl.Series(labels), matrix),
         features=features,
         feature_names=names,
-        splits=dict(zip(parts, rows, strict=True)) if "test" in parts else {},
+        splits=dict(zip(files, parts, strict=True)) if "test" in files else {},
     )
 
 
 def _label_names(path: Path) -> list[str]:
     """The names of all <label> elements, nested ones included, in the file's order."""
-    try:
-        root = ElementTree.parse(path).getroot()
-    except ElementTree.ParseError as error:
-        raise fault(path, error.position[0], f"it is not well-formed XML: {error}.") from None
-    names = [
-        element.get("name", "") for element in root.iter() if element.tag.split("}")[-1] == "label"
-    ]
-    if not names or not all(names) or len(set(names)) != len(names):
-        raise fault(path, None, "it must hold <label name=...> elements with different names.")
+    with reading(path, "It must be an XML file with <label name=...> elements."):
+        elements = ElementTree.parse(path).getroot().iter()
+        names = [one.attrib["name"] for one in elements if one.tag.split("}")[-1] == "label"]
+    if not names or len(set(names)) != len(names):
+        raise DataError(f"{path} must hold <label name=...> elements with different names.")
     return names
 
 
-def _labels(table: Arff, names: list[str]) -> NDArray[np.int32]:
+def _labels(
+    attributes: Sequence[Attribute], rows: Floats, names: Sequence[str], *, source: Path
+) -> NDArray[np.int32]:
     """1 where the label's value is "1", (n, n_labels)."""
-    column_of = {attribute.name: column for column, attribute in enumerate(table.attributes)}
-    missing = [name for name in names if name not in column_of]
-    if missing:
-        problem = f"label '{missing[0]}' of the XML file is no attribute in it."
-        raise fault(table.path, None, problem)
-    labels = np.zeros((len(table.rows), len(names)), dtype=np.int32)
+    columns = [name for name, _ in attributes]
+    labels = np.zeros((len(rows), len(names)), dtype=np.int32)
     for position, name in enumerate(names):
-        attribute, values = table.attributes[column_of[name]], table.rows[:, column_of[name]]
-        if sorted(attribute.values) != ["0", "1"]:
-            raise fault(table.path, None, f"label '{name}' must have the values 0 and 1.")
-        if np.isnan(values).any():
-            line = table.lines[int(np.isnan(values).argmax())]
-            raise fault(table.path, line, f"label '{name}' is missing.")
-        labels[:, position] = values == attribute.values.index("1")
+        if name not in columns:
+            raise DataError(f"{source}: label '{name}' of the XML file is no attribute.")
+        values, column = attributes[columns.index(name)][1], rows[:, columns.index(name)]
+        if sorted(values or ()) != ["0", "1"] or np.isnan(column).any():
+            raise DataError(f"{source}: label '{name}' must be 0 or 1 in every row.")
+        labels[:, position] = column == (values or ()).index("1")
     return labels
 
 
-def _features(tables: list[Arff], labels: set[str]) -> tuple[NDArray[np.float32], pl.Series]:
+def _features(
+    attributes: Sequence[Attribute], rows: Floats, labels: Sequence[str], *, source: Path
+) -> tuple[Floats, pl.Series]:
     """The columns that are not labels as numbers, (n, D), and their names."""
-    rows = np.concatenate([table.rows for table in tables])
-    columns: list[tuple[str, NDArray[np.float32]]] = []
-    for attribute, values in zip(tables[0].attributes, rows.T, strict=True):
-        if attribute.is_text:
+    columns: dict[str, Floats] = {}
+    for (name, values), column in zip(attributes, rows.T, strict=True):
+        if values is None:
             warnings.warn(
-                f"{tables[0].path}: the text attribute '{attribute.name}' is left out of the "
-                "features.",
+                f"{source}: the text attribute '{name}' is left out of the features.",
                 DataWarning,
-                stacklevel=2,
+                stacklevel=4,
             )
-        elif attribute.name not in labels:
-            columns += _as_columns(attribute, values)
+        elif name not in labels:
+            columns |= _as_columns(name, values, column)
     if not columns:
-        raise fault(tables[0].path, None, "it has no features, only labels.")
-    names, values = zip(*columns, strict=True)
-    return np.stack(values, axis=1), pl.Series(names)
+        raise DataError(f"{source}: there are no features, only labels.")
+    return np.stack(list(columns.values()), axis=1), pl.Series([*columns])
 
 
-def _as_columns(
-    attribute: Attribute, values: NDArray[np.float32]
-) -> list[tuple[str, NDArray[np.float32]]]:
-    """An attribute as one or more columns of numbers with their names."""
-    if not attribute.values:
-        return [(attribute.name, values)]
-    numbers = _numbers(attribute)
-    if numbers is None and len(attribute.values) == 2:
-        return [(attribute.name, values)]
-    nan, missing = np.float32(np.nan), np.isnan(values)
-    code = np.where(missing, 0, values).astype(np.intp)
-    if numbers is not None:
-        return [(attribute.name, np.where(missing, nan, numbers[code]))]
-    return [
-        (f"{attribute.name}={value}", np.where(missing, nan, code == position).astype(np.float32))
-        for position, value in enumerate(attribute.values)
-    ]
-
-
-def _numbers(attribute: Attribute) -> NDArray[np.float32] | None:
-    """The values of a nominal attribute as numbers, or None where one of them is a word."""
+def _as_columns(name: str, values: tuple[str, ...], column: Floats) -> dict[str, Floats]:
+    """An attribute as one or more columns of numbers by name."""
+    missing = np.isnan(column)
+    code = np.where(missing, 0, column).astype(np.intp)
     try:
-        return np.array([float(value) for value in attribute.values], dtype=np.float32)
+        numbers = np.array([float(value) for value in values], dtype=np.float32)
     except ValueError:
-        return None
+        numbers = None
+    if not values or (numbers is None and len(values) == 2):
+        return {name: column}
+    if numbers is not None:
+        return {name: np.where(missing, np.float32(nan), numbers[code])}
+    return {
+        f"{name}={value}": np.where(missing, nan, code == position).astype(np.float32)
+        for position, value in enumerate(values)
+    }
+
+
+def read_arff(path: Path) -> tuple[list[Attribute], Floats]:
+    """The columns of an ARFF file and its rows, (n, n_attributes).
+
+    A nominal value is its position among the attribute's values; a missing one, or text, is NaN.
+    """
+    with reading(path, "It must be an ARFF file in UTF-8."):
+        lines = path.read_bytes().decode("utf-8-sig").split("\n")
+    attributes: list[Attribute] = []
+    rows: list[Floats] | None = None
+    for number, line in enumerate(map(str.strip, lines), start=1):
+        if not line or line.startswith("%"):
+            continue
+        try:
+            if rows is not None:
+                rows.append(_row(line, attributes))
+            elif line.lower().startswith("@attribute"):
+                attributes.append(_attribute(line))
+            elif line.lower().startswith("@data"):
+                rows = []
+            elif not line.lower().startswith("@relation"):
+                raise ValueError(f"'{line[:60]}' is not an ARFF declaration")
+        except ValueError as error:
+            raise DataError(f"{path}, line {number}: {error}.") from None
+    if not rows or not attributes:
+        raise DataError(f"{path} has no @attribute line, or no rows after @data.")
+    return attributes, np.stack(rows)
+
+
+def _attribute(line: str) -> Attribute:
+    match = _ATTRIBUTE.match(line)
+    if not match:
+        raise ValueError(f"'{line[:60]}' is not '@attribute name type'")
+    name, kind = _unquoted(match[1]), match[2].strip()
+    if kind.startswith("{") and kind.endswith("}"):
+        return name, tuple(map(_unquoted, _fields(kind[1:-1])))
+    if kind.lower() in ("numeric", "real", "integer"):
+        return name, ()
+    if kind.lower().startswith(("string", "date")):
+        return name, None
+    raise ValueError(f"attribute '{name}' has the unknown type '{kind}'")
+
+
+def _row(line: str, attributes: Sequence[Attribute]) -> Floats:
+    """The values of a line, dense or sparse, (n_attributes,)."""
+    row = np.zeros(len(attributes), dtype=np.float32)
+    if not line.startswith("{"):
+        fields = _fields(line)
+        if len(fields) != len(attributes):
+            raise ValueError(f"{len(fields)} values for {len(attributes)} attributes")
+        row[:] = [
+            _value(_unquoted(text), one) for text, one in zip(fields, attributes, strict=True)
+        ]
+        return row
+    if not line.endswith("}"):
+        raise ValueError("the sparse row does not end with '}'")
+    for field in _fields(line[1:-1]):
+        index, _, value = field.partition(" ")
+        if not index.isdecimal() or int(index) >= len(attributes):
+            raise ValueError(f"'{field[:60]}' does not begin with the number of an attribute")
+        row[int(index)] = _value(_unquoted(value.strip()), attributes[int(index)])
+    return row
+
+
+def _value(text: str, attribute: Attribute) -> float:
+    name, values = attribute
+    if text == "?" or values is None:
+        return nan
+    if values:
+        if text not in values:
+            raise ValueError(f"'{name}' must be one of {', '.join(values[:10])}; got '{text[:60]}'")
+        return values.index(text)
+    number = float(text)
+    if not abs(number) <= _MAX_NUMBER:
+        raise ValueError(f"'{name}' must be a finite number, got '{text[:60]}'")
+    return number
+
+
+def _fields(text: str) -> list[str]:
+    """The comma-separated fields of a text, in which fields may be in quotes."""
+    if not text.strip():
+        return []
+    if "'" not in text and '"' not in text:
+        return [field.strip() for field in text.split(",")]
+    fields, end = [], 0
+    while match := _FIELD.match(text, end):
+        fields.append(match[1].strip())
+        if not match[2]:
+            return fields
+        end = match.end()
+    raise ValueError(f"a quote is not closed: '{text[end : end + 60]}'")
+
+
+def _unquoted(text: str) -> str:
+    if len(text) >= 2 and text[0] == text[-1] and text[0] in "'\"":
+        return re.sub(r"\\(.)", r"\1", text[1:-1])
+    return text

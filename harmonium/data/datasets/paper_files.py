@@ -1,64 +1,67 @@
-"""The paper's own MTurk and MajorMiner files, as published with MLPython.
+"""The paper's own MTurk and MajorMiner files, as published with MLPython, and their download.
 
 They are multi-label libsvm files: `label,label feature:value feature:value ...`, one item a line.
-Labels count from 0 and features from 1. An item may have no label: its line then begins with a
-space, or with its first feature. Features that are left out are 0.
+Labels count from 0 and features from 1; an item may have no label.
 
 The files do not say which clips are of one track. In their stead, `CLIPS_PER_TRACK` lines that
 follow each other in a file are taken as one: if the clips of a track stand together, as they would
-if nobody shuffled them, few tracks are parted.
+if nobody shuffled them, few tracks are split.
+
+Their publisher gives no checksums. So the SHA-256 of each file is kept beside it once it has been
+downloaded, as `sha256sum` writes it, and a file that has changed since is refused.
 """
 
+from __future__ import annotations
+
+import http.client
 import re
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import BinaryIO
 
 import numpy as np
 import polars as pl
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
-from harmonium.data.datasets.checksums import check_digest
+from harmonium.arrays import Floats, Mask
 from harmonium.data.datasets.dataset import INFOS, Dataset
-from harmonium.data.datasets.locate import locate
-from harmonium.data.datasets.published_files import LARGEST, fault, read_text
-from harmonium.data.tag_counts import TagCounts
-from harmonium.errors import DataError
+from harmonium.data.datasets.published import data_folders, digest_of, locate, reading
+from harmonium.data.triples import TagCounts
+from harmonium.errors import DataError, DatasetNotFoundError
+from harmonium.files import atomic_file, write_atomically
 
 N_FEATURES = 389
 CLIPS_PER_TRACK = 5
-"""As many clips as the paper's MTurk data has of a track."""
+"""The paper's MTurk data has as many clips of a track."""
 SIZES = {
     "mturk": {"train": 597, "valid": 123, "test": 195},
     "majmin": {"train": 1587, "valid": 471, "test": 480},
 }
+"""The published number of rows."""
+DIGEST_FILE = "SHA256SUMS"
 
-
-def file_name(name: str, split: str) -> str:
-    """The name of the file of one split."""
-    return f"{name}_{split}.libsvm"
-
-
-def read_split(
-    path: Path, name: str, split: str, *, check_sizes: bool
-) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
-    """Features and labels of one file, which must have its published number of rows."""
-    X, Y = read_libsvm(path, n_features=N_FEATURES, n_labels=INFOS[name].tags or 0)
-    published = SIZES[name][split]
-    if check_sizes and len(X) != published:
-        problem = f"{len(X)} rows where the published file has {published}. Fetch it again."
-        raise fault(path, None, problem)
-    return X, Y
+ReceivedBytes = Callable[[str, int, int | None], None]
+_CHUNK_BYTES = 1 << 16
+_TIMEOUT_S = 30
+_NETWORK_ERRORS = (
+    urllib.error.URLError,
+    http.client.HTTPException,
+    TimeoutError,
+    ConnectionError,
+)
 
 
 def load(name: str, folder: str | Path | None = None, *, check_sizes: bool = True) -> Dataset:
     """Read `NAME_{train,valid,test}.libsvm`; check_sizes=False allows a part of the rows."""
     info = INFOS[name]
-    path = locate(info, folder)[name]
+    (path,) = locate(info, folder)
     features, labels, names, tracks, splits, start = [], [], [], [], {}, 0
     for split in SIZES[name]:
-        file = path / file_name(name, split)
-        check_digest(file, fetch_again=f"harmonium data fetch {name} --force")
-        X, Y = read_split(file, name, split, check_sizes=check_sizes)
+        file = path / f"{name}_{split}.libsvm"
+        _check_kept_digest(file, name)
+        X, Y = _read_split(file, name, SIZES[name][split] if check_sizes else None)
         features.append(X)
         labels.append(Y)
         names += [f"{split} {row:04d}" for row in range(len(X))]
@@ -77,60 +80,170 @@ def load(name: str, folder: str | Path | None = None, *, check_sizes: bool = Tru
     )
 
 
-def read_libsvm(
-    path: Path, *, n_features: int, n_labels: int
-) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
-    """Features (n, n_features) and labels (n, n_labels) of a file."""
-    lines = read_text(path).rstrip("\r\n").split("\n")
-    features = np.zeros((len(lines), n_features), dtype=np.float32)
-    labels = np.zeros((len(lines), n_labels), dtype=np.bool_)
-    for row, line in enumerate(lines):
-        try:
-            given, described = _halves(line)
-            labels[row, _label_ids(given, n_labels)] = True
-            index, value = _features(described, n_features)
-            features[row, index] = value
-        except DataError as error:
-            raise fault(path, row + 1, str(error)) from None
-    return features, labels
+def _read_split(path: Path, name: str, n_rows: int | None) -> tuple[Floats, Mask]:
+    """Features and labels of one file, which must have so many rows."""
+    from sklearn.datasets import load_svmlight_file
+
+    with reading(path):
+        X, given = load_svmlight_file(
+            str(path), n_features=N_FEATURES, dtype=np.float32, multilabel=True, zero_based=False
+        )
+        labels = np.zeros((len(given), INFOS[name].tags or 0), dtype=np.bool_)
+        for row, ids in enumerate(given):
+            labels[row, np.array(ids, dtype=np.intp)] = True
+    if n_rows not in (None, len(labels)):
+        raise DataError(f"{path} has {len(labels)} rows where the published file has {n_rows}.")
+    return X.toarray(), labels
 
 
-def _halves(line: str) -> tuple[str, str]:
-    """The labels' part and the features' part of a line; either may be empty."""
-    if not line.strip():
-        raise DataError("the line is empty.")
-    first, *rest = line.split(maxsplit=1)
-    if line[0].isspace() or ":" in first:
-        return "", line
-    return first, "".join(rest)
+def fetch(
+    name: str,
+    folder: str | Path | None = None,
+    *,
+    url: str | None = None,
+    force: bool = False,
+    sha256: Mapping[str, str] | None = None,
+    progress: ReceivedBytes | None = None,
+) -> list[Path]:
+    """Download the three files of "mturk" or "majmin" into the data folder; returns their paths.
+
+    Parameters
+    ----------
+    folder : the data folder; by default the one that HARMONIUM_DATA names, else the per-user one
+    url : where the folder of the dataset is on the network, if not at its publisher's
+    force : whether files that are already there are downloaded again
+    sha256 : file name -> the SHA-256 that the file must have, in hexadecimal digits
+    progress : called with a file's name, the bytes received so far, and the bytes in all or None
+
+    A file takes its name only when it is complete, has the published number of rows, and has the
+    SHA-256 that was asked for. A file that is there already must be what was downloaded.
+    """
+    if name not in SIZES:
+        raise DataError(
+            f"Only {' and '.join(SIZES)} can be downloaded, got '{name}'. "
+            "See docs/datasets.md for how to get the other datasets."
+        )
+    target = data_folders(folder)[0] / name
+    paths = {target / f"{name}_{split}.libsvm": rows for split, rows in SIZES[name].items()}
+    wanted = _wanted_digests(sha256 or {}, name, [path.name for path in paths])
+    source = f"{url.rstrip('/')}/{name}/" if url else INFOS[name].homepage
+    if not source.startswith(("http://", "https://")):
+        raise DataError(f"'url' must begin with http:// or https://, got '{url}'.")
+    for path, n_rows in paths.items():
+        if path.is_file() and not force:
+            _check_kept_digest(path, name)
+            _check_wanted(digest_of(path), str(path), wanted.get(path.name))
+        else:
+            _fetch_file(name, n_rows, source + path.name, path, wanted.get(path.name), progress)
+    return list(paths)
 
 
-def _label_ids(text: str, n_labels: int) -> list[int]:
-    """The ids of a comma-separated list, each in 0..n_labels-1."""
-    ids = []
-    for token in text.split(",") if text else ():
-        if not re.fullmatch("[0-9]{1,9}", token) or int(token) >= n_labels:
-            raise DataError(f"a label must be a number from 0 to {n_labels - 1}, got '{token}'.")
-        ids.append(int(token))
-    return ids
+def _wanted_digests(sha256: Mapping[str, str], name: str, files: list[str]) -> dict[str, str]:
+    """The digests asked for, in small letters."""
+    for file, digest in sha256.items():
+        if file not in files:
+            listed = ", ".join(files)
+            raise DataError(f"'sha256': {name} has no file '{file}'. Its files: {listed}.")
+        if not re.fullmatch("[0-9a-fA-F]{64}", digest):
+            raise DataError(f"'sha256' must be 64 hexadecimal digits for {file}, got '{digest}'.")
+    return {file: digest.lower() for file, digest in sha256.items()}
 
 
-def _features(text: str, n_features: int) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
-    """Columns, counted from 0, and values of `feature:value` pairs."""
-    numbers: list[int] = []
-    values: list[float] = []
-    for token in text.split():
-        try:
-            number, value = token.split(":")
-            numbers.append(int(number))
-            values.append(float(value))
-        except ValueError:
-            raise DataError(f"'{token}' is not of the form feature:value.") from None
-        if not 1 <= numbers[-1] <= n_features:
-            raise DataError(f"a feature must be a number from 1 to {n_features}, got {number}.")
-    index, features = np.array(numbers, dtype=np.intp), np.array(values, dtype=np.float64)
-    if not (right := np.abs(features) <= LARGEST).all():
-        raise DataError(f"feature {index[~right][0]} is not a finite number.")
-    if len(np.unique(index)) != len(index):
-        raise DataError(f"feature {np.flatnonzero(np.bincount(index) > 1)[0]} is given twice.")
-    return index - 1, features
+def _fetch_file(
+    name: str, n_rows: int, url: str, path: Path, wanted: str | None, progress: ReceivedBytes | None
+) -> None:
+    """Download, check, and only then give the file its name."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with atomic_file(path) as file:
+            _download(url, file, path.name, progress)
+            digest = digest_of(Path(file.name))
+            _check_wanted(digest, url, wanted)
+            try:
+                _read_split(Path(file.name), name, n_rows)
+            except DataError as error:
+                problem = str(error).replace(file.name, "the file")
+                raise DataError(f"{url} is not what was published: {problem}") from None
+        _keep_digest(path, digest)
+    except (
+        urllib.error.URLError,
+        http.client.HTTPException,
+        TimeoutError,
+        ConnectionError,
+    ) as error:
+        raise DatasetNotFoundError(
+            f"{url} could not be downloaded: {_reason(error)}. Check the network and try again, "
+            f"or put {path.name} from elsewhere into {path.parent}."
+        ) from None
+    except OSError as error:
+        raise DatasetNotFoundError(
+            f"{path} could not be written: {error.strerror or error}. Name a folder of your own "
+            "with --folder or HARMONIUM_DATA."
+        ) from None
+
+
+def _download(url: str, file: BinaryIO, label: str, progress: ReceivedBytes | None) -> None:
+    with urllib.request.urlopen(url, timeout=_TIMEOUT_S) as response:
+        length = response.headers.get("Content-Length")
+        total = int(length) if length else None
+        received = 0
+        while chunk := response.read(_CHUNK_BYTES):
+            file.write(chunk)
+            received += len(chunk)
+            if progress:
+                progress(label, received, total)
+    if total is not None and received != total:
+        raise http.client.IncompleteRead(b"", total - received)
+    file.flush()
+
+
+def _reason(error: Exception) -> str:
+    """What went wrong on the network, in words."""
+    if isinstance(error, urllib.error.HTTPError):
+        error.close()
+        return str(error)
+    if isinstance(error, urllib.error.URLError):
+        return getattr(error.reason, "strerror", None) or str(error.reason)
+    if isinstance(error, http.client.IncompleteRead):
+        return "the connection ended too early"
+    return str(error) or type(error).__name__
+
+
+def _check_wanted(digest: str, place: str, wanted: str | None) -> None:
+    """Raise DataError if the file at `place` is not the one asked for."""
+    if wanted is not None and digest != wanted:
+        raise DataError(
+            f"{place} has the SHA-256 {digest}, not {wanted}. It is another file, or damaged: try "
+            "--force or another --url, or ask for no --sha256."
+        )
+
+
+def _check_kept_digest(path: Path, name: str) -> None:
+    """Raise DataError if the file is not what was downloaded; nothing is known of other files."""
+    kept = _kept_digests(path.parent).get(path.name)
+    if kept is not None and (digest := digest_of(path)) != kept:
+        raise DataError(
+            f"{path} is not what was downloaded: its SHA-256 is {digest}, not {kept}. Download it "
+            f"again with `harmonium data fetch {name} --force`, or, if you changed it yourself, "
+            f"delete its line in {DIGEST_FILE}."
+        )
+
+
+def _keep_digest(path: Path, digest: str) -> None:
+    """Write down what the file was when it was downloaded."""
+    digests = {**_kept_digests(path.parent), path.name: digest}
+    lines = "".join(f"{digests[name]}  {name}\n" for name in sorted(digests))
+    write_atomically(path.parent / DIGEST_FILE, lines.encode())
+
+
+def _kept_digests(folder: Path) -> dict[str, str]:
+    """File name -> digest."""
+    path = folder / DIGEST_FILE
+    lines = path.read_text("utf-8").splitlines() if path.is_file() else []
+    matches = [re.fullmatch("([0-9a-f]{64}) [ *](.+)", line) for line in lines]
+    if None in matches:
+        raise DataError(
+            f"{path}: line {matches.index(None) + 1} is not 64 hexadecimal digits, two spaces and "
+            "a file name. Delete the line."
+        )
+    return {match[2]: match[1] for match in matches if match}

@@ -8,8 +8,8 @@ from typing import Any
 import polars as pl
 
 from harmonium.data import Conditioning, Triples, normalise_tag, read_triples
-from harmonium.data.conditioning import Pairs
-from harmonium.data.name_columns import as_strings, codes_in
+from harmonium.data.codes import as_strings, codes_in
+from harmonium.data.triples import Pairs
 from harmonium.errors import DataError, nearest_names
 from harmonium.estimators.smoother.conditions import PARTS, Codes
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from harmonium.data.parting import Parting, fragments
+from harmonium.data.tag_splitting import TagSplitter, possible_parts
 
 
 @pytest.mark.parametrize(
@@ -27,24 +27,24 @@ from harmonium.data.parting import Parting, fragments
     ],
 )
 def test_a_text_by_itself(text, tags):
-    assert Parting([text]).parts(text) == tags
+    assert TagSplitter([text]).split(text) == tags
 
 
 def test_what_else_is_there_makes_parts_known():
     text = "Rock, Kölsch"
-    assert Parting([text]).parts(text) == (text,)
-    assert Parting([text, "KÖLSCH"]).parts(text) == ("Rock", "Kölsch")
-    assert Parting([text], known=["kölsch"]).parts(text) == ("Rock", "Kölsch")
-    assert Parting([text, "Kölsch, Live"]).parts(text) == ("Rock", "Kölsch")
+    assert TagSplitter([text]).split(text) == (text,)
+    assert TagSplitter([text, "KÖLSCH"]).split(text) == ("Rock", "Kölsch")
+    assert TagSplitter([text], known=["kölsch"]).split(text) == ("Rock", "Kölsch")
+    assert TagSplitter([text, "Kölsch, Live"]).split(text) == ("Rock", "Kölsch")
 
 
 def test_a_text_that_was_imported_whole_does_not_stay_so_for_ever():
-    assert Parting([], known=["jazz/blues"]).parts("Jazz/Blues") == ("Jazz", "Blues")
+    assert TagSplitter([], known=["jazz/blues"]).split("Jazz/Blues") == ("Jazz", "Blues")
 
 
 def test_separators_that_are_asked_for_are_the_only_ones():
-    assert Parting([], at=("/", "&")).parts("AC/DC & x; y") == ("AC", "DC", "x; y")
-    assert Parting([], at=()).parts("Jazz; Blues") == ("Jazz; Blues",)
+    assert TagSplitter([], separators=("/", "&")).split("AC/DC & x; y") == ("AC", "DC", "x; y")
+    assert TagSplitter([], separators=()).split("Jazz; Blues") == ("Jazz; Blues",)
 
 
 @pytest.mark.parametrize(
@@ -57,4 +57,4 @@ def test_separators_that_are_asked_for_are_the_only_ones():
     ],
 )
 def test_what_an_unparted_tag_may_mean(tag, parts):
-    assert fragments(tag) == parts
+    assert possible_parts(tag) == parts
