@@ -228,7 +228,7 @@ class TestFetch:
     def test_a_page_instead_of_data_is_refused(self, samples, server, tmp_path):
         address, mirror = server
         (mirror / "mturk" / "mturk_train.libsvm").write_text("<html>Log in</html>\n")
-        with pytest.raises(DataError, match="is not what was published: the file, line 1"):
+        with pytest.raises(DataError, match="is not what was published: the file cannot be read"):
             run("fetch", "mturk", "--url", address, "-f", tmp_path / "fetched")
 
     def test_without_a_network(self, samples, server, tmp_path):
@@ -248,7 +248,7 @@ class TestFetch:
     @pytest.mark.parametrize(
         ("arguments", "message"),
         [
-            (["majorminer"], "Only mturk and majmin can be fetched, got 'majorminer'"),
+            (["majorminer"], "Only mturk and majmin .* got 'majorminer'"),
             (["mturk", "--url", "ftp://example.org"], "must begin with http:// or https://"),
         ],
     )
@@ -281,7 +281,7 @@ class TestChecksums:
     def test_a_file_that_is_no_longer_what_was_fetched_is_refused(self, fetched):
         datasets.load("mturk", fetched)
         path = self.change(fetched)
-        message = rf"{path.name} is not what was fetched: .*harmonium data fetch mturk --force"
+        message = rf"{path.name} is not what was downloaded: .*harmonium data fetch mturk --force"
         with pytest.raises(DataError, match=message):
             datasets.load("mturk", fetched)
         with pytest.raises(DataError, match=message):
@@ -305,7 +305,7 @@ class TestChecksums:
 
     def test_a_damaged_list_of_digests_is_an_error_with_its_line(self, fetched):
         (fetched / "mturk" / "SHA256SUMS").write_text("not a digest\n")
-        with pytest.raises(DataError, match=r"SHA256SUMS, line 1: .* 64 hexadecimal digits"):
+        with pytest.raises(DataError, match=r"SHA256SUMS: line 1"):
             datasets.load("mturk", fetched)
 
     def test_a_digest_may_be_asked_for(self, samples, server, tmp_path):

@@ -212,6 +212,20 @@ def mulan(data):
     mulan.load("x", folder())
 
 
+@target(b"0,2 1:0.5 3:-2\n 2:1\n1\n")
+def libsvm(data):
+    from harmonium.data.datasets.paper_files import read_split
+
+    read_split(file("x.libsvm", data), "mturk", None)
+
+
+@target(lambda: [npz(X=np.ones((2, 3), np.float32), ids=np.array(["a", "b"]))])
+def npz_arrays(data):
+    from harmonium.data.datasets.published import read_arrays
+
+    read_arrays(file("x.npz", data), ("X", "ids"))
+
+
 # What people write. ---------------------------------------------------------------------------
 
 

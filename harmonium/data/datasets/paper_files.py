@@ -61,7 +61,7 @@ def load(name: str, folder: str | Path | None = None, *, check_sizes: bool = Tru
     for split in SIZES[name]:
         file = path / f"{name}_{split}.libsvm"
         _check_kept_digest(file, name)
-        X, Y = _read_split(file, name, SIZES[name][split] if check_sizes else None)
+        X, Y = read_split(file, name, SIZES[name][split] if check_sizes else None)
         features.append(X)
         labels.append(Y)
         names += [f"{split} {row:04d}" for row in range(len(X))]
@@ -80,7 +80,7 @@ def load(name: str, folder: str | Path | None = None, *, check_sizes: bool = Tru
     )
 
 
-def _read_split(path: Path, name: str, n_rows: int | None) -> tuple[Floats, Mask]:
+def read_split(path: Path, name: str, n_rows: int | None) -> tuple[Floats, Mask]:
     """Features and labels of one file, which must have so many rows."""
     from sklearn.datasets import load_svmlight_file
 
@@ -160,7 +160,7 @@ def _fetch_file(
             digest = digest_of(Path(file.name))
             _check_wanted(digest, url, wanted)
             try:
-                _read_split(Path(file.name), name, n_rows)
+                read_split(Path(file.name), name, n_rows)
             except DataError as error:
                 problem = str(error).replace(file.name, "the file")
                 raise DataError(f"{url} is not what was published: {problem}") from None
