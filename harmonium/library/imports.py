@@ -133,7 +133,7 @@ def import_table(
     report = ImportReport()
     known = library.opinions.tags()["tag"].to_list()
     splitter = TagSplitter(rows.columns["tag"].names, known=known, separators=split)
-    frame = _matched(library, rows, _split_cells(rows, parting, aliases or {}, report), report)
+    frame = _matched(library, rows, _split_cells(rows, splitter, aliases or {}, report), report)
     if has_person:
         frame = frame.with_columns(person=pl.lit(person))
     kind = "person" if has_person else "import"
