@@ -68,8 +68,8 @@ def serve(
     [dim]Exit codes:[/dim]  0 stopped by Ctrl-C; 2 it could not begin, with the
     reason.
     """
-    from harmonium.web.serving import bind, make_server
-    from harmonium.web.settings import ServerSettings, is_loopback
+    from harmonium.web.app import bind, make_server
+    from harmonium.web.guard import ServerSettings, is_loopback
 
     token = _read_token(token_file)
     if token is None and not is_loopback(host):

@@ -107,8 +107,11 @@ class ShownTag:
     """A tag of a track in a list."""
 
     tag: str
+    shown: str
+    """The tag as this library spells it."""
     probability: float | None
-    """None where people say so."""
+    """None if people say so."""
+    source: Literal["people", "model"]
 
 
 @dataclass(frozen=True)
@@ -150,10 +153,14 @@ class SearchResult:
         return len(self.hits)
 
 
-class Facet(NamedTuple):
+@dataclass(frozen=True)
+class Facet:
     """A tag, and how many tracks of a result have it."""
 
     tag: str
+    shown: str
+    """The tag as this library spells it."""
+    group: str
     n: int
 
 
@@ -502,13 +509,14 @@ class Snapshot:
         shown = []
         for number, p in zip(ids.tolist(), probabilities, strict=True):
             said = self.verdicts.of_track(number)
-            tags = [ShownTag(tag, None) for tag, holds in said.items() if holds][:most]
+            held = [tag for tag, holds in said.items() if holds][:most]
+            tags = [ShownTag(tag, self.shown(tag), None, "people") for tag in held]
             if thresholds is not None and len(places) and len(p):
                 reached = places[p[places] >= thresholds[places]]
                 for j in reached[np.argsort(-p[reached], kind="stable")]:
                     tag = self.model.vocabulary[j]  # type: ignore[union-attr]
                     if len(tags) < most and tag not in said:
-                        tags.append(ShownTag(tag, float(p[j])))
+                        tags.append(ShownTag(tag, self.shown(tag), float(p[j]), "model"))
             shown.append(tags)
         return shown
 
@@ -527,7 +535,7 @@ class Snapshot:
             for tag, n in self._people_add(chosen).items():
                 counts[tag] = counts.get(tag, 0) + n
         best = sorted(((tag, n) for tag, n in counts.items() if n > 0), key=lambda x: (-x[1], x[0]))
-        return [Facet(tag, n) for tag, n in best[:most]]
+        return [Facet(tag, self.shown(tag), self.group(tag), n) for tag, n in best[:most]]
 
     @_part
     def reached(self) -> NDArray[np.bool_]:

@@ -1,131 +1,188 @@
-"""The app: routes, the guard before them, the page, and the OpenAPI document."""
+"""The app (routes, guard, page, OpenAPI document), and the uvicorn server that runs it."""
 
-import threading
+import asyncio
+import logging
+import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
+import h11
+import uvicorn
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
-from fastapi.responses import FileResponse, PlainTextResponse, Response
+from fastapi.responses import FileResponse
 from fastapi.staticfiles import StaticFiles
-from starlette.concurrency import run_in_threadpool
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from harmonium import __version__
-from harmonium.web import answers, problems
-from harmonium.web.events import Events
-from harmonium.web.guard import Guard
-from harmonium.web.jobs import Jobs
-from harmonium.web.learner import Learner
-from harmonium.web.routes import (
-    changes,
-    events,
-    files,
-    jobs,
-    library,
-    models,
-    search,
-    session,
-    tags,
-    teach,
-    tracks,
-    write,
-)
+from harmonium.errors import DataError
+from harmonium.web import problems
+from harmonium.web.guard import Guard, ServerSettings
+from harmonium.web.routes import ROUTERS
 from harmonium.web.service import Service
-from harmonium.web.settings import ServerSettings
 
 STATIC = Path(__file__).with_name("static")
 PREFIX = "/api/v1"
-ROUTERS = (
-    *(library, session, search, tracks, tags, teach, write, changes, models, jobs, files, events),
-)
 ERRORS = {
-    400: "The request is not as it should be.",
+    400: "The request is invalid.",
     401: "The token is missing or wrong.",
-    403: "A page of another site asks.",
+    403: "The request comes from a page of another site.",
     404: "There is no such thing.",
-    405: "The method is not known here.",
+    405: "The method is not supported here.",
     408: "The request did not arrive in time.",
-    409: "It does not fit the state of the library.",
+    409: "The state of the library does not allow it.",
     413: "The body is too large.",
-    415: "The body is of the wrong type.",
-    503: "The server is busy; Retry-After says when to ask again.",
+    415: "The body has the wrong type.",
+    503: "The server is busy; Retry-After says when to try again.",
 }
+MAX_CONNECTIONS = 256
+MAX_HEAD_BYTES = 128 * 1024
+"""Size limit of the request line and the headers together."""
+HEAD_SECONDS = 10.0
+"""Time limit for the request line and the headers."""
+SHUTDOWN_SECONDS = 5
+"""Time that responses in progress get when the server shuts down."""
 
 
 def create_app(settings: ServerSettings) -> FastAPI:
     """The app for a library; an ASGI server runs it."""
     service = Service(settings)
-    told = Events(service)
-    learner = Learner(service, told.tell)
-    work = Jobs(service, lambda job: told.tell("job", job))
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        told.start()
-        await run_in_threadpool(work.resume)
-        threading.Thread(target=service.warm_up, daemon=True).start()
+        await service.start()
         try:
             yield
         finally:
-            service.closing.set()
-            await run_in_threadpool(work.close)
-            await run_in_threadpool(learner.close)
-            await told.stop()
-            service.close()
+            await service.close()
 
     app = FastAPI(
         title="Harmonium",
         version=__version__,
-        description="A library of music: search, tags, corrections, training.",
+        description="A music library: search, tags, corrections, training.",
         openapi_url=f"{PREFIX}/openapi.json",
         docs_url=None,
         redoc_url=None,
         lifespan=lifespan,
         redirect_slashes=False,
     )
-    app.state.service, app.state.events = service, told
-    app.state.jobs, app.state.learner = work, learner
+    app.state.service = service
     problems.install(app)
-    for module in ROUTERS:
-        app.include_router(module.router, prefix=PREFIX)
+    errors: dict[int | str, dict[str, Any]] = {
+        status: {"description": text, "model": problems.ErrorAnswer}
+        for status, text in ERRORS.items()
+    }
+    for router in ROUTERS:
+        app.include_router(router, prefix=PREFIX, responses=errors)
     app.add_api_route("/", _page, include_in_schema=False)
-    app.mount("/static", StaticFiles(directory=STATIC, check_dir=False), name="static")
+    app.mount("/static", StaticFiles(directory=STATIC), name="static")
     app.add_middleware(Guard, settings=settings)
     app.openapi = lambda: _document(app)  # type: ignore[method-assign]
     return app
 
 
-def _page() -> Response:
-    """The page itself."""
-    file = STATIC / "index.html"
-    if file.is_file():
-        return FileResponse(file, media_type="text/html")
-    return PlainTextResponse("The API is under /api/v1; the page is not installed.\n")
+def _page() -> FileResponse:
+    return FileResponse(STATIC / "index.html", media_type="text/html")
 
 
 def _document(app: FastAPI) -> dict[str, Any]:
-    """The OpenAPI document, in which every error has the one shape."""
+    """The OpenAPI document, without FastAPI's own shape of invalid requests."""
     if app.openapi_schema is None:
         document = get_openapi(
             title=app.title, version=app.version, description=app.description, routes=app.routes
         )
-        schemas = document["components"]["schemas"]
         for name in ("HTTPValidationError", "ValidationError"):
-            schemas.pop(name, None)
-        for model in (answers.ErrorBody, answers.ErrorAnswer):
-            schemas[model.__name__] = model.model_json_schema(
-                ref_template="#/components/schemas/{model}"
-            )
-            schemas[model.__name__].pop("$defs", None)
-        content = {"application/json": {"schema": {"$ref": "#/components/schemas/ErrorAnswer"}}}
+            document["components"]["schemas"].pop(name, None)
         for path in document["paths"].values():
             for operation in path.values():
                 operation["responses"].pop("422", None)
-                for status, words in ERRORS.items():
-                    operation["responses"].setdefault(
-                        str(status), {"description": words, "content": content}
-                    )
         app.openapi_schema = document
     return app.openapi_schema
+
+
+class TimedProtocol(H11Protocol):
+    """HTTP with a time limit for the head of each request."""
+
+    _timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Start the timer for the first request."""
+        super().connection_made(transport)
+        self._start_timer()
+
+    def data_received(self, data: bytes) -> None:
+        """Keep the timer running only while a head is incomplete."""
+        super().data_received(data)
+        if self.conn.their_state is not h11.IDLE or not self.conn.trailing_data[0]:
+            self._stop_timer()
+        elif self._timer is None:
+            self._start_timer()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Stop the timer."""
+        self._stop_timer()
+        super().connection_lost(exc)
+
+    def _start_timer(self) -> None:
+        self._timer = self.loop.call_later(HEAD_SECONDS, self._give_up)
+
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _give_up(self) -> None:
+        if not self.transport.is_closing():
+            self.transport.close()
+
+
+class Server(uvicorn.Server):
+    """uvicorn that tells the app when it shuts down, so that open streams end first."""
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Handle Ctrl-C or SIGTERM."""
+        self.config.app.state.service.closing.set()  # type: ignore[union-attr]
+        super().handle_exit(sig, frame)
+
+
+def make_server(settings: ServerSettings) -> Server:
+    """A server for a library; its method `run` serves until it is stopped."""
+    logging.getLogger("harmonium.web").setLevel(logging.INFO)
+    return Server(
+        uvicorn.Config(
+            create_app(settings),
+            host=settings.host,
+            port=settings.port,
+            http=TimedProtocol,
+            ws="none",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,
+            limit_concurrency=MAX_CONNECTIONS,
+            h11_max_incomplete_event_size=MAX_HEAD_BYTES,
+            timeout_keep_alive=15,
+            timeout_graceful_shutdown=SHUTDOWN_SECONDS,
+        )
+    )
+
+
+def bind(settings: ServerSettings) -> socket.socket:
+    """The socket to listen on; a DataError if the address is in use."""
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    # asyncio switches off Nagle's algorithm only if the socket's protocol is named.
+    found = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        found.bind((settings.host.strip("[]"), settings.port))
+        found.listen(MAX_CONNECTIONS)  # Clients that come before the server has started wait.
+    except OSError as error:
+        found.close()
+        raise DataError(
+            f"Cannot listen on {settings.host}:{settings.port}: {error.strerror or error}. "
+            "Choose another --port, or stop the program that uses it."
+        ) from None
+    return found

@@ -1,61 +1,70 @@
-"""What every open page is told: how jobs go on, and that the library has changed."""
+"""Server-sent events for every open page: the progress of jobs, and changes of the library."""
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Sequence
+import threading
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import suppress
 from typing import Any
 
 from harmonium.errors import HarmoniumError
 from harmonium.web.problems import Problem
-from harmonium.web.service import Service
 
-HEARTBEAT = 15.0
-"""Seconds after which a line without meaning shows that the server is there."""
-POLL = 1.0
-"""Seconds between two looks at the changes, which other processes make too."""
-MOST_LISTENERS = 64
-MOST_WAITING = 200
-"""Events that wait for a page that does not read them; then its connection ends."""
+HEARTBEAT_SECONDS = 15.0
+"""Time without events after which a comment shows that the server is alive."""
+POLL_SECONDS = 1.0
+"""Time between two looks at the changes, which other processes make too."""
+MAX_LISTENERS = 64
+MAX_WAITING = 200
+"""Events that may wait for a page that does not read them; then its connection ends."""
+
+Changes = Sequence[tuple[int, str]]
 
 
 class Events:
-    """Passes events on to all who listen; all methods are for the server's loop but `tell`."""
+    """Sends events to all listeners; all methods but `tell` are for the server's event loop.
 
-    def __init__(self, service: Service) -> None:
-        self._service = service
+    Parameters
+    ----------
+    changes : called with a change's number, gives the number and command of later changes; with
+        None, of the last change
+    closing : set when the server shuts down
+    """
+
+    def __init__(self, changes: Callable[[int | None], Changes], closing: threading.Event) -> None:
+        self._changes, self._closing = changes, closing
         self._listeners: set[asyncio.Queue[str | None]] = set()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._poller: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Begin to look for changes."""
+        """Start to watch for changes."""
         self._loop = asyncio.get_running_loop()
         self._poller = asyncio.create_task(self._poll())
 
     async def stop(self) -> None:
-        """Say goodbye to all listeners."""
+        """End all streams."""
         if self._poller is not None:
             self._poller.cancel()
         for queue in self._listeners:
             queue.put_nowait(None)
 
     def tell(self, event: str, data: Any) -> None:
-        """Tell all listeners; from any thread."""
-        text = _event(event, data)
+        """Send an event to all listeners; any thread may call it."""
         if self._loop is not None and not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(self._spread, text)
+            self._loop.call_soon_threadsafe(self._spread, _event(event, data))
 
     def _spread(self, text: str) -> None:
         for queue in list(self._listeners):
-            if queue.qsize() < MOST_WAITING:
+            if queue.qsize() < MAX_WAITING:
                 queue.put_nowait(text)
             else:
                 self._listeners.discard(queue)
                 queue.put_nowait(None)
 
     def listen(self) -> AsyncIterator[str]:
-        """What is told from now on, as lines of an event stream."""
-        if len(self._listeners) >= MOST_LISTENERS:
+        """The events from now on, as lines of an event stream."""
+        if len(self._listeners) >= MAX_LISTENERS:
             raise Problem(503, "Too many pages are open.", retry_after=30)
         queue: asyncio.Queue[str | None] = asyncio.Queue()
         self._listeners.add(queue)
@@ -65,13 +74,13 @@ class Events:
         try:
             yield "retry: 2000\n\n"
             waited = 0.0
-            while not self._service.closing.is_set():
+            while not self._closing.is_set():
                 try:
-                    async with asyncio.timeout(POLL):
+                    async with asyncio.timeout(POLL_SECONDS):
                         text = await queue.get()
                 except TimeoutError:
-                    waited += POLL
-                    if waited >= HEARTBEAT:
+                    waited += POLL_SECONDS
+                    if waited >= HEARTBEAT_SECONDS:
                         waited = 0.0
                         yield ": still here\n\n"
                     continue
@@ -84,26 +93,16 @@ class Events:
 
     async def _poll(self) -> None:
         last: int | None = None
-        found: Sequence[tuple[int, str]]
         while True:
-            try:
+            found: Changes = []
+            with suppress(HarmoniumError):  # The next look may succeed.
                 found = await asyncio.to_thread(self._changes, last)
-            except HarmoniumError:
-                found = []
             for number, command in found:
                 if last is not None:
                     self._spread(_event("change", {"id": number, "command": command}))
                 last = number
             last = last or 0
-            await asyncio.sleep(POLL)
-
-    def _changes(self, last: int | None) -> Sequence[tuple[int, str]]:
-        library = self._service.library_if_there()
-        if library is None:
-            return []
-        if last is None:
-            return [(one.id, one.command) for one in library.changes.list(1)]
-        return library.changes.commands_since(last)
+            await asyncio.sleep(POLL_SECONDS)
 
 
 def _event(name: str, data: Any) -> str:

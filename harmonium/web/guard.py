@@ -1,24 +1,26 @@
-"""What stands before every route: who may call, with what, how long, and what browsers may do.
+"""The settings of the server, and the checks that every request passes before a route sees it.
 
-- Host: a name of another site that leads to this machine (DNS rebinding) is refused.
-- Origin and Sec-Fetch-Site: a page of another site cannot call by way of its reader's browser.
+- Host: a name of another site that points to this machine (DNS rebinding) is refused.
+- Origin and Sec-Fetch-Site: a page of another site cannot call through its visitor's browser.
 - Content-Type: a form of another site cannot send JSON.
-- A token, compared in constant time, wherever the server can be reached from elsewhere.
+- A token, compared in constant time, if the server can be reached from other machines.
 - Bodies are limited in size and time.
-- Headers that let browsers run nothing but what comes from here.
+- Response headers make browsers run only scripts from this server.
 """
 
 import asyncio
 import hashlib
 import hmac
+import ipaddress
 import logging
+import socket
 import time
 from collections.abc import Awaitable, Callable, MutableMapping
+from dataclasses import dataclass, field
 from http.cookies import CookieError, SimpleCookie
 from typing import Any
 
 from harmonium.web.problems import Problem, answer
-from harmonium.web.settings import ServerSettings
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -28,15 +30,16 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 API = "/api/v1/"
 FILES = f"{API}files"
-LARGEST_BODY = 1_000_000
-LARGEST_FILE = 200_000_000
+MAX_BODY_BYTES = 1_000_000
+MAX_FILE_BYTES = 200_000_000
 BODY_SECONDS = 30.0
-"""How long to wait for the next part of a body."""
+"""Time limit for the next part of a body."""
 SEND_SECONDS = 300.0
-"""How long to wait for a client that does not read what it asked for."""
+"""Time limit for a client to read a part of its response."""
 SESSION_SECONDS = 30 * 24 * 3600
-OPEN = {("GET", f"{API}health"), ("POST", f"{API}session")}
-"""What needs no token."""
+OPEN_ROUTES = {("GET", f"{API}health"), ("POST", f"{API}session")}
+"""Routes that need no token."""
+LOCAL_NAMES = ("localhost", "127.0.0.1", "::1")
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; "
@@ -55,14 +58,56 @@ HEADERS = {
 log = logging.getLogger("harmonium.web")
 
 
+@dataclass(frozen=True)
+class ServerSettings:
+    """The options of `harmonium serve`."""
+
+    place: str | None = None
+    """The library, as `Library.open` takes it."""
+    host: str = "127.0.0.1"
+    port: int = 8040
+    person: str = "me"
+    """The person whose tags the page saves."""
+    token: str | None = field(default=None, repr=False)
+    """The token that callers must know; None lets everybody on this machine call."""
+    allowed_hosts: tuple[str, ...] = ()
+    """Further names under which a browser may call the server."""
+    log: bool = False
+    """Whether to log a line for each request."""
+
+    def allows_host(self, name: str) -> bool:
+        """Whether a request may name this host; other names may be another site's."""
+        name = name.lower().rstrip(".").strip("[]")
+        if name in LOCAL_NAMES or name in (self.host.lower(), *map(str.lower, self.allowed_hosts)):
+            return True
+        if is_loopback(self.host):
+            return False
+        here = socket.gethostname().lower()
+        # Nobody can point a numeric address to another machine, as they can a name.
+        return _address(name) is not None or name in (here, f"{here}.local")
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach an address."""
+    address = _address(host.strip("[]"))
+    return host.lower() == "localhost" or (address is not None and address.is_loopback)
+
+
+def _address(name: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    try:
+        return ipaddress.ip_address(name)
+    except ValueError:
+        return None
+
+
 class Guard:
-    """An ASGI app around another."""
+    """An ASGI app that checks requests before another app sees them."""
 
     def __init__(self, app: App, settings: ServerSettings) -> None:
         self.app, self.settings = app, settings
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Let a request through, or answer why not."""
+        """Pass a request on, or answer why not."""
         if scope["type"] != "http":
             if scope["type"] == "lifespan":
                 await self.app(scope, receive, send)
@@ -77,7 +122,7 @@ class Guard:
             if not response.begun:
                 await answer(problem)(scope, receive, response.send)
         except TimeoutError:
-            return  # the client does not read: the connection is closed
+            return  # The client does not read; the connection is closed.
 
     def _check(self, scope: Scope, headers: dict[str, str]) -> None:
         method, path = scope["method"], scope["path"]
@@ -86,20 +131,19 @@ class Guard:
         if not self.settings.allows_host(name):
             raise Problem(
                 400,
-                f"The server is not to be called by the name {name[:100]!r}. `harmonium serve "
-                "--allow-host NAME` allows one.",
+                f"Host {name[:100]!r} is not allowed. `harmonium serve --allow-host NAME` adds it.",
             )
         if (origin := headers.get("origin")) is not None and origin.lower() not in (
             f"http://{host}".lower(),
             f"https://{host}".lower(),
         ):
-            raise Problem(403, "A page of another site may not call this server.")
+            raise Problem(403, "Pages of other sites may not call this server.")
         site = headers.get("sec-fetch-site", "none")
         if path.startswith("/api/") and site not in ("none", "same-origin"):
-            raise Problem(403, "A page of another site may not call this server.")
+            raise Problem(403, "Pages of other sites may not call this server.")
         if method in ("POST", "PUT", "PATCH", "DELETE"):
             _check_type(path, headers)
-        if path.startswith("/api/") and (method, path) not in OPEN:
+        if path.startswith("/api/") and (method, path) not in OPEN_ROUTES:
             self._check_token(headers)
 
     def _check_token(self, headers: dict[str, str]) -> None:
@@ -113,36 +157,36 @@ class Guard:
             return
         raise Problem(
             401,
-            "This server wants its token: open the address that `harmonium serve` printed, or "
-            "send the header Authorization: Bearer TOKEN.",
+            "This server needs its token. Open the address that `harmonium serve` printed, or send "
+            "the header Authorization: Bearer TOKEN.",
         )
 
 
 def same_secret(given: str, secret: str) -> bool:
-    """Whether two texts are the same, in a time that does not tell where they differ."""
+    """Whether two texts are equal, compared in constant time."""
     return hmac.compare_digest(given.encode(errors="replace"), secret.encode())
 
 
 def cookie_name(settings: ServerSettings) -> str:
-    """Cookies do not tell ports apart, so the name does."""
+    """The name of the cookie; it has the port, which cookies themselves ignore."""
     return f"harmonium_{settings.port}"
 
 
 def new_session(token: str) -> str:
-    """What the cookie of a browser holds that has shown the token: until when, and a proof."""
+    """The cookie of a browser that has shown the token: its expiry time and a signature."""
     until = str(int(time.time()) + SESSION_SECONDS)
-    return f"{until}.{_proof(until, token)}"
+    return f"{until}.{_signature(until, token)}"
 
 
 def is_session(value: str, token: str) -> bool:
-    """Whether a cookie proves that its browser has shown the token."""
-    until, _, proof = value.partition(".")
-    if not same_secret(proof, _proof(until, token)):
+    """Whether a cookie is signed with the token and has not expired."""
+    until, _, signature = value.partition(".")
+    if not same_secret(signature, _signature(until, token)):
         return False
     return until.isdecimal() and int(until) > time.time()
 
 
-def _proof(until: str, token: str) -> str:
+def _signature(until: str, token: str) -> str:
     message = f"harmonium session until {until}".encode(errors="replace")
     return hmac.new(token.encode(), message, hashlib.sha256).hexdigest()
 
@@ -156,12 +200,12 @@ def _cookie(text: str, settings: ServerSettings) -> str:
 
 
 def _headers(scope: Scope) -> dict[str, str]:
-    """Headers by name; one that decides anything must not be there twice."""
+    """Headers by name; those that checks depend on must not be repeated."""
     found: dict[str, str] = {}
     for key, value in scope["headers"]:
         name = key.decode("latin-1").lower()
         if name in found and name in ("host", "origin", "content-type", "authorization"):
-            raise Problem(400, f"The header {name} must not be there twice.")
+            raise Problem(400, f"The header {name} is repeated.")
         found[name] = value.decode("latin-1")
     return found
 
@@ -177,17 +221,17 @@ def _check_type(path: str, headers: dict[str, str]) -> None:
 
 
 class _Body:
-    """The body of a request, as far as it is not too large and not too slow."""
+    """The body of a request, with limits on its size and time."""
 
     def __init__(self, scope: Scope, headers: dict[str, str], receive: Receive) -> None:
         self._receive, self._seen, self._ended = receive, 0, False
-        self._limit = LARGEST_FILE if scope["path"] == FILES else LARGEST_BODY
+        self._limit = MAX_FILE_BYTES if scope["path"] == FILES else MAX_BODY_BYTES
         length = headers.get("content-length", "0")
         if length.isdecimal() and int(length) > self._limit:
             raise self._too_large()
 
     async def receive(self) -> Message:
-        if self._ended:  # from now on it is the end of the connection that is waited for
+        if self._ended:  # Only the end of the connection is still to come.
             return await self._receive()
         try:
             async with asyncio.timeout(BODY_SECONDS):
@@ -201,11 +245,11 @@ class _Body:
         return message
 
     def _too_large(self) -> Problem:
-        return Problem(413, f"More than {self._limit // 1_000_000} MB are not taken.")
+        return Problem(413, f"The body is larger than {self._limit // 1_000_000} MB.")
 
 
 class _Response:
-    """What is sent, with the headers that every answer has."""
+    """The response, with the headers that every response has."""
 
     def __init__(self, scope: Scope, send: Send, *, log: bool) -> None:
         self._scope, self._send, self._log = scope, send, log
@@ -218,7 +262,7 @@ class _Response:
             self._add_headers(message)
             if self._log:
                 seconds = time.perf_counter() - self._began
-                what = f"{self._scope['method']} {self._scope['path'][:200]!r}"  # without its query
+                what = f"{self._scope['method']} {self._scope['path'][:200]!r}"  # without the query
                 log.info("%s %s %.0f ms", what, message["status"], 1000 * seconds)
         async with asyncio.timeout(SEND_SECONDS):
             await self._send(message)

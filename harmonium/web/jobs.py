@@ -1,7 +1,7 @@
-"""Indexing, training, tagging and writing, each in a process of its own.
+"""Jobs: indexing, training, tagging and writing, each in a process of its own.
 
-The jobs are kept in the library's settings, so that a server that starts again shows them, and goes
-on with what it had not finished.
+Jobs are saved in the library's settings, so that a restarted server shows them and continues those
+that were not finished.
 """
 
 import os
@@ -13,28 +13,29 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from harmonium.errors import HarmoniumError
-from harmonium.web.job_work import STOP, work
 from harmonium.web.problems import Problem
-from harmonium.web.service import Service
+from harmonium.web.processes import STOP, work
+
+if TYPE_CHECKING:
+    from harmonium.web.service import Service
 
 SETTING = "jobs"
-KEPT = 20
-"""Jobs that are remembered."""
-PATIENCE = 30.0
-"""Seconds that a job may take to stop when the server ends."""
-UNDER_WAY = ("waiting", "running")
+MAX_SAVED = 20
+"""Jobs that are saved."""
+STOP_SECONDS = 30.0
+"""Time that jobs get to stop when the server shuts down."""
+UNFINISHED = ("waiting", "running")
 WORDS = {
     "index": "Indexing a folder",
     "tag": "Tagging tracks",
     "train": "Training a model",
     "write": "Writing tags to files",
 }
-GOES_ON = ("index", "tag", "write")
-"""What is started again by a server that starts again; training would begin from scratch."""
-
+RESUMABLE = ("index", "tag", "write")
+"""Jobs that a restarted server continues; training would start from scratch."""
 
 Record: TypeAlias = dict[str, Any]
 Records: TypeAlias = list[Record]
@@ -65,10 +66,10 @@ class Jobs:
 
     Parameters
     ----------
-    tell : called with a job whenever something about it has changed
+    tell : called with a job whenever it has changed
     """
 
-    def __init__(self, service: Service, tell: Callable[[dict[str, Any]], None]) -> None:
+    def __init__(self, service: "Service", tell: Callable[[Record], None]) -> None:
         self._service, self._tell = service, tell
         self._lock = threading.RLock()
         self._running: dict[int, RunningJob] = {}
@@ -86,12 +87,12 @@ class Jobs:
         with self._lock:
             return self._shown(self._record(number))
 
-    def start(self, kind: str, asked: dict[str, Any], *, create: bool = False) -> dict[str, Any]:
-        """Begin a job; one of a kind at a time."""
+    def start(self, kind: str, asked: dict[str, Any], *, create: bool = False) -> Record:
+        """Start a job; only one of each kind runs at a time."""
         self._service.library(create=create)
         with self._lock:
-            if any(one["kind"] == kind and one["state"] in UNDER_WAY for one in self._all()):
-                raise Problem(409, f"{WORDS[kind]} is under way already. Wait, or stop it first.")
+            if any(one["kind"] == kind and one["state"] in UNFINISHED for one in self._all()):
+                raise Problem(409, f"{WORDS[kind]} is already running. Wait, or stop it first.")
             record = {
                 "id": max((one["id"] for one in self._all()), default=0) + 1,
                 "kind": kind,
@@ -110,42 +111,42 @@ class Jobs:
             self._begin(record)
             return self._shown(record)
 
-    def stop(self, number: int) -> dict[str, Any]:
+    def stop(self, number: int) -> Record:
         """Ask a job to stop; it finishes what it is writing."""
         with self._lock:
             record = self._record(number)
             if number in self._running:
                 record["text"] = "Stopping"
                 self._running[number].stop()
-            elif record["state"] in UNDER_WAY:
+            elif record["state"] in UNFINISHED:
                 record["state"] = "stopped"
-                self._keep()
+                self._save()
             return self._shown(record)
 
     def resume(self) -> None:
-        """Go on with what an earlier server had not finished."""
-        if self._service.library_if_there() is None:
+        """Continue the jobs that an earlier server had not finished."""
+        if self._service.library_if_any() is None:
             return
         with self._lock:
             for record in self._all():
-                if record["state"] not in UNDER_WAY or _is_alive(record.get("server")):
+                if record["state"] not in UNFINISHED or _is_alive(record.get("server")):
                     continue
-                if record["kind"] in GOES_ON:
+                if record["kind"] in RESUMABLE:
                     record["server"] = _this_server()
                     self._begin(record)
                 else:
                     record["state"] = "stopped"
-                    record["error"] = "The server ended before it was done. Start it again."
-            self._keep()
+                    record["error"] = "The server stopped before the job was done. Start it again."
+            self._save()
 
     def close(self) -> None:
-        """Stop all jobs, and wait until they have; a later server goes on with them."""
+        """Stop all jobs and wait for them; a later server continues them."""
         with self._lock:
             self._closing = True
             running, threads = list(self._running.values()), list(self._threads)
             for job in running:
                 job.stop()
-        end = time.monotonic() + PATIENCE
+        end = time.monotonic() + STOP_SECONDS
         for job in running:
             job.process.join(max(0.1, end - time.monotonic()))
             if job.process.is_alive():
@@ -153,19 +154,17 @@ class Jobs:
         for thread in threads:
             thread.join(5)
 
-    # One job. -------------------------------------------------------------------------------
-
     def _begin(self, record: Record) -> None:
         record["state"] = "running"
         job = self._running[record["id"]] = RunningJob(record, self._service.place)
-        self._keep()
+        self._save()
         thread = threading.Thread(target=self._follow, args=(job,), daemon=True)
         self._threads.append(thread)
         thread.start()
         self._tell(self._shown(record))
 
     def _follow(self, job: RunningJob) -> None:
-        """Take in what a process reports, until it ends."""
+        """Follow the reports of a process until it ends."""
         try:
             ended = self._reports(job, job.pipe)
         except (EOFError, OSError):
@@ -175,16 +174,17 @@ class Jobs:
             record = job.record
             self._running.pop(record["id"], None)
             record["seconds"] = time.monotonic() - job.began
-            what, value = ended or ("failed", f"Its process died ({job.process.exitcode}).")
-            if what == "stopped" and self._closing and record["kind"] in GOES_ON:
-                record["state"], record["text"] = "waiting", "Goes on when the server starts again"
+            crashed = f"The process crashed (exit code {job.process.exitcode})."
+            what, value = ended or ("failed", crashed)
+            if what == "stopped" and self._closing and record["kind"] in RESUMABLE:
+                record["state"], record["text"] = "waiting", "Continues when the server restarts"
             else:
                 record["state"] = what
                 record["text"] = {"done": "Done", "stopped": "Stopped"}.get(what, "Failed")
             record["result"] = value if what == "done" else None
             record["error"] = value if what == "failed" else None
             with suppress(HarmoniumError):
-                self._keep()
+                self._save()
             shown = self._shown(record)
         self._tell(shown)
 
@@ -199,29 +199,27 @@ class Jobs:
                 shown = self._shown(job.record)
             self._tell(shown)
 
-    # Records. -------------------------------------------------------------------------------
-
     def _all(self) -> Records:
         if self._records is None:
-            library = self._service.library_if_there()
+            library = self._service.library_if_any()
             if library is None:
                 return []
             self._records = library.settings.get(SETTING, [])
         return self._records
 
-    def _keep(self) -> None:
-        """Remember the last jobs."""
+    def _save(self) -> None:
+        """Save the last jobs."""
         records = self._all()
-        del records[:-KEPT]
+        del records[:-MAX_SAVED]
         self._service.library().settings.set(SETTING, records)
 
-    def _record(self, number: int) -> dict[str, Any]:
+    def _record(self, number: int) -> Record:
         for record in self._all():
             if record["id"] == number:
                 return record
         raise Problem(404, f"There is no job {number}.")
 
-    def _shown(self, record: Record) -> dict[str, Any]:
+    def _shown(self, record: Record) -> Record:
         shown = {name: value for name, value in record.items() if name not in ("asked", "server")}
         if (job := self._running.get(record["id"])) is not None:
             shown["seconds"] = time.monotonic() - job.began
@@ -233,13 +231,13 @@ def _this_server() -> dict[str, Any]:
 
 
 def _is_alive(server: dict[str, Any] | None) -> bool:
-    """Whether another server that had begun a job is still there to end it."""
+    """Whether the server that started a job still runs."""
     if server is None or server.get("pid") == os.getpid():
         return False
     if server.get("machine") != platform.node():
-        return True  # it cannot be seen from here
+        return True  # It cannot be checked from here.
     if os.name == "nt":
-        return False  # to ask would end it
+        return False  # Sending a signal would end it.
     try:
         os.kill(int(server["pid"]), 0)
     except PermissionError:

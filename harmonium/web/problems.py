@@ -1,6 +1,6 @@
-"""What went wrong, in one shape: {"error": {"code", "message", "field"}}."""
+"""Errors in one shape: {"error": {"code", "message", "field"}}."""
 
-from typing import Any
+from dataclasses import asdict, dataclass
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
@@ -23,23 +23,42 @@ CODES = {
     401: "unauthorized",
     403: "forbidden",
     404: "not_found",
-    405: "bad_request",
-    408: "bad_request",
     409: "conflict",
     413: "too_large",
     415: "unsupported_media",
-    429: "busy",
     503: "busy",
 }
-"""Status → what it is called, unless a problem says otherwise."""
+"""Status → code, unless a problem has a code of its own; other statuses are bad requests."""
+LIBRARY_ERRORS: tuple[tuple[type[HarmoniumError], int, str | None], ...] = (
+    (UnknownTagError, 400, "unknown_tag"),
+    (NotInLibraryError, 404, None),
+    (NoLibraryError, 409, "not_ready"),
+    (AudioError, 415, None),
+    (DataError, 400, None),
+)
+"""Error of the library, status and code; the first that fits."""
+TEMPORARY = ("locked", "connection", "server stopped", "disk")
+"""Words in errors of the library that may soon be over: it is locked, restarts, or lacks space."""
 
 
-PASSING = ("locked", "connection", "server stopped", "disk")
-"""Words in errors of a library that may be gone soon: it is busy, restarts, or lacks room."""
+@dataclass(frozen=True)
+class ErrorBody:
+    """What went wrong."""
+
+    code: str
+    message: str
+    field: str | None = None
+
+
+@dataclass(frozen=True)
+class ErrorAnswer:
+    """Every answer with a status of 400 or more."""
+
+    error: ErrorBody
 
 
 class Problem(HTTPException):
-    """An answer that says what is wrong, and what to do.
+    """An answer that says what is wrong and what to do.
 
     Parameters
     ----------
@@ -61,72 +80,44 @@ class Problem(HTTPException):
     ) -> None:
         headers = None if retry_after is None else {"Retry-After": str(retry_after)}
         super().__init__(status, message, headers)
-        self.code = code or CODES.get(status, "bad_request")
-        self.field = field
+        self.body = ErrorBody(code or CODES.get(status, "bad_request"), message, field)
 
 
 def not_ready(message: str) -> Problem:
-    """What is needed first is not there."""
+    """The library or a model is missing."""
     return Problem(409, message, code="not_ready")
 
 
-def body_of(code: str, message: str, field: str | None = None) -> dict[str, Any]:
-    """The one shape."""
-    return {"error": {"code": code, "message": message, "field": field}}
-
-
-def of_error(error: HarmoniumError) -> Problem:
-    """The problem that an error of the library is to who asked."""
+def problem_of(error: HarmoniumError) -> Problem:
+    """The answer to an error of the library."""
     message = str(error)
-    if isinstance(error, UnknownTagError):
-        return Problem(400, message, code="unknown_tag")
-    if isinstance(error, NotInLibraryError):
-        return Problem(404, message)
-    if isinstance(error, NoLibraryError):
-        return not_ready(message)
-    if isinstance(error, AudioError):
-        return Problem(415, message)
-    if isinstance(error, DataError):
-        return Problem(400, message)
-    if isinstance(error, LibraryError) and any(words in message for words in PASSING):
+    for kind, status, code in LIBRARY_ERRORS:
+        if isinstance(error, kind):
+            return Problem(status, message, code=code)
+    if isinstance(error, LibraryError) and any(word in message for word in TEMPORARY):
         return Problem(503, message, retry_after=5)
     return Problem(409, message)
 
 
 def answer(problem: Problem) -> JSONResponse:
-    """A problem as it is sent; where the rest of a body may still come, nothing more is read."""
-    content = body_of(problem.code, str(problem.detail), problem.field)
+    """The response to a problem; the connection closes if the rest of a body may still come."""
     headers = dict(problem.headers or {})
     if problem.status_code in (408, 413):
         headers["Connection"] = "close"
-    return JSONResponse(content, problem.status_code, headers)
-
-
-def _methods(app: FastAPI, request: Request) -> list[str]:
-    """What the path of a request can be asked; a path may have several routes."""
-    found: set[str] = set()
-    for method in ("GET", "POST", "DELETE"):
-        scope = dict(request.scope, method=method)
-        if any(route.matches(scope)[0] == Match.FULL for route in app.router.routes):
-            found.add(method)
-    if request.scope["path"].endswith(("/rename", "/hide")):  # and not a tag that ends so
-        found.discard("GET")
-    return sorted(found)
+    return JSONResponse(asdict(ErrorAnswer(problem.body)), problem.status_code, headers)
 
 
 def install(app: FastAPI) -> None:
-    """Let every error of an app have the one shape."""
+    """Give every error of an app the one shape."""
 
     @app.exception_handler(HTTPException)
     async def known(request: Request, error: HTTPException) -> JSONResponse:
+        if not isinstance(error, Problem):
+            words = {404: "Nothing is at this address.", 405: "This method is not supported here."}
+            error = Problem(error.status_code, words.get(error.status_code, str(error.detail)))
         if error.status_code == 405:
             error.headers = {"Allow": ", ".join(_methods(app, request))}
-        if isinstance(error, Problem):
-            return answer(error)
-        words = {404: "There is nothing at this address.", 405: "This method is not known here."}
-        message = words.get(error.status_code, str(error.detail))
-        code = CODES.get(error.status_code, "bad_request")
-        return JSONResponse(body_of(code, message), error.status_code, error.headers)
+        return answer(error)
 
     @app.exception_handler(RequestValidationError)
     async def malformed(_: Request, error: RequestValidationError) -> JSONResponse:
@@ -139,4 +130,16 @@ def install(app: FastAPI) -> None:
 
     @app.exception_handler(HarmoniumError)
     async def expected(_: Request, error: HarmoniumError) -> JSONResponse:
-        return answer(of_error(error))
+        return answer(problem_of(error))
+
+
+def _methods(app: FastAPI, request: Request) -> list[str]:
+    """The methods that a path supports; several routes may have the same path."""
+    found: set[str] = set()
+    for method in ("GET", "POST", "DELETE"):
+        scope = dict(request.scope, method=method)
+        if any(route.matches(scope)[0] == Match.FULL for route in app.router.routes):
+            found.add(method)
+    if request.scope["path"].endswith(("/rename", "/hide")):  # not tags that end so
+        found.discard("GET")
+    return sorted(found)

@@ -1,107 +1,113 @@
-"""What the routes share: the library, what is kept of it in memory, and limits on costly work."""
+"""What the routes share: the library, its jobs and events, learning, and limits on costly work."""
 
+import logging
 import threading
 import time
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Annotated, Any, TypeVar
 
 from fastapi import Depends, Request
+from starlette.concurrency import run_in_threadpool
 
 from harmonium.errors import HarmoniumError, NoLibraryError
 from harmonium.library import Library
+from harmonium.library.learning.quick import Improvement
 from harmonium.library.snapshot import Question, Snapshot
 from harmonium.library.store.database import default_place
+from harmonium.web.events import Events
+from harmonium.web.guard import ServerSettings
+from harmonium.web.jobs import Jobs
 from harmonium.web.problems import Problem, not_ready
-from harmonium.web.settings import ServerSettings
 
-Kept = TypeVar("Kept")
-MOST_KEPT = 8
+T = TypeVar("T")
 RETRY_SECONDS = 2
-"""When to try again what was refused because others were at work."""
+"""When to try again what was refused because the server was busy."""
+LAG = 19
+"""A cached value may be outdated for this many times the seconds that it takes to make it."""
+log = logging.getLogger("harmonium.web")
 
 
 class Service:
-    """A library, served."""
+    """A library, and what the server does with it."""
 
     def __init__(self, settings: ServerSettings) -> None:
         self.settings = settings
         self.closing = threading.Event()
-        """Set when the server is about to end."""
+        """Set when the server shuts down."""
+        self.events = Events(self._changes, self.closing)
+        self.jobs = Jobs(self, lambda job: self.events.tell("job", job))
+        self.learner = Learner(self)
         self._lock = threading.Lock()
         self._library: Library | None = None
-        self._kept: dict[Hashable, Any] = {}
-        self._recent: dict[str, tuple[Hashable, Any, float, float]] = {}
+        self._cache: dict[str, tuple[Hashable, Any, float, float]] = {}
         self._limits: dict[str, threading.BoundedSemaphore] = {}
+
+    async def start(self) -> None:
+        """Continue unfinished jobs, watch for changes, and prepare for the first search."""
+        self.events.start()
+        await run_in_threadpool(self.jobs.resume)
+        threading.Thread(target=self._warm_up, daemon=True).start()
+
+    async def close(self) -> None:
+        """Stop all work and close the library."""
+        self.closing.set()
+        await run_in_threadpool(self.jobs.close)
+        await run_in_threadpool(self.learner.close)
+        await self.events.stop()
+        with self._lock:
+            if self._library is not None:
+                self._library.close()
+                self._library = None
 
     @property
     def place(self) -> str:
         """Where the library is, or will be."""
         return self.settings.place or default_place()
 
-    def library(self, *, create: bool = False) -> Library:
-        """The open library; a `NoLibraryError` where there is none and none is to be made."""
+    def library_if_any(self, *, create: bool = False) -> Library | None:
+        """The open library; None if there is none and none is to be created."""
         with self._lock:
             if self._library is None:
-                self._library = Library.open(self.place, create=create)
+                try:
+                    self._library = Library.open(self.place, create=create)
+                except NoLibraryError:
+                    return None
             return self._library
 
-    def library_if_there(self) -> Library | None:
-        """The library, or None."""
-        try:
-            return self.library()
-        except NoLibraryError:
-            return None
+    def library(self, *, create: bool = False) -> Library:
+        """The open library; a `Problem` if there is none."""
+        found = self.library_if_any(create=create)
+        if found is None:
+            raise not_ready("There is no library yet. Index a folder of music to create one.")
+        return found
 
-    def view(self) -> Snapshot:
+    def snapshot(self) -> Snapshot:
         """The library as it is now."""
-        try:
-            return self.library().snapshot()
-        except NoLibraryError:
-            raise not_ready(
-                "There is no library yet. Index a folder of music: that makes one."
-            ) from None
+        return self.library().snapshot()
 
-    def recent(self, key: str, version: Hashable, make: Callable[[], Kept]) -> Kept:
-        """What was made last for a key; made anew for another version, as far as that is cheap.
+    def cached(
+        self, key: str, version: Hashable, make: Callable[[], T], *, may_lag: bool = False
+    ) -> T:
+        """What was made last for a key, and made anew for another version.
 
-        What takes long may be a little behind: at most a twentieth of the time goes into it.
+        With ``may_lag``, a value that takes long to make is renewed only from time to time.
         """
         with self._lock:
-            before = self._recent.get(key)
+            before = self._cache.get(key)
         now = time.monotonic()
         if before is not None:
             old, value, began, ended = before
-            if old == version or now - ended < 19 * (ended - began):
+            if old == version or (may_lag and now - ended < LAG * (ended - began)):
                 return value
         found = make()
         with self._lock:
-            self._recent[key] = (version, found, now, time.monotonic())
+            self._cache[key] = (version, found, now, time.monotonic())
         return found
-
-    def kept(self, key: Hashable, make: Callable[[], Kept]) -> Kept:
-        """What was made before for the same key, the last few times; else it is made."""
-        with self._lock:
-            if key in self._kept:
-                return self._kept[key]
-        found = make()
-        with self._lock:
-            self._kept[key] = found
-            while len(self._kept) > MOST_KEPT:
-                self._kept.pop(next(iter(self._kept)))
-        return found
-
-    def warm_up(self) -> None:
-        """Read what the first search will need, so that it need not wait."""
-        with suppress(HarmoniumError):
-            if self.library_if_there() is not None:
-                view = self.view()
-                view.page(view.find(Question()), 0, 1)
-                view.tagger  # noqa: B018
 
     @contextmanager
     def limited(self, what: str, most: int, *, wait: float = 0.0) -> Iterator[None]:
-        """Let at most so many do the same costly thing at once; others are asked to come back."""
+        """Limit how many requests do the same costly work at once; others get a 503."""
         with self._lock:
             limit = self._limits.setdefault(what, threading.BoundedSemaphore(most))
         if not limit.acquire(timeout=wait):
@@ -115,12 +121,77 @@ class Service:
         finally:
             limit.release()
 
-    def close(self) -> None:
-        """Close the library."""
+    def _warm_up(self) -> None:
+        """Read what the first search needs."""
+        with suppress(HarmoniumError):
+            if (library := self.library_if_any()) is not None:
+                snapshot = library.snapshot()
+                snapshot.search(Question(), 1)
+                snapshot.tagger  # noqa: B018
+
+    def _changes(self, last: int | None) -> Sequence[tuple[int, str]]:
+        """The number and command of each change after one; with None, of the last change."""
+        library = self.library_if_any()
+        if library is None:
+            return []
+        if last is None:
+            return [(one.id, one.command) for one in library.changes.list(1)]
+        return library.changes.commands_since(last)
+
+
+class Learner:
+    """A thread that lets the model learn whenever somebody has answered.
+
+    It sends the event "learnt", with the tags whose probabilities have changed.
+    """
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+        self._wanted = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._lock = threading.Lock()
+        self._improvement: Improvement | None = None
+        self._known = False
+
+    def learn(self) -> None:
+        """Learn soon; later answers are learnt in the same run."""
         with self._lock:
-            if self._library is not None:
-                self._library.close()
-                self._library = None
+            self._known = False
+            self._wanted.set()
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, daemon=True)
+                self._thread.start()
+
+    def improvement(self, *, last: bool = False) -> Improvement | None:
+        """How much answers have improved the model; with ``last``, as last computed."""
+        if not self._known and not last:
+            found = self._service.library().improvement()
+            with self._lock:
+                self._improvement, self._known = found, True
+        return self._improvement
+
+    def close(self) -> None:
+        """Wait for the current run."""
+        if self._thread is not None:
+            self._wanted.set()
+            self._thread.join(10)
+
+    def _run(self) -> None:
+        while not self._service.closing.is_set():
+            self._wanted.wait()
+            self._wanted.clear()
+            if self._service.closing.is_set():
+                return
+            try:
+                report = self._service.library().learn()
+                self.improvement()
+            except HarmoniumError:
+                continue  # There is no model, or nothing to compare sounds by.
+            except Exception:
+                log.exception("Learning from answers failed.")  # The next answer tries again.
+                continue
+            if report.refreshed or report.n_tracks:
+                self._service.events.tell("learnt", {"tags": report.refreshed})
 
 
 def _service(request: Request) -> Service:
@@ -129,4 +200,4 @@ def _service(request: Request) -> Service:
 
 
 UsedService = Annotated[Service, Depends(_service)]
-"""The parameter of a route that needs it."""
+"""The parameter of a route that uses the service."""

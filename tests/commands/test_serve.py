@@ -10,8 +10,8 @@ import httpx
 import pytest
 from command_line import run_main as run
 
-from harmonium.web.serving import bind
-from harmonium.web.settings import ServerSettings
+from harmonium.web.app import bind
+from harmonium.web.guard import ServerSettings
 
 CODE = "from harmonium.cli import main; main()"
 
@@ -21,7 +21,7 @@ def test_a_port_that_is_taken_is_named(tmp_path):
         port = other.getsockname()[1]
         done = run("serve", "--no-browser", "--port", port, "-L", tmp_path / "l.db")
     assert done.exit_code == 2
-    assert f"127.0.0.1:{port} cannot be listened on" in " ".join(done.stderr.split())
+    assert f"Cannot listen on 127.0.0.1:{port}" in " ".join(done.stderr.split())
     assert "--port" in done.stderr
 
 

@@ -434,7 +434,7 @@ def export(data):
 @cache
 def web_app():
     from harmonium.web.app import create_app
-    from harmonium.web.settings import ServerSettings
+    from harmonium.web.guard import ServerSettings
 
     app = create_app(ServerSettings(place=tagged_library().place))
     document = app.openapi()

@@ -8,8 +8,8 @@ from dataclasses import replace
 
 import httpx
 
-from harmonium.web.serving import bind, make_server
-from harmonium.web.settings import ServerSettings
+from harmonium.web.app import bind, make_server
+from harmonium.web.guard import ServerSettings
 
 
 @contextmanager

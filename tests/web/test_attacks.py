@@ -16,10 +16,10 @@ from web_server import raw, root, serving
 from harmonium.library import Library
 from harmonium.library.correcting.forget import forget
 from harmonium.library.store.tracks import Track
+from harmonium.web import app as app_module
 from harmonium.web import guard
-from harmonium.web import serving as server_module
 from harmonium.web.app import create_app
-from harmonium.web.settings import ServerSettings
+from harmonium.web.guard import ServerSettings
 
 TOKEN = "a-token-that-only-the-owner-knows"
 CANARY = "CANARY 5d41402abc4b2a76b9719d911017c592"
@@ -118,7 +118,7 @@ def test_a_track_that_was_forgotten_is_not_played(tmp_path):
 
 
 def test_what_is_too_large_is_refused(client, monkeypatch):
-    monkeypatch.setattr(guard, "LARGEST_FILE", 10_000)
+    monkeypatch.setattr(guard, "MAX_FILE_BYTES", 10_000)
     answer = client.post("files?name=a.flac", content=b"x" * 10_001, headers=OCTETS)
     assert (answer.status_code, answer.json()["error"]["code"]) == (413, "too_large")
 
@@ -170,7 +170,7 @@ def test_a_sound_of_days_is_refused(tagging_client):
 
 def test_whoever_hears_a_file_has_little_memory_and_writes_nothing(tmp_path):
     code = (
-        "from harmonium.web.uploads import _set_limits\n"
+        "from harmonium.web.processes import _set_limits\n"
         "import resource\n"
         "_set_limits()\n"
         "print(resource.getrlimit(resource.RLIMIT_CPU)[0])\n"
@@ -350,7 +350,7 @@ def test_the_token_opens_and_the_cookie_after_it(locked):
 
 @pytest.mark.parametrize(
     "value",
-    ["", "x", "9999999999.", "9999999999." + "0" * 64, f"1.{guard._proof('1', TOKEN)}", TOKEN],
+    ["", "x", "9999999999.", "9999999999." + "0" * 64, f"1.{guard._signature('1', TOKEN)}", TOKEN],
 )
 def test_a_forged_cookie_opens_nothing(locked, value):
     name = f"harmonium_{locked.base_url.port}"
@@ -383,7 +383,7 @@ def test_the_log_holds_no_secret(place, caplog):
 
 
 def test_a_head_that_does_not_end_is_cut_off(client, monkeypatch):
-    monkeypatch.setattr(server_module, "HEADER_SECONDS", 0.2)
+    monkeypatch.setattr(app_module, "HEAD_SECONDS", 0.2)
     began = time.monotonic()
     assert raw(client, b"GET /api/v1/health HTTP/1.1\r\nHost: loc", seconds=5.0) == b""
     assert time.monotonic() - began < 4
@@ -426,7 +426,7 @@ def test_a_client_that_does_not_read_is_cut_off(client, place, monkeypatch):
 
 
 def test_too_many_connections_are_turned_away(place, monkeypatch):
-    monkeypatch.setattr(server_module, "MOST_CONNECTIONS", 5)
+    monkeypatch.setattr(app_module, "MAX_CONNECTIONS", 5)
     with serving(place) as client:
         address = (client.base_url.host, client.base_url.port)
         wires = [socket.create_connection(address) for _ in range(6)]
@@ -443,7 +443,7 @@ def test_too_many_connections_are_turned_away(place, monkeypatch):
 def test_costly_work_is_limited(client):
     service = client.server.config.app.state.service
     with service.limited("drawing", 1), pytest.MonkeyPatch.context() as patch:
-        patch.setattr("harmonium.web.routes.tracks.SPECTRUM_WAIT", 0.1)
+        patch.setattr("harmonium.web.routes.tracks.SPECTRUM_SECONDS", 0.1)
         answer = client.get("tracks/61/spectrum")
     assert answer.status_code == 503
     assert answer.json()["error"]["code"] == "busy"

@@ -16,7 +16,7 @@ from harmonium.library import Library
 from harmonium.library.answering.tag import tag_library
 from harmonium.library.filetags import read_tags
 from harmonium.library.store.models import StoredModel
-from harmonium.web import job_work
+from harmonium.web import processes
 
 RATE = 22_050
 OCTETS = {"Content-Type": "application/octet-stream"}
@@ -172,7 +172,7 @@ def test_a_job_that_is_stopped_before_it_has_begun_is_stopped(monkeypatch):
     def stop_at_once(pipe):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(job_work, "_settle", stop_at_once)
+    monkeypatch.setattr(processes, "_listen_for_stop", stop_at_once)
     ours, theirs = Pipe()
-    job_work.work("index", "nowhere.db", {}, theirs)
+    processes.work("index", "nowhere.db", {}, theirs)
     assert ours.recv() == ("stopped", None)

@@ -13,7 +13,7 @@ from web_server import root, serving
 from harmonium.library import Library
 from harmonium.web import jobs
 from harmonium.web.app import create_app
-from harmonium.web.settings import ServerSettings
+from harmonium.web.guard import ServerSettings
 
 schema = schemathesis.openapi.from_dict(create_app(ServerSettings()).openapi())
 

@@ -11,7 +11,7 @@ from small_library import trained
 from web_server import serving
 
 from harmonium.web.app import create_app
-from harmonium.web.settings import ServerSettings
+from harmonium.web.guard import ServerSettings
 
 PAGE = (DOCS / "web.md").read_text(encoding="utf-8")
 

@@ -1,6 +1,6 @@
 """Two models of a library side by side."""
 
-from typing import NamedTuple
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -12,7 +12,8 @@ NOTABLE = 0.01
 """A difference of AUCs from which on a tag counts as better or worse."""
 
 
-class ComparedTag(NamedTuple):
+@dataclass(frozen=True)
+class ComparedTag:
     """How well two models know a tag, for held-out tracks."""
 
     tag: str
@@ -20,7 +21,8 @@ class ComparedTag(NamedTuple):
     auc_b: float | None
 
 
-class ModelComparison(NamedTuple):
+@dataclass(frozen=True)
+class ModelComparison:
     """What changes from model a to model b."""
 
     tags: list[ComparedTag]

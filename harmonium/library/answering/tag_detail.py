@@ -1,6 +1,6 @@
 """All that is known of one tag: how good it is, what goes with it, and its tracks."""
 
-from typing import NamedTuple
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,9 +8,10 @@ from numpy.typing import NDArray
 from harmonium.data.normalise import normalise_tag
 from harmonium.library.answering.query import unknown_tag
 from harmonium.library.answering.shipped_model import log_odds
+from harmonium.library.answering.stored_tagger import StoredTagger
 from harmonium.library.answering.suggest import Relation, related_by
 from harmonium.library.answering.tag_table import TagEntry, tag_entry
-from harmonium.library.precision import PrecisionCurve, curves_from_arrays
+from harmonium.library.precision import curves_from_arrays
 from harmonium.library.snapshot import Hit, Snapshot
 
 SHOWN = 8
@@ -21,18 +22,29 @@ RELATED = 8
 Ids = NDArray[np.int64]
 
 
-class TagDetail(NamedTuple):
+@dataclass(frozen=True)
+class CurvePoint:
+    """The precision and recall of a tag at a threshold."""
+
+    threshold: float
+    precision: float
+    low: float
+    """The lower bound of the precision."""
+    recall: float
+
+
+@dataclass(frozen=True)
+class TagDetail(TagEntry):
     """A tag with all that is known of it."""
 
-    entry: TagEntry
-    curve: PrecisionCurve | None
+    curve: list[CurvePoint]
     related: list[Relation]
     surest: list[Hit]
-    """The most probable tracks of which people leave it open,"""
+    """The most probable tracks of those that people have not answered."""
     doubtful: list[Hit]
-    """those nearest to its threshold,"""
+    """Those of them that are nearest to the tag's threshold."""
     surprising: list[Hit]
-    """and those of which people say yes and the model no, or the other way round."""
+    """Tracks of which people say yes and the model no, or the other way round."""
 
 
 def tag_detail(view: Snapshot, tag: str) -> TagDetail:
@@ -43,9 +55,7 @@ def tag_detail(view: Snapshot, tag: str) -> TagDetail:
         raise unknown_tag(tag, view.known)
     place = view.places.get(name)
     if place is None or view.tagger is None or view.model is None:
-        return TagDetail(entry, None, [], [], [], [])
-    curves = curves_from_arrays(view.tagger.arrays)
-    curve = curves[place] if curves is not None and place < len(curves) else None
+        return TagDetail(**vars(entry), curve=[], related=[], surest=[], doubtful=[], surprising=[])
     others = related_by(view.tagger, name, RELATED) if name in view.tagger.tags else []
     ids, P = view.columns(view.model.id or 0, [place])
     p = _held_out(view, place, ids, P[:, 0])
@@ -56,13 +66,22 @@ def tag_detail(view: Snapshot, tag: str) -> TagDetail:
     doubt = np.abs(log_odds(p) - log_odds(view.model.thresholds[place : place + 1]))
     surprise = np.where(yes, 1 - p, np.where(no, p, 0)) * present
     return TagDetail(
-        entry,
-        curve,
-        others,
-        _tracks(view, ids, p, np.where(left_open, p, -np.inf)),
-        _tracks(view, ids, p, np.where(left_open, -doubt, -np.inf)),
-        _tracks(view, ids, p, np.where(surprise > 0.5, surprise, -np.inf)),
+        **vars(entry),
+        curve=_curve(view.tagger, place),
+        related=others,
+        surest=_tracks(view, ids, p, np.where(left_open, p, -np.inf)),
+        doubtful=_tracks(view, ids, p, np.where(left_open, -doubt, -np.inf)),
+        surprising=_tracks(view, ids, p, np.where(surprise > 0.5, surprise, -np.inf)),
     )
+
+
+def _curve(tagger: StoredTagger, place: int) -> list[CurvePoint]:
+    curves = curves_from_arrays(tagger.arrays)
+    curve = curves[place] if curves is not None and place < len(curves) else None
+    if curve is None or not len(curve.chosen):
+        return []
+    columns = (curve.thresholds, curve.precision, curve.bounds[0], curve.recall)
+    return [CurvePoint(*row) for row in zip(*(one.tolist() for one in columns), strict=True)]
 
 
 def _held_out(view: Snapshot, place: int, ids: Ids, p: NDArray[np.float32]) -> NDArray[np.float32]:

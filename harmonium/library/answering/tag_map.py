@@ -8,7 +8,7 @@ when both hold: with the hidden units summed out,
 Tags that pull others alike are near each other: t-SNE of the rows of J.
 """
 
-from typing import NamedTuple
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,10 +27,14 @@ FEWEST_SPREAD = 8
 Doubles = NDArray[np.float64]
 
 
-class MappedTag(NamedTuple):
+@dataclass(frozen=True)
+class MappedTag:
     """A tag on the map."""
 
     tag: str
+    shown: str
+    """The tag as this library spells it."""
+    group: str
     x: float
     y: float
     """Both from 0 to 1."""
@@ -38,7 +42,8 @@ class MappedTag(NamedTuple):
     """From 0 to 1: by how many tracks have it."""
 
 
-class TagLink(NamedTuple):
+@dataclass(frozen=True)
+class TagLink:
     """Two tags that go together, or against each other where the weight is negative."""
 
     a: str
@@ -47,7 +52,8 @@ class TagLink(NamedTuple):
     """What the log-odds of each gain from the other."""
 
 
-class TagMap(NamedTuple):
+@dataclass(frozen=True)
+class TagMap:
     """How the tags of a model relate."""
 
     tags: list[MappedTag]
@@ -66,7 +72,14 @@ def tag_map(view: Snapshot) -> TagMap:
     shares = dict(zip(view.places, view.reached.mean(axis=1), strict=True))
     most = max(max(shares.values(), default=0.0), 1e-9)
     tags = [
-        MappedTag(tag, float(x), float(y), float(np.sqrt(shares[tag] / most)))
+        MappedTag(
+            tag,
+            view.shown(tag),
+            view.group(tag),
+            float(x),
+            float(y),
+            float(np.sqrt(shares[tag] / most)),
+        )
         for tag, (x, y) in zip(names, at, strict=True)
     ]
     return TagMap(tags, _links(names, J))

@@ -1,6 +1,6 @@
 """The tags of a library with how well each is known."""
 
-from typing import NamedTuple
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -9,7 +9,8 @@ from harmonium.library.snapshot import Snapshot, owner_of
 from harmonium.library.store.models import Owner
 
 
-class TagEntry(NamedTuple):
+@dataclass(frozen=True)
+class TagEntry:
     """A tag of a library."""
 
     tag: str

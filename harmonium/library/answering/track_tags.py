@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from typing import NamedTuple
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +22,16 @@ LEAST_MOVE = 0.02
 """What is less is not called a move."""
 
 
-class TagOfTrack(NamedTuple):
+@dataclass(frozen=True)
+class PeopleCount:
+    """How many people say that a tag fits, and how many that it does not."""
+
+    yes: int
+    no: int
+
+
+@dataclass(frozen=True)
+class TagOfTrack:
     """A tag, and what is known of it on a track."""
 
     tag: str
@@ -35,9 +44,7 @@ class TagOfTrack(NamedTuple):
     """What the model says; None where it says nothing."""
     said: bool | None
     """What the person who asks has said."""
-    yes: int
-    no: int
-    """How many people say so, and how many deny it."""
+    people: PeopleCount
     threshold: float | None
     predicted: bool
     precision: float | None
@@ -52,7 +59,7 @@ def tags_of_track(view: Snapshot, track_id: int, person: str) -> list[TagOfTrack
     own = {tag: value > 0 for who, tag, value in opinions if who == person}
     p = view.predictions.rows(np.array([track_id]))[0]
     found = [
-        _tag(view, tag, p, own.get(tag), (yes[tag], no[tag]))
+        _tag(view, tag, p, own.get(tag), PeopleCount(yes[tag], no[tag]))
         for tag in dict.fromkeys([*yes, *no, *view.places])
     ]
     holds = {tag for tag, there in view.verdicts.of_track(track_id).items() if there}
@@ -72,8 +79,7 @@ def tags_by_sound(
             "own" if tagger.is_own[j] else "built-in",
             float(p[j]),
             None,
-            0,
-            0,
+            PeopleCount(0, 0),
             float(tagger.thresholds[j]),
             bool(p[j] >= tagger.thresholds[j]),
             tagger.precision(j, float(p[j])),
@@ -84,9 +90,7 @@ def tags_by_sound(
     return sorted(found, key=lambda one: (-(one.probability or 0), one.tag))
 
 
-def _tag(
-    view: Snapshot, tag: str, p: Floats, said: bool | None, people: tuple[int, int]
-) -> TagOfTrack:
+def _tag(view: Snapshot, tag: str, p: Floats, said: bool | None, people: PeopleCount) -> TagOfTrack:
     place = view.places.get(tag)
     probability = None if place is None or place >= len(p) or np.isnan(p[place]) else p[place]
     threshold = precision = None
@@ -101,14 +105,15 @@ def _tag(
         owner_of(view.model, place),
         None if probability is None else float(probability),
         said,
-        *people,
+        people,
         threshold,
         probability is not None and threshold is not None and bool(probability >= threshold),
         precision,
     )
 
 
-class CompletedTag(NamedTuple):
+@dataclass(frozen=True)
+class CompletedTag:
     """A tag, given what is known of others."""
 
     tag: str
@@ -117,7 +122,8 @@ class CompletedTag(NamedTuple):
     """What is stored: by the sound, and by what was saved of the track before."""
 
 
-class Completion(NamedTuple):
+@dataclass(frozen=True)
+class Completion:
     """What follows from an answer."""
 
     tags: list[CompletedTag]

@@ -8,9 +8,9 @@ way the parts add up to the log-odds of the probability.
 """
 
 from collections.abc import Collection
+from dataclasses import dataclass
 from itertools import combinations
 from math import factorial
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +27,8 @@ N_ORDERS = 4
 Floats = NDArray[np.float32]
 
 
-class WhyPart(NamedTuple):
+@dataclass(frozen=True)
+class WhyPart:
     """What a known tag adds."""
 
     tag: str
@@ -36,7 +37,16 @@ class WhyPart(NamedTuple):
     log_odds: float
 
 
-class Why(NamedTuple):
+@dataclass(frozen=True)
+class SoundPart:
+    """What the sound adds, and the probability by the sound alone."""
+
+    log_odds: float
+    probability: float
+
+
+@dataclass(frozen=True)
+class Why:
     """Where a probability comes from."""
 
     tag: str
@@ -44,10 +54,7 @@ class Why(NamedTuple):
     """Given the sound and all that is known of other tags."""
     usual: float
     """The mean of its probability over the library."""
-    sound_log_odds: float
-    """What the sound adds,"""
-    sound_probability: float
-    """and what it comes to without anything else."""
+    sound: SoundPart
     parts: list[WhyPart]
     """What known tags add, the largest first."""
 
@@ -76,8 +83,7 @@ def why(
         tagger.tags[place],
         _sigmoid(final),
         usual,
-        alone - float(np.log(usual / (1 - usual))),
-        _sigmoid(alone),
+        SoundPart(alone - float(np.log(usual / (1 - usual))), _sigmoid(alone)),
         sorted(parts, key=lambda part: -abs(part.log_odds)),
     )
 

@@ -5,7 +5,7 @@ to some files, field by field, `writing.write_tracks.plan_writes` tells, which r
 """
 
 from collections.abc import Collection
-from typing import NamedTuple
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,24 +17,26 @@ from harmonium.library.store.predictions import packed, unpacked
 Ids = NDArray[np.int64]
 
 
-class OutlinedTag(NamedTuple):
+@dataclass(frozen=True)
+class OutlinedTag:
     """A tag that would be added to files."""
 
     tag: str
+    shown: str
+    """The tag as this library spells it."""
     n: int
-    """Tracks whose files would get it,"""
-    n_guessed: int
-    """how many of them because the model says so,"""
+    """Tracks whose files would get it."""
     precision: float | None
-    """how often that is right, for held-out tracks,"""
+    """The model's precision on held-out tracks."""
     expected_wrong: float
-    """and how many of them will be wrong, by their probabilities."""
+    """How many of the predicted ones will be wrong, by their probabilities."""
     accepted: bool
     elsewhere: bool
-    """Whether the model that came along says so: its precision was measured on other music."""
+    """Whether the precision was measured on other music: the built-in model predicts it."""
 
 
-class UnreachedTag(NamedTuple):
+@dataclass(frozen=True)
+class UnreachedTag:
     """A tag that is learnt, but not right so often."""
 
     tag: str
@@ -42,18 +44,16 @@ class UnreachedTag(NamedTuple):
     """The share that is right at best, by a cautious count."""
 
 
-class WriteOutline(NamedTuple):
+@dataclass(frozen=True)
+class WriteOutline:
     """What writing would add."""
 
     tracks: Ids
     """Those whose files would get something."""
     tags: list[OutlinedTag]
     not_reached: list[UnreachedTag]
-
-    @property
-    def n_guessed(self) -> int:
-        """How many tags the model would add."""
-        return sum(tag.n_guessed for tag in self.tags if tag.accepted)
+    n_guessed: int
+    """How many accepted tags the model would add."""
 
     @property
     def expected_wrong(self) -> float:
@@ -74,7 +74,7 @@ def write_outline(
     """
     ids = np.sort(ids)
     gets = np.zeros(len(ids), bool)
-    found = []
+    found, n_guessed = [], 0
     thresholds = view.write_thresholds(precision)
     own = () if view.model is None else view.model.is_own
     for tag in {**dict.fromkeys(view.verdicts.names), **dict.fromkeys(view.places)}:
@@ -90,12 +90,14 @@ def write_outline(
         accepted = tag not in ignore and tag not in view.hidden
         if accepted:
             gets |= said | guessed
+            n_guessed += int(guessed.sum())
         wrong = float((1 - p[guessed]).sum())
         right = _precision(view, tag, thresholds)
         elsewhere = bool(guessed.any()) and not own[view.places[tag]]
-        found.append(OutlinedTag(tag, n, int(guessed.sum()), right, wrong, accepted, elsewhere))
+        shown = view.shown(tag)
+        found.append(OutlinedTag(tag, shown, n, right, wrong, accepted, elsewhere))
     found.sort(key=lambda one: (-one.n, one.tag))
-    return WriteOutline(ids[gets], found, _unreached(view, thresholds))
+    return WriteOutline(ids[gets], found, _unreached(view, thresholds), n_guessed)
 
 
 _NONE = np.empty(0, np.int64)

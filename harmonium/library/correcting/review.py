@@ -37,6 +37,8 @@ class Doubt:
 
     track: Track
     tag: str
+    shown: str
+    """The tag as this library spells it."""
     probability: float
     """What the model says."""
     guess: bool
@@ -74,7 +76,7 @@ def doubtful(
     for k in chosen:
         name, p = names[columns[order[k]]], float(unpacked(steps[order[k : k + 1]])[0])
         guess = p >= model.thresholds[view.places[name]]
-        found.append(Doubt(tracks[k], name, p, bool(guess)))
+        found.append(Doubt(tracks[k], name, view.shown(name), p, bool(guess)))
     return found
 
 

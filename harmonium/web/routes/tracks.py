@@ -1,131 +1,277 @@
-"""One track: its tags, its sound, and what a person says of it."""
+"""One track: its tags, its sound, and answers about it; and files outside the library."""
 
-from typing import Annotated
+import asyncio
+import tempfile
+from pathlib import Path, PurePath
+from typing import Annotated, Any
 
-from fastapi import APIRouter, Path, Request, Response
+import numpy as np
+from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import FileResponse
+from starlette.concurrency import run_in_threadpool
 
+from harmonium.audio.audio_files import EXTENSIONS
 from harmonium.audio.pictures import overview_png
+from harmonium.errors import DataError, counted
 from harmonium.files import user_cache_folder
-from harmonium.library.answering.track_tags import complete_track
-from harmonium.library.answering.why import why
-from harmonium.library.correcting.say import say
+from harmonium.library.answering.shipped_model import shipped_model, tagger_of
+from harmonium.library.answering.stored_tagger import StoredTagger
+from harmonium.library.answering.tag import extractor_named
+from harmonium.library.answering.track_tags import Completion, tags_by_sound, tags_of_track
+from harmonium.library.answering.why import Why
+from harmonium.library.learning.quick import Improvement
 from harmonium.library.store.tracks import FORGOTTEN, Track
-from harmonium.web import answers
-from harmonium.web.problems import Problem
-from harmonium.web.routes import shapes
+from harmonium.web import bodies
+from harmonium.web.problems import Problem, not_ready
+from harmonium.web.processes import TooLongError, decode
 from harmonium.web.service import Service, UsedService
 
-router = APIRouter(prefix="/tracks/{id}", tags=["tracks"])
+router = APIRouter()
 
-TrackId = Annotated[int, Path(ge=1, le=answers.LARGEST_ID)]
-SPECTRA_AT_ONCE, SPECTRUM_WAIT = 1, 20.0
+MAX_QUESTIONS = 200
+MAX_SPECTRA, SPECTRUM_SECONDS = 1, 20.0
+"""Spectra that are drawn at once, and how long another request waits for its turn."""
+MAX_UPLOADS, MAX_DECODED, DECODE_SECONDS = 4, 1, 60.0
+"""Uploads at once, those that are decoded at once, and how long another one waits for its turn."""
+UPLOAD_SECONDS = 600.0
+MEDIA_TYPES = {
+    ".mp3": "audio/mpeg",
+    ".flac": "audio/flac",
+    ".ogg": "audio/ogg",
+    ".oga": "audio/ogg",
+    ".opus": "audio/ogg",
+    ".wav": "audio/wav",
+    ".wave": "audio/wav",
+    ".m4a": "audio/mp4",
+    ".m4b": "audio/mp4",
+    ".aac": "audio/aac",
+    ".mka": "audio/x-matroska",
+}
+"""Extensions of files that browsers play."""
+BODY = {"content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}}
 
 
-@router.get("")
-def track(service: UsedService, id: TrackId) -> answers.TrackAnswer:
+@router.get("/tracks/{id}", tags=["tracks"], response_model=bodies.TrackDetail)
+def track(service: UsedService, id: bodies.PathId) -> dict[str, Any]:
     """A track with all that people and the model say of it."""
-    view = service.view()
-    return shapes.whole_track(view, _track(service, id), service.settings.person)
+    return _detail(service, _track(service, id))
 
 
 @router.get(
-    "/audio",
+    "/tracks/{id}/audio",
+    tags=["tracks"],
     response_class=FileResponse,
     responses={
         200: {"content": {"audio/*": {}}, "description": "The file."},
-        206: {"content": {"audio/*": {}}, "description": "A part of it, as Range asks."},
-        416: {"description": "There is no such part."},
+        206: {"content": {"audio/*": {}}, "description": "The part that Range asks for."},
+        416: {"description": "The file has no such part."},
     },
 )
-def audio(service: UsedService, id: TrackId) -> FileResponse:
-    """The file of a track; parts of it where the header Range asks for them."""
+def audio(service: UsedService, id: bodies.PathId) -> FileResponse:
+    """The file of a track, or the part of it that the header Range asks for."""
     found = _present(service, id)
-    kind = shapes.media_type(found.path) or "application/octet-stream"
+    kind = _media_type(found) or "application/octet-stream"
     headers = {"Cache-Control": "private, no-cache"}
     return FileResponse(found.path, media_type=kind, headers=headers)
 
 
 @router.get(
-    "/spectrum",
+    "/tracks/{id}/spectrum",
+    tags=["tracks"],
     response_class=Response,
     responses={
         200: {"content": {"image/png": {}}, "description": "1200 × 128 pixels."},
-        304: {"description": "It is the picture that the browser has."},
+        304: {"description": "The browser has the picture already."},
     },
 )
-def spectrum(service: UsedService, id: TrackId, request: Request) -> Response:
-    """A picture of the sound: time runs from left to right, low tones are at the bottom."""
+def spectrum(service: UsedService, id: bodies.PathId, request: Request) -> Response:
+    """The spectrum of a track: time from left to right, low tones at the bottom."""
     found = _present(service, id)
     headers = {"Cache-Control": "private, max-age=3600", "ETag": f'"{found.sound[:32]}"'}
     if request.headers.get("if-none-match") == headers["ETag"]:
         return Response(status_code=304, headers=headers)
-    with service.limited("drawing", SPECTRA_AT_ONCE, wait=SPECTRUM_WAIT):
+    with service.limited("drawing", MAX_SPECTRA, wait=SPECTRUM_SECONDS):
         picture = overview_png(found.path, cache=user_cache_folder(), key=found.sound)
     return Response(picture, media_type="image/png", headers=headers)
 
 
-@router.post("/complete")
-def complete(
-    service: UsedService, id: TrackId, answered: answers.Answered
-) -> answers.CompletionAnswer:
-    """What follows for the other tags of a track from a person's whole answer; nothing is kept."""
-    view = service.view()
-    found = complete_track(view, id, answered.yes, answered.no, service.settings.person)
-    tags = [answers.CompletedTag(**one._asdict()) for one in found.tags]
-    return answers.CompletionAnswer(tags=tags, moved=found.moved)
-
-
-@router.post("/why")
-def explain(service: UsedService, id: TrackId, asked: answers.WhyAsked) -> answers.WhyAnswer:
-    """What the sound adds to a tag's log-odds, and what each known tag adds."""
-    view = service.view()
+@router.post("/tracks/{id}/complete", tags=["tracks"])
+def complete(service: UsedService, id: bodies.PathId, asked: bodies.Answers) -> Completion:
+    """What a person's answers on a track mean for its other tags; nothing is saved."""
     person = service.settings.person
+    return service.library().complete(id, asked.yes, asked.no, person=person)
+
+
+@router.post("/tracks/{id}/why", tags=["tracks"])
+def why(service: UsedService, id: bodies.PathId, asked: bodies.WhyAsked) -> Why:
+    """What the sound and each known tag add to the log-odds of a tag."""
+    library = service.library()
     with service.limited("explaining", 2, wait=5.0):
-        found = why(view, id, asked.tag, asked.yes, asked.no, person)
-    return answers.WhyAnswer(
-        tag=found.tag,
-        probability=found.probability,
-        usual=found.usual,
-        sound=answers.SoundPart(log_odds=found.sound_log_odds, probability=found.sound_probability),
-        parts=[answers.WhyPart(**part._asdict()) for part in found.parts],
-    )
+        return library.why(id, asked.tag, asked.yes, asked.no, person=service.settings.person)
 
 
-@router.post("/say")
-def keep(
-    service: UsedService, request: Request, id: TrackId, said: answers.Said
-) -> answers.SaidAnswer:
-    """Keep what this person says of a track, as one change that can be undone."""
+@router.post("/tracks/{id}/say", tags=["tracks"], response_model=bodies.SaidAnswer)
+def say(service: UsedService, id: bodies.PathId, said: bodies.Said) -> dict[str, Any]:
+    """Save this person's answers on a track, as one change that can be undone."""
     found = _track(service, id)
-    person = service.settings.person
-    number = say(
-        service.library(),
-        found.id,
-        present=said.yes,
-        absent=said.no,
-        unsaid=said.unknown,
-        person=person,
+    done = service.library().say(
+        found,
+        yes=said.yes,
+        no=said.no,
+        unsay=said.unknown,
+        person=service.settings.person,
+        learn=False,
     )
-    request.app.state.learner.learn()
-    return answers.SaidAnswer(
-        change=number, track=shapes.whole_track(service.view(), found, person)
-    )
+    service.learner.learn()
+    return {"change": done.change, "track": _detail(service, found), "moved": done.moved}
 
 
 def _track(service: Service, track_id: int) -> Track:
-    service.view()  # where there is no library, it says so
     found = service.library().tracks.get(track_id)
     if found.state == FORGOTTEN:
-        raise Problem(404, f"Track #{track_id} was taken out of the library.")
+        raise Problem(404, f"Track #{track_id} was removed from the library.")
     return found
 
 
 def _present(service: Service, track_id: int) -> Track:
-    """A track whose file is there."""
-    from pathlib import Path as FilePath
-
     found = _track(service, track_id)
-    if found.state != "present" or not FilePath(found.path).is_file():
-        raise Problem(404, f"The file of track #{track_id} is not there.")
+    if found.state != "present" or not Path(found.path).is_file():
+        raise Problem(404, f"The file of track #{track_id} is missing.")
     return found
+
+
+def _detail(service: Service, found: Track) -> dict[str, Any]:
+    snapshot = service.snapshot()
+    return {
+        **vars(found),
+        "name": found.name,
+        "file": found.path,
+        "playable": found.state == "present" and _media_type(found) is not None,
+        "copies": snapshot.library.tracks.copies([found.id]).get(found.id, []),
+        "tags": tags_of_track(snapshot, found.id, service.settings.person),
+    }
+
+
+def _media_type(found: Track) -> str | None:
+    """The type of a file that browsers play; None for others."""
+    return MEDIA_TYPES.get(PurePath(found.path).suffix.lower())
+
+
+@router.get("/teach", tags=["teach"], response_model=bodies.Questions)
+def questions(
+    service: UsedService,
+    tag: Annotated[str | None, Query(max_length=200)] = None,
+    n: Annotated[int, Query(ge=1, le=MAX_QUESTIONS)] = 20,
+    skip: Annotated[
+        str, Query(max_length=8000, description="Questions to leave out, as TRACK:TAG,…")
+    ] = "",
+) -> dict[str, Any]:
+    """The questions that the model is least certain about, for one tag or for all."""
+    library = service.library()
+    if library.snapshot().model is None:
+        raise not_ready("No model yet; train one first.")
+    with service.limited("looking for questions", 2, wait=10.0):
+        return {"questions": library.doubts(tag or None, n, _skipped(skip))}
+
+
+@router.post("/teach", tags=["teach"], response_model=bodies.Taught)
+def teach(service: UsedService, asked: bodies.TeachAnswer) -> dict[str, Any]:
+    """Save an answer; answers with the same change are undone together."""
+    number = service.library().answer(
+        asked.track, asked.tag, asked.answer, person=service.settings.person, change=asked.change
+    )
+    service.learner.learn()
+    return {"change": number, "progress": _progress(service.learner.improvement(last=True))}
+
+
+@router.get("/teach/progress", tags=["teach"], response_model=bodies.Progress)
+def progress(service: UsedService) -> dict[str, Any]:
+    """How much the answers since the last training have improved the model."""
+    service.library()
+    with service.limited("judging answers", 1, wait=10.0):
+        return _progress(service.learner.improvement())
+
+
+def _progress(found: Improvement | None) -> dict[str, Any]:
+    counts = {"answers": 0, "right_before": 0, "right_now": 0}
+    if found is None:
+        text = "No answers yet that show what was learnt."
+        return {**counts, "log_loss_before": None, "log_loss_now": None, "text": text}
+    text = (
+        f"Of {counted(found.n, 'answer')}, the model as it was trained predicts "
+        f"{found.right_before:,} right; with what it learnt from the answers before each, "
+        f"{found.right_now:,}."
+    )
+    return {
+        "answers": found.n,
+        "right_before": found.right_before,
+        "right_now": found.right_now,
+        "log_loss_before": found.loss_before,
+        "log_loss_now": found.loss_now,
+        "text": text,
+    }
+
+
+def _skipped(text: str) -> list[tuple[int, str]]:
+    """(track, tag) of each pair in "12:rock,13:jazz"."""
+    pairs = []
+    for part in filter(None, text.split(",")):
+        number, colon, tag = part.partition(":")
+        if not colon or not number.strip().isdecimal() or not number.strip().isascii():
+            raise Problem(400, f"Write TRACK:TAG, got {part[:100]!r}.", field="skip")
+        pairs.append((int(number), tag.strip()))
+    return pairs
+
+
+@router.post(
+    "/files",
+    tags=["files"],
+    response_model=bodies.FileTags,
+    openapi_extra={"requestBody": {**BODY, "required": True}},
+)
+async def tag_file(
+    service: UsedService,
+    request: Request,
+    name: Annotated[str, Query(min_length=1, max_length=500, description="The file's name.")],
+) -> dict[str, Any]:
+    """The tags of the file in the body, which is not kept."""
+    extension = PurePath(name).suffix.lower()
+    if extension not in EXTENSIONS:
+        raise Problem(415, f"Files like {name[-100:]!r} are not supported.", field="name")
+    with (
+        service.limited("receiving files", MAX_UPLOADS),
+        tempfile.NamedTemporaryFile(prefix="harmonium-", suffix=extension) as file,
+    ):
+        async with asyncio.timeout(UPLOAD_SECONDS):
+            async for part in request.stream():
+                file.write(part)
+        file.flush()
+        if not file.tell():
+            raise Problem(400, "The file is empty.")
+        return await run_in_threadpool(_file_tags, service, file.name, name)
+
+
+def _file_tags(service: Service, path: str, name: str) -> dict[str, Any]:
+    tagger, spellings = _tagger(service)
+    try:
+        extractor = extractor_named(tagger.extractor)
+        if extractor.check:
+            extractor.check()
+    except DataError as error:
+        raise not_ready(str(error)) from None
+    with service.limited("decoding files", MAX_DECODED, wait=DECODE_SECONDS):
+        try:
+            features, duration = decode(path, extractor.name)
+        except TooLongError as error:
+            raise Problem(413, str(error)) from None
+    p = tagger.probabilities(np.array([features], np.float32))[0]
+    return {"name": name, "duration": duration, "tags": tags_by_sound(tagger, p, spellings)}
+
+
+def _tagger(service: Service) -> tuple[StoredTagger, dict[str, str]]:
+    """The model in use or the built-in one, and how tags are spelt."""
+    library = service.library_if_any()
+    snapshot = None if library is None else library.snapshot()
+    if snapshot is not None and snapshot.tagger is not None:
+        return snapshot.tagger, snapshot.spellings
+    return tagger_of(shipped_model()), {}

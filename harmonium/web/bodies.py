@@ -1,0 +1,326 @@
+"""The bodies of requests, and of the answers that are not records of the library as they are.
+
+A route returns the library's record. FastAPI reads the fields of the answer from its attributes.
+"""
+
+from datetime import datetime
+from typing import Annotated, Any, Literal, get_type_hints
+
+from fastapi import Path
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, create_model, model_validator
+
+from harmonium.files import readable
+from harmonium.library.answering.compare import ComparedTag
+from harmonium.library.answering.tag_detail import CurvePoint
+from harmonium.library.answering.tag_table import TagEntry
+from harmonium.library.answering.track_tags import CompletedTag, TagOfTrack
+from harmonium.library.answering.write_outline import OutlinedTag, UnreachedTag
+from harmonium.library.snapshot import Facet, Hit, ShownTag
+
+MAX_ID = 2**53 - 1
+"""The largest integer that all JSON parsers read exactly."""
+Id = Annotated[int, Field(ge=1, le=MAX_ID)]
+PathId = Annotated[int, Path(ge=1, le=MAX_ID)]
+TagName = Annotated[str, Field(min_length=1, max_length=200)]
+TagNames = Annotated[list[TagName], Field(max_length=1000)]
+Text = Annotated[str, AfterValidator(readable)]
+"""A name of a file, of which JSON may not be able to hold every byte."""
+
+
+def answer(name: str, record: type | None = None, /, **fields: Any) -> type[BaseModel]:
+    """An answer that has the fields of a record, and further ones."""
+    hints = {} if record is None else get_type_hints(record)
+    types: dict[str, Any] = {key: (kind, ...) for key, kind in {**hints, **fields}.items()}
+    return create_model(name, **types)
+
+
+# Requests.
+
+
+class Asked(BaseModel):
+    """A request; unknown fields are refused."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class Token(Asked):
+    """The token that signs a browser in."""
+
+    token: Annotated[str, Field(max_length=1000)]
+
+
+class Answers(Asked):
+    """All of a person's answers on a track."""
+
+    yes: TagNames = []
+    no: TagNames = []
+
+
+class WhyAsked(Answers):
+    """The tag whose probability is to be explained."""
+
+    tag: TagName
+
+
+class Said(Answers):
+    """Answers to save, and answers to remove."""
+
+    unknown: TagNames = []
+
+
+class NewName(Asked):
+    """The new name of a tag."""
+
+    to: TagName
+
+
+class TeachAnswer(Asked):
+    """The answer to a question."""
+
+    track: Id
+    tag: TagName
+    answer: bool
+    change: Id | None = None
+
+
+class WriteAsked(Asked):
+    """Which tags to write, and into which files."""
+
+    precision: Annotated[float, Field(ge=0, lt=1)] = 0.8
+    q: Annotated[str, Field(max_length=1000)] = ""
+    ignore: TagNames = []
+    skip: Annotated[list[Id], Field(max_length=100_000)] = []
+
+
+class TrainAsked(Asked):
+    """How to train."""
+
+    take_over: bool = False
+
+
+class IndexAsked(Asked):
+    """The folder to index."""
+
+    folder: Annotated[str, Field(min_length=1, max_length=4096)]
+
+
+# Tracks.
+
+
+class TrackLine(BaseModel):
+    """A track in a line."""
+
+    id: int
+    name: Text
+    title: str | None
+    artist: str | None
+    album: str | None
+    duration: float | None
+
+
+class FoundTrack(TrackLine):
+    """A track that was found."""
+
+    probability: float | None
+    similarity: float | None
+    source: Literal["people", "model", "nobody"] | None
+    tags: list[ShownTag]
+
+    @model_validator(mode="before")
+    @classmethod
+    def _flat(cls, hit: Hit) -> dict[str, Any]:
+        fields = {name: getattr(hit.track, name) for name in TrackLine.model_fields}
+        return {**fields, **vars(hit), "tags": hit.shown_tags}
+
+
+class Found(BaseModel):
+    """One page of a search result."""
+
+    total: int
+    offset: int
+    n_below: int
+    people_only: list[str]
+    hits: list[FoundTrack]
+
+
+class TrackDetail(TrackLine):
+    """A track with all its tags."""
+
+    state: str
+    file: Text
+    playable: bool
+    copies: list[Text]
+    tags: list[TagOfTrack]
+
+
+class SaidAnswer(BaseModel):
+    """What was saved, and the tags that it moved most."""
+
+    change: int | None
+    track: TrackDetail
+    moved: list[CompletedTag]
+
+
+Facets = answer("Facets", facets=list[Facet])
+FileTags = answer("FileTags", name=Text, duration=float | None, tags=list[TagOfTrack])
+
+
+# Tags.
+
+
+class RelatedTag(BaseModel):
+    """A tag that another makes more or less likely."""
+
+    tag: str
+    probability_with: float
+    probability_without: float
+
+
+Tags = answer("Tags", tags=list[TagEntry])
+TagDetail = answer(
+    "TagDetail",
+    TagEntry,
+    curve=list[CurvePoint],
+    related=list[RelatedTag],
+    surest=list[FoundTrack],
+    doubtful=list[FoundTrack],
+    surprising=list[FoundTrack],
+)
+Renamed = answer("Renamed", change=int, merged=bool, needs_training=bool)
+ChangeNumber = answer("ChangeNumber", change=int | None)
+
+
+class Question(BaseModel):
+    """Whether a tag fits a track."""
+
+    track: TrackLine
+    tag: str
+    shown: str
+    probability: float
+    guess: bool
+
+
+class Progress(BaseModel):
+    """How much the last answers have improved the model."""
+
+    answers: int
+    right_before: int
+    right_now: int
+    log_loss_before: float | None
+    log_loss_now: float | None
+    text: str
+
+
+Questions = answer("Questions", questions=list[Question])
+Taught = answer("Taught", change=int, progress=Progress)
+
+
+# Work.
+
+
+class Job(BaseModel):
+    """Work that a process of its own does."""
+
+    id: int
+    kind: Literal["index", "train", "write", "tag"]
+    state: Literal["waiting", "running", "done", "failed", "stopped"]
+    text: str
+    done: int
+    total: int | None
+    started_at: datetime
+    seconds: float
+    result: dict[str, Any] | None
+    error: str | None
+
+
+class ModelSummary(BaseModel):
+    """A model in short."""
+
+    id: int
+    made_at: datetime
+    in_use: bool
+    tags: int = Field(validation_alias="n_tags")
+    learnt: int = Field(validation_alias="n_learnt")
+    mean_auc: float | None
+    tracks: int | None = Field(validation_alias="n_tracks")
+
+
+class Person(BaseModel):
+    """A person, and how many tracks they have tagged."""
+
+    name: str
+    n: int = Field(validation_alias="n_tracks")
+
+
+class BuiltInModel(BaseModel):
+    """Whether the built-in model can tag this library, and why not."""
+
+    ready: bool
+    why: str | None
+
+
+class LibrarySummary(BaseModel):
+    """A library in short."""
+
+    name: Text
+    tracks: int
+    missing: int
+    unreadable: int
+    folders: list[Text]
+    people: list[Person]
+    person: str
+    model: ModelSummary | None
+    shipped: BuiltInModel
+    jobs: list[Job]
+    empty: bool
+
+
+class Change(BaseModel):
+    """A change of the library."""
+
+    id: int
+    at: datetime
+    command: str
+    summary: str
+    undone: bool
+    undone_in_part: bool
+
+
+class FieldChange(BaseModel):
+    """A field of a file before and after writing."""
+
+    field: str
+    before: list[Text]
+    after: list[Text]
+
+
+class PlannedFile(BaseModel):
+    """What writing would change in a file."""
+
+    track: TrackLine
+    fields: list[FieldChange]
+    guessed: dict[str, float]
+
+
+Jobs = answer("Jobs", jobs=list[Job])
+Models = answer("Models", models=list[ModelSummary])
+Comparison = answer(
+    "Comparison",
+    a=ModelSummary,
+    b=ModelSummary,
+    tags=list[ComparedTag],
+    better=int,
+    worse=int,
+    changed_tracks=int | None,
+)
+WritePlan = answer(
+    "WritePlan",
+    files=int,
+    tags=list[OutlinedTag],
+    not_reached=list[UnreachedTag],
+    expected_wrong=float,
+    guessed=int,
+    preview=list[PlannedFile],
+)
+Changes = answer("Changes", changes=list[Change])
+Undone = answer("Undone", change=int, complete=bool, done=int, left=int, problems=list[str])
