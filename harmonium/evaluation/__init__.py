@@ -3,20 +3,11 @@
 - Metrics, one value per tag: ``auc_per_tag``, ``average_precision_per_tag``,
   ``precision_at_k_per_tag``, ``calibration_error_per_tag``, ``brier_per_tag``,
   ``log_loss_per_tag``; one value per clip: ``auc_per_clip``, ``precision_at_k_per_clip``.
-  ``evaluate`` gives all but the last, ``validate`` checks their input.
-- The reliability diagram of all tags together: ``reliability``.
+  ``evaluate`` gives all but the last; ``reliability`` is the diagram of all tags together.
 - Folds: ``grouped_folds``, ``fold_report``, ``nested_folds``, ``GroupedTagKFold``.
-- Significance: ``paired_t_tests``, ``adjust_p_values``, ``friedman``,
-  ``nemenyi_critical_difference``.
+- Significance: ``paired_t_tests``, ``friedman``.
 """
 
-from harmonium.evaluation.calibration import (
-    Reliability,
-    brier_per_tag,
-    calibration_error_per_tag,
-    log_loss_per_tag,
-    reliability,
-)
 from harmonium.evaluation.folds import (
     FoldReport,
     GroupedTagKFold,
@@ -25,23 +16,21 @@ from harmonium.evaluation.folds import (
     grouped_folds,
     nested_folds,
 )
-from harmonium.evaluation.inputs import MetricResult, validate
-from harmonium.evaluation.metrics import evaluate
-from harmonium.evaluation.ranking import (
+from harmonium.evaluation.metrics import (
+    MetricResult,
+    Reliability,
     auc_per_clip,
     auc_per_tag,
     average_precision_per_tag,
+    brier_per_tag,
+    calibration_error_per_tag,
+    evaluate,
+    log_loss_per_tag,
     precision_at_k_per_clip,
     precision_at_k_per_tag,
+    reliability,
 )
-from harmonium.evaluation.significance import (
-    FriedmanTest,
-    PairedTests,
-    adjust_p_values,
-    friedman,
-    nemenyi_critical_difference,
-    paired_t_tests,
-)
+from harmonium.evaluation.significance import FriedmanTest, PairedTests, friedman, paired_t_tests
 
 __all__ = [
     "FoldReport",
@@ -51,7 +40,6 @@ __all__ = [
     "PairedTests",
     "Reliability",
     "Split",
-    "adjust_p_values",
     "auc_per_clip",
     "auc_per_tag",
     "average_precision_per_tag",
@@ -62,11 +50,9 @@ __all__ = [
     "friedman",
     "grouped_folds",
     "log_loss_per_tag",
-    "nemenyi_critical_difference",
     "nested_folds",
     "paired_t_tests",
     "precision_at_k_per_clip",
     "precision_at_k_per_tag",
     "reliability",
-    "validate",
 ]

@@ -13,13 +13,11 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.model_selection import BaseCrossValidator
 
 from harmonium.errors import DataError
-from harmonium.evaluation.inputs import Ternary, ternary
+from harmonium.evaluation.metrics import Integers, Ternary, at_least, ternary
 from harmonium.evaluation.stratify import assign
 
 
-def grouped_folds(
-    groups: ArrayLike, Y: ArrayLike, *, n_folds: int = 5, seed: int = 0
-) -> NDArray[np.int64]:
+def grouped_folds(groups: ArrayLike, Y: ArrayLike, *, n_folds: int = 5, seed: int = 0) -> Integers:
     """The fold of each clip: groups whole, every tag in every fold if possible, sizes near equal.
 
     A tag is in a fold if the fold has a positive and a negative for it, so that its AUC is defined
@@ -39,8 +37,7 @@ def grouped_folds(
     """
     labels = ternary(Y)
     group_of = _group_index(groups, len(labels.positive))
-    if not isinstance(n_folds, int | np.integer) or n_folds < 2:
-        raise DataError(f"n_folds must be a whole number, at least 2. Got {n_folds!r}.")
+    n_folds = at_least("n_folds", n_folds, 2)
     n_groups = int(group_of.max(initial=-1)) + 1
     if n_groups < n_folds:
         raise DataError(
@@ -50,20 +47,20 @@ def grouped_folds(
     sizes = np.bincount(group_of)
     counts = np.hstack(_positives_and_negatives(labels, group_of, n_groups))
     rng = np.random.default_rng(seed)
-    return assign(sizes, counts, n_folds=int(n_folds), rng=rng)[group_of]
+    return assign(sizes, counts, n_folds=n_folds, rng=rng)[group_of]
 
 
 @dataclass(frozen=True, eq=False)
 class FoldReport:
     """What is in each of k folds."""
 
-    sizes: NDArray[np.int64]
+    sizes: Integers
     """(k,) clips."""
-    n_groups: NDArray[np.int64]
+    n_groups: Integers
     """(k,) groups."""
-    positives: NDArray[np.int64]
+    positives: Integers
     """(k, n_tags) positive labels."""
-    negatives: NDArray[np.int64]
+    negatives: Integers
     """(k, n_tags) negative labels."""
     incomplete: dict[int, str]
     """Tag → what is missing, for each tag that is not in every fold."""
@@ -108,11 +105,11 @@ class Split(NamedTuple):
 
     test_fold: int
     valid_fold: int
-    train: NDArray[np.int64]
+    train: Integers
     """Indices of the clips of all other folds."""
-    valid: NDArray[np.int64]
+    valid: Integers
     """Indices of the clips of the validation fold."""
-    test: NDArray[np.int64]
+    test: Integers
     """Indices of the clips of the test fold."""
 
 
@@ -173,7 +170,7 @@ class GroupedTagKFold(BaseCrossValidator):
 
     def split(
         self, X: Any, y: Any = None, groups: Any = None
-    ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+    ) -> Iterator[tuple[Integers, Integers]]:
         """(train, test) indices for each fold.
 
         Parameters
@@ -195,22 +192,20 @@ class GroupedTagKFold(BaseCrossValidator):
             yield np.flatnonzero(fold_of != fold), np.flatnonzero(fold_of == fold)
 
 
-def _positives_and_negatives(
-    labels: Ternary, index: NDArray[np.int64], n: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _positives_and_negatives(labels: Ternary, index: Integers, n: int) -> tuple[Integers, Integers]:
     """(n, n_tags) twice: positive and negative labels of the clips with each index."""
     positive = labels.positive
     negative = ~positive if labels.known is None else labels.known & ~positive
     order = np.argsort(index, kind="stable")
     starts = np.searchsorted(index[order], np.arange(n))
 
-    def total(mask: NDArray[np.bool_]) -> NDArray[np.int64]:
+    def total(mask: NDArray[np.bool_]) -> Integers:
         return np.add.reduceat(mask[order], starts, axis=0, dtype=np.int64)
 
     return total(positive), total(negative)
 
 
-def _group_index(groups: ArrayLike, n_clips: int) -> NDArray[np.int64]:
+def _group_index(groups: ArrayLike, n_clips: int) -> Integers:
     """(n_clips,) the groups as integers from 0."""
     names = np.asarray(groups)
     if names.shape != (n_clips,):
@@ -231,7 +226,7 @@ def _group_index(groups: ArrayLike, n_clips: int) -> NDArray[np.int64]:
         ) from None
 
 
-def _fold_index(folds: ArrayLike, *, least: int) -> tuple[NDArray[np.int64], int]:
+def _fold_index(folds: ArrayLike, *, least: int) -> tuple[Integers, int]:
     """The folds as an array of integers, and their number."""
     fold_of = np.asarray(folds)
     if fold_of.ndim != 1 or not np.issubdtype(fold_of.dtype, np.integer):

@@ -1,23 +1,55 @@
-"""All metrics of one set of scores."""
+"""Metrics of tags: how well scores rank clips or tags, and whether probabilities can be believed.
+
+Conventions, the same in every metric:
+
+- ``Y`` (n_clips, n_tags): 1 where the tag holds, 0 where it does not, NaN where nobody knows.
+  Unknown entries are left out: they are neither positive nor negative.
+- ``S`` (n_clips, n_tags): finite scores, larger where the tag is more likely. Calibration error,
+  Brier score and log loss need probabilities, between 0 and 1, and are 0 at best.
+- The result is a `MetricResult` of n_tags values (of n_clips for ``..._per_clip``). A metric that
+  is undefined for a tag is NaN there, and the result says why.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from harmonium.evaluation.calibration import (
-    are_probabilities,
-    brier_per_tag,
-    calibration_error_per_tag,
-    log_loss_per_tag,
-)
-from harmonium.evaluation.inputs import MetricResult
-from harmonium.evaluation.ranking import (
-    auc_per_clip,
-    auc_per_tag,
-    average_precision_per_tag,
-    precision_at_k_per_tag,
-)
+from harmonium.errors import DataError
 
-NOT_PROBABILITIES = "scores are not probabilities"
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class MetricResult:
+    """One value per tag (or per clip), NaN where it is undefined, and the reason for each NaN.
+
+    NumPy functions take the result as the array of its values.
+    """
+
+    values: Floats
+    """(n,) the metric, NaN where undefined."""
+    reasons: dict[int, str]
+    """Index of each undefined value → why it is undefined."""
+
+    @property
+    def n_defined(self) -> int:
+        """Number of values that are defined."""
+        return len(self.values) - len(self.reasons)
+
+    @property
+    def mean(self) -> float:
+        """Mean over the defined values; NaN where there is none."""
+        return float(np.nanmean(self.values)) if self.n_defined else float("nan")
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        return np.array(self.values, dtype=dtype, copy=copy)
+
+    def __len__(self) -> int:
+        return len(self.values)
 
 
 def evaluate(
@@ -60,7 +92,397 @@ def evaluate(
         results["log_loss"] = log_loss_per_tag(Y, S)
     else:
         n_tags = np.shape(S)[1]
-        reasons = dict.fromkeys(range(n_tags), NOT_PROBABILITIES)
-        for name in ("calibration_error", "brier", "log_loss"):
-            results[name] = MetricResult(np.full(n_tags, np.nan), reasons)
+        reasons = dict.fromkeys(range(n_tags), "scores are not probabilities")
+        undefined = MetricResult(np.full(n_tags, np.nan), reasons)
+        results |= dict.fromkeys(("calibration_error", "brier", "log_loss"), undefined)
     return results
+
+
+# Labels and scores, checked
+
+
+class Ternary(NamedTuple):
+    """Checked labels: which are positive, which are known, and how many of each a tag has."""
+
+    positive: NDArray[np.bool_]  # (n_clips, n_tags)
+    known: NDArray[np.bool_] | None  # (n_clips, n_tags); None where everything is known
+    n_positive: Integers  # (n_tags,)
+    n_known: Integers  # (n_tags,)
+
+    @property
+    def n_negative(self) -> Integers:
+        """(n_tags,) known labels that are 0."""
+        return self.n_known - self.n_positive
+
+    def undefined(
+        self, *, needs_positive: bool = False, needs_negative: bool = False
+    ) -> dict[int, str]:
+        """Tag → why a metric with these needs is undefined for it."""
+        reasons = {}
+        for tag in np.flatnonzero((self.n_positive == 0) | (self.n_negative == 0)).tolist():
+            if self.n_known[tag] == 0:
+                reasons[tag] = "no known label"
+            elif needs_positive and self.n_positive[tag] == 0:
+                reasons[tag] = "no positive"
+            elif needs_negative and self.n_negative[tag] == 0:
+                reasons[tag] = "no negative"
+        return reasons
+
+
+def checked(Y: ArrayLike, S: ArrayLike) -> tuple[Ternary, NDArray[np.floating]]:
+    """Ternary labels and finite scores of one shape, or ``DataError``."""
+    labels = ternary(Y)
+    scores = matrix("S", S)
+    if labels.positive.shape != scores.shape:
+        raise DataError(
+            f"Y and S must have the same shape (n_clips, n_tags). Got Y {labels.positive.shape} "
+            f"and S {scores.shape}; score the same clips and tags, in the same order."
+        )
+    finite = np.isfinite(scores)
+    if not finite.all():
+        clip, tag = np.argwhere(~finite)[0]
+        raise DataError(
+            f"S must hold finite scores. Got {np.count_nonzero(~finite)} that are NaN or infinite, "
+            f"the first at clip {clip}, tag {tag}: {scores[clip, tag]}. Mark unknown labels in Y, "
+            "not in S, and check that the model that gave S has converged."
+        )
+    return labels, scores
+
+
+def ternary(Y: ArrayLike) -> Ternary:
+    """Y as positive and known masks; ``DataError`` for values other than 0, 1 and NaN."""
+    labels = matrix("Y", Y)
+    positive = labels == 1
+    known = None
+    if np.count_nonzero(positive) + np.count_nonzero(labels == 0) < labels.size:
+        known = ~np.isnan(labels)
+        wrong = known & ~positive & (labels != 0)
+        if wrong.any():
+            clip, tag = np.argwhere(wrong)[0]
+            raise DataError(
+                f"Y must hold 0, 1 and NaN (unknown) only. Got {np.count_nonzero(wrong)} other "
+                f"values, the first at clip {clip}, tag {tag}: {labels[clip, tag]}. Turn counts "
+                "and probabilities into labels first."
+            )
+    n_clips, n_tags = labels.shape
+    n_known = np.full(n_tags, n_clips) if known is None else known.sum(axis=0)
+    return Ternary(positive, known, positive.sum(axis=0), n_known)
+
+
+def matrix(name: str, values: ArrayLike, axes: str = "(n_clips, n_tags)") -> NDArray[np.floating]:
+    """A matrix of floats (of whatever precision it came in), or ``DataError`` naming it."""
+    try:
+        array = np.asarray(values)
+        if not np.issubdtype(array.dtype, np.floating):
+            array = array.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise DataError(
+            f"{name} must be a matrix of numbers {axes}. Got {type(values).__name__} "
+            f"that NumPy cannot read as one: {error}."
+        ) from None
+    if array.ndim != 2:
+        hint = f"; for a single tag, use {name}[:, None]" if "n_tags" in axes else ""
+        raise DataError(f"{name} must have two dimensions {axes}. Got shape {array.shape}{hint}.")
+    return array
+
+
+def at_least(name: str, value: int, least: int) -> int:
+    """The value, or ``DataError`` unless it is a whole number of at least so much."""
+    if not isinstance(value, int | np.integer) or value < least:
+        raise DataError(f"{name} must be a whole number, at least {least}. Got {value!r}.")
+    return int(value)
+
+
+# Ranking. No step depends on the order of clips with equal scores, so ties are exact.
+#
+# Sorting is nearly all the work, and sorting numbers is much faster than sorting indices. So score
+# and label become one 64-bit integer, the key: the score's place among the floating point numbers
+# (its ordinal), shifted left by one, and the label as last bit. Keys sort as the scores do,
+# negatives before positives where scores are equal, and nothing is rounded.
+
+_INT64_MAX = np.iinfo(np.int64).max
+_UNKNOWN = _INT64_MAX - 1  # larger than any score's key, and even: never counted as positive
+_BLOCK = 2**17  # entries sorted together: 1 MB, which stays in the processor's cache
+
+
+def auc_per_tag(Y: ArrayLike, S: ArrayLike) -> MetricResult:
+    """AUC_j = #{(p, n): y_pj = 1, y_nj = 0, s_pj > s_nj} / (P_j N_j), equal scores counting half.
+
+    P_j positives and N_j negatives of tag j make P_j N_j pairs; the AUC is the share of them that
+    the scores put in the right order. 0.5 is chance. Undefined without a positive or a negative.
+
+    Parameters
+    ----------
+    Y : (n_clips, n_tags) labels: 0, 1, or NaN for unknown.
+    S : (n_clips, n_tags) scores, larger where the tag is more likely.
+    """
+    labels, scores = checked(Y, S)
+    won = np.empty(scores.shape[1])
+    for tags, keys in _sorted_keys(labels, scores):
+        won[tags] = _pairs_won(keys)
+    n_pairs = labels.n_positive * labels.n_negative
+    values = np.divide(won, n_pairs, where=n_pairs > 0, out=np.full_like(won, np.nan))
+    return MetricResult(values, labels.undefined(needs_positive=True, needs_negative=True))
+
+
+def auc_per_clip(Y: ArrayLike, S: ArrayLike) -> MetricResult:
+    """AUC_i = #{(p, n): y_ip = 1, y_in = 0, s_ip > s_in} / (P_i N_i), equal scores counting half.
+
+    As ``auc_per_tag``, but over the tags of clip i instead of the clips of tag j: does the model
+    put the tags that hold for a clip before those that do not?
+    """
+    checked(Y, S)  # before transposing, so that an error names clip and tag the right way round
+    return auc_per_tag(np.asarray(Y).T, np.asarray(S).T)
+
+
+def average_precision_per_tag(Y: ArrayLike, S: ArrayLike) -> MetricResult:
+    """AP_j = 1/P_j Σ_{p: y_pj = 1} #{i: y_ij = 1, s_ij ≥ s_pj} / #{i: y_ij known, s_ij ≥ s_pj}.
+
+    The precision of the list that ends with a positive (and all clips tied with it), averaged over
+    the positives. Chance is the share of positives. Undefined without a positive.
+    """
+    labels, scores = checked(Y, S)
+    reasons = labels.undefined(needs_positive=True)
+    values = np.full(scores.shape[1], np.nan)
+    for tags, keys in _sorted_keys(labels, scores):
+        for tag, row in zip(range(tags.start, tags.stop), keys, strict=True):
+            if tag not in reasons:
+                known = row[: labels.n_known[tag]]
+                positives, known = known[(known & 1).astype(bool)] >> 1, known >> 1
+                found = len(positives) - np.searchsorted(positives, positives)
+                listed = len(known) - np.searchsorted(known, positives)
+                values[tag] = np.mean(found / listed)
+    return MetricResult(values, reasons)
+
+
+def precision_at_k_per_tag(Y: ArrayLike, S: ArrayLike, *, k: int = 10) -> MetricResult:
+    """P@k_j = E[#positives among the k clips with the largest scores] / k.
+
+    The expectation is over the order of clips with equal scores. Undefined without a positive
+    (there is nothing to find) and with fewer than k known labels.
+    """
+    k = at_least("k", k, 1)
+    labels, scores = checked(Y, S)
+    reasons = labels.undefined(needs_positive=True)
+    for tag in np.flatnonzero(labels.n_known < k).tolist():
+        reasons.setdefault(tag, f"fewer than {k} known labels")
+    values = np.full(scores.shape[1], np.nan)
+    for tags, keys in _sorted_keys(labels, scores):
+        values[tags] = _expected_hits(keys, labels.n_known[tags], k) / k
+    values[list(reasons)] = np.nan
+    return MetricResult(values, reasons)
+
+
+def precision_at_k_per_clip(Y: ArrayLike, S: ArrayLike, *, k: int = 3) -> MetricResult:
+    """P@k_i = E[#tags that hold among the k with the largest scores] / k.
+
+    As ``precision_at_k_per_tag``, but over the tags of clip i instead of the clips of tag j: how
+    many of the first k tags that a person would be shown are right? A clip for which fewer than k
+    tags hold cannot reach 1.
+    """
+    checked(Y, S)  # before transposing, so that an error names clip and tag the right way round
+    return precision_at_k_per_tag(np.asarray(Y).T, np.asarray(S).T, k=k)
+
+
+def _expected_hits(keys: Integers, n_known: Integers, k: int) -> Floats:
+    """(t,) E[#positives in the top k]: those above the k-th score, a fair share of those at it."""
+    if keys.shape[1] < k:
+        return np.zeros(len(keys))
+    places = np.arange(keys.shape[1])
+    known, positive, score = places < n_known[:, None], (keys & 1).astype(bool), keys >> 1
+    kth = np.take_along_axis(score, np.maximum(n_known - k, 0)[:, None], axis=1)
+    above, tied = known & (score > kth), known & (score == kth)
+    listed, n_tied = above.sum(axis=1), np.maximum(tied.sum(axis=1), 1)
+    hits, tied_hits = (above & positive).sum(axis=1), (tied & positive).sum(axis=1)
+    return hits + (k - listed) * tied_hits / n_tied
+
+
+def _pairs_won(keys: Integers) -> Floats:
+    """(t,) number of (positive, negative) pairs in the right order, equal scores counting half."""
+    positive = keys & 1
+    n_positive = positive.sum(axis=1)
+    # i of the clips before the i-th positive are positives; with equal score, all negatives are.
+    won_or_tied = positive @ np.arange(keys.shape[1]) - n_positive * (n_positive - 1) // 2
+    return won_or_tied - _pairs_tied(keys) / 2
+
+
+def _pairs_tied(keys: Integers) -> Floats:
+    """(t,) number of (positive, negative) pairs with equal scores."""
+    # Where the last bit alone changes, a run of negatives meets the positives with their score.
+    meets = np.zeros(keys.shape, dtype=bool)
+    np.equal(keys[:, 1:] ^ keys[:, :-1], 1, out=meets[:, 1:])
+    n_tags, n_clips = keys.shape
+    if not meets.any():
+        return np.zeros(n_tags)
+    begins = np.ones(keys.shape, dtype=bool)
+    np.not_equal(keys[:, 1:], keys[:, :-1], out=begins[:, 1:])
+    starts = np.flatnonzero(begins)
+    lengths = np.diff(starts, append=keys.size)
+    meeting = np.flatnonzero(meets)
+    run = np.searchsorted(starts, meeting)
+    pairs = lengths[run - 1] * lengths[run]
+    per_tag = np.bincount(meeting // n_clips, weights=pairs, minlength=n_tags)
+    return per_tag.astype(np.float64)
+
+
+def _sorted_keys(labels: Ternary, scores: NDArray[np.floating]) -> Iterator[tuple[slice, Integers]]:
+    """Pairs of some tags and their keys (tags, n_clips), ascending, unknown labels last."""
+    n_clips, n_tags = scores.shape
+    step = max(1, _BLOCK // max(1, n_clips))
+    for start in range(0, n_tags, step):
+        tags = slice(start, min(start + step, n_tags))
+        keys = ordinals(scores[:, tags].T)
+        keys <<= 1
+        keys |= labels.positive[:, tags].T
+        if labels.known is not None:
+            np.copyto(keys, _UNKNOWN, where=~labels.known[:, tags].T)
+        keys.sort(axis=1)
+        yield tags, keys
+
+
+def ordinals(scores: NDArray[np.floating]) -> Integers:
+    """A new array of integers between ±2⁶² that are in the same order as the scores, ties included.
+
+    The bits of positive floating point numbers, read as integers, are in the numbers' order; those
+    of negative ones are in reverse. Both leave one bit free for numbers between -1 and 1, and
+    multiplying by a power of two, which is exact, brings all scores there.
+    """
+    values = np.add(scores, 0.0, dtype=np.float64, order="C")  # -0.0 + 0.0 is 0.0
+    lowest, highest = values.min(initial=0.0), values.max(initial=0.0)
+    largest = max(-lowest, highest)
+    if largest > 1:
+        factor = 0.5 ** float(np.frexp(largest)[1])
+        scaled = values * factor
+        if not np.array_equal(scaled / factor, values):  # one is lost: they differ 2¹⁰²²-fold
+            return np.unique(values, return_inverse=True)[1].reshape(values.shape)
+        values = scaled
+    bits = values.view(np.int64)
+    if lowest < 0:
+        bits ^= (bits >> 63) & _INT64_MAX  # of negative numbers, all bits but the sign
+    return bits
+
+
+# Calibration. These metrics are undefined only for a tag without any known label.
+
+
+def calibration_error_per_tag(
+    Y: ArrayLike, S: ArrayLike, *, n_bins: int = 10, bins: str = "mass"
+) -> MetricResult:
+    """ECE_j = Σ_b n_b / n_j · |mean_b(y) - mean_b(s)| = 1/n_j Σ_b |Σ_{i ∈ b} (y_ij - s_ij)|.
+
+    The clips of tag j are put into bins by their score; in each bin the share of positives is
+    compared with the mean score.
+
+    Parameters
+    ----------
+    Y : (n_clips, n_tags) labels: 0, 1, or NaN for unknown.
+    S : (n_clips, n_tags) probabilities.
+    n_bins : number of bins, at least 1.
+    bins : "mass" for bins that hold equally many clips, or "width" for bins of equal width. Most
+        tags are rare and most of their scores small: bins of equal width would put nearly all clips
+        into the first. Clips with equal scores always share a bin.
+    """
+    n_bins = at_least("n_bins", n_bins, 1)
+    if bins not in ("mass", "width"):
+        raise DataError(f"bins must be 'mass' or 'width'. Got {bins!r}.")
+
+    def error(y: Floats, s: Floats) -> float:
+        if bins == "mass":  # ⌊n_bins · #{i': s_i' < s_i} / n⌋, the same for equal scores
+            bin_of = n_bins * np.searchsorted(np.sort(s), s) // len(s)
+        else:  # the last bin holds s = 1 too
+            bin_of = np.minimum((n_bins * s).astype(np.int64), n_bins - 1)
+        return float(np.abs(np.bincount(bin_of, weights=y - s)).sum() / len(s))
+
+    return _per_tag(Y, S, error)
+
+
+def brier_per_tag(Y: ArrayLike, S: ArrayLike) -> MetricResult:
+    """BS_j = 1/n_j Σ_i (y_ij - s_ij)², over the n_j clips whose label is known.
+
+    0.25 is the score of always saying one half.
+    """
+    return _per_tag(Y, S, lambda y, s: float(np.mean((y - s) ** 2)))
+
+
+def log_loss_per_tag(Y: ArrayLike, S: ArrayLike) -> MetricResult:
+    """L_j = -1/n_j Σ_i [y_ij log s_ij + (1 - y_ij) log(1 - s_ij)], over known labels.
+
+    Natural logarithms. A probability of 0 given to what then holds would cost infinitely much; it
+    counts as 2⁻⁵² (the spacing of float64 at 1), and costs 36.
+    """
+
+    def loss(y: Floats, s: Floats) -> float:
+        given_to_truth = np.where(y == 1, s, 1 - s)
+        return float(-np.mean(np.log(np.clip(given_to_truth, np.finfo(np.float64).eps, 1))))
+
+    return _per_tag(Y, S, loss)
+
+
+@dataclass(frozen=True, eq=False)
+class Reliability:
+    """How often it was true where about so much was predicted; sums, so that those of folds add."""
+
+    n: Integers
+    """(n_bins,) labels in each bin."""
+    scores: Floats
+    """(n_bins,) sum of their probabilities."""
+    positives: Floats
+    """(n_bins,) how many of them are 1."""
+
+    edges: ClassVar[tuple[float, ...]] = (0, 0.01, 0.02, 0.05, *(i / 10 for i in range(1, 11)))
+    """A bin goes from one edge up to the next; most probabilities of tags are small."""
+
+    @property
+    def error(self) -> float:
+        """Expected calibration error: Σ_b n_b/n · |share of positives - mean probability|."""
+        return float(np.abs(self.positives - self.scores).sum() / max(1, self.n.sum()))
+
+    def __add__(self, other: "Reliability") -> "Reliability":
+        return Reliability(
+            self.n + other.n, self.scores + other.scores, self.positives + other.positives
+        )
+
+
+def reliability(Y: ArrayLike, S: ArrayLike) -> Reliability:
+    """The reliability diagram of all known labels of all tags together.
+
+    Errors of tags in opposite directions may cancel in it; ``calibration_error_per_tag`` keeps tags
+    apart, and needs more clips.
+    """
+    labels, scores = _checked_probabilities(Y, S)
+    known = slice(None) if labels.known is None else labels.known
+    y, s = labels.positive[known].ravel(), scores[known].ravel().astype(np.float64)
+    n_bins = len(Reliability.edges) - 1
+    place = np.clip(np.searchsorted(Reliability.edges, s, side="right") - 1, 0, n_bins - 1)
+    n = np.bincount(place, minlength=n_bins)
+    said, true = (np.bincount(place, weights=w, minlength=n_bins) for w in (s, y.astype(float)))
+    return Reliability(n, said.astype(np.float64), true.astype(np.float64))
+
+
+def are_probabilities(S: ArrayLike) -> bool:
+    """Whether all scores are between 0 and 1."""
+    scores = np.asarray(S)
+    return scores.size == 0 or bool(scores.min() >= 0 and scores.max() <= 1)
+
+
+def _checked_probabilities(Y: ArrayLike, S: ArrayLike) -> tuple[Ternary, NDArray[np.floating]]:
+    labels, scores = checked(Y, S)
+    if not are_probabilities(scores):
+        raise DataError(
+            "S must hold probabilities, between 0 and 1, to be judged as such. Got scores from "
+            f"{scores.min()} to {scores.max()}; use a model's predict_proba, or the metrics of "
+            "ranking."
+        )
+    return labels, scores
+
+
+def _per_tag(Y: ArrayLike, S: ArrayLike, metric: Callable[[Floats, Floats], float]) -> MetricResult:
+    """The metric of (labels, probabilities) of each tag's known clips."""
+    labels, scores = _checked_probabilities(Y, S)
+    values = np.full(scores.shape[1], np.nan)
+    for tag in np.flatnonzero(labels.n_known > 0):
+        y, s = labels.positive[:, tag], scores[:, tag]
+        if labels.known is not None:
+            y, s = y[labels.known[:, tag]], s[labels.known[:, tag]]
+        values[tag] = metric(y.astype(np.float64), s.astype(np.float64))
+    return MetricResult(values, labels.undefined())

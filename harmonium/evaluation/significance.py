@@ -11,24 +11,22 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import special, stats
 
 from harmonium.errors import DataError
-from harmonium.evaluation.inputs import matrix
-
-TOO_FEW_FOLDS = "fewer than two folds with both scores"
+from harmonium.evaluation.metrics import Floats, Integers, matrix
 
 
 @dataclass(frozen=True, eq=False)
 class PairedTests:
     """What ``paired_t_tests`` found, for each of n_tags tags; NaN where there is no test."""
 
-    difference: NDArray[np.float64]
+    difference: Floats
     """(n_tags,) mean over folds of A's score less B's."""
-    t: NDArray[np.float64]
+    t: Floats
     """(n_tags,) t statistic; positive where A is ahead."""
-    p: NDArray[np.float64]
+    p: Floats
     """(n_tags,) two-sided p value of each test alone."""
-    p_adjusted: NDArray[np.float64]
+    p_adjusted: Floats
     """(n_tags,) p value after the correction for many tests; equal to ``p`` without one."""
-    n_folds: NDArray[np.int64]
+    n_folds: Integers
     """(n_tags,) folds in which both scores are defined."""
     alpha: float
     """The level that ``p_adjusted`` is compared with."""
@@ -83,11 +81,12 @@ def paired_t_tests(
             f"{first.shape} and {second.shape}; score both models on the same folds and tags."
         )
     mean, t, p, n_folds = _paired_t(first - second)
-    reasons = dict.fromkeys(np.flatnonzero(n_folds < 2).tolist(), TOO_FEW_FOLDS)
+    few = "fewer than two folds with both scores"
+    reasons = dict.fromkeys(np.flatnonzero(n_folds < 2).tolist(), few)
     return PairedTests(mean, t, p, adjust_p_values(p, correction), n_folds, float(alpha), reasons)
 
 
-def adjust_p_values(p: ArrayLike, correction: str) -> NDArray[np.float64]:
+def adjust_p_values(p: ArrayLike, correction: str) -> Floats:
     """p values after a correction for many tests; see ``paired_t_tests``. NaN stays NaN.
 
     "holm": p̃_(i) = max_{l ≤ i} min(1, (m - l + 1) p_(l));
@@ -117,7 +116,7 @@ class FriedmanTest:
     """Friedman's χ², corrected for ties."""
     p: float
     """Probability of so large a statistic if all models were alike."""
-    average_ranks: NDArray[np.float64]
+    average_ranks: Floats
     """(k,) mean rank of each model over the blocks; 1 is best."""
     critical_difference: float
     """Average ranks that are at least this far apart differ significantly (Nemenyi)."""
@@ -176,9 +175,7 @@ def nemenyi_critical_difference(n_models: int, n_blocks: int, *, alpha: float = 
     return float(q * np.sqrt(n_models * (n_models + 1) / (6 * n_blocks)))
 
 
-def _paired_t(
-    differences: NDArray[np.float64],
-) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], NDArray[np.int64]]:
+def _paired_t(differences: Floats) -> tuple[Floats, Floats, Floats, Integers]:
     """(mean, t, p, n) for each column of (n_folds, n_tags) differences, leaving NaN out."""
     paired = ~np.isnan(differences)
     n = paired.sum(axis=0)
@@ -198,7 +195,7 @@ def _paired_t(
     return mean, t, p, n
 
 
-def _scores(name: str, values: ArrayLike, axes: str) -> NDArray[np.float64]:
+def _scores(name: str, values: ArrayLike, axes: str) -> Floats:
     scores = matrix(name, values, axes).astype(np.float64)
     if np.isinf(scores).any():
         raise DataError(

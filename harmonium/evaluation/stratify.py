@@ -12,19 +12,21 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-# A group with more than this share of a fold is placed before all others, while there is room. To
-# close a gap, two folds may come to differ by as much in size.
-_LARGE = 0.1
-# Groups of a fold tried for an exchange: the search stays fast for any number of groups.
-_TRIED = 100
-# How often all gaps are tried, at least and at most; between them, less often with more groups.
-_FEWEST_ROUNDS, _MOST_ROUNDS, _ROUNDS_TIMES_GROUPS = 10, 50, 50_000
+from harmonium.evaluation.metrics import Integers
+
+_LARGE_SHARE = 0.1
+"""A group with more than this share of a fold is placed before all others, while there is room. To
+close a gap, two folds may come to differ by as much in size."""
+_MAX_TRIED = 100
+"""The groups of a fold tried for an exchange: the search stays fast for any number of groups."""
+_MIN_ROUNDS, _MAX_ROUNDS, _ROUNDS_TIMES_GROUPS = 10, 50, 50_000
+"""The number of times that all gaps are tried; in between, fewer with more groups."""
 
 
 class Folds:
     """Which group is in which fold, with the counts that follow from it."""
 
-    def __init__(self, sizes: NDArray[np.int64], counts: NDArray[np.int64], n_folds: int) -> None:
+    def __init__(self, sizes: Integers, counts: Integers, n_folds: int) -> None:
         self.sizes = sizes  # (n_groups,) clips of each group
         self.counts = counts.astype(np.float32)  # (n_groups, n_columns) clips that have the column
         self.has = (counts > 0).astype(np.float32)  # (n_groups, n_columns)
@@ -50,34 +52,32 @@ class Folds:
         """(n_columns,) what moving a group with the column is worth: 1 to fill, -1 to empty."""
         return self.lacks[target] - (self.groups_with[source] == 1)
 
-    def total(self, groups: NDArray[np.int64], value: NDArray[np.float32]) -> NDArray[np.float32]:
+    def total(self, groups: Integers, value: NDArray[np.float32]) -> NDArray[np.float32]:
         """(len(groups),) the value of all columns of each group."""
         columns = np.flatnonzero(value)  # few
         return self.has[np.ix_(groups, columns)] @ value[columns]
 
-    def gain(self, groups: NDArray[np.int64], source: int, target: int) -> NDArray[np.float32]:
+    def gain(self, groups: Integers, source: int, target: int) -> NDArray[np.float32]:
         """(len(groups),) how many more (fold, column) are filled if one group moves."""
         return self.total(groups, self.value(source, target))
 
-    def members(self, fold: int) -> NDArray[np.int64]:
+    def members(self, fold: int) -> Integers:
         """The groups in a fold."""
         return np.flatnonzero(self.fold == fold)
 
-    def keeps_balance(
-        self, clips: NDArray[np.int64], source: int, target: int
-    ) -> NDArray[np.bool_]:
+    def keeps_balance(self, clips: Integers, source: int, target: int) -> NDArray[np.bool_]:
         """Whether so many clips may go from one fold to the other without upsetting their sizes."""
         gap = self.size[source] - self.size[target]
-        return np.abs(gap - 2 * clips) <= max(abs(gap), _LARGE * self.capacity)
+        return np.abs(gap - 2 * clips) <= max(abs(gap), _LARGE_SHARE * self.capacity)
 
 
 def assign(
-    sizes: NDArray[np.int64],
-    counts: NDArray[np.int64],
+    sizes: Integers,
+    counts: Integers,
     *,
     n_folds: int,
     rng: np.random.Generator,
-) -> NDArray[np.int64]:
+) -> Integers:
     """(n_groups,) the fold of each group.
 
     Parameters
@@ -98,7 +98,7 @@ def assign(
     return result
 
 
-def _capacity(sizes: NDArray[np.int64], n_folds: int) -> float:
+def _capacity(sizes: Integers, n_folds: int) -> float:
     """Clips per fold, once each group that is larger than that has a fold of its own."""
     rest, free = float(sizes.sum()), n_folds
     for size in np.sort(sizes)[::-1]:
@@ -111,7 +111,7 @@ def _capacity(sizes: NDArray[np.int64], n_folds: int) -> float:
 def _place_large(folds: Folds) -> None:
     """Large groups first, the largest ahead, each where most of its columns are lacking."""
     for group in np.argsort(-folds.sizes, kind="stable").tolist():
-        if folds.sizes[group] <= max(1, _LARGE * folds.capacity):
+        if folds.sizes[group] <= max(1, _LARGE_SHARE * folds.capacity):
             return
         lacking = (folds.lacks @ folds.has[group]).tolist()
         fits = _with_room(folds, group)
@@ -142,7 +142,7 @@ def _with_room(folds: Folds, group: int) -> list[int]:
     return fits or [int(np.argmin(folds.size))]
 
 
-def _rarest_first(folds: Folds) -> Iterator[tuple[NDArray[np.int64], int]]:
+def _rarest_first(folds: Folds) -> Iterator[tuple[Integers, int]]:
     """(groups not placed yet that have the column, column), fewest groups first, at each time."""
     while True:
         waiting = folds.fold < 0
@@ -160,7 +160,7 @@ def _close_gaps(folds: Folds, rng: np.random.Generator) -> None:
     Changes that gain nothing lead, at random, to others that do.
     """
     enough = folds.has.sum(axis=0) >= folds.n_folds
-    rounds = np.clip(_ROUNDS_TIMES_GROUPS // len(folds.sizes), _FEWEST_ROUNDS, _MOST_ROUNDS)
+    rounds = np.clip(_ROUNDS_TIMES_GROUPS // len(folds.sizes), _MIN_ROUNDS, _MAX_ROUNDS)
     for _ in range(rounds):
         gaps = rng.permutation(np.argwhere((folds.lacks > 0) & enough))
         changed = [_close(folds, target, column, rng) for target, column in gaps.tolist()]
@@ -193,7 +193,7 @@ def _changes(
             continue
         gains = folds.gain(groups, source, target)
         returns = folds.gain(others, target, source)
-        for index in np.argsort(-gains, kind="stable")[:_TRIED].tolist():
+        for index in np.argsort(-gains, kind="stable")[:_MAX_TRIED].tolist():
             group, size = int(groups[index]), folds.sizes[groups[index]]
             if folds.keeps_balance(size, source, target):
                 yield float(gains[index]), [(group, target)]
@@ -207,7 +207,7 @@ def _changes(
 def _exchange_gains(
     folds: Folds,
     group: int,
-    others: NDArray[np.int64],
+    others: Integers,
     returns: NDArray[np.float32],
     source: int,
     target: int,
@@ -247,7 +247,7 @@ def _shift(folds: Folds, source: int, target: int) -> bool:
         return True
     others = folds.members(target)
     returns = folds.gain(others, target, source)
-    for group in folds.members(source)[:_TRIED].tolist():
+    for group in folds.members(source)[:_MAX_TRIED].tolist():
         surplus = folds.sizes[group] - folds.sizes[others]
         both = _exchange_gains(folds, group, others, returns, source, target)
         useful = others[(surplus > 0) & (surplus < gap) & (both >= 0)]

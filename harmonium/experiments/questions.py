@@ -22,7 +22,7 @@ from harmonium.evaluation import (
     precision_at_k_per_clip,
     reliability,
 )
-from harmonium.evaluation.calibration import are_probabilities
+from harmonium.evaluation.metrics import are_probabilities
 from harmonium.experiments.models import Matrix
 from harmonium.experiments.recipe import ONE, Known
 

@@ -8,12 +8,8 @@ from hypothesis.extra import numpy as hnp
 from scipy import stats
 
 from harmonium.errors import DataError
-from harmonium.evaluation import (
-    adjust_p_values,
-    friedman,
-    nemenyi_critical_difference,
-    paired_t_tests,
-)
+from harmonium.evaluation import friedman, paired_t_tests
+from harmonium.evaluation.significance import adjust_p_values, nemenyi_critical_difference
 
 NAN = float("nan")
 AUCS = st.one_of(st.sampled_from([0.5, 0.75, 1.0, NAN]), st.floats(0, 1))
