@@ -8,7 +8,7 @@
 - ``extract_files`` does it for many files, in parallel and with a cache.
 
 The transformers for scikit-learn are ``harmonium.AudioFeatures`` and ``harmonium.ClipNormaliser``.
-docs/features.md has the definitions, docs/extraction.md is about many files.
+docs/features.md has the definitions.
 """
 
 from harmonium.audio.decoding import Clip, decode

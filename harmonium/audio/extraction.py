@@ -1,6 +1,6 @@
 """Features of many files: in parallel, from a cache where they were computed before.
 
-A file that cannot be used is a reason in the result, not an exception. docs/extraction.md says what
+A file that cannot be used is a reason in the result, not an exception. docs/features.md says what
 becomes of files that change or vanish meanwhile, and of decoders that crash or hang.
 """
 

@@ -5,7 +5,7 @@
   outcome as it comes; ``Runner`` does the same by hand. Both survive the death of a worker, and
   of a cluster that comes back.
 
-docs/extraction.md says which engines there are, and what becomes of a task whose worker dies.
+docs/features.md says which engines there are, and what becomes of a task whose worker dies.
 """
 
 from harmonium.engine.interface import (
