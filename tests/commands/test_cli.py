@@ -18,7 +18,7 @@ from harmonium.commands.lazy_group import LazyGroup, Listed
 MAKER = runpy.run_path(str(DOCS / "cli.py"))
 commands, page = MAKER["commands"], MAKER["page"]
 MAIN = "from harmonium.cli import main; main()"
-HEAVY = {"jax", "numpy", "polars", "scipy", "sklearn", "sqlalchemy", "alembic", "mutagen", "av"}
+HEAVY = {"jax", "numpy", "polars", "scipy", "sklearn", "sqlalchemy", "mutagen", "av"}
 
 ALL = dict(commands(typer.main.get_command(app), "harmonium"))
 

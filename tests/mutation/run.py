@@ -33,12 +33,10 @@ GROUPS: dict[str, dict[str, list[str]]] = {
                      "stratify")
     },
     "undo": {
-        f"{UNDO}/store/undo_opinions.py": ["tests/library/store", "tests/commands/test_undo.py"],
         f"{UNDO}/store/changes.py": ["tests/library/store", "tests/commands/test_undo.py"],
-        f"{UNDO}/writing/restore.py": ["tests/library/writing", "tests/commands/test_undo.py",
-                                       "tests/commands/test_write.py",
-                                       "tests/commands/test_copies.py"],
-        f"{UNDO}/filetags/undo.py": ["tests/library/filetags"],
+        f"{UNDO}/write.py": ["tests/library/test_precise_tags.py", "tests/commands/test_undo.py",
+                             "tests/commands/test_write.py", "tests/commands/test_copies.py"],
+        f"{UNDO}/filetags/write.py": ["tests/library/filetags"],
     },
     "rbm": {
         f"harmonium/rbm/{name}.py": [f"tests/rbm/test_rbm_{test}.py" for test in tests]
@@ -63,7 +61,7 @@ GROUPS: dict[str, dict[str, list[str]]] = {
         }.items()
     },
 }  # fmt: skip
-LIBRARIES = ("alembic", "hypothesis", "jax", "optax", "polars", "pytest", "scipy.stats", "sklearn")
+LIBRARIES = ("hypothesis", "jax", "optax", "polars", "pytest", "scipy.stats", "sklearn")
 QUICK = (
     *("-x", "-q", "-k", "not postgresql", "-m", "not long"),
     *("-p", "no:cacheprovider", "-p", "no:schemathesis"),

@@ -7,13 +7,18 @@
 `docs/filetags.md` says what is written where.
 """
 
-from harmonium.library.filetags.formats.base import COMMENT, FIELDS, LIST_FIELDS
+from harmonium.library.filetags.formats import COMMENT, FIELDS, LIST_FIELDS
 from harmonium.library.filetags.formats.id3 import genre_names
-from harmonium.library.filetags.plan import FieldChange, FileChange, plan_write
 from harmonium.library.filetags.read import FileTags, audio_digest, read_tags
 from harmonium.library.filetags.rules import MODES, Rules, UnwrittenTag
-from harmonium.library.filetags.undo import undo
-from harmonium.library.filetags.write import UndoRecord, apply_change
+from harmonium.library.filetags.write import (
+    FieldChange,
+    FileChange,
+    UndoRecord,
+    apply_change,
+    plan_write,
+    undo,
+)
 
 __all__ = [
     "COMMENT",

@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple, TypeAlias, get_args
 
 from harmonium.data.normalise import normalise_tag
 from harmonium.errors import DataError
-from harmonium.library.filetags.formats.base import FIELDS, Id3Options, Values
+from harmonium.library.filetags.formats import FIELDS, Id3Options, Values
 
 Mode: TypeAlias = Literal["merge", "append", "overwrite", "only-if-empty"]
 GivenTags: TypeAlias = Mapping[str, float] | Iterable[str]

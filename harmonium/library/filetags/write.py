@@ -1,22 +1,100 @@
-"""Writing what was planned, and the record that undoes it."""
+"""Writing tags to a file: what would change, doing it, and making the file what it was."""
 
 import json
+import os
 import zlib
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, BinaryIO, Self, TypeAlias
 
-from harmonium.errors import FileTagError
-from harmonium.library.filetags.delta import Delta, difference
-from harmonium.library.filetags.formats.base import Format, Values
-from harmonium.library.filetags.formats.detect import format_of
-from harmonium.library.filetags.music_file import FileProblem, content_digest
-from harmonium.library.filetags.plan import FileChange
-from harmonium.library.filetags.read import sound_digest
-from harmonium.library.filetags.replace_file import replace_file
+from harmonium.errors import FileChangedError, FileTagError
+from harmonium.files import readable
+from harmonium.library.filetags.delta import Delta, difference, patch
+from harmonium.library.filetags.formats import (
+    COMMENT,
+    FIELDS,
+    Format,
+    Id3Options,
+    TagContents,
+    Values,
+)
+from harmonium.library.filetags.music_file import (
+    FileProblem,
+    PathLike,
+    content_digest,
+    opened,
+    replace_file,
+)
+from harmonium.library.filetags.read import format_of, sound_digest
+from harmonium.library.filetags.rules import (
+    GivenTags,
+    Rules,
+    UnwrittenTag,
+    combine,
+    combine_comment,
+    fold,
+    tags_in_comment,
+)
 
+_DEFAULT = Rules()
 _MARK = b"HMU1"
 _NUMBER = 4
+
+
+@dataclass(frozen=True)
+class FieldChange:
+    """A field that changes."""
+
+    field: str
+    """"genre", "mood", "grouping" or "comment", or "harmonium_genre" … for the scores of its
+    tags."""
+    before: Values
+    after: Values
+    places: tuple[str, ...]
+    """Where it is in the file, such as "TCON"; written to the first, removed from the others."""
+
+    @property
+    def tags(self) -> tuple[Values, Values]:
+        """Its tags before and after: the values, or the parts of a comment."""
+        if self.field != COMMENT:
+            return self.before, self.after
+        return tags_in_comment(self.before), tags_in_comment(self.after)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileChange:
+    """What writing would do to a file: the result of a dry run, and all that writing needs."""
+
+    path: str
+    format: str
+    version: str | None
+    """The kind of tag that the file has."""
+    fields: tuple[FieldChange, ...]
+    """Those that change."""
+    left_out: tuple[UnwrittenTag, ...] = ()
+    """Tags that are not written, each with the reason."""
+    hard_links: int = 1
+    """Names that the file has; the others keep the old content."""
+    id3: Id3Options = field(default_factory=Id3Options)
+
+    def __bool__(self) -> bool:
+        """Whether anything changes."""
+        return bool(self.fields)
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return asdict(self) | {"left_out": [one._asdict() for one in self.left_out]}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        """From what `to_dict` gave, perhaps by way of JSON."""
+        fields = tuple(
+            FieldChange(one["field"], *(tuple(one[k]) for k in ("before", "after", "places")))
+            for one in data["fields"]
+        )
+        left_out = tuple(UnwrittenTag(**one) for one in data["left_out"])
+        id3 = Id3Options(**data["id3"])
+        return cls(**{**data, "fields": fields, "left_out": left_out, "id3": id3})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,6 +151,74 @@ class UndoRecord:
 
 
 KeepRecord: TypeAlias = Callable[[UndoRecord], object]
+
+
+def plan_write(path: PathLike, tags: GivenTags, rules: Rules = _DEFAULT) -> FileChange:
+    """What writing these tags would change in a file; nothing is written.
+
+    Parameters
+    ----------
+    path : of an MP3, FLAC, Ogg (Vorbis, Opus, Speex, FLAC), MP4, WAV or AIFF file
+    tags : names, or a mapping of names to scores; they are written in this order
+    rules : which tags go where
+
+    Raises
+    ------
+    FileTagError
+        where the file cannot be read, or is such that it cannot be written to
+    DataError
+        where a tag cannot be written to any file
+    """
+    wanted, left_out = rules.sort(tags)
+    with opened(path) as file:
+        found, contents = read_for_writing(file, rules.id3)
+        links = os.fstat(file.fileno()).st_nlink
+    places = found.places(contents.version, rules.id3)
+    fields: list[FieldChange] = []
+    scores: list[FieldChange] = []
+    for name in FIELDS:
+        where, accepted = places[name], {}
+        if name == COMMENT:
+            where = where[:1]  # what is elsewhere is somebody's text, and stays there
+        for tag, score in wanted.get(name, {}).items():
+            reason = found.refusal(where[0], tag, contents.version, rules.id3)
+            if name == COMMENT and tags_in_comment((tag,)) != (tag,):
+                reason = "a comment would take it for several tags"
+            if reason:
+                left_out.append(UnwrittenTag(tag, reason))
+            else:
+                accepted[tag] = score
+        before = contents.at(where)
+        join = combine_comment if name == COMMENT else combine
+        after = join(before, tuple(accepted), rules.mode)
+        fields.append(FieldChange(name, before, after, where))
+        own = f"harmonium_{name}"
+        if rules.scores and (new := _scores(accepted, fields[-1].tags[1])):
+            scores.append(FieldChange(own, contents.at(places[own]), new, places[own]))
+    return FileChange(
+        path=os.fspath(path),
+        format=found.name,
+        version=contents.version,
+        fields=tuple(one for one in [*fields, *scores] if one.before != one.after),
+        left_out=tuple(left_out),
+        hard_links=links,
+        id3=rules.id3,
+    )
+
+
+def read_for_writing(file: BinaryIO, options: Id3Options) -> tuple[Format, TagContents]:
+    """The format of a file and what is in it, or `FileProblem` where it cannot be written to."""
+    found = format_of(file)
+    contents = found.read(file, options)
+    if contents.obstacle:
+        raise FileProblem(f"nothing can be written to it: {contents.obstacle}")
+    return found, contents
+
+
+def _scores(tags: dict[str, float], written: Values) -> Values:
+    """TAG=SCORE of the tags that are in the field."""
+    there = {fold(value) for value in written}
+    return tuple(f"{tag}={score:.3f}" for tag, score in tags.items() if fold(tag) in there)
 
 
 def apply_change(
@@ -148,3 +294,80 @@ def _check_fields(found: Format, file: BinaryIO, change: FileChange, *, after: b
             unread = "the tags cannot be read back; it was left as it is"
             reason = unread if after else "it was changed since; plan again"
             raise FileProblem(f"{reason} ({one.field}: {', '.join(there)!r})")
+
+
+def undo(
+    path: PathLike,
+    record: UndoRecord,
+    *,
+    exact: bool = True,
+    keep: KeepRecord | None = None,
+    keep_times: bool = False,
+) -> UndoRecord | None:
+    """Make a file what it was before a change, to the byte.
+
+    Parameters
+    ----------
+    path : where the file is now
+    record : what `apply_change` or `undo` gave
+    exact : with False, a file that was changed since is not refused: its fields that still have
+        what was written get back their former values, and all else stays
+    keep, keep_times : as in `apply_change`
+
+    Returns
+    -------
+    what undoes the undoing; None where there was nothing to undo
+
+    Raises
+    ------
+    FileTagError
+        where the file cannot be written; it then stays as it is
+    FileChangedError
+        where it was changed since, and ``exact`` is True
+    """
+    with opened(path) as file:
+        now = content_digest(file)
+    if now == record.before:
+        return None
+    if now == record.after:
+        return replace_file(
+            path,
+            lambda old, new: _restore(path, record, old, new),
+            keep=keep,
+            keep_times=keep_times,
+        )
+    if exact:
+        raise FileChangedError(
+            f"{readable(path)} was changed since tags were written to it, and cannot be made "
+            "exactly what it was. With exact=False the fields that were written get back their "
+            "former values."
+        )
+    return apply_change(_way_back(path, record), keep=keep, keep_times=keep_times)
+
+
+def _restore(path: PathLike, record: UndoRecord, old: BinaryIO, new: BinaryIO) -> UndoRecord:
+    """Write the file as it was."""
+    patch(record.delta, old, new)
+    if content_digest(new) != record.before:
+        raise FileProblem("the record of its change does not lead back; nothing was undone")
+    return UndoRecord(
+        change=_reversed(path, record.change),
+        before=record.after,
+        after=record.before,
+        audio=record.audio,
+        delta=difference(old, new),
+    )
+
+
+def _way_back(path: PathLike, record: UndoRecord) -> FileChange:
+    """The former values of the fields that are still as they were written."""
+    back = _reversed(path, record.change)
+    with opened(path) as file:
+        found, contents = read_for_writing(file, back.id3)
+    fields = tuple(one for one in back.fields if contents.at(one.places) == one.before)
+    return replace(back, format=found.name, version=contents.version, fields=fields)
+
+
+def _reversed(path: PathLike, change: FileChange) -> FileChange:
+    fields = tuple(replace(one, before=one.after, after=one.before) for one in change.fields)
+    return replace(change, path=os.fspath(path), fields=fields, left_out=())

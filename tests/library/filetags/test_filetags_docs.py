@@ -9,7 +9,7 @@ from places import DOCS
 from tagged_files import untagged
 
 from harmonium.library.filetags import FIELDS, MODES, Rules, plan_write
-from harmonium.library.filetags.formats import detect
+from harmonium.library.filetags.read import KNOWN
 
 PAGE = (DOCS / "filetags.md").read_text(encoding="utf-8")
 
@@ -55,5 +55,5 @@ def test_every_place_is_named(tmp_path, kind):
 
 
 def test_every_format_is_named():
-    for name in detect.KNOWN.replace(" and ", ", ").split(", "):
+    for name in KNOWN.replace(" and ", ", ").split(", "):
         assert name.split(" (")[0] in PAGE

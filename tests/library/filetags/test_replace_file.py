@@ -19,13 +19,13 @@ from harmonium.errors import FileTagError
 from harmonium.library.filetags import (
     UndoRecord,
     apply_change,
+    music_file,
     plan_write,
     read_tags,
-    replace_file,
     undo,
 )
 from harmonium.library.filetags.delta import Delta
-from harmonium.library.filetags.formats import flac
+from harmonium.library.filetags.formats.vorbis import Flac
 
 PART = re.compile(r"\.harmonium-[0-9a-f]{16}\.part")
 
@@ -115,13 +115,13 @@ def planted_after_sweeping(monkeypatch):
     """Lets somebody act between the sweep of the folder and the creation of the new file."""
 
     def plan(act):
-        sweep = replace_file._sweep
+        sweep = music_file._sweep
 
         def sweep_and_act(folder):
             sweep(folder)
             act()
 
-        monkeypatch.setattr(replace_file, "_sweep", sweep_and_act)
+        monkeypatch.setattr(music_file, "_sweep", sweep_and_act)
 
     return plan
 
@@ -161,7 +161,7 @@ def test_what_is_no_file_is_neither_followed_nor_removed(song, tmp_path_factory,
         opened.append(os.fstat(descriptor))
         return descriptor
 
-    monkeypatch.setattr(replace_file.os, "open", watch)
+    monkeypatch.setattr(music_file.os, "open", watch)
     with pytest.raises(FileTagError, match=rf"remove {re.escape(part.name)} beside it"):
         write(song)
     assert song.read_bytes() == tagged("flac")
@@ -182,7 +182,7 @@ def test_a_hard_link_that_was_planted_before_is_taken_away_and_its_file_stays(so
 
 def test_a_part_that_is_swept_away_before_it_is_locked_is_made_again(song, monkeypatch):
     swept = []
-    lock = replace_file.try_lock
+    lock = music_file.try_lock
 
     def sweep_first(descriptor, *rest, **options):
         if not swept:
@@ -191,7 +191,7 @@ def test_a_part_that_is_swept_away_before_it_is_locked_is_made_again(song, monke
         return lock(descriptor, *rest, **options)
 
     part = part_of(song)
-    monkeypatch.setattr(replace_file, "try_lock", sweep_first)
+    monkeypatch.setattr(music_file, "try_lock", sweep_first)
     undo(song, write(song))
     assert swept
     assert_untouched(song)
@@ -220,7 +220,7 @@ def test_a_link_that_takes_the_place_of_the_new_file_is_not_touched(
 
 
 def test_what_a_killed_process_left_is_removed_where_there_are_no_locks(song, monkeypatch):
-    monkeypatch.setattr(replace_file, "_IS_WINDOWS", True)
+    monkeypatch.setattr(music_file, "_IS_WINDOWS", True)
     part_of(song).write_bytes(b"half a file")
     undo(song, write(song))
     assert_untouched(song)
@@ -290,7 +290,7 @@ def test_errors_of_the_disk_are_told(song, monkeypatch, number):
     def fail(descriptor):
         raise OSError(number, os.strerror(number))
 
-    monkeypatch.setattr(replace_file.os, "fsync", fail)
+    monkeypatch.setattr(music_file.os, "fsync", fail)
     with pytest.raises(FileTagError, match=f"song.flac cannot be .*: {os.strerror(number)}"):
         write(song)
     assert_untouched(song)
@@ -304,7 +304,7 @@ def test_a_folder_that_cannot_be_written_to_is_told(song, monkeypatch):
             raise PermissionError(errno.EACCES, "Permission denied")
         return opens(path, flags, *rest)
 
-    monkeypatch.setattr(replace_file.os, "open", refuse)
+    monkeypatch.setattr(music_file.os, "open", refuse)
     with pytest.raises(FileTagError, match=r"song\.flac cannot be .*: Permission denied"):
         write(song)
 
@@ -378,13 +378,13 @@ def test_names_of_any_length_and_bytes_can_be_written(tmp_path):
 
 
 def damaging(monkeypatch, damage):
-    whole = flac.Flac.write
+    whole = Flac.write
 
     def write(self, source, target, edits, options):
         whole(self, source, target, edits, options)
         damage(target)
 
-    monkeypatch.setattr(flac.Flac, "write", write)
+    monkeypatch.setattr(Flac, "write", write)
 
 
 def test_a_write_that_would_change_the_sound_is_given_up(song, monkeypatch):

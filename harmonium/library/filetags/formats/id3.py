@@ -1,4 +1,4 @@
-"""ID3 tags, which MP3, WAV and AIFF share: what their frames mean, and new values for some of them.
+"""ID3 tags, and the formats that have them: MP3, WAV and AIFF.
 
 Mutagen reads the values. It would write every frame anew, which drops the frames that it cannot
 read and turns others into their successors. So the frames are cut apart here, only those of ours
@@ -6,30 +6,37 @@ are replaced, and all others stay to the byte.
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from io import BytesIO
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Literal, NamedTuple
 
 from mutagen import MutagenError
+from mutagen.aiff import AIFFInfo
 from mutagen.id3 import ID3, TCON, ID3NoHeaderError
+from mutagen.mp3 import HeaderNotFoundError, MPEGInfo
+from mutagen.wave import WaveStreamInfo
 
-from harmonium.library.filetags.formats.base import (
+from harmonium.library.filetags.formats import (
     COMMENT,
     LIST_FIELDS,
     SCORE_FIELDS,
+    Edits,
+    Format,
     Id3Options,
     TagContents,
     Values,
+    decoded,
+    duration_of,
     with_new_items,
 )
-from harmonium.library.filetags.music_file import FileProblem, read_at, size_of
+from harmonium.library.filetags.music_file import FileProblem, blocks, copy, read_at, size_of
 
 HEADER = 10
 PADDING = 1024
 """Bytes left free in a tag that had to grow."""
 _LARGEST = 1 << 28
-_ID3V1 = 128
+_ID3V1, _APE = 128, 32
 
 _UNSYNCHRONISED, _EXTENDED, _EXPERIMENTAL, _FOOTER = 0x80, 0x40, 0x20, 0x10
 _IDENTITY = {
@@ -68,9 +75,7 @@ def read_tag(file: BinaryIO, options: Id3Options, *, required: bool = False) -> 
     return TagContents(version=version, values=_values(tag, options))
 
 
-def edited_tag(
-    data: bytes, edits: Mapping[str, Values], options: Id3Options, *, room: int
-) -> bytes:
+def edited_tag(data: bytes, edits: Edits, options: Id3Options, *, room: int) -> bytes:
     """A tag with new values in some places, as long as ``room`` if it fits.
 
     ``data`` is the old tag; if it is empty, there was none.
@@ -138,7 +143,7 @@ class Id3Tag:
     plain_sizes: bool = False
     """Frames of version 4 with sizes of 8 bits a byte, as iTunes used to write them."""
 
-    def with_values(self, edits: Mapping[str, Values], separator: str) -> "Id3Tag":
+    def with_values(self, edits: Edits, separator: str) -> "Id3Tag":
         """The tag with new frames for these places, each where the old one was or at the end."""
         new = {_key(p): self._frames_for(p, values, separator) for p, values in edits.items()}
         return replace(self, frames=with_new_items(self.frames, self._key_of, new))
@@ -311,3 +316,201 @@ def _from_synchsafe(size: bytes) -> int:
 
 def _synchsafe(number: int) -> bytes:
     return bytes(number >> shift & 0x7F for shift in (21, 14, 7, 0))
+
+
+# MP3. -----------------------------------------------------------------------------------------
+
+
+class Mp3(Format):
+    """MPEG audio of layers 1 to 3."""
+
+    name = "MP3"
+    places = staticmethod(places)
+    refusal = staticmethod(refusal)
+
+    def read(self, file: BinaryIO, options: Id3Options) -> TagContents:
+        """What the first ID3v2 tag says, and an ID3v1 tag where that is silent."""
+        contents = read_tag(file, options)
+        duration, obstacle = _mpeg_duration(file)
+        return replace(
+            contents,
+            duration=duration,
+            notes=(*_other_tags(file), *contents.notes),
+            obstacle=contents.obstacle or obstacle,
+        )
+
+    def write(self, source: BinaryIO, target: BinaryIO, edits: Edits, options: Id3Options) -> None:
+        """Replace the first ID3v2 tag; all that follows stays."""
+        head = read_at(source, 0, HEADER)
+        room = tag_length(head)
+        if head.startswith(b"ID3") and not room:
+            raise FileProblem("its ID3 tag is damaged: its size is not valid")
+        data = read_at(source, 0, room) if room else _from_id3v1(source, options.version)
+        target.write(edited_tag(data, edits, options, room=room))
+        copy(source, target, room, size_of(source))
+
+    def sound(self, file: BinaryIO) -> Iterator[bytes]:
+        """All between the tags at the beginning and those at the end."""
+        end = end_before_id3v1(file)
+        yield from blocks(file, leading_tags(file), end - _ape_length(file, end))
+
+
+def _mpeg_duration(file: BinaryIO) -> tuple[float | None, str | None]:
+    """(seconds, None), or (None, why it is not known)"""
+    try:
+        return float(MPEGInfo(file).length), None
+    except HeaderNotFoundError:
+        return None, "no MPEG sound was found in it"
+    except (MutagenError, ArithmeticError, ValueError) as error:
+        return None, f"its sound cannot be made out ({error})"
+
+
+def _from_id3v1(file: BinaryIO, version: int) -> bytes:
+    """A new tag with what the ID3v1 tag says: a player that finds an ID3v2 tag reads no other."""
+    file.seek(0)
+    try:
+        tag = ID3(file, translate=False)
+    except ID3NoHeaderError:
+        return b""
+    if version == 3:
+        tag.update_to_v23()
+    else:
+        tag.update_to_v24()
+    whole = BytesIO()
+    tag.save(whole, v2_version=version, v1=0, padding=lambda info: 0)
+    return whole.getvalue()
+
+
+def _other_tags(file: BinaryIO) -> tuple[str, ...]:
+    """Tags that are left alone."""
+    notes = []
+    first = tag_length(read_at(file, 0, HEADER))
+    if first and leading_tags(file) > first:
+        notes.append("it has a second ID3v2 tag after the first, which is left alone")
+    if _ape_length(file, end_before_id3v1(file)):
+        notes.append("it has an APEv2 tag, which is left alone")
+    return tuple(notes)
+
+
+def _ape_length(file: BinaryIO, end: int) -> int:
+    """Bytes of the APEv2 tag that ends there, 0 where none does."""
+    footer = read_at(file, max(0, end - _APE), _APE)
+    if not re.match(rb"APETAGEX[\xd0\xe8]", footer):
+        return 0
+    length = int.from_bytes(footer[12:16], "little")
+    header = _APE if footer[23] & 0x80 else 0
+    return min(end, length + header)
+
+
+# WAV and AIFF. --------------------------------------------------------------------------------
+
+_TAGS = (b"ID3 ", b"id3 ")
+_INFO = {b"IGNR": "TCON", b"INAM": "TIT2", b"IART": "TPE1", b"IPRD": "TALB", b"ICMT": "COMM"}
+_LARGEST_CONTAINER = 1 << 32
+_CUT_SHORT = "its last chunk is cut short, or its sizes were never filled in"
+
+
+class _Chunk(NamedTuple):
+    name: bytes
+    start: int
+    """Where its header starts, 8 bytes before its data."""
+    size: int
+    end: int
+    """Where the next begins."""
+
+    def data(self, file: BinaryIO) -> bytes:
+        return read_at(file, self.start + 8, self.size)
+
+
+@dataclass(frozen=True)
+class Iff(Format):
+    """A container of chunks."""
+
+    name: str
+    order: Literal["little", "big"]
+    tag: bytes
+    """What a new chunk with a tag is called."""
+    audio: tuple[bytes, ...]
+    """The chunks that make the sound."""
+    info: Callable[[BinaryIO], Any]
+    """Mutagen's class for the sound's parameters."""
+    places = staticmethod(places)
+    refusal = staticmethod(refusal)
+
+    def read(self, file: BinaryIO, options: Id3Options) -> TagContents:
+        """What the ID3 chunk says, and RIFF's own list of texts where that is silent."""
+        chunks = self._chunks(file)
+        contents = TagContents(version=None)
+        if (chunk := self._tag_chunk(chunks)) and chunk.size:
+            contents = read_tag(BytesIO(chunk.data(file)), options, required=True)
+        texts = self._texts(file, chunks)
+        cut_short = bool(chunks) and chunks[-1].start + 8 + chunks[-1].size > size_of(file)
+        values = {place: value for place, value in contents.values.items() if value}
+        return replace(
+            contents,
+            version=contents.version or ("RIFF INFO" if texts else None),
+            values=texts | values,
+            duration=duration_of(self.info, file),
+            # A chunk that is longer than the file has no end to add another after.
+            obstacle=contents.obstacle or (_CUT_SHORT if cut_short else None),
+        )
+
+    def write(self, source: BinaryIO, target: BinaryIO, edits: Edits, options: Id3Options) -> None:
+        """Replace the ID3 chunk in its place, or add one at the end."""
+        chunks = self._chunks(source)
+        end = chunks[-1].end if chunks else 12
+        old = self._tag_chunk(chunks) or _Chunk(self.tag, end, 0, end)
+        start, after = old.start, old.end
+        data = old.data(source)
+        room = tag_length(data)
+        new = edited_tag(data[:room], edits, options, room=room)
+        chunk = old.name + len(new).to_bytes(4, self.order) + new + b"\0" * (len(new) % 2)
+        fill = b"\0" * (start - min(start, size_of(source)))  # padding that the last one lacks
+        total = 4 + start - 12 + len(chunk) + end - after
+        if total >= _LARGEST_CONTAINER:
+            raise FileProblem(f"it would have {total} bytes, more than its format allows (4 GiB)")
+        form = read_at(source, 0, 12)
+        target.write(form[:4] + total.to_bytes(4, self.order) + form[8:])
+        copy(source, target, 12, start)
+        target.write(fill + chunk)
+        copy(source, target, after, size_of(source))
+
+    def sound(self, file: BinaryIO) -> Iterator[bytes]:
+        """The chunks with the sound and its parameters."""
+        for chunk in self._chunks(file):
+            if chunk.name in self.audio:
+                yield chunk.name
+                yield from blocks(file, chunk.start + 8, chunk.start + 8 + chunk.size)
+
+    def _chunks(self, file: BinaryIO) -> list[_Chunk]:
+        declared = int.from_bytes(read_at(file, 4, 4), self.order)
+        return list(self._walk(file, 12, min(8 + declared, size_of(file))))
+
+    def _walk(self, file: BinaryIO, start: int, end: int) -> Iterator[_Chunk]:
+        while start + 8 <= end:
+            header = read_at(file, start, 8)
+            size = int.from_bytes(header[4:], self.order)
+            chunk = _Chunk(header[:4], start, size, start + 8 + size + size % 2)
+            yield chunk
+            start = chunk.end
+
+    def _tag_chunk(self, chunks: list[_Chunk]) -> _Chunk | None:
+        return next((chunk for chunk in chunks if chunk.name in _TAGS), None)
+
+    def _texts(self, file: BinaryIO, chunks: list[_Chunk]) -> dict[str, Values]:
+        """Place → what RIFF's list of texts says for it."""
+        texts: dict[str, Values] = {}
+        for chunk in chunks:
+            data = chunk.data(file) if chunk.name == b"LIST" else b""
+            if not data.startswith(b"INFO"):
+                continue
+            inside = BytesIO(data)
+            for one in self._walk(inside, 4, len(data)):
+                text = decoded(one.data(inside).split(b"\0")[0]).strip()
+                if (place := _INFO.get(one.name)) and text:
+                    texts.setdefault(place, (text,))
+        return texts
+
+
+WAV = Iff("WAV", "little", b"id3 ", (b"fmt ", b"data"), WaveStreamInfo)
+AIFF = Iff("AIFF", "big", b"ID3 ", (b"COMM", b"SSND"), AIFFInfo)

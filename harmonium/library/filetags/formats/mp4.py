@@ -1,15 +1,16 @@
 """MP4 (M4A, M4B): Mutagen writes the atoms and moves the offsets of the sound."""
 
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any, BinaryIO
 
 from mutagen import MutagenError
 from mutagen.mp4 import MP4, MP4FreeForm
 
-from harmonium.library.filetags.formats.base import (
+from harmonium.library.filetags.formats import (
     LIST_FIELDS,
     SCORE_FIELDS,
+    Edits,
     Format,
     Id3Options,
     TagContents,
@@ -49,9 +50,7 @@ class Mp4(Format):
                 values[place] = (*values.get(place, ()), *_texts(loaded.tags[key]))
         return TagContents(version="MP4", values=values, duration=duration, obstacle=obstacle)
 
-    def write(
-        self, source: BinaryIO, target: BinaryIO, edits: Mapping[str, Values], options: Id3Options
-    ) -> None:
+    def write(self, source: BinaryIO, target: BinaryIO, edits: Edits, options: Id3Options) -> None:
         """Replace items of the list."""
         copy(source, target, 0, size_of(source))
         loaded = _load(target)
