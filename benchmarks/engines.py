@@ -30,7 +30,7 @@ import soundfile
 from distributed import LocalCluster
 from scaling import make_library
 
-from harmonium.engine.worker import ONE_THREAD
+from harmonium.engine.processes import ONE_THREAD
 from harmonium.library import Library
 from harmonium.synthetic import make_collection
 

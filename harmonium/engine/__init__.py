@@ -8,25 +8,272 @@
 docs/features.md says which engines there are, and what becomes of a task whose worker dies.
 """
 
-from harmonium.engine.interface import (
-    Engine,
-    EngineError,
-    Serial,
-    TimedOut,
-    WorkerDied,
-    available_cores,
-)
-from harmonium.engine.runner import Runner, TaskOutcome, completed, make_executor
+import os
+from abc import abstractmethod
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import CancelledError, Executor, Future
+from dataclasses import dataclass
+from queue import Empty, SimpleQueue
+from typing import Any, Generic, Self, TypeVar
 
-__all__ = [
-    "Engine",
-    "EngineError",
-    "Runner",
-    "Serial",
-    "TaskOutcome",
-    "TimedOut",
-    "WorkerDied",
-    "available_cores",
-    "completed",
-    "make_executor",
-]
+from harmonium.errors import HarmoniumError, did_you_mean
+
+T = TypeVar("T")
+Task = TypeVar("Task")
+Result = TypeVar("Result")
+
+ENGINES = ("processes", "serial")
+
+
+class EngineError(HarmoniumError):
+    """An engine that is not available, or that no longer works."""
+
+
+class ConnectionLost(EngineError):
+    """The cluster that had the task is gone, or has dropped it; it may come back."""
+
+
+class WorkerDied(HarmoniumError):
+    """The process that ran the task ended in the middle of it."""
+
+    exit_code: int | None = None
+    """The exit code of the process, negative for a signal; None where it is unknown."""
+
+
+class TimedOut(HarmoniumError):
+    """The task took longer than it may, and its process was ended."""
+
+
+class Engine(Executor):
+    """A ``concurrent.futures.Executor`` that says how much work it can use, and stops at once."""
+
+    @property
+    @abstractmethod
+    def capacity(self) -> int:
+        """How many tasks keep all workers busy."""
+
+    def abandon(self) -> None:
+        """Stop without waiting for the tasks under way; their results are lost."""
+        self.shutdown(wait=False, cancel_futures=True)
+
+    def explain(self, error: BaseException) -> BaseException:
+        """A future's exception in the terms of this module, where it is about the engine."""
+        return error
+
+    def check(self) -> None:
+        """Called now and then while tasks are waited for; EngineError where that is in vain."""
+
+    def renew(self, future: Future[Any]) -> None:
+        """Be ready for tasks again after the future ended with `ConnectionLost`, or EngineError."""
+
+
+class Serial(Engine):
+    """Does each task in the caller, when it is submitted: for debugging and for small jobs.
+
+    >>> Serial().submit(pow, 2, 10).result()
+    1024
+    """
+
+    @property
+    def capacity(self) -> int:
+        """One task at a time."""
+        return 1
+
+    def submit(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
+        """Run ``fn(*args, **kwargs)`` now; the future is done."""
+        future: Future[T] = Future()
+        try:
+            future.set_result(fn(*args, **kwargs))
+        except Exception as error:
+            future.set_exception(error)
+        return future
+
+
+def available_cores() -> int:
+    """The cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def make_executor(
+    engine: str = "processes", *, jobs: int | None = None, time_limit: float | None = None
+) -> Engine:
+    """The executor that an engine's name stands for.
+
+    Parameters
+    ----------
+    engine : "processes" for worker processes on this machine; "serial" for this process; or the
+        address of a Dask scheduler, such as "tcp://host:8786"
+    jobs : how many processes; by default one for each core that this process may use. The other
+        engines ignore it.
+    time_limit : seconds that one task may take before its process is ended; None for no limit.
+        The engine "serial" ignores it.
+
+    Raises
+    ------
+    EngineError
+        for another name, a number of jobs below 1, or a cluster that cannot be used
+
+    >>> with make_executor("serial") as executor:
+    ...     executor.submit(pow, 2, 10).result()
+    1024
+    """
+    if jobs is not None and (not isinstance(jobs, int) or jobs < 1):
+        raise EngineError(f"'jobs' must be a whole number of at least 1, got {jobs!r}.")
+    if time_limit is not None and not time_limit > 0:
+        raise EngineError(f"'time_limit' must be positive seconds, or None, got {time_limit!r}.")
+    if engine == "serial":
+        return Serial()
+    if engine == "processes":
+        from harmonium.engine.processes import Processes
+
+        return Processes(jobs or available_cores(), time_limit=time_limit)
+    if isinstance(engine, str) and "://" in engine:
+        from harmonium.engine.dask import Cluster
+
+        return Cluster(engine, time_limit=time_limit)
+    raise EngineError(
+        "'engine' must be 'processes', 'serial', or the address of a Dask scheduler such as "
+        f"tcp://host:8786, got {engine!r}.{did_you_mean(engine, ENGINES)}"
+    )
+
+
+@dataclass(frozen=True)
+class TaskOutcome(Generic[Task, Result]):
+    """What became of a task: its result, or the exception that it ended with."""
+
+    task: Task
+    result: Result | None = None
+    error: BaseException | None = None
+
+
+class Runner(Generic[Task, Result]):
+    """Runs ``function(task)`` for the tasks that are submitted, on an engine.
+
+    When a worker dies, its task need not be the cause: memory may have run out. So the task is
+    tried once more when no other is under way, and its outcome is a `WorkerDied` only if that takes
+    its worker down too. When a cluster is lost, it gets the tasks again as soon as it is back.
+    Every task has one outcome.
+
+    Leaving the context by an exception, Ctrl-C for instance, ends the workers at once. An engine
+    that is given as an object, not by name, goes on; its waiting tasks are cancelled.
+
+    >>> with Runner(abs, engine="serial") as runner:
+    ...     _ = runner.submit(-3)
+    ...     runner.next().result
+    3
+    """
+
+    def __init__(
+        self,
+        function: Callable[[Task], Result],
+        *,
+        engine: str | Engine = "processes",
+        jobs: int | None = None,
+        time_limit: float | None = None,
+    ) -> None:
+        self.function = function
+        self._is_mine = isinstance(engine, str)
+        self._engine = (
+            engine
+            if isinstance(engine, Engine)
+            else make_executor(engine, jobs=jobs, time_limit=time_limit)
+        )
+        self._under_way: dict[Future[Result], Task] = {}
+        self._done: SimpleQueue[Future[Result]] = SimpleQueue()
+        self._suspects: deque[Task] = deque()
+        self._alone: Future[Result] | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: object, *raised: object) -> None:
+        if not self._is_mine:
+            for future in self._under_way:
+                future.cancel()
+        elif kind is None and not self.pending:
+            self._engine.shutdown()
+        else:
+            self._engine.abandon()
+
+    @property
+    def pending(self) -> int:
+        """The tasks whose outcome has not been taken."""
+        return len(self._under_way) + len(self._suspects)
+
+    @property
+    def full(self) -> bool:
+        """Whether an outcome should be taken before the next task is submitted."""
+        return len(self._under_way) >= self._engine.capacity
+
+    def submit(self, task: Task) -> Future[Result]:
+        """Have the task done; never waits, and takes more tasks than the engine can use."""
+        future = self._engine.submit(self.function, task)
+        self._under_way[future] = task
+        future.add_done_callback(self._done.put)
+        return future
+
+    def next(self) -> TaskOutcome[Task, Result]:
+        """The next outcome, in the order in which tasks end; waits for it.
+
+        Raises EngineError where the engine itself no longer works.
+        """
+        if not self.pending:
+            raise EngineError("There is no task under way. Submit one first.")
+        while True:
+            if not self._under_way:
+                self._alone = self.submit(self._suspects.popleft())
+            future = self._wait()
+            task = self._under_way.pop(future)
+            error = self._error_of(future)
+            if isinstance(error, ConnectionLost):
+                self._engine.renew(future)
+                again = self.submit(task)
+                self._alone = again if future is self._alone else self._alone
+                continue
+            if isinstance(error, EngineError):
+                raise error
+            if isinstance(error, WorkerDied) and future is not self._alone:
+                self._suspects.append(task)
+                continue
+            return TaskOutcome(task, None if error else future.result(), error)
+
+    def _error_of(self, future: Future[Result]) -> BaseException | None:
+        error = CancelledError() if future.cancelled() else future.exception()
+        return error and self._engine.explain(error)
+
+    def _wait(self) -> Future[Result]:
+        while True:
+            try:
+                # The time is for systems on which a wait without an end ignores Ctrl-C.
+                return self._done.get(timeout=1)
+            except Empty:
+                self._engine.check()
+
+
+def completed(
+    function: Callable[[Task], Result],
+    tasks: Iterable[Task],
+    *,
+    engine: str | Engine = "processes",
+    jobs: int | None = None,
+    time_limit: float | None = None,
+) -> Iterator[TaskOutcome[Task, Result]]:
+    """Run ``function`` over the tasks, and yield their outcomes in the order in which they end.
+
+    Tasks are taken only as they can be worked on, so there may be any number.
+
+    The other parameters are those of `make_executor`; an executor that it made stays open.
+
+    >>> sorted(outcome.result for outcome in completed(abs, [-1, 2, -3], engine="serial"))
+    [1, 2, 3]
+    """
+    with Runner[Task, Result](function, engine=engine, jobs=jobs, time_limit=time_limit) as runner:
+        for task in tasks:
+            while runner.full:
+                yield runner.next()
+            runner.submit(task)
+        while runner.pending:
+            yield runner.next()

@@ -7,24 +7,24 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import CancelledError, Future, InvalidStateError
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from functools import cache
 from typing import Any, TextIO, TypeVar
 from weakref import WeakSet
 
-from harmonium.engine.interface import ConnectionLost, Engine, EngineError, WorkerDied
-from harmonium.engine.worker import keep_freed_memory
+from harmonium.engine import ConnectionLost, Engine, EngineError, WorkerDied
+from harmonium.engine.processes import keep_freed_memory
 
 T = TypeVar("T")
 
 CONNECT_SECONDS = 5
-"""How long the scheduler has to answer."""
+"""How long to wait for the scheduler's answer."""
 WORKER_SECONDS = 10
-"""How long its first worker has to be there: the cluster may just be starting."""
+"""How long to wait for the first worker of a cluster that may just be starting."""
 COUNT_SECONDS = 5
-"""How old the number of the cluster's threads may be: workers come and go."""
+"""How long a count of the cluster's threads is used: workers come and go."""
 GONE_SECONDS = 60
 """How long a scheduler may be gone, or be without a worker, before the work is given up."""
 GO_ON = "Then run the same command again: it goes on with what it has kept."
@@ -33,14 +33,9 @@ GO_ON = "Then run the same command again: it goes on with what it has kept."
 class Cluster(Engine):
     """The workers of a Dask scheduler, through ``distributed.Client(address).get_executor()``.
 
-    Dask gives the tasks of a worker that dies to others, and tasks to workers that join. A
-    scheduler that is gone may come back, see `renew`. Harmonium must be installed where the workers
-    run, in the same version.
-
-    Parameters
-    ----------
-    address : such as "tcp://host:8786"
-    time_limit : seconds that a task may take before its worker ends itself, or None
+    Dask gives the tasks of a worker that dies to others. A scheduler that is gone may come back,
+    see `renew`. The workers need Harmonium in the same version. A worker that is at a task for
+    longer than ``time_limit`` seconds ends itself.
     """
 
     def __init__(self, address: str, *, time_limit: float | None = None) -> None:
@@ -58,9 +53,10 @@ class Cluster(Engine):
         self._client = _connected(self.address)
         self._executor = self._client.get_executor(pure=False)
         self._futures: WeakSet[Future[Any]] = WeakSet()  # submitted by this connection
-        self._counted = self._seen = time.monotonic()  # when threads were counted, and some there
+        self._counted = float("-inf")  # when threads were counted
+        self._seen = time.monotonic()  # when there were some
         self._threads = 0
-        self._threads = self._count_threads()
+        self._recount()
         self._scheduler = self._client.scheduler_info()["id"]
 
     @property
@@ -155,65 +151,49 @@ class Cluster(Engine):
             return True  # it has just gone
 
     def _recount(self) -> None:
-        if time.monotonic() - self._counted > COUNT_SECONDS:
-            self._counted, self._threads = time.monotonic(), self._count_threads()
-
-    def _count_threads(self) -> int:
-        if self._client.status != "running":
-            return self._threads
-        try:
-            return sum(self._client.nthreads().values())
-        except OSError:  # it has just gone; the tasks will say so
-            return self._threads
+        """Count the cluster's threads, if that was some time ago."""
+        if time.monotonic() - self._counted <= COUNT_SECONDS:
+            return
+        self._counted = time.monotonic()
+        if self._client.status == "running":
+            with suppress(OSError):  # it has just gone; the tasks will say so
+                self._threads = sum(self._client.nthreads().values())
 
 
 def within(
     seconds: float | None, fn: Callable[..., T], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> T:
-    """``fn(*args, **kwargs)``, which ends its process where it takes longer than ``seconds``."""
-    keep_freed_memory()
-    with _watchdog.limit(seconds):
-        return fn(*args, **kwargs)
-
-
-class Watchdog:
-    """Ends the process at the earliest deadline of its threads.
+    """``fn(*args, **kwargs)``, which ends its process where it takes longer than ``seconds``.
 
     A thread cannot be stopped from outside, above all not inside a decoder. Dask then has the task
     done elsewhere, and gives it up when it has ended several workers.
     """
+    keep_freed_memory()
+    token = object()
+    _set_deadline(token, seconds)
+    try:
+        return fn(*args, **kwargs)
+    finally:
+        _set_deadline(token, None)
 
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._deadlines: dict[object, float] = {}
 
-    @contextmanager
-    def limit(self, seconds: float | None) -> Iterator[None]:
-        """The process ends if the block takes longer."""
+_lock = threading.Lock()
+_deadlines: dict[object, float] = {}  # of the tasks of all threads
+
+
+def _set_deadline(token: object, seconds: float | None) -> None:
+    """Have the process end at the earliest deadline, of which this is another; None removes it."""
+    with _lock:
         if seconds is None:
-            yield
-            return
-        token = object()
-        with self._lock:
-            self._deadlines[token] = time.monotonic() + seconds
-            self._arm()
-        try:
-            yield
-        finally:
-            with self._lock:
-                del self._deadlines[token]
-                self._arm()
-
-    def _arm(self) -> None:
-        if not self._deadlines:
+            _deadlines.pop(token, None)
+        else:
+            _deadlines[token] = time.monotonic() + seconds
+        if not _deadlines:
             faulthandler.cancel_dump_traceback_later()
             return
-        rest = max(0.001, min(self._deadlines.values()) - time.monotonic())
+        rest = max(0.001, min(_deadlines.values()) - time.monotonic())
         # Its thread needs no lock of the interpreter, which a hanging decoder may hold.
         faulthandler.dump_traceback_later(rest, exit=True, file=_nowhere())
-
-
-_watchdog = Watchdog()
 
 
 @cache
@@ -231,10 +211,9 @@ def _connected(address: str) -> Any:
             f"The engine {address!r} needs Dask, which is not installed. "
             "Install it with: pip install 'harmonium[dask]'"
         ) from None
-    # What it would log of a scheduler that is gone, with long tracebacks, we say by an EngineError.
+    # What it would log of a scheduler that is gone, we say by an EngineError.
     logging.getLogger("distributed.client").setLevel(logging.CRITICAL)
-    # The tracks that a model learns from go with the task: data that was sent before would be gone
-    # with the worker that has it.
+    # Large data goes with its task: if it was sent before, it would be gone with its worker.
     dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 GB"})
     try:
         client = Client(address, timeout=CONNECT_SECONDS, set_as_default=False)

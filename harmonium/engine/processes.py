@@ -6,31 +6,44 @@ thread that waits for its answer, so that a death or a time limit concerns one t
 """
 
 import atexit
+import ctypes
+import os
 import pickle
+import signal
+import sys
 import threading
-from collections.abc import Callable
+import traceback
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
-from contextlib import suppress
-from multiprocessing import get_context, resource_tracker
-from multiprocessing.connection import wait
+from contextlib import contextmanager, suppress
+from functools import cache
+from multiprocessing import get_context, parent_process, resource_tracker
+from multiprocessing.connection import Connection, wait
 from queue import Empty, SimpleQueue
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
-from harmonium.engine.interface import Engine, EngineError, TimedOut, WorkerDied
-from harmonium.engine.worker import interrupts_held, serve
+from harmonium.engine import Engine, EngineError, TimedOut, WorkerDied
 
 T = TypeVar("T")
 
-START_ATTEMPTS = 2
+MAX_STARTS = 2
 """How many workers may die in a row before one of them was ready."""
 THREAD_NAME = "waits for a worker"
+READY = b""
+"""The first message of a worker."""
 
+# Matrix products here are too small to share between cores, and the cores are all at work.
+ONE_THREAD = dict.fromkeys(
+    (
+        *("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS"),
+        *("NUMBA_NUM_THREADS", "POLARS_MAX_THREADS"),
+        "NPROC",  # XLA's, which shares its larger products all the same
+    ),
+    "1",
+)
+XLA_ONE_THREAD = "--xla_cpu_multi_thread_eigen=false"
 
-class Call(NamedTuple):
-    """A task on its way to a worker."""
-
-    future: Future[Any]
-    message: bytes  # the pickled function and its arguments
+M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # from glibc's malloc.h
 
 
 class Worker:
@@ -39,7 +52,7 @@ class Worker:
     def __init__(self) -> None:
         context = get_context("spawn")
         self.pipe, theirs = context.Pipe()
-        self.process = context.Process(target=serve, args=(theirs,), daemon=True)
+        self.process = context.Process(target=_serve_tasks, args=(theirs,), daemon=True)
         self.process.start()
         theirs.close()  # so that its end is seen on the pipe
 
@@ -59,18 +72,15 @@ class Processes(Engine):
     """An executor of ``jobs`` processes that survives the death of any of them.
 
     Each worker ignores Ctrl-C, which is the caller's to act on, computes with one thread, and ends
-    when the caller's process does. They start when there is work for them.
-
-    Parameters
-    ----------
-    jobs : the number of processes
-    time_limit : seconds that a task may take before its worker is killed, or None
+    when the caller's process does. Workers start when there is work for them. One that is at a task
+    for longer than ``time_limit`` seconds is killed.
     """
 
     def __init__(self, jobs: int, *, time_limit: float | None = None) -> None:
         self.jobs = jobs
         self.time_limit = time_limit
-        self._waiting: SimpleQueue[Call | None] = SimpleQueue()  # None: a thread is to end
+        # Futures with their pickled function and arguments; None: a thread is to end.
+        self._waiting: SimpleQueue[tuple[Future[Any], bytes] | None] = SimpleQueue()
         self._threads: list[threading.Thread] = []
         self._idle: list[Worker] = []
         self._broken: EngineError | None = None
@@ -87,22 +97,20 @@ class Processes(Engine):
         return 2 * self.jobs
 
     def submit(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
-        """Have ``fn(*args, **kwargs)`` done by a worker.
-
-        Raises EngineError where the function or an argument cannot be sent to another process.
-        """
-        call = Call(Future(), _pickled(fn, args, kwargs))
+        """Have ``fn(*args, **kwargs)`` done by a worker; EngineError if it cannot be pickled."""
+        future: Future[T] = Future()
+        message = _pickled(fn, args, kwargs)
         with self._lock:
             if self._closing:
                 raise RuntimeError("cannot submit to an executor that was shut down")
             if self._broken:
                 raise self._broken
-            self._waiting.put(call)
+            self._waiting.put((future, message))
             if not self._threads:
                 atexit.register(self.abandon)  # a program that ends does not wait for its tasks
             if len(self._threads) < self.jobs:
                 self._start_thread()
-        return call.future
+        return future
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         """End the workers when all tasks are done; or those under way, and cancel the others."""
@@ -128,8 +136,8 @@ class Processes(Engine):
         with suppress(Empty):
             while True:
                 if call := self._waiting.get_nowait():
-                    call.future.cancel()
-                    call.future.set_running_or_notify_cancel()
+                    call[0].cancel()
+                    call[0].set_running_or_notify_cancel()
 
     def _start_thread(self) -> None:
         # Before, since it lets interrupts through in the thread that starts it.
@@ -137,7 +145,7 @@ class Processes(Engine):
         # The thread inherits that interrupts are blocked, and from it the workers do: Ctrl-C does
         # not meet them while they start either. It may come at the end of the block, and `shutdown`
         # must know the thread by then.
-        with interrupts_held():
+        with _interrupts_held():
             thread = threading.Thread(target=self._serve, name=THREAD_NAME, daemon=True)
             self._threads.append(thread)
             thread.start()
@@ -145,14 +153,13 @@ class Processes(Engine):
     def _serve(self) -> None:
         """Do tasks, in a thread, until there are no more; then end a worker that is idle."""
         while call := self._waiting.get():
-            if not call.future.set_running_or_notify_cancel():
+            future, message = call
+            if not future.set_running_or_notify_cancel():
                 continue
             try:
-                result = self._do(call.message)
+                future.set_result(self._do(message))
             except BaseException as error:
-                call.future.set_exception(error)
-            else:
-                call.future.set_result(result)
+                future.set_exception(error)
         with self._process_lock:
             if self._idle:
                 self._idle.pop().end()
@@ -183,7 +190,7 @@ class Processes(Engine):
         """One that has started; an EngineError, now and from now on, where none does."""
         if self._broken:
             raise self._broken
-        for _ in range(START_ATTEMPTS):
+        for _ in range(MAX_STARTS):
             try:
                 with self._process_lock:
                     worker = Worker()
@@ -195,7 +202,12 @@ class Processes(Engine):
                 return worker
             except WorkerDied as death:
                 exit_code = death.exit_code
-        self._broken = _cannot_start(exit_code)
+        self._broken = EngineError(
+            f"The worker processes die before they are ready (exit code {exit_code}); what they "
+            "wrote to standard error says why. In a script, the part that starts the work must "
+            'stand below if __name__ == "__main__":, since every worker imports the script. '
+            "Or work without them: engine='serial'."
+        )
         raise self._broken
 
     def _receive(self, worker: Worker, seconds: float | None) -> bytes:
@@ -212,16 +224,19 @@ class Processes(Engine):
                     return worker.pipe.recv_bytes()
         with self._process_lock:
             exit_code = worker.end(at_once=reason is not None)
-        raise reason or WorkerDied.with_exit_code(exit_code)
+        raise reason or _death(exit_code)
 
 
-def _cannot_start(exit_code: int | None) -> EngineError:
-    return EngineError(
-        f"The worker processes die before they are ready (exit code {exit_code}); what they wrote "
-        "to standard error says why. In a script, the part that starts the work must stand below "
-        'if __name__ == "__main__":, since every worker imports the script. '
-        "Or work without them: engine='serial'."
-    )
+def _death(exit_code: int | None) -> WorkerDied:
+    """The error for a process that ended with an exit code."""
+    how = "" if exit_code is None else f" (exit code {exit_code})"
+    if exit_code is not None and exit_code < 0:
+        known = -exit_code in set(signal.Signals)
+        name = signal.Signals(-exit_code).name if known else f"signal {-exit_code}"
+        how = f" ({name}{'; out of memory?' if name == 'SIGKILL' else ''})"
+    error = WorkerDied(f"the process that worked on it died{how}")
+    error.exit_code = exit_code
+    return error
 
 
 def _pickled(fn: Callable[..., Any], args: Any, kwargs: Any) -> bytes:
@@ -233,3 +248,76 @@ def _pickled(fn: Callable[..., Any], args: Any, kwargs: Any) -> bytes:
             f"sent to another process ({error}). Define functions and classes at the top of a "
             "module, not inside other functions, or work with engine='serial'."
         ) from error
+
+
+# Inside a worker process.
+
+
+def _serve_tasks(pipe: Connection) -> None:
+    """Do the tasks that come through the pipe, one after the other, until it closes."""
+    _set_up_worker()
+    try:
+        pipe.send_bytes(READY)
+        while True:
+            pipe.send_bytes(_answer(pipe.recv_bytes()))
+    except (EOFError, OSError):
+        return  # the caller is gone, or has closed the pipe
+
+
+@contextmanager
+def _interrupts_held() -> Iterator[None]:
+    """Hold off Ctrl-C until the end of the block, and for good in processes started in it."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@cache
+def keep_freed_memory() -> None:
+    """Use the memory of large arrays again; Dask's nannies have it given back, which is slow."""
+    if sys.platform == "linux" and hasattr(libc := ctypes.CDLL(None), "mallopt"):
+        libc.mallopt(M_TRIM_THRESHOLD, 2**27)
+        libc.mallopt(M_MMAP_THRESHOLD, 2**25)
+
+
+def _set_up_worker() -> None:
+    """Ignore Ctrl-C, compute with one thread, and do not outlive the caller."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    keep_freed_memory()
+    os.environ.update(ONE_THREAD)
+    flags = os.environ.get("XLA_FLAGS", "")
+    if XLA_ONE_THREAD not in flags:
+        os.environ["XLA_FLAGS"] = f"{flags} {XLA_ONE_THREAD}".strip()
+    if "numpy" in sys.modules:  # imported with the caller's script, before the lines above
+        from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+        threadpool_limits(1)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    """End this process in the middle of a task too, when the caller's process has ended."""
+    parent = parent_process()
+    if parent is not None:
+        wait([parent.sentinel])
+        os._exit(1)
+
+
+def _answer(message: bytes) -> bytes:
+    """The pickled pair (result, exception) of a task, one of them None."""
+    try:
+        function, args, kwargs = pickle.loads(message)
+        return pickle.dumps((function(*args, **kwargs), None), pickle.HIGHEST_PROTOCOL)
+    except Exception as error:
+        error.add_note(f"In a worker process:\n{traceback.format_exc()}")
+        try:
+            answer = pickle.dumps((None, error))
+            pickle.loads(answer)
+        except Exception:  # one that cannot be pickled and read again: by its text alone
+            return pickle.dumps((None, RuntimeError(f"{type(error).__name__}: {error}")))
+        return answer
