@@ -1,4 +1,4 @@
-"""The page of all commands, docs/cli.md, from their own help.
+"""The page of all commands, docs/cli.md, from their help.
 
     python docs/cli.py > docs/cli.md
 
@@ -18,41 +18,41 @@ from harmonium.cli import app
 INTRODUCTION = """\
 # The command line
 
-This page is made from the commands' own help by `python docs/cli.py > docs/cli.md`.
+This page is generated from the commands' help by `python docs/cli.py > docs/cli.md`.
 `harmonium COMMAND --help` shows the same, and `harmonium --help` lists the commands.
 
-**Output.** On a terminal there are tables and colours for people. In a pipe or a file there are
-plain lines, with tabs between columns, and no colours. Progress and complaints go to the standard
-error, so that they never get into a pipe. Where a command has `--json`, it prints JSON on the
-standard output and nothing else.
+**Output.** On a terminal, commands print tables and colours for people. In a pipe or a file they
+print plain lines, with tabs between columns. Progress and notes go to the standard error. With
+`--json`, a command prints JSON on the standard output and nothing else.
 
 **Exit codes.**
 
 | code | |
 |---|---|
 | 0 | done |
-| 1 | done in part: some files or rows could not be used, and were listed |
-| 2 | nothing done: wrong usage or input that cannot be used, with a message that says what to do |
-| 130 | interrupted (Ctrl-C): what was finished stays, and the same command goes on from there |
-| 141 | the reader of a pipe, such as `head`, went away |
+| 1 | partly done: some files or rows could not be used, and are listed |
+| 2 | nothing done: wrong usage or bad input, with a message that says what to do |
+| 130 | interrupted (Ctrl-C): what was finished is kept, and the same command continues |
+| 141 | the reader of the pipe, such as `head`, closed it |
 
 **Completion.** `harmonium --install-completion` sets up your shell (Bash, Zsh, Fish or
 PowerShell) to complete commands and options with the Tab key; `--show-completion` prints the
-script instead. To get the script of a particular shell, whichever one is running:
-`_HARMONIUM_COMPLETE=source_zsh harmonium` (or `source_bash`, `source_fish`).
+script instead. For the script of another shell: `_HARMONIUM_COMPLETE=source_zsh harmonium` (or
+`source_bash`, `source_fish`).
 
 **Environment.**
 
 | variable | |
 |---|---|
-| `HARMONIUM_LIBRARY` | the library of music, unless `--library` names one: a path or a URL |
-| `HARMONIUM_PERSON` | whose word `say`, `review` and `serve` keep, unless `--person` says so |
-| `HARMONIUM_CACHE` | the folder for features that are kept for the next time |
+| `HARMONIUM_LIBRARY` | the library, unless `--library` names one: a path or a URL |
+| `HARMONIUM_PERSON` | whose tags `say`, `review` and `serve` save, unless `--person` is given |
+| `HARMONIUM_CACHE` | the folder of cached features |
 | `HARMONIUM_DATA` | the folder of the public datasets |
 | `NO_COLOR` | if set, no colours |
 """
 
 EXAMPLE = re.compile(r"\[dim\](Examples?|Then):\[/dim\]\s*")
+PYTHON = re.compile(r"\[dim\]In Python:\[/dim\]\s*(.*)")
 LABEL = re.compile(r"\[dim\]([^\[\]]+):\[/dim\]\s*")
 
 
@@ -81,6 +81,7 @@ def _description(text: str) -> Iterator[str]:
             yield "".join(f"    {line}\n" for line in lines)
         else:
             line = " ".join(part.strip() for part in paragraph.splitlines())
+            line = PYTHON.sub(r"**In Python:** `\1`", line)
             yield _without_markup(LABEL.sub(r"**\1:** ", line)) + "\n"
 
 

@@ -1,67 +1,203 @@
-"""The ``harmonium`` command: thin over the library. A command is imported when it is called."""
+"""The ``harmonium`` command. Each command is imported when it is called, so that help is fast."""
+
+from __future__ import annotations
 
 import io
+import os
+import re
 import sys
 import warnings
-from collections.abc import Mapping
-from typing import Annotated, ClassVar
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from importlib import import_module
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 
 from harmonium import __version__
-from harmonium.commands import INTERRUPTED, NOBODY_READS, NOTHING_DONE
-from harmonium.commands.lazy_group import LazyGroup, Listed
+from harmonium.commands import INTERRUPTED, NOTHING_DONE, PIPE_CLOSED
 from harmonium.errors import HarmoniumError, HarmoniumWarning
 
-# A new command is a line here: its name, and the first line of its docstring.
-YOUR_MUSIC = {
-    "index": "Bring the library up to date with the music in folders.",
-    "import": "Import people's tags, from a table or from the files themselves.",
-    "train": "Learn from people's tags how tracks with each tag sound.",
-    "tag": "Say which tags tracks have, with the probability of each.",
-    "search": "Find tracks by their tags, the surest first.",
-    "suggest": "Suggest further tags for a track that has these, whatever it sounds like.",
-    "related": "List the tags that a tag makes more likely, and those that it makes less likely.",
-    "say": "Say which tags a track has, and which it has not.",
-    "review": "Answer the model's doubts, with one key each.",
-    "rename": "Give a tag another name, or make it one with another tag.",
-    "hide": "Predict and learn a tag no more.",
-    "forget": "Take tracks out of the library; their files are not touched.",
-    "models": "List the models that were trained, or go back to an earlier one.",
-    "doctor": "Examine a library: its files, its tags, and what people may have got wrong.",
-    "write": "Write tags into the files of tracks, where players look for them.",
-    "undo": "Take back a change: people's tags, and files to the byte.",
-    "extractor": "List what can listen to music, and fetch the weights of musicnn.",
-    "serve": "Open the library in a browser: search, listen, correct, teach, train, write.",
-    "demo": "Generate a music collection, learn its listeners' tags, and tag the rest of it.",
-}
-DATA_AND_EXPERIMENTS = {
-    "features": "Compute the features of music files, and write them as a table.",
-    "inspect": "Draw what a clip sounds like: its spectrum, and how its bands swing.",
-    "smooth": "Predict the tags that a new user would give each clip, from who tagged what.",
-    "data": "List, describe and fetch the public datasets that Harmonium reads.",
-    "experiment": "Run the paper's experiments, and make tables and figures of their results.",
-}
-PLACES = {
-    "import": "import_:import_",
-    "related": "suggest:related",
-    "data": "data:app",
-    "extractor": "extractor:app",
-    "experiment": "experiment:app",
-}
-"""Module and name of the commands that are not functions of their name in a module of that name."""
+# A new command is a line here: its name, its module, and the first line of its docstring.
+# "module:name" where the function is not called like the command.
+YOUR_MUSIC = (
+    ("index", "index", "Scan folders of music and update the library."),
+    ("import", "import_:import_", "Import tags from a table or from the music files."),
+    ("train", "train", "Train a model on your tags."),
+    ("tag", "tag", "Tag files or the whole library."),
+    ("search", "search", "Search tracks by their tags, the most likely first."),
+    ("suggest", "search", "Suggest more tags for a track that has these."),
+    ("related", "search", "List the tags that a tag makes more likely, and less likely."),
+    ("say", "corrections", "Set a track's tags; -TAG rejects one."),
+    ("review", "corrections", "Answer what the model is unsure about, with one key each."),
+    ("rename", "corrections", "Rename or merge a tag."),
+    ("hide", "corrections", "Hide a tag."),
+    ("forget", "corrections", "Remove tracks from the library; their files are not touched."),
+    ("models", "train", "List the trained models, or switch to another one."),
+    ("doctor", "doctor", "Check the library's files and tags for problems."),
+    ("write", "write", "Write tags into the music files, where players read them."),
+    ("undo", "corrections", "Undo a change: tags, and files to the byte."),
+    ("extractor", "features:extractor", "List the feature extractors, and download musicnn."),
+    ("serve", "serve", "Open the library in a browser."),
+    ("demo", "demo", "Generate music, learn its tags, and tag the rest of it."),
+)
+DATA_AND_EXPERIMENTS = (
+    ("features", "features", "Compute the features of music files as a table."),
+    ("inspect", "features", "Draw the spectrum and the rhythm of a clip."),
+    ("smooth", "smooth", "Predict the tags that a new user would give each clip."),
+    ("data", "data:app", "List, describe and download the public datasets."),
+    (
+        "experiment",
+        "experiment:app",
+        "Run the paper's experiments, and make tables and figures of their results.",
+    ),
+)
+
+
+class Listed(NamedTuple):
+    """What `harmonium --help` shows of a command, and where it is."""
+
+    place: str
+    """"module:name" of its function, or of the `typer.Typer` of a group of commands."""
+    summary: str
+    """The first line of its own help; a test compares them."""
+    panel: str
+    """The heading under which it is listed."""
+
+
+class _PlainHelp:
+    """Help that shows no type of arguments and flags."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """All parameters, with --help."""
+        found: list[Any] = super().get_params(ctx)  # type: ignore[misc]
+        for one in found:
+            if one.param_type_name == "argument" or one.is_flag:
+                one.display_type_rich = lambda ctx: None
+        return found
+
+
+class Command(_PlainHelp, TyperCommand):
+    """A command; if its function has `takes_rejected_tags`, then "-rock" is not the option -r."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Put a space before rejected tags, with which they are no options; readers strip it."""
+        if getattr(self.callback, "takes_rejected_tags", False):
+            flags = {flag for parameter in self.params for flag in parameter.opts} | {"-h"}
+            end = args.index("--") if "--" in args else len(args)
+            args = [*(_shielded(one, flags) for one in args[:end]), *args[end:]]
+        return super().parse_args(ctx, args)
+
+
+def _shielded(argument: str, flags: set[str]) -> str:
+    """An argument with a space before it if it is a rejected tag; -n, -n20 and --long are not."""
+    if len(argument) < 2 or argument[0] != "-" or argument[1] == "-" or argument in flags:
+        return argument
+    with_number = argument[:2] in flags and re.fullmatch(r"-.[\d.]+", argument)
+    return argument if with_number else f" {argument}"
+
+
+class Group(_PlainHelp, TyperGroup):
+    """A group of commands."""
+
+
+class LazyGroup(Group):
+    """A group whose commands are known by name and summary until one is called.
+
+    `listed` has them, in the order of the help; a subclass sets it.
+    """
+
+    listed: ClassVar[Mapping[str, Listed]] = {}
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self.commands: Any = _Imported(self.listed)
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Their names."""
+        return list(self.listed)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """What to show of a command, without importing it."""
+        if cmd_name not in self.listed:
+            return None
+        _, summary, panel = self.listed[cmd_name]
+        return TyperCommand(name=cmd_name, help=summary, rich_help_panel=panel)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """The command that the arguments call, and the arguments that are left for it."""
+        name, command, rest = super().resolve_command(ctx, args)
+        return name, command and self.commands[name], rest
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command; Ctrl-C is one line and exit code 130 for all."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            typer.echo("Stopped.", err=True)
+            raise typer.Exit(INTERRUPTED) from None
+
+    def main(self, args: Any = None, *others: Any, **options: Any) -> Any:
+        """Run the command that the arguments call, by default those of the process."""
+        try:
+            return super().main(args, *others, **options)
+        except SystemExit as end:
+            if args is None and end.code == INTERRUPTED and "jax" in sys.modules:
+                _leave(INTERRUPTED)
+            raise
+
+
+def _leave(code: int) -> None:
+    """End the process at once: a computation of JAX outlives Ctrl-C, and would crash without
+    the interpreter.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError):
+            stream.flush()
+    os._exit(code)
+
+
+class _Imported(Mapping[str, Any]):
+    """Name → command, imported when it is asked for."""
+
+    def __init__(self, listed: Mapping[str, Listed]) -> None:
+        self._listed = listed
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._listed)
+
+    def __len__(self) -> int:
+        return len(self._listed)
+
+    def __getitem__(self, name: str) -> Any:
+        place, _, panel = self._listed[name]
+        module, _, attribute = place.partition(":")
+        found = getattr(import_module(module), attribute)
+        if isinstance(found, typer.Typer):
+            for one in found.registered_commands:
+                one.cls = Command
+            found.info.cls = Group
+            command: Any = typer.main.get_group(found)
+        else:
+            alone = typer.Typer(add_completion=False, rich_markup_mode="rich")
+            alone.command(name, cls=Command)(found)
+            command = typer.main.get_command(alone)
+            command.callback.takes_rejected_tags = getattr(found, "takes_rejected_tags", False)
+        command.name, command.rich_help_panel = name, panel
+        return command
 
 
 class Commands(LazyGroup):
     """All commands, in the order in which they are listed."""
 
     listed: ClassVar[Mapping[str, Listed]] = {
-        name: Listed(f"harmonium.commands.{PLACES.get(name, f'{name}:{name}')}", summary, panel)
+        name: Listed(f"harmonium.commands.{place}{'' if ':' in place else f':{name}'}", text, panel)
         for panel, commands in (
             ("Your music", YOUR_MUSIC),
             ("Data and experiments", DATA_AND_EXPERIMENTS),
         )
-        for name, summary in commands.items()
+        for name, place, text in commands
     }
 
 
@@ -71,7 +207,7 @@ app = typer.Typer(
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
-    help="Learns which tags people give to music, and tags the music nobody has tagged yet.",
+    help="Learn how you tag music, and tag the rest of it.",
 )
 
 
@@ -93,12 +229,12 @@ def options(
     """Options before the command."""
 
 
-def _say(word: str, colour: str, message: str) -> None:
+def _complain(word: str, colour: str, message: str) -> None:
     """A message on stderr, whose first word is coloured on a terminal."""
     from rich.console import Console
     from rich.text import Text
 
-    from harmonium.commands.screen import printable
+    from harmonium.commands.output import printable
 
     lines = "\n".join(map(printable, message.split("\n")))
     Console(stderr=True).print(Text.assemble((word, colour), " ", lines))
@@ -108,20 +244,18 @@ def _show_warning(
     message: Warning | str, category: type[Warning], filename: str, lineno: int, *_: object
 ) -> None:
     if issubclass(category, HarmoniumWarning):
-        _say("Warning:", "yellow", str(message))
+        _complain("Warning:", "yellow", str(message))
     else:
         sys.stderr.write(warnings.formatwarning(message, category, filename, lineno))
 
 
 def _flush() -> None:
-    """Write what is still to be written; where that fails, not again at the end of the program."""
+    """Write what is in the buffer; if that fails, do not try again when the program ends."""
     if sys.stdout is None:
         return
     try:
         sys.stdout.flush()
     except OSError:
-        import os
-
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise
 
@@ -139,16 +273,16 @@ def main() -> None:
             _flush()
     except SystemExit as end:
         if isinstance(end.__context__, BrokenPipeError):  # to Typer and Rich, a plain 1
-            sys.exit(NOBODY_READS)
+            sys.exit(PIPE_CLOSED)
         raise
     except BrokenPipeError:
-        sys.exit(NOBODY_READS)
+        sys.exit(PIPE_CLOSED)
     except OSError as error:  # a full disk, say: not a mistake in the program
         where = f": {error.filename}" if error.filename else ""
-        _say("Error:", "red", f"{error.strerror or error}{where}.")
+        _complain("Error:", "red", f"{error.strerror or error}{where}.")
         sys.exit(NOTHING_DONE)
     except HarmoniumError as error:
-        _say("Error:", "red", str(error))
+        _complain("Error:", "red", str(error))
         sys.exit(NOTHING_DONE)
     except KeyboardInterrupt:
         sys.stderr.write("Stopped.\n")

@@ -5,7 +5,7 @@
 
 The same data on the same machine gives the same bits. It takes the collections 4q, gtzan and
 emotify (docs/datasets.md). Emotify's clips are heard by the extractor musicnn, which must have
-been fetched: harmonium extractor fetch musicnn.
+been fetched: harmonium extractor download musicnn.
 """
 
 import argparse

@@ -65,7 +65,7 @@ HEAD_NAMES = (*(f"MSD {tag}" for tag in MSD_TAGS), *(f"MTT {tag}" for tag in MTT
 
 FORMAT = "musicnn 1"
 """What the metadata of the file of weights say that it is."""
-FETCH = "`harmonium extractor fetch musicnn`"
+FETCH = "`harmonium extractor download musicnn`"
 
 Tensors = Mapping[str, Floats]
 

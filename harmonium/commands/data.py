@@ -1,79 +1,84 @@
-"""`harmonium data`: which public datasets there are, what is in them, and fetching the paper's."""
+"""`harmonium data`: the public datasets, what is in them, and downloading the paper's."""
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Any
 
 import typer
-from rich.console import Console, Group
-from rich.markup import escape
+from rich.console import Group
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from harmonium.commands.options import JsonOption
-from harmonium.commands.screen import plain_table
-
-if TYPE_CHECKING:
-    from harmonium.data.datasets import DatasetInfo
+from harmonium.commands import options
+from harmonium.commands.output import Cell, Output, plain_table
+from harmonium.errors import counted
 
 app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode="rich",
-    help="List, describe and fetch the public datasets that Harmonium reads.",
+    help="List, describe and download the public datasets.",
 )
 
-FolderOption = Annotated[
-    Path | None,
-    typer.Option(
-        "--folder",
-        "-f",
-        metavar="DIR",
-        help="The data folder, with one subfolder per dataset. By default the one that "
-        "HARMONIUM_DATA names, then the user's own (on Linux ~/.local/share/harmonium).",
-    ),
-]
+FOLDER = options.value(
+    "DIR",
+    "The data folder, with a subfolder per dataset; by default HARMONIUM_DATA, else your data "
+    "folder (on Linux ~/.local/share/harmonium).",
+    "--folder",
+    "-f",
+)
+MIN_WIDTH_FOR_TITLES = 110
+"""Columns of a terminal from which on the list has the titles of the datasets."""
 
 
 @app.command("list")
-def list_datasets(folder: FolderOption = None, as_json: JsonOption = False) -> None:
-    """List the public datasets, and say which of them are on this machine.
+def list_datasets(folder: Path | None = FOLDER, as_json: bool = options.JSON) -> None:
+    """List the public datasets, and which of them are on this machine.
 
     [dim]Example:[/dim]  HARMONIUM_DATA=~/datasets harmonium data list
     """
     from harmonium.data import datasets
 
+    out = Output(as_json)
     infos = [datasets.info(name) for name in datasets.names(folder)]
     found = {info.name: datasets.is_found(info, folder) for info in infos}
-    if as_json:
-        names = ("name", "title", "items", "tags", "features", "triples", "audio")
-        records = [
+    names = ("name", "title", "items", "tags", "features", "triples", "audio")
+    out.json(
+        [
             {name: getattr(info, name) for name in names}
             | {"folder": found[info.name] and str(found[info.name])}
             for info in infos
         ]
-        print(json.dumps(records, indent=2, ensure_ascii=False))
-        return
+    )
     roots = datasets.data_folders(folder)
-    console = Console()
-    console.print(_list_table(infos, found, roots, with_titles=console.width >= 110))
-    console.print()
-    console.print(Text("Searched: " + ", ".join(_from_home(root) for root in roots), style="dim"))
-    if not all(found.values()):
-        missing = next(name for name, path in found.items() if path is None)
-        console.print(
-            Text(f"How to get one that is not found: harmonium data show {missing}", style="dim")
-        )
+    columns = ["Name", ">Items", ">Tags", ">Features", ">Triples", "Audio", "Folder"]
+    rows: list[list[Cell]] = [
+        [
+            info.name,
+            *("-" if n is None else n for n in (info.items, info.tags, info.features)),
+            info.triples or "counts",
+            "yes" if info.audio else "no",
+            Text("not found", "yellow") if path is None else _below(path, roots),
+        ]
+        for info, path in zip(infos, found.values(), strict=True)
+    ]
+    if out.is_terminal and out.console.width >= MIN_WIDTH_FOR_TITLES:
+        columns.append("What it is")
+        rows = [[*row, Text(info.title, "dim")] for row, info in zip(rows, infos, strict=True)]
+    out.table(columns, rows)
+    out.hint("", Text("Searched: " + ", ".join(map(_from_home, roots)), style="dim"))
+    missing = next((name for name, path in found.items() if path is None), None)
+    if missing is not None:
+        out.hint(Text(f"How to get a missing one: harmonium data show {missing}", style="dim"))
 
 
 @app.command("show")
 def show_dataset(
-    name: Annotated[str, typer.Argument(help="A name from 'harmonium data list', or mulan:NAME.")],
-    folder: FolderOption = None,
-    tags: Annotated[int, typer.Option("--tags", "-t", min=0, help="How many tags to list.")] = 10,
-    as_json: JsonOption = False,
+    name: str = typer.Argument(..., help="A name from `harmonium data list`, or mulan:NAME."),
+    folder: Path | None = FOLDER,
+    tags: int = options.number(10, "List the N most used tags.", "--tags", "-t", min=0),
+    as_json: bool = options.JSON,
 ) -> None:
     """Read a dataset and show its sizes, tags, labels, groups and terms.
 
@@ -82,48 +87,42 @@ def show_dataset(
     from harmonium.data import datasets
     from harmonium.data.datasets.dataset import describe
 
+    out = Output(as_json)
     facts = describe(datasets.load(name, folder), n_tags=tags)
     path = datasets.is_found(datasets.info(name), folder)
-    if as_json:
-        print(json.dumps({**facts, "folder": str(path)}, indent=2, ensure_ascii=False))
-    else:
-        Console().print(_description(facts, path))
+    out.json({**facts, "folder": str(path)})
+    if not as_json:
+        out.console.print(_description(facts, path))
 
 
-@app.command("fetch")
-def fetch_dataset(
-    name: Annotated[str, typer.Argument(help="mturk or majmin.")],
-    folder: FolderOption = None,
-    force: Annotated[
-        bool, typer.Option("--force", help="Fetch files again even if they are there.")
-    ] = False,
-    url: Annotated[
-        str | None,
-        typer.Option(
-            envvar="HARMONIUM_FETCH_URL",
-            help="A mirror: the address of the folder that has mturk/ and majmin/ in it.",
-        ),
-    ] = None,
-    sha256: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="FILE=HEX", help="The SHA-256 that a file must have; once for each file."
-        ),
-    ] = None,
+@app.command("download")
+def download_dataset(
+    name: str = typer.Argument(..., help="mturk or majmin."),
+    folder: Path | None = FOLDER,
+    force: bool = options.flag("Download existing files again.", "--force"),
+    url: str | None = options.value(
+        "URL",
+        "A mirror: the address of the folder that has mturk/ and majmin/ in it.",
+        envvar="HARMONIUM_FETCH_URL",
+    ),
+    sha256: list[str] | None = options.value(
+        "FILE=HEX", "The SHA-256 that a file must have; repeatable."
+    ),
 ) -> None:
     """Download the paper's own MTurk or MajorMiner files into the data folder.
 
-    The SHA-256 of each file is kept beside them, and a file that has changed since is refused.
+    The SHA-256 of each file is stored beside it, and a file that changes later is refused.
 
-    [dim]Example:[/dim]  harmonium data fetch mturk
+    [dim]Example:[/dim]  harmonium data download mturk
     """
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
     from harmonium.data.datasets.paper_files import fetch
 
+    out = Output()
     name_of_file = TextColumn("{task.description}")
     columns = (name_of_file, BarColumn(), DownloadColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True)) as bars:
+    with Progress(*columns, console=out.errors) as bars:
         tasks: dict[str, Any] = {}
 
         def progress(file: str, received: int, total: int | None) -> None:
@@ -133,38 +132,8 @@ def fetch_dataset(
 
         digests = {file: digest for file, _, digest in (one.partition("=") for one in sha256 or ())}
         paths = fetch(name, folder, url=url, force=force, sha256=digests, progress=progress)
-    what = f"{len(tasks)} files fetched" if tasks else "Already there"
-    print(f"{what}: {paths[0].parent}")
-    print(f"Next: harmonium data show {name}")
-
-
-def _list_table(
-    infos: list[DatasetInfo],
-    found: dict[str, Path | None],
-    roots: list[Path],
-    *,
-    with_titles: bool,
-) -> Table:
-    table = plain_table()
-    table.expand = with_titles
-    table.add_column("Name", style="cyan", no_wrap=True)
-    for heading in ("Items", "Tags", "Features", "Triples"):
-        table.add_column(heading, justify="right", no_wrap=True)
-    table.add_column("Audio", no_wrap=True)
-    table.add_column("Found in", overflow="fold")
-    if with_titles:
-        table.add_column("What it is", style="dim", no_wrap=True, ratio=1)
-    for info in infos:
-        path = found[info.name]
-        table.add_row(
-            info.name,
-            *(_number(value) for value in (info.items, info.tags, info.features)),
-            _number(info.triples) if info.triples else Text("counts", style="dim"),
-            "yes" if info.audio else Text("no", style="dim"),
-            Text("not found", style="yellow") if path is None else _below(path, roots),
-            *([info.title] if with_titles else []),
-        )
-    return table
+    what = f"{counted(len(tasks), 'file')} downloaded" if tasks else "Already downloaded"
+    out.say(f"{what}: {paths[0].parent}", f"Next: harmonium data show {name}")
 
 
 def _description(facts: dict[str, Any], path: Path | None) -> Group:
@@ -202,15 +171,12 @@ def _description(facts: dict[str, Any], path: Path | None) -> Group:
 
 
 def _tags_table(facts: dict[str, Any]) -> Table:
-    table = plain_table("Tags with most positives")
-    table.add_column("Items", justify="right", no_wrap=True)
-    table.add_column("Share", justify="right", no_wrap=True)
-    table.add_column("", no_wrap=True)
+    table = plain_table("Most used tags", ">Items", ">Share", "")
     largest = max(tag["positive"] for tag in facts["top_tags"]) or 1
     for tag in facts["top_tags"]:
         bar = Text("━" * round(24 * tag["positive"] / largest), style="cyan")
         share = tag["positive"] / facts["items"]
-        table.add_row(escape(tag["tag"]), f"{tag['positive']:,}", f"{share:.1%}", bar)
+        table.add_row(Text(tag["tag"]), f"{tag['positive']:,}", f"{share:.1%}", bar)
     return table
 
 
@@ -229,7 +195,7 @@ def _number(value: int | None) -> str:
 
 
 def _below(path: Path, roots: list[Path]) -> str:
-    """The path as it is below the data folder, where it is in the first one."""
+    """The path below the first data folder, if it is in that one."""
     return str(path.relative_to(roots[0])) if path.is_relative_to(roots[0]) else _from_home(path)
 
 

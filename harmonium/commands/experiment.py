@@ -16,7 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from harmonium.commands import INTERRUPTED
-from harmonium.commands.screen import bar, show_rows
+from harmonium.commands.output import Output, bar
 from harmonium.errors import DataError
 
 if TYPE_CHECKING:
@@ -128,7 +128,7 @@ def list_recipes() -> None:
         recipe = read_recipe(path, trusted=True)
         there = [spec.label for spec in recipe.datasets if _is_there(spec)]
         rows.append((name, recipe.title, ", ".join(there) or "none"))
-    show_rows(Console(), ("Recipe", "What it does", "Datasets at hand"), rows)
+    Output().table(("Recipe", "What it does", "Datasets at hand"), rows)
 
 
 @app.command()

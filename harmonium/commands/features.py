@@ -1,76 +1,54 @@
-"""`harmonium features`: the features of many files, as a table."""
+"""`harmonium features`, `inspect` and `extractor`: what can be computed from sound."""
 
 from __future__ import annotations
 
 import time
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
-from rich.console import Console
-from rich.progress import ProgressColumn, Task
-from rich.text import Text
 
-from harmonium.commands import IN_PART, INTERRUPTED
-from harmonium.commands.options import (
-    CacheOption,
-    EngineOption,
-    ExtractorOption,
-    JobsOption,
-    NoCacheOption,
-    StartOption,
-    TimeLimitOption,
-    cache_folder,
-    file_option,
-)
-from harmonium.commands.screen import bar, say, show_rows
+from harmonium.commands import IN_PART, options
+from harmonium.commands.output import Output
 from harmonium.errors import counted
 
 if TYPE_CHECKING:
     from harmonium.audio.extraction import Extraction, FileFeatures
 
-MOST_SHOWN = 30
+MAX_SHOWN = 30
 """Files that the table of failures shows."""
 
 
 def features(
-    paths: Annotated[
-        list[Path],
-        typer.Argument(
-            metavar="PATH", help="Music files, and folders to search with all their subfolders."
-        ),
-    ],
-    output: Annotated[
-        Path, file_option("The table to write: .parquet, .csv or .npz.", "--output", "-o")
-    ],
-    extractor: ExtractorOption = "paper",
-    seconds: Annotated[
-        float | None,
-        typer.Option(metavar="S", help="Length of the clip; by default the extractor's."),
-    ] = None,
-    start: StartOption = None,
-    jobs: JobsOption = None,
-    engine: EngineOption = "processes",
-    cache: CacheOption = None,
-    no_cache: NoCacheOption = False,
-    time_limit: TimeLimitOption = 300,
-    failures: Annotated[
-        Path | None,
-        file_option("Write the files that could not be used to this CSV file, with the reasons."),
-    ] = None,
+    paths: list[Path] = options.argument("PATH", "Music files and folders.", default=...),
+    output: Path = options.file(
+        "The table to write: .parquet, .csv or .npz.", "--output", "-o", default=...
+    ),
+    extractor: str = options.EXTRACTOR,
+    seconds: float | None = options.value("S", "Length of the clip; by default the extractor's."),
+    start: float | None = options.START,
+    jobs: int | None = options.JOBS,
+    engine: str = options.engine("processes"),
+    cache: Path | None = options.CACHE,
+    no_cache: bool = options.NO_CACHE,
+    time_limit: float = options.TIME_LIMIT,
+    failures: Path | None = options.file(
+        "Write unreadable files to this CSV file, with the reasons."
+    ),
 ) -> None:
-    """Compute the features of music files, and write them as a table.
+    """Compute the features of music files as a table.
 
-    Works on all cores. Results are kept by the content of the files, and
-    a second run uses them, even after an interruption or when files were
-    renamed. Files that cannot be used are listed at
-    the end.
+    Works on all cores. Features are cached by file content, so a second
+    run is fast, even after an interruption or when files were renamed.
+    Unreadable files are listed at the end.
 
     [dim]Example:[/dim]  harmonium features ~/Music -o features.parquet
 
-    [dim]Exit codes:[/dim]  0 all files are in the table; 1 some could not be
-    used, the others are in it; 2 nothing was written; 130 interrupted.
+    [dim]In Python:[/dim]  harmonium.AudioFeatures().transform(paths)
+
+    [dim]Exit codes:[/dim]  0 all files are in the table; 1 some could not be read;
+    2 nothing was written; 130 interrupted.
     """
     from harmonium.audio.audio_files import find_audio
     from harmonium.audio.extraction import (
@@ -93,20 +71,22 @@ def features(
                 f"--seconds is for extractors of one clip; '{extractor}' has windows of its own."
             )
         chosen = replace(chosen, seconds=seconds)
-    with Console(stderr=True).status("Looking for music files"):
+    out = Output()
+    with out.errors.status("Looking for music files"):
         found = find_audio(paths)
     if not found.files and not found.unreadable:
         raise DataError(
-            "There is no music file in the folders named. Files are found by their endings "
-            "(.mp3, .flac, .wav and so on); name a file with another ending itself."
+            "No music files in these folders. Files are found by their endings (.mp3, .flac, .wav "
+            "and so on); a file with another ending must be named itself."
         )
     began = time.monotonic()
     extraction = _extract(
+        out,
         found.files,
         extractor=chosen,
         jobs=jobs,
         engine=engine,
-        cache=cache_folder(cache, no_cache),
+        cache=options.cache_folder(cache, no_cache),
         start=start,
         time_limit=time_limit,
     )
@@ -114,60 +94,248 @@ def features(
     failed = [*unlisted, *extraction.failures]
     if failures is not None:
         write_failures(failures, failed)
-    _show_failures(failed)
+    _show_failures(out, failed)
     if not extraction.paths:
-        raise DataError("None of the files could be used; nothing was written.")
+        raise DataError("None of the files could be read; nothing was written.")
     write_features(output, extraction)
     n_features = extraction.features.shape[1]
     parts = [f"{counted(len(extraction.paths), 'file')}, {n_features:,} features each: {output}"]
     if extraction.n_cached:
         parts.append(f"{extraction.n_cached:,} from the cache")
     if failed:
-        parts.append(f"{len(failed):,} could not be used")
-    say(Console(), f"{'; '.join(parts)}; {time.monotonic() - began:.1f} s")
+        parts.append(f"{len(failed):,} could not be read")
+    out.say(f"{'; '.join(parts)}; {time.monotonic() - began:.1f} s")
     raise typer.Exit(IN_PART if failed else 0)
 
 
-def _extract(files: list[str], *, cache: Path | None, **options: Any) -> Extraction:
+def _extract(out: Output, files: list[str], *, cache: Path | None, **how: Any) -> Extraction:
     """The features of the files, with a progress bar."""
     from harmonium.audio.extraction import extract_files
 
     done = 0
-    try:
-        with bar(Console(stderr=True), "listening", _Rate()) as show:
 
-            def progress(n: int, total: int) -> None:
-                nonlocal done
-                done = n
-                show(n, total)
+    def stopped() -> str:
+        kept = "Nothing was kept, as there is no cache."
+        if cache is not None:
+            kept = f"They are kept in {cache}; the same command continues."
+        return f"Stopped after {done:,} of {len(files):,} files. {kept}"
 
-            return extract_files(files, cache=cache, progress=progress, **options)
-    except KeyboardInterrupt:
-        if cache is None:
-            kept = "Nothing was kept, as there is no cache."
-        else:
-            kept = f"They are kept in {cache}; the same command goes on from there."
-        say(Console(stderr=True), f"Stopped after {done:,} of {len(files):,} files. {kept}")
-        raise typer.Exit(INTERRUPTED) from None
+    with out.bar("listening", unit="files", stopped=stopped) as show:
 
+        def progress(n: int, total: int) -> None:
+            nonlocal done
+            done = n
+            show(n, total)
 
-class _Rate(ProgressColumn):
-    """Files per second."""
-
-    def render(self, task: Task) -> Text:
-        return Text("" if task.speed is None else f"{task.speed:,.0f} files/s")
+        return extract_files(files, cache=cache, progress=progress, **how)
 
 
-def _show_failures(failed: list[FileFeatures]) -> None:
-    """The files that could not be used: a table for people, a line each for programs."""
-    console = Console(stderr=True)
-    if not console.is_terminal:
-        for failure in failed:
-            say(console, f"{failure.path}: {failure.reason}")
+def _show_failures(out: Output, failed: list[FileFeatures]) -> None:
+    """The unreadable files: a table for people, a line each for programs."""
+    if not out.errors.is_terminal:
+        out.note(*(f"{failure.path}: {failure.reason}" for failure in failed))
     elif failed:
-        rows = [(failure.path, failure.reason) for failure in failed[:MOST_SHOWN]]
-        title = f"{len(failed):,} could not be used"
-        show_rows(console, ("File", "Reason"), rows, title=title)
-    if console.is_terminal and len(failed) > MOST_SHOWN:
-        more = f"and {len(failed) - MOST_SHOWN:,} more; --failures FILE writes all of them"
-        say(console, Text(more, style="dim"))
+        rows = [(failure.path, failure.reason) for failure in failed[:MAX_SHOWN]]
+        title = f"{len(failed):,} could not be read"
+        out.table(("File", "Reason"), rows, title=title, on_errors=True)
+        if len(failed) > MAX_SHOWN:
+            out.note(f"and {len(failed) - MAX_SHOWN:,} more; --failures FILE writes all of them")
+
+
+def inspect(
+    file: Path = options.argument("FILE", "A music file.", default=...),
+    output: Path = options.file(
+        "The picture to write: .png, .svg or .pdf.", "--output", "-o", default=...
+    ),
+    start: float | None = options.START,
+    seconds: float = typer.Option(10, metavar="S", min=1, help="Length of the clip."),
+    model: Path | None = options.value("MODEL", "A saved model, whose tags are drawn too."),
+    extractor: str = options.value(
+        "NAME", "The features that the model takes.", "--extractor", "-e", default="paper"
+    ),
+    tags: int = options.number(20, "Draw the N most likely tags."),
+) -> None:
+    """Draw the spectrum and the rhythm of a clip.
+
+    With a model, its tags are drawn too.
+
+    [dim]Example:[/dim]  harmonium inspect song.mp3 -o song.png --start 60
+    """
+    from harmonium.audio import decode
+    from harmonium.audio.decoding import quoted
+    from harmonium.audio.pictures import draw_clip, save_picture
+    from harmonium.errors import AudioError, DataError
+
+    clip = decode(file, seconds=seconds, start=start)
+    found = [] if model is None else _tags(file, clip.start, model, extractor)[:tags]
+    end = clip.start + len(clip.samples) / clip.rate
+    title = f"{file.name}, {clip.start:.1f} to {end:.1f} s"
+    try:
+        figure = draw_clip(clip, title=title, tags=found)
+    except DataError as error:
+        raise AudioError(f"{quoted(file)} cannot be drawn: {error}") from None
+    save_picture(figure, output)
+    print(f"Drawn: {output}")
+
+
+def _tags(file: Path, start: float, model: Path, extractor: str) -> list[tuple[str, float]]:
+    """The model's tags for the window at ``start``, with probabilities, the likeliest first."""
+    import polars as pl
+
+    from harmonium.audio import features_of_file, get_extractor
+    from harmonium.errors import DataError
+
+    chosen = get_extractor(extractor)
+    tagger = _load_tagger(model)
+    names = getattr(tagger, "feature_names_in_", None)
+    if names is None:
+        fits = tagger.n_features_in_ == len(chosen.feature_names)
+    else:
+        fits = tuple(names) == chosen.feature_names
+    if not fits:
+        raise DataError(
+            f"The model '{model}' takes {tagger.n_features_in_} features that are not those of the "
+            f"extractor '{chosen.name}' ({len(chosen.feature_names)}). Name its extractor with "
+            "--extractor."
+        )
+    X: Any = features_of_file(file, chosen, start=start)[None]
+    if names is not None:
+        X = pl.DataFrame(X, schema=list(names))
+    found = zip(map(str, tagger.tags_), map(float, tagger.predict_proba(X)[0]), strict=True)
+    return sorted(found, key=lambda tag: -tag[1])
+
+
+def _load_tagger(path: Path) -> Any:
+    """The model of a file, whichever class it is of."""
+    from harmonium import estimators
+    from harmonium.errors import ModelFileError
+    from harmonium.estimators.model_files import read_model
+
+    _, about = read_model(path)
+    kind: Any = getattr(estimators, str(about.get("class")), None)
+    if not hasattr(kind, "predict_proba"):
+        raise ModelFileError(
+            f"'{path}' holds a {about.get('class')}, which does not tag clips. Use the file of a "
+            "tagger, such as a DiscriminativeRBM."
+        )
+    return kind.load(path)
+
+
+extractor = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    help="List the feature extractors, and download musicnn.",
+)
+
+
+@extractor.command("list")
+def list_extractors(as_json: bool = options.JSON) -> None:
+    """List the feature extractors: how good, how fast, and whether installed.
+
+    AUC: the mean over the nine emotions of Emotify, by logistic regression
+    in five folds. ms: milliseconds for a clip of 15 s on one core,
+    including decoding. Both were measured once, on one machine.
+
+    [dim]Example:[/dim]  harmonium extractor list
+    """
+    from harmonium.audio.extractors import available_extractors, default_extractor
+
+    out, records = Output(as_json), [_record(name) for name in available_extractors()]
+    out.show(
+        records,
+        {
+            "Name": lambda one: one["name"],
+            ">Numbers": lambda one: one["features"],
+            ">AUC": lambda one: "-" if one["auc"] is None else f"{one['auc']:.3f}",
+            ">ms": lambda one: "-" if one["milliseconds"] is None else f"{one['milliseconds']:.0f}",
+            "Installed": lambda one: "yes" if one["missing"] is None else "no",
+            "What it hears": lambda one: one["summary"],
+        },
+    )
+    if not as_json:
+        out.note(*(one["missing"] for one in records if one["missing"] is not None))
+    out.hint(f"A new library is indexed with {default_extractor()}.")
+
+
+@extractor.command("download")
+def download_extractor(
+    name: str = options.argument("NAME", "musicnn.", default=...),
+    wheel: Path | None = options.file(
+        "The wheel of musicnn 0.1.0, if you have it; by default pip downloads it."
+    ),
+) -> None:
+    """Download the weights of musicnn into your data folder.
+
+    pip downloads the wheel of musicnn (29 MB) from its registry. The
+    SHA-256 is checked, the weights are extracted (6 MB), and the rest is
+    discarded: nothing is installed or run.
+
+    [dim]Example:[/dim]  harmonium extractor download musicnn
+
+    [dim]Without a network:[/dim]  on another machine, pip download --no-deps
+    musicnn==0.1.0; then here, harmonium extractor download musicnn --wheel FILE
+    """
+    from harmonium.audio.musicnn import check_weights, is_installed
+    from harmonium.errors import DataError, ModelFileError
+
+    if name != "musicnn":
+        raise DataError(f"Only musicnn can be downloaded, got '{name}'.")
+    if wheel is None and is_installed():
+        try:
+            check_weights()
+        except ModelFileError:
+            pass  # damaged: again
+        else:
+            print("musicnn is already installed.")
+            return
+    _download(Output(), wheel)
+
+
+def offer_musicnn(out: Output) -> None:
+    """Offer the weights at a terminal; a no is remembered."""
+    from harmonium.audio.musicnn_fetch import LICENCE, decline
+    from harmonium.errors import HarmoniumError
+
+    out.note(
+        "musicnn, two networks trained on people's tags, makes far better features than the "
+        f"paper's. It is a download of 29 MB ({LICENCE})."
+    )
+    if not typer.confirm("Download it now?", default=True, err=True):
+        decline()
+        out.note("Not now; `harmonium extractor download musicnn` does it at any time.")
+        return
+    try:
+        _download(out, None)
+    except HarmoniumError as error:
+        out.note(f"{error} Using the paper's features.")
+
+
+def _download(out: Output, wheel: Path | None) -> None:
+    from harmonium.audio.musicnn_fetch import CITATION, LICENCE, fetch_musicnn
+
+    with out.errors.status("Downloading musicnn (29 MB)"):
+        file = fetch_musicnn(wheel)
+    out.say(f"musicnn installed: {file}", f"Licence: {LICENCE}", f"Cite: {CITATION}")
+    out.say("New libraries use it; for an older one, `harmonium index --extractor musicnn`.")
+
+
+def _record(name: str) -> dict[str, Any]:
+    from harmonium.audio.extractors import get_extractor
+    from harmonium.errors import HarmoniumError
+
+    missing = None
+    found = get_extractor(name)
+    try:
+        if found.check:
+            found.check()
+    except HarmoniumError as error:
+        missing = str(error)
+    return {
+        "name": name,
+        "features": len(found.feature_names),
+        "heads": len(found.head_names),
+        "auc": found.auc,
+        "milliseconds": found.milliseconds,
+        "summary": found.summary,
+        "missing": missing,
+    }

@@ -1,8 +1,9 @@
-"""Arguments and options that several commands have."""
+"""Arguments and options that several commands share."""
 
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import typer
 
@@ -10,133 +11,116 @@ if TYPE_CHECKING:
     from harmonium.library import Library
     from harmonium.library.store.models import Owner
 
-LibraryOption = Annotated[
-    str | None,
-    typer.Option(
-        "--library",
-        "-L",
-        metavar="PLACE",
-        envvar="HARMONIUM_LIBRARY",
-        show_envvar=False,
-        help="The library: a file, or postgresql://USER@HOST/DATABASE. By default the one that "
-        "HARMONIUM_LIBRARY names, then the library of this user.",
-    ),
-]
-OnlyMineOption = Annotated[
-    bool, typer.Option("--only-mine", help="Only tags that were learnt from this library.")
-]
-OnlyShippedOption = Annotated[
-    bool, typer.Option("--only-shipped", help="Only tags of the model that came along.")
-]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
-PersonOption = Annotated[
-    str,
-    typer.Option(
-        "--person",
-        metavar="NAME",
-        envvar="HARMONIUM_PERSON",
-        show_envvar=False,
-        help="Whose word it is; HARMONIUM_PERSON names another than 'me'.",
-    ),
-]
-SeedOption = Annotated[
-    int, typer.Option("--seed", metavar="N", min=0, help="Another seed makes other random choices.")
-]
-
-# How to listen to files.
-ExtractorOption = Annotated[
-    str,
-    typer.Option(
-        "--extractor",
-        "-e",
-        metavar="NAME",
-        help="paper (timbre and rhythm, 389 numbers), timbre, rhythm, musicnn (400 numbers, see "
-        "`harmonium extractor`), or one that another package provides.",
-    ),
-]
-StartOption = Annotated[
-    float | None,
-    typer.Option(
-        "--start",
-        metavar="S",
-        min=0,
-        help="Where the clip begins; by default the clip is the middle of the file.",
-    ),
-]
-JobsOption = Annotated[
-    int | None,
-    typer.Option(
-        "--jobs",
-        "-j",
-        metavar="N",
-        min=1,
-        help="Processes to work with; by default one for each core.",
-    ),
-]
-EngineOption = Annotated[
-    str,
-    typer.Option(
-        "--engine",
-        metavar="ENGINE",
-        help="processes, serial (no other process), or the address of a Dask scheduler, "
-        "tcp://HOST:PORT, for many machines.",
-    ),
-]
-CacheOption = Annotated[
-    Path | None,
-    typer.Option(
-        "--cache",
-        metavar="DIR",
-        help="Where features are kept for the next time, by the content of files; by default the "
-        "folder that HARMONIUM_CACHE names, then the system's folder for caches.",
-    ),
-]
-NoCacheOption = Annotated[
-    bool, typer.Option("--no-cache", help="Neither use features kept before nor keep any.")
-]
-TimeLimitOption = Annotated[
-    float,
-    typer.Option(
-        "--time-limit",
-        metavar="S",
-        help="Seconds after which a file is given up, because its decoder hangs.",
-    ),
-]
-
-# How to read a table of people's tags.
-TABLE_HELP = "A table of who gave which tag to what: .csv, .tsv or .parquet, also gzipped."
-AliasesOption = Annotated[
-    Path | None,
-    typer.Option(
-        "--aliases",
-        metavar="FILE",
-        help="Spellings that mean the same: a table with the columns alias and tag.",
-    ),
-]
-DelimiterOption = Annotated[
-    str | None, typer.Option("--delimiter", metavar="CHAR", help="What separates the columns.")
-]
-NoHeaderOption = Annotated[
-    bool, typer.Option("--no-header", help="The first line is a row, not the names of columns.")
-]
-EncodingOption = Annotated[
-    str, typer.Option("--encoding", metavar="NAME", help="The encoding of a text file.")
-]
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 
-def owner_of(only_mine: bool, only_shipped: bool) -> "Owner | None":
-    """Whose tags are asked for; None: everybody's."""
+def flag(text: str, *names: str, default: bool | None = False, **more: Any) -> Any:
+    """An option that is on or off."""
+    return typer.Option(default, *names, help=text, **more)
+
+
+def number(default: Any, text: str, *names: str, min: float | None = 1, **more: Any) -> Any:
+    """An option that takes a number."""
+    return typer.Option(default, *names, metavar="N", min=min, help=text, **more)
+
+
+def probability(default: float | None, text: str, *names: str, max: float = 1) -> Any:
+    """An option that takes a number from 0 to 1."""
+    return typer.Option(default, *names, metavar="P", min=0, max=max, help=text)
+
+
+def value(metavar: str, text: str, *names: str, default: Any = None, **more: Any) -> Any:
+    """An option that takes a text."""
+    return typer.Option(default, *names, metavar=metavar, help=text, **more)
+
+
+def file(text: str, *names: str, default: Any = None) -> Any:
+    """An option that names a file to read or write."""
+    return value("FILE", text, *names, default=default)
+
+
+def argument(metavar: str, text: str, default: Any = None) -> Any:
+    """An argument; with ... as the default it is required."""
+    return typer.Argument(default, metavar=metavar, help=text)
+
+
+def takes_rejected_tags(function: Function) -> Function:
+    """Let the arguments of a command be tags with a minus before them: search jazz -rock."""
+    function.takes_rejected_tags = True  # type: ignore[attr-defined]
+    return function
+
+
+LIBRARY = value(
+    "PLACE",
+    "The library: a file, or postgresql://USER@HOST/DATABASE. By default HARMONIUM_LIBRARY, else "
+    "library.db in your data folder.",
+    "--library",
+    "-L",
+    envvar="HARMONIUM_LIBRARY",
+    show_envvar=False,
+)
+JSON = flag("Print JSON.", "--json")
+ONLY_OWN = flag("Only tags learnt from this library.", "--only-own")
+ONLY_BUILT_IN = flag("Only tags of the built-in model.", "--only-built-in")
+PERSON = value(
+    "NAME",
+    "Who says so; by default HARMONIUM_PERSON, else me.",
+    "--person",
+    default="me",
+    envvar="HARMONIUM_PERSON",
+    show_envvar=False,
+)
+SEED = number(0, "Seed of the random numbers.", "--seed", min=0)
+TRACK_HELP = "A file, the end of its path, #NUMBER, or artist - title."
+
+# How to extract features.
+EXTRACTOR = value(
+    "NAME",
+    "paper (timbre and rhythm, 389 numbers), timbre, rhythm, musicnn (400 numbers, see `harmonium "
+    "extractor`), or one from another package.",
+    "--extractor",
+    "-e",
+    default="paper",
+)
+START = typer.Option(
+    None, metavar="S", min=0, help="Start of the clip; by default the clip is centred."
+)
+JOBS = number(None, "Number of processes; by default one per core.", "--jobs", "-j")
+CACHE = value(
+    "DIR",
+    "Where features are cached, by file content; by default HARMONIUM_CACHE, else your cache "
+    "folder.",
+)
+NO_CACHE = flag("Neither read nor write the cache.", "--no-cache")
+TIME_LIMIT = value("S", "Give up on a file after S seconds, if its decoder hangs.", default=300)
+
+# How to read a table of tags.
+TABLE_HELP = "A table of who gave which tag to which track: .csv, .tsv or .parquet, or gzipped."
+ALIASES = file("Alternative spellings: a table with columns alias and tag.")
+DELIMITER = value("CHAR", "The column separator.")
+NO_HEADER = flag("The first line is data, not column names.", "--no-header")
+ENCODING = value("NAME", "The encoding of a text file.", default="utf-8")
+
+
+def engine(default: str) -> Any:
+    """The option that says where the work is done."""
+    text = "processes, serial (this process only), or a Dask scheduler at tcp://HOST:PORT."
+    return value("ENGINE", text, default=default)
+
+
+def owner_of(only_own: bool, only_built_in: bool) -> "Owner | None":
+    """Whose tags are asked for; None for all."""
     from harmonium.errors import DataError
 
-    if only_mine and only_shipped:
-        raise DataError("Ask for --only-mine or for --only-shipped; without either, for both.")
-    return "own" if only_mine else "built-in" if only_shipped else None
+    if only_own and only_built_in:
+        raise DataError("Use --only-own or --only-built-in, not both.")
+    return "own" if only_own else "built-in" if only_built_in else None
 
 
 def opened_if_there(
     place: str | None, *, needed: bool = False
 ) -> "AbstractContextManager[Library | None]":
-    """The library, or None if there is none, nobody named one, and none is needed."""
+    """The library; None if there is none, nobody named one, and none is needed."""
     from harmonium.errors import LibraryError
     from harmonium.library import Library
     from harmonium.library.store.database import default_place
@@ -149,18 +133,13 @@ def opened_if_there(
         return nullcontext()
 
 
-def file_option(text: str, *flags: str) -> Any:
-    """An option that names a file to read or write."""
-    return typer.Option(*flags, metavar="FILE", help=text)
-
-
-def column(name: str) -> str | int:
+def column(name: str | None) -> str | int | None:
     """A column by name, or by position if it is a number."""
-    return int(name) if name.isdecimal() else name
+    return int(name) if name is not None and name.isdecimal() else name
 
 
 def cache_folder(cache: Path | None, no_cache: bool) -> Path | None:
-    """The folder for features that --cache and --no-cache mean; None: features are not kept."""
+    """The folder that --cache and --no-cache name; None if features are not cached."""
     from harmonium.files import user_cache_folder
 
     return None if no_cache else cache or user_cache_folder()

@@ -1,202 +1,250 @@
-"""`harmonium search`: tracks by their tags."""
+"""`harmonium search`, `suggest` and `related`: tracks by tags, and tags by tags."""
 
 from __future__ import annotations
 
-import json
-from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
-from rich.console import Console
 from rich.text import Text
 
-from harmonium.commands.denied_tags import takes_denied_tags
-from harmonium.commands.options import (
-    JsonOption,
-    LibraryOption,
-    OnlyMineOption,
-    OnlyShippedOption,
-    file_option,
-    owner_of,
-)
-from harmonium.commands.screen import bar, percent, printable, say, show_rows
+from harmonium.commands import options
+from harmonium.commands.output import Cell, Output, printable
 from harmonium.errors import counted
 
 if TYPE_CHECKING:
-    from harmonium.library.answering.search import Hit
+    from collections.abc import Mapping
+
+    from harmonium.library import Library
+    from harmonium.library.snapshot import Hit, SearchResult
+    from harmonium.library.store.tracks import Track
+
+MAX_NAMED = 3
+"""Tracks that are named as left out of an export."""
 
 
-@takes_denied_tags
+@options.takes_rejected_tags
 def search(
-    query: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="QUERY",
-            help="Tags with AND, OR, NOT (or -) and brackets; tags side by side must all hold. "
-            "A tag of several words may be in quotes, within those of the shell.",
-        ),
-    ] = None,
-    library: LibraryOption = None,
-    like: Annotated[
-        str | None,
-        typer.Option(
-            metavar="TRACK",
-            help="Tracks that sound like this one: a file, the end of its path, #NUMBER, "
-            "or artist - title.",
-        ),
-    ] = None,
-    limit: Annotated[
-        int, typer.Option("--limit", "-n", metavar="N", min=1, help="How many tracks, at most.")
-    ] = 20,
-    min_probability: Annotated[
-        float,
-        typer.Option(
-            "--min-probability",
-            "-p",
-            metavar="P",
-            min=0,
-            max=1,
-            help="Leave out less probable ones; 0 shows all that are possible.",
-        ),
-    ] = 0.05,
-    predicted: Annotated[
-        bool,
-        typer.Option("--predicted", help="Only what the model adds to what people say."),
-    ] = False,
-    playlist: Annotated[
-        Path | None, file_option("Write the tracks as a playlist, too: .m3u8.", "--playlist", "-o")
-    ] = None,
-    relative: Annotated[
-        bool,
-        typer.Option(
-            "--relative",
-            help="In the playlist, paths from its own folder on, so that both can be moved "
-            "together.",
-        ),
-    ] = False,
-    export: Annotated[
-        Path | None,
-        file_option(
-            "Write the tracks with their tags for another program, too: .xml for Rekordbox, .sh "
-            "for beets.",
-            "--export",
-        ),
-    ] = None,
-    only_mine: OnlyMineOption = False,
-    only_shipped: OnlyShippedOption = False,
-    as_json: JsonOption = False,
+    query: list[str] | None = options.argument(
+        "QUERY",
+        "Tags with AND, OR, NOT (or -) and brackets; tags side by side must all hold. "
+        "Quote a tag of several words inside the shell's quotes.",
+    ),
+    library: str | None = options.LIBRARY,
+    like: str | None = options.value(
+        "TRACK", f"Tracks that sound like this one. {options.TRACK_HELP}"
+    ),
+    limit: int = options.number(20, "Show at most N tracks.", "--limit", "-n"),
+    min_probability: float = options.probability(
+        0.05, "Skip less likely tracks; 0 shows all possible ones.", "--min-probability", "-p"
+    ),
+    predicted: bool = options.flag("Only tracks that the model adds to your tags.", "--predicted"),
+    playlist: Path | None = options.file("Also write a playlist, .m3u8.", "--playlist", "-o"),
+    relative: bool = options.flag("Use paths relative to the playlist's folder.", "--relative"),
+    export: Path | None = options.file(
+        "Also export tracks and tags: .xml for Rekordbox, .sh for beets.", "--export"
+    ),
+    only_own: bool = options.ONLY_OWN,
+    only_built_in: bool = options.ONLY_BUILT_IN,
+    as_json: bool = options.JSON,
 ) -> None:
-    """Find tracks by their tags, the surest first.
+    """Search tracks by their tags, the most likely first.
 
-    People's own tags are certain and come first. After them come the
+    Tracks that people tagged so are certain and come first. Then come the
     tracks that the model finds, by probability: that of several tags is
-    the product of theirs, that of -tag is one minus that of tag. With
-    --like, tracks are ordered by how alike they sound, and how alike
-    their learnt tags are: 100 % is the same, 0 % as unlike as any two
-    tracks. It needs no model, only `harmonium index`. Where neither
-    people nor the model say anything of a tag, it does not hold, and a
-    track that is found by that alone is called open.
+    their product, that of -tag is one minus that of tag. If neither
+    people nor the model say anything about a tag, it counts as absent; a
+    track found by that alone is shown as open.
+
+    With --like, tracks are ordered by how similar they sound and how
+    similar their learnt tags are: 100 % is the same, 0 % as different as
+    any two tracks. This needs no model, only `harmonium index`.
 
     [dim]Example:[/dim]  harmonium search jazz -rock --playlist evening.m3u8
 
-    [dim]Exit codes:[/dim]  0 something was found; 1 nothing was; 2 the question
-    cannot be answered, with the reason.
-    """
-    from harmonium.library import Library
-    from harmonium.library.answering.search import search as search_library
-    from harmonium.library.export import check_export, write_export
-    from harmonium.library.playlist import can_be_listed, check_playlist, write_playlist
-    from harmonium.library.precision import USUAL_PRECISION
-    from harmonium.library.write import TagSources, wanted_tags
+    [dim]In Python:[/dim]  library.search("jazz -rock"), library.similar("song.mp3")
 
-    if playlist is not None:
-        playlist = playlist.expanduser()
-        check_playlist(playlist)
-    if export is not None:
-        export = export.expanduser()
-        check_export(export)
-    errors = Console(stderr=True)
-    comparing = nullcontext() if like is None else bar(errors, "comparing")
-    with Library.open(library, create=False) as opened, comparing as progress:
-        has_model = opened.models.current(whole=False) is not None
-        track = None if like is None else opened.tracks.resolve(like).id
-        found = search_library(
-            opened,
-            " ".join(query) if query else None,
-            like=track,
+    [dim]Exit codes:[/dim]  0 something was found; 1 nothing was found; 2 the query
+    is invalid.
+    """
+    from harmonium.errors import DataError
+    from harmonium.library import Library
+    from harmonium.library.export import check_export
+    from harmonium.library.playlist import check_playlist
+
+    if not query and like is None and not predicted:
+        raise DataError("Search for tags, for tracks like another (--like), or both.")
+    for file, check in ((playlist, check_playlist), (export, check_export)):
+        if file is not None:
+            check(file.expanduser())
+    out, owner = Output(as_json), options.owner_of(only_own, only_built_in)
+    with Library.open(library, create=False) as opened, out.bar("comparing") as progress:
+        found = opened.search(
+            " ".join(query or []),
+            like=like,
             limit=limit,
             min_probability=min_probability,
             predicted=predicted,
+            owner=owner,
             progress=progress,
-            owner=owner_of(only_mine, only_shipped),
         )
-        if export is not None and found.hits:
-            source = TagSources(owner=owner_of(only_mine, only_shipped), precision=USUAL_PRECISION)
-            ids, spelt = [hit.track.id for hit in found.hits], opened.spellings()
-            tagged = [
-                (track, [spelt.get(tag, tag) for tag in tags])
-                for track, tags in wanted_tags(opened, ids, source)
-            ]
-            not_exported = write_export(export, tagged)
-    if playlist is not None and found.hits:
-        write_playlist(playlist, [hit.track for hit in found.hits], relative=relative)
-    if not has_model and found.people_only:
-        say(errors, "There is no model yet ('harmonium train'): only what people say counts.")
-    for name in found.people_only if has_model else []:
-        say(errors, f"The model has not learnt {name!r}: only what people say about it counts.")
-    if as_json:
-        print(json.dumps([_hit_record(hit) for hit in found.hits], indent=1))
-    elif found.hits:
-        _show_hits(Console(), found.hits)
-    else:
-        say(errors, "Nothing was found.")
-    if found.n_below and not as_json:
-        tracks = "1 track is" if found.n_below == 1 else f"{found.n_below:,} tracks are"
+        tracks = [hit.track for hit in found]
+        if playlist is not None and tracks:
+            opened.playlist(playlist, tracks, relative=relative)
+        not_exported = opened.export(export, tracks, owner) if export and tracks else []
+        _note_unlearned(out, opened, found.people_only)
+    _show(out, found)
+    if found.n_below and len(found) < limit and not as_json:
         floor = f"{100 * min_probability:g} %"
-        say(errors, f"{tracks} left out, with less than {floor}; --min-probability 0 shows all.")
-    if playlist is not None and found.hits:
-        unlisted = [hit.track.path for hit in found.hits if not can_be_listed(hit.track)]
-        say(errors, f"{counted(len(found.hits) - len(unlisted), 'track')}: {playlist}")
-        for path in unlisted:
-            say(errors, f"{path} is not in the playlist: its name has a line break in it.")
-    if export is not None and found.hits:
-        say(errors, f"{counted(len(found.hits) - len(not_exported), 'track')}: {export}")
-        if not_exported:
-            n, few = len(not_exported), ", ".join(track.path for track in not_exported[:3])
-            more = ", …" if n > 3 else ""
-            say(
-                errors,
-                f"{counted(n, 'track')} not in it, without tags or with a name that beets cannot "
-                f"find: {few}{more}",
-            )
-    raise typer.Exit(0 if found.hits else 1)
+        have = counted(found.n_below, "track")
+        out.note(f"{have} below {floor} not shown; --min-probability 0 shows all.")
+    if tracks:
+        _note_files(out, tracks, playlist, export, not_exported)
+    raise typer.Exit(0 if tracks else 1)
 
 
-def _show_hits(console: Console, hits: list[Hit]) -> None:
-    rows: list[tuple[str | Text, ...]] = []
-    near = hits[0].similarity is not None
-    for hit in hits:
-        score = hit.probability * (1 if hit.similarity is None else max(0.0, hit.similarity))
-        if not console.is_terminal:
-            rows.append((f"{score:.4f}", hit.source, hit.track.path))
-            continue
-        certain = {"people": Text("tagged", style="green"), "nobody": Text("open", style="dim")}
-        shown = percent(score) if near else certain.get(hit.source, percent(score))
-        rows.append((shown, hit.track.name, Text(printable(hit.track.path), style="dim")))
-    heading = "Alike" if near else "Likely"
-    show_rows(console, (heading, "Track", "File"), rows, right=(heading,))
+def _note_unlearned(out: Output, library: Library, names: list[str]) -> None:
+    """Which tags of the query only people know."""
+    if names and library.models.current(whole=False) is None:
+        out.note("No model yet; run `harmonium train`. Only people's tags count.")
+    else:
+        out.note(
+            *(f"The model has not learnt {name!r}: only people's tags count." for name in names)
+        )
 
 
-def _hit_record(hit: Hit) -> dict[str, Any]:
-    track = hit.track
-    return {
-        "id": track.id,
-        "path": track.path,
-        "artist": track.artist,
-        "title": track.title,
-        "probability": hit.probability,
+def _show(out: Output, found: SearchResult) -> None:
+    out.json([_record(hit) for hit in found])
+    near = any(hit.similarity is not None for hit in found)
+    if not found.hits:
+        if out.form != "json":
+            out.note("No tracks found.")
+    elif out.is_terminal:
+        heading = ">Similarity" if near else ">Probability"
+        rows = [(_certainty(hit), hit.track.name, _path(hit.track)) for hit in found]
+        out.table((heading, "Track", "File"), rows)
+    else:
+        out.table((), [(_score(hit), hit.source, hit.track.path) for hit in found])
+
+
+def _score(hit: Hit) -> float:
+    similarity = 1.0 if hit.similarity is None else max(0.0, hit.similarity)
+    return (1.0 if hit.probability is None else hit.probability) * similarity
+
+
+def _certainty(hit: Hit) -> Cell:
+    words = {"people": Text("tagged", style="green"), "nobody": Text("open", style="dim")}
+    return words.get(hit.source or "", _score(hit)) if hit.similarity is None else _score(hit)
+
+
+def _path(track: Track) -> Text:
+    return Text(printable(track.path), style="dim")
+
+
+def _record(hit: Hit) -> dict[str, Any]:
+    track = {name: getattr(hit.track, name) for name in ("id", "path", "artist", "title")}
+    p = 1.0 if hit.probability is None else hit.probability
+    return track | {
+        "probability": p,
         "source": hit.source,
         "tags": hit.tags,
         "similarity": hit.similarity,
     }
+
+
+def _note_files(
+    out: Output,
+    tracks: list[Track],
+    playlist: Path | None,
+    export: Path | None,
+    not_exported: list[Track],
+) -> None:
+    """What was written, and which tracks could not be."""
+    from harmonium.library.playlist import can_be_listed
+
+    if playlist is not None:
+        unlisted = [track.path for track in tracks if not can_be_listed(track)]
+        out.note(f"{counted(len(tracks) - len(unlisted), 'track')}: {playlist}")
+        out.note(
+            *(f"{path} is not in the playlist: its name has a line break." for path in unlisted)
+        )
+    if export is not None:
+        out.note(f"{counted(len(tracks) - len(not_exported), 'track')}: {export}")
+    if not_exported:
+        named = ", ".join(track.path for track in not_exported[:MAX_NAMED])
+        more = ", …" if len(not_exported) > MAX_NAMED else ""
+        out.note(
+            f"{counted(len(not_exported), 'track')} not exported, without tags or with a name that "
+            f"beets cannot find: {named}{more}"
+        )
+
+
+def suggest(
+    tags: list[str] = options.argument(
+        "TAG", "Tags that a track has; commas are optional.", default=...
+    ),
+    library: str | None = options.LIBRARY,
+    number: int = options.number(10, "Show at most N tags.", "--number", "-n"),
+    as_json: bool = options.JSON,
+) -> None:
+    """Suggest more tags for a track that has these.
+
+    The sound is not used. First counts which tags people in the library
+    gave together with these. If few did, the model answers; without one,
+    the built-in model.
+
+    [dim]Example:[/dim]  harmonium suggest rock guitar
+
+    [dim]In Python:[/dim]  library.suggest("rock", "guitar")
+
+    [dim]Exit codes:[/dim]  0 done; 2 unknown tag.
+    """
+    from harmonium.library.answering.suggest import suggest as find
+
+    given = [part.strip() for tag in tags for part in tag.split(",") if part.strip()]
+    with options.opened_if_there(library) as opened:
+        found, spelt = find(opened, given, number), _spellings(opened)
+    Output(as_json).show(
+        found,
+        {
+            "Tag": lambda one: spelt.get(one.tag, one.tag),
+            ">Probability": lambda one: one.probability,
+            ">Usual": lambda one: one.usual,
+        },
+    )
+
+
+def related(
+    tag: str = options.argument("TAG", "A tag.", default=...),
+    library: str | None = options.LIBRARY,
+    number: int = options.number(10, "Show at most N tags.", "--number", "-n"),
+    as_json: bool = options.JSON,
+) -> None:
+    """List the tags that a tag makes more likely, and less likely.
+
+    The strength is the difference in log-odds with and without the tag.
+    The sound is not used. -n applies to each of the two lists.
+
+    [dim]Example:[/dim]  harmonium related "hip hop"
+
+    [dim]In Python:[/dim]  library.related("hip hop")
+
+    [dim]Exit codes:[/dim]  0 done; 2 unknown tag.
+    """
+    from harmonium.library.answering.suggest import related as find
+
+    with options.opened_if_there(library) as opened:
+        found, spelt = find(opened, tag, number), _spellings(opened)
+    Output(as_json).show(
+        found,
+        {
+            "Tag": lambda one: spelt.get(one.tag, one.tag),
+            ">Log-odds": lambda one: f"{one.log_odds:+.2f}",
+            ">With": lambda one: one.probability_with,
+            ">Without": lambda one: one.probability_without,
+        },
+    )
+
+
+def _spellings(library: Library | None) -> Mapping[str, str]:
+    return {} if library is None else library.spellings()

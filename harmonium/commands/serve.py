@@ -9,64 +9,46 @@ import webbrowser
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
 
 import typer
-from rich.console import Console
 
-from harmonium.commands.options import LibraryOption, PersonOption
-from harmonium.commands.screen import say
+from harmonium.commands import options
+from harmonium.commands.output import Output
+from harmonium.errors import DataError
 
-SHORTEST_TOKEN = 16
+MIN_TOKEN_LENGTH = 16
 
 
 def serve(
-    library: LibraryOption = None,
-    host: Annotated[
-        str,
-        typer.Option(
-            metavar="ADDRESS",
-            help="Where to listen. By default only this machine can connect; any other address "
-            "wants a token.",
-        ),
-    ] = "127.0.0.1",
-    port: Annotated[
-        int, typer.Option(metavar="N", min=0, max=65535, help="The port; 0 takes a free one.")
-    ] = 8040,
-    browser: Annotated[
-        bool, typer.Option("--browser/--no-browser", help="Whether to open the page at once.")
-    ] = True,
-    person: PersonOption = "me",
-    token_file: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="A file whose first line is the token that callers must know; without one, a new "
-            "token is made where one is needed.",
-        ),
-    ] = None,
-    allow_host: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME", help="A further name of this server, as a proxy or a router gives it."
-        ),
-    ] = None,
-    log: Annotated[
-        bool,
-        typer.Option("--log", help="Print a line for each request, without anything secret."),
-    ] = False,
+    library: str | None = options.LIBRARY,
+    host: str = options.value(
+        "ADDRESS",
+        "Address to listen on. By default only this machine can connect; others need a token.",
+        default="127.0.0.1",
+    ),
+    port: int = options.number(8040, "Port to listen on; 0 takes a free one.", min=0, max=65535),
+    browser: bool = typer.Option(
+        True, "--browser/--no-browser", help="Open the page in your browser."
+    ),
+    person: str = options.PERSON,
+    token_file: Path | None = options.value(
+        "FILE", "A file with the token in its first line; by default a new one if needed."
+    ),
+    allow_host: list[str] | None = options.value(
+        "NAME", "Another host name of this server, behind a proxy; repeatable."
+    ),
+    log: bool = options.flag("Print a line per request, without secrets.", "--log"),
 ) -> None:
-    """Open the library in a browser: search, listen, correct, teach, train, write.
+    """Open the library in a browser.
 
-    Serves a page and an HTTP API (under /api/v1) until Ctrl-C. Without
-    a library it begins with an empty page that offers to index a folder.
-    It listens to this machine only, unless --host names another address;
-    then whoever connects needs the token that is printed.
+    Search, listen, correct, teach, train and write on a page; an HTTP API
+    is under /api/v1. Runs until Ctrl-C. Without a library, the page offers
+    to index a folder. Other machines can connect only if --host names
+    another address, and then need the token that is printed.
 
     [dim]Example:[/dim]  harmonium serve --port 9000
 
-    [dim]Exit codes:[/dim]  0 stopped by Ctrl-C; 2 it could not begin, with the
-    reason.
+    [dim]Exit codes:[/dim]  0 stopped by Ctrl-C; 2 the server could not start.
     """
     from harmonium.web.app import bind, make_server
     from harmonium.web.guard import ServerSettings, is_loopback
@@ -80,15 +62,15 @@ def serve(
     server = make_server(settings)
     address = _address(settings.host, settings.port) + (f"#token={token}" if token else "")
     print(f"Harmonium is at {address}", flush=True)
-    errors = Console(stderr=True)
-    say(errors, "Ctrl-C ends it.")
+    out = Output()
+    out.note("Ctrl-C stops it.")
     if log:
         logging.getLogger("harmonium.web").addHandler(logging.StreamHandler())
     if browser:
         threading.Timer(0.5, webbrowser.open, [address]).start()
     with suppress(KeyboardInterrupt):  # uvicorn passes it on when all has ended
         server.run(sockets=[socket])
-    say(errors, "Stopped. What was said and written is kept.")
+    out.note("Stopped. All changes are saved.")
 
 
 def _address(host: str, port: int) -> str:
@@ -97,8 +79,6 @@ def _address(host: str, port: int) -> str:
 
 
 def _read_token(file: Path | None) -> str | None:
-    from harmonium.errors import DataError
-
     if file is None:
         return None
     try:
@@ -107,9 +87,9 @@ def _read_token(file: Path | None) -> str | None:
         reason = getattr(error, "strerror", None) or "it is not text"
         raise DataError(f"The token file '{file}' cannot be read: {reason}.") from None
     token = lines[0].strip() if lines else ""
-    if len(token) < SHORTEST_TOKEN:
+    if len(token) < MIN_TOKEN_LENGTH:
         raise DataError(
-            f"The first line of '{file}' must be a token of at least {SHORTEST_TOKEN} characters, "
-            f"got {len(token)}."
+            f"The first line of '{file}' must be a token of at least {MIN_TOKEN_LENGTH} "
+            f"characters, got {len(token)}."
         )
     return token

@@ -5,25 +5,15 @@ from __future__ import annotations
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from harmonium.commands.options import (
-    TABLE_HELP,
-    AliasesOption,
-    DelimiterOption,
-    EncodingOption,
-    NoHeaderOption,
-    SeedOption,
-    column,
-    file_option,
-)
-from harmonium.commands.screen import plain_table
-from harmonium.errors import counted
+from harmonium.commands import options
+from harmonium.commands.options import column
+from harmonium.commands.output import Output, plain_table
+from harmonium.errors import DataError, counted
 
 if TYPE_CHECKING:
     import polars as pl
@@ -32,79 +22,56 @@ if TYPE_CHECKING:
     from harmonium.estimators import TagSmoother
 
 FORMATS = (".parquet", ".csv")
-TAGS_IN_A_CELL = 5
+MAX_TAGS = 5
+"""Tags in a cell of the table of clips."""
 
 
 def smooth(
-    triples: Annotated[Path, typer.Argument(metavar="TRIPLES", help=TABLE_HELP)],
-    output: Annotated[
-        Path,
-        file_option("The table of probabilities to write: .parquet or .csv.", "--output", "-o"),
-    ],
-    tags: Annotated[
-        int, typer.Option("--tags", "-t", metavar="N", min=1, help="How many tags: the most used.")
-    ] = 100,
-    user: Annotated[
-        str, typer.Option(metavar="COLUMN", help="The column of users: its name, or 0, 1, …")
-    ] = "user",
-    item: Annotated[str, typer.Option(metavar="COLUMN", help="The column of clips.")] = "item",
-    tag: Annotated[str, typer.Option(metavar="COLUMN", help="The column of tags.")] = "tag",
-    track: Annotated[
-        str | None,
-        typer.Option(
-            metavar="COLUMN", help="The column of tracks, if several clips may be of one track."
-        ),
-    ] = None,
-    tracks: Annotated[
-        Path | None, file_option("Or a table of its own, with the columns item and track.")
-    ] = None,
-    aliases: AliasesOption = None,
-    as_spelt: Annotated[
-        bool,
-        typer.Option("--as-spelt", help="Leave tags as they are spelt: Hip-Hop is not hip hop."),
-    ] = False,
-    delimiter: DelimiterOption = None,
-    no_header: NoHeaderOption = False,
-    encoding: EncodingOption = "utf-8",
-    min_users: Annotated[
-        int, typer.Option(metavar="N", min=1, help="Leave out clips that fewer users have tagged.")
-    ] = 1,
-    long: Annotated[
-        bool,
-        typer.Option(
-            "--long", help="A row for each clip and tag, instead of one column for each tag."
-        ),
-    ] = False,
-    model: Annotated[Path | None, file_option("Save the smoother, too: .safetensors.")] = None,
-    hidden: Annotated[int, typer.Option(metavar="N", min=1, help="Hidden units.")] = 50,
-    epochs: Annotated[
-        int, typer.Option(metavar="N", min=1, help="Passes over the triples, at most.")
-    ] = 100,
-    seed: SeedOption = 0,
-    show: Annotated[
-        int, typer.Option(metavar="N", min=0, help="Lines of each list of the summary.")
-    ] = 8,
+    triples: Path = options.argument("TRIPLES", options.TABLE_HELP, default=...),
+    output: Path = options.file(
+        "The table to write: .parquet or .csv.", "--output", "-o", default=...
+    ),
+    tags: int = options.number(100, "Use the N most used tags.", "--tags", "-t"),
+    user: str = options.value(
+        "COLUMN", "The column of users: a name, or a number from 0.", default="user"
+    ),
+    item: str = options.value("COLUMN", "The column of clips.", default="item"),
+    tag: str = options.value("COLUMN", "The column of tags.", default="tag"),
+    track: str | None = options.value(
+        "COLUMN", "The column of tracks, if a track has several clips."
+    ),
+    tracks: Path | None = options.file("Or a separate table with the columns item and track."),
+    aliases: Path | None = options.ALIASES,
+    as_spelt: bool = options.flag("Keep spellings apart: Hip-Hop is not hip hop.", "--as-spelt"),
+    delimiter: str | None = options.DELIMITER,
+    no_header: bool = options.NO_HEADER,
+    encoding: str = options.ENCODING,
+    min_users: int = options.number(1, "Skip clips tagged by fewer than N users."),
+    long: bool = options.flag("One row per clip and tag, instead of a column per tag.", "--long"),
+    model: Path | None = options.file("Also save the smoother, .safetensors."),
+    hidden: int = options.number(50, "Hidden units."),
+    epochs: int = options.number(100, "Train for at most N epochs."),
+    seed: int = options.SEED,
+    show: int = options.number(8, "Show N lines of each list.", min=0),
 ) -> None:
-    """Predict the tags that a new user would give each clip, from who tagged what.
+    """Predict the tags that a new user would give each clip.
 
-    Fills in what users left out, and doubts what nobody corroborates.
-    Writes the probability of every tag for every clip, and says where
-    that differs most from what the users said.
+    Fills in what users left out, and doubts what only one of them said.
+    Writes the probability of every tag for every clip, and shows where
+    it differs most from what the users said.
 
     [dim]Example:[/dim]  harmonium smooth triples.csv -o smoothed.parquet --tags 100
 
     [dim]Then:[/dim]     polars.read_parquet("smoothed.parquet")
+
+    [dim]In Python:[/dim]  harmonium.TagSmoother().fit(triples).smooth()
     """
     from harmonium.data import read_triples
-    from harmonium.errors import DataError
     from harmonium.estimators import TagSmoother
     from harmonium.files import check_writable
 
     if output.suffix.lower() not in FORMATS:
-        raise DataError(
-            f"The table must end in {' or '.join(FORMATS)}, which says its format. "
-            f"Got {output.name!r}."
-        )
+        raise DataError(f"The table must end in {' or '.join(FORMATS)}, got {output.name!r}.")
     for path in filter(None, (output, model)):
         check_writable(path)
     layout: Any = {"header": not no_header, "delimiter": delimiter, "encoding": encoding}
@@ -118,8 +85,8 @@ def smooth(
         track_of = _tracks(triples, place, layout)
     elif tracks is not None:
         track_of = _tracks(tracks, {"item": "item", "track": "track"}, {})
-    console = Console()
-    _say_sizes(console, read, track_of, tags)
+    out = Output()
+    _say_sizes(out, read, track_of, tags)
     began = time.perf_counter()
     smoother = TagSmoother(
         n_tags=tags,
@@ -138,8 +105,8 @@ def smooth(
         table.write_parquet(output)
     if model is not None:
         smoother.save(model)
-    _show_changes(console, read, smoother.changes(smoothed), show)
-    _say_done(console, smoother, output, model, seconds)
+    _show_changes(out, read, smoother.changes(smoothed), show)
+    _say_done(out, smoother, output, model, seconds)
 
 
 def _well_known(triples: Triples, min_users: int) -> Triples:
@@ -147,14 +114,13 @@ def _well_known(triples: Triples, min_users: int) -> Triples:
     import numpy as np
 
     from harmonium.data import Conditioning
-    from harmonium.errors import DataError
 
     n_users = Conditioning.from_triples(triples).n_users
     kept = np.flatnonzero(n_users >= min_users)
     if not len(kept):
         raise DataError(
-            f"No clip has been tagged by {min_users:,} users; at most {n_users.max():,} tagged "
-            "one. Ask for fewer with --min-users."
+            f"No clip was tagged by {min_users:,} users, at most by {n_users.max():,}. Lower "
+            "--min-users."
         )
     return triples.select_items(kept)
 
@@ -162,7 +128,6 @@ def _well_known(triples: Triples, min_users: int) -> Triples:
 def _tracks(path: Path, columns: dict[str, Any], layout: dict[str, Any]) -> dict[str, str]:
     """The track of each item of a table, which must not have two for one item."""
     from harmonium.data.table_files import read_rows
-    from harmonium.errors import DataError
 
     rows = read_rows(path, columns, **layout).usable()
     track_of: dict[str, str] = {}
@@ -170,50 +135,44 @@ def _tracks(path: Path, columns: dict[str, Any], layout: dict[str, Any]) -> dict
         if track_of.setdefault(item, track) != track:
             raise DataError(
                 f"{path.name} has two tracks for {item!r}: {track_of[item]!r} and {track!r}. "
-                "A clip is of one track."
+                "A clip has one track."
             )
     return track_of
 
 
-def _say_sizes(
-    console: Console, triples: Triples, track_of: dict[str, str] | None, n_tags: int
-) -> None:
+def _say_sizes(out: Output, triples: Triples, track_of: dict[str, str] | None, n_tags: int) -> None:
     """What was read."""
     kept = min(n_tags, len(triples.tags))
     share = len(triples.top_tags(kept)) / len(triples)
-    parts = [
+    read = (
         f"{len(triples):,} triples of {counted(len(triples.users), 'user')} and "
         f"{counted(len(triples.items), 'clip')}"
-    ]
+    )
     if track_of is not None:
         n_tracks = len({track_of[item] for item in triples.items if item in track_of})
-        parts[0] += f" of {counted(n_tracks, 'track')}"
-    if kept < len(triples.tags):
-        parts.append(f"the {kept:,} most used of {len(triples.tags):,} tags, {share:.0%} of them")
-    else:
-        parts.append(counted(kept, "tag"))
-    console.print("; ".join(parts), highlight=False)
+        read += f" of {counted(n_tracks, 'track')}"
+    some = f"the {kept:,} most used of {len(triples.tags):,} tags, {share:.0%} of them"
+    out.say(f"{read}; {some if kept < len(triples.tags) else counted(kept, 'tag')}")
 
 
-def _show_changes(console: Console, triples: Triples, changed: pl.DataFrame, n: int) -> None:
+def _show_changes(out: Output, triples: Triples, changed: pl.DataFrame, n: int) -> None:
     """The clips that changed most, and the tags that were filled in and doubted most often."""
     if not n or not len(changed):
         return
-    _say_title(console, "The most changed clips", "percent: how many new users would say it")
-    console.print(_clip_table(changed, triples, n))
+    _say_title(out, "Most changed clips", "percent of new users who would say it")
+    out.console.print(_clip_table(changed, triples, n))
     for change, meaning in (
-        ("filled in", "nobody gave it, and yet as likely as where it was given"),
-        ("doubted", "somebody gave it, and yet not half as likely as in general"),
+        ("filled in", "nobody gave it, yet it is as likely as where it was given"),
+        ("doubted", "somebody gave it, yet it is less than half as likely as usual"),
     ):
         rows = changed.filter(changed["change"] == change)
         if len(rows):
-            _say_title(console, f"The tags {change} most often", meaning)
-            console.print(_tag_table(rows, n))
+            _say_title(out, f"Tags {change} most often", meaning)
+            out.console.print(_tag_table(rows, n))
 
 
-def _say_title(console: Console, title: str, aside: str) -> None:
-    console.print()
-    console.print(Text.assemble((title, "bold"), " ", (f"({aside})", "dim")))
+def _say_title(out: Output, title: str, aside: str) -> None:
+    out.say("", Text.assemble((title, "bold"), " ", (f"({aside})", "dim")))
 
 
 def _clip_table(changed: pl.DataFrame, triples: Triples, n: int) -> Table:
@@ -221,9 +180,8 @@ def _clip_table(changed: pl.DataFrame, triples: Triples, n: int) -> Table:
     table = plain_table()
     table.add_column("Clip", overflow="fold", ratio=2)
     table.add_column("Users", justify="right", no_wrap=True)
-    table.add_column("They said", overflow="fold", ratio=3)
-    table.add_column("Filled in", overflow="fold", ratio=3, style="green")
-    table.add_column("Doubted", overflow="fold", ratio=3, style="yellow")
+    for heading, style in (("Said", ""), ("Filled in", "green"), ("Doubted", "yellow")):
+        table.add_column(heading, overflow="fold", ratio=3, style=style)
     for item in _most_frequent(changed["item"])["item"][:n]:
         rows = changed.filter(changed["item"] == item)
         given = triples.tags.gather(triples.tag[triples.item == triples.items.index_of(item)])
@@ -241,43 +199,36 @@ def _clip_table(changed: pl.DataFrame, triples: Triples, n: int) -> Table:
 def _numbered_tags(tags: pl.Series, numbers: pl.Series, unit: str) -> Text:
     """For example "rock 2×, loud 1×, and 3 more"."""
     words = [f"{tag} {n}{unit}" for tag, n in zip(tags, numbers, strict=True)]
-    more = [f"and {len(words) - TAGS_IN_A_CELL} more"] if len(words) > TAGS_IN_A_CELL else []
-    return Text(", ".join(words[:TAGS_IN_A_CELL] + more))
+    more = [f"and {len(words) - MAX_TAGS} more"] if len(words) > MAX_TAGS else []
+    return Text(", ".join(words[:MAX_TAGS] + more))
 
 
 def _tag_table(rows: pl.DataFrame, n: int) -> Table:
-    table = plain_table()
-    table.add_column("Tag", overflow="fold")
-    table.add_column("Clips", justify="right", no_wrap=True)
-    table.add_column("", no_wrap=True)
-    table.add_column("Such as", overflow="fold")
-    counted = _most_frequent(rows["tag"])
-    for tag, n_clips in counted.head(n).iter_rows():
+    table = plain_table("Tag", ">Clips", "", "Such as")
+    counts = _most_frequent(rows["tag"])
+    for tag, n_clips in counts.head(n).iter_rows():
         examples = rows.filter(rows["tag"] == tag)["item"][:2]
-        bar = Text("━" * max(1, round(16 * n_clips / counted["n"][0])), style="cyan")
+        bar = Text("━" * max(1, round(16 * n_clips / counts["n"][0])), style="cyan")
         table.add_row(Text(tag), f"{n_clips:,}", bar, Text(", ".join(examples), style="dim"))
     return table
 
 
 def _most_frequent(values: pl.Series) -> pl.DataFrame:
-    """Each value and n, how often it is there; most often first, then by the alphabet."""
-    counted = values.value_counts(name="n")
-    return counted.sort("n", values.name, descending=[True, False])
+    """Each value and n, how often it occurs; most often first, then by the alphabet."""
+    return values.value_counts(name="n").sort("n", values.name, descending=[True, False])
 
 
 def _say_done(
-    console: Console, smoother: TagSmoother, output: Path, model: Path | None, seconds: float
+    out: Output, smoother: TagSmoother, output: Path, model: Path | None, seconds: float
 ) -> None:
-    """What was written, and how well the smoother did on users that it had not learnt from."""
-    console.print()
+    """What was written, and how well the smoother does on held-out users."""
     scores = smoother.history_["validation"]
+    out.say("")
     if smoother.best_epoch_ and scores[0] == scores[0]:
-        better = scores[smoother.best_epoch_ - 1]
-        console.print(
-            f"Log-likelihood per tag of held-out users: {better:.3f}; going only by how often each "
-            f"tag is used: {smoother.baseline_:.3f}",
-            highlight=False,
+        out.say(
+            f"Log-likelihood per tag of held-out users: {scores[smoother.best_epoch_ - 1]:.3f}; by "
+            f"how often each tag is used: {smoother.baseline_:.3f}"
         )
     sizes = f"{len(smoother.items_):,} clips × {len(smoother.tags_):,} tags in "
     also = f" and {model}" if model is not None else ""
-    console.print(Text.assemble(sizes, (str(output), "bold"), f"{also}; {seconds:.0f} s"))
+    out.say(Text.assemble(sizes, (str(output), "bold"), f"{also}; {seconds:.0f} s"))

@@ -1,266 +1,149 @@
-"""`harmonium tag`: what the model says about files, or about a whole library."""
+"""`harmonium tag`: the tags of files, or of a whole library."""
 
 from __future__ import annotations
 
-import csv
-import json
-import sys
-from collections.abc import Iterable
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING
 
 import typer
-from rich.console import Console
 from rich.text import Text
 
-from harmonium.commands import exit_code
-from harmonium.commands.options import (
-    JsonOption,
-    LibraryOption,
-    OnlyMineOption,
-    OnlyShippedOption,
-    opened_if_there,
-    owner_of,
-)
-from harmonium.commands.quick_learning import learn
-from harmonium.commands.screen import bar, percent, printable, say, show_rows
+from harmonium.commands import exit_code, options
+from harmonium.commands.output import Output
 from harmonium.errors import counted
 
 if TYPE_CHECKING:
     from harmonium.library import Library
-    from harmonium.library.answering.stored_tagger import StoredTagger
-    from harmonium.library.answering.tag import TrackTag
-    from harmonium.library.store.models import Owner, StoredModel
+    from harmonium.library.answering.tag import TaggedFile, TrackTag
+
+CERTAIN = {"people": "tagged", "given": "as you say"}
+"""Source of a tag → what is shown in the place of its probability."""
 
 
 def tag(
-    paths: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="PATH",
-            help="Files and folders of music, in the library or not; or #NUMBER, or artist - "
-            "title. Without any, all tracks of the library.",
-        ),
-    ] = None,
-    library: LibraryOption = None,
-    known: Annotated[
-        str | None,
-        typer.Option(
-            "--known",
-            "-k",
-            metavar="TAGS",
-            help="What you know already, such as 'rock, guitar, -live' (-: does not hold); it "
-            "helps to infer the rest.",
-        ),
-    ] = None,
-    sound_only: Annotated[
-        bool,
-        typer.Option("--sound-only", help="Do not use people's tags to infer the others."),
-    ] = False,
-    top: Annotated[
-        int | None,
-        typer.Option(
-            "--top",
-            "-n",
-            metavar="N",
-            min=1,
-            help="The N most probable tags of each, whatever their probability; people's tags "
-            "come first, however many they are.",
-        ),
-    ] = None,
-    min_probability: Annotated[
-        float | None,
-        typer.Option(
-            "--min-probability",
-            "-p",
-            metavar="P",
-            min=0,
-            max=1,
-            help="Tags of at least this probability, instead of the threshold of each tag.",
-        ),
-    ] = None,
-    again: Annotated[
-        bool, typer.Option("--again", help="Tag again the tracks that the model has tagged.")
-    ] = False,
-    only_mine: OnlyMineOption = False,
-    only_shipped: OnlyShippedOption = False,
-    as_json: JsonOption = False,
-    as_csv: Annotated[
-        bool, typer.Option("--csv", help="Print CSV: path, tag, probability, source.")
-    ] = False,
+    paths: list[str] | None = options.argument(
+        "PATH",
+        "Music files and folders, in the library or not; or #NUMBER, or artist - title. "
+        "By default all tracks of the library.",
+    ),
+    library: str | None = options.LIBRARY,
+    known: str | None = options.value(
+        "TAGS",
+        "Known tags, such as 'rock, guitar, -live'; they help to infer the others.",
+        "--known",
+        "-k",
+    ),
+    sound_only: bool = options.flag("Do not infer tags from people's tags.", "--sound-only"),
+    top: int | None = options.number(
+        None,
+        "The N most likely tags of each track, at any probability; people's tags come first.",
+        "--top",
+        "-n",
+    ),
+    min_probability: float | None = options.probability(
+        None,
+        "Tags with at least this probability, instead of each tag's threshold.",
+        "--min-probability",
+        "-p",
+    ),
+    again: bool = options.flag("Also tag tracks that are tagged already.", "--again"),
+    only_own: bool = options.ONLY_OWN,
+    only_built_in: bool = options.ONLY_BUILT_IN,
+    as_json: bool = options.JSON,
+    as_csv: bool = options.flag("Print CSV: path, tag, probability, source.", "--csv"),
 ) -> None:
-    """Say which tags tracks have, with the probability of each.
+    """Tag files or the whole library.
 
-    For files, people's tags come first, and help to infer the others. For
-    the whole library, what the model predicts from the sound of each track
-    is stored, so that 'search' and 'write' can use it; a second run only
-    takes what is new. People's own tags are never changed. Where nobody
-    has trained a model, files are tagged by the one that comes along,
-    with or without a library.
-    Under Right: how many of the held-out tracks of at least that
-    probability have the tag.
+    For files, people's tags come first and help to infer the others. For
+    the whole library, predictions from the sound are stored for search
+    and write; a second run only tags new tracks. People's own tags are
+    never changed. Without a trained model, the built-in model tags files,
+    with or without a library. Precision is the share of held-out tracks
+    of at least that probability that have the tag.
 
     [dim]Example:[/dim]  harmonium tag song.mp3 --known "rock, -live"
 
-    [dim]Exit codes:[/dim]  0 done; 1 some files could not be used and are
-    listed; 2 nothing was done; 130 interrupted, the same command goes on.
+    [dim]In Python:[/dim]  library.tag("song.mp3"), library.tag_all()
+
+    [dim]Exit codes:[/dim]  0 done; 1 some files could not be read and are listed;
+    2 nothing was done; 130 interrupted, the same command continues.
     """
     from harmonium.errors import DataError
-    from harmonium.library.answering.refined_tagger import current_tagger
+    from harmonium.library.answering.tag import tag_named
 
-    if as_json and as_csv:
-        raise DataError("Ask for --json or for --csv, not for both.")
-    show = _print_json if as_json else _print_csv if as_csv else _show_tags
-    choice = (top, min_probability)
-    owner = owner_of(only_mine, only_shipped)
-    with opened_if_there(library, needed=not paths) as opened:
-        if not paths and known is not None:
-            raise DataError("--known is about some tracks: name their files.")
-        model = _model(opened, needs_number=not paths, owner=owner)
-        if paths:
-            tagger = current_tagger(opened, model)
-            code = _tag_paths(opened, tagger, paths, known, not sound_only, choice, show)
-        else:
+    out, owner = Output(as_json, as_csv), options.owner_of(only_own, only_built_in)
+    if not paths and known is not None:
+        raise DataError("--known needs files: name them.")
+    with options.opened_if_there(library, needed=not paths) as opened:
+        spellings = {} if opened is None else opened.spellings()
+        if not paths:
             assert opened is not None
-            _tag_all(opened, model, again, choice, owner, show if as_json or as_csv else None)
-            code = 0
-    raise typer.Exit(code)
-
-
-def _model(library: Library | None, *, needs_number: bool, owner: Owner | None) -> StoredModel:
-    """The library's model, or the one that comes along where that is all there is or is wanted."""
-    from harmonium.library.answering.shipped_model import shipped_model, use_shipped_model
-    from harmonium.library.answering.stored_tagger import current_model
-
-    model = None if library is None else use_shipped_model(library)
-    has_shipped = model is not None and not model.is_own.all()
-    if not needs_number and (model is None or (owner == "built-in" and not has_shipped)):
-        model = shipped_model()
-    if model is None:
-        assert library is not None
-        model = current_model(library)  # which says how to get one
-    return model.only(owner)
-
-
-def _tag_paths(
-    library: Library | None,
-    tagger: StoredTagger,
-    named: list[str],
-    known: str | None,
-    use_people: bool,
-    choice: tuple[int | None, float | None],
-    show: Any,
-) -> int:
-    from harmonium.library.answering.tag import read_known, tag_files
-
-    given = None if known is None else read_known(known, tagger)
-    files = _files(library, named)
-    errors = Console(stderr=True)
-    with bar(errors, "listening") as progress:
-        tagged, failures = tag_files(
-            library, tagger, files, known=given, use_people=use_people, progress=progress
-        )
-    spellings = {} if library is None else library.spellings()
-    show(((one.path, one.tags(*choice)) for one in tagged), spellings)
-    for failure in failures:
-        say(errors, f"{failure.path}: {failure.reason}")
-    return exit_code(len(tagged), len(failures))
-
-
-def _files(library: Library | None, named: list[str]) -> list[str]:
-    """The files that are named, in folders too, or by what the library knows of them."""
-    from harmonium.audio.audio_files import find_audio
-    from harmonium.errors import DataError, LibraryError
-
-    paths = []
-    for text in named:
-        path = Path(text).expanduser()
-        try:
-            if path.exists():
-                paths.append(path)
-            elif library is None:
-                raise LibraryError("There is no library that could know it, either.")
+            with out.bar("tagging") as progress:
+                n_new = opened.tag_all(again=again, progress=progress)
+            if out.form in ("json", "csv"):
+                _show(out, _chosen(opened.tagged(owner), top, min_probability), spellings)
             else:
-                paths.append(Path(library.tracks.resolve(text).path))
-        except LibraryError as error:
-            raise LibraryError(f"There is no file {text!r}. {error}") from None
-    found = find_audio(paths)
-    if not found.files:
-        raise DataError("There is no music file in the folders named.")
-    return [str(file) for file in found.files]
+                _say_how_many(out, opened, n_new)
+            return
+        with out.bar("listening") as progress:
+            found = tag_named(
+                opened, paths, known=known, sound_only=sound_only, owner=owner, progress=progress
+            )
+    _show(out, _chosen(found, top, min_probability), spellings)
+    out.note(*(f"{failure.path}: {failure.reason}" for failure in found.failures))
+    raise typer.Exit(exit_code(len(found), len(found.failures)))
 
 
-def _tag_all(
-    library: Library,
-    model: StoredModel,
-    again: bool,
-    choice: tuple[int | None, float | None],
-    owner: Owner | None,
-    show: Any,
+def _chosen(
+    files: Iterable[TaggedFile], top: int | None, min_probability: float | None
+) -> Iterator[tuple[str, list[TrackTag]]]:
+    return ((one.path, one.tags(top, min_probability)) for one in files)
+
+
+def _show(
+    out: Output, files: Iterator[tuple[str, list[TrackTag]]], spellings: Mapping[str, str]
 ) -> None:
+    """Path by path; programs get the normalised names."""
+    if out.form == "json":
+        out.json({"path": path, "tags": tags} for path, tags in files)
+    elif out.form == "csv":
+        out.csv(
+            ("path", "tag", "probability", "source"),
+            (
+                (path.encode(errors="backslashreplace").decode(), one.tag, p, one.source)
+                for path, tags in files
+                for one in tags
+                for p in [f"{one.probability:.6g}"]
+            ),
+        )
+    elif not out.is_terminal:
+        for path, tags in files:
+            out.table((), [(path, one.tag, one.probability, one.source) for one in tags])
+    else:
+        for number, (path, tags) in enumerate(files):
+            out.hint(*([""] if number else []))
+            rows = [
+                (spellings.get(one.tag, one.tag), _certainty(one), one.precision) for one in tags
+            ]
+            if rows:
+                out.table(("Tag", ">Probability", ">Precision"), rows, title=path)
+            else:
+                out.hint(path, "No tag reaches its threshold; --top 5 shows the most likely.")
+
+
+def _certainty(one: TrackTag) -> Text | float:
+    certain = CERTAIN.get(one.source)
+    return one.probability if certain is None else Text(certain, style="green")
+
+
+def _say_how_many(out: Output, library: Library, n_new: int) -> None:
     import numpy as np
 
-    from harmonium.library.answering.tag import stored_tags, tag_library
-
-    with bar(Console(stderr=True), "tagging") as progress:
-        n_new = tag_library(library, model, again=again, progress=progress)
-    learn(library)  # a new model has yet to hear what people said since, or of other words
-    if show is not None:
-        tagged = ((one.path, one.tags(*choice)) for one in stored_tags(library, owner))
-        show(tagged, library.spellings())
-        return
+    model = library.models.current(whole=False)
+    assert model is not None
     present, (heard, _) = library.tracks.ids(), library.predictions.columns(model.id or 0, [0])
-    n_heard = int(np.isin(present, heard).sum())  # not those whose files are gone
-    console = Console()
-    new = counted(n_new, "track") if n_new else "No further tracks"
-    say(console, f"{new} tagged by model {model.id}; it has tagged {n_heard:,} in all.")
-    if n_heard < len(present):
-        deaf = len(present) - n_heard
-        have = "1 has" if deaf == 1 else f"{deaf:,} have"
-        say(console, f"{have} no features: 'harmonium index' computes them.")
-
-
-def _show_tags(files: Iterable[tuple[str, list[TrackTag]]], spellings: dict[str, str]) -> None:
-    console = Console()
-    for number, (path, rows) in enumerate(files):
-        if not console.is_terminal:
-            cells = ((path, row.tag, f"{row.probability:.4f}", row.source) for row in rows)
-            show_rows(console, (), cells)
-            continue
-        if number:
-            say(console, "")
-        say(console, Text(printable(path), style="bold"))
-        if not rows:
-            say(console, "No tag is probable enough; --top 5 shows the most probable ones.")
-            continue
-        certain = {
-            "people": Text("tagged", style="green"),
-            "given": Text("as you say", style="green"),
-        }
-        spelt = [spellings.get(row.tag, row.tag) for row in rows]
-        named = [
-            (
-                spelt[i],
-                certain.get(row.source, percent(row.probability)),
-                "" if row.precision is None else percent(row.precision),
-            )
-            for i, row in enumerate(rows)
-        ]
-        show_rows(console, ("Tag", "Probability", "Right"), named, right=("Probability", "Right"))
-
-
-def _print_json(files: Iterable[tuple[str, list[TrackTag]]], _: dict[str, str]) -> None:
-    """One array, written as it comes."""
-    print("[", end="")
-    for number, (path, rows) in enumerate(files):
-        record = {"path": path, "tags": [vars(row) for row in rows]}
-        print("," if number else "", json.dumps(record, ensure_ascii=True), sep="\n", end="")
-    print("\n]")
-
-
-def _print_csv(files: Iterable[tuple[str, list[TrackTag]]], _: dict[str, str]) -> None:
-    writer = csv.writer(sys.stdout, lineterminator="\n")
-    writer.writerow(("path", "tag", "probability", "source"))
-    for path, rows in files:
-        name = path.encode(errors="backslashreplace").decode()
-        writer.writerows((name, row.tag, f"{row.probability:.6g}", row.source) for row in rows)
+    n_tagged = int(np.isin(present, heard).sum())  # without missing files
+    new = counted(n_new, "track") if n_new else "No new tracks"
+    out.say(f"{new} tagged by model {model.id}; {n_tagged:,} in all.")
+    if n_left := len(present) - n_tagged:
+        out.say(f"{counted(n_left, 'track')} without features; run `harmonium index`.")

@@ -1,170 +1,138 @@
-"""`harmonium train`: a model of the tags that people gave to the tracks of a library."""
+"""`harmonium train` and `harmonium models`: learning tags, and which model is in use."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
-from rich.console import Console
 from rich.text import Text
 
-from harmonium.commands import IN_PART, INTERRUPTED
-from harmonium.commands.options import (
-    EngineOption,
-    JobsOption,
-    JsonOption,
-    LibraryOption,
-    SeedOption,
-)
-from harmonium.commands.screen import bar, percent, say, show_rows
+from harmonium.commands import IN_PART, options
+from harmonium.commands.corrections import learn
+from harmonium.commands.output import Output, percent
+from harmonium.errors import counted
 
 if TYPE_CHECKING:
     from harmonium.data.genre_tree import GenreTree
+    from harmonium.library import Library
     from harmonium.library.store.models import StoredModel
 
-MOST_LEFT_OUT = 10
-"""Tags that are listed as left out."""
-FEWEST_SHOWN = 20
-"""Probabilities in a range from which on it is said how many of them came true."""
+MAX_LEFT_OUT = 10
+"""Skipped tags that are listed."""
+MIN_IN_RANGE = 20
+"""Predictions that a range of probabilities needs to be shown in the summary."""
 
 
 def train(
-    library: LibraryOption = None,
-    min_examples: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N",
-            min=2,
-            help="Tracks that a tag needs; by default 10, or 5 where fewer than 100 tracks are "
-            "tagged.",
-        ),
-    ] = None,
-    max_tags: Annotated[
-        int, typer.Option(metavar="N", min=1, help="Learn at most this many tags, the most used.")
-    ] = 200,
-    min_count: Annotated[
-        int,
-        typer.Option(
-            metavar="N", min=1, help="How many people must give a track a tag for it to count."
-        ),
-    ] = 1,
-    min_share: Annotated[
-        float,
-        typer.Option(metavar="P", min=0, max=1, help="And what share of all who tagged the track."),
-    ] = 0.2,
-    smooth: Annotated[
-        bool,
-        typer.Option(
-            "--smooth/--no-smooth",
-            help="Whether to try to learn what a new person would say instead of what was said, "
-            "where several people have tagged the same tracks.",
-        ),
-    ] = True,
-    genres: Annotated[
-        str | None,
-        typer.Option(
-            metavar="TREE",
-            help="Let tracks with a kind of a genre count for the genre, bebop for jazz. TREE is "
-            "own (the tree that comes with Harmonium), a TOML file, or none. The library remembers "
-            "it, for search too.",
-        ),
-    ] = None,
-    seed: SeedOption = 0,
-    jobs: JobsOption = None,
-    engine: EngineOption = "serial",
-    as_json: JsonOption = False,
+    library: str | None = options.LIBRARY,
+    min_examples: int | None = options.number(
+        None,
+        "Tracks that a tag needs; by default 10, or 5 if fewer than 100 tracks are tagged.",
+        min=2,
+    ),
+    max_tags: int = options.number(200, "Learn at most the N most used tags."),
+    min_count: int = options.number(1, "People who must give a track a tag for it to count."),
+    min_share: float = options.probability(
+        0.2, "Share of a track's taggers who must give it a tag."
+    ),
+    smooth: bool = options.flag(
+        "Try to learn what a new person would say, if several people tagged the same tracks.",
+        "--smooth/--no-smooth",
+        default=True,
+    ),
+    genres: str | None = options.value(
+        "TREE",
+        "Count a subgenre as its genre, bebop as jazz. TREE is own (Harmonium's tree), a TOML "
+        "file, or none. The library remembers it, also for search.",
+    ),
+    seed: int = options.SEED,
+    jobs: int | None = options.JOBS,
+    engine: str = options.engine("serial"),
+    as_json: bool = options.JSON,
 ) -> None:
-    """Learn from people's tags how tracks with each tag sound.
+    """Train a model on your tags.
 
-    Takes the tags with enough tracks, tries a few settings by
-    cross-validation, and says how well each tag can be predicted for
-    tracks that it has not learnt from: the AUC, where 0.5 is chance
-    and 1 is perfect, with its standard error. A tag that is not clearly
-    above chance is not predicted. A first model is there after a few
-    seconds; the better one takes its place when it is complete. With
-    --engine processes, several settings are tried at a time.
+    Tries a few settings by cross-validation on the tags with enough
+    tracks. For each tag it reports the AUC on held-out tracks, with its
+    standard error: 0.5 is chance, 1 is perfect. Tags that are not clearly
+    better than chance are not predicted. A first model is ready after a
+    few seconds; the final one replaces it. --engine processes tries
+    several settings at once.
 
     [dim]Example:[/dim]  harmonium train --min-examples 20
 
-    [dim]Exit codes:[/dim]  0 there is a new model; 1 there is one, but no tag
-    was learnt; 2 there is none, with the reason; 130 interrupted, with the
-    first model if that was there.
+    [dim]In Python:[/dim]  library.train(min_examples=20)
+
+    [dim]Exit codes:[/dim]  0 there is a new model; 1 there is one, but it learnt no
+    tag; 2 there is none; 130 interrupted, the first model stays if ready.
     """
     from harmonium.engine import EngineError
     from harmonium.library import Library
-    from harmonium.library.learning.train import TrainingOptions
-    from harmonium.library.learning.train import train as train_library
 
     tree = None if genres is None else _tree(genres)
-    options = TrainingOptions(min_examples, max_tags, min_count, min_share, smooth, seed, tree)
-    errors = Console(stderr=True)
-    with Library.open(library, create=False) as opened, bar(errors, "reading") as progress:
+    out, firsts = Output(as_json), list[int]()
+    with Library.open(library, create=False) as opened:
 
-        def show(what: str, done: int, total: int) -> None:
-            progress(done, total, what.lower())
+        def stopped() -> str:
+            return _stopped(opened, firsts)
 
-        firsts: list[StoredModel] = []
+        with out.bar("reading", stopped=stopped) as progress:
 
-        def show_first(model: StoredModel) -> None:
-            firsts.append(model)
-            if errors.is_terminal:
-                say(errors, _first(model))
+            def show_first(model: StoredModel) -> None:
+                firsts.append(model.id or 0)
+                if out.errors.is_terminal:
+                    out.note(_first(model))
 
-        try:
-            model = train_library(
-                opened, options, progress=show, first=show_first, engine=engine, jobs=jobs
-            )
-        except EngineError as error:
-            stopped = _stopped(firsts, opened.models.current(whole=False))
-            raise EngineError(f"{error}\n{stopped}") from error
-        except KeyboardInterrupt:
-            say(errors, _stopped(firsts, opened.models.current(whole=False)))
-            raise typer.Exit(INTERRUPTED) from None
+            try:
+                model = opened.train(
+                    min_examples=min_examples,
+                    max_tags=max_tags,
+                    min_count=min_count,
+                    min_share=min_share,
+                    smooth=smooth,
+                    seed=seed,
+                    genres=tree,
+                    engine=engine,
+                    jobs=jobs,
+                    progress=lambda what, done, total: progress(done, total, what.lower()),
+                    first=show_first,
+                )
+            except EngineError as error:
+                raise EngineError(f"{error}\n{stopped()}") from error
         spellings = opened.spellings()
-    code = 0 if model.learnt.any() else IN_PART
-    if as_json:
-        print(json.dumps({"model": model.id, **model.report}, indent=1))
-        raise typer.Exit(code)
-    console = Console()
-    headings = ("Tag", "Tracks", "AUC", "±", "From", "Right", "Write", "")
-    rows = (_row(tag, spellings) for tag in model.report["tags"])
-    show_rows(console, headings, rows, right=headings[1:7])
-    if console.is_terminal:
-        say(console, "")
-        for line in _summary(model, spellings):
-            say(console, line)
-    if code:
-        for line in _nothing_learnt(model):
-            say(errors, line)
-    raise typer.Exit(code)
+    out.json({"model": model.id, **model.report})
+    headings = ("Tag", ">Tracks", ">AUC", ">±", ">Threshold", ">Precision", ">Write from", "")
+    out.table(headings, [_row(tag, spellings) for tag in model.report["tags"]])
+    if out.is_terminal:
+        out.say("", *_summary(model, spellings))
+    if not model.learnt.any():
+        if not as_json:
+            out.note(*_nothing_learnt(model))
+        raise typer.Exit(IN_PART)
 
 
 def _first(model: StoredModel) -> str:
     auc = model.report["mean_auc"]
     how_good = "" if auc is None else f", mean AUC {auc:.3f}"
     return (
-        f"Model {model.id}, a first one, is there after {model.report['seconds']:.0f} s: "
-        f"{model.learnt.sum()} of "
-        f"{len(model.vocabulary)} tags{how_good}. A better one is being made; Ctrl-C keeps this "
-        "one."
+        f"First model ({model.id}) ready after {model.report['seconds']:.0f} s: "
+        f"{model.learnt.sum()} of {len(model.vocabulary)} tags{how_good}. Training continues; "
+        "Ctrl-C keeps this model."
     )
 
 
-def _stopped(firsts: Sequence[StoredModel], in_use: StoredModel | None) -> str:
-    """What there is after Ctrl-C: the first model, if it was stored, and the one in use."""
+def _stopped(library: Library, firsts: list[int]) -> str:
+    """Which models there are after Ctrl-C."""
+    in_use = library.models.current(whole=False)
     if not firsts or in_use is None:
-        return "Stopped. No model was stored; the former one, if any, stays in use."
-    first = firsts[0].id
-    if first == in_use.id:
-        return (
-            f"Stopped. The first model ({first}) is in use; 'harmonium train' makes a better one."
-        )
+        return "Stopped. No model was stored; the previous one, if any, stays in use."
+    if firsts[0] == in_use.id:
+        return f"Stopped. The first model ({firsts[0]}) is in use; `harmonium train` improves it."
     return (
-        f"Stopped. Model {in_use.id} stays in use. The first of the new models is {first}: "
-        f"'harmonium models use {first}'."
+        f"Stopped. Model {in_use.id} stays in use. The new first model is {firsts[0]}: "
+        f"`harmonium models use {firsts[0]}`."
     )
 
 
@@ -178,24 +146,9 @@ def _tree(named: str) -> GenreTree:
 
 def _row(tag: dict[str, Any], spellings: dict[str, str]) -> tuple[str | Text, ...]:
     names = ("auc", "error", "threshold", "precision", "write_from")
-    values = (tag.get(name) for name in names)
-    numbers = ("" if value is None else f"{value:.2f}" for value in values)
+    numbers = ("" if (value := tag.get(name)) is None else f"{value:.2f}" for name in names)
     note = Text("" if tag["learnt"] else "not learnt", style="yellow")
     return spellings.get(tag["tag"], tag["tag"]), str(tag["examples"]), *numbers, note
-
-
-def _reliability(found: dict[str, Any]) -> Iterator[str]:
-    """How far held-out probabilities are off, and how often it was true where so much was said."""
-    yield (
-        f"Its probabilities for held-out tracks are off by {100 * found['error']:.1f} points on "
-        f"average ({100 * found['uncorrected']:.1f} before they were corrected):"
-    )
-    rows = zip(found["mean_probability"], found["share_true"], found["n"], strict=True)
-    yield from (
-        f"  said {percent(said):>5}: true {percent(true):>5} of {n:,} times"
-        for said, true, n in rows
-        if n >= FEWEST_SHOWN
-    )
 
 
 def _summary(model: StoredModel, spellings: dict[str, str]) -> Iterator[str]:
@@ -204,50 +157,111 @@ def _summary(model: StoredModel, spellings: dict[str, str]) -> Iterator[str]:
     people = "1 person" if report["people"] == 1 else f"{report['people']:,} people"
     yield (
         f"Model {model.id}: {n_learnt:,} of {len(tags):,} tags learnt from {report['tracks']:,} "
-        f"tracks that {people} tagged, in {report['seconds']:.0f} s."
+        f"tracks tagged by {people}, in {report['seconds']:.0f} s."
     )
-    better = "smoothed tags" if report["smoothed"] else "tags as they were given"
+    better = "smoothed tags" if report["smoothed"] else "tags as given"
     yield (
-        f"Mean AUC {report['mean_auc']:.3f}, for tracks held out by {report['grouped_by']} in "
+        f"Mean AUC {report['mean_auc']:.3f} on tracks held out by {report['grouped_by']} in "
         f"{report['folds']} folds."
-    ) + (f" It did better with {better}." if report["smoothing_tried"] else "")
+    ) + (f" It was better with {better}." if report["smoothing_tried"] else "")
     if n_more := len(model.vocabulary) - model.n_own:
         helped = "helped" if report.get("shipped_inputs") else "did not help"
-        yield (
-            f"What the model that came along says of the tracks {helped}. Its other {n_more:,} "
-            "tags stay beside yours."
-        )
+        yield f"The built-in model's predictions {helped}. It adds {counted(n_more, 'tag')}."
     yield (
-        "An AUC of 0.5 is chance, 1 is perfect. A track counts as having a tag if its "
-        "probability reaches the number under From. Right: the share of such held-out tracks that "
-        "have the tag. Write: the probability from which on 'harmonium write' writes it, since it "
-        "is right 80 % of the time by a cautious count; without a number it is not written."
+        "AUC: 0.5 is chance, 1 is perfect. Threshold: the probability from which a track has the "
+        "tag. Precision: the share of such held-out tracks that have it. Write from: the "
+        "probability from which `harmonium write` writes the tag, at a cautious precision of "
+        "80 %; without a number it is not written."
     )
     if "calibration" in report:
         yield from _reliability(report["calibration"])
     if n_learnt < len(tags):
         yield (
-            "Tags that are not learnt are not clearly above chance: their tracks are too few, or "
-            "do not sound alike. They are not predicted."
+            "Tags that are not learnt are not clearly better than chance: they have too few "
+            "tracks, or their tracks do not sound alike. They are not predicted."
         )
     if report.get("genres"):
-        yield "Kinds of a genre counted for it, here and in search; --genres none ends that."
+        yield "Subgenres count as their genres, also in search; --genres none stops that."
     if left_out:
-        yield f"{len(left_out):,} tags were left out. The most used of them, and what they lack:"
-        for one in left_out[:MOST_LEFT_OUT]:
+        yield f"{counted(len(left_out), 'tag')} skipped. The most used, and what they lack:"
+        for one in left_out[:MAX_LEFT_OUT]:
             yield f"  {spellings.get(one['tag'], one['tag'])}: {one['reason']}"
     if n_learnt:
         yield "Next: harmonium tag"
 
 
-def _nothing_learnt(model: StoredModel) -> Iterator[str]:
-    """What to do where no tag can be told from the sound."""
-    tags = sorted(model.report["tags"], key=lambda tag: -(tag["auc"] or 0))
+def _reliability(found: dict[str, Any]) -> Iterator[str]:
+    """How far held-out probabilities are off, and how often they come true."""
     yield (
-        "No tag was learnt: none is predicted clearly better than by chance, so the model predicts "
-        "nothing. What helps:"
+        f"Held-out probabilities are off by {100 * found['error']:.1f} points on average "
+        f"({100 * found['uncorrected']:.1f} before calibration):"
     )
+    rows = zip(found["mean_probability"], found["share_true"], found["n"], strict=True)
+    yield from (
+        f"  predicted {percent(said):>5}: true {percent(true):>5} of {n:,} times"
+        for said, true, n in rows
+        if n >= MIN_IN_RANGE
+    )
+
+
+def _nothing_learnt(model: StoredModel) -> Iterator[str]:
+    """What to do if no tag can be predicted from the sound."""
+    tags = sorted(model.report["tags"], key=lambda tag: -(tag["auc"] or 0))
     nearest = ", ".join(f"{tag['tag']} ({tag['examples']})" for tag in tags[:3])
-    yield f"  more tracks with the tags that came nearest: {nearest};"
+    yield "No tag was learnt: none is predicted clearly better than chance. What helps:"
+    yield f"  more tracks with the tags that came closest: {nearest};"
     yield "  tags that can be heard, such as genres, instruments or moods;"
-    yield "  tags of whole albums or artists: a table for 'harmonium import', or --from-files."
+    yield "  tags of whole albums or artists: `harmonium import TABLE` or `import --from-files`."
+
+
+def models(
+    action: str | None = options.argument("[use]", "'use' switches to another model."),
+    number: int | None = options.argument("[N]", "The number of the model."),
+    library: str | None = options.LIBRARY,
+    as_json: bool = options.JSON,
+) -> None:
+    """List the trained models, or switch to another one.
+
+    The AUC is the mean over a model's tags on held-out tracks: 0.5 is
+    chance, 1 is perfect. It does not compare models of different tags or
+    tracks.
+
+    [dim]Example:[/dim]  harmonium models use 2
+
+    [dim]In Python:[/dim]  library.list_models(), library.use_model(2)
+
+    [dim]Exit codes:[/dim]  0 done; 2 no such model.
+    """
+    from harmonium.library import Library
+
+    if action not in (None, "use") or (action is None) != (number is None):
+        raise typer.BadParameter("Use 'harmonium models' or 'harmonium models use N'.")
+    out = Output(as_json)
+    with Library.open(library, create=False) as opened:
+        change = None if number is None else opened.use_model(number, learn=False)
+        if change is not None:
+            learn(out, opened)
+        found, n_tracks = opened.list_models(), opened.tracks.count("present")
+    if number is None and (found or not out.is_terminal):
+        out.show(
+            found,
+            {
+                ">Model": lambda one: Text(str(one.id), style="cyan"),
+                "Made": lambda one: one.made_at,
+                ">Tags learnt": lambda one: f"{one.n_learnt:,} of {one.n_tags:,}",
+                ">AUC": lambda one: None if one.mean_auc is None else f"{one.mean_auc:.3f}",
+                ">Trained on": lambda one: one.n_tracks,
+                ">Has tagged": lambda one: one.n_tagged,
+                "": lambda one: Text("in use" if one.in_use else "", style="green"),
+            },
+        )
+        return
+    out.json(found)
+    if number is None:
+        out.say("No model yet; run `harmonium train`.")
+        return
+    out.say(f"Model {number} {'was already' if change is None else 'is now'} in use.")
+    if change is not None:
+        out.say(f"To undo: harmonium undo {change}")
+    if next(one for one in found if one.id == number).n_tagged < n_tracks:
+        out.say("It has not tagged all tracks yet. Next: harmonium tag")

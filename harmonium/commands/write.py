@@ -1,167 +1,114 @@
-"""`harmonium write`: the library's tags into the files, where players look."""
+"""`harmonium write`: the library's tags into the files, where players read them."""
 
 from __future__ import annotations
 
-import json
-import sys
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
-from rich.console import Console
+from rich.table import Table
+from rich.text import Text
 
-from harmonium.commands import IN_PART, INTERRUPTED, NOTHING_DONE, exit_code
-from harmonium.commands.options import (
-    JsonOption,
-    LibraryOption,
-    OnlyMineOption,
-    OnlyShippedOption,
-    file_option,
-    owner_of,
-)
-from harmonium.commands.screen import bar, say, say_failures
-from harmonium.errors import counted
+from harmonium.commands import IN_PART, NOTHING_DONE, exit_code, options
+from harmonium.commands.output import Flow, Output, has_reader, percent, printable
+from harmonium.errors import DataError, counted
 
 if TYPE_CHECKING:
-    from harmonium.library import Library
-    from harmonium.library.filetags import Rules
-    from harmonium.library.write import WritePlan
+    from rich.console import Console
 
-FEW = 10
+    from harmonium.library import Library
+    from harmonium.library.filetags import FieldChange, Rules
+    from harmonium.library.write import PlannedFile, WritePlan
+
+MAX_SHOWN = 10
 """Files whose changes are shown before asking."""
-LEAST_PROBABILITY = 0.5
-"""A track counts as found if the question is as likely as not to be true of it."""
+MAX_NAMED = 20
+"""Tags that are named as not written."""
+RULES: dict[str, Any] = {"rich_help_panel": "Rules"}
 
 
 def write(
-    paths: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="TRACK",
-            help="Tracks: files, folders, #NUMBER, or artist - title. Without any, and without "
-            "--query, all tracks of the library.",
-        ),
-    ] = None,
-    library: LibraryOption = None,
-    query: Annotated[
-        str | None,
-        typer.Option(
-            "--query",
-            "-q",
-            metavar="QUERY",
-            help="Only tracks for which this is more likely than not, as 'harmonium search' says.",
-        ),
-    ] = None,
-    people: Annotated[
-        bool, typer.Option("--people", help="Only what people say, no predictions.")
-    ] = False,
-    predicted: Annotated[
-        bool, typer.Option("--predicted", help="Only what the model predicts and nobody denies.")
-    ] = False,
-    only_mine: OnlyMineOption = False,
-    only_shipped: OnlyShippedOption = False,
-    precision: Annotated[
-        float,
-        typer.Option(
-            "--precision",
-            metavar="P",
-            min=0,
-            max=0.99,
-            help="How often what the model adds is to be right, tag by tag, as held-out tracks "
-            "show it. A tag that cannot be right so often is not predicted. 0 takes the thresholds "
-            "of 'harmonium tag'.",
-        ),
-    ] = 0.8,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", "-n", help="Show what would change, and write nothing.")
-    ] = False,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before writing.")] = False,
-    mode: Annotated[
-        str | None,
-        typer.Option(
-            metavar="MODE",
-            help="What to do with a field that has values: merge adds what it lacks in any "
-            "spelling (the default), append what it lacks letter for letter, overwrite replaces "
-            "it, only-if-empty leaves it.",
-        ),
-    ] = None,
-    field: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--field",
-            "-f",
-            metavar="[TAG=]FIELD",
-            help="The field for a tag: genre, mood, grouping or comment; as often as you like. "
-            "FIELD alone is the one for all others.",
-        ),
-    ] = None,
-    default_field: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FIELD",
-            help="The field for all other tags (genre by default); none leaves them out.",
-        ),
-    ] = None,
-    only: Annotated[
-        list[str] | None, typer.Option(metavar="TAG", help="Write only these tags.")
-    ] = None,
-    ignore: Annotated[
-        list[str] | None, typer.Option(metavar="TAG", help="Do not write this tag.")
-    ] = None,
-    alias: Annotated[
-        list[str] | None, typer.Option(metavar="TAG=NAME", help="Write a tag under another name.")
-    ] = None,
-    scores: Annotated[
-        bool, typer.Option("--scores", help="Also write the probabilities, for Harmonium.")
-    ] = False,
-    id3_version: Annotated[
-        int | None,
-        typer.Option(
-            "--id3",
-            metavar="3|4",
-            help="The version of ID3 for files that have no such tag, 2.4 by default.",
-        ),
-    ] = None,
-    grouping_frame: Annotated[
-        str | None,
-        typer.Option(
-            metavar="TIT1|GRP1",
-            help="The ID3 frame for grouping; newer versions of iTunes look for GRP1.",
-        ),
-    ] = None,
-    rules: Annotated[
-        Path | None, file_option("A TOML file with the rules above; options add to it.")
-    ] = None,
-    remember: Annotated[
-        bool, typer.Option("--remember", help="Keep these rules in the library for next time.")
-    ] = False,
-    forget: Annotated[
-        bool, typer.Option("--forget", help="Do not use the rules of last time, and drop them.")
-    ] = False,
-    as_json: JsonOption = False,
+    paths: list[str] | None = options.argument(
+        "TRACK", "Files, folders, #NUMBER, or artist - title. By default all tracks."
+    ),
+    library: str | None = options.LIBRARY,
+    query: str | None = options.value(
+        "QUERY", "Only tracks that `harmonium search` finds at 50 % or more.", "--query", "-q"
+    ),
+    people: bool = options.flag("Only people's tags, no predictions.", "--people"),
+    predicted: bool = options.flag("Only predictions that nobody rejected.", "--predicted"),
+    only_own: bool = options.ONLY_OWN,
+    only_built_in: bool = options.ONLY_BUILT_IN,
+    precision: float = options.probability(
+        0.8,
+        "The precision that predictions must have on held-out tracks, tag by tag; tags that "
+        "cannot reach it are not written. 0 uses the thresholds of `harmonium tag`.",
+        "--precision",
+        max=0.99,
+    ),
+    dry_run: bool = options.flag("Show what would change, and write nothing.", "--dry-run", "-n"),
+    yes: bool = options.flag("Do not ask before writing.", "--yes", "-y"),
+    as_json: bool = options.JSON,
+    mode: str | None = options.value(
+        "MODE",
+        "merge: add values missing in any spelling (default); append: add values missing "
+        "letter for letter; overwrite: replace the field; only-if-empty: skip filled fields.",
+        **RULES,
+    ),
+    field: list[str] | None = options.value(
+        "[TAG=]FIELD",
+        "Write a tag to genre, mood, grouping or comment; repeatable. FIELD alone is for all "
+        "other tags.",
+        "--field",
+        "-f",
+        **RULES,
+    ),
+    default_field: str | None = options.value(
+        "FIELD", "The field of all other tags: genre, … or none.", **RULES
+    ),
+    only: list[str] | None = options.value("TAG", "Write only this tag; repeatable.", **RULES),
+    ignore: list[str] | None = options.value("TAG", "Do not write this tag; repeatable.", **RULES),
+    alias: list[str] | None = options.value(
+        "TAG=NAME", "Write a tag under another name; repeatable.", **RULES
+    ),
+    scores: bool | None = typer.Option(
+        None, "--scores", help="Also write the probabilities, for Harmonium.", **RULES
+    ),
+    id3_version: int | None = options.value(
+        "3|4", "ID3 version for files without a tag; by default 4.", "--id3", **RULES
+    ),
+    grouping_frame: str | None = options.value(
+        "TIT1|GRP1", "ID3 frame of grouping; newer iTunes reads GRP1.", **RULES
+    ),
+    rules: Path | None = options.value(
+        "FILE", "A TOML file with these rules; options add to it.", **RULES
+    ),
+    remember: bool = typer.Option(
+        False, "--remember", help="Save these rules in the library.", **RULES
+    ),
+    forget: bool = typer.Option(
+        False, "--forget", help="Drop the rules saved in the library.", **RULES
+    ),
 ) -> None:
-    """Write tags into the files of tracks, where players look for them.
+    """Write tags into the music files, where players read them.
 
-    What people say, and what the model predicts with the precision asked
-    for, goes into genre, mood, grouping and comment by the rules. The sound
-    is not touched, and 'harmonium undo' restores the files to the byte. An
-    interrupted write goes on when it is started again.
+    Writes people's tags, and predictions with the precision asked for, to
+    the fields genre, mood, grouping and comment by the rules. The sound is
+    not touched, and `harmonium undo` restores the files to the byte. After
+    an interruption, the same command continues.
 
     [dim]Example:[/dim]  harmonium write ~/Music/Jazz --field mellow=mood --dry-run
 
+    [dim]In Python:[/dim]  library.write("Jazz", precision=0.8, dry_run=True)
+
     [dim]Exit codes:[/dim]  0 all files have their tags; 1 some could not be
-    written, the others have them; 2 nothing was done; 130 interrupted.
+    written, and are listed; 2 nothing was done; 130 interrupted.
     """
-    from harmonium.commands.write_report import say_imprecise, say_measured_elsewhere
     from harmonium.library import Library
-    from harmonium.library.write import (
-        TagSources,
-        count_unheard,
-        imprecise_tags,
-        plan_writes,
-    )
     from harmonium.library.write_rules import parse_pairs
 
+    out = Output(as_json)
     given = {
         "mode": mode,
         "fields": parse_pairs([one for one in field or [] if "=" in one], "--field"),
@@ -169,50 +116,32 @@ def write(
         "whitelist": only or None,
         "ignore": ignore or None,
         "aliases": parse_pairs(alias or [], "--alias"),
-        "scores": scores or None,
+        "scores": scores,
         "id3_version": id3_version,
         "grouping_frame": grouping_frame,
     }
+    wants_predictions = predicted or not people
     with Library.open(library, create=False) as opened:
-        _check_known(opened, only or [])
         final = _rules(opened, rules, given, remember=remember, forget=forget)
-        source = TagSources(
-            people=people or not predicted,
-            predicted=predicted or not people,
-            owner=owner_of(only_mine, only_shipped),
-            precision=precision or None,
-        )
-        ids, files = _chosen_tracks(opened, paths or [], query)
-        errors = Console(stderr=True)
-        if source.predicted and (n := count_unheard(opened, ids)):
-            have = f"{counted(n, 'track')} {'has' if n == 1 else 'have'}"
-            say(errors, f"{have} no predictions yet; 'harmonium tag' makes them.")
-        if source.predicted and source.precision and opened.models.current(whole=False):
-            found = imprecise_tags(opened, source.precision)
-            say_imprecise(errors, found, source.precision, opened.spellings())
-        with bar(errors, "reading") as progress:
-            plan = plan_writes(opened, ids, final, source=source, only_to=files, progress=progress)
-        if source.predicted and source.precision:
-            say_measured_elsewhere(errors, _from_elsewhere(opened, plan))
-        code = _carry_out(opened, plan, dry_run=dry_run, yes=yes, as_json=as_json)
+        with out.bar("reading") as progress:
+            plan = opened.plan_write(
+                *(paths or []),
+                query=query,
+                precision=precision,
+                people=people or not predicted,
+                predicted=wants_predictions,
+                owner=options.owner_of(only_own, only_built_in),
+                rules=final,
+                progress=progress,
+            )
+        if wants_predictions:
+            out.note(*_about_predictions(opened, plan, precision))
+        code = _carry_out(out, opened, plan, dry_run=dry_run, yes=yes)
     raise typer.Exit(code)
 
 
-def _from_elsewhere(library: Library, plan: WritePlan) -> int:
-    """How many of the tags that the plan adds are predicted by the model that came along."""
-    from harmonium.data.normalise import normalise_tag
-
-    model = library.models.current(whole=False)
-    if model is None:
-        return 0
-    learnt = model.only("built-in").learnt
-    names = {tag for tag, is_one in zip(model.vocabulary, learnt, strict=True) if is_one}
-    return sum(normalise_tag(tag) in names for one in plan.files for tag in one.new_guesses)
-
-
 def _default_field(fields: list[str], default: str | None) -> str | None:
-    """The field of all tags for which none is named: --default-field, or --field without a tag."""
-    from harmonium.errors import DataError
+    """The field of tags without one: --default-field, or --field without a tag."""
     from harmonium.library.filetags import FIELDS
 
     alone = [one.strip() for one in fields if "=" not in one]
@@ -221,89 +150,16 @@ def _default_field(fields: list[str], default: str | None) -> str | None:
             raise DataError(f"--field takes TAG=FIELD, or one of {', '.join(FIELDS)}; got '{one}'.")
     named = dict.fromkeys([*alone, *([] if default is None else [default])])
     if len(named) > 1:
-        raise DataError(f"All other tags go to one field, got {' and '.join(named)}. Name one.")
+        raise DataError(f"Other tags go to one field, got {' and '.join(named)}. Name one.")
     return next(iter(named), None)
-
-
-def _check_known(library: Library, tags: list[str]) -> None:
-    """Refuse tags that no track can have: they are misspelt."""
-    from harmonium.data.normalise import normalise_tag
-    from harmonium.library.answering.query import unknown_tag
-    from harmonium.library.answering.search import known_tags
-
-    if not tags:
-        return
-    known = known_tags(library, library.models.current(whole=False))
-    known |= set(library.genres().parents)
-    for tag in tags:
-        if normalise_tag(tag) not in known:
-            raise unknown_tag(tag, known)
-
-
-def _chosen_tracks(
-    library: Library, named: list[str], query: str | None
-) -> tuple[list[int], set[str] | None]:
-    """The numbers of the present tracks that are named or found, ascending; else of all.
-
-    Where files or folders are named, also their files there: others with the same sound are not
-    meant.
-
-    named : files, folders, "#NUMBER", "artist - title"
-    query : what to search for; if there are names too, among those
-
-    Raises
-    ------
-    LibraryError
-        where a name fits no track, or one whose file cannot be used
-    """
-    from harmonium.library.answering.search import search
-
-    chosen, files = set(library.tracks.ids().tolist()), None
-    if named:
-        found = [one for text in named for one in _named(library, text)]
-        chosen &= {number for number, _ in found}
-        files = {path for _, path in found}
-    if query is not None:
-        limit = max(1, library.tracks.count())
-        hits = search(library, query, limit=limit, min_probability=LEAST_PROBABILITY).hits
-        chosen &= {hit.track.id for hit in hits}
-    return sorted(chosen), files
-
-
-def _named(library: Library, text: str) -> list[tuple[int, str]]:
-    """(track, file) of each file that a text means."""
-    from harmonium.errors import LibraryError
-    from harmonium.files import absolute_path
-    from harmonium.library.known_files import is_below
-
-    place = absolute_path(text)
-    if not Path(place).is_dir():
-        track = library.tracks.resolve(text)
-        if track.state != "present":
-            why = f": {track.reason.rstrip('.')}" if track.reason else ""
-            raise LibraryError(f"{text} cannot be used; its file is {track.state}{why}.")
-        everywhere = [track.path, *library.tracks.copies([track.id]).get(track.id, [])]
-        return [(track.id, p) for p in ([place] if place in everywhere else everywhere)]
-    copies = library.tracks.copies(library.tracks.ids())
-    inside = [
-        (track.id, path)
-        for track in library.tracks.all()
-        for path in (track.path, *copies.get(track.id, []))
-        if is_below(path, [place])
-    ]
-    if not inside:
-        raise LibraryError(
-            f"The library has no track in the folder {text}. `harmonium index {text}` adds those "
-            "that are there."
-        )
-    return inside
 
 
 def _rules(
     library: Library, file: Path | None, given: dict[str, Any], *, remember: bool, forget: bool
 ) -> Rules:
     """What the library remembers, then the file, then the options."""
-    from harmonium.library.answering.search import known_tags
+    from harmonium.data.normalise import normalise_tag
+    from harmonium.library.answering.query import unknown_tag
     from harmonium.library.write_rules import (
         RULES_SETTING,
         join_layers,
@@ -311,76 +167,154 @@ def _rules(
         read_rules,
     )
 
+    tags = library.known_tags()
+    known = tags | set(library.genres().parents)
+    for tag in given["whitelist"] or []:
+        if normalise_tag(tag) not in known:
+            raise unknown_tag(tag, known)
     layers = [
         {} if forget else library.settings.get(RULES_SETTING, {}),
         {} if file is None else read_rules(file),
         given,
     ]
-    tags = known_tags(library, library.models.current(whole=False))
     rules = library_rules(library, layers, tags)
     if remember or forget:
         library.settings.set(RULES_SETTING, join_layers(layers) if remember else {})
     return rules
 
 
-def _carry_out(
-    library: Library, plan: WritePlan, *, dry_run: bool, yes: bool, as_json: bool
-) -> int:
-    """Show the plan, ask, write, report; the exit code."""
-    from harmonium.commands import write_report as report
-    from harmonium.library.write import write_planned
+def _about_predictions(library: Library, plan: WritePlan, precision: float) -> Iterable[str]:
+    """Which predictions are missing or not written, and what their precision rests on."""
+    from harmonium.library.write import count_unheard, imprecise_tags
 
-    console, errors = Console(), Console(stderr=True)
-    say_failures(errors, plan.failures)
+    if n := count_unheard(library, plan.ids):
+        yield f"{counted(n, 'track')} without predictions; run `harmonium tag`."
+    model = library.models.current(whole=False)
+    if not precision or model is None:
+        return
+    found, spellings = imprecise_tags(library, precision), library.spellings()
+    if found is None:
+        yield (
+            "The model knows no precision, so predictions above its thresholds are written. "
+            "`harmonium train` measures it."
+        )
+    elif found:
+        names = [spellings.get(tag, tag) for tag in found]
+        some = ", ".join(names[:MAX_NAMED]) + (" …" if len(names) > MAX_NAMED else "")
+        yield (
+            f"Not written, since their precision on held-out tracks may be below "
+            f"{percent(precision)}: {some}. A lower --precision writes more."
+        )
+    if n := plan.count_predicted(model.only("built-in")):
+        yield (
+            f"{counted(n, 'predicted tag')} from the built-in model. Its precision was measured on "
+            "other music and may be lower on yours; check with `harmonium review`."
+        )
+
+
+def _carry_out(out: Output, library: Library, plan: WritePlan, *, dry_run: bool, yes: bool) -> int:
+    """Show the plan, ask, write, report; the exit code."""
+    out.failures(plan.failures)
     if dry_run:
-        if as_json:
-            records = [one.change.to_dict() | {"guessed": one.new_guesses} for one in plan.files]
-            print(json.dumps(records, ensure_ascii=False))
-        else:
-            report.show_plan(console, plan)
+        out.json([one.change.to_dict() | {"guessed": one.new_guesses} for one in plan.files])
+        show_plan(out, plan)
         return IN_PART if plan.failures else 0
     if not plan.files:
-        report.say_nothing_to_write(console, plan)
+        out.json({"change": None, "written": []})
+        if plan.n_unchanged:
+            out.say(f"Nothing to write: {counted(plan.n_unchanged, 'file')} up to date.")
+        elif not plan.failures:
+            out.say("Nothing to write: no such tracks.")
         return exit_code(0, len(plan.failures))
-    if not yes and len(plan.files) > 1 and not _agreed(errors, plan):
-        errors.print("Nothing was written.")
+    if not yes and len(plan.files) > 1 and not _agreed(out, plan):
+        out.note("Nothing was written.")
         return NOTHING_DONE
-    with bar(errors, "writing") as progress:
-        try:
-            written = write_planned(library, plan.files, progress=progress)
-        except KeyboardInterrupt:
-            say(
-                errors,
-                "Stopped. Each file is the old one or the new one. The same command goes on; "
-                "'harmonium undo' takes back what was written.",
-            )
-            raise typer.Exit(INTERRUPTED) from None
-    say_failures(errors, written.failures)
-    if as_json:
-        print(json.dumps({"change": written.change, "written": written.paths}, ensure_ascii=False))
-    else:
-        report.say_written(console, written, plan)
-    return exit_code(len(written.paths), len(plan.failures) + len(written.failures))
+    stopped = (
+        "Stopped. Each file is either the old or the new one. The same command continues; "
+        "`harmonium undo` restores what was written."
+    )
+    with out.bar("writing", stopped=stopped) as progress:
+        written = library.write(plan, progress=progress)
+    out.failures(written.failures)
+    out.json({"change": written.change, "written": written.paths})
+    n_failed = len(written.failures) + len(plan.failures)
+    parts = [f"Tags written to {counted(len(written.paths), 'file')}"]
+    parts += [f"{plan.n_unchanged:,} already up to date"] if plan.n_unchanged else []
+    parts += [f"{n_failed:,} failed"] if n_failed else []
+    out.say("; ".join(parts) + ".")
+    if written.change is not None:
+        out.say(f"To undo: harmonium undo {written.change}")
+    return exit_code(len(written.paths), n_failed)
 
 
-def _agreed(errors: Console, plan: WritePlan) -> bool:
-    """Whether the person says yes to what is shown; a program has to with --yes."""
-    from harmonium.commands.write_report import say_expected, show_changes
-    from harmonium.errors import DataError
-
+def _agreed(out: Output, plan: WritePlan) -> bool:
+    """Whether the person agrees to what is shown; a program must pass --yes."""
     files = counted(len(plan.files), "file")
-    if not is_terminal():
+    if not has_reader():
         raise DataError(
-            f"Tags would be written to {files}, and there is nobody to ask. Say --yes, or look "
-            "first with --dry-run."
+            f"Tags would be written to {files}, and there is no terminal to ask. Pass --yes, or "
+            "look first with --dry-run."
         )
-    show_changes(errors, plan.files[:FEW])
-    if len(plan.files) > FEW:
-        errors.print(f"and {len(plan.files) - FEW:,} more (--dry-run shows all)", style="dim")
-    say_expected(errors, plan)
-    return typer.confirm(f"Write to {files}?", err=True)
+    show_changes(out.errors, plan.files[:MAX_SHOWN])
+    if len(plan.files) > MAX_SHOWN:
+        out.note(f"and {len(plan.files) - MAX_SHOWN:,} more (--dry-run shows all)")
+    out.note(*_expected(plan))
+    return out.confirm(f"Write to {files}?")
 
 
-def is_terminal() -> bool:
-    """Whether there is somebody to ask."""
-    return sys.stdin is not None and sys.stdin.isatty()
+def show_plan(out: Output, plan: WritePlan) -> None:
+    """All that would change: before and after on a terminal, else path, field, before, after."""
+    if not out.is_terminal:
+        for planned in plan.files:
+            path, fields = planned.change.path, planned.change.fields
+            rows = [
+                (path, one.field, "; ".join(one.before), "; ".join(one.after)) for one in fields
+            ]
+            out.table((), rows)
+        return
+    show_changes(out.console, plan.files)
+    files = counted(len(plan.files), "file")
+    out.say(f"{files} would change, {plan.n_unchanged:,} up to date.", *_expected(plan))
+    reasons: dict[str, set[str]] = {}
+    for planned in plan.files:
+        for tag, reason in planned.change.left_out:
+            reasons.setdefault(reason, set()).add(tag)
+    for reason, tags in reasons.items():
+        out.say(Text(f"Skipped ({reason}): {', '.join(sorted(tags))}", style="dim"))
+
+
+def show_changes(console: Console, files: Sequence[PlannedFile]) -> None:
+    """The fields of each file before and after."""
+    for planned in files:
+        console.print(Text(printable(planned.change.path), style="bold"), soft_wrap=True)
+        table = Table.grid(padding=(0, 1))
+        for style in ("", "dim"):
+            table.add_column(style=style, no_wrap=True)
+        table.add_column(overflow="fold")
+        for one in planned.change.fields:
+            table.add_row(f"  {one.field}", one.places[0], _difference(one, planned.guessed))
+        console.print(table)
+
+
+def _expected(plan: WritePlan) -> Iterable[str]:
+    """How many of the predicted tags are expected to be wrong."""
+    if plan.n_guessed:
+        wrong = plan.expected_wrong
+        about = f"about {wrong:,.0f}" if wrong >= 1 else "less than 1"
+        yield (
+            f"The model adds {counted(plan.n_guessed, 'tag')}; by their probabilities, {about} of "
+            "them will be wrong."
+        )
+
+
+def _difference(one: FieldChange, guessed: Mapping[str, float]) -> Flow:
+    """Removed values are struck through, new ones green, with their probability."""
+
+    def new(value: str) -> Text:
+        sure = f" {percent(guessed[value])}" if value in guessed else ""
+        return Text(f"+{printable(value)}{sure}", style="green")
+
+    before, after = one.tags
+    gone = [Text(f"-{printable(v)}", style="red strike") for v in before if v not in after]
+    now = [Text(printable(v)) if v in before else new(v) for v in after]
+    return Flow([*gone, *now])

@@ -21,7 +21,7 @@ from harmonium.audio.spectrum import DEFAULTS, decibels, mel_spectrogram, raise_
 from harmonium.demo.steps import PAGE, PEOPLE, DemoEvaluation, DemoMusic, PredictedTag, TagAUC
 
 if TYPE_CHECKING:
-    from harmonium.library.answering.search import SearchResult
+    from harmonium.library.snapshot import SearchResult
     from harmonium.library.store.models import StoredModel
 
 N_CARDS = 24
@@ -86,7 +86,7 @@ def write_page(
         },
         scores=evaluation.tag_aucs(),
         query=query,
-        hits=[(hit.track.name, hit.probability) for hit in found.hits],
+        hits=[(hit.track.name, hit.probability or 0.0) for hit in found.hits],
         cards=[_make_card(music, evaluation, i) for i in chosen_rows(len(evaluation.rows))],
     )
     path = music.path(PAGE)

@@ -92,6 +92,8 @@ class WritePlan:
     """Those that change."""
     n_unchanged: int = 0
     failures: list[FailedFile] = field(default_factory=list)
+    ids: Sequence[int] = ()
+    """The tracks that it is about."""
 
     @property
     def n_guessed(self) -> int:
@@ -102,6 +104,12 @@ class WritePlan:
     def expected_wrong(self) -> float:
         """How many of them will be wrong, by their probabilities."""
         return sum(1 - p for one in self.files for p in one.new_guesses.values())
+
+    def count_predicted(self, model: StoredModel) -> int:
+        """How many predicted tags that would be added are among those that a model has learnt."""
+        learnt = zip(model.vocabulary, model.learnt, strict=True)
+        names = {tag for tag, is_learnt in learnt if is_learnt}
+        return sum(normalise_tag(tag) in names for one in self.files for tag in one.new_guesses)
 
 
 @dataclass
@@ -218,7 +226,7 @@ def plan_writes(
     A track's tags go to its file and to all copies of it, or with ``only_to`` to those of these
     paths among them.
     """
-    plan, spellings = WritePlan(), library.spellings()
+    plan, spellings = WritePlan(ids=ids), library.spellings()
     copies = library.tracks.copies(ids)
     for done, (track, tags) in enumerate(wanted_tags(library, ids, source), 1):
         for path in (track.path, *copies.get(track.id, [])):

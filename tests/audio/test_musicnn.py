@@ -105,7 +105,7 @@ def test_other_rates_and_no_sound():
 
 
 def test_without_the_weights_it_says_how_to_get_them(data_home):
-    with pytest.raises(ModelFileError, match="`harmonium extractor fetch musicnn` gets them"):
+    with pytest.raises(ModelFileError, match="`harmonium extractor download musicnn` gets them"):
         listen(np.zeros(1000, np.float32), 16_000)
 
 

@@ -12,8 +12,7 @@ import typer
 from places import DOCS
 from typer.testing import CliRunner
 
-from harmonium.cli import Commands, app
-from harmonium.commands.lazy_group import LazyGroup, Listed
+from harmonium.cli import Commands, LazyGroup, Listed, app
 
 MAKER = runpy.run_path(str(DOCS / "cli.py"))
 commands, page = MAKER["commands"], MAKER["page"]
@@ -95,7 +94,6 @@ class TestHelp:
         assert own == {
             *("harmonium.cli", "harmonium.errors"),
             "harmonium.commands",
-            "harmonium.commands.lazy_group",
         }
 
     def test_lists_every_command(self):
@@ -213,7 +211,7 @@ class TestCompletion:
         ("typed", "offered"),
         [
             ("harmonium fea", ["features"]),
-            ("harmonium data ", ["list", "show", "fetch"]),
+            ("harmonium data ", ["list", "show", "download"]),
             ("harmonium features --out", ["--output"]),
         ],
     )

@@ -281,7 +281,9 @@ class TestChecksums:
     def test_a_file_that_is_no_longer_what_was_fetched_is_refused(self, fetched):
         datasets.load("mturk", fetched)
         path = self.change(fetched)
-        message = rf"{path.name} is not what was downloaded: .*harmonium data fetch mturk --force"
+        message = (
+            rf"{path.name} is not what was downloaded: .*harmonium data download mturk --force"
+        )
         with pytest.raises(DataError, match=message):
             datasets.load("mturk", fetched)
         with pytest.raises(DataError, match=message):

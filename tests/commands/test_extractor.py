@@ -195,7 +195,7 @@ def test_weights_that_cannot_be_used_and_the_old_features_work(kind, index, musi
         weights.load_networks()
     done = index(music)
     assert (done.exit_code, one_line(done.stderr).count("Error:")) == (2, 1)
-    assert "`harmonium extractor fetch musicnn` gets them again" in one_line(done.stderr)
+    assert "`harmonium extractor download musicnn` gets them again" in one_line(done.stderr)
     assert index(music, "--extractor", "timbre").exit_code == 0
     assert used(tmp_path) == "timbre"
 
@@ -213,7 +213,7 @@ def test_without_the_weights_one_line_says_what_is_missing(index, music, tmp_pat
     done = index(music, "--json")
     assert done.exit_code == 0
     assert done.stderr.count("\n") == 1
-    assert "`harmonium extractor fetch musicnn` gets it" in done.stderr
+    assert "`harmonium extractor download musicnn` gets it" in done.stderr
     assert used(tmp_path) == "paper*3"
     assert index("--json").stderr == ""  # said once
 
@@ -302,7 +302,7 @@ def test_the_list_says_how_good_how_fast_and_whether_it_is_there(data_home):
     assert records["musicnn"]["heads"] == 100
     assert records["musicnn"]["auc"] > records["paper"]["auc"] > 0.6
     assert records["musicnn"]["milliseconds"] > 0
-    assert "`harmonium extractor fetch musicnn`" in records["musicnn"]["missing"]
+    assert "`harmonium extractor download musicnn`" in records["musicnn"]["missing"]
     write_tiny_weights()
     done = run("extractor", "list")
     (row,) = [line for line in done.stdout.splitlines() if line.startswith("musicnn")]

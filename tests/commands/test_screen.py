@@ -3,10 +3,10 @@
 import os
 
 import pytest
+from harmonium.commands.screen import bar, printable, say
 from rich.console import Console
 
 from harmonium.commands import screen
-from harmonium.commands.screen import bar, printable, say
 from harmonium.errors import counted
 
 

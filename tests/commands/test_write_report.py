@@ -4,13 +4,13 @@ import io
 import re
 
 import pytest
+from harmonium.commands.screen import Flow, say_failures
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 from rich.text import Text
 
 from harmonium.commands import write_report
-from harmonium.commands.screen import Flow, say_failures
 from harmonium.library.filetags import FieldChange, FileChange, UnwrittenTag
 from harmonium.library.write import (
     FailedFile,

@@ -9,8 +9,8 @@ from unittest import mock
 import pytest
 from typer.testing import CliRunner
 
+from harmonium import cli
 from harmonium.cli import app, main
-from harmonium.commands import lazy_group
 
 
 def run(*arguments, **options):
@@ -28,7 +28,7 @@ def run_main(*arguments):
         redirect_stdout(StringIO()) as out,
         redirect_stderr(StringIO()) as err,
         mock.patch.object(sys, "argv", line),
-        mock.patch.object(lazy_group, "_leave"),
+        mock.patch.object(cli, "_leave"),
         pytest.raises(SystemExit) as end,
     ):
         main()

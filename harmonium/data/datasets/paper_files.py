@@ -224,7 +224,7 @@ def _check_kept_digest(path: Path, name: str) -> None:
     if kept is not None and (digest := digest_of(path)) != kept:
         raise DataError(
             f"{path} is not what was downloaded: its SHA-256 is {digest}, not {kept}. Download it "
-            f"again with `harmonium data fetch {name} --force`, or, if you changed it yourself, "
+            f"again with `harmonium data download {name} --force`, or, if you changed it yourself, "
             f"delete its line in {DIGEST_FILE}."
         )
 

@@ -462,7 +462,7 @@ class TestFolders:
         text = str(caught.value)
         assert "no mturk_valid.libsvm, mturk_test.libsvm in any of" in text
         assert str(tmp_path / "mturk") in text
-        assert "harmonium data fetch mturk" in text
+        assert "harmonium data download mturk" in text
         assert "HARMONIUM_DATA" in text
 
     def test_either_form_of_a_mulan_set_is_asked_for(self, tmp_path):

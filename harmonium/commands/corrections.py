@@ -1,0 +1,430 @@
+"""What a person corrects: `harmonium say`, `review`, `rename`, `hide`, `forget` and `undo`."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import typer
+from rich.text import Text
+
+from harmonium.commands import INTERRUPTED, exit_code, options
+from harmonium.commands.output import Output, has_reader, percent
+from harmonium.errors import DataError, HarmoniumError, counted
+
+if TYPE_CHECKING:
+    from harmonium.library import Library
+    from harmonium.library.correcting.review import Doubt
+    from harmonium.library.store.changes import Change, UndoReport
+
+PLAYERS = (["mpv", "--no-video"], ["ffplay", "-nodisp", "-autoexit"], ["afplay"], ["xdg-open"])
+KEYS = {"y": "yes", "n": "no", " ": "skipped", "p": "play", "q": "quit"}
+KEYS_HELP = "y yes, n no, space skip, p play, q quit"
+ROUND = 10
+"""Questions after which the model learns from the answers."""
+
+
+def learn(out: Output, library: Library) -> str | None:
+    """Learn from the answers in force; a line that says what was learnt, or None.
+
+    If learning fails, a note says why; the answers are kept all the same.
+    """
+    try:
+        with out.bar("learning") as progress:
+            report = library.learn(progress)
+    except HarmoniumError as error:
+        out.note(f"Saved, but the model could not learn from it yet: {error}")
+        return None
+    if not report.refreshed:
+        return None
+    used = sum(one.n_yes + one.n_no for one in report.tags if one.name in report.refreshed)
+    tags = ", ".join(report.refreshed)
+    return f"Updated {tags} on all tracks from {counted(used, 'answer')} in {report.seconds:.1f} s."
+
+
+@options.takes_rejected_tags
+def say(
+    track: str = options.argument("TRACK", options.TRACK_HELP, default=...),
+    tags: list[str] | None = options.argument(
+        "TAG", "Tags that fit; with a minus, tags that do not. Quote a tag of several words."
+    ),
+    library: str | None = options.LIBRARY,
+    unsay: list[str] | None = options.value(
+        "TAG", "Withdraw what you said about this tag.", "--unsay"
+    ),
+    person: str = options.PERSON,
+    as_json: bool = options.JSON,
+) -> None:
+    """Set a track's tags; -TAG rejects one.
+
+    Your tags count in searches, in what is written to files, and in
+    training. The model learns from them at once: the track's other tags
+    change, and so do those of tracks that sound like it. A new tag is
+    predicted once five tracks have it. Your tags replace what you said
+    before about the same tags, and what the file says.
+
+    [dim]Example:[/dim]  harmonium say song.mp3 rock "hip hop" -live
+
+    [dim]In Python:[/dim]  library.say("song.mp3", "rock", "-live")
+
+    [dim]Exit codes:[/dim]  0 done, or nothing new; 2 nothing was done.
+    """
+    from harmonium.library import Library
+    from harmonium.library.correcting.say import read_said
+
+    (yes, no), unsaid = read_said(tags or []), unsay or []
+    if not (yes or no or unsaid):
+        raise DataError("Which tags? For example: harmonium say TRACK rock -live")
+    out = Output(as_json)
+    with Library.open(library, create=False) as opened:
+        said = opened.say(track, yes=yes, no=no, unsay=unsaid, person=person, learn=False)
+        learnt = None if said.change is None else learn(out, opened)
+    out.json({"track": said.track.id, "change": said.change})
+    if said.change is None:
+        out.say(f"{said.track.name}: nothing new.")
+        return
+    words = [*yes, *(f"not {tag}" for tag in no), *(f"{tag} withdrawn" for tag in unsaid)]
+    out.say(f"{said.track.name}: {', '.join(words)}", *([learnt] if learnt else []))
+    out.say(f"To undo: harmonium undo {said.change}")
+
+
+def review(
+    tag: str | None = options.argument("TAG", "Only this tag; by default all tags."),
+    library: str | None = options.LIBRARY,
+    number: int = options.number(20, "Ask N questions.", "--number", "-n"),
+    person: str = options.PERSON,
+) -> None:
+    """Answer what the model is unsure about, with one key each.
+
+    Shows the tracks that the model is least sure about, of different tags
+    and artists: y if the tag fits, n if not, space to skip, p to play the
+    track, q to quit. Every answer is saved at once, and the model learns
+    after every ten. One review is one change for `harmonium undo`.
+
+    [dim]Example:[/dim]  harmonium review jazz
+
+    [dim]In Python:[/dim]  library.doubts("jazz"), library.answer(track, "jazz", True)
+
+    [dim]Exit codes:[/dim]  0 done; 2 nothing to ask, or no terminal; 130
+    interrupted, the answers are saved.
+    """
+    from harmonium.library import Library
+
+    if not has_reader():
+        raise DataError("A review needs a terminal. Programs can use `harmonium say`.")
+    with Library.open(library, create=False) as opened:
+        questions = opened.doubts(tag, min(number, ROUND))
+        if not questions:
+            raise DataError("Nothing to review: every question is answered.")
+        session = _Session(opened, person, number)
+        try:
+            while questions and session.ask(questions):
+                session.learn()
+                left = min(number - len(session.asked), ROUND)
+                questions = opened.doubts(tag, left, session.asked) if left else []
+        except KeyboardInterrupt:
+            session.report()
+            raise typer.Exit(INTERRUPTED) from None
+        session.report()
+
+
+class _Session:
+    """Questions and answers, under one change."""
+
+    def __init__(self, library: Library, person: str, number: int) -> None:
+        self.library, self.person, self.number = library, person, number
+        self.out = Output()
+        self.change: int | None = None
+        self.asked: list[tuple[int, str]] = []
+        self.n_answers = self.n_right = self.n_learnt = 0
+        self.playing: subprocess.Popen[bytes] | None = None
+
+    def ask(self, questions: list[Doubt]) -> bool:
+        """Ask one after the other; whether the person wants more."""
+        if not self.asked:
+            self.out.say(KEYS_HELP)
+        try:
+            for question in questions:
+                self.asked.append((question.track.id, question.tag))
+                key = self._key(question)
+                if key == "q":
+                    return False
+                if key in "yn":
+                    self._save(question, key == "y")
+        finally:
+            self._stop()
+        return True
+
+    def learn(self) -> None:
+        """Let the model learn from new answers."""
+        if self.n_answers > self.n_learnt:
+            self.n_learnt = self.n_answers
+            if line := learn(self.out, self.library):
+                self.out.say(line)
+
+    def report(self) -> None:
+        """What was answered, what that gained, and how to undo it."""
+        if self.change is None:
+            self.out.say("Nothing was answered.")
+            return
+        self.learn()
+        answers = counted(self.n_answers, "answer")
+        self.out.say(f"{answers} saved; the model had guessed {self.n_right:,} of them right.")
+        if (gain := self.library.improvement(self.change)) is not None:
+            self.out.say(
+                f"As trained, it guesses {gain.right_before:,} of {gain.n:,} right; learning from "
+                f"each answer before the next, {gain.right_now:,}."
+            )
+        self.out.say(f"To undo: harmonium undo {self.change}")
+
+    def _key(self, question: Doubt) -> str:
+        """The key that answers a question: y, n, q or a space."""
+        where, doubt = f"{len(self.asked)}/{self.number}", percent(question.probability)
+        self.out.say(f"{where}  {question.tag}? ({doubt})  {question.track.name}")
+        while True:
+            key = typer.getchar().lower()
+            if key in ("\x03", "\x04"):
+                raise KeyboardInterrupt
+            if key == "p":
+                self._play(question.track.path)
+            elif key in KEYS:
+                self._stop()
+                self.out.say(f"     {KEYS[key]}")
+                return key
+            else:
+                self.out.say(f"     {KEYS_HELP}")
+
+    def _save(self, question: Doubt, fits: bool) -> None:
+        self.change = self.library.answer(
+            question.track, question.tag, fits, person=self.person, change=self.change
+        )
+        self.n_answers += 1
+        self.n_right += fits == question.guess
+
+    def _play(self, path: str) -> None:
+        self._stop()
+        player = next((one for one in PLAYERS if shutil.which(one[0])), None)
+        if player is None:
+            names = ", ".join(one[0] for one in PLAYERS)
+            self.out.say(f"     No player found; install one of {names}.")
+            return
+        nowhere = subprocess.DEVNULL
+        self.playing = subprocess.Popen(
+            [*player, path], stdin=nowhere, stdout=nowhere, stderr=nowhere
+        )
+
+    def _stop(self) -> None:
+        """Stop the player."""
+        if self.playing is not None and self.playing.poll() is None:
+            self.playing.terminate()
+        self.playing = None
+
+
+def rename(
+    old: str = options.argument("OLD", "A tag.", default=...),
+    new: str = options.argument("NEW", "Its new name, or the tag to merge it into.", default=...),
+    library: str | None = options.LIBRARY,
+    as_json: bool = options.JSON,
+) -> None:
+    """Rename or merge a tag.
+
+    People's tags and the models get the new name. If NEW is a tag, the
+    two are merged. Files are not touched; the old name in files and
+    tables is imported under the new name from now on.
+
+    [dim]Example:[/dim]  harmonium rename "electronica" electronic
+
+    [dim]In Python:[/dim]  library.rename("electronica", "electronic")
+
+    [dim]Exit codes:[/dim]  0 done; 2 nothing was done.
+    """
+    from harmonium.library import Library
+
+    out = Output(as_json)
+    with Library.open(library, create=False) as opened:
+        done = opened.rename(old, new, learn=False)
+        learn(out, opened)
+        now = opened.spellings().get(done.new, done.new)
+    out.json(done)
+    verb = "merged into" if done.merged else "renamed to"
+    out.say(f"{done.old} {verb} {now}: {counted(done.n_moved, 'tag')} moved.")
+    if done.n_dropped:
+        out.say(f"{counted(done.n_dropped, 'track')} had both; what was said of {done.new} stays.")
+    if done.needs_training:
+        out.say(
+            f"The model knew both. It predicts {done.new} as before; `harmonium train` learns from "
+            "all tracks."
+        )
+    out.say(f"To undo: harmonium undo {done.change}")
+
+
+def hide(
+    tag: str | None = options.argument("TAG", "A tag; without one, list the hidden tags."),
+    library: str | None = options.LIBRARY,
+    as_json: bool = options.JSON,
+) -> None:
+    """Hide a tag.
+
+    A hidden tag is neither predicted nor learnt. For tags that say nothing
+    about the sound, such as "seen live". People's tags stay: they are
+    found and written. `harmonium undo` shows it again.
+
+    [dim]Example:[/dim]  harmonium hide "seen live"
+
+    [dim]In Python:[/dim]  library.hide("seen live")
+
+    [dim]Exit codes:[/dim]  0 done; 2 nothing was done.
+    """
+    from harmonium.library import Library
+
+    out = Output(as_json)
+    with Library.open(library, create=False) as opened:
+        change = None if tag is None else opened.hide(tag, learn=False)
+        if change is not None:
+            learn(out, opened)
+        hidden, spellings = sorted(opened.hidden_tags()), opened.spellings()
+    out.json({"change": change, "hidden": hidden})
+    if change is not None:
+        out.say(f"{tag} is hidden. To undo: harmonium undo {change}")
+    elif hidden:
+        out.table(("Hidden",), [(spellings.get(name, name),) for name in hidden])
+    elif not as_json:
+        out.note("No tag is hidden. `harmonium hide TAG` hides one.")
+
+
+def forget(
+    tracks: list[str] = options.argument("TRACK", options.TRACK_HELP, default=...),
+    library: str | None = options.LIBRARY,
+    as_json: bool = options.JSON,
+) -> None:
+    """Remove tracks from the library; their files are not touched.
+
+    A removed track is not found, tagged, learnt from or written to, and
+    `harmonium index` skips its file. `harmonium undo` brings it back with
+    all its tags.
+
+    [dim]Example:[/dim]  harmonium forget "Audiobook - Chapter 1"
+
+    [dim]In Python:[/dim]  library.forget("chapter 1.mp3")
+
+    [dim]Exit codes:[/dim]  0 done; 2 nothing was done.
+    """
+    from harmonium.library import Library
+
+    out = Output(as_json)
+    with Library.open(library, create=False) as opened:
+        found = [opened.track(text) for text in tracks]
+        change = opened.forget(*found, learn=False)
+        learn(out, opened)
+    out.json({"tracks": [track.id for track in found], "change": change})
+    name = found[0].name if len(found) == 1 else counted(len(found), "track")
+    out.say(f"{name} removed from the library; no file was touched.")
+    out.say(f"To undo: harmonium undo {change}")
+
+
+def undo(
+    change: int | None = options.argument(
+        "CHANGE", "The number of a change; by default the last one not undone."
+    ),
+    library: str | None = options.LIBRARY,
+    list_changes: bool = options.flag("List the last changes, and undo nothing.", "--list", "-l"),
+    limit: int = options.number(20, "--list shows at most N changes."),
+    fields_only: bool = options.flag(
+        "In files changed since, restore only fields that still have what was written.",
+        "--fields-only",
+    ),
+    as_json: bool = options.JSON,
+) -> None:
+    """Undo a change: tags, and files to the byte.
+
+    Every change of tags, files, tracks or the model in use can be undone.
+    To redo, undo the undo: name its number. Tags that later changes
+    touched are kept, and so are files that another program changed since;
+    both are listed, and the next undo without a number skips them.
+
+    [dim]Example:[/dim]  harmonium undo --list
+
+    [dim]In Python:[/dim]  library.undo(), library.changes.list()
+
+    [dim]Exit codes:[/dim]  0 all is undone; 1 a part is, the rest is listed; 2
+    nothing was done; 130 interrupted, the same command continues.
+    """
+    from harmonium.library import Library
+    from harmonium.library.write import last_change
+
+    out = Output(as_json)
+    with Library.open(library, create=False) as opened:
+        if list_changes:
+            _list(out, opened.changes.list(limit))
+            return
+        wanted = last_change(opened) if change is None else opened.changes.get(change)
+        stopped = f"Stopped. To continue: harmonium undo {wanted.id}"
+        with out.bar("restoring", stopped=stopped) as progress:
+            report = opened.undo(wanted.id, exact=not fields_only, progress=progress, learn=False)
+        if report.ended or report.revived or report.values_restored:
+            learn(out, opened)
+    _report(out, wanted, report)
+    raise typer.Exit(exit_code(report.n_done, report.n_left))
+
+
+def _list(out: Output, changes: Sequence[Change]) -> None:
+    """The latest first."""
+    if out.is_terminal and not changes:
+        out.say("No changes yet.")
+        return
+    columns: dict[str, Any] = {
+        ">Change": lambda one: Text(str(one.id), style="cyan"),
+        "When": lambda one: one.at,
+        "Command": lambda one: one.command,
+        "What": lambda one: one.summary,
+        "": lambda one: Text(_undone(one), style="dim"),
+    }
+    out.show(changes, columns)
+
+
+def _undone(change: Change) -> str:
+    if change.undone_by is not None:
+        return f"undone by {change.undone_by}"
+    if change.undone_in_part_by is None:
+        return ""
+    if change.left is None:
+        return f"undo {change.undone_in_part_by} was interrupted"
+    return f"partly undone by {change.undone_in_part_by}, {change.left:,} left"
+
+
+def _report(out: Output, change: Change, report: UndoReport) -> None:
+    from harmonium.library.store.changes import SETTING
+
+    out.failures((report.files_left | report.values_left).items())
+    for later, n in sorted(report.conflicts.items()):
+        out.note(f"{counted(n, 'tag')} kept: change {later} came later. Undo that one first.")
+    out.json(
+        {
+            "undone": change.id,
+            "change": report.change,
+            "tags": report.ended + report.revived,
+            "files": report.files_restored,
+            "complete": report.complete,
+        }
+    )
+    parts = []
+    if report.ended:
+        parts.append(f"{counted(report.ended, 'tag')} removed")
+    if report.revived:
+        parts.append(f"{counted(report.revived, 'tag')} restored")
+    parts += [
+        f"{counted(n, what)} reset"
+        for what, n in report.values_restored.items()
+        if what != SETTING or not parts  # which only says that the change is remembered
+    ]
+    if report.files_restored or not parts:
+        parts.append(f"{counted(report.files_restored, 'file')} restored")
+    undone = "undone" if report.complete else "partly undone"
+    what = f"Change {change.id} ({change.command}: {change.summary})"
+    out.say(f"{what} {undone}: {', '.join(parts)}.")
+    if not report.complete:
+        out.say(f"To try the rest again: harmonium undo {change.id}")
+    if report.n_done:
+        out.say(f"To redo: harmonium undo {report.change}")

@@ -1,0 +1,317 @@
+"""Where the result of a command goes: a terminal, a pipe, JSON or CSV."""
+
+from __future__ import annotations
+
+import csv
+import json
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import fields, is_dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+import typer
+from rich.console import Console, ConsoleOptions
+from rich.measure import Measurement
+from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn
+from rich.table import Table
+from rich.text import Text
+
+from harmonium.commands import INTERRUPTED
+from harmonium.errors import DataError
+
+Cell = str | Text | int | float | datetime | None
+"""An int is a count, a float a probability. A pipe gets plain numbers and ISO dates."""
+MAX_FAILURES = 30
+SEPARATOR = ", "
+
+
+class Output:
+    """The result on the standard output, in one form; and notes on the standard error.
+
+    Each method does nothing where its form is not the one that was asked for, so that a command
+    calls all of them: `json` and `csv` for programs, `say` and `table` for people and pipes,
+    `hint` for people alone.
+    """
+
+    def __init__(self, as_json: bool = False, as_csv: bool = False) -> None:
+        if as_json and as_csv:
+            raise DataError("Use --json or --csv, not both.")
+        self.console, self.errors = Console(), Console(stderr=True)
+        plain = "terminal" if self.console.is_terminal else "lines"
+        self.form = "json" if as_json else "csv" if as_csv else plain
+
+    @property
+    def is_terminal(self) -> bool:
+        """Whether people read the result."""
+        return self.form == "terminal"
+
+    def show(
+        self, records: Sequence[Any], columns: Mapping[str, Callable[[Any], Cell]], **options: Any
+    ) -> None:
+        """Records of the library: their fields as JSON, or one row each; see `table`."""
+        self.json(records)
+        rows = [[cell(record) for cell in columns.values()] for record in records]
+        self.table([*columns], rows, **options)
+
+    def json(self, value: Any) -> None:
+        """A value or a record; an iterator becomes an array that is written as it comes."""
+        if self.form != "json":
+            return
+        if not isinstance(value, Iterator):
+            print(json.dumps(plain(value), indent=1))
+            return
+        print("[", end="")
+        for number, record in enumerate(value):
+            print("," if number else "", json.dumps(plain(record)), sep="\n", end="")
+        print("\n]")
+
+    def csv(self, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+        """A table for programs, with its head."""
+        if self.form == "csv":
+            writer = csv.writer(sys.stdout, lineterminator="\n")
+            writer.writerow(columns)
+            writer.writerows(rows)
+
+    def say(self, *lines: str | Text) -> None:
+        """Lines of the result."""
+        if self.form in ("terminal", "lines"):
+            _print_lines(self.console, lines)
+
+    def hint(self, *lines: str | Text) -> None:
+        """Lines that explain the result to people."""
+        if self.is_terminal:
+            _print_lines(self.console, lines)
+
+    def note(self, *lines: str | Text) -> None:
+        """Lines about what happened, beside the result."""
+        _print_lines(self.errors, lines)
+
+    def table(
+        self,
+        columns: Sequence[str],
+        rows: Iterable[Sequence[Cell]],
+        *,
+        title: str | None = None,
+        on_errors: bool = False,
+    ) -> None:
+        """Rows of cells, with tabs between them in a pipe; a column ">Name" is set to the right."""
+        console = self.errors if on_errors else self.console
+        if self.form == "lines" and not on_errors:
+            for row in rows:
+                print(*(printable(_for_programs(cell)) for cell in row), sep="\t")
+        elif on_errors or self.is_terminal:
+            if title is not None:
+                _print_lines(console, [Text(printable(title), style="bold")])
+            table = plain_table(*columns)
+            for row in rows:
+                table.add_row(*map(_for_people, row))
+            console.print(table)
+
+    def notes(
+        self, lines: Sequence[str], most: int | None = None, *, more: str = "", indent: str = ""
+    ) -> None:
+        """At most so many notes, then how many more there are; ``more`` ends that line."""
+        self.note(*_shortened(lines, most, more, indent))
+
+    def hints(self, lines: Sequence[str], most: int, *, more: str = "", indent: str = "") -> None:
+        """The same for hints."""
+        self.hint(*_shortened(lines, most, more, indent))
+
+    def failures(self, failures: Iterable[tuple[str, str]]) -> None:
+        """Files that could not be used, with the reasons."""
+        lines = [why if path in why else f"{path}: {why}" for path, why in failures]
+        self.notes(lines, MAX_FAILURES)
+
+    def confirm(self, question: str) -> bool:
+        """Ask a person."""
+        return typer.confirm(question, err=True)
+
+    @contextmanager
+    def bar(
+        self,
+        name: str,
+        *,
+        at_first: str | None = None,
+        unit: str = "",
+        stopped: str | Callable[[], str] | None = None,
+    ) -> Iterator[Callable[..., None]]:
+        """A progress bar on the standard error, see `bar`.
+
+        stopped : a note for Ctrl-C, which then ends the command with its exit code
+        """
+        try:
+            with bar(self.errors, name, at_first=at_first, unit=unit) as progress:
+                yield progress
+        except KeyboardInterrupt:
+            if stopped is None:
+                raise
+            self.note(stopped if isinstance(stopped, str) else stopped())
+            raise typer.Exit(INTERRUPTED) from None
+
+
+def plain(value: Any) -> Any:
+    """A record, or a value with records in it, as JSON has it."""
+    if hasattr(value, "to_dict"):
+        return plain(value.to_dict())
+    if is_dataclass(value):
+        return {field.name: plain(getattr(value, field.name)) for field in fields(value)}
+    if hasattr(value, "_asdict"):
+        return plain(value._asdict())
+    if isinstance(value, Mapping):
+        return {key: plain(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(one) for one in value]
+    return value.isoformat() if isinstance(value, datetime) else value
+
+
+def _for_programs(cell: Cell) -> str:
+    if isinstance(cell, datetime):
+        return cell.isoformat()
+    return "" if cell is None else f"{cell:.4f}" if isinstance(cell, float) else str(cell)
+
+
+def _for_people(cell: Cell) -> Text:
+    if isinstance(cell, Text):
+        return cell
+    if isinstance(cell, datetime):
+        return Text(f"{cell.astimezone():%Y-%m-%d %H:%M}")
+    if isinstance(cell, float):
+        return Text(percent(cell))
+    return Text("" if cell is None else printable(cell) if isinstance(cell, str) else f"{cell:,}")
+
+
+def plain_table(*columns: str) -> Table:
+    """A table without lines, whose cells are wrapped; ">Name" is set to the right."""
+    table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 2, 0, 0))
+    for column in columns:
+        justify: Any = "right" if column.startswith(">") else "left"
+        table.add_column(column.removeprefix(">"), justify=justify, overflow="fold")
+    return table
+
+
+def _print_lines(console: Console, lines: Iterable[str | Text]) -> None:
+    """Lines that are wrapped between words on a terminal; a long word, such as a path, is not."""
+    for line in lines:
+        text = line if isinstance(line, Text) else Text(printable(line))
+        if console.is_terminal:
+            console.print(text, overflow="ignore", crop=False)
+        else:
+            console.print(text, soft_wrap=True)
+
+
+def _shortened(lines: Sequence[str], most: int | None, more: str, indent: str) -> Iterator[str]:
+    yield from (f"{indent}{line}" for line in lines[:most])
+    if most is not None and len(lines) > most:
+        yield f"{indent}and {len(lines) - most:,} more{more}"
+
+
+def printable(text: str) -> str:
+    """A text without characters that control a terminal."""
+    return "".join(c if c.isprintable() else _escaped(c) for c in text)
+
+
+def _escaped(letter: str) -> str:
+    """Bytes of a file's name that are not UTF-8 come as letters from U+DC80 on."""
+    byte = ord(letter) - 0xDC00
+    return f"\\x{byte:02x}" if 0x80 <= byte <= 0xFF else repr(letter)[1:-1]
+
+
+def percent(probability: float) -> str:
+    """A probability as a whole number of hundredths."""
+    return f"{100 * probability:.0f} %"
+
+
+def has_reader() -> bool:
+    """Whether there is somebody at the keyboard to ask."""
+    return sys.stdin is not None and sys.stdin.isatty()
+
+
+@contextmanager
+def bar(
+    console: Console, name: str, *, at_first: str | None = None, unit: str = ""
+) -> Iterator[Callable[..., None]]:
+    """A progress bar that disappears when it is done; gives what to call with (done, total).
+
+    Until the first call, and with a total of 0, the total is unknown and the bar only moves.
+    ``at_first`` is shown until the first call; a third argument of a call replaces the name.
+    ``unit`` shows how many a second.
+    """
+    with Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        _Done(),
+        *([_Rate(unit)] if unit else []),
+        _Time(),
+        console=console,
+        transient=True,
+        disable=not console.is_terminal,
+    ) as progress:
+        task = progress.add_task(at_first or name, total=None)
+
+        def update(done: int, total: int, what: str = name) -> None:
+            progress.update(task, completed=done, total=total or None, description=what)
+
+        yield update
+
+
+class _Done(ProgressColumn):
+    """ "12/40", or nothing while the total is unknown."""
+
+    def render(self, task: Task) -> Text:
+        return Text("" if task.total is None else f"{task.completed:,.0f}/{task.total:,.0f}")
+
+
+class _Rate(ProgressColumn):
+    """ "12 files/s"."""
+
+    def __init__(self, unit: str) -> None:
+        super().__init__()
+        self.unit = unit
+
+    def render(self, task: Task) -> Text:
+        return Text("" if task.speed is None else f"{task.speed:,.0f} {self.unit}/s")
+
+
+class _Time(ProgressColumn):
+    """The time that is left, or the time so far while that is unknown."""
+
+    def render(self, task: Task) -> Text:
+        left = task.time_remaining
+        if left is None or not task.completed:
+            return Text(f"{_clock(task.elapsed or 0)} so far", style="dim")
+        return Text(f"{_clock(left)} left", style="cyan")
+
+
+def _clock(seconds: float) -> str:
+    """For example "0:07" or "1:02:03"."""
+    text = str(timedelta(seconds=int(seconds)))
+    return text[3:] if text.startswith("0:0") else text[2:] if text.startswith("0:") else text
+
+
+class Flow:
+    """Texts with commas between them, on lines that are broken between texts and not within."""
+
+    def __init__(self, pieces: Sequence[Text]) -> None:
+        self.pieces = pieces
+
+    def lines(self, width: int) -> list[Text]:
+        """The lines; one is longer than the width only where a single piece is."""
+        found: list[Text] = []
+        for number, piece in enumerate(self.pieces):
+            last = number == len(self.pieces) - 1
+            whole = piece.copy() if last else Text.assemble(piece, SEPARATOR.rstrip())
+            if found and found[-1].cell_len + 1 + whole.cell_len <= width:
+                found[-1] = Text.assemble(found[-1], " ", whole)
+            else:
+                found.append(whole)
+        return found
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterable[Text]:
+        yield from self.lines(options.max_width)
+
+    def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
+        longest = max((piece.cell_len + 1 for piece in self.pieces), default=0)
+        total = sum(piece.cell_len + len(SEPARATOR) for piece in self.pieces)
+        return Measurement(longest, max(longest, total)).with_maximum(options.max_width)

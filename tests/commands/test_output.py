@@ -1,0 +1,191 @@
+"""What commands print: names, numbers, tables, JSON, progress, and the changes of files."""
+
+import io
+import json
+import os
+import re
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.console import Console
+from rich.text import Text
+
+from harmonium.commands import output
+from harmonium.commands.output import Flow, Output, bar, printable
+from harmonium.commands.write import show_changes, show_plan
+from harmonium.errors import counted
+from harmonium.library.filetags import FieldChange, FileChange, UnwrittenTag
+from harmonium.library.write import PlannedFile, WritePlan
+
+
+@pytest.fixture
+def terminal(monkeypatch):
+    """An Output of a terminal, and a function that gives what was printed on it."""
+
+    def make(width=80, colours=False):
+        out = Output()
+        file = io.StringIO()
+        out.console = out.errors = Console(
+            file=file, force_terminal=True, width=width, no_color=not colours, legacy_windows=False
+        )
+        out.form = "terminal"
+        return out, file.getvalue
+
+    return make
+
+
+def plain(text):
+    """Without styles, and without the spaces at the ends of lines."""
+    return [line.rstrip() for line in re.sub(r"\x1b\[[\d;]*m", "", text).splitlines()]
+
+
+class Record(NamedTuple):
+    tag: str
+    probability: float
+    n: int
+    at: datetime
+
+
+RECORD = Record("hip hop", 0.25, 1200, datetime(2026, 1, 2, 3, 4, tzinfo=UTC))
+COLUMNS = {
+    "Tag": lambda one: one.tag,
+    ">Probability": lambda one: one.probability,
+    ">N": lambda one: one.n,
+    "At": lambda one: one.at,
+    "None": lambda one: None,
+}
+
+
+def test_records_as_json_as_lines_and_as_a_table(capsys, terminal):
+    Output(as_json=True).show([RECORD], COLUMNS)
+    (found,) = json.loads(capsys.readouterr().out)
+    assert found == RECORD._asdict() | {"at": "2026-01-02T03:04:00+00:00"}
+    Output().show([RECORD], COLUMNS)
+    assert capsys.readouterr().out == "hip hop\t0.2500\t1200\t2026-01-02T03:04:00+00:00\t\n"
+    out, shown = terminal()
+    out.show([RECORD], COLUMNS, title="Tags")
+    title, head, row = plain(shown())
+    assert (title, head.split()) == ("Tags", ["Tag", "Probability", "N", "At", "None"])
+    assert row.startswith("hip hop         25 %  1,200  2026-01-0")
+
+
+def test_json_that_comes_bit_by_bit(capsys):
+    Output(as_json=True).json(iter([{"a": [1]}, {"b": "\udcff"}]))
+    assert json.loads(capsys.readouterr().out) == [{"a": [1]}, {"b": "\udcff"}]
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("Björk", "Björk"),
+        ("two\nlines \x1b[31m", r"two\nlines \x1b[31m"),
+        (os.fsdecode(b"caf\xe9.mp3"), r"caf\xe9.mp3"),
+        ("\ud800", r"\ud800"),
+    ],
+)
+def test_names_do_nothing_to_the_terminal(text, shown):
+    assert printable(text) == shown
+
+
+def test_lines_are_broken_between_words_and_a_path_stays_whole(terminal):
+    path = "/music/" + "x" * 40
+    out, shown = terminal(width=30)
+    out.say(f"What was said of all these tracks is kept: {path}")
+    assert plain(shown()) == ["What was said of all these", "tracks is kept:", path]
+
+
+def test_counts():
+    assert [counted(n, "track") for n in (0, 1, 1200)] == ["0 tracks", "1 track", "1,200 tracks"]
+
+
+def test_failures_do_nothing_to_the_terminal_and_are_cut_short(terminal):
+    out, shown = terminal()
+    out.failures([("a\x1b[2Jb", "gone"), *((f"{i}", "no") for i in range(39))])
+    lines = plain(shown())
+    assert lines[0] == "a\\x1b[2Jb: gone"
+    assert (len(lines), lines[-1]) == (31, "and 10 more")
+
+
+def test_a_bar_shows_no_numbers_that_are_not_known(monkeypatch):
+    made = []
+
+    class Kept(output.Progress):
+        def __init__(self, *columns, **options):
+            super().__init__(*columns, **options)
+            made.append(self)
+
+    def picture():
+        console = Console(width=80)
+        with console.capture() as captured:
+            console.print(made[0].get_renderable())
+        return captured.get()
+
+    monkeypatch.setattr(output, "Progress", Kept)
+    console = Console(force_terminal=True, width=80)
+    with console.capture(), bar(console, "listening", at_first="looking for music") as progress:
+        shown = [picture()]
+        for call in ((0, 0, "reading"), (3, 40)):
+            progress(*call)
+            shown.append(picture())
+    for text, words in zip(shown, ("looking for music", "reading", "listening"), strict=True):
+        assert text.startswith(words)
+        assert "?" not in text
+        assert "-:--" not in text
+    assert "0/" not in shown[0] + shown[1]
+    assert "0:00:00 so far" in shown[0]
+    assert "3/40" in shown[2]
+
+
+# The changes of files, as `harmonium write` shows them. ---------------------------------------
+
+
+def planned(*fields, left_out=()):
+    change = FileChange(
+        path="/music/a song.mp3",
+        format="MP3",
+        version="ID3v2.4",
+        fields=fields,
+        left_out=left_out,
+    )
+    return PlannedFile(None, change)
+
+
+@pytest.fixture
+def plan():
+    genre = FieldChange("genre", ("Rock", "Old"), ("Rock", "late night"), ("TCON",))
+    skipped = (UnwrittenTag("loud", "on the ignore list"),)
+    return WritePlan([planned(genre, left_out=skipped)], n_unchanged=2)
+
+
+def test_the_difference_on_a_terminal(plan, terminal):
+    out, shown = terminal()
+    show_plan(out, plan)
+    assert plain(shown()) == [
+        "/music/a song.mp3",
+        "  genre TCON -Old, Rock, +late night",
+        "1 file would change, 2 up to date.",
+        "Skipped (on the ignore list): loud",
+    ]
+    out, shown = terminal(colours=True)
+    show_plan(out, plan)
+    assert "\x1b[9;31m-Old" in shown()
+    assert "\x1b[32m+late" in shown()
+
+
+def test_long_values_stay_in_their_column(terminal):
+    many = FieldChange("genre", (), tuple(f"tag{i}" for i in range(30)), ("TCON",))
+    out, shown = terminal(width=40)
+    show_changes(out.console, [planned(many)])
+    lines = plain(shown())
+    assert len(lines) > 3
+    assert all(line.startswith(" " * 13) for line in lines[2:])
+
+
+@given(st.lists(st.text("ab ", min_size=1, max_size=9), max_size=12), st.integers(10, 40))
+def test_texts_that_flow_are_whole_and_fit(words, width):
+    lines = [line.plain for line in Flow([Text(word) for word in words]).lines(width)]
+    assert " ".join(lines) == ", ".join(words)
+    assert all(len(line) <= width for line in lines)
