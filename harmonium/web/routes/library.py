@@ -69,7 +69,7 @@ def _built_in(library: Library | None) -> dict[str, bool | str | None]:
     key = None if library is None else library.settings.get(EXTRACTOR)
     why = None
     if key != extractor_key() and not weights_file().is_file():
-        why = "musicnn is not installed: `harmonium extractor download musicnn` downloads it (29 MB)."
+        why = "musicnn is not installed: run `harmonium extractor download musicnn` (29 MB)."
     elif key not in (extractor_key(), None):
         name = key.rpartition("@")[0] or key
         why = (
