@@ -6,7 +6,7 @@ A comparison writes what it found by `write` here: rows of a task, a program and
 notes, which are whole sentences. `benchmarks/bench.py` adds when, where and with which versions it
 was measured, and keeps all of it in docs/benchmarks/NAME.json. In the page, what stands between
 `<!-- NAME -->` and `<!-- end of NAME -->` is written here and nowhere else; the prose around it is
-by hand. So a comparison that is run alone changes its own section alone, and the summary.
+by hand. So a comparison that is run alone changes its own section alone.
 """
 
 import json
@@ -64,9 +64,8 @@ def sections(page: str) -> list[str]:
 
 
 def rendered(page: str, results: Mapping[str, Result]) -> str:
-    """The page with the sections of these results, and the summary of all of them."""
-    texts = {name: section(name, result) for name, result in results.items()}
-    for name, text in {**texts, "summary": summary(page, results)}.items():
+    """The page with the sections of these results."""
+    for name, text in {name: section(name, result) for name, result in results.items()}.items():
         pattern = rf"<!-- {name} -->.*?<!-- end of {name} -->"
         whole = f"<!-- {name} -->\n\n{text}\n\n<!-- end of {name} -->"
         page, n = re.subn(pattern, lambda _, whole=whole: whole, page, flags=re.DOTALL)
@@ -97,18 +96,6 @@ def section(name: str, result: Result) -> str:
     if result["skipped"]:
         parts.append(f"Skipped, because not installed: {', '.join(result['skipped'])}.")
     return "\n\n".join(parts)
-
-
-def summary(page: str, results: Mapping[str, Result]) -> str:
-    """Every rival's time as a multiple of ours, under the headings of the page."""
-    lines = ["| section | task | beside | its time / Harmonium's |", "|---|---|---|---|"]
-    for name, result in results.items():
-        heading = page[: page.index(f"<!-- {name} -->")].rpartition("\n## ")[2].partition("\n")[0]
-        lines += [
-            f"| {heading} | {task} | {rival} | {ratio:.2f} |"
-            for task, rival, ratio in _ratios(result)
-        ]
-    return "\n".join(lines)
 
 
 def _programs(result: Result) -> list[str]:

@@ -44,7 +44,7 @@ def test_the_page_is_what_the_results_give(report):
 def test_every_result_has_a_section_and_every_comparison_too(report, monkeypatch):
     monkeypatch.syspath_prepend(PROJECT / "benchmarks")
     comparisons = set(importlib.import_module("bench").COMPARISONS)
-    assert set(report.sections(report.PAGE.read_text())) == comparisons | {"summary"}
+    assert set(report.sections(report.PAGE.read_text())) == comparisons
     assert {file.stem for file in report.RESULTS.glob("*.json")} <= comparisons
 
 
@@ -71,15 +71,14 @@ def test_a_section(report):
     assert text.index("| sums") < text.index("A note.")
 
 
-def test_one_result_changes_its_own_section_and_the_summary(report):
+def test_one_result_changes_its_own_section_alone(report):
     page = "".join(
         f"\n## About {name}\n<!-- {name} -->\nold\n<!-- end of {name} -->\nprose\n"
-        for name in ("summary", "a", "b")
+        for name in ("a", "b")
     )
     new = report.rendered(page, {"a": result()})
     assert "<!-- b -->\nold\n<!-- end of b -->" in new
-    assert new.count("prose") == 3
-    assert "| About a | sums | rival | 1.50 |" in new
+    assert new.count("prose") == 2
 
 
 def test_results_are_json_that_the_page_can_be_made_from(report, tmp_path):
