@@ -1,17 +1,25 @@
 """The generated collection: clips with their sound, the users' tags, and the truth."""
 
-from collections.abc import Callable
+import io
+import json
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from math import isfinite
+from multiprocessing import get_context
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
+from scipy.io import wavfile
 
+from harmonium.arrays import Mask
 from harmonium.data.triples import Triples
 from harmonium.errors import DataError
+from harmonium.files import write_atomically
+from harmonium.synthetic.instruments import render
 from harmonium.synthetic.listeners import (
     TAG_NAMES,
     listeners_of,
@@ -20,9 +28,16 @@ from harmonium.synthetic.listeners import (
     tags_said,
 )
 from harmonium.synthetic.music import SyntheticClip, make_clip
-from harmonium.synthetic.render import render
-from harmonium.synthetic.storage import audio_path, write_collection
 from harmonium.synthetic.tones import RATE, Samples
+
+GENERATOR = 1
+"""To be raised whenever the same parameters give other sounds, clips or tags than before."""
+MANIFEST = "collection.json"
+PARAMETERS = (
+    *("seed", "n_tracks", "clips_per_track", "clip_seconds"),
+    *("n_users", "users_per_clip"),
+)
+WAV_HEADER_BYTES = 44
 
 
 def make_collection(
@@ -56,26 +71,27 @@ def make_collection(
     """
     if not isfinite(clip_seconds) or clip_seconds < 0.5:
         raise DataError(f"'clip_seconds' must be at least 0.5, got {clip_seconds!r}.")
-    collection = SyntheticCollection(
-        _whole_number("n_tracks", n_tracks),
-        _whole_number("clips_per_track", clips_per_track),
-        _whole_number("n_users", n_users),
-        _whole_number("users_per_clip", users_per_clip),
-        float(clip_seconds),
-        _whole_number("seed", seed, least=0),
-    )
+    whole = {
+        "n_tracks": n_tracks,
+        "clips_per_track": clips_per_track,
+        "n_users": n_users,
+        "users_per_clip": users_per_clip,
+        "seed": seed,
+    }
+    for name, value in whole.items():
+        smallest = 0 if name == "seed" else 1
+        if not isinstance(value, int | np.integer) or value < smallest:
+            raise DataError(
+                f"'{name}' must be a whole number of at least {smallest}, got {value!r}."
+            )
     if users_per_clip > n_users:
         raise DataError(
             f"'users_per_clip' must be at most 'n_users', got {users_per_clip} and {n_users}. "
             "Ask for more users, or for fewer per clip."
         )
-    return collection
-
-
-def _whole_number(name: str, value: int, *, least: int = 1) -> int:
-    if not isinstance(value, int | np.integer) or value < least:
-        raise DataError(f"'{name}' must be a whole number of at least {least}, got {value!r}.")
-    return int(value)
+    return SyntheticCollection(
+        clip_seconds=float(clip_seconds), **{name: int(value) for name, value in whole.items()}
+    )
 
 
 @dataclass(frozen=True)
@@ -138,12 +154,12 @@ class SyntheticCollection:
                 "genre": [clip.track.genres[0] for clip in clips],
                 "tempo": [clip.track.tempo for clip in clips],
                 "mode": [clip.track.mode for clip in clips],
-                "path": [audio_path(clip) for clip in clips],
+                "path": [_audio_path(clip) for clip in clips],
             }
         )
 
     @cached_property
-    def truth(self) -> NDArray[np.bool_]:
+    def truth(self) -> Mask:
         """Every relevant tag of every clip, said or not: (n_clips, n_tags)."""
         return np.stack([relevant_tags(self.clip(index)) for index in range(self.n_clips)])
 
@@ -210,4 +226,107 @@ class SyntheticCollection:
         """
         if jobs < 1:
             raise DataError(f"'jobs' must be at least 1, got {jobs}.")
-        return write_collection(self, Path(folder), jobs=jobs, progress=progress)
+        return _write_collection(self, Path(folder), jobs=jobs, progress=progress)
+
+
+def _audio_path(clip: SyntheticClip) -> str:
+    """Where a clip lies in a collection's folder."""
+    track = clip.track
+    return f"audio/{track.artist.name}/{track.album}/{track.title} {clip.number + 1}.wav"
+
+
+def _write_collection(
+    collection: SyntheticCollection,
+    folder: Path,
+    *,
+    jobs: int,
+    progress: Callable[[int, int], None] | None,
+) -> Path:
+    """Write what is not there yet; see `SyntheticCollection.write`."""
+    resumed = _check_folder(collection, folder)
+    _write(folder / MANIFEST, (json.dumps(_parameters(collection), indent=2) + "\n").encode())
+    missing = list(_missing(collection, folder, trust=resumed))
+    report = progress or (lambda done, total: None)
+    done = len(collection) - len(missing)
+    report(done, len(collection))
+    for _ in _work(partial(_write_clip, folder, collection.clip_seconds), missing, jobs):
+        done += 1
+        report(done, len(collection))
+    tables = {
+        "clips": collection.clips,
+        "triples": collection.triples.frame(),
+        "truth": _truth_table(collection),
+    }
+    for name, table in tables.items():
+        _write(folder / f"{name}.csv", table.write_csv().encode())
+    for leftover in folder.rglob("*.part"):  # of a run that was killed
+        leftover.unlink(missing_ok=True)
+    return folder
+
+
+def _check_folder(collection: SyntheticCollection, folder: Path) -> bool:
+    """Whether the folder holds (a part of) this collection; an error if it holds another one."""
+    if folder.exists() and not folder.is_dir():
+        raise DataError(f"'folder' must be a folder, got the file {str(folder)!r}.")
+    try:
+        found = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return False
+    except ValueError as error:
+        raise DataError(f"{folder / MANIFEST} cannot be read ({error}). Delete it.") from error
+    wanted = _parameters(collection)
+    same = all(found.get(name) == wanted[name] for name in ("generator", "seed", "clip_seconds"))
+    grown = all(found.get(name, 0) <= wanted[name] for name in ("n_tracks", "clips_per_track"))
+    if not same or not grown:
+        raise DataError(
+            f"'folder' {str(folder)!r} holds another collection, made with {found}, and not one "
+            f"that {wanted} could go on from. Choose another folder, or delete this one."
+        )
+    return True
+
+
+def _parameters(collection: SyntheticCollection) -> dict[str, Any]:
+    return {"generator": GENERATOR} | {name: getattr(collection, name) for name in PARAMETERS}
+
+
+def _missing(
+    collection: SyntheticCollection, folder: Path, *, trust: bool
+) -> Iterator[SyntheticClip]:
+    """The clips to write; files that are there with the right size count if trusted."""
+    size = WAV_HEADER_BYTES + 2 * round(collection.clip_seconds * RATE)
+    for index, name in enumerate(collection.clips["path"]):
+        path = folder / name
+        if not (trust and path.is_file() and path.stat().st_size == size):
+            yield collection.clip(index)
+
+
+def _work(
+    write: Callable[[SyntheticClip], None], clips: list[SyntheticClip], jobs: int
+) -> Iterator[None]:
+    if jobs == 1 or len(clips) < 2:
+        yield from map(write, clips)
+        return
+    # Fresh processes: a copy of one that runs threads (as JAX does) may lock up.
+    pool = ProcessPoolExecutor(min(jobs, len(clips)), mp_context=get_context("spawn"))
+    try:
+        yield from pool.map(write, clips, chunksize=4)
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _write_clip(folder: Path, seconds: float, clip: SyntheticClip) -> None:
+    buffer = io.BytesIO()
+    wavfile.write(buffer, RATE, np.round(render(clip, seconds) * 32_767).astype(np.int16))
+    _write(folder / _audio_path(clip), buffer.getvalue())
+
+
+def _write(path: Path, content: bytes) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(path, content)
+
+
+def _truth_table(collection: SyntheticCollection) -> pl.DataFrame:
+    columns = pl.DataFrame(
+        collection.truth.astype(np.int8), schema=collection.tags.to_list(), orient="row"
+    )
+    return columns.insert_column(0, collection.clips["item"])

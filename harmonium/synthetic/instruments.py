@@ -1,27 +1,42 @@
-"""The instruments: how a note of each begins, sounds and ends.
+"""What plays the notes: instruments, three drum kits and voices; and the mix of a clip.
 
 An instrument is a function from a pitch to a tone long enough for its longest note, an attack, a
-release and, for some, a treatment of everything it plays (an amplifier, a chorus).
+release and, for some, a treatment of everything it plays (an amplifier, a chorus). A voice is a
+source rich in harmonics, the resonances of a vowel, and consonants of noise.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
-from harmonium.synthetic.effects import amplifier, chorus, tremolo
+from harmonium.arrays import Doubles
+from harmonium.synthetic.music import Part, SyntheticClip
+from harmonium.synthetic.score import Note, notes_of
 from harmonium.synthetic.tones import (
+    RATE,
     Samples,
+    active_rms,
+    amplifier,
     band_pass,
+    chorus,
+    fade,
     harmonic_tone,
+    high_pass,
+    limit,
     low_pass,
     n_harmonics,
     noise,
+    old_recording,
     phase_of,
+    pitch_to_hertz,
     plucked_string,
+    reverberate,
+    rms,
     struck_bar,
     times,
+    tremolo,
 )
 
 
@@ -40,29 +55,18 @@ Treatment = Callable[[Samples, Patch], Samples]
 
 @dataclass(frozen=True)
 class Instrument:
-    """How notes are played on an instrument.
+    """How notes are played on an instrument."""
 
-    Attributes
-    ----------
-    tone : (frequency in hertz, number of samples, patch) → samples.
-    attack : seconds in which a note comes in.
-    release : seconds in which it dies away when it is let go.
-    treatment : a name in ``TREATMENTS``, applied to all that the instrument plays.
-    wet : how much of it goes to the reverberation.
-    electronic : whether it is a synthesiser.
-    acoustic : whether it needs no electricity.
-    """
-
-    tone: Tone
-    attack: float = 0.004
-    release: float = 0.08
-    treatment: str | None = None
-    wet: float = 0.25
-    electronic: bool = False
-    acoustic: bool = False
+    tone: Tone  # (frequency in hertz, number of samples, patch) → samples
+    attack: float = 0.004  # seconds in which a note comes in
+    release: float = 0.08  # seconds in which it dies away when it is let go
+    treatment: str | None = None  # a name in TREATMENTS, applied to all that it plays
+    wet: float = 0.25  # how much of it goes to the reverberation
+    electronic: bool = False  # whether it is a synthesiser
+    acoustic: bool = False  # whether it needs no electricity
 
 
-def _series(frequency: float, slope: float, *, most: int = 32) -> NDArray[np.float64]:
+def _series(frequency: float, slope: float, *, most: int = 32) -> Doubles:
     """Amplitudes 1/k^slope of the harmonics that fit."""
     k = np.arange(1, n_harmonics(frequency, most=most) + 1)
     return np.asarray(k**-slope, np.float64)
@@ -265,3 +269,293 @@ INSTRUMENTS: dict[str, Instrument] = {
     "synth stab": Instrument(_synth_stab, 0.004, 0.07, "ensemble", wet=0.3, electronic=True),
     "synth pad": Instrument(_synth_pad, 0.35, 0.7, "ensemble", wet=0.6, electronic=True),
 }
+
+
+KITS = ("acoustic kit", "drum machine", "brushes")
+
+
+def play_drums(
+    notes: list[Note], kit: str, n: int, *, brightness: float = 1.0, seed: int = 0
+) -> Samples:
+    """The strokes of a part on one kit, in n samples."""
+    out = np.zeros(n, np.float32)
+    strokes: dict[str, Samples] = {}
+    for note in notes:
+        if note.kind not in strokes:
+            level = np.float32(DRUMS[note.kind][0])
+            strokes[note.kind] = level * stroke(note.kind, kit, brightness, seed)
+        add_at(out, strokes[note.kind] * np.float32(note.force**1.3), round(note.start * RATE))
+    return out
+
+
+def add_at(out: Samples, sound: Samples, start: int) -> None:
+    """Add a sound to ``out`` from a sample on, which may lie before the beginning."""
+    first = max(-start, 0)
+    last = min(len(sound), len(out) - start)
+    if first < last:
+        out[start + first : start + last] += sound[first:last]
+
+
+@lru_cache(maxsize=64)
+def stroke(drum: str, kit: str, brightness: float, seed: int) -> Samples:
+    """One stroke on a drum of a kit, its peak near one."""
+    sound = DRUMS[drum][1](kit, brightness, seed)
+    sound = sound * np.minimum(1, times(len(sound))[::-1] / 0.01).astype(np.float32)
+    return (sound / (np.abs(sound).max() + 1e-9)).astype(np.float32)
+
+
+def _decay(seconds: float, fall: float) -> np.ndarray:
+    return np.exp(-times(int(seconds * RATE)) / fall)
+
+
+def _kick(kit: str, brightness: float, seed: int) -> Samples:
+    """A membrane whose pitch drops, and the click of the beater."""
+    low, sweep, fall = {
+        "acoustic kit": (58.0, 90.0, 0.11),
+        "drum machine": (46.0, 160.0, 0.22),
+        "brushes": (62.0, 40.0, 0.09),
+    }[kit]
+    envelope = _decay(0.6, fall * (0.8 + 0.2 * brightness))
+    t = times(len(envelope))
+    phase = low * t + sweep * 0.03 * (1 - np.exp(-t / 0.03))
+    click = low_pass(noise(len(t), seed), 3_500) * np.exp(-t / 0.004)
+    amount = 0.1 if kit == "brushes" else 0.5 * brightness
+    return (np.sin(2 * np.pi * phase) * envelope + amount * click).astype(np.float32)
+
+
+def _snare(kit: str, brightness: float, seed: int) -> Samples:
+    """Skin and wires; a brush only sweeps the wires."""
+    tone, fall, wires = {
+        "acoustic kit": (0.6, 0.11, 1.0),
+        "drum machine": (0.5, 0.08, 0.8),
+        "brushes": (0.12, 0.07, 0.6),
+    }[kit]
+    envelope = _decay(0.4, fall)
+    n = len(envelope)
+    skin = struck_bar(188, n, ratios=[1, 1.59], levels=[1, 0.6], decays=[0.07, 0.04])
+    if kit == "brushes":
+        envelope = envelope * np.minimum(1, times(n) / 0.012)
+    hiss = band_pass(noise(n, seed + 1), 1_400, min(6_500 * brightness, 10_000))
+    return (tone * skin + 2 * wires * envelope * hiss).astype(np.float32)
+
+
+def _clap(kit: str, brightness: float, seed: int) -> Samples:
+    """Several hands a few milliseconds apart."""
+    t = times(int(0.3 * RATE))
+    envelope = np.exp(-t / 0.09) * 0.5
+    for delay in (0.0, 0.011, 0.023):
+        envelope += np.where(t >= delay, np.exp(-(t - delay) / 0.006), 0)
+    return (envelope * band_pass(noise(len(t), seed + 2), 900, 3_200)).astype(np.float32)
+
+
+def _cymbal(
+    seconds: float, fall: float, low: float, metal: float
+) -> Callable[[str, float, int], Samples]:
+    """Noise above ``low`` hertz, with a few clashing tones."""
+
+    def sound(kit: str, brightness: float, seed: int) -> Samples:
+        envelope = _decay(seconds, fall * (0.8 + 0.2 * brightness))
+        n = len(envelope)
+        base = 2_300 + 700 * brightness
+        ring = struck_bar(base, n, ratios=_CLANG, levels=[0.4] * 8, decays=[fall] * 8)
+        hiss = high_pass(noise(n, seed + 3), min(low * brightness**0.3, 9_500), order=4)
+        amount = metal * (0.4 if kit == "brushes" else 1.0)
+        return (envelope * hiss + amount * ring).astype(np.float32)
+
+    return sound
+
+
+# Partials of a metal plate: no two of them in tune.
+_CLANG = [1.0, 1.17, 1.34, 1.56, 1.73, 1.98, 2.21, 2.53]
+
+
+def _shaker(kit: str, brightness: float, seed: int) -> Samples:
+    t = times(int(0.12 * RATE))
+    envelope = np.minimum(1, t / 0.02) * np.exp(-t / 0.035)
+    return (envelope * high_pass(noise(len(t), seed + 4), 4_500)).astype(np.float32)
+
+
+def _tom(kit: str, brightness: float, seed: int) -> Samples:
+    envelope = _decay(0.5, 0.14)
+    t = times(len(envelope))
+    phase = 98 * t + 30 * 0.05 * (1 - np.exp(-t / 0.05))
+    return (np.sin(2 * np.pi * phase) * envelope).astype(np.float32)
+
+
+# Each drum's level beside the others, and one stroke on it: (kit, brightness, seed) → samples.
+DRUMS: dict[str, tuple[float, Callable[[str, float, int], Samples]]] = {
+    "kick": (0.85, _kick),
+    "snare": (0.85, _snare),
+    "clap": (0.7, _clap),
+    "tom": (0.7, _tom),
+    "hat": (0.32, _cymbal(0.09, 0.022, 7_000, 0.15)),
+    "pedal": (0.2, _cymbal(0.07, 0.015, 5_500, 0.15)),
+    "open": (0.36, _cymbal(0.4, 0.12, 6_500, 0.15)),
+    "ride": (0.25, _cymbal(0.7, 0.22, 5_500, 0.35)),
+    "crash": (0.45, _cymbal(1.6, 0.45, 3_500, 0.1)),
+    "shaker": (0.3, _shaker),
+}
+
+
+# Centre frequencies in hertz of a man's resonances; a woman's tract is shorter by a sixth.
+VOWELS = {
+    "a": (730, 1_090, 2_440, 3_400),
+    "e": (530, 1_840, 2_480, 3_500),
+    "i": (290, 2_250, 2_960, 3_600),
+    "o": (500, 880, 2_540, 3_300),
+    "u": (330, 760, 2_240, 3_200),
+}
+LEVELS = (1.0, 0.55, 0.25, 0.1)
+BANDWIDTHS = (80.0, 100.0, 130.0, 180.0)
+FEMALE_SHIFT = 1.17
+
+SYLLABLES = tuple(
+    (consonant, vowel) for consonant in ("", "s", "t", "l", "k", "", "m", "sh") for vowel in VOWELS
+)
+
+
+def sing(
+    notes: list[Note], n: int, *, female: bool, style: str, brightness: float = 1.0, seed: int = 0
+) -> Samples:
+    """One syllable per note, in n samples; styles are those of the vocal patterns."""
+    out = np.zeros(n, np.float32)
+    spoken = style == "rap"
+    effort = {"shout": 1.35, "rap": 1.15}.get(style, 1.0) * brightness**0.5
+    for note in notes:
+        consonant, vowel = SYLLABLES[int(note.kind) % len(SYLLABLES)]
+        length = min(note.length, 0.22) if spoken else note.length
+        sound = _syllable(
+            pitch_to_hertz(note.pitch), round(length, 2), vowel, female, spoken, effort
+        )
+        add_at(out, sound * np.float32(note.force), round(note.start * RATE))
+        if consonant:
+            burst = _consonant(consonant, seed) * np.float32(note.force * (1.3 if spoken else 0.8))
+            add_at(out, burst, round(note.start * RATE) - len(burst) // 2)
+    return out
+
+
+@lru_cache(maxsize=64)
+def _syllable(
+    frequency: float, length: float, vowel: str, female: bool, spoken: bool, effort: float
+) -> Samples:
+    n = int((length + 0.08) * RATE)
+    t = times(n)
+    if spoken:
+        phase = phase_of(frequency, n, scoop=2.5)
+    else:
+        phase = phase_of(frequency, n, vibrato=0.45, vibrato_rate=5.6, delay=0.3, scoop=-1.2)
+    amplitudes = vowel_spectrum(frequency, vowel, female=female, effort=effort)
+    swell = 0.93 + 0.05 * np.minimum(1, t / 0.15)
+    tone = harmonic_tone(phase, amplitudes, swell)
+    breath = 0.02 * band_pass(noise(n, 5), 1_500, 6_000)
+    attack = np.minimum(1, t / 0.035)
+    release = np.clip((length + 0.08 - t) / 0.08, 0, 1)
+    return ((tone + breath) * attack * release).astype(np.float32)
+
+
+def vowel_spectrum(frequency: float, vowel: str, *, female: bool, effort: float = 1.0) -> Doubles:
+    """Amplitudes of the harmonics of a sung vowel.
+
+    The source falls as 1/k^(1.1 / effort); the tract multiplies it with the sum of its resonances,
+    L / (1 + ((f - F) / B)²) each.
+    """
+    k = np.arange(1, n_harmonics(frequency, ceiling=5_500, most=44) + 1)
+    shift = FEMALE_SHIFT if female else 1.0
+    tract = np.full(len(k), 0.02)
+    for centre, level, width in zip(VOWELS[vowel], LEVELS, BANDWIDTHS, strict=True):
+        tract += level / (1 + ((k * frequency - shift * centre) / width) ** 2)
+    amplitudes = tract / k ** (0.6 / effort)
+    return amplitudes / np.sqrt(np.sum(amplitudes**2))
+
+
+@lru_cache(maxsize=32)
+def _consonant(kind: str, seed: int) -> Samples:
+    seconds, low, level = {
+        "s": (0.09, 5_000, 0.22),
+        "sh": (0.09, 2_200, 0.22),
+        "t": (0.025, 3_000, 0.4),
+        "k": (0.03, 1_400, 0.4),
+        "l": (0.04, 400, 0.05),
+        "m": (0.06, 200, 0.05),
+    }[kind]
+    n = int(seconds * RATE)
+    shape = np.sin(np.linspace(0, np.pi, n)) if seconds > 0.035 else np.exp(-times(n) / 0.007)
+    sound = high_pass(noise(n, seed % 1_000 + len(kind)), low)
+    return (level * shape * sound).astype(np.float32)
+
+
+# How much of the drums and of a voice goes to the reverberation.
+DRUM_WET = 0.12
+VOICE_WET = 0.3
+# A level below which strokes are meant to be soft, and are not brought up in the mix.
+QUIETEST_DRUMS = 0.12
+
+
+def render(clip: SyntheticClip, seconds: float) -> Samples:
+    """The clip's sound, mono at ``RATE``, |x| < 1: (seconds · RATE,) float32."""
+    n = round(seconds * RATE)
+    dry = np.zeros(n, np.float32)
+    send = np.zeros(n, np.float32)
+    for part in clip.parts:
+        sound, wet = _play(clip, part, n)
+        quietest = QUIETEST_DRUMS if part.role == "drums" else 1e-9
+        sound *= np.float32(10 ** (part.gain / 20) / max(active_rms(sound), quietest))
+        dry += sound
+        send += np.float32(wet) * sound
+    mix = dry + reverberate(send, clip.track.room, seed=clip.track.seed)
+    if clip.track.lofi:
+        mix = old_recording(mix, seed=clip.seed)
+    mix *= np.float32(10 ** (clip.loudness / 20) / (rms(mix) + 1e-9))
+    return fade(limit(mix))
+
+
+def _play(clip: SyntheticClip, part: Part, n: int) -> tuple[Samples, float]:
+    notes = notes_of(clip, part, n / RATE)
+    if part.instrument in KITS:
+        drums = play_drums(notes, part.instrument, n, brightness=part.brightness, seed=part.seed)
+        return drums, DRUM_WET
+    if part.role == "voice":
+        female = part.instrument == "female voice"
+        voice = sing(
+            notes, n, female=female, style=part.pattern, brightness=part.brightness, seed=part.seed
+        )
+        return voice, VOICE_WET
+    instrument = INSTRUMENTS[part.instrument]
+    patch = Patch(part.brightness, clip.track.drive, part.seed)
+    sound = play_notes(notes, instrument, patch, n)
+    if instrument.treatment is not None:
+        sound = TREATMENTS[instrument.treatment](sound, patch)
+    return sound, instrument.wet
+
+
+def play_notes(notes: list[Note], instrument: Instrument, patch: Patch, n: int) -> Samples:
+    """All notes of a part; each pitch is computed once, as long as its longest note."""
+    out = np.zeros(n, np.float32)
+    longest: dict[float, float] = {}
+    for note in notes:
+        longest[note.pitch] = max(longest.get(note.pitch, 0.0), note.length)
+    tones = {
+        pitch: instrument.tone(
+            pitch_to_hertz(pitch), int((length + instrument.release) * RATE) + 1, patch
+        )
+        for pitch, length in longest.items()
+    }
+    for note in notes:
+        size = int((note.length + instrument.release) * RATE)
+        sound = tones[note.pitch][:size] * np.float32(note.force**1.3)
+        add_at(out, _shaped(sound, instrument), round(note.start * RATE))
+    return out
+
+
+def _shaped(sound: Samples, instrument: Instrument) -> Samples:
+    """Bring a note in and let it die away."""
+    attack = min(int(instrument.attack * RATE), len(sound))
+    release = min(int(instrument.release * RATE), len(sound))
+    sound[:attack] *= _ramp(attack)
+    sound[len(sound) - release :] *= _ramp(release)[::-1] ** 2
+    return sound
+
+
+@lru_cache(maxsize=64)
+def _ramp(n: int) -> Samples:
+    return np.linspace(0, 1, n, dtype=np.float32)

@@ -1,24 +1,225 @@
-"""Who tags how: vocabularies, favourite words, habits and mistakes.
+"""What is true of a clip, and what listeners say about it.
+
+A concept is something that is or is not true of a clip; its words are synonyms. Each word has a
+familiarity: how readily it comes to people's minds, which makes some tags common and most rare.
+The concepts are in concepts.toml; rules say how much each stands out in a clip.
 
 A listener hears what stands out, says it in the words that come to mind, stops after a few of them,
 and now and then names something similar instead. Most of what is true goes unsaid.
 """
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from functools import lru_cache
+from operator import methodcaller
 
 import numpy as np
 from numpy.typing import NDArray
 
-from harmonium.synthetic.concepts import CONCEPTS, KINDS, TAGS
+from harmonium.arrays import Doubles, Mask
+from harmonium.synthetic.instruments import INSTRUMENTS
 from harmonium.synthetic.music import (
     ASSIGNMENT,
+    RECIPES,
+    ROLE_GAIN,
     TAGGING,
     USER,
+    Part,
     SyntheticClip,
     generator,
+    read_tables,
 )
-from harmonium.synthetic.truth import salience
+
+
+@dataclass(frozen=True)
+class Concept:
+    """Something that can be said of a clip."""
+
+    kind: str  # one of KINDS
+    words: dict[str, float]  # the tags that mean it, with their familiarity
+    mistaken_for: list[str]  # concepts that people name when they hear this one and are wrong
+    instruments: list[str] = field(default_factory=list)  # it holds where one of these plays
+
+
+_TABLES = read_tables("concepts.toml")
+KINDS = tuple(_TABLES)
+CONCEPTS = {
+    name: Concept(kind, **table)
+    for kind, tables in _TABLES.items()
+    for name, table in tables.items()
+}
+
+# Every tag with its concept. A tag means one concept only.
+TAGS: dict[str, str] = {word: name for name, concept in CONCEPTS.items() for word in concept.words}
+
+MODE_VALENCE = {"major": 0.45, "mixolydian": 0.25, "dorian": -0.15, "minor": -0.5}
+
+ELECTRONIC = {"drum machine", *(name for name, i in INSTRUMENTS.items() if i.electronic)}
+ACOUSTIC = {
+    *("brushes", "acoustic kit"),
+    *(name for name, i in INSTRUMENTS.items() if i.acoustic),  # they need no electricity
+}
+
+# How much a part stands out by its role.
+PROMINENCE = {
+    "lead": 0.9,
+    "voice": 1.0,
+    "chords": 0.75,
+    "drums": 0.8,
+    "arp": 0.6,
+    "bass": 0.45,
+    "pad": 0.4,
+}
+
+
+class ClipFacts:
+    """What there is to hear in a clip: the facts that the rules below are about."""
+
+    def __init__(self, clip: SyntheticClip) -> None:
+        self.clip = clip
+
+    def has_role(self, role: str) -> bool:
+        """Whether a part with this role plays."""
+        return any(part.role == role for part in self.clip.parts)
+
+    def instrument(self, *names: str) -> float:
+        """How much any of these instruments stands out."""
+        found = (_prominence(part) for part in self.clip.parts if part.instrument in names)
+        return max(found, default=0.0)
+
+    def genre(self, *names: str) -> float:
+        """How clearly the clip is of one of these genres."""
+        shares = (1.0, 0.6)
+        found = (
+            share for share, g in zip(shares, self.clip.track.genres, strict=False) if g in names
+        )
+        return next(found, 0.0) * (0.7 if self.clip.section == "breakdown" else 1.0)
+
+    def era(self, decade: str) -> float:
+        """How clearly the clip is of this decade."""
+        return 0.7 if self.clip.track.artist.era == decade else 0.0
+
+    @property
+    def distortion(self) -> float:
+        """How much a distorted guitar stands out."""
+        if self.clip.track.drive < 2.5:
+            return 0.0
+        return self.instrument("distorted guitar", "lead guitar")
+
+    @property
+    def energy(self) -> float:
+        """About -1 (still) to 1 (wild)."""
+        track = self.clip.track
+        drums = 0.3 if self.has_role("drums") else -0.4
+        pace = 0.3 * (track.tempo - 108) / 40 + 0.25 * (self.clip.loudness + 17) / 6
+        return pace + drums + 0.25 * self.distortion + RECIPES[track.genres[0]].energy
+
+    @property
+    def valence(self) -> float:
+        """About -1 (gloomy) to 1 (cheerful)."""
+        track = self.clip.track
+        pace = 0.4 * (track.tempo - 105) / 40
+        return MODE_VALENCE[track.mode] + pace + RECIPES[track.genres[0]].valence
+
+    def share(self, instruments: set[str], *, if_none: float) -> float:
+        """The share of the parts that play one of these instruments; voices do not count."""
+        found = [part.instrument in instruments for part in self.clip.parts if part.role != "voice"]
+        return sum(found) / len(found) if found else if_none
+
+
+def _prominence(part: Part) -> float:
+    """By the role, and by how loud the part is for one with this role."""
+    louder = part.gain - ROLE_GAIN[part.role]
+    return float(min(PROMINENCE[part.role] * 10 ** (louder / 20), 1.0))
+
+
+def above(value: float, threshold: float, width: float) -> float:
+    """0 up to the threshold, then from 0.35 just above it to 1 at ``threshold + width``."""
+    if value <= threshold:
+        return 0.0
+    return 0.35 + 0.65 * min((value - threshold) / width, 1.0)
+
+
+def below(value: float, threshold: float, width: float) -> float:
+    """The same for values below a threshold."""
+    return above(-value, -threshold, width)
+
+
+def _aggressive(h: ClipFacts) -> float:
+    harsh = h.distortion > 0 and (h.clip.track.drive > 5 or h.clip.track.mode == "minor")
+    return above(h.energy, 0.75, 0.6) if harsh else 0.0
+
+
+def _dreamy(h: ClipFacts) -> float:
+    pad = h.instrument("synth pad", "strings", "bells") > 0
+    return above(h.clip.track.room, 1.3, 1.5) if pad and h.energy < 0.1 else 0.0
+
+
+def _repetitive(h: ClipFacts) -> float:
+    short = len(h.clip.track.progression) <= 2
+    looped = h.has_role("arp") or h.genre("techno", "house", "hip hop") > 0
+    return 0.6 * short + 0.3 * looped if short and looped else 0.0
+
+
+def _party(h: ClipFacts) -> float:
+    danceable = h.genre("house", "techno", "hip hop", "funk", "pop", "reggae")
+    return min(danceable, above(h.energy, 0.2, 0.5)) if h.valence > -0.3 else 0.0
+
+
+RULES: dict[str, Callable[[ClipFacts], float]] = {
+    **{
+        name: methodcaller("instrument", *c.instruments)
+        for name, c in CONCEPTS.items()
+        if c.instruments
+    },
+    **{genre: methodcaller("genre", genre) for genre in RECIPES},
+    "rock": lambda h: max(h.genre("rock"), 0.6 * h.genre("punk", "metal", "indie")),
+    "dance": lambda h: 0.9 * h.genre("house", "techno") if h.has_role("drums") else 0.0,
+    "beat": lambda h: min(
+        h.instrument("drum machine"), h.genre("hip hop", "house", "techno", "pop", "soul")
+    ),
+    "drum machine": lambda h: 0.7 * h.instrument("drum machine"),
+    "no voice": lambda h: 0.0 if h.has_role("voice") else 0.6,
+    "solo": lambda h: 0.8 if h.clip.section == "solo" and h.has_role("lead") else 0.0,
+    "happy": lambda h: above(h.valence, 0.4, 0.5) if h.energy > -0.2 else 0.0,
+    "sad": lambda h: below(h.valence, -0.3, 0.5) if h.energy < 0.25 else 0.0,
+    "calm": lambda h: below(h.energy, -0.25, 0.6),
+    "energetic": lambda h: above(h.energy, 0.45, 0.6),
+    "aggressive": _aggressive,
+    "dark": lambda h: (
+        below(h.valence, -0.5, 0.5) if h.clip.track.mode in ("minor", "dorian") else 0.0
+    ),
+    "dreamy": _dreamy,
+    "fast": lambda h: above(h.clip.track.tempo, 130, 40),
+    "slow": lambda h: below(h.clip.track.tempo, 86, 20),
+    "loud": lambda h: above(h.clip.loudness, -12.5, 3),
+    "quiet": lambda h: below(h.clip.loudness, -22, 6),
+    "acoustic": lambda h: above(h.share(ACOUSTIC, if_none=1.0), 0.7, 0.3),
+    "electronic": lambda h: above(h.share(ELECTRONIC, if_none=0.0), 0.45, 0.5),
+    "distorted": lambda h: h.distortion,
+    "noise": lambda h: 0.7 if h.clip.track.lofi else 0.0,
+    "echo": lambda h: above(h.clip.track.room, 1.6, 1.5),
+    "repetitive": _repetitive,
+    "heavy": lambda h: (
+        above(h.clip.loudness, -13.5, 4) if h.distortion and h.clip.track.drive > 5 else 0.0
+    ),
+    "party": _party,
+    "sleep": lambda h: below(h.energy, -0.8, 0.5) if not h.has_role("drums") else 0.0,
+    "background": lambda h: below(h.energy, -0.35, 0.6) if not h.has_role("voice") else 0.0,
+    **{
+        decade: methodcaller("era", decade)
+        for decade, concept in CONCEPTS.items()
+        if concept.kind == "era"
+    },
+}
+
+
+def salience(clip: SyntheticClip) -> dict[str, float]:
+    """How much each concept stands out in a clip, in (0, 1]; the others are not named."""
+    heard = ClipFacts(clip)
+    found = {name: float(rule(heard)) for name, rule in RULES.items()}
+    return {name: min(value, 1.0) for name, value in found.items() if value > 0}
+
 
 TAG_NAMES = tuple(TAGS)
 _CONCEPT_NAMES = tuple(CONCEPTS)
@@ -40,22 +241,13 @@ _SHARPNESS = 2.0
 
 @dataclass(frozen=True)
 class Listener:
-    """One user.
+    """One user."""
 
-    Attributes
-    ----------
-    name : what the user is called in the triples
-    readiness : (n_tags,), how readily each tag comes to mind; 0 for words not in the vocabulary
-    talkativeness : mean number of tags for a clip beyond the first
-    carelessness : the chance that a tag is a mistake
-    activity : how many clips the user tags, relative to others
-    """
-
-    name: str
-    readiness: NDArray[np.float64]
-    talkativeness: float
-    carelessness: float
-    activity: float
+    name: str  # what the user is called in the triples
+    readiness: Doubles  # (n_tags,) how readily each tag comes to mind; 0 for unknown words
+    talkativeness: float  # mean number of tags for a clip beyond the first
+    carelessness: float  # the chance that a tag is a mistake
+    activity: float  # how many clips the user tags, relative to others
 
 
 @lru_cache(maxsize=1024)
@@ -77,12 +269,12 @@ def make_listener(seed: int, number: int) -> Listener:
     )
 
 
-def relevant_tags(clip: SyntheticClip) -> NDArray[np.bool_]:
+def relevant_tags(clip: SyntheticClip) -> Mask:
     """Which tags hold for a clip, synonyms included: (n_tags,) bool."""
     return _salience_vector(clip)[_CONCEPT_OF] > 0
 
 
-def _salience_vector(clip: SyntheticClip) -> NDArray[np.float64]:
+def _salience_vector(clip: SyntheticClip) -> Doubles:
     found = salience(clip)
     return np.array([found.get(name, 0.0) for name in _CONCEPT_NAMES])
 
@@ -102,7 +294,7 @@ def listeners_of(seed: int, clip_index: int, n_users: int, users_per_clip: int) 
 
 
 @lru_cache(maxsize=4)
-def _audience(seed: int, n_users: int) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
+def _audience(seed: int, n_users: int) -> tuple[NDArray[np.intp], Doubles]:
     activity = np.array([make_listener(seed, number).activity for number in range(n_users)])
     return generator(seed, ASSIGNMENT).permutation(n_users), activity
 
@@ -127,14 +319,14 @@ def tags_said(seed: int, clip: SyntheticClip, user: int) -> list[int]:
     return list(dict.fromkeys(_perhaps_mistaken(rng, listener, heard, tag) for tag in said))
 
 
-def _attention(seed: int, clip: SyntheticClip) -> NDArray[np.float64]:
+def _attention(seed: int, clip: SyntheticClip) -> Doubles:
     """What catches the ear in this clip, beyond what the music explains: the same for everybody."""
     rng = generator(seed, TAGGING, clip.track.number, clip.number)
     return np.exp(rng.normal(0, 0.6, len(_CONCEPT_NAMES)))
 
 
 def _perhaps_mistaken(
-    rng: np.random.Generator, listener: Listener, heard: NDArray[np.float64], tag: int
+    rng: np.random.Generator, listener: Listener, heard: Doubles, tag: int
 ) -> int:
     """The tag, or at times a wrong one: something easily taken for it, or a mere habit."""
     slip, habit, choice = rng.random(3)

@@ -1,17 +1,47 @@
 """What a track is: its genre, tempo, key, parts and sound; and what a clip of it plays.
 
-Everything here is drawn from the recipes of ``genres.py`` by a generator that belongs to one
-artist, track or clip, so that each of them is the same whatever else is in the collection.
+Everything is drawn from the recipes of genres.toml by a generator that belongs to one artist, track
+or clip, so that each of them is the same whatever else is in the collection. The instruments of the
+recipes are those of ``instruments.py``, the patterns those of patterns.toml.
 """
 
+import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
+from math import gcd
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from harmonium.synthetic.genres import PROGRESSIONS, RECIPES, GenreRecipe, PartChoices
-from harmonium.synthetic.invented_names import album_name, artist_name, track_title
+PartChoices = tuple[tuple[str, str, float], ...]  # instrument, pattern, weight
+
+ERAS = ("60s", "70s", "80s", "90s", "today")
+
+MODES = {
+    "major": (0, 2, 4, 5, 7, 9, 11),
+    "mixolydian": (0, 2, 4, 5, 7, 9, 10),
+    "dorian": (0, 2, 3, 5, 7, 9, 10),
+    "minor": (0, 2, 3, 5, 7, 8, 10),
+}
+
+# Scale degrees counted from 0, one chord a bar.
+PROGRESSIONS = {
+    "axis": (0, 4, 5, 3),
+    "fifties": (0, 5, 3, 4),
+    "three": (0, 3, 4, 0),
+    "plagal": (0, 3, 0, 4),
+    "sway": (0, 3),
+    "step": (0, 6),
+    "drone": (0,),
+    "epic": (0, 5, 2, 6),
+    "descent": (0, 6, 5, 6),
+    "turnaround": (1, 4, 0, 5),
+    "cadence": (0, 3, 6, 2, 5, 1, 4, 0),
+    "blues": (0, 0, 0, 0, 3, 3, 0, 0, 4, 3, 0, 4),
+}
+
 
 # The sections of a track that clips are cut from, in order and over again.
 SECTIONS = ("verse", "chorus", "solo", "breakdown", "finale")
@@ -45,25 +75,68 @@ HARMONY = ("chords", "pad", "arp", "lead")
 
 
 @dataclass(frozen=True)
+class GenreRecipe:
+    """The ranges and chances that a track of one genre is drawn from."""
+
+    weight: float  # how common the genre is
+    tempo: tuple[float, float]  # range in beats per minute
+    modes: dict[str, float]  # chances of the modes
+    progressions: tuple[str, ...]  # names in PROGRESSIONS
+    parts: dict[str, tuple[float, PartChoices]]  # role -> the chance that it is there, and options
+    loudness: tuple[float, float]  # range of the clip's RMS level in dB below full scale
+    room: tuple[float, float]  # range of the reverberation time in seconds
+    neighbours: tuple[str, ...]  # genres to borrow from
+    swing: float = 0.0  # how late the off-beats are, 0 (straight) to 1 (triplets)
+    swing_steps: int = 2  # the steps that swing
+    drive: tuple[float, float] = (2.0, 4.0)  # range of the distortion of distorted guitars
+    sevenths: bool = False  # whether chords have four notes
+    lofi: float = 0.08  # chance of a narrow, hissing, crackling recording
+    eras: dict[str, float] = field(default_factory=lambda: dict.fromkeys(ERAS, 1.0))
+    male: float = 0.55  # chance that a singer is a man
+    energy: float = 0.0  # what it adds to how energetic a track seems
+    valence: float = 0.0  # what it adds to how happy a track seems
+
+
+def read_tables(name: str) -> dict[str, Any]:
+    """The tables of a TOML file of this package."""
+    return tomllib.loads(Path(__file__).with_name(name).read_text(encoding="utf-8"))
+
+
+def _recipe(table: dict[str, Any]) -> GenreRecipe:
+    """A recipe from its table in genres.toml: lists become tuples."""
+    values: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in table.items()}
+    values["parts"] = dict(map(_role, table["parts"]))
+    if "eras" in table:
+        values["eras"] = dict(zip(ERAS, table["eras"], strict=True))
+    return GenreRecipe(**values)
+
+
+def _role(text: str) -> tuple[str, tuple[float, PartChoices]]:
+    """(role, (chance, choices)) from ``role chance: instrument/pattern weight, …``."""
+    head, _, listed = text.partition(": ")
+    role, chance = head.split()
+    choices = []
+    for choice in listed.split(", "):
+        what, _, weight = choice.rpartition(" ")
+        instrument, pattern = what.split("/")
+        choices.append((instrument, pattern, float(weight)))
+    return role, (float(chance), tuple(choices))
+
+
+RECIPES = {name: _recipe(table) for name, table in read_tables("genres.toml").items()}
+_WORDS = {kind: words.split() for kind, words in read_tables("invented_names.toml").items()}
+
+
+@dataclass(frozen=True)
 class Part:
-    """One player of a track.
+    """One player of a track."""
 
-    Attributes
-    ----------
-    role : drums, bass, chords, pad, arp, lead or voice.
-    instrument : what it plays on; singers are "male voice" or "female voice".
-    pattern : a name in ``patterns.toml``.
-    gain : level in the mix, in dB.
-    brightness : of this very instrument, around 1.
-    seed : of everything else that is particular to it.
-    """
-
-    role: str
-    instrument: str
-    pattern: str
-    gain: float
-    brightness: float
-    seed: int
+    role: str  # drums, bass, chords, pad, arp, lead or voice
+    instrument: str  # singers are "male voice" or "female voice"
+    pattern: str  # a name in patterns.toml
+    gain: float  # level in the mix, in dB
+    brightness: float  # of this very instrument, around 1
+    seed: int  # of everything else that is particular to it
 
 
 @dataclass(frozen=True)
@@ -79,48 +152,26 @@ class Artist:
 
 @dataclass(frozen=True)
 class SyntheticTrack:
-    """A piece of music, before it is written out.
+    """A piece of music, before it is written out."""
 
-    Attributes
-    ----------
-    number : of the track in the collection, from 0.
-    artist : who plays it.
-    title : of the track.
-    album : that it is on.
-    genres : one, or two where it borrows from a neighbouring genre, the main one first.
-    tempo : beats per minute.
-    swing : 0 (straight) to 1 (triplets).
-    swing_steps : 2 where eighths swing, 1 where sixteenths do.
-    tonic : pitch class of the key, 0 for C.
-    mode : a name in ``MODES``.
-    progression : scale degrees, one chord a bar.
-    sevenths : whether its chords have four notes.
-    parts : its players.
-    loudness : RMS level in dB below full scale.
-    room : reverberation time in seconds.
-    drive : distortion of its distorted guitars.
-    lofi : whether it is a narrow, hissing, crackling recording.
-    seed : of everything else that is particular to it.
-    """
-
-    number: int
+    number: int  # in the collection, from 0
     artist: Artist
     title: str
     album: str
-    genres: tuple[str, ...]
-    tempo: float
-    swing: float
-    swing_steps: int
-    tonic: int
-    mode: str
-    progression: tuple[int, ...]
-    sevenths: bool
+    genres: tuple[str, ...]  # one, or two where it borrows from a neighbour, the main one first
+    tempo: float  # beats per minute
+    swing: float  # 0 (straight) to 1 (triplets)
+    swing_steps: int  # 2 where eighths swing, 1 where sixteenths do
+    tonic: int  # pitch class of the key, 0 for C
+    mode: str  # a name in MODES
+    progression: tuple[int, ...]  # scale degrees, one chord a bar
+    sevenths: bool  # whether its chords have four notes
     parts: tuple[Part, ...]
-    loudness: float
-    room: float
-    drive: float
-    lofi: bool
-    seed: int
+    loudness: float  # RMS level in dB below full scale
+    room: float  # reverberation time in seconds
+    drive: float  # distortion of its distorted guitars
+    lofi: bool  # whether it is a narrow, hissing, crackling recording
+    seed: int  # of everything else that is particular to it
 
     @property
     def id(self) -> str:
@@ -150,6 +201,35 @@ class SyntheticClip:
     def position(self) -> float:
         """Seconds from the beginning of the track to that of the clip."""
         return (4 * self.first_bar + self.offset) * 60.0 / self.track.tempo
+
+
+def artist_name(number: int) -> str:
+    """The name of an artist; every third is a person. Different for different numbers."""
+    if number % 3 == 1:
+        return _pair(number // 3, "first_names", "last_names")
+    name = _pair(number, "adjectives", "nouns")
+    return f"The {name}" if number % 3 == 0 else name
+
+
+def album_name(artist: int, album: int) -> str:
+    """The name of an artist's album."""
+    return _pair(artist * 7 + album, "adjectives", "things")
+
+
+def track_title(number: int) -> str:
+    """The title of a track. Different for different numbers."""
+    return _pair(number, "verbs", "things")
+
+
+def _pair(number: int, first_kind: str, second_kind: str) -> str:
+    """The number-th of all pairs of words in a mixed order; a numeral follows when all are used."""
+    first, second = _WORDS[first_kind], _WORDS[second_kind]
+    size = len(first) * len(second)
+    # A step that shares no factor with the size visits every pair once.
+    step = next(s for s in range(size * 5 // 8 + 13, size) if gcd(s, size) == 1)
+    pair = (number * step + 17) % size
+    name = f"{first[pair // len(second)]} {second[pair % len(second)]}"
+    return name if number < size else f"{name} {number // size + 1}"
 
 
 def generator(seed: int, *key: int) -> np.random.Generator:

@@ -11,36 +11,47 @@ from typing import NamedTuple
 
 import numpy as np
 
-from harmonium.synthetic.genres import MODES
-from harmonium.synthetic.music import SECTIONS, Part, SyntheticClip, SyntheticTrack
-from harmonium.synthetic.patterns import (
-    BASS,
-    CHORDS,
-    DRUMS,
-    MELODY,
-    STEPS,
-    STEPS_PER_BEAT,
-    events,
+from harmonium.synthetic.music import (
+    MODES,
+    SECTIONS,
+    Part,
+    SyntheticClip,
+    SyntheticTrack,
+    read_tables,
 )
+
+STEPS = 16
+STEPS_PER_BEAT = 4
+
+_TABLES = read_tables("patterns.toml")
+CHORDS: dict[str, str] = _TABLES["chords"]
+BASS: dict[str, str] = _TABLES["bass"]
+MELODY: dict[str, list[str]] = _TABLES["melody"]
+DRUMS: dict[str, dict[str, str]] = _TABLES["drums"]
+
+
+def events(pattern: str) -> list[tuple[int, int, str]]:
+    """The sounds of one bar, in time: the step each begins at, its length in steps, its symbol.
+
+    >>> events("n---..n-n-------")
+    [(0, 4, 'n'), (6, 2, 'n'), (8, 8, 'n')]
+    """
+    found = []
+    for step, symbol in enumerate(pattern):
+        if symbol not in ".-":
+            rest = pattern[step + 1 :]
+            found.append((step, 1 + len(rest) - len(rest.lstrip("-")), symbol))
+    return found
 
 
 class Note(NamedTuple):
-    """One note.
+    """One note."""
 
-    Attributes
-    ----------
-    start : seconds from the clip's beginning; may be negative
-    length : seconds
-    pitch : MIDI note number; 0 for drums
-    force : in (0, 1]
-    kind : the drum that is struck, or the number of the syllable that is sung
-    """
-
-    start: float
-    length: float
-    pitch: float
-    force: float
-    kind: str = ""
+    start: float  # seconds from the clip's beginning; may be negative
+    length: float  # seconds
+    pitch: float  # MIDI note number; 0 for drums
+    force: float  # in (0, 1]
+    kind: str = ""  # the drum that is struck, or the number of the syllable that is sung
 
 
 # Where the notes of a role lie, as the MIDI pitch they are centred on.
@@ -98,17 +109,17 @@ def _chords(clip: SyntheticClip, part: Part, bar: int) -> Iterator[PlayedStep]:
     chord = _voiced(track, part, bar)
     short = 0.55 if part.pattern in ("chug", "gallop", "skank", "scratch", "offbeat") else 0.95
     rise = STRUM_SECONDS.get(part.instrument, 0.003) * track.tempo / 60 * STEPS_PER_BEAT
-    for event in events(CHORDS[part.pattern]):
-        length = event.length * short
-        if event.symbol.isdigit():
-            octave, index = divmod(int(event.symbol), len(chord))
-            force = 0.85 if event.step % 4 == 0 else 0.65
-            yield event.step, max(length, 2), chord[index] + 12 * octave, force, ""
+    for step, steps, symbol in events(CHORDS[part.pattern]):
+        length = steps * short
+        if symbol.isdigit():
+            octave, index = divmod(int(symbol), len(chord))
+            force = 0.85 if step % 4 == 0 else 0.65
+            yield step, max(length, 2), chord[index] + 12 * octave, force, ""
             continue
-        force = 0.9 if event.symbol == "A" else 0.62
-        upward = event.step % 4 == 2  # an up-stroke takes the strings from the top
+        force = 0.9 if symbol == "A" else 0.62
+        upward = step % 4 == 2  # an up-stroke takes the strings from the top
         for i, pitch in enumerate(reversed(chord) if upward else chord):
-            yield event.step + i * rise, length, pitch, force, ""
+            yield step + i * rise, length, pitch, force, ""
 
 
 def _voiced(track: SyntheticTrack, part: Part, bar: int) -> Chord:
@@ -131,17 +142,17 @@ def _bass(clip: SyntheticClip, part: Part, bar: int) -> Iterator[PlayedStep]:
     target = nearest(scale_pitch(track, chord_degree(track, bar + 1)) % 12, centre)
     third, fifth = (scale_pitch(track, degree + i) - scale_pitch(track, degree) for i in (2, 4))
     short = 0.6 if part.pattern in ("offbeat", "house", "sixteenths", "funk") else 0.9
-    for event in events(BASS[part.pattern]):
-        walked = round(root + (target - root) * event.step / STEPS) or root
+    for step, steps, symbol in events(BASS[part.pattern]):
+        walked = round(root + (target - root) * step / STEPS) or root
         pitch = {
             "r": root,
             "f": root + fifth,
             "o": root + 12,
             "t": root + third,
-            "w": in_scale(track, walked + (2 if event.step == 8 else 0)),
-        }[event.symbol]
-        force = 0.9 if event.step % 8 == 0 else 0.75
-        yield event.step, event.length * short, pitch, force, ""
+            "w": in_scale(track, walked + (2 if step == 8 else 0)),
+        }[symbol]
+        force = 0.9 if step % 8 == 0 else 0.75
+        yield step, steps * short, pitch, force, ""
 
 
 def _melody(clip: SyntheticClip, part: Part, bar: int) -> Iterator[PlayedStep]:
@@ -154,12 +165,12 @@ def _melody(clip: SyntheticClip, part: Part, bar: int) -> Iterator[PlayedStep]:
     place = bar % 4
     rhythm = rhythms[chosen[(0, 1, 0, 2)[place]]]
     centre = _melody_centre(part, clip)
-    for i, event in enumerate(events(rhythm)):
+    for i, (step, steps, _) in enumerate(events(rhythm)):
         moved = walk[(0, 8, 0, 24)[place] + i % 8]
-        pitch = _melody_pitch(track, part, bar, centre + 1.8 * moved, event.step)
-        force = 0.85 if event.step % 4 == 0 else 0.7
-        length = event.length * (0.6 if part.pattern == "stabs" else 0.93)
-        yield event.step, length, pitch, force, str(int(walk[i % 8] * 7 + i + 5 * place) % 40)
+        pitch = _melody_pitch(track, part, bar, centre + 1.8 * moved, step)
+        force = 0.85 if step % 4 == 0 else 0.7
+        length = steps * (0.6 if part.pattern == "stabs" else 0.93)
+        yield step, length, pitch, force, str(int(walk[i % 8] * 7 + i + 5 * place) % 40)
 
 
 def _contour(rng: np.random.Generator) -> list[int]:
@@ -196,10 +207,9 @@ def _drums(clip: SyntheticClip, part: Part, bar: int) -> Iterator[PlayedStep]:
     fill = bar % 4 == 3 and part.instrument == "acoustic kit" and rng.random() < 0.6
     last = 12 if fill else STEPS
     for drum, line in pattern.items():
-        for event in events(line):
-            if event.step < last and not (event.symbol == "o" and rng.random() < 0.15):
-                force = {"X": 1.0, "x": 0.78, "o": 0.38}[event.symbol]
-                yield event.step, 1, 0, force, drum
+        for step, _, symbol in events(line):
+            if step < last and not (symbol == "o" and rng.random() < 0.15):
+                yield step, 1, 0, {"X": 1.0, "x": 0.78, "o": 0.38}[symbol], drum
     if fill:
         for step in range(12, 16):
             yield step, 1, 0, 0.7 + 0.07 * (step - 12), "snare" if step < 14 else "tom"

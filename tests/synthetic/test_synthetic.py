@@ -11,12 +11,9 @@ from places import DOCS
 
 from harmonium.data import normalise_tag
 from harmonium.errors import DataError
-from harmonium.synthetic import collection, make_collection, patterns
-from harmonium.synthetic.concepts import CONCEPTS, KINDS, TAGS
-from harmonium.synthetic.invented_names import artist_name, track_title
-from harmonium.synthetic.listeners import TAG_NAMES, make_listener
-from harmonium.synthetic.music import make_track
-from harmonium.synthetic.truth import RULES
+from harmonium.synthetic import collection, make_collection, score
+from harmonium.synthetic.listeners import CONCEPTS, KINDS, RULES, TAG_NAMES, TAGS, make_listener
+from harmonium.synthetic.music import artist_name, make_track, track_title
 
 
 @pytest.fixture(scope="module", params=[0, 1])
@@ -38,25 +35,19 @@ def test_the_default_has_the_shape_of_mturk(default):
     assert 13_500 <= summary["triples"] <= 16_500
 
 
-def test_each_clip_is_tagged_by_exactly_three_users(default):
-    pairs = np.unique(np.stack([default.triples.item, default.triples.user]), axis=1)
-    np.testing.assert_array_equal(np.bincount(pairs[0], minlength=925), 3)
-
-
-def test_no_triple_occurs_twice(default):
+def test_each_clip_is_tagged_by_exactly_three_users_and_each_triple_is_there_once(default):
     triples = default.triples
+    pairs = np.unique(np.stack([triples.item, triples.user]), axis=1)
+    np.testing.assert_array_equal(np.bincount(pairs[0], minlength=925), 3)
     distinct = np.unique(np.stack([triples.user, triples.item, triples.tag]), axis=1)
     assert distinct.shape[1] == len(triples)
 
 
-def test_few_tags_are_common_and_many_are_rare(default):
+def test_few_tags_and_users_are_common_and_many_are_rare(default):
     uses = np.sort(np.bincount(default.triples.tag, minlength=len(default.tags)))[::-1]
     assert uses[:9].sum() > 0.3 * uses.sum()
     assert np.median(uses) < 0.3 * uses[0]
     assert uses[-1] > 0
-
-
-def test_some_users_tag_far_more_than_others(default):
     clips = np.unique(np.stack([default.triples.user, default.triples.item]), axis=1)[0]
     per_user = np.bincount(clips, minlength=210)
     assert per_user.min() >= 925 // 210
@@ -71,15 +62,12 @@ def test_rows_columns_and_codes_are_the_same_thing_everywhere(default):
     assert default.clips["item"].n_unique() == default.clips["path"].n_unique() == 925
 
 
-def test_every_genre_is_there(default):
-    assert default.clips["genre"].n_unique() >= 15
-
-
 def test_artists_have_several_tracks_and_keep_to_a_genre(default):
     artists = default.clips.group_by("artist").agg(pl.col("track", "genre").n_unique())
     assert artists["genre"].max() == 1
     assert artists["track"].max() >= 4
     assert 50 <= len(artists) <= 140
+    assert default.clips["genre"].n_unique() >= 15
 
 
 # --- truth ---------------------------------------------------------------------------------------
@@ -200,7 +188,6 @@ def test_listeners_differ():
     a, b = make_listener(0, 1), make_listener(0, 2)
     assert (a.readiness == 0).any()
     assert not np.array_equal(a.readiness > 0, b.readiness > 0)
-    assert a.talkativeness != b.talkativeness
 
 
 # --- always the same -----------------------------------------------------------------------------
@@ -230,15 +217,10 @@ def test_any_size_works_and_a_larger_one_begins_with_the_smaller(
     assert len({(user, item) for user, item, _ in rows}) == n * users_per_clip
 
 
-def test_another_seed_is_another_collection():
+def test_another_seed_is_another_collection_and_more_clips_keep_the_first_ones():
     a, b = make_collection(n_tracks=10, seed=0), make_collection(n_tracks=10, seed=1)
     assert not np.array_equal(a.truth, b.truth)
-    assert a.clips["tempo"].to_list() != b.clips["tempo"].to_list()
-
-
-def test_more_clips_per_track_keep_the_first_ones():
-    few, many = make_collection(3, 2, n_users=3), make_collection(3, 6, n_users=3)
-    assert few.clip(3) == many.clip(7)
+    assert make_collection(3, 2, n_users=3).clip(3) == make_collection(3, 6, n_users=3).clip(7)
 
 
 @settings(deadline=None, max_examples=30)
@@ -261,31 +243,31 @@ def test_every_track_can_be_played(seed, number):
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("options", "keyword"),
     [
-        ({"n_tracks": 0}, "'n_tracks' must be a whole number of at least 1, got 0"),
-        ({"clips_per_track": -1}, "'clips_per_track' must be a whole number of at least 1, got -1"),
-        ({"n_users": 0}, "'n_users' must be a whole number of at least 1, got 0"),
-        ({"n_tracks": 2.5}, "'n_tracks' must be a whole number of at least 1, got 2.5"),
-        ({"users_per_clip": 0}, "'users_per_clip' must be a whole number of at least 1, got 0"),
-        ({"users_per_clip": 4, "n_users": 3}, "must be at most 'n_users', got 4 and 3. Ask for"),
-        ({"clip_seconds": 0.1}, "'clip_seconds' must be at least 0.5, got 0.1"),
-        ({"clip_seconds": float("nan")}, "'clip_seconds' must be at least 0.5, got nan"),
-        ({"seed": -1}, "'seed' must be a whole number of at least 0, got -1"),
+        ({"n_tracks": 0}, "'n_tracks'"),
+        ({"clips_per_track": -1}, "'clips_per_track'"),
+        ({"n_users": 0}, "'n_users'"),
+        ({"n_tracks": 2.5}, "got 2.5"),
+        ({"users_per_clip": 0}, "'users_per_clip'"),
+        ({"users_per_clip": 4, "n_users": 3}, "got 4 and 3"),
+        ({"clip_seconds": 0.1}, "'clip_seconds'"),
+        ({"clip_seconds": float("nan")}, "got nan"),
+        ({"seed": -1}, "'seed'"),
     ],
 )
-def test_bad_arguments_are_named(options, message):
-    with pytest.raises(DataError, match=message.replace(".", r"\.")):
+def test_bad_arguments_are_named(options, keyword):
+    with pytest.raises(DataError, match=keyword):
         make_collection(**options)
 
 
 @pytest.mark.parametrize("index", [-1, 10])
 def test_a_clip_that_is_not_there(index):
-    with pytest.raises(DataError, match=f"'index' must be from 0 to 9, got {index}"):
+    with pytest.raises(DataError, match=f"got {index}"):
         make_collection(2, 5).samples(index)
 
 
-@pytest.mark.parametrize("module", [collection, patterns])
+@pytest.mark.parametrize("module", [collection, score])
 def test_examples_in_docstrings_hold(module):
     results = doctest.testmod(module)
     assert results.attempted > 0

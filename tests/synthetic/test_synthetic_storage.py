@@ -13,7 +13,8 @@ from scipy.io import wavfile
 
 from harmonium.data import Triples
 from harmonium.errors import DataError
-from harmonium.synthetic import make_collection, storage
+from harmonium.synthetic import collection as module
+from harmonium.synthetic import make_collection
 
 
 @pytest.fixture
@@ -51,20 +52,17 @@ def test_two_writes_are_equal_to_the_byte_and_so_are_two_processes(collection, t
     assert len(first) == 6 + 4
 
 
-def test_a_second_write_does_nothing_but_report(collection, tmp_path, monkeypatch):
-    collection.write(tmp_path)
-    before = contents(tmp_path)
-    monkeypatch.setattr(storage, "render", None)
-    reports = []
-    collection.write(tmp_path, progress=lambda done, total: reports.append((done, total)))
-    assert reports == [(6, 6)]
-    assert contents(tmp_path) == before
-
-
-def test_progress_counts_every_clip(collection, tmp_path):
+def test_progress_counts_every_clip_and_a_second_write_does_nothing(
+    collection, tmp_path, monkeypatch
+):
     reports = []
     collection.write(tmp_path, progress=lambda done, total: reports.append((done, total)))
     assert reports == [(done, 6) for done in range(7)]
+    before = contents(tmp_path)
+    monkeypatch.setattr(module, "render", None)
+    collection.write(tmp_path, progress=lambda done, total: reports.append((done, total)))
+    assert reports[7:] == [(6, 6)]
+    assert contents(tmp_path) == before
 
 
 def test_a_larger_collection_adds_to_a_smaller_one(collection, tmp_path):
@@ -75,11 +73,12 @@ def test_a_larger_collection_adds_to_a_smaller_one(collection, tmp_path):
     assert all(after[name] == before[name] for name in before if name.endswith(".wav"))
 
 
-def test_a_damaged_file_is_written_again(collection, tmp_path):
+def test_a_damaged_file_is_written_again_and_leftovers_are_cleared_away(collection, tmp_path):
     collection.write(tmp_path)
     before = contents(tmp_path)
     damaged = tmp_path / collection.clips["path"][2]
     damaged.write_bytes(b"RIFF")
+    damaged.with_suffix(".wav.123.part").write_bytes(b"RIFF")
     collection.write(tmp_path)
     assert contents(tmp_path) == before
 
@@ -92,32 +91,32 @@ def test_a_folder_with_another_collection_is_left_alone(collection, tmp_path, op
     collection.write(tmp_path)
     before = contents(tmp_path)
     given = {"n_tracks": 3, "clips_per_track": 2, "n_users": 4, "clip_seconds": 1} | options
-    with pytest.raises(DataError, match=r"holds another collection.*Choose another folder"):
+    with pytest.raises(DataError, match="another collection"):
         make_collection(**given).write(tmp_path)
     assert contents(tmp_path) == before
 
 
 def test_a_folder_made_by_another_generator_is_left_alone(collection, tmp_path, monkeypatch):
     collection.write(tmp_path)
-    monkeypatch.setattr(storage, "GENERATOR", storage.GENERATOR + 1)
-    with pytest.raises(DataError, match="holds another collection"):
+    monkeypatch.setattr(module, "GENERATOR", module.GENERATOR + 1)
+    with pytest.raises(DataError, match="another collection"):
         collection.write(tmp_path)
 
 
 def test_bad_folders_and_jobs_are_named(collection, tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(DataError, match="'folder' must be a folder, got the file"):
+    with pytest.raises(DataError, match="'folder'"):
         collection.write(tmp_path / "file")
     (tmp_path / "collection.json").write_text("{")
-    with pytest.raises(DataError, match=r"cannot be read .* Delete it"):
+    with pytest.raises(DataError, match="Delete it"):
         collection.write(tmp_path)
-    with pytest.raises(DataError, match="'jobs' must be at least 1, got 0"):
+    with pytest.raises(DataError, match="'jobs'"):
         collection.write(tmp_path, jobs=0)
 
 
 def test_an_interrupted_write_goes_on_where_it_was(collection, tmp_path, monkeypatch):
     whole = contents(collection.write(tmp_path / "whole"))
-    render, calls = storage.render, []
+    render, calls = module.render, []
 
     def interrupted(*arguments):
         calls.append(arguments)
@@ -125,7 +124,7 @@ def test_an_interrupted_write_goes_on_where_it_was(collection, tmp_path, monkeyp
             raise KeyboardInterrupt
         return render(*arguments)
 
-    monkeypatch.setattr(storage, "render", interrupted)
+    monkeypatch.setattr(module, "render", interrupted)
     with pytest.raises(KeyboardInterrupt):
         collection.write(tmp_path / "part")
     part = contents(tmp_path / "part")
@@ -156,11 +155,3 @@ def test_a_killed_write_leaves_no_torn_file(tmp_path):
     for path in written:
         assert len(wavfile.read(path)[1]) == 22_050
     assert json.loads((folder / "collection.json").read_text())["n_tracks"] == 200
-
-
-def test_leftovers_of_a_killed_write_are_cleared_away(collection, tmp_path):
-    collection.write(tmp_path)
-    leftover = (tmp_path / collection.clips["path"][0]).with_suffix(".wav.123.part")
-    leftover.write_bytes(b"RIFF")
-    collection.write(tmp_path)
-    assert not leftover.exists()
