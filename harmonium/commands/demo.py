@@ -13,7 +13,7 @@ from harmonium.commands import options
 from harmonium.commands.output import Flow, Output, bar, percent, plain_table
 
 if TYPE_CHECKING:
-    from harmonium.demo.steps import DemoEvaluation, DemoMusic
+    from harmonium.demo import DemoEvaluation, DemoMusic
     from harmonium.library import Library
     from harmonium.library.snapshot import SearchResult
     from harmonium.library.store.models import StoredModel
@@ -38,7 +38,7 @@ def demo(
 
     [dim]Example:[/dim]  harmonium demo /tmp/demo --tracks 100
     """
-    from harmonium.demo import steps
+    from harmonium import demo as steps
     from harmonium.demo.page import NEXT_STEPS, write_page
     from harmonium.engine import available_cores
     from harmonium.library import Library
@@ -74,7 +74,7 @@ def _head(out: Output, number: int, title: str, how: str) -> None:
 
 def _listen(out: Output, library: Library, music: DemoMusic, folder: Path, jobs: int) -> int:
     """Index the music and import the tags; how many they are."""
-    from harmonium.demo.steps import AUDIO, PEOPLE, TAGS, import_tags
+    from harmonium.demo import AUDIO, PEOPLE, TAGS, import_tags
 
     _head(out, 2, "Listening", f"harmonium index {folder / AUDIO}")
     with bar(out.console, "listening") as progress:
@@ -122,8 +122,8 @@ def _learn(out: Output, library: Library, seed: int) -> StoredModel:
 def _show_evaluation(out: Output, music: DemoMusic, evaluation: DemoEvaluation) -> None:
     _head(out, 6, "How good is that?", "the half that nobody tagged, against the truth")
     scores = plain_table("Tag", ">Trained on", ">AUC")
-    for one in evaluation.tag_aucs()[:TAGS_SHOWN]:
-        scores.add_row(one.tag, str(one.examples), f"{one.auc:.2f}")
+    for tag, examples, auc in evaluation.tag_aucs()[:TAGS_SHOWN]:
+        scores.add_row(tag, str(examples), f"{auc:.2f}")
     out.console.print(scores)
     mean = Text(f"{evaluation.auc.mean:.3f}", style="bold")
     what = f"Mean AUC of all {len(evaluation.tags)} tags: "
@@ -133,8 +133,8 @@ def _show_evaluation(out: Output, music: DemoMusic, evaluation: DemoEvaluation) 
     for i in range(0, n, max(1, n // TRACKS_SHOWN))[:TRACKS_SHOWN]:
         clip = music.collection.clips.row(int(evaluation.rows[i]), named=True)
         tags = [
-            Text.assemble(f"{one.tag} {percent(one.probability)}", (" ✓" * one.true, "green"))
-            for one in evaluation.predicted_tags(i)[:TAGS_OF_A_TRACK]
+            Text.assemble(f"{tag} {percent(probability)}", (" ✓" * is_true, "green"))
+            for tag, probability, is_true in evaluation.predicted_tags(i)[:TAGS_OF_A_TRACK]
         ]
         tracks.add_row(Text(f"{clip['artist']} - {clip['title']}"), Flow(tags))
     out.console.print(tracks)

@@ -6,7 +6,6 @@ import base64
 import io
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from html import escape
 from importlib.resources import files
 from pathlib import Path
@@ -14,18 +13,17 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 import numpy as np
-from numpy.typing import NDArray
 
+from harmonium.arrays import Floats
 from harmonium.audio import decode
 from harmonium.audio.spectrum import DEFAULTS, decibels, mel_spectrogram, raise_to_floor
-from harmonium.demo.steps import PAGE, PEOPLE, DemoEvaluation, DemoMusic, PredictedTag, TagAUC
+from harmonium.demo import PAGE, PEOPLE, DemoEvaluation, DemoMusic
 
 if TYPE_CHECKING:
     from harmonium.library.snapshot import SearchResult
     from harmonium.library.store.models import StoredModel
 
 N_CARDS = 24
-"""Tracks on the page."""
 TAGS_ON_A_CARD = 8
 PICTURE_WIDTH = 420
 """Pixels of a spectrogram, about a frame each."""
@@ -40,33 +38,6 @@ NEXT_STEPS = (
 """(command, what it does)"""
 
 
-@dataclass(frozen=True)
-class TrackCard:
-    """A track that nobody tagged."""
-
-    title: str
-    artist: str
-    audio: str
-    """Path of the sound, from the page's folder."""
-    picture: bytes
-    """A PNG file."""
-    tags: Sequence[PredictedTag]
-    """All of them, the likeliest first."""
-
-
-@dataclass(frozen=True)
-class PageContent:
-    """All that the page shows."""
-
-    facts: Mapping[str, str]
-    """What it is → the number."""
-    scores: Sequence[TagAUC]
-    query: str
-    hits: Sequence[tuple[str, float]]
-    """(track, probability) of what the query found."""
-    cards: Sequence[TrackCard]
-
-
 def write_page(
     music: DemoMusic,
     model: StoredModel,
@@ -77,7 +48,8 @@ def write_page(
 ) -> Path:
     """Write the page beside the music; its path."""
     n_learnt = sum(tag["learnt"] for tag in model.report["tags"])
-    content = PageContent(
+    path = music.path(PAGE)
+    page = render_page(
         facts={
             "tracks": f"{music.collection.n_tracks:,}",
             f"tags that {PEOPLE} people gave to {music.n_tagged:,} of them": f"{n_given:,}",
@@ -87,30 +59,26 @@ def write_page(
         scores=evaluation.tag_aucs(),
         query=query,
         hits=[(hit.track.name, hit.probability or 0.0) for hit in found.hits],
-        cards=[_make_card(music, evaluation, i) for i in chosen_rows(len(evaluation.rows))],
+        cards=[_track_card(music, evaluation, i) for i in chosen_rows(len(evaluation.rows))],
     )
-    path = music.path(PAGE)
-    path.write_text(render_page(content), encoding="utf-8")
+    path.write_text(page, encoding="utf-8")
     return path
 
 
 def chosen_rows(n: int) -> list[int]:
-    """Some of n rows, from all over them."""
+    """At most `N_CARDS` of n rows, evenly spaced."""
     return np.linspace(0, n - 1, min(n, N_CARDS)).round().astype(int).tolist()
 
 
-def _make_card(music: DemoMusic, evaluation: DemoEvaluation, i: int) -> TrackCard:
+def _track_card(music: DemoMusic, evaluation: DemoEvaluation, i: int) -> str:
     clip = music.collection.clips.row(int(evaluation.rows[i]), named=True)
-    return TrackCard(
-        title=clip["title"],
-        artist=clip["artist"],
-        audio=clip["path"],
-        picture=spectrogram_png(decode(music.path(clip["path"])).samples),
-        tags=evaluation.predicted_tags(i),
+    picture = spectrogram_png(decode(music.path(clip["path"])).samples)
+    return render_card(
+        clip["title"], clip["artist"], clip["path"], picture, evaluation.predicted_tags(i)
     )
 
 
-def spectrogram_png(samples: NDArray[np.float32]) -> bytes:
+def spectrogram_png(samples: Floats) -> bytes:
     """A picture of a sound at the features' rate: time to the right, mel bands upwards."""
     from matplotlib.image import imsave
 
@@ -126,17 +94,32 @@ def spectrogram_png(samples: NDArray[np.float32]) -> bytes:
     return file.getvalue()
 
 
-def render_page(content: PageContent) -> str:
-    """The whole page, as HTML."""
-    facts = "".join(
+def render_page(
+    *,
+    facts: Mapping[str, str],
+    scores: Sequence[tuple[str, int, float]],
+    query: str,
+    hits: Sequence[tuple[str, float]],
+    cards: Sequence[str],
+) -> str:
+    """The whole page, as HTML.
+
+    Parameters
+    ----------
+    facts : what it is → the number
+    scores : (tag, examples, AUC)
+    query, hits : a search, and the (track, probability) that it found
+    cards : of tracks that nobody tagged, as `render_card` makes them
+    """
+    shown_facts = "".join(
         f"<li><b>{escape(number)}</b> <span>{escape(what)}</span></li>"
-        for what, number in content.facts.items()
+        for what, number in facts.items()
     )
-    hits = "".join(
+    found = "".join(
         f'<li>{escape(track)} <span class="soft">{100 * probability:.0f} %</span></li>'
-        for track, probability in content.hits
+        for track, probability in hits
     )
-    known = "".join(f'<option value="{escape(score.tag)}">' for score in content.scores)
+    known = "".join(f'<option value="{escape(tag)}">' for tag, _, _ in scores)
     width = max(len(command) for command, _ in NEXT_STEPS)
     steps = "\n".join(f"{command:<{width}}   # {why}" for command, why in NEXT_STEPS)
     return f"""<!DOCTYPE html>
@@ -153,15 +136,15 @@ def render_page(content: PageContent) -> str:
 <h1>What Harmonium made of this collection</h1>
 <p>Three people tagged half of the tracks. The model learnt from them and tagged the other half,
 which it had never heard. The music is generated, so what is true of each track is known.</p>
-<ul class="facts">{facts}</ul>
+<ul class="facts">{shown_facts}</ul>
 </header>
 <main>
 <h2>How well it knows each tag</h2>
 <p class="soft">The AUC of the tag among the tracks that nobody tagged, against the truth:
 0.5 is chance, 1 is perfect. Beside each tag the number of tracks that it was learnt from.</p>
-{_scores(content.scores)}
-<h2>Search: <code>{escape(content.query)}</code></h2>
-{f'<ol class="hits">{hits}</ol>' if hits else "<p>Nothing was found.</p>"}
+{_scores(scores)}
+<h2>Search: <code>{escape(query)}</code></h2>
+{f'<ol class="hits">{found}</ol>' if hits else "<p>Nothing was found.</p>"}
 <h2>Tracks that nobody tagged</h2>
 <div class="finder"><label for="tag">Order by a tag</label>
 <input id="tag" list="known" placeholder="guitar, calm, …" autocomplete="off">
@@ -170,7 +153,7 @@ which it had never heard. The music is generated, so what is true of each track 
 <p class="soft">The likeliest tags of each track; <span class="yes">✓</span> is true of it.
 Click into a picture to hear that place.</p>
 <div class="cards">
-{"".join(map(_card, content.cards))}</div>
+{"".join(cards)}</div>
 <h2>Next, with your own music</h2>
 <pre><code>{escape(steps)}</code></pre>
 </main>
@@ -185,7 +168,7 @@ def _resource(name: str) -> str:
     return files("harmonium.demo").joinpath(name).read_text(encoding="utf-8")
 
 
-def _scores(scores: Sequence[TagAUC]) -> str:
+def _scores(scores: Sequence[tuple[str, int, float]]) -> str:
     rows = [
         # a bar from chance to perfection
         f"<li>{_row(tag, 2 * auc - 1, f'{auc:.2f}', f' <small>{examples}</small>')}</li>"
@@ -211,23 +194,26 @@ def _row(name: str, share: float, number: str, mark: str = "") -> str:
     )
 
 
-def _card(card: TrackCard) -> str:
-    picture = base64.b64encode(card.picture).decode()
-    tags = json.dumps({one.tag: round(one.probability, 4) for one in card.tags})
+def render_card(
+    title: str,
+    artist: str,
+    audio: str,
+    picture: bytes,
+    tags: Sequence[tuple[str, float, bool]],
+) -> str:
+    """A track with its sound (a path from the page's folder), its picture (a PNG) and its tags."""
+    encoded = base64.b64encode(picture).decode()
+    probabilities = json.dumps({tag: round(probability, 4) for tag, probability, _ in tags})
+    yes = ' <span class="yes" title="true of this track">✓</span>'
     rows = "".join(
-        _row(
-            one.tag,
-            one.probability,
-            f"{100 * one.probability:.0f} %",
-            ' <span class="yes" title="true of this track">✓</span>' if one.true else "",
-        )
-        for one in card.tags[:TAGS_ON_A_CARD]
+        _row(tag, probability, f"{100 * probability:.0f} %", yes if is_true else "")
+        for tag, probability, is_true in tags[:TAGS_ON_A_CARD]
     )
-    return f"""<article class="card" data-tags="{escape(tags)}">
-<h3>{escape(card.title)}</h3>
-<p class="soft">{escape(card.artist)}</p>
-<div class="sound"><img alt="Spectrogram" src="data:image/png;base64,{picture}"><i></i></div>
-<audio controls preload="metadata" src="{quote(card.audio)}"></audio>
+    return f"""<article class="card" data-tags="{escape(probabilities)}">
+<h3>{escape(title)}</h3>
+<p class="soft">{escape(artist)}</p>
+<div class="sound"><img alt="Spectrogram" src="data:image/png;base64,{encoded}"><i></i></div>
+<audio controls preload="metadata" src="{quote(audio)}"></audio>
 {rows}
 </article>
 """

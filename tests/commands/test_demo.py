@@ -13,16 +13,15 @@ import pytest
 from heard_library import trained_quickly
 from typer.testing import CliRunner
 
+from harmonium import demo as steps
 from harmonium.cli import app
-from harmonium.commands.demo import LEAST_TRACKS
-from harmonium.demo import steps
-from harmonium.demo.page import PageContent, TrackCard, chosen_rows, render_page, spectrogram_png
-from harmonium.demo.steps import PredictedTag, TagAUC
+from harmonium.commands.demo import MIN_TRACKS
+from harmonium.demo.page import chosen_rows, render_card, render_page, spectrogram_png
 from harmonium.library import Library
 from harmonium.library.index import index
 from harmonium.library.learning.vocabulary import FEWEST_TRACKS
 
-N_TRACKS = LEAST_TRACKS
+N_TRACKS = MIN_TRACKS
 
 
 def run_demo(top):
@@ -142,15 +141,15 @@ def ignore(done, total):
 
 class TestFewestTracks:
     def test_half_of_them_are_as_many_as_training_needs(self):
-        assert LEAST_TRACKS // 2 == FEWEST_TRACKS
+        assert MIN_TRACKS // 2 == FEWEST_TRACKS
 
     @pytest.mark.parametrize("seed", range(5))
     def test_people_tag_all_of_their_half(self, seed):
-        music = steps.draw_music(".", LEAST_TRACKS, seed=seed)
+        music = steps.draw_music(".", MIN_TRACKS, seed=seed)
         assert steps.given_tags(music)["item"].n_unique() == FEWEST_TRACKS
 
     def test_fewer_are_refused_at_once(self, tmp_path):
-        arguments = ["demo", str(tmp_path / "demo"), "--tracks", str(LEAST_TRACKS - 1)]
+        arguments = ["demo", str(tmp_path / "demo"), "--tracks", str(MIN_TRACKS - 1)]
         result = CliRunner().invoke(app, arguments)
         assert result.exit_code == 2
         assert "'--tracks'" in result.output
@@ -166,21 +165,21 @@ class TestPage:
         assert chosen_rows(3) == [0, 1, 2]
 
     def test_nothing_in_names_acts_on_the_page(self):
-        page = render_page(_content(name="<b>&\"'"))
+        page = _page(name="<b>&\"'")
         assert "<b>&" not in page
         elements = Elements(page)
         assert "b>&" in "".join(elements.texts)
 
     def test_the_probabilities_are_there_for_the_script(self):
-        (card,) = Elements(render_page(_content())).of("article")
+        (card,) = Elements(_page()).of("article")
         assert card["data-tags"] == '{"rock": 0.75, "calm": 0.25}'
 
     def test_paths_are_quoted(self):
-        (audio,) = Elements(render_page(_content())).of("audio")
+        (audio,) = Elements(_page()).of("audio")
         assert audio["src"] == "audio/An%20artist%23/50%25.wav"
 
     def test_it_loads_nothing_from_elsewhere(self):
-        assert not re.findall(r"""(?:src|href)=["'](?:https?:)?//""", render_page(_content()))
+        assert not re.findall(r"""(?:src|href)=["'](?:https?:)?//""", _page())
 
     def test_a_picture_of_a_sound(self):
         rng = np.random.default_rng(0)
@@ -191,15 +190,14 @@ class TestPage:
         assert height == 40
 
 
-def _content(name="rock"):
-    tags = [PredictedTag(name, 0.75, True), PredictedTag("calm", 0.25, False)]
-    card = TrackCard("A title", "An artist", "audio/An artist#/50%.wav", b"", tags)
-    return PageContent(
+def _page(name="rock"):
+    tags = [(name, 0.75, True), ("calm", 0.25, False)]
+    return render_page(
         facts={"tracks": "1"},
-        scores=[TagAUC(name, 3, 0.9)],
+        scores=[(name, 3, 0.9)],
         query="rock",
         hits=[(name, 0.9)],
-        cards=[card],
+        cards=[render_card("A title", "An artist", "audio/An artist#/50%.wav", b"", tags)],
     )
 
 
