@@ -16,23 +16,21 @@ EXTENSIONS = frozenset(
 
 @dataclass
 class AudioFiles:
-    """Music files, and what could not be looked into."""
+    """Music files, and folders that were not searched."""
 
     files: list[str] = field(default_factory=list)
     unreadable: dict[str, str] = field(default_factory=dict)
     """Folder → why it could not be listed."""
     hidden: list[str] = field(default_factory=list)
-    """Folders that were passed over, as their names begin with one dot."""
+    """Folders that were skipped, as their names begin with one dot."""
 
 
 def find_audio(paths: Iterable[str | os.PathLike[str]]) -> AudioFiles:
     """The files that are named, whatever they are, and the music files in folders that are named.
 
-    Folders are searched to the bottom, in the order of the names, and links are followed; a folder
-    is searched once, wherever links lead. Hidden files and folders, whose names begin with one dot,
-    are left out: among them are the "._" files that macOS leaves on other systems' disks, which
-    have the endings of music files but are none. The folder of the band "...And Oceans" is not
-    hidden. A file found twice is taken once.
+    Folders are searched to the bottom, in the order of the names, and links are followed; each
+    folder and file counts once. Hidden ones are left out: among them are the "._" files that macOS
+    leaves on other systems' disks, which have the endings of music files.
     """
     found = AudioFiles()
     searched: set[tuple[int, int]] = set()

@@ -80,11 +80,9 @@ def file_digest(path: str | os.PathLike[str]) -> bytes:
 
 
 class FeatureCache:
-    """Vectors by content and recipe, in a folder.
+    """Vectors by content and recipe, in a folder; DataError where that cannot be used.
 
     A recipe is a text of all that the numbers depend on besides the file.
-
-    DataError where that folder cannot be used, or what is in it is not a cache.
     """
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
@@ -109,23 +107,19 @@ class FeatureCache:
 
     def find_by_path(self, path: str, status: FileStatus, recipe: str) -> Floats | None:
         """The features of a file that is as it was when they were computed."""
-        return _vector(
-            self._one(
-                "SELECT vector FROM files f JOIN vectors v ON v.content = f.content "
-                "WHERE path = ? AND (size, modified, changed, inode) = (?, ?, ?, ?) AND recipe = ?",
-                *(os.fsencode(path), *status, self._recipe(recipe)),
-            )
+        query = (
+            "SELECT vector FROM files f JOIN vectors v ON v.content = f.content "
+            "WHERE path = ? AND (size, modified, changed, inode) = (?, ?, ?, ?) AND recipe = ?"
         )
+        return _vector(self._first(query, os.fsencode(path), *status, self._recipe(recipe)))
 
     def find_by_content(self, digest: bytes, recipe: str) -> Floats | None:
         """The features of a content, wherever the file is."""
-        return _vector(
-            self._one(
-                "SELECT vector FROM contents c JOIN vectors v ON v.content = c.id "
-                "WHERE digest = ? AND recipe = ?",
-                *(digest, self._recipe(recipe)),
-            )
+        query = (
+            "SELECT vector FROM contents c JOIN vectors v ON v.content = c.id "
+            "WHERE digest = ? AND recipe = ?"
         )
+        return _vector(self._first(query, digest, self._recipe(recipe)))
 
     def has_size(self, size: int, recipe: str) -> bool:
         """Whether there are features of any content of this size; if not, no such file is known."""
@@ -133,47 +127,41 @@ class FeatureCache:
             "SELECT 1 FROM contents c JOIN vectors v ON v.content = c.id "
             "WHERE size = ? AND recipe = ? LIMIT 1"
         )
-        return self._one(query, size, self._recipe(recipe)) is not None
+        return self._first(query, size, self._recipe(recipe)) is not None
 
     def put(
         self, path: str, status: FileStatus, digest: bytes, recipe: str, vector: Floats
     ) -> None:
         """Keep the features of a file; when this returns, they survive the process."""
-        with self._transaction() as execute:
-            content = self._content(execute, digest, status.size)
-            data = np.ascontiguousarray(vector, "<f4").tobytes()
-            execute(
-                "INSERT OR REPLACE INTO vectors (recipe, content, vector) VALUES (?, ?, ?)",
-                (self._recipe(recipe), content, data),
-            )
-            self._remember(execute, path, status, content)
+        data = np.ascontiguousarray(vector, "<f4").tobytes()
+        with self._transaction():
+            content = self._remember(path, status, digest)
+            insert = "INSERT OR REPLACE INTO vectors (recipe, content, vector) VALUES (?, ?, ?)"
+            self._first(insert, self._recipe(recipe), content, data)
 
     def remember(self, path: str, status: FileStatus, digest: bytes) -> None:
         """Keep which content a path has."""
-        with self._transaction() as execute:
-            self._remember(execute, path, status, self._content(execute, digest, status.size))
+        with self._transaction():
+            self._remember(path, status, digest)
 
-    def _remember(self, execute: Any, path: str, status: FileStatus, content: int) -> None:
+    def _remember(self, path: str, status: FileStatus, digest: bytes) -> int:
+        """The number of the content; that a path has it is kept if a further change would show."""
+        new = "INSERT OR IGNORE INTO contents (digest, size) VALUES (?, ?)"
+        self._first(new, digest, status.size)
+        content: int = self._first("SELECT id FROM contents WHERE digest = ?", digest)
         if status.is_settled:
-            execute(
-                "INSERT OR REPLACE INTO files VALUES (?, ?, ?, ?, ?, ?)",
-                (os.fsencode(path), *status, content),
-            )
-
-    def _content(self, execute: Any, digest: bytes, size: int) -> int:
-        execute("INSERT OR IGNORE INTO contents (digest, size) VALUES (?, ?)", (digest, size))
-        return int(self._one("SELECT id FROM contents WHERE digest = ?", digest))
+            insert = "INSERT OR REPLACE INTO files VALUES (?, ?, ?, ?, ?, ?)"
+            self._first(insert, os.fsencode(path), *status, content)
+        return content
 
     def _recipe(self, version: str) -> int:
         if version not in self._recipes:
-            with self._explained():
-                self._database.execute(
-                    "INSERT OR IGNORE INTO recipes (version) VALUES (?)", (version,)
-                )
-            self._recipes[version] = self._one("SELECT id FROM recipes WHERE version = ?", version)
+            self._first("INSERT OR IGNORE INTO recipes (version) VALUES (?)", version)
+            found = self._first("SELECT id FROM recipes WHERE version = ?", version)
+            self._recipes[version] = found
         return self._recipes[version]
 
-    def _one(self, query: str, *values: Any) -> Any:
+    def _first(self, query: str, *values: Any) -> Any:
         """The first value of the first row, or None."""
         with self._explained():
             row = self._database.execute(query, values).fetchone()
@@ -211,17 +199,11 @@ class FeatureCache:
                 time.sleep(0.01)
 
     @contextmanager
-    def _transaction(self) -> Iterator[Any]:
+    def _transaction(self) -> Iterator[None]:
         """All or nothing; and immediate, since one that turns from reading to writing may fail."""
-        with self._explained():
+        with self._explained(), self._database:
             self._database.execute("BEGIN IMMEDIATE")
-            try:
-                yield self._database.execute
-            except BaseException:
-                if self._database.in_transaction:  # SQLite may have ended it, as on a full disk
-                    self._database.execute("ROLLBACK")
-                raise
-            self._database.execute("COMMIT")
+            yield
 
     @contextmanager
     def _explained(self) -> Iterator[None]:

@@ -7,7 +7,7 @@ becomes of files that change or vanish meanwhile, and of decoders that crash or 
 import os
 import pickle
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from pathlib import Path
@@ -84,7 +84,7 @@ def extract_files(
     extractor: str | Extractor = "paper",
     jobs: int | None = None,
     engine: str | Engine = "processes",
-    cache: PathLike | FeatureCache | None = None,
+    cache: PathLike | None = None,
     progress: FileProgress | None = None,
     start: float | None = None,
     time_limit: float | None = TIME_LIMIT,
@@ -150,7 +150,7 @@ def iterate_files(
     extractor: str | Extractor = "paper",
     jobs: int | None = None,
     engine: str | Engine = "processes",
-    cache: PathLike | FeatureCache | None = None,
+    cache: PathLike | None = None,
     start: float | None = None,
     time_limit: float | None = TIME_LIMIT,
 ) -> Iterator[FileFeatures]:
@@ -162,14 +162,13 @@ def iterate_files(
     extractor = get_extractor(extractor)
     if extractor.check:
         extractor.check()
-    with ExitStack() as stack:
-        if cache is not None and not isinstance(cache, FeatureCache):
-            cache = stack.enter_context(FeatureCache(cache))
-        steps = _Steps(cache, extractor, start)
-        serial = engine == "serial" or isinstance(engine, Serial)
-        read = partial(_read, extractor if serial else _pickled(extractor), start)
-        runner = Runner[_Task, _Answer](read, engine=engine, jobs=jobs, time_limit=time_limit)
-        stack.enter_context(runner)
+    serial = engine == "serial" or isinstance(engine, Serial)
+    read = partial(_read, extractor if serial else _pickled(extractor), start)
+    with (
+        nullcontext() if cache is None else FeatureCache(cache) as kept,
+        Runner[_Task, _Answer](read, engine=engine, jobs=jobs, time_limit=time_limit) as runner,
+    ):
+        steps = _Steps(kept, extractor, start)
         for position, file in enumerate(files):
             while runner.full:
                 yield from _take_outcome(runner, steps)

@@ -10,8 +10,8 @@ import numpy as np
 from av.audio import AudioStream
 from av.audio.frame import AudioFrame
 from av.container import InputContainer
-from numpy.typing import NDArray
 
+from harmonium.arrays import Floats
 from harmonium.audio.decoding import CannotDecode, mean_of_channels
 
 # Containers of music and of films. Others that FFmpeg knows are no sound (pictures, text), or make
@@ -22,23 +22,21 @@ CONTAINERS = (
     *("avi", "flv", "mpeg", "mpegts", "rm", "voc", "nut", "shn", "oma", "aa", "xwma"),
 )
 
-# Seconds decoded ahead of the window until the decoder has settled, and if the container then lands
-# behind the window's start, how much farther ahead to seek.
 LEAD_IN = (0.5, 3.0, 15.0)
-
-# Damaged packets in a row after which a file counts as unreadable.
-MOST_PLANES = 7
+"""Seconds decoded ahead of the window until the decoder has settled; the later ones are tried where
+a container lands behind the window's start."""
+MAX_PLANES = 7
 """Channels of a frame that PyAV counts rightly where each has a plane of its own. Of more, it reads
-on past the last one, into memory that is not the frame's; alternating channels are one plane."""
-MOST_DAMAGED = 50
-
+on past the last one, into memory that is not the frame's."""
+MAX_DAMAGED = 50
+"""Damaged packets in a row after which a file counts as unreadable."""
 NOT_MADE_OUT = "its sound cannot be made out"
 
-Piece = tuple[int, NDArray[np.float32]]  # the place of its first sample, the samples
+Piece = tuple[int, Floats]  # the place of its first sample, the samples
 
 
 class FFmpeg:
-    """A file open in FFmpeg; its first sound stream, or the one marked as the main one."""
+    """A file open in FFmpeg: its main sound stream."""
 
     name: ClassVar[str] = "ffmpeg"
 
@@ -81,7 +79,7 @@ class FFmpeg:
             return round(Fraction(self._container.duration, av.time_base) * self.rate)
         return None
 
-    def read(self, start: int, count: int) -> NDArray[np.float32]:
+    def read(self, start: int, count: int) -> Floats:
         """The mean of the channels from frame ``start`` on, (≤ count,)."""
         with _calling():
             for lead_in in LEAD_IN:
@@ -118,7 +116,7 @@ class FFmpeg:
         self._container.seek(offset + (stream.start_time or 0), stream=stream)
 
     def _frames(self) -> Iterator[AudioFrame]:
-        """Frames from here on; damaged packets are skipped, up to `MOST_DAMAGED` in a row."""
+        """Frames from here on; damaged packets are skipped, up to `MAX_DAMAGED` in a row."""
         damaged = 0
         self._at_beginning = False
         for packet in self._container.demux(self._stream):
@@ -126,7 +124,7 @@ class FFmpeg:
                 yield from packet.decode()
             except av.FFmpegError:
                 damaged += 1
-                if damaged > MOST_DAMAGED:
+                if damaged > MAX_DAMAGED:
                     raise
             else:
                 damaged = 0
@@ -134,8 +132,7 @@ class FFmpeg:
     def _place(self, frame: AudioFrame, end: int | None) -> int:
         """The number of the frame's first sample within the sound.
 
-        Where the time stamps are coarse (milliseconds in Matroska), the end of the frame before
-        tells it better, unless a packet is missing in between.
+        Where time stamps are coarse (Matroska), the end of the frame before tells it better.
         """
         if frame.sample_rate != self.rate:
             raise CannotDecode(f"its rate changes from {self.rate} to {frame.sample_rate} Hz")
@@ -151,9 +148,9 @@ class FFmpeg:
         self._container.close()
 
 
-def _mono(frame: AudioFrame) -> NDArray[np.float32]:
+def _mono(frame: AudioFrame) -> Floats:
     """The mean of the channels with full scale 1, (n,)."""
-    if frame.format.is_planar and frame.layout.nb_channels > MOST_PLANES:
+    if frame.format.is_planar and frame.layout.nb_channels > MAX_PLANES:
         (frame,) = av.AudioResampler(frame.format.packed, frame.layout).resample(frame)
     values = frame.to_ndarray()  # (n_channels, n), or (1, n · n_channels) where they alternate
     channels = values.T if frame.format.is_planar else values.reshape(frame.samples, -1)
@@ -166,7 +163,7 @@ def _mono(frame: AudioFrame) -> NDArray[np.float32]:
     return mono / full_scale
 
 
-def _joined(pieces: list[Piece], start: int, count: int) -> NDArray[np.float32]:
+def _joined(pieces: list[Piece], start: int, count: int) -> Floats:
     """The pieces at their places from ``start`` on; what is missing between them is silent."""
     if not pieces:
         return np.zeros(0, np.float32)
@@ -196,11 +193,7 @@ class _SilentSeeks:
 
 @contextmanager
 def _calling() -> Iterator[None]:
-    """Errors in FFmpeg's own words, without numbers and names.
-
-    PyAV expects of FFmpeg what a damaged file need not have, a codec or the stream of a packet, and
-    then raises whatever follows from that.
-    """
+    """Errors in FFmpeg's own words; of a damaged file, PyAV may raise any other as well."""
     try:
         yield
     except (av.FFmpegError, OSError, ValueError) as error:

@@ -9,16 +9,15 @@ from typing import BinaryIO, ClassVar
 
 import numpy as np
 import soundfile
-from numpy.typing import NDArray
 
+from harmonium.arrays import Floats
 from harmonium.audio.decoding import CannotDecode, mean_of_channels
 
-# Numbers decoded at a time, so that many channels need no more memory than one. After each block
-# soundfile seeks to where it is anyway, for which MP3 decodes some frames again: not too few.
 BLOCK = 2**18
-
-# What libsndfile gives for a length that it does not know.
+"""Numbers decoded at a time, so that many channels need no more memory than one. After each block
+soundfile seeks to where it is anyway, for which MP3 decodes some frames again: not too few."""
 UNKNOWN_LENGTH = 2**63 - 1
+"""What libsndfile gives for a length that it does not know."""
 
 
 class Sndfile:
@@ -35,7 +34,7 @@ class Sndfile:
         frames = self._sound.frames
         self.n_frames: int | None = frames if 0 <= frames < UNKNOWN_LENGTH else None
 
-    def read(self, start: int, count: int) -> NDArray[np.float32]:
+    def read(self, start: int, count: int) -> Floats:
         """The mean of the channels from frame ``start`` on, (≤ count,)."""
         channels = self._sound.channels
         block = np.empty((min(count, max(1, BLOCK // channels)), channels), np.float32)
@@ -89,11 +88,7 @@ _STREAMS = _streams()
 
 @contextmanager
 def quiet_c_libraries() -> Iterator[None]:
-    """Let C code that prints to ``stderr`` print to nowhere.
-
-    Only the pointer in C's library changes: what Python, or a process started meanwhile, writes to
-    descriptor 2 arrives as ever.
-    """
+    """Let C code print to nowhere instead of ``stderr``; what Python writes there arrives."""
     global _inside, _saved
     if _STREAMS is None:
         yield

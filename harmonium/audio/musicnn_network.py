@@ -25,6 +25,7 @@ from harmonium.errors import ModelFileError
 
 Tensors = Mapping[str, Floats]
 
+N_BANDS = 96
 EPSILON = 1e-3
 """What is added to the variances in all batch normalisations."""
 FILTER_FRAMES = 7
@@ -74,17 +75,17 @@ class PooledFilters:
 class TimbreFilters:
     """Filters of some frames by many bands, at all places where they fit within the spectrum."""
 
-    def __init__(self, tensors: Tensors, number: int, n_bands: int) -> None:
+    def __init__(self, tensors: Tensors, number: int) -> None:
         self.pooled = PooledFilters(tensors, number)
         kernel = self.pooled.kernel
         self.n_frames, width, self.n_filters = kernel.shape
-        n_places = n_bands - width + 1
-        k = np.arange(n_bands // 2 + 1)
-        angle = 2 * np.pi * k / n_bands
+        n_places = N_BANDS - width + 1
+        k = np.arange(N_BANDS // 2 + 1)
+        angle = 2 * np.pi * k / N_BANDS
         # conj: a correlation. Then the weight of k in the inverse, and the turn to the middle.
-        weight = np.where((k == 0) | (2 * k == n_bands), 1, 2) / n_bands
+        weight = np.where((k == 0) | (2 * k == N_BANDS), 1, 2) / N_BANDS
         turn = weight * np.exp(1j * angle * (n_places - 1) / 2)
-        filters = np.fft.rfft(kernel.astype(np.float64), n_bands, axis=1).conj() * turn[:, None]
+        filters = np.fft.rfft(kernel.astype(np.float64), N_BANDS, axis=1).conj() * turn[:, None]
         filters = filters.transpose(1, 0, 2)  # (k, frame, filter)
         # Real and imaginary part of a product with [Re x, Im x] of each frame.
         self.real = np.concatenate([filters.real, -filters.imag], 1).astype(np.float32)
@@ -109,18 +110,17 @@ class TimbreFilters:
 
 
 class Network:
-    """A musicnn of any size, by the tensors of its checkpoint; ModelFileError for other tensors."""
+    """A musicnn, by the tensors of its checkpoint; ModelFileError for other tensors."""
 
-    def __init__(self, tensors: Tensors, n_bands: int = 96) -> None:
+    def __init__(self, tensors: Tensors) -> None:
         try:
-            self._take(tensors, n_bands)
+            self._take(tensors)
         except (KeyError, ValueError, IndexError) as error:
             raise ModelFileError(f"These are not the weights of a musicnn: {error}.") from error
 
-    def _take(self, tensors: Tensors, n_bands: int) -> None:
-        self.n_bands = n_bands
+    def _take(self, tensors: Tensors) -> None:
         self.input_norm = Affine(tensors, 0)
-        self.timbre = [TimbreFilters(tensors, i, n_bands) for i in range(TIMBRE)]
+        self.timbre = [TimbreFilters(tensors, i) for i in range(TIMBRE)]
         numbers = range(TIMBRE, TIMBRE + TEMPO)
         self.tempo = [PooledFilters(tensors, i) for i in numbers]
         first = TIMBRE + TEMPO
@@ -164,7 +164,7 @@ class Network:
         padded = np.pad(x, ((before, longest - 1 - before), (0, 0))).T  # (band, frame)
         near = sliding_window_view(np.ascontiguousarray(padded), longest, axis=1)
         maxima = [np.full((n, one.kernel.shape[2]), -np.inf, np.float32) for one in self.tempo]
-        for start in range(0, self.n_bands, BANDS_TOGETHER):
+        for start in range(0, N_BANDS, BANDS_TOGETHER):
             some = np.ascontiguousarray(near[start : start + BANDS_TOGETHER])  # (bands, n, longest)
             rows = some.reshape(-1, longest)
             for filters, maximum in zip(self.tempo, maxima, strict=True):

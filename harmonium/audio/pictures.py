@@ -20,7 +20,6 @@ from harmonium.audio.paper_features import (
 )
 from harmonium.audio.spectrum import (
     DEFAULTS,
-    FeatureParameters,
     decibels,
     hann_window,
     hz_to_mel,
@@ -61,28 +60,23 @@ def draw_clip(
     clip: Clip,
     *,
     title: str = "",
-    parameters: FeatureParameters = DEFAULTS,
     tags: Sequence[tuple[str, float]] = (),
 ) -> "Figure":
     """Mel spectrum, band envelopes and modulation spectra of a clip; and tags, if there are.
 
-    Parameters
-    ----------
-    clip : at the parameters' rate
-    title : above it all
-    tags : names and probabilities, the first at the top
+    Tags are names and probabilities, the first at the top.
     """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    mel = mel_energies(clip.samples, clip.rate, parameters)
+    mel = mel_energies(clip.samples, clip.rate, DEFAULTS)
     width, height = SIZE
     figure = Figure((width + TAGS_WIDTH * bool(tags), height), layout="constrained")
     FigureCanvasAgg(figure)
     figure.suptitle(_one_line(title), parse_math=False, x=0.01, ha="left", fontsize=13)
     ratios = [width, TAGS_WIDTH] if tags else [width]
     sound, *rest = figure.subfigures(1, len(ratios), width_ratios=ratios, squeeze=False)[0]
-    _draw_sound(sound, mel, clip.start, parameters)
+    _draw_sound(sound, mel, clip.start)
     for panel in rest:
         _draw_tags(panel, tags)
     return figure
@@ -102,22 +96,20 @@ def save_picture(figure: "Figure", path: str | os.PathLike[str]) -> None:
             ) from None
 
 
-def _draw_sound(
-    figure: "SubFigure", mel: Floats, start: float, parameters: FeatureParameters
-) -> None:
+def _draw_sound(figure: "SubFigure", mel: Floats, start: float) -> None:
     """On the left all that goes with time; on the right what it comes to over the clip."""
-    n_bands = len(parameters.band_names)
-    edges = (parameters.lowest_hz, *parameters.band_edges, parameters.highest_hz)
+    n_bands = len(DEFAULTS.band_names)
+    edges = (DEFAULTS.lowest_hz, *DEFAULTS.band_edges, DEFAULTS.highest_hz)
     grid = figure.subplots(
         1 + n_bands,
         2,
         squeeze=False,
         gridspec_kw={"width_ratios": [1.8, 1], "height_ratios": [3] + [1] * n_bands},
     )
-    end = start + len(mel) / parameters.frame_rate
-    _draw_spectrum(grid[0, 0], grid[0, 1], decibels(mel), (start, end), parameters)
-    envelopes = band_envelopes(mel, parameters)
-    spectra = modulation_spectra(envelopes, parameters)
+    end = start + len(mel) / DEFAULTS.frame_rate
+    _draw_spectrum(grid[0, 0], grid[0, 1], decibels(mel), (start, end))
+    envelopes = band_envelopes(mel, DEFAULTS)
+    spectra = modulation_spectra(envelopes, DEFAULTS)
     highest = 1.4 * max(float(spectra.max()), MIN_BEAT_DEPTH)
     for row, band in enumerate(reversed(range(n_bands)), 1):  # the high one on top, as above
         left, right = grid[row]
@@ -125,11 +117,11 @@ def _draw_sound(
         seconds = np.linspace(start, end, len(envelopes), endpoint=False)
         left.fill_between(seconds, envelopes[:, band], color=colour, linewidth=0)
         left.set(xlim=(start, end), ylim=(0, 1.35 * envelopes[:, band].max()))
-        name, low, high = parameters.band_names[band], edges[band], edges[band + 1]
+        name, low, high = DEFAULTS.band_names[band], edges[band], edges[band + 1]
         _write(left, f"{name}, {low:g} to {high:g} Hz", "left")
-        hertz = modulation_frequencies(parameters)
+        hertz = modulation_frequencies(DEFAULTS)
         right.plot(hertz, spectra[band], color=colour, linewidth=1.8)
-        right.set(xlim=(0, parameters.highest_modulation_hz), ylim=(0, highest))
+        right.set(xlim=(0, DEFAULTS.highest_modulation_hz), ylim=(0, highest))
         right.grid(axis="x", alpha=0.3)
         _mark_peak(right, hertz, spectra[band])
     for axes in (*grid[1:-1, 0], *grid[1:-1, 1], grid[0, 0]):
@@ -141,22 +133,18 @@ def _draw_sound(
 
 
 def _draw_spectrum(
-    left: "Axes",
-    right: "Axes",
-    levels: Floats,
-    seconds: tuple[float, float],
-    parameters: FeatureParameters,
+    left: "Axes", right: "Axes", levels: Floats, seconds: tuple[float, float]
 ) -> None:
     """Levels over time, and their mean; the colours are those of the levels in both."""
     from matplotlib import colormaps
     from matplotlib.colors import Normalize
 
     # Silence is as dark as the weakest sound of a clip that has some.
-    silence = 10 * np.log10(parameters.silence)
-    levels = levels - max(float(levels.max()), silence + parameters.dynamic_range)
+    silence = 10 * np.log10(DEFAULTS.silence)
+    levels = levels - max(float(levels.max()), silence + DEFAULTS.dynamic_range)
     # Equal steps up the picture are equal steps in mel, as the bands are.
-    corners = hz_to_mel(mel_corners(parameters))
-    scale = Normalize(-parameters.dynamic_range, 0)
+    corners = hz_to_mel(mel_corners(DEFAULTS))
+    scale = Normalize(-DEFAULTS.dynamic_range, 0)
     left.imshow(
         levels.T,
         origin="lower",
@@ -168,13 +156,13 @@ def _draw_spectrum(
     )
     mean = levels.mean(axis=0)
     colours = colormaps["viridis"](scale(mean))
-    floor = -parameters.dynamic_range
+    floor = -DEFAULTS.dynamic_range
     right.barh(corners[1:-1], mean - floor, np.diff(corners[1:]), left=floor, color=colours)
-    marks = [hz for hz in MARKS_HZ if parameters.lowest_hz <= hz <= parameters.highest_hz]
+    marks = [hz for hz in MARKS_HZ if DEFAULTS.lowest_hz <= hz <= DEFAULTS.highest_hz]
     for axes, colour in ((left, "white"), (right, "black")):
         axes.set_yticks(hz_to_mel(marks), [str(hz) for hz in marks])
         axes.set_ylim(corners[0], corners[-1])
-        for edge in hz_to_mel(parameters.band_edges):
+        for edge in hz_to_mel(DEFAULTS.band_edges):
             axes.axhline(edge, color=colour, linewidth=0.8, linestyle=":")
     left.set(title="Mel spectrum", ylabel="Hz")
     right.set(title="Its mean, and the scale of its colours", xlabel="dB, 0 is the strongest")
@@ -204,24 +192,11 @@ def _mark_peak(axes: "Axes", hertz: Doubles, spectrum: Doubles) -> None:
 
 def _draw_tags(figure: "SubFigure", tags: Sequence[tuple[str, float]]) -> None:
     axes = figure.subplots()
-    names = [_one_line(name, 24) for name, _ in tags]
-    values = [value for _, value in tags]
-    places = np.arange(len(tags))
-    axes.barh(places, values, color=COLOURS[0], height=0.7)
-    axes.set_yticks(places, names, parse_math=False)
-    for place, value in zip(places, values, strict=True):
-        inside = value > 0.8
-        axes.annotate(
-            f"{100 * value:.0f} %",
-            (value, place),
-            xytext=(-3 if inside else 3, 0),
-            textcoords="offset points",
-            va="center",
-            ha="right" if inside else "left",
-            color="white" if inside else "black",
-            fontsize=9,
-        )
-    axes.set(title="Tags", xlim=(0, 1), xlabel="probability", ylim=(len(tags) - 0.5, -0.5))
+    names, values = zip(*tags, strict=True)
+    bars = axes.barh(np.arange(len(tags)), values, color=COLOURS[0], height=0.7)
+    axes.bar_label(bars, [f"{100 * value:.0f} %" for value in values], padding=3, fontsize=9)
+    axes.set_yticks(np.arange(len(tags)), [_one_line(name, 24) for name in names], parse_math=False)
+    axes.set(title="Tags", xlim=(0, 1.15), xlabel="probability", ylim=(len(tags) - 0.5, -0.5))
 
 
 def _one_line(text: str, longest: int = 100) -> str:
@@ -239,15 +214,7 @@ def overview_png(
 ) -> bytes:
     """A PNG of `WIDTH` × `HEIGHT`; time runs evenly from left to right, high tones are on top.
 
-    Parameters
-    ----------
-    path : any file that `decode` reads
-    cache, key : a folder in which the picture is kept, and what the sound is known by
-
-    Raises
-    ------
-    AudioError
-        for a file that is not there, is no sound, or is damaged
+    It is kept in the folder ``cache``, by the ``key`` of the sound. AudioError as `decode`.
     """
     kept = None
     if cache is not None and key is not None and key.isalnum():

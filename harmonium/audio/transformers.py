@@ -35,13 +35,11 @@ class AudioFeatures(TransformerMixin, BaseEstimator):
         that was registered, or an `Extractor`.
     start : where the window begins, in seconds; None for the middle one.
     rate : samples per second of the arrays given instead of files; None for that of the extractor.
-    on_error : what becomes of files that cannot be used. "raise": one `AudioError` lists them all,
-        since few estimators take rows without values. "nan": their rows are NaN, and a
-        `DataWarning` lists them.
+    on_error : what becomes of files that cannot be used. "raise": one `AudioError` lists them all.
+        "nan": their rows are NaN, and a `DataWarning` lists them.
     n_jobs : processes that read files; None means none besides this one, -1 one for each core.
     engine : "processes", or the address of a Dask scheduler, whose workers then read the files.
-    cache : folder in which the features of files are kept and looked for; None for none. Worth
-        it where the same files are transformed again, as in cross-validation.
+    cache : folder in which the features of files are kept and looked for; None for none.
 
     Examples
     --------
@@ -117,7 +115,7 @@ class AudioFeatures(TransformerMixin, BaseEstimator):
     def _of_files(self, paths: list[str], extractor: Extractor) -> tuple[Floats, list[str]]:
         """Features with rows of NaN, and the reasons for those rows."""
         here = self.n_jobs in (None, 1) and self.engine == "processes"
-        extraction = extract_files(
+        found = extract_files(
             paths,
             extractor=extractor,
             jobs=None if self.n_jobs in (None, -1) else self.n_jobs,
@@ -125,9 +123,9 @@ class AudioFeatures(TransformerMixin, BaseEstimator):
             cache=self.cache,
             start=self.start,
         )
-        features = np.full((len(paths), len(extractor.feature_names)), np.nan, np.float32)
-        features[extraction.rows] = extraction.features
-        return features, [f"{quoted(f.path)} {f.reason}" for f in extraction.failures]
+        features = np.full((len(paths), found.features.shape[1]), np.nan, np.float32)
+        features[found.rows] = found.features
+        return features, [f"{quoted(one.path)} {one.reason}" for one in found.failures]
 
     def _of_samples(self, clips: list[Floats], extractor: Extractor) -> tuple[Floats, list[str]]:
         features = np.full((len(clips), len(extractor.feature_names)), np.nan, np.float32)

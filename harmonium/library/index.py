@@ -19,7 +19,6 @@ from typing import Any
 import numpy as np
 
 from harmonium.audio.audio_files import AudioFiles, find_audio
-from harmonium.audio.cache import FeatureCache
 from harmonium.audio.extraction import (
     TIME_LIMIT,
     FileFeatures,
@@ -148,7 +147,7 @@ def index(
     windows: int | None = None,
     jobs: int | None = None,
     engine: str | Engine = "processes",
-    cache: PathLike | FeatureCache | None = None,
+    cache: PathLike | None = None,
     progress: FileProgress | None = None,
     time_limit: float | None = TIME_LIMIT,
     retry: bool = False,
