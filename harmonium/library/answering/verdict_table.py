@@ -47,7 +47,7 @@ class VerdictTable:
     @classmethod
     def _of(cls, tree: GenreTree, frame: pl.DataFrame) -> Self:
         names = frame["tag"].unique().sort().to_list()
-        codes = frame["tag"].replace_strict(names, range(len(names)), return_dtype=pl.Int32)
+        codes = frame["tag"].cast(pl.Enum(names)).to_physical().cast(pl.Int32)
         return cls(
             tree,
             names,

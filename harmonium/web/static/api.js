@@ -2,7 +2,7 @@
 
 const BASE = "/api/v1";
 
-/** What the server answered when it refused: a sentence for people, a code for programs. */
+/** A refused request: a sentence for people, a code for programs. */
 export class ApiError extends Error {
   constructor(status, { code, message, field }) {
     super(message);
@@ -10,7 +10,7 @@ export class ApiError extends Error {
   }
 }
 
-/** Called with no arguments whenever the server wants a token. */
+/** Called when the server asks for a token. */
 export const onUnauthorized = { call: () => {} };
 
 /** The address of a route, with those parameters that have a value. */
@@ -31,10 +31,10 @@ async function request(method, url, { body, type, signal } = {}, tries = 1) {
     if (error.name === "AbortError") throw error;
     throw new ApiError(0, {
       code: "no_answer",
-      message: "Harmonium does not answer. See whether “harmonium serve” still runs, then try again.",
+      message: "The server does not answer. Check that “harmonium serve” is running, then try again.",
     });
   }
-  if (BUSY.includes(answer.status) && tries < TRIES) { // Nothing was done yet, so it can be asked again.
+  if (BUSY.includes(answer.status) && tries < TRIES) { // Nothing was done yet, so the request can be repeated.
     await pause(Math.min(5, Number(answer.headers.get("Retry-After")) || 1));
     return request(method, url, { body, type, signal }, tries + 1);
   }
@@ -43,7 +43,7 @@ async function request(method, url, { body, type, signal } = {}, tries = 1) {
   if (answer.ok) return content;
   if (answer.status === 401) onUnauthorized.call();
   throw new ApiError(answer.status, content?.error ?? {
-    code: "unreadable", message: `The server answered ${answer.status} without saying why.`,
+    code: "unreadable", message: `The server answered ${answer.status} without a message.`,
   });
 }
 
@@ -54,10 +54,10 @@ export const post = (path, body = {}, signal) =>
 
 export const remove = (path) => request("DELETE", address(path));
 
-/** Send a file as it is; nothing of it is kept. */
+/** Upload a file; the server does not keep it. */
 export const postFile = (file, signal) =>
   request("POST", address("/files", { name: file.name }), { body: file, type: "application/octet-stream", signal });
 
-export const tagPath = (tag, deed = "") => `/tags/${encodeURIComponent(tag)}${deed && "/" + deed}`;
+export const tagPath = (tag, action = "") => `/tags/${encodeURIComponent(tag)}${action && "/" + action}`;
 export const audioAddress = (id) => address(`/tracks/${id}/audio`);
 export const spectrumAddress = (id) => address(`/tracks/${id}/spectrum`);

@@ -1,4 +1,4 @@
-// The page: which view is shown, and what surrounds all of them.
+// The page: the view that is shown, and what surrounds every view.
 
 import { html, render, useEffect, useErrorBoundary, useState } from "./vendor/preact.js";
 import { onUnauthorized } from "./api.js";
@@ -24,11 +24,11 @@ const NAVIGATION = [["search", "Search"], ["teach", "Teach"], ["tags", "Tags"], 
 const JOB_VIEW = { index: "library", train: "training", write: "write", tag: "training" };
 const JOB_WORD = { index: "Indexing", train: "Training", write: "Writing", tag: "Tagging" };
 
-/** Listen to what the server tells of jobs and changes. The browser connects again by itself. */
+/** Listen to the server's events. The browser reconnects by itself. */
 function listen() {
   const source = new EventSource("/api/v1/events");
   let late = null;
-  const changed = () => { // Several in a row are told once.
+  const changed = () => { // Several events in a row count as one.
     clearTimeout(late);
     late = setTimeout(() => {
       changeCount.set((n) => n + 1);
@@ -42,7 +42,7 @@ function listen() {
     if (!isAtWork(job) || library.value?.empty) refreshLibrary().then((about) => about.empty || changed(), () => {});
   });
   source.addEventListener("change", changed);
-  source.addEventListener("learnt", changed); // The model has learnt from answers: its probabilities are others.
+  source.addEventListener("learnt", changed); // The model has learnt from answers; its probabilities have changed.
   return () => source.close();
 }
 
@@ -52,14 +52,14 @@ function CurrentView() {
   const [error, forget] = useErrorBoundary();
   useEffect(() => { if (error) forget(); }, [view, id]);
   if (error) {
-    return html`<${View} title="This view broke" lead="Something in the page went wrong. Your library is not affected."><p class="soft">${String(error.message ?? error)}</p><div class="row"><button onClick=${() => location.reload()}>Load the page again</button></div><//>`;
+    return html`<${View} title="Something went wrong" lead="This view could not be shown. Your library is not affected."><p class="soft">${String(error.message ?? error)}</p><div class="row"><button onClick=${() => location.reload()}>Reload the page</button></div><//>`;
   }
   if (about?.empty && view !== "library" && view !== "changes") return html`<${First} />`;
   if (view === "track" && id) return html`<${Track} key=${"track" + id} id=${id} />`;
   if (view === "tags" && id) return html`<${Tag} key=${"tag" + id} id=${id} />`;
   const views = { search: Search, teach: Teach, tags: Tags, write: Write, training: Training, changes: Changes, library: Library };
   const Shown = views[view];
-  if (!Shown) return html`<${View} key="none" title="No such page"><p>The address leads nowhere. <a href="#/search">Search your music</a></p><//>`;
+  if (!Shown) return html`<${View} key="none" title="No such page"><p>There is no page at this address. <a href="#/search">Search your music</a></p><//>`;
   return html`<${Shown} key=${view} params=${params} />`;
 }
 

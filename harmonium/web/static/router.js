@@ -1,4 +1,4 @@
-// The address's hash says which view is shown: #/search?q=jazz, #/track/12.
+// The hash of the address names the view: #/search?q=jazz, #/track/12.
 
 import { cell } from "./state.js";
 
@@ -19,7 +19,7 @@ export function href(view, id = null, params = {}) {
   return `#/${view}${id === null ? "" : "/" + encodeURIComponent(id)}${query ? "?" + query : ""}`;
 }
 
-/** Show a view. With `replace`, Back does not return to the present one. */
+/** Show a view. With `replace`, Back does not return to the current one. */
 export function go(view, id = null, params = {}, { replace = false } = {}) {
   const hash = href(view, id, params);
   if (hash === location.hash) return;
@@ -29,7 +29,7 @@ export function go(view, id = null, params = {}, { replace = false } = {}) {
   } else location.hash = hash;
 }
 
-// Back and Forward return to where the page was scrolled to; a new view begins at its top.
+// Back and Forward restore the scroll position; a new view starts at its top.
 history.scrollRestoration = "manual";
 const heights = new Map();
 let here = history.state?.place ?? 0;

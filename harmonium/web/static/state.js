@@ -1,9 +1,9 @@
-// What several parts of the page share, and how they hear of a change.
+// State that several parts of the page share.
 
 import { useEffect, useRef, useState } from "./vendor/preact.js";
 import { get } from "./api.js";
 
-/** A value that can be listened to. */
+/** A value with listeners. */
 export function cell(value) {
   const listeners = new Set();
   return {
@@ -19,7 +19,7 @@ export function cell(value) {
   };
 }
 
-/** The value of a cell; the component is drawn again when it changes. */
+/** The value of a cell; the component is rendered again when it changes. */
 export function useCell(source) {
   const [value, set] = useState(source.value);
   useEffect(() => {
@@ -29,7 +29,7 @@ export function useCell(source) {
   return value;
 }
 
-/** What `load(signal)` promises, again whenever deps change; the old data stays until the new is there. */
+/** The result of `load(signal)`, loaded again when deps change; the old data stays until the new arrives. */
 export function useLoad(load, deps) {
   const [state, set] = useState({ data: null, error: null, loading: true });
   const [turn, setTurn] = useState(0);
@@ -45,7 +45,7 @@ export function useLoad(load, deps) {
   return { ...state, reload: () => setTurn((n) => n + 1), put: (data) => set({ data, error: null, loading: false }) };
 }
 
-/** A ref, and how wide the element with it is. */
+/** A ref, and the width of its element. */
 export function useWidth() {
   const frame = useRef();
   const [width, setWidth] = useState(0);
@@ -57,26 +57,26 @@ export function useWidth() {
   return [frame, width];
 }
 
-/** Call `then` when the value of a cell changes, not at first. */
+/** Call `then` whenever the value of a cell changes. */
 export function useChange(source, then) {
   const latest = useRef(then);
   latest.current = then;
   useEffect(() => source.listen((value) => latest.current(value)), [source]);
 }
 
-/** GET /library, or null before it is known. */
+/** The answer of GET /library; null until it is loaded. */
 export const library = cell(null);
-/** The tags that exist, for completion. */
+/** All visible tags, for completion. */
 export const tagList = cell([]);
-/** Jobs by id, newest news of each. */
+/** Jobs by id, as last reported. */
 export const jobs = cell({});
-/** Counts the changes of the library that this page was told of. */
+/** The number of changes that the server has reported to this page. */
 export const changeCount = cell(0);
-/** The sentence that a screen reader speaks next. */
+/** The next announcement for screen readers. */
 export const spoken = cell("");
 /** The messages at the bottom of the page. */
 export const toasts = cell([]);
-/** Unsaved answers by track, so that going elsewhere on the page loses nothing. */
+/** Unsaved answers by track; they survive visits to other views. */
 export const drafts = new Map();
 
 export const announce = (sentence) => {
@@ -93,7 +93,7 @@ export function toast(text, action = null, { bad = false } = {}) {
 }
 export const dropToast = (id) => toasts.set((all) => all.filter((one) => one.id !== id));
 
-/** Say what went wrong with something that the user did. */
+/** Show an error of something that the user did. */
 export const complain = (error) => {
   if (error.name !== "AbortError" && error.status !== 401) toast(error.message, null, { bad: true });
 };
@@ -109,7 +109,7 @@ export async function refreshTags() {
   tagList.set((await get("/tags")).tags.filter((tag) => !tag.hidden));
 }
 
-/** The newest job of a kind, if there is any. */
+/** The newest job of a kind, if any. */
 export const newestJob = (all, kind) =>
   Object.values(all).filter((job) => job.kind === kind).sort((a, b) => (a.started_at < b.started_at ? 1 : -1))[0];
 export const isAtWork = (job) => job?.state === "running" || job?.state === "waiting";

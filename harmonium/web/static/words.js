@@ -1,9 +1,9 @@
-// Numbers and lists as people write them.
+// Formatting of numbers, times and lists; tags in queries.
 
 export const count = (n) => Number(n).toLocaleString("en");
 
 /** 1 track, 2 tracks */
-export const some = (n, one, many = one + "s") => `${count(n)} ${n === 1 ? one : many}`;
+export const counted = (n, one, many = one + "s") => `${count(n)} ${n === 1 ? one : many}`;
 
 /** A probability in percent. */
 export function percent(p) {
@@ -25,7 +25,7 @@ export function clock(seconds) {
   return hours ? `${hours}:${String(minutes).padStart(2, "0")}:${ss}` : `${minutes}:${ss}`;
 }
 
-/** Seconds in words: 12 s, 3 min. */
+/** A duration: 12 s, 3 min. */
 export const howLong = (seconds) =>
   seconds < 90 ? `${Math.round(seconds)} s` : seconds < 5400 ? `${Math.round(seconds / 60)} min` : `${(seconds / 3600).toFixed(1)} h`;
 
@@ -41,7 +41,7 @@ export function when(text) {
 export const titleOf = (track) => track.title || track.name;
 export const byline = (track) => [track.artist, track.album].filter(Boolean).join(" · ");
 
-/** A tag as it is written in a question. */
+/** A tag as it is written in a query. */
 export const quoted = (tag) =>
   /^[\p{L}\p{N}_]+$/u.test(tag) && !["AND", "OR", "NOT"].includes(tag)
     ? tag
@@ -51,11 +51,11 @@ const escaped = (text) => text.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
 const piece = (tag, not) =>
   new RegExp(`(^|\\s)${not ? "(?:-|NOT\\s+)" : ""}(?:${escaped(quoted(tag))}${quoted(tag) === tag ? "" : "|" + escaped(tag)})(?=\\s|$)`, "iu");
 
-/** How a tag stands in a question: true, false (as -tag), or null. */
+/** Whether a query requires a tag (true), excludes it (false), or neither (null). */
 export const stands = (question, tag) =>
   piece(tag, true).test(question) ? false : piece(tag, false).test(question) ? true : null;
 
-/** The question with a tag required (true), excluded (false) or left out (null). */
+/** The query with a tag required (true), excluded (false), or removed (null). */
 export function withTag(question, tag, how) {
   const rest = question.replace(piece(tag, true), "$1").replace(piece(tag, false), "$1").replace(/\s+/g, " ").trim();
   if (how === null) return rest.replace(/^(AND|OR)\s+|\s+(AND|OR|NOT)$/g, "");

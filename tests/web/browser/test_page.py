@@ -53,7 +53,7 @@ def test_search_completes_narrows_and_says_what_to_do(browser, address):
         assert 0 < n < N_TRACKS
         page.get_by_role("button", name=re.compile("^drums")).click()
         expect(page).to_have_url(re.compile("q=bright\\+drums"))
-        page.get_by_role("button", name="Leave out drums").click()
+        page.get_by_role("button", name="Exclude drums").click()
         expect(page).to_have_url(re.compile("q=bright\\+-drums"))
         expect(page.locator(".facet.off")).to_have_count(1)
         page.get_by_role("button", name="Clear the search").click()
@@ -74,7 +74,7 @@ def test_a_result_is_a_playlist_and_leads_to_what_is_alike(page, address):
         page.get_by_role("link", name="Playlist").click()
     assert download.value.path().read_text().startswith("#EXTM3U")
     page.get_by_role("link", name=re.compile("^More like")).first.click()
-    expect(page.locator(".around")).to_contain_text("like Song")
+    expect(page.locator(".around")).to_contain_text("similar to Song")
     expect(page.locator(".hit-score").first).to_contain_text("%")
 
 
@@ -156,7 +156,7 @@ def test_teach_ten(page, address):
     expect(page.locator(".toast")).to_have_count(0)
     expect(page.locator(".teach-progress")).to_contain_text("10 answers since")
     page.get_by_role("button", name=re.compile("Undo the last")).click()
-    expect(page.locator(".toast")).to_contain_text("taken back")
+    expect(page.locator(".toast")).to_contain_text("was undone")
     expect(page.locator(".teach-progress")).to_contain_text("9 answers since")
     assert page.evaluate(QUESTION) == text
 
@@ -236,7 +236,7 @@ def test_tags_are_sorted_mapped_renamed_and_hidden(page, address):
     page.locator(".map-tag").filter(has_text="bright").focus()
     page.keyboard.press("Enter")
     expect(page.get_by_role("heading", name="bright", level=1)).to_be_focused()
-    page.get_by_role("slider", name=re.compile("^Guess it from")).press("ArrowRight")
+    page.get_by_role("slider", name=re.compile("^Threshold")).press("ArrowRight")
     page.get_by_role("button", name="Rename").click()
     field = page.get_by_role("dialog").get_by_role("combobox")
     expect(field).to_be_focused()
@@ -258,7 +258,7 @@ def test_the_first_minute(browser, music, tmp_path):
         go(page, root(client))
         expect(page.get_by_role("heading", name="Where is your music?")).to_be_visible()
         page.get_by_label("Folder on this computer").fill(str(music / "music" / "Artist 1"))
-        page.get_by_role("button", name="Listen to it").click()
+        page.get_by_role("button", name="Index the folder").click()
         expect(page.get_by_role("heading", name="8 tracks")).to_be_visible(timeout=5 * PATIENCE)
 
 

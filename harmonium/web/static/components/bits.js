@@ -1,15 +1,15 @@
-// Small things that every view uses.
+// Small components that every view uses.
 
 import { html, useEffect, useRef, useState } from "../vendor/preact.js";
 import { isAtWork, refreshLibrary, complain } from "../state.js";
 import { post } from "../api.js";
 import { href } from "../router.js";
-import { count, howLong, percent, points } from "../words.js";
+import { count, howLong, percent, points, quoted } from "../words.js";
 import { Icon } from "./icons.js";
 
 let firstView = true;
 
-/** A view: its heading gets the focus when it is entered, and the title of the window follows. */
+/** A view; its heading gets the focus and sets the window's title. */
 export function View({ title, hidden = false, lead = null, aside = null, children, wide = false, trail = null }) {
   const heading = useRef();
   useEffect(() => { document.title = `${title} · Harmonium`; }, [title]);
@@ -26,42 +26,41 @@ export function View({ title, hidden = false, lead = null, aside = null, childre
   </div>`;
 }
 
-/** Where there is nothing: what that means, and what to do. */
+/** An empty list: what that means, and what to do. */
 export const Empty = ({ title, children }) =>
   html`<div class="empty"><p class="empty-title">${title}</p>${children}</div>`;
 
-/** Something that did not work, in the server's words, with a way to try again. */
+/** An error in the server's words, with a way to try again. */
 export const Problem = ({ error, retry, children }) =>
   html`<div class="problem" role="alert"><p>${error.message}</p>
     ${(retry || children) && html`<div class="row">${children}${retry && html`<button onClick=${retry}>Try again</button>`}</div>`}</div>`;
 
-/** Grey lines where rows will be; they show only if it takes a while. */
+/** Grey lines in place of rows that are loading; they appear after a moment. */
 export const Waiting = ({ rows = 6, what = "Loading" }) =>
   html`<div class="waiting" role="status"><span class="vh">${what}</span>
     ${Array.from({ length: rows }, () => html`<div class="waiting-row" aria-hidden="true"></div>`)}</div>`;
 
-/** A share from 0 to 1 as a bar. What it means is written beside it. */
+/** A bar for a value from 0 to 1, which is written beside it. */
 export const Bar = ({ p, kind = "", mark = null }) =>
   html`<span class=${"bar " + kind} aria-hidden="true">
     <span class="bar-fill" style=${{ transform: `scaleX(${Math.max(0, Math.min(1, p ?? 0))})` }}></span>
     ${mark !== null && mark > 0 && mark < 1 && html`<span class="bar-mark" style=${{ left: `${100 * mark}%` }}></span>`}
   </span>`;
 
-/** By how many points something moved. */
+/** A change of probability, in points. */
 export const Moved = ({ change }) =>
   html`<span class=${change > 0 ? "moved up" : "moved down"}>
     <span aria-hidden="true">${change > 0 ? "▲" : "▼"}</span> ${points(change)}<span class="vh"> points</span></span>`;
 
-/** A tag on a track: solid where people said it, outlined where the model guesses. */
+/** A tag of a track: filled if people gave it, outlined if the model predicts it. */
 export function TagChip({ tag }) {
-  const guessed = tag.source === "model";
-  const note = guessed ? `guessed, ${percent(tag.probability)} likely` : "said by people";
-  return html`<a class=${guessed ? "chip guess" : "chip"} data-tip=${note} href=${href("search", null, { q: quotedTag(tag.tag) })}
+  const predicted = tag.source === "model";
+  const note = predicted ? `predicted, ${percent(tag.probability)} likely` : "given by people";
+  return html`<a class=${predicted ? "chip guess" : "chip"} data-tip=${note} href=${href("search", null, { q: quoted(tag.tag) })}
     >${tag.shown}<span class="vh">, ${note}</span></a>`;
 }
-const quotedTag = (tag) => (/^[\p{L}\p{N}_]+$/u.test(tag) ? tag : `"${tag.replaceAll('"', '\\"')}"`);
 
-/** How a job goes on, and a way to stop it. */
+/** The progress of a job, and a way to stop it. */
 export function JobProgress({ job }) {
   const [stopping, setStopping] = useState(false);
   const share = job.total ? job.done / job.total : null;
@@ -87,12 +86,12 @@ export const Range = ({ min, max, value, onInput, ...more }) =>
   html`<input type="range" min=${min} max=${max} value=${value} style=${{ "--share": (value - min) / Math.max(max - min, 1e-9) }}
     onInput=${(event) => onInput(Number(event.target.value))} ...${more} />`;
 
-/** Two or more choices of which one holds. */
+/** A choice of one of several options. */
 export const Choice = ({ label, value, options, onChange }) =>
   html`<div class="choice" role="group" aria-label=${label}>
     ${options.map(([name, shown]) => html`<button aria-pressed=${String(value === name)} onClick=${() => onChange(name)}>${shown}</button>`)}
   </div>`;
 
-/** A button that is only a picture. */
+/** A button with an icon only. */
 export const IconButton = ({ icon, label, ...more }) =>
   html`<button class="icon-button" aria-label=${label} title=${label} ...${more}><${Icon} name=${icon} /></button>`;

@@ -1,4 +1,4 @@
-// A question over the page. Escape and the cross close it, and the focus goes back to where it was.
+// A modal dialog. Escape and the cross close it, and the focus returns to where it was.
 
 import { html, useEffect, useRef } from "../vendor/preact.js";
 import { IconButton } from "./bits.js";

@@ -1,4 +1,4 @@
-// Drop a file anywhere, or choose one: its tags appear, and nothing is kept.
+// Drop a file anywhere, or choose one, to see its tags; it is not kept.
 
 import { html, useEffect, useRef, useState } from "../vendor/preact.js";
 import { postFile } from "../api.js";
@@ -35,7 +35,7 @@ export function Drop() {
   return html`
     <button class="quiet tag-file" onClick=${() => input.current.click()}>Tag a file</button>
     <input ref=${input} type="file" accept="audio/*" hidden aria-label="A sound file to tag" onChange=${(event) => { setFile(event.target.files[0] ?? null); event.target.value = ""; }} />
-    ${over && html`<div class="drop-here" aria-hidden="true"><p>Drop it to see its tags</p></div>`}
+    ${over && html`<div class="drop-here" aria-hidden="true"><p>Drop the file to see its tags</p></div>`}
     ${file && html`<${FileTags} key=${file.name + file.size + file.lastModified} file=${file} onClose=${() => setFile(null)} />`}`;
 }
 
@@ -57,9 +57,9 @@ function FileTags({ file, onClose }) {
   return html`<${Dialog} title=${file.name} onClose=${onClose}>
     <div class="row"><${PlayButton} track=${track} /><span class="soft num">${data ? clock(data.duration) : ""}</span></div>
     ${error ? html`<${Problem} error=${error} retry=${load} />` : !data ? html`<p role="status">Listening …</p><${Waiting} rows=${8} what="Listening" />`
-      : !tags.length ? html`<p>No model is there to ask. Train one first.</p>`
+      : !tags.length ? html`<p>No model yet; train one first.</p>`
       : html`<ul class="file-tags">${tags.map((tag) => html`<li key=${tag.tag}><span class=${tag.predicted ? "tag-name sure" : "tag-name"}>${tag.shown}</span>
           <${Bar} p=${tag.probability} kind=${tag.predicted ? "" : "faint"} /><span class="num">${percent(tag.probability)}</span></li>`)}</ul>`}
-    <p class="soft">Nothing of this file is kept.</p>
+    <p class="soft">The file is not kept.</p>
   <//>`;
 }

@@ -1,4 +1,4 @@
-// The few pictures on buttons; the button itself says what it does.
+// The icons of buttons; each button also has a label.
 
 import { html } from "../vendor/preact.js";
 

@@ -1,4 +1,4 @@
-// One player for the whole page: whatever view is open, the sound goes on.
+// One player for the whole page; it plays on when the view changes.
 
 import { html, useEffect, useState } from "../vendor/preact.js";
 import { audioAddress, spectrumAddress } from "../api.js";
@@ -11,9 +11,9 @@ import { IconButton, Range } from "./bits.js";
 const audio = new Audio();
 audio.preload = "metadata";
 
-/** {track, queue, playing, problem}; track is null until something was played. */
+/** {track, queue, playing, problem}; track is null until something is played. */
 export const player = cell({ track: null, queue: [], playing: false, problem: null });
-/** Seconds, while it plays sixty times a second. */
+/** The position in seconds, updated with each frame. */
 export const position = cell(0);
 
 const tell = (news) => player.set((old) => ({ ...old, ...news }));
@@ -29,7 +29,7 @@ function follow() {
   if (!audio.paused) requestAnimationFrame(follow);
 }
 
-/** Play a track (or go on with it); `queue` is where next and previous lead. */
+/** Play a track, or resume it; `queue` is the list for next and previous. */
 export function play(track, queue = null, at = null) {
   if (player.value.track?.id !== track.id) {
     audio.src = track.localAddress ?? audioAddress(track.id);
@@ -38,13 +38,13 @@ export function play(track, queue = null, at = null) {
   }
   if (queue) tell({ queue });
   if (at !== null) audio.currentTime = at;
-  audio.play().catch(() => {}); // The error event says why; a play that the next one cut short is none.
+  audio.play().catch(() => {}); // The error event reports failures; a play that another replaces is no failure.
 }
 
 export const pause = () => audio.pause();
 export const isPlaying = (state, id) => state.playing && state.track?.id === id;
 
-/** Play or pause this track, or the present one. */
+/** Play or pause this track, or the current one. */
 export function toggle(track = player.value.track, queue = null) {
   if (!track) return;
   if (isPlaying(player.value, track.id)) pause();
@@ -56,14 +56,14 @@ export function seek(seconds) {
   position.set(audio.currentTime);
 }
 
-/** The next (1) or the previous (-1) track of the queue. */
+/** Play the next (1) or the previous (-1) track of the queue. */
 export function skip(step) {
   const { queue, track } = player.value;
   const next = queue[queue.findIndex((one) => one.id === track?.id) + step];
   if (next && track) play(next);
 }
 
-/** Keys that work everywhere but in fields and on sliders. */
+/** Keys that work everywhere except in fields and on sliders. */
 export function onKey(event) {
   if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || !player.value.track) return;
   if (event.target.closest("input, textarea, select, dialog, [role=slider]")) return;
@@ -81,14 +81,14 @@ export function PlayButton({ track, queue = null, big = false }) {
     onClick=${() => toggle(track, queue)}><${Icon} name=${playing ? "pause" : "play"} /></button>`;
 }
 
-/** The mel spectrum of a track: it follows the playing, and a click or the arrow keys go there. */
+/** The mel spectrum of a track: shows the position; a click or the arrow keys change it. */
 export function Spectrum({ track }) {
   const state = useCell(player);
   const now = useCell(position);
-  const [picture, setPicture] = useState("awaited"); // awaited, there, none
-  const mine = state.track?.id === track.id;
-  const length = (mine && state.length) || track.duration || 0;
-  const at = mine ? now : 0;
+  const [picture, setPicture] = useState("awaited"); // awaited, loaded, none
+  const current = state.track?.id === track.id;
+  const length = (current && state.length) || track.duration || 0;
+  const at = current ? now : 0;
   const goTo = (seconds) => play(track, null, Math.max(0, Math.min(length, seconds)));
   const onClick = (event) => {
     const box = event.currentTarget.getBoundingClientRect();
@@ -105,8 +105,8 @@ export function Spectrum({ track }) {
   };
   return html`<div class="spectrum" role="slider" tabindex="0" aria-label="Position in the track" aria-valuemin="0" aria-valuemax=${Math.round(length)}
       aria-valuenow=${Math.round(at)} aria-valuetext=${`${clock(at)} of ${clock(length)}`} onClick=${onClick} onKeyDown=${onKeyDown}>
-    ${picture === "none" ? html`<span class="spectrum-none">No picture of this sound</span>`
-      : html`<img src=${spectrumAddress(track.id)} alt="" width="1200" height="128" class=${picture} onLoad=${() => setPicture("there")} onError=${() => setPicture("none")} />`}
+    ${picture === "none" ? html`<span class="spectrum-none">No spectrum</span>`
+      : html`<img src=${spectrumAddress(track.id)} alt="" width="1200" height="128" class=${picture} onLoad=${() => setPicture("loaded")} onError=${() => setPicture("none")} />`}
     ${length > 0 && html`<span class="spectrum-rest" style=${{ left: `${(100 * at) / length}%` }}></span>`}
   </div>`;
 }

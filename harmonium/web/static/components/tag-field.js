@@ -1,4 +1,4 @@
-// A text field that completes tags: the combobox pattern. Used by the search box, "add a tag", rename and teach.
+// A text field that completes tags (the combobox pattern), for search, adding and renaming tags.
 
 import { html, useRef, useState } from "../vendor/preact.js";
 import { tagList, useCell } from "../state.js";
@@ -6,7 +6,7 @@ import { count } from "../words.js";
 
 const N_SHOWN = 8;
 
-/** The tags that a text may go on to, the commonest first; beginnings before middles. */
+/** The tags that complete a text: those that start with it first, then the most common. */
 export function completions(all, begun) {
   const text = begun.toLocaleLowerCase();
   if (!text) return [];
@@ -22,7 +22,7 @@ export function completions(all, begun) {
 
 /**
  * begun(text): the part of the text that is being completed; complete(text, tag): the text with the tag in its place;
- * extra(text): further options, {label, run}; onEnter(text): Enter without an option.
+ * extra(text): further options, {label, run}; onEnter(text): called by Enter without an option.
  */
 export function TagField({ id, label, value, onInput, onEnter, begun = (text) => text, complete = (_, tag) => tag.shown,
   onComplete = null, extra = () => [], placeholder = "", inputRef = null, kind = "", described = undefined }) {

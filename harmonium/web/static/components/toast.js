@@ -1,4 +1,4 @@
-// Short messages at the bottom, some with a way back. They wait while the pointer or the focus is on them.
+// Short messages at the bottom, some with Undo. They stay while the pointer or the focus is on them.
 
 import { html, useEffect, useState } from "../vendor/preact.js";
 import { post } from "../api.js";
@@ -28,20 +28,20 @@ export function Toasts() {
   </div>`;
 }
 
-/** What only a screen reader says. */
+/** Announcements for screen readers. */
 export const Spoken = () => html`<div class="vh" role="status" aria-live="polite">${useCell(spoken)}</div>`;
 
-/** Undo a change; what could not be undone is said. */
+/** Undo a change, and show what could not be undone. */
 export async function undo(change, after = () => {}) {
   try {
     const done = await post(`/changes/${change}/undo`);
-    toast(done.complete ? "Undone." : `Undone in part: ${done.problems?.[0] ?? `${done.left} are left`}`, null, { bad: !done.complete });
+    toast(done.complete ? "Undone." : `Partly undone: ${done.problems?.[0] ?? `${done.left} left`}`, null, { bad: !done.complete });
     await after();
   } catch (error) {
     complain(error);
   }
 }
 
-/** Say that something was done, with an Undo. */
+/** Show that something was done, with Undo. */
 export const toastUndo = (text, change, after) =>
   toast(text, change ? { label: "Undo", run: () => undo(change, after) } : null);

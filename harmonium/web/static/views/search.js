@@ -1,10 +1,10 @@
-// Search and browse: the start.
+// Search and browse; the first view.
 
 import { html, useEffect, useMemo, useRef, useState } from "../vendor/preact.js";
 import { address, get } from "../api.js";
 import { go, href } from "../router.js";
 import { announce, cell, changeCount, library, tagList, useCell, useChange, useLoad } from "../state.js";
-import { byline, clock, count, listed, percent, quoted, some, stands, titleOf, withTag } from "../words.js";
+import { byline, clock, count, listed, percent, quoted, counted, stands, titleOf, withTag } from "../words.js";
 import { Bar, Empty, IconButton, Problem, TagChip, View, Waiting } from "../components/bits.js";
 import { Icon } from "../components/icons.js";
 import { PlayButton } from "../components/player.js";
@@ -13,14 +13,14 @@ import { TagField } from "../components/tag-field.js";
 const PAGE = 50;
 const FACETS = 12;
 
-/** What was found last, so that coming back shows it at once and where it was. */
+/** The last result, which is shown at once when the view is opened again. */
 const found = cell({ key: null, total: 0, hits: [], facets: [] });
 
 /** The parameters of the routes search, facets and playlist. */
-const filterOf = ({ q, name, like, min_probability }) => ({ q, name, like, min_probability: min_probability ?? least(q) });
+const filterOf = ({ q, name, like, min_probability }) => ({ q, name, like, min_probability: min_probability ?? minProbability(q) });
 
-/** How likely a track must be to be worth showing: 0.3 for one tag, and less for several, whose chances multiply. */
-function least(q) {
+/** The lowest probability to show: 0.3 for one tag, and less for several, whose probabilities multiply. */
+function minProbability(q) {
   if (!q) return null;
   const wanted = q.replace(/(^|[\s(])(-|NOT\s+)("[^"]*"|[^\s()]+)/g, " ").match(/"[^"]*"|[^\s()]+/g) ?? [];
   const tags = wanted.includes("OR") ? 1 : wanted.filter((piece) => piece !== "AND").length;
@@ -47,7 +47,7 @@ export function Search({ params }) {
       const before = offset ? found.value.hits : [];
       found.set({ ...page, key, hits: [...before, ...page.hits], facets: facets.facets });
       setError(null);
-      announce(offset ? `${page.hits.length} more tracks` : some(page.total, "track"));
+      announce(offset ? `${page.hits.length} more tracks` : counted(page.total, "track"));
     } catch (problem) {
       if (latest.current === key && problem.status !== 401) setError(problem);
     }
@@ -74,7 +74,7 @@ export function Search({ params }) {
             <div class="results-tools">
               <label class="inline">Order <select value=${query.order} onChange=${(event) => show({ order: event.target.value })}>
                 ${params.q && html`<option value="probability">most likely first</option>`}
-                ${params.like && html`<option value="likeness">most alike first</option>`}
+                ${params.like && html`<option value="likeness">most similar first</option>`}
                 <option value="name">by name</option>
                 <option value="added">newest first</option>
               </select></label>
@@ -92,13 +92,13 @@ export function Search({ params }) {
   <//>`;
 }
 
-/** The words before the caret that may be the beginning of a tag: after brackets, quotes, minus and operators. */
+/** The words before the caret that may start a tag: after brackets, quotes, minus and operators. */
 export function lastPiece(text, all) {
   const inQuotes = (text.match(/"/g) ?? []).length % 2 === 1;
   if (inQuotes) return text.slice(text.lastIndexOf('"') + 1);
   const run = text.match(/(?:^|[\s("-]|\b(?:AND|OR|NOT)\s)([^()"]*)$/)?.[1] ?? "";
   const words = run.replace(/^.*\b(AND|OR|NOT)\s+/, "").split(/\s+/);
-  for (let i = 0; i < words.length; i += 1) { // The longest end of it that some tag begins with.
+  for (let i = 0; i < words.length; i += 1) { // The longest ending that some tag starts with.
     const piece = words.slice(i).join(" ").replace(/^-/, "");
     if (piece && all.some((tag) => tag.tag.startsWith(piece.toLocaleLowerCase()))) return piece;
   }
@@ -109,7 +109,7 @@ function SearchBox({ params, show }) {
   const all = useCell(library);
   const [text, setText] = useState(params.q ?? params.name ?? "");
   const field = useRef();
-  useEffect(() => { // A space at the end stays, so that one can type on.
+  useEffect(() => { // A space at the end stays while typing.
     const asked = params.q ?? params.name ?? "";
     setText((old) => (old.trim() === asked.trim() ? old : asked));
   }, [params.q, params.name]);
@@ -127,26 +127,26 @@ function SearchBox({ params, show }) {
       begun=${(value) => lastPiece(value, tags())} complete=${complete} onComplete=${search}
       extra=${(value) => (value.trim().length > 1 ? [{ label: `Titles and artists with “${value.trim()}”`, run: () => byName(value) }] : [])} />
     ${text && html`<${IconButton} icon="close" label="Clear the search" type="button" onClick=${() => { setText(""); go("search"); field.current.focus(); }} />`}
-    <p id="search-help" class="search-help soft">${all ? `${some(all.tracks, "track")}. ` : ""}Combine tags with <b>AND</b>, <b>OR</b>, <b>NOT</b>; <b>-live</b> leaves a tag out.</p>
+    <p id="search-help" class="search-help soft">${all ? `${counted(all.tracks, "track")}. ` : ""}Combine tags with <b>AND</b>, <b>OR</b>, <b>NOT</b>; <b>-live</b> excludes a tag.</p>
   </form>`;
 }
 const tags = () => tagList.value;
 
-/** What the result is about, where it is not tags: a name, or a track that it is like. */
+/** What the result is based on besides tags: a name, or a similar track. */
 function Around({ params, hits }) {
   const like = useLoad((signal) => (params.like ? get(`/tracks/${params.like}`, {}, signal) : Promise.resolve(null)), [params.like]);
   if (params.like) {
-    return html`<span class="around">like <a href=${href("track", params.like)}>${like.data ? titleOf(like.data) : "…"}</a>
-      <${IconButton} icon="close" label="No longer by likeness" onClick=${() => go("search", null, { ...params, like: null, order: null })} /></span>`;
+    return html`<span class="around">similar to <a href=${href("track", params.like)}>${like.data ? titleOf(like.data) : "…"}</a>
+      <${IconButton} icon="close" label="Stop searching by similarity" onClick=${() => go("search", null, { ...params, like: null, order: null })} /></span>`;
   }
   return params.name ? html`<span class="around">with “${params.name}” in title, artist or file name</span>` : null;
 }
 
-/** Tags to narrow the result by. A click adds one, minus leaves it out. */
+/** Tags to narrow the result by. A click requires a tag, minus excludes it. */
 function Facets({ facets: counted, q, show, known }) {
   const [all, setAll] = useState(false);
   const tags = useCell(tagList);
-  const facets = useMemo(() => { // A tag of the question stays in sight, even where no track is left that has it.
+  const facets = useMemo(() => { // A tag of the query stays visible, even if no track has it.
     const there = new Set(counted.map((facet) => facet.tag));
     return [...counted, ...tags.filter((tag) => q && !there.has(tag.tag) && stands(q, tag.tag) !== null).map(({ tag, shown }) => ({ tag, shown, n: 0 }))];
   }, [counted, q, tags]);
@@ -165,7 +165,7 @@ function Facets({ facets: counted, q, show, known }) {
       return html`<li key=${facet.tag} class=${stand === true ? "facet on" : stand === false ? "facet off" : "facet"}>
         <button class="facet-add" aria-pressed=${String(stand === true)} onClick=${(event) => onClick(event, facet.tag, stand)}>
           <span class="facet-name">${facet.shown}</span><span class="soft num">${count(facet.n)}<span class="vh"> tracks</span></span></button>
-        <button class="icon-button facet-not" aria-pressed=${String(stand === false)} aria-label=${`Leave out ${facet.shown}`} title=${`Leave out ${facet.shown}`}
+        <button class="icon-button facet-not" aria-pressed=${String(stand === false)} aria-label=${`Exclude ${facet.shown}`} title=${`Exclude ${facet.shown}`}
           onClick=${() => set(facet.tag, stand === false ? null : false)}><${Icon} name="minus" /></button></li>`;
     })}</ul>
     ${facets.length > FACETS && html`<button class="quiet facets-all" aria-expanded=${String(all)} onClick=${() => setAll(!all)}>${all ? "Fewer tags" : `All ${facets.length} tags`}</button>`}
@@ -175,17 +175,17 @@ function Facets({ facets: counted, q, show, known }) {
 function Notes({ state, params, show }) {
   const notes = [];
   if (state.people_only?.length) {
-    notes.push(html`<p>The model has not learnt ${listed(state.people_only.map((tag) => `“${tag}”`))}: only tracks that people tagged so are found.</p>`);
+    notes.push(html`<p>The model has not learnt ${listed(state.people_only.map((tag) => `“${tag}”`))}; only tracks that people tagged are found.</p>`);
   }
   if (state.n_below > 0) {
-    notes.push(html`<p>${some(state.n_below, "less likely track")} not shown. <button class="link" onClick=${() => show({ min_probability: "0.01" })}>Show ${state.n_below === 1 ? "it" : "them"}</button></p>`);
+    notes.push(html`<p>${counted(state.n_below, "less likely track")} not shown. <button class="link" onClick=${() => show({ min_probability: "0.01" })}>Show ${state.n_below === 1 ? "it" : "them"}</button></p>`);
   }
   return notes.length ? html`<div class="notes soft">${notes}</div>` : null;
 }
 
 function Nothing({ params, show }) {
-  return html`<${Empty} title="No track fits.">
-    <p>${params.name ? "No title, artist or file name has these words." : "Fewer tags find more. A tag that the model is not sure of may still be there with OR."}</p>
+  return html`<${Empty} title="No tracks found.">
+    <p>${params.name ? "No title, artist or file name has these words." : "Use fewer tags, or combine them with OR."}</p>
     <div class="row"><a class="button" href="#/search">Show all tracks</a>
       ${params.name && html`<button onClick=${() => show({ q: params.name, name: null })}>Search for the tag instead</button>`}</div>
   <//>`;
@@ -214,7 +214,7 @@ function Hits({ state, searching }) {
 
 /** One track of a list. */
 export function Hit({ hit, queue, searching = false }) {
-  const score = hit.probability ?? null, likeness = hit.similarity ?? null;
+  const score = hit.probability ?? null, similarity = hit.similarity ?? null;
   return html`<li class="hit">
     <${PlayButton} track=${hit} queue=${queue} />
     <div class="hit-what">
@@ -223,13 +223,13 @@ export function Hit({ hit, queue, searching = false }) {
     </div>
     ${hit.tags && html`<div class="hit-tags">${hit.tags.map((tag) => html`<${TagChip} key=${tag.tag} tag=${tag} />`)}</div>`}
     <div class="hit-score num">${searching && score !== null ? html`<${Bar} p=${score} kind="small" /><span>${percent(score)}<span class="vh"> likely</span></span>`
-      : searching && likeness !== null ? html`<span>${percent(likeness)}<span class="vh"> alike</span></span>` : null}</div>
+      : searching && similarity !== null ? html`<span>${percent(similarity)}<span class="vh"> similar</span></span>` : null}</div>
     <span class="hit-time soft num">${clock(hit.duration)}</span>
     <a class="icon-button hit-alike" href=${href("search", null, { like: hit.id })} aria-label=${`More like ${titleOf(hit)}`} title="More like this"><${Icon} name="alike" /></a>
   </li>`;
 }
 
-/** Loads the next page when it comes into sight; also a button for the keyboard. */
+/** Loads the next page when it becomes visible; also a button for the keyboard. */
 function More({ load, loading, left }) {
   const button = useRef();
   const latest = useRef(load);

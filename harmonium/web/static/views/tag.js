@@ -1,10 +1,10 @@
-// One tag: how well it is known, what it goes with, and its tracks; rename, merge and hide it.
+// One tag: its precision and recall, related tags, and tracks; rename, merge or hide it.
 
 import { html, useMemo, useState } from "../vendor/preact.js";
 import { get, post, tagPath } from "../api.js";
 import { go, href } from "../router.js";
 import { changeCount, complain, refreshTags, tagList, useChange, useLoad, useWidth } from "../state.js";
-import { count, percent, quoted, some } from "../words.js";
+import { count, percent, quoted, counted } from "../words.js";
 import { Bar, Problem, Range, View, Waiting } from "../components/bits.js";
 import { Dialog } from "../components/dialog.js";
 import { TagField } from "../components/tag-field.js";
@@ -35,9 +35,9 @@ export function Tag({ id }) {
         <${Related} tag=${data} />
       </div>
       <div class="three">
-        <${Tracks} title="Surest" about="Where the model is surest" hits=${data.surest} />
-        <${Tracks} title="Most doubtful" about="Where an answer would help" hits=${data.doubtful} />
-        <${Tracks} title="Most surprising" about="Where people and model disagree" hits=${data.surprising} />
+        <${Tracks} title="Most certain" about="Where the model is most certain" hits=${data.surest} />
+        <${Tracks} title="Least certain" about="Where an answer would help" hits=${data.doubtful} />
+        <${Tracks} title="Most surprising" about="Where people and the model disagree" hits=${data.surprising} />
       </div>`}
     ${asking === "hide" && html`<${Hide} tag=${data} onClose=${() => setAsking(null)} after=${after} />`}
     ${(asking === "rename" || asking === "merge") && html`<${Rename} tag=${data} merge=${asking === "merge"} onClose=${() => setAsking(null)} after=${after} />`}
@@ -48,43 +48,43 @@ function Figures({ tag }) {
   const figures = [
     [tag.auc === null ? "–" : tag.auc.toFixed(3), "AUC"],
     [count(tag.examples), "examples"],
-    [count(tag.predicted), "tracks guessed"],
-    [percent(tag.precision), "of guesses right"],
-    [percent(tag.recall), "of its tracks found"],
+    [count(tag.predicted), "tracks predicted"],
+    [percent(tag.precision), "precision"],
+    [percent(tag.recall), "recall"],
   ];
   return html`<dl class="figures">${figures.map(([figure, what]) => html`<div><dt>${what}</dt><dd class="num">${figure}</dd></div>`)}</dl>`;
 }
 
-const FEWEST_FOUND = 0.1;
+const MIN_RECALL = 0.1;
 const H = 240, LEFT = 40, BOTTOM = 34, TOP = 12, RIGHT = 20;
 
-/** What a threshold gives: how many guesses are right, how many of the tag's tracks are found. */
+/** Precision against recall; a slider moves along the thresholds. */
 function Curve({ tag }) {
-  // Where hardly any track is found, the share of right ones is chance.
-  const curve = useMemo(() => (tag.curve ?? []).filter((one) => one.recall >= FEWEST_FOUND).sort((a, b) => a.threshold - b.threshold), [tag]);
+  // With hardly any track found, the precision is chance.
+  const curve = useMemo(() => (tag.curve ?? []).filter((one) => one.recall >= MIN_RECALL).sort((a, b) => a.threshold - b.threshold), [tag]);
   const nearest = () => {
     const gap = (i) => Math.abs(curve[i].threshold - (tag.threshold ?? 0.5));
     return curve.reduce((best, _, i) => (gap(i) < gap(best) ? i : best), 0);
   };
   const [chosen, setChosen] = useState(null);
   const [frame, W] = useWidth();
-  if (curve.length < 2) return html`<section class="card" ref=${frame}><h2>Right and found</h2><p class="soft">The model has not learnt this tag well enough to guess it. More examples help: some fifteen tracks with it.</p></section>`;
+  if (curve.length < 2) return html`<section class="card" ref=${frame}><h2>Precision and recall</h2><p class="soft">The model has not learnt this tag well enough to predict it. About fifteen tracks with the tag help.</p></section>`;
   const i = Math.min(chosen ?? nearest(), curve.length - 1);
   const here = curve[i];
   const x = (recall) => LEFT + recall * (W - LEFT - RIGHT), y = (precision) => TOP + (1 - precision) * (H - TOP - BOTTOM);
   const line = (value) => curve.map((one, k) => `${k ? "L" : "M"}${x(one.recall).toFixed(1)} ${y(value(one)).toFixed(1)}`).join("");
   const band = `${line((one) => one.precision)}${[...curve].reverse().map((one) => `L${x(one.recall).toFixed(1)} ${y(Math.min(one.low ?? 1, one.precision)).toFixed(1)}`).join("")}Z`;
   const ticks = [0, 0.25, 0.5, 0.75, 1];
-  const text = `${percent(here.precision)} of its guesses are right${(here.low ?? 1) > here.precision ? "" : ` (at least ${percent(here.low)})`}; it finds ${percent(here.recall)} of the tracks.`;
-  return html`<section class="card" aria-labelledby="curve"><h2 id="curve">Right and found</h2><div ref=${frame}></div>
+  const text = `${percent(here.precision)} of its predictions are right${(here.low ?? 1) > here.precision ? "" : ` (at least ${percent(here.low)})`}; it finds ${percent(here.recall)} of the tracks.`;
+  return html`<section class="card" aria-labelledby="curve"><h2 id="curve">Precision and recall</h2><div ref=${frame}></div>
     <svg class="chart" width=${W} height=${H} role="img" aria-label=${`Precision against recall. ${text}`}>
       ${ticks.map((tick) => html`<line class="grid" x1=${LEFT} x2=${W - RIGHT} y1=${y(tick)} y2=${y(tick)} /><text class="tick" x=${LEFT - 6} y=${y(tick)} text-anchor="end" dominant-baseline="central">${100 * tick}%</text>
         <text class="tick" x=${x(tick)} y=${H - BOTTOM + 16} text-anchor="middle">${100 * tick}%</text>`)}
-      <text class="tick" x=${(LEFT + W - RIGHT) / 2} y=${H - 3} text-anchor="middle">found</text>
+      <text class="tick" x=${(LEFT + W - RIGHT) / 2} y=${H - 3} text-anchor="middle">recall</text>
       <path class="band" d=${band} /><path class="curve" d=${line((one) => one.precision)} />
       <line class="cross" x1=${x(here.recall)} x2=${x(here.recall)} y1=${TOP} y2=${H - BOTTOM} /><circle cx=${x(here.recall)} cy=${y(here.precision)} r="6" />
     </svg>
-    <label class="slider">Guess it from <b class="num">${percent(here.threshold)}</b> on
+    <label class="slider">Threshold <b class="num">${percent(here.threshold)}</b>
       <${Range} min=${0} max=${curve.length - 1} value=${i} onInput=${setChosen} aria-valuetext=${`${percent(here.threshold)}: ${text}`} /></label>
     <p>${text}</p>
     <p><a href=${href("write", null, { precision: Math.max(0.5, Math.min(0.99, here.low ?? here.precision)).toFixed(2) })}>Write tags with this precision</a></p>
@@ -97,9 +97,9 @@ function Related({ tag }) {
   const gain = (one) => one.probability_with - one.probability_without;
   const more = (tag.related ?? []).filter((one) => gain(one) > 0).slice(0, N_RELATED);
   const less = (tag.related ?? []).filter((one) => gain(one) < 0).slice(0, N_RELATED);
-  return html`<section class="card" aria-labelledby="related"><h2 id="related">Goes with</h2>
-    ${more.length + less.length ? html`<${RelatedTable} tag=${tag} tags=${more} />${less.length > 0 && html`<h2 class="again">Goes less with</h2><${RelatedTable} tag=${tag} tags=${less} />`}`
-      : html`<p class="soft">Nothing is known yet of what goes with it.</p>`}
+  return html`<section class="card" aria-labelledby="related"><h2 id="related">Often together</h2>
+    ${more.length + less.length ? html`<${RelatedTable} tag=${tag} tags=${more} />${less.length > 0 && html`<h2 class="again">Rarely together</h2><${RelatedTable} tag=${tag} tags=${less} />`}`
+      : html`<p class="soft">No related tags are known yet.</p>`}
   </section>`;
 }
 
@@ -126,7 +126,7 @@ function Rename({ tag, merge, onClose, after }) {
     try {
       const { change, merged, needs_training } = await post(tagPath(tag.tag, "rename"), { to: name });
       onClose();
-      toastUndo(`${tag.shown} is ${merged ? "now part of" : "now called"} ${name}.${needs_training ? " The model learns it when it is trained next." : ""}`, change, () => { after(); go("tags", tag.tag); });
+      toastUndo(`${tag.shown} is ${merged ? "merged into" : "now called"} ${name}.${needs_training ? " The model learns it in the next training." : ""}`, change, () => { after(); go("tags", tag.tag); });
       after();
       go("tags", into?.tag ?? name.toLocaleLowerCase(), {}, { replace: true });
     } catch (problem) {
@@ -135,9 +135,9 @@ function Rename({ tag, merge, onClose, after }) {
     }
   };
   return html`<${Dialog} title=${merge ? `Merge ${tag.shown} into another tag` : `Rename ${tag.shown}`} onClose=${onClose}>
-    <p>${merge ? `All that people said of ${tag.shown} will be said of the other tag.` : "Everyone's tags of this name get the new one."} You can undo it.</p>
+    <p>${merge ? `Every ${tag.shown} becomes the other tag.` : "The tag gets the new name for everyone."} You can undo it.</p>
     <${TagField} id="rename" label=${merge ? "The tag to merge it into" : "New name"} placeholder=${merge ? "Tag" : "New name"} value=${text} onInput=${setText} onEnter=${run} />
-    ${!merge && into && html`<p>There is a tag ${into.shown} already: the two will be one.</p>`}
+    ${!merge && into && html`<p>The tag ${into.shown} exists already; the two will be merged.</p>`}
     ${error && html`<p class="bad" role="alert">${error.message}</p>`}
     <div class="dialog-buttons"><button onClick=${onClose}>Cancel</button><button class="primary" disabled=${busy || !name || (merge && !into)} onClick=${run}>${merge || into ? "Merge" : "Rename"}</button></div>
   <//>`;
@@ -153,7 +153,7 @@ function Hide({ tag, onClose, after }) {
     } catch (problem) { complain(problem); }
   };
   return html`<${Dialog} title=${`Hide ${tag.shown}?`} onClose=${onClose}>
-    <p>It is no longer guessed, suggested or written into files. What people said of it (${some(tag.examples, "track")}) is kept. You can undo it.</p>
+    <p>It will no longer be predicted, suggested or written into files. What people said (${counted(tag.examples, "track")}) is kept. You can undo it.</p>
     <div class="dialog-buttons"><button onClick=${onClose}>Cancel</button><button class="primary" onClick=${run}>Hide</button></div>
   <//>`;
 }

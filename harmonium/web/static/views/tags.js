@@ -1,4 +1,4 @@
-// All tags: a table to sort, and a map of how they relate.
+// All tags: a sortable table, and a map of how they relate.
 
 import { html, useMemo, useState } from "../vendor/preact.js";
 import { get } from "../api.js";
@@ -12,16 +12,16 @@ const COLUMNS = [
   ["group", "Kind", "wide-only"],
   ["auc", "AUC", "num"],
   ["examples", "Examples", "num"],
-  ["predicted", "Guessed on", "num wide-only"],
-  ["precision", "Right", "num"],
-  ["recall", "Found", "num wide-only"],
+  ["predicted", "Predicted", "num wide-only"],
+  ["precision", "Precision", "num"],
+  ["recall", "Recall", "num wide-only"],
 ];
 
 export function Tags({ params }) {
   const { data, error, reload } = useLoad((signal) => get("/tags", {}, signal), []);
   useChange(changeCount, reload);
   const showMap = params.as === "map";
-  return html`<${View} title="Tags" lead="What this library knows, and how well."
+  return html`<${View} title="Tags" lead="All tags of this library, and how well the model knows them."
     aside=${html`<${Choice} label="Show as" value=${showMap ? "map" : "table"} options=${[["table", "Table"], ["map", "Map"]]} onChange=${(as) => go("tags", null, { as: as === "map" ? "map" : null }, { replace: true })} />`}>
     ${error && !data ? html`<${Problem} error=${error} retry=${reload} />` : !data ? html`<${Waiting} rows=${12} />`
       : !data.tags.length ? html`<${Empty} title="No tags yet."><p>Open a track and add tags of your own, or train a model.</p><div class="row"><a class="button" href="#/search">Tracks</a><a class="button" href="#/training">Training</a></div><//>`
@@ -33,7 +33,7 @@ function Table({ tags }) {
   const [sort, setSort] = useState(["examples", -1]);
   const [filter, setFilter] = useState("");
   const [hidden, setHidden] = useState(false);
-  const [whose, setWhose] = useState(tags.some((tag) => tag.owner !== "built-in" && tag.examples) ? "mine" : "all");
+  const [whose, setWhose] = useState(tags.some((tag) => tag.owner !== "built-in" && tag.examples) ? "own" : "all");
   const [column, direction] = sort;
   const wanted = filter.trim().toLocaleLowerCase();
   const rows = useMemo(() => {
@@ -42,7 +42,7 @@ function Table({ tags }) {
       if ((x ?? null) === null || (y ?? null) === null) return ((x ?? null) === null) - ((y ?? null) === null);
       return direction * (typeof x === "string" ? x.localeCompare(y) : x - y) || a.shown.localeCompare(b.shown);
     };
-    return tags.filter((tag) => (hidden || !tag.hidden) && (whose === "all" || (tag.owner !== "built-in") === (whose === "mine")) && (!wanted || tag.shown.toLocaleLowerCase().includes(wanted))).sort(order);
+    return tags.filter((tag) => (hidden || !tag.hidden) && (whose === "all" || (tag.owner !== "built-in") === (whose === "own")) && (!wanted || tag.shown.toLocaleLowerCase().includes(wanted))).sort(order);
   }, [tags, sort, wanted, hidden, whose]);
   const both = new Set(tags.map((tag) => tag.owner === "built-in")).size > 1;
   const choose = (name) => setSort(name === column ? [name, -direction] : [name, name === "shown" || name === "group" ? 1 : -1]);
@@ -50,10 +50,10 @@ function Table({ tags }) {
   return html`<div class="tags-tools">
       <label class="vh" for="filter">Filter</label>
       <input id="filter" type="search" placeholder="Filter" value=${filter} onInput=${(event) => setFilter(event.target.value)} />
-      ${both && html`<${Choice} label="Whose" value=${whose} options=${[["mine", "Yours"], ["general", "General"], ["all", "All"]]} onChange=${setWhose} />`}
+      ${both && html`<${Choice} label="Whose tags" value=${whose} options=${[["own", "Your tags"], ["built-in", "Built-in"], ["all", "All"]]} onChange=${setWhose} />`}
       ${nHidden > 0 && html`<label class="inline"><input type="checkbox" checked=${hidden} onChange=${(event) => setHidden(event.target.checked)} /> Show ${nHidden} hidden</label>`}
       <details><summary>What the numbers mean</summary><p class="soft"><b>AUC</b>: how well the model tells tracks with the tag from those without; 0.5 is chance, 1 is perfect.
-        <b>Examples</b>: tracks that people gave the tag. <b>Right</b>: how many of its guesses are right. <b>Found</b>: how many of the tag's tracks it guesses.</p></details>
+        <b>Examples</b>: tracks that the model learnt the tag from. <b>Precision</b>: how many of its predictions are right. <b>Recall</b>: how many of the tag's tracks it finds.</p></details>
     </div>
     <table class="table tags-table"><caption class="vh">Tags, sorted by ${COLUMNS.find(([name]) => name === column)[1]}</caption>
       <thead><tr>${COLUMNS.map(([name, label, kind]) => html`<th class=${kind} scope="col" aria-sort=${name === column ? (direction > 0 ? "ascending" : "descending") : undefined}>
@@ -68,25 +68,25 @@ function Table({ tags }) {
         <td class="num wide-only">${percent(tag.recall)}</td>
       </tr>`)}</tbody>
     </table>
-    ${!rows.length && html`<p class="soft">No such tag.</p>`}`;
+    ${!rows.length && html`<p class="soft">No tag matches.</p>`}`;
 }
 
-/** Width of a label, about. */
+/** The approximate width of a label. */
 const labelWidth = (text, size) => text.length * size * 0.56 + 10;
 
-/** How much of the map is free, as a multiple of what the labels cover. */
+/** The area of the map, as a multiple of the area of its labels. */
 const ROOM = 5;
-/** Tags on a wide map; a narrow one has half of them. */
-const MOST = 64;
+/** The number of tags on a wide map; a narrow one has half as many. */
+const MAX_TAGS = 64;
 
-/** Numbers from 0 to 1, half as they are and half by rank, so that no part of the map stays empty. */
+/** Values scaled to 0…1 and averaged with their ranks, so that no part of the map stays empty. */
 function evened(values) {
   const low = Math.min(...values), span = Math.max(...values) - low || 1;
   const ranks = new Map([...values].sort((a, b) => a - b).map((value, i) => [value, i / Math.max(1, values.length - 1)]));
   return values.map((value) => ((value - low) / span + ranks.get(value)) / 2);
 }
 
-/** Labels moved apart until none covers another. */
+/** Labels moved apart until none overlap. */
 function spread(tags, width, height, sizeOf) {
   const xs = evened(tags.map((tag) => tag.x)), ys = evened(tags.map((tag) => tag.y));
   const boxes = tags.map((tag, i) => ({ tag, size: sizeOf(tag), x: 50 + xs[i] * (width - 100), y: 20 + ys[i] * (height - 40) }));
@@ -116,7 +116,7 @@ function TagMap() {
   const own = new Set(useCell(tagList).filter((tag) => tag.owner !== "built-in").map((tag) => tag.tag));
   const [boxes, height] = useMemo(() => {
     if (!data || !width) return [[], 0];
-    const few = [...data.tags].sort((a, b) => own.has(b.tag) - own.has(a.tag) || b.size - a.size).slice(0, width > 700 ? MOST : MOST / 2);
+    const few = [...data.tags].sort((a, b) => own.has(b.tag) - own.has(a.tag) || b.size - a.size).slice(0, width > 700 ? MAX_TAGS : MAX_TAGS / 2);
     const largest = Math.max(1, ...few.map((tag) => tag.size));
     const size = (tag) => 12 + 5 * Math.sqrt(tag.size / largest);
     const area = few.reduce((sum, tag) => sum + labelWidth(tag.shown, size(tag)) * 24, 0);
@@ -129,7 +129,7 @@ function TagMap() {
   return html`<div class="map" ref=${frame}>
     ${error ? html`<${Problem} error=${error} retry=${reload} />` : !data ? html`<div class="map-wait"><${Waiting} rows=${8} /></div>`
       : !data.tags.length ? html`<${Empty} title="No map yet."><p>The map is drawn from what a model has learnt.</p><div class="row"><a class="button primary" href="#/training">Train a model</a></div><//>` : html`
-      <p class="soft hint">Tags that go together are near each other and joined by a line; a dashed line joins tags that exclude each other. Choose one to see more.${boxes.length < data.tags.length ? ` These are your own and the commonest of ${count(data.tags.length)} tags.` : ""}</p>
+      <p class="soft hint">Tags that go together are close and joined by a line; a dashed line joins tags that exclude each other. Select one to see more.${boxes.length < data.tags.length ? ` The map shows your own and the most common of ${count(data.tags.length)} tags.` : ""}</p>
       <svg role="group" aria-label="Map of tags" width=${width} height=${height} class=${over ? "has-over" : ""}>
         ${data.links.map((link) => {
           const a = at.get(link.a), b = at.get(link.b);

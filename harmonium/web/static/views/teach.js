@@ -1,34 +1,34 @@
-// One question at a time, where an answer is worth most.
+// One question at a time, where an answer helps most.
 
 import { html, useEffect, useRef, useState } from "../vendor/preact.js";
 import { get, post } from "../api.js";
 import { go, href } from "../router.js";
 import { announce, complain, tagList, toast, useCell } from "../state.js";
-import { byline, percent, some, titleOf } from "../words.js";
+import { byline, percent, counted, titleOf } from "../words.js";
 import { Empty, Problem, View, Waiting } from "../components/bits.js";
 import { PlayButton, Spectrum, isPlaying, play, player, toggle } from "../components/player.js";
 
-const FETCH = 20, FEW = 5;
+const N_FETCHED = 20, MIN_QUEUE = 5;
 const PLAY_KEY = "harmonium.teach.play";
 const keyOf = (question) => `${question.track.id}:${question.tag}`;
 
-/** What was answered since the page was opened: one change, whatever views were visited between. */
-const sitting = { change: null };
+/** The change that holds all answers since the page was opened. */
+const session = { change: null };
 
 export function Teach({ params }) {
   const tag = params.tag ?? "";
   const tags = useCell(tagList);
   const [queue, setQueue] = useState(null);
   const [error, setError] = useState(null);
-  const [done, setDone] = useState([]); // the questions answered, the last at the end
+  const [done, setDone] = useState([]); // the answered questions, the latest last
   const [progress, setProgress] = useState(null);
   const [auto, setAuto] = useState(localStorage.getItem(PLAY_KEY) === "yes");
   const seen = useRef(new Set());
-  const sending = useRef(Promise.resolve()); // answers are sent one after the other, the next question does not wait
+  const sending = useRef(Promise.resolve()); // Answers are sent one after another; the next question does not wait.
 
   const fetchMore = async (fresh = false) => {
     try {
-      const { questions } = await get("/teach", { tag, n: FETCH, skip: [...seen.current].slice(-200).join(",") });
+      const { questions } = await get("/teach", { tag, n: N_FETCHED, skip: [...seen.current].slice(-200).join(",") });
       const news = questions.filter((question) => !seen.current.has(keyOf(question)));
       setQueue((old) => {
         const there = new Set((fresh ? [] : old ?? []).map(keyOf));
@@ -55,7 +55,7 @@ export function Teach({ params }) {
     seen.current.add(keyOf(question));
     const rest = queue.slice(1);
     setQueue((all) => all.slice(1));
-    if (rest.length <= FEW) fetchMore();
+    if (rest.length <= MIN_QUEUE) fetchMore();
     if (rest[0]) announce(`${rest[0].shown}? ${titleOf(rest[0].track)}`);
   };
   const answer = (said) => {
@@ -65,8 +65,8 @@ export function Teach({ params }) {
     setDone((all) => [...all, given]);
     sending.current = sending.current.then(async () => {
       try {
-        const news = await post("/teach", { track: given.track.id, tag: given.tag, answer: said, change: sitting.change });
-        sitting.change = news.change;
+        const news = await post("/teach", { track: given.track.id, tag: given.tag, answer: said, change: session.change });
+        session.change = news.change;
         setProgress(news.progress);
       } catch (problem) {
         complain(problem);
@@ -85,7 +85,7 @@ export function Teach({ params }) {
       setDone((all) => all.filter((one) => one !== last));
       setQueue((rest) => [last, ...(rest ?? [])]);
       setProgress(await get("/teach/progress"));
-      toast("The last answer is taken back.");
+      toast("The last answer was undone.");
     } catch (problem) {
       complain(problem);
     }
@@ -95,10 +95,10 @@ export function Teach({ params }) {
   act.current = (event) => {
     if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, select, textarea, dialog")) return;
     const onButton = event.target.closest("button, a") && document.activeElement.matches(":focus-visible");
-    const deed = { y: () => answer(true), n: () => answer(false), p: () => question && toggle(question.track), z: undoLast, " ": onButton ? null : () => question && advance() }[event.key];
-    if (!deed) return;
+    const action = { y: () => answer(true), n: () => answer(false), p: () => question && toggle(question.track), z: undoLast, " ": onButton ? null : () => question && advance() }[event.key];
+    if (!action) return;
     event.preventDefault();
-    deed();
+    action();
   };
   useEffect(() => {
     const listen = (event) => act.current(event);
@@ -116,15 +116,15 @@ export function Teach({ params }) {
     <div class="teach-tools">
       <label class="inline">About <select value=${tag} onChange=${(event) => go("teach", null, { tag: event.target.value })}>
         <option value="">all tags</option>
-        ${[["Yours", names.filter((one) => one.owner !== "built-in")], ["General", names.filter((one) => one.owner === "built-in")]]
+        ${[["Your tags", names.filter((one) => one.owner !== "built-in")], ["Built-in", names.filter((one) => one.owner === "built-in")]]
           .filter(([, some]) => some.length).map(([label, some]) => html`<optgroup label=${label}>${some.map((one) => html`<option value=${one.tag}>${one.shown}</option>`)}</optgroup>`)}
       </select></label>
-      <label class="inline"><input type="checkbox" checked=${auto} onChange=${chooseAuto} /> Play each track at once</label>
+      <label class="inline"><input type="checkbox" checked=${auto} onChange=${chooseAuto} /> Play each track automatically</label>
     </div>
     ${error && !question ? html`<${Problem} error=${error} retry=${() => fetchMore(true)}>${error.code === "not_ready" && html`<a class="button primary" href="#/training">Train a model</a>`}<//>`
       : queue === null ? html`<div class="question"><${Waiting} rows=${4} /></div>`
       : question ? html`<${Question} question=${question} answer=${answer} skip=${advance} />`
-      : html`<${Empty} title="No more questions."><p>${tag ? "This tag has no open questions." : "Every doubt has an answer."} Train again, and the model learns from what you said.</p>
+      : html`<${Empty} title="No more questions."><p>${tag ? "This tag has no open questions." : "There are no open questions."} Train again, so that the model learns from your answers.</p>
           <div class="row"><a class="button primary" href="#/training">Train</a>${tag && html`<a class="button" href="#/teach">Ask about all tags</a>`}</div><//>`}
     <section class="teach-progress" aria-labelledby="so-far">
       <h2 id="so-far">So far</h2>
@@ -152,7 +152,7 @@ function Question({ question, answer, skip }) {
   </section>`;
 }
 
-/** What the answers have improved. */
+/** How much the answers have improved the model. */
 function Progress({ progress, n }) {
   if (!progress || !progress.answers) return html`<p class="soft">No answers yet. Ten take about a minute.</p>`;
   const share = (right) => (right === null || right === undefined ? null : right / progress.answers);
@@ -161,7 +161,7 @@ function Progress({ progress, n }) {
     <span class="num">${right} of ${progress.answers} right</span></div>`;
   return html`<div class="teach-figures">
     <p>${progress.text}</p>
-    ${bar("Guessed before", progress.right_before)}${bar("Guessed now", progress.right_now)}
-    <p class="soft">${some(n, "answer")} since you opened this view.</p>
+    ${bar("Right before", progress.right_before)}${bar("Right now", progress.right_now)}
+    <p class="soft">${counted(n, "answer")} since you opened this view.</p>
   </div>`;
 }

@@ -1,10 +1,10 @@
-// One track: hear it, see why, correct it, and watch the other tags follow.
+// One track: play it, correct its tags, see how the other tags change, and why.
 
 import { html, useEffect, useMemo, useRef, useState } from "../vendor/preact.js";
 import { get, post } from "../api.js";
 import { href } from "../router.js";
 import { announce, changeCount, complain, drafts, refreshTags, useChange, useLoad } from "../state.js";
-import { byline, clock, listed, percent, points, some, titleOf } from "../words.js";
+import { byline, clock, listed, percent, points, counted, titleOf } from "../words.js";
 import { Bar, Moved, Problem, View, Waiting } from "../components/bits.js";
 import { Icon } from "../components/icons.js";
 import { PlayButton, Spectrum } from "../components/player.js";
@@ -12,12 +12,9 @@ import { TagField } from "../components/tag-field.js";
 import { toastUndo } from "../components/toast.js";
 
 const GROUPS = ["own", "genre", "mood", "instrument", "voice", "era", "sound"];
-const NAMES = { own: "Your own", genre: "Genre", mood: "Mood", instrument: "Instruments", voice: "Voice", era: "Era", sound: "Sound", other: "Other" };
-/** Tags less likely than this wait behind a button. */
+const NAMES = { own: "Your tags", genre: "Genre", mood: "Mood", instrument: "Instruments", voice: "Voice", era: "Era", sound: "Sound", other: "Other" };
+/** Less likely tags are hidden behind a button. */
 const UNLIKELY = 0.1;
-/** Movements smaller than this are not worth a mark. */
-const STILL = 0.015;
-const N_MOVED = 8;
 
 export function Track({ id }) {
   const { data, error, reload, put } = useLoad((signal) => get(`/tracks/${id}`, {}, signal), [id]);
@@ -37,12 +34,24 @@ function Listen({ track }) {
     </div>
     <p class="soft listen-facts"><span class="num">${clock(track.duration)}</span><span class="path">${track.file}</span>
       ${track.playable === false && html`<span>This browser may not play this kind of file.</span>`}
-      ${track.copies?.length > 0 && html`<span>${some(track.copies.length, "copy", "copies")} of the same sound</span>`}
+      ${track.copies?.length > 0 && html`<span>${counted(track.copies.length, "copy", "copies")} of the same sound</span>`}
       <a href=${href("search", null, { like: track.id })}>More like this</a></p>
   </section>`;
 }
 
 const saidOf = (track) => new Map(track.tags.filter((tag) => tag.said !== null).map((tag) => [tag.tag, tag.said]));
+
+/** The unsaved answers, on top of what is saved now instead of what was saved before. */
+function rebased(answers, before, saved) {
+  const now = new Map(saved);
+  for (const tag of new Set([...answers.keys(), ...before.keys()])) {
+    if ((answers.get(tag) ?? null) === (before.get(tag) ?? null)) continue;
+    if (answers.has(tag)) now.set(tag, answers.get(tag));
+    else now.delete(tag);
+  }
+  return now;
+}
+
 const sides = (answers, known) => {
   const names = [...answers].filter(([tag, said]) => said !== null && known.has(tag));
   return { yes: names.filter(([, said]) => said).map(([tag]) => tag), no: names.filter(([, said]) => !said).map(([tag]) => tag) };
@@ -52,8 +61,7 @@ function Tags({ track, put, reload }) {
   const saved = useMemo(() => saidOf(track), [track]);
   const known = useMemo(() => new Set(track.tags.map((tag) => tag.tag)), [track]);
   const [answers, setAnswers] = useState(() => new Map(drafts.get(String(track.id)) ?? saved));
-  const [p, setP] = useState(() => new Map(track.tags.map((tag) => [tag.tag, tag.probability])));
-  const [start, setStart] = useState(p); // what the bars showed before the unsaved answers
+  const [follows, setFollows] = useState({ tags: new Map(), moved: [] }); // what the answers mean for the other tags
   const [filter, setFilter] = useState("");
   const [all, setAll] = useState(false);
   const [busy, setBusy] = useState(false);
@@ -64,38 +72,26 @@ function Tags({ track, put, reload }) {
     return new Map([...names].filter((tag) => (answers.get(tag) ?? null) !== (saved.get(tag) ?? null)).map((tag) => [tag, answers.get(tag) ?? null]));
   }, [answers, saved]);
 
-  // Where what is saved has changed, by Save or by an undo, the unsaved answers stay on top of it.
+  const follow = async (given, then = () => {}) => {
+    const mine = ++turn.current;
+    const asked = sides(given, known);
+    try {
+      const { tags, moved } = asked.yes.length + asked.no.length ? await post(`/tracks/${track.id}/complete`, asked) : { tags: [], moved: [] };
+      if (mine !== turn.current) return;
+      const news = { tags: new Map(tags.map((tag) => [tag.tag, tag])), moved };
+      setFollows(news);
+      then(news);
+    } catch (error) {
+      if (error.code !== "not_ready") complain(error);
+    }
+  };
   const before = useRef(saved);
   useEffect(() => {
-    const old = before.current;
+    const given = rebased(answers, before.current, saved);
     before.current = saved;
-    if (old === saved) return;
-    setAnswers((given) => {
-      const now = new Map(saved);
-      for (const tag of new Set([...given.keys(), ...old.keys()])) {
-        if ((given.get(tag) ?? null) === (old.get(tag) ?? null)) continue;
-        if (given.has(tag)) now.set(tag, given.get(tag));
-        else now.delete(tag);
-      }
-      return now;
-    });
-  }, [saved]);
-
-  const complete = async (given) => {
-    const answer = await post(`/tracks/${track.id}/complete`, sides(given, known));
-    return new Map(answer.tags.map((tag) => [tag.tag, tag.probability]));
-  };
-  // The bars begin with what the saved answers alone make of them.
-  useEffect(() => {
-    let gone = false;
-    const begin = async () => {
-      const stored = new Map(track.tags.map((tag) => [tag.tag, tag.probability]));
-      const base = saved.size ? new Map([...stored, ...(await complete(saved))]) : stored;
-      const now = unsaved.size ? new Map([...base, ...(await complete(answers))]) : base;
-      if (!gone) { setStart(base); setP(now); }
-    };
-    begin().catch((error) => error.code === "not_ready" || complain(error));
-    return () => { gone = true; };
+    setAnswers(given);
+    follow(given);
+    return () => { turn.current += 1; };
   }, [track]);
   useEffect(() => {
     const id = String(track.id);
@@ -103,35 +99,22 @@ function Tags({ track, put, reload }) {
     else drafts.delete(id);
   }, [unsaved]);
 
-  const change = (tag) => (p.get(tag) ?? 0) - (start.get(tag) ?? 0);
-  const moved = useMemo(() => (unsaved.size
-    ? track.tags.filter((tag) => (answers.get(tag.tag) ?? null) === null && Math.abs(change(tag.tag)) >= STILL)
-      .sort((a, b) => Math.abs(change(b.tag)) - Math.abs(change(a.tag))).slice(0, N_MOVED) : []), [p, start, unsaved]);
+  const probability = (tag) => follows.tags.get(tag.tag)?.probability ?? tag.probability;
+  const change = (tag, { tags } = follows) => tags.get(tag).probability - tags.get(tag).before;
+  const moved = unsaved.size ? follows.moved.map((name) => track.tags.find((tag) => tag.tag === name)).filter(Boolean) : [];
   const marked = new Set(moved.map((tag) => tag.tag));
 
-  const answer = async (tag, said) => {
+  const answer = (tag, said) => {
     const given = new Map(answers);
     if (said === null) given.delete(tag);
     else given.set(tag, said);
     setAnswers(given);
-    if (!known.has(tag)) return;
-    const mine = ++turn.current;
-    const before = p;
-    try {
-      const now = new Map([...before, ...(await complete(given))]);
-      if (mine !== turn.current) return;
-      setP(now);
-      speak(tag, said, before, now, given);
-    } catch (error) {
-      if (error.code !== "not_ready") complain(error);
-    }
+    if (known.has(tag)) follow(given, (news) => speak(said, news));
   };
-  const speak = (tag, said, before, now, given) => {
-    const steps = track.tags.map((one) => [one, (now.get(one.tag) ?? 0) - (before.get(one.tag) ?? 0)])
-      .filter(([one, step]) => one.tag !== tag && !given.has(one.tag) && Math.abs(step) >= STILL)
-      .sort((a, b) => Math.abs(b[1]) - Math.abs(a[1]));
-    const first = steps.slice(0, 3).map(([one, step]) => `${one.shown} ${step > 0 ? "up" : "down"} ${points(step).slice(1)} to ${percent(now.get(one.tag))}`);
-    announce(`${said === null ? "Unknown" : said ? "Yes" : "No"}. ${steps.length ? `${some(steps.length, "tag")} moved: ${listed(first)}` : "No other tag moved"}.`);
+  const speak = (said, news) => {
+    const shownOf = (name) => track.tags.find((tag) => tag.tag === name)?.shown ?? name;
+    const first = news.moved.slice(0, 3).map((name) => `${shownOf(name)} ${change(name, news) > 0 ? "up" : "down"} ${points(change(name, news)).slice(1)} to ${percent(news.tags.get(name).probability)}`);
+    announce(`${said === null ? "Unknown" : said ? "Yes" : "No"}. ${first.length ? `${counted(news.moved.length, "tag")} moved: ${listed(first)}` : "No other tag moved"}.`);
   };
 
   const save = async () => {
@@ -140,17 +123,16 @@ function Tags({ track, put, reload }) {
     try {
       const { change: id, track: fresh } = await post(`/tracks/${track.id}/say`, { yes: of(true), no: of(false), unknown: of(null) });
       put(fresh);
-      toastUndo(`Saved ${some(unsaved.size, "answer")}.`, id, reload);
+      toastUndo(`Saved ${counted(unsaved.size, "answer")}.`, id, reload);
       if ([...unsaved.keys()].some((tag) => !known.has(tag))) refreshTags().catch(complain);
     } catch (error) {
       complain(error);
     }
     setBusy(false);
   };
-  const discard = async () => {
-    turn.current += 1;
+  const discard = () => {
     setAnswers(new Map(saved));
-    setP(start);
+    follow(saved);
     announce("Discarded.");
   };
 
@@ -159,7 +141,7 @@ function Tags({ track, put, reload }) {
   const wanted = filter.trim().toLocaleLowerCase();
   const likely = (tag) => wanted ? tag.shown.toLocaleLowerCase().includes(wanted) || tag.tag.includes(wanted)
     : all || tag.fresh || tag.said !== null || tag.predicted || tag.people.yes > 0 || answers.has(tag.tag) || marked.has(tag.tag)
-      || (tag.probability ?? 0) >= UNLIKELY || (p.get(tag.tag) ?? 0) >= UNLIKELY;
+      || (tag.probability ?? 0) >= UNLIKELY || (probability(tag) ?? 0) >= UNLIKELY;
   const shown = tags.filter(likely);
   const groups = grouped(shown);
   const jump = (tag) => document.querySelector(`[data-tag="${CSS.escape(tag)}"] button`)?.focus();
@@ -171,19 +153,19 @@ function Tags({ track, put, reload }) {
       <${AddTag} onAdd=${(tag) => { setFilter(""); answer(tag, true); }} tags=${tags} />
       <p class="soft hint keys-hint">On a row: <kbd>y</kbd> yes, <kbd>n</kbd> no, <kbd>u</kbd> unknown, <kbd>↑</kbd> <kbd>↓</kbd> next row</p>
     </div>
-    ${shown.length === 0 && html`<p class="soft">${wanted ? "No tag has these letters. You can add it as a tag of your own." : "No tags yet. Add one of your own, or train a model."}</p>`}
+    ${shown.length === 0 && html`<p class="soft">${wanted ? "No tag matches. You can add it as a tag of your own." : "No tags yet. Add one of your own, or train a model."}</p>`}
     <div class="tag-groups">
       ${groups.map(([group, members]) => html`<section class="tag-group" key=${group} aria-labelledby=${`group-${group}`}>
         <h2 id=${`group-${group}`}>${NAMES[group] ?? group}</h2>
-        <ul class="tag-rows">${members.map((tag) => html`<${TagRow} key=${tag.tag} tag=${tag} track=${track} p=${p.get(tag.tag) ?? tag.probability} said=${answers.get(tag.tag) ?? null}
+        <ul class="tag-rows">${members.map((tag) => html`<${TagRow} key=${tag.tag} tag=${tag} track=${track} p=${probability(tag)} said=${answers.get(tag.tag) ?? null}
           unsaved=${unsaved.has(tag.tag)} change=${marked.has(tag.tag) ? change(tag.tag) : 0} answer=${answer} sides=${() => sides(answers, known)} />`)}</ul>
       </section>`)}
     </div>
-    ${!wanted && shown.length < tags.length && html`<button class="more" onClick=${() => setAll(true)}>Show ${some(tags.length - shown.length, "unlikely tag")}</button>`}
+    ${!wanted && shown.length < tags.length && html`<button class="more" onClick=${() => setAll(true)}>Show ${counted(tags.length - shown.length, "unlikely tag")}</button>`}
     ${!wanted && all && html`<button class="more" onClick=${() => setAll(false)}>Hide unlikely tags</button>`}
     <div class=${unsaved.size ? "save-bar open" : "save-bar"} role="region" aria-label="Unsaved answers">
       ${unsaved.size > 0 && html`<div class="save-inner">
-        <strong class="save-count">${some(unsaved.size, "unsaved answer")}</strong>
+        <strong class="save-count">${counted(unsaved.size, "unsaved answer")}</strong>
         <span class="save-moved">${moved.map((tag) => html`<button class="chip guess" key=${tag.tag} onClick=${() => jump(tag.tag)}>${tag.shown} <${Moved} change=${change(tag.tag)} /></button>`)}</span>
         <span class="row"><button onClick=${discard} disabled=${busy}>Discard</button><button class="primary" onClick=${save} disabled=${busy}>Save</button></span>
       </div>`}
@@ -191,7 +173,7 @@ function Tags({ track, put, reload }) {
   </section>`;
 }
 
-/** Tags by kind; a kind that nobody named is one's own. Own tags stand first, then the likeliest when the track was opened. */
+/** Tags by kind; tags without a kind are the user's own. Own tags come first, then the most likely when the track was opened. */
 function grouped(tags) {
   const kinds = new Map();
   for (const tag of tags) {
@@ -223,7 +205,7 @@ function TagRow({ tag, track, p, said, unsaved, change, answer, sides }) {
     } else return;
     event.preventDefault();
   };
-  const agreed = said === null && p === 1 ? "yes" : said === null && p === 0 ? "no" : null; // by other people
+  const agreed = said === null && p === 1 ? "yes" : said === null && p === 0 ? "no" : null; // other people's answer
   const others = [tag.people?.yes ? `${tag.people.yes} yes` : "", tag.people?.no ? `${tag.people.no} no` : ""].filter(Boolean).join(", ");
   return html`<li class=${`tag-row${said === null ? "" : said ? " yes" : " no"}${unsaved ? " unsaved" : ""}`} data-tag=${tag.tag} onKeyDown=${onKeyDown}>
     <div class="tag-line">
@@ -246,7 +228,7 @@ function TagRow({ tag, track, p, said, unsaved, change, answer, sides }) {
 const chance = (logOdds) => 1 / (1 + Math.exp(-logOdds));
 const logOdds = (q) => Math.log(Math.max(1e-6, q) / Math.max(1e-6, 1 - q));
 
-/** From how common the tag is to how likely it is here, step by step. */
+/** The steps from how common the tag is to how likely it is here. */
 function Why({ tag, track, given, said }) {
   const others = (names) => names.filter((name) => name !== tag.tag);
   const asked = { tag: tag.tag, yes: others(given.yes), no: others(given.no) };
@@ -271,7 +253,7 @@ function Why({ tag, track, given, said }) {
         <td class="why-bar" aria-hidden="true"><span class=${row.step < 0 ? "less" : "more"} style=${{ width: `${(50 * Math.abs(row.step)) / largest}%` }}></span></td>
         <td class="num">${percent(row.from)} → ${percent(row.to)}</td></tr>`)}
     </tbody></table>
-    ${!data.parts.length && html`<p class="soft">No tag of this track is known, so only the sound speaks. Answer some tags to see what they do.</p>`}
+    ${!data.parts.length && html`<p class="soft">No tag of this track is known, so only the sound counts. Answer some tags to see their effect.</p>`}
   </div>`;
 }
 

@@ -1,10 +1,10 @@
-// Train, watch it, compare, take over, and go back.
+// Train a model, compare it with the one in use, and switch between models.
 
 import { html, useEffect, useState } from "../vendor/preact.js";
 import { get, post } from "../api.js";
 import { href } from "../router.js";
 import { changeCount, complain, isAtWork, jobs, library, newestJob, refreshLibrary, refreshTags, useCell, useChange, useLoad } from "../state.js";
-import { count, some, when } from "../words.js";
+import { count, counted, when } from "../words.js";
 import { Empty, JobProgress, Problem, View, Waiting } from "../components/bits.js";
 import { toastUndo } from "../components/toast.js";
 
@@ -40,21 +40,21 @@ export function Training() {
   const current = models.find((model) => model.in_use);
   const made = job?.state === "done" ? job.result?.model : null;
   const candidate = models.find((model) => !model.in_use && String(model.id) === String(chosen ?? made));
-  return html`<${View} title="Training" lead="The model learns from all tags that people gave.">
+  return html`<${View} title="Training" lead="The model learns from all tags that people have given.">
     <section class="card" aria-labelledby="now">
       <h2 id="now">${current ? `In use: model ${current.id}` : "In use"}</h2>
-      ${current ? html`<${Figures} model=${current} />` : html`<p>${about?.shipped?.ready ? "The model that came along. It knows general tags; train one to learn yours." : "No model yet."}</p>`}
+      ${current ? html`<${Figures} model=${current} />` : html`<p>${about?.shipped?.ready ? "The built-in model. It knows general tags; train one to learn yours." : "No model yet."}</p>`}
       ${isAtWork(job) ? html`<${JobProgress} job=${job} />` : html`<div class="row"><button class="primary" onClick=${train} disabled=${busy}>Train a new model</button>
-        <span class="soft">It is kept beside the one in use until you take it over.</span></div>`}
+        <span class="soft">The model in use stays until you switch to the new one.</span></div>`}
       ${job?.state === "failed" && html`<p class="bad" role="alert">${job.error}</p>`}
-      ${job?.state === "stopped" && html`<p class="soft">Training was stopped. Start it again when you like.</p>`}
+      ${job?.state === "stopped" && html`<p class="soft">Training was stopped. You can start it again.</p>`}
     </section>
     ${candidate && current && html`<${Compare} key=${`${current.id}-${candidate.id}`} current=${current} candidate=${candidate} use=${() => use(candidate)} close=${chosen ? () => setChosen(null) : null} />`}
     ${candidate && !current && html`<section class="card"><h2>New model</h2><${Figures} model=${candidate} /><div class="row"><button class="primary" onClick=${() => use(candidate)}>Use the new model</button></div></section>`}
     <section aria-labelledby="all-models"><h2 id="all-models">All models</h2>
       ${error && !data ? html`<${Problem} error=${error} retry=${reload} />` : !data ? html`<${Waiting} rows=${3} />`
-        : !models.length ? html`<${Empty} title="No model has been trained here."><p>Give some tracks tags of your own, about fifteen for each tag, then train.</p><div class="row"><a class="button" href="#/search">Tracks</a></div><//>`
-        : html`<table class="table models"><thead><tr><th scope="col">Model</th><th scope="col" class="wide-only">Made</th><th scope="col" class="num">Tags learnt</th><th scope="col" class="num">Mean AUC</th><th scope="col" class="num wide-only">Tracks</th><th scope="col"><span class="vh">What to do</span></th></tr></thead>
+        : !models.length ? html`<${Empty} title="No model has been trained yet."><p>Give about fifteen tracks each tag that the model should learn, then train.</p><div class="row"><a class="button" href="#/search">Tracks</a></div><//>`
+        : html`<table class="table models"><thead><tr><th scope="col">Model</th><th scope="col" class="wide-only">Made</th><th scope="col" class="num">Tags learnt</th><th scope="col" class="num">Mean AUC</th><th scope="col" class="num wide-only">Tracks</th><th scope="col"><span class="vh">Actions</span></th></tr></thead>
           <tbody>${models.map((model) => html`<tr key=${model.id} class=${model.in_use ? "in-use" : ""}><th scope="row">${model.id}${model.in_use && html` <span class="badge">in use</span>`}</th>
             <td class="wide-only">${when(model.made_at)}</td><td class="num">${count(model.learnt)} of ${count(model.tags)}</td><td class="num">${model.mean_auc?.toFixed(3) ?? "–"}</td><td class="num wide-only">${model.tracks === null ? "–" : count(model.tracks)}</td>
             <td class="actions">${!model.in_use && html`${current && html`<button onClick=${() => { setChosen(model.id); }}>Compare</button>`}<button onClick=${() => use(model)}>Use<span class="vh"> model ${model.id}</span></button>`}</td></tr>`)}</tbody></table>`}
@@ -73,10 +73,10 @@ function Compare({ current, candidate, use, close }) {
   const size = (tag) => (tag.auc_a === null ? 1 : Math.abs(tag.auc_b - tag.auc_a));
   const tags = (data?.tags ?? []).filter((tag) => tag.auc_b !== null).sort((a, b) => size(b) - size(a));
   const unknown = (data?.tags ?? []).filter((tag) => tag.auc_b === null);
-  return html`<section class="card compare" aria-labelledby="compare"><h2 id="compare">Model ${candidate.id} beside model ${current.id}</h2>
+  return html`<section class="card compare" aria-labelledby="compare"><h2 id="compare">Model ${candidate.id} compared with model ${current.id}</h2>
     ${error ? html`<${Problem} error=${error} retry=${reload} />` : !data ? html`<${Waiting} rows=${6} />` : html`
-      <p><strong>${some(data.better, "tag")} better, ${count(data.worse)} worse</strong>; mean AUC ${current.mean_auc?.toFixed(3) ?? "–"} → ${candidate.mean_auc?.toFixed(3) ?? "–"}.
-        ${data.changed_tracks !== null && data.changed_tracks !== undefined ? ` ${some(data.changed_tracks, "track")} would get other tags.` : ""}</p>
+      <p><strong>${counted(data.better, "tag")} better, ${count(data.worse)} worse</strong>; mean AUC ${current.mean_auc?.toFixed(3) ?? "–"} → ${candidate.mean_auc?.toFixed(3) ?? "–"}.
+        ${data.changed_tracks !== null && data.changed_tracks !== undefined ? ` ${counted(data.changed_tracks, "track")} would get other tags.` : ""}</p>
       <div class="row"><button class="primary" onClick=${use}>Use the new model</button>${close && html`<button onClick=${close}>Close</button>`}</div>
       <table class="table"><thead><tr><th scope="col">Tag</th><th scope="col" class="num">In use</th><th scope="col" class="num">New</th><th scope="col" class="num">Change</th></tr></thead>
         <tbody>${tags.map((tag) => {
@@ -84,7 +84,7 @@ function Compare({ current, candidate, use, close }) {
           return html`<tr key=${tag.tag}><th scope="row"><a href=${href("tags", tag.tag)}>${tag.shown ?? tag.tag}</a></th><td class="num">${tag.auc_a?.toFixed(3) ?? "–"}</td><td class="num">${tag.auc_b.toFixed(3)}</td>
             <td class="num">${change === null ? "new" : html`<span class=${Math.abs(change) < 0.0005 ? "soft" : change > 0 ? "moved up" : "moved down"}>${change < 0 ? "−" : "+"}${Math.abs(change).toFixed(3)}</span>`}</td></tr>`;
         })}</tbody></table>
-      ${unknown.length > 0 && html`<details><summary>${some(unknown.length, "tag")} not judged by this training</summary>
-        <p class="soft">There were too few tracks to judge them, or they come from the model that came along: ${unknown.map((tag) => tag.shown ?? tag.tag).join(", ")}.</p></details>`}`}
+      ${unknown.length > 0 && html`<details><summary>${counted(unknown.length, "tag")} not evaluated</summary>
+        <p class="soft">There were too few tracks to evaluate them, or they belong to the built-in model: ${unknown.map((tag) => tag.shown ?? tag.tag).join(", ")}.</p></details>`}`}
   </section>`;
 }
