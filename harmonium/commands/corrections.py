@@ -360,8 +360,11 @@ def undo(
             _list(out, opened.changes.list(limit))
             return
         wanted = last_change(opened) if change is None else opened.changes.get(change)
-        stopped = f"Stopped. To continue: harmonium undo {wanted.id}"
-        with out.bar("restoring", stopped=stopped) as progress:
+
+        def stopped() -> str:
+            return f"Stopped. To continue: harmonium undo {wanted.id}"
+
+        with out.bar("restoring", stopped) as progress:
             report = opened.undo(wanted.id, exact=not fields_only, progress=progress, learn=False)
         if report.ended or report.revived or report.values_restored:
             learn(out, opened)

@@ -120,7 +120,7 @@ def _extract(out: Output, files: list[str], *, cache: Path | None, **how: Any) -
             kept = f"They are kept in {cache}; the same command continues."
         return f"Stopped after {done:,} of {len(files):,} files. {kept}"
 
-    with out.bar("listening", unit="files", stopped=stopped) as show:
+    with out.bar("listening", stopped) as show:
 
         def progress(n: int, total: int) -> None:
             nonlocal done

@@ -10,7 +10,7 @@ import typer
 
 from harmonium.commands import IN_PART, NOTHING_DONE, options
 from harmonium.commands.options import column
-from harmonium.commands.output import Output, printable
+from harmonium.commands.output import Output, printable, shortened
 from harmonium.errors import counted
 
 if TYPE_CHECKING:
@@ -158,7 +158,7 @@ def _show_features(out: Output, report: Any, dry_run: bool) -> None:
     )
     if out.form != "json":
         lines = [f"{name}: {reason}" for name, reason in report.unmatched.items()]
-        out.notes(lines, MAX_SHOWN, more="; --json lists all")
+        out.note(*shortened(lines, MAX_SHOWN, more="; --json lists all"))
 
 
 def _show(out: Output, report: ImportReport, *, dry_run: bool, replaced: bool) -> None:
@@ -241,4 +241,5 @@ def _note_unmatched(out: Output, report: ImportReport) -> None:
         f"{row['item'] or ' - '.join(filter(None, (row['artist'], row['title'])))}: {row['reason']}"
         for row in lost.iter_rows(named=True)
     ]
-    out.notes(lines, MAX_SHOWN, more="; --unmatched FILE writes all", indent="  ")
+    more = "; --unmatched FILE writes all"
+    out.note(*shortened(lines, MAX_SHOWN, more=more, indent="  "))

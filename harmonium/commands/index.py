@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from harmonium.commands import IN_PART, options
-from harmonium.commands.output import Output, has_reader
+from harmonium.commands.output import Output, has_reader, shortened
 from harmonium.errors import counted
 
 if TYPE_CHECKING:
@@ -66,8 +66,7 @@ def index(
     with _opened(library, paths or []) as opened:
         if extractor is None and windows is None:
             _choose_extractor(out, opened)
-        stopped = "Stopped. What was done is kept; the same command continues."
-        with out.bar("listening", at_first="looking for music", stopped=stopped) as progress:
+        with out.bar("listening", _stopped, at_first="looking for music") as progress:
             report = opened.index(
                 *(paths or []),
                 extractor=extractor,
@@ -87,8 +86,12 @@ def index(
     problems = {**report.unlisted, **report.unreadable}
     lines = [f"{path}: {reason}" for path, reason in problems.items()]
     most = MAX_SHOWN if out.errors.is_terminal else None
-    out.notes(lines, most, more=" that could not be read; --json lists all")
+    out.note(*shortened(lines, most, more=" that could not be read; --json lists all"))
     raise typer.Exit(0 if report.complete else IN_PART)
+
+
+def _stopped() -> str:
+    return "Stopped. What was done is kept; the same command continues."
 
 
 def _choose_extractor(out: Output, library: Library) -> None:
@@ -175,4 +178,4 @@ def _show(out: Output, report: IndexReport, n_tracks: int, seconds: float) -> No
     for title, lines in lists.items():
         if lines:
             out.say(f"{title}:")
-            out.hints(lines, MAX_SHOWN, more="; --json lists all", indent="  ")
+            out.hint(*shortened(lines, MAX_SHOWN, more="; --json lists all", indent="  "))

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
 from datetime import datetime, timedelta
+from textwrap import fill
 from typing import Any
 
 import typer
@@ -24,7 +25,6 @@ from harmonium.errors import DataError
 Cell = str | Text | int | float | datetime | None
 """An int is a count, a float a probability. A pipe gets plain numbers and ISO dates."""
 MAX_FAILURES = 30
-SEPARATOR = ", "
 
 
 class Output:
@@ -109,45 +109,23 @@ class Output:
                 table.add_row(*map(_for_people, row))
             console.print(table)
 
-    def notes(
-        self, lines: Sequence[str], most: int | None = None, *, more: str = "", indent: str = ""
-    ) -> None:
-        """At most so many notes, then how many more there are; ``more`` ends that line."""
-        self.note(*_shortened(lines, most, more, indent))
-
-    def hints(self, lines: Sequence[str], most: int, *, more: str = "", indent: str = "") -> None:
-        """The same for hints."""
-        self.hint(*_shortened(lines, most, more, indent))
-
     def failures(self, failures: Iterable[tuple[str, str]]) -> None:
         """Files that could not be used, with the reasons."""
         lines = [why if path in why else f"{path}: {why}" for path, why in failures]
-        self.notes(lines, MAX_FAILURES)
-
-    def confirm(self, question: str) -> bool:
-        """Ask a person."""
-        return typer.confirm(question, err=True)
+        self.note(*shortened(lines, MAX_FAILURES))
 
     @contextmanager
     def bar(
-        self,
-        name: str,
-        *,
-        at_first: str | None = None,
-        unit: str = "",
-        stopped: str | Callable[[], str] | None = None,
+        self, name: str, stopped: Callable[[], str] | None = None, at_first: str | None = None
     ) -> Iterator[Callable[..., None]]:
-        """A progress bar on the standard error, see `bar`.
-
-        stopped : a note for Ctrl-C, which then ends the command with its exit code
-        """
+        """A progress bar on the standard error; ``stopped`` gives a note for Ctrl-C, see `bar`."""
         try:
-            with bar(self.errors, name, at_first=at_first, unit=unit) as progress:
+            with bar(self.errors, name, at_first=at_first) as progress:
                 yield progress
         except KeyboardInterrupt:
             if stopped is None:
                 raise
-            self.note(stopped if isinstance(stopped, str) else stopped())
+            self.note(stopped())
             raise typer.Exit(INTERRUPTED) from None
 
 
@@ -194,14 +172,19 @@ def plain_table(*columns: str) -> Table:
 def _print_lines(console: Console, lines: Iterable[str | Text]) -> None:
     """Lines that are wrapped between words on a terminal; a long word, such as a path, is not."""
     for line in lines:
-        text = line if isinstance(line, Text) else Text(printable(line))
-        if console.is_terminal:
-            console.print(text, overflow="ignore", crop=False)
-        else:
-            console.print(text, soft_wrap=True)
+        text = line
+        if not isinstance(text, Text):
+            text = printable(text)
+            if console.is_terminal:
+                text = fill(text, console.width, break_long_words=False, break_on_hyphens=False)
+            text = Text(text)
+        console.print(text, soft_wrap=True)
 
 
-def _shortened(lines: Sequence[str], most: int | None, more: str, indent: str) -> Iterator[str]:
+def shortened(
+    lines: Sequence[str], most: int | None, *, more: str = "", indent: str = ""
+) -> Iterator[str]:
+    """At most so many lines, then how many more there are; ``more`` ends that line."""
     yield from (f"{indent}{line}" for line in lines[:most])
     if most is not None and len(lines) > most:
         yield f"{indent}and {len(lines) - most:,} more{more}"
@@ -230,24 +213,16 @@ def has_reader() -> bool:
 
 @contextmanager
 def bar(
-    console: Console, name: str, *, at_first: str | None = None, unit: str = ""
+    console: Console, name: str, *, at_first: str | None = None
 ) -> Iterator[Callable[..., None]]:
     """A progress bar that disappears when it is done; gives what to call with (done, total).
 
     Until the first call, and with a total of 0, the total is unknown and the bar only moves.
     ``at_first`` is shown until the first call; a third argument of a call replaces the name.
-    ``unit`` shows how many a second.
     """
-    with Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        _Done(),
-        *([_Rate(unit)] if unit else []),
-        _Time(),
-        console=console,
-        transient=True,
-        disable=not console.is_terminal,
-    ) as progress:
+    columns = (TextColumn("{task.description}"), BarColumn(), _Done())
+    shown = console.is_terminal
+    with Progress(*columns, console=console, transient=True, disable=not shown) as progress:
         task = progress.add_task(at_first or name, total=None)
 
         def update(done: int, total: int, what: str = name) -> None:
@@ -257,61 +232,32 @@ def bar(
 
 
 class _Done(ProgressColumn):
-    """ "12/40", or nothing while the total is unknown."""
+    """What is done, and the time that is left; while that is unknown, the time so far."""
 
     def render(self, task: Task) -> Text:
-        return Text("" if task.total is None else f"{task.completed:,.0f}/{task.total:,.0f}")
-
-
-class _Rate(ProgressColumn):
-    """ "12 files/s"."""
-
-    def __init__(self, unit: str) -> None:
-        super().__init__()
-        self.unit = unit
-
-    def render(self, task: Task) -> Text:
-        return Text("" if task.speed is None else f"{task.speed:,.0f} {self.unit}/s")
-
-
-class _Time(ProgressColumn):
-    """The time that is left, or the time so far while that is unknown."""
-
-    def render(self, task: Task) -> Text:
-        left = task.time_remaining
-        if left is None or not task.completed:
-            return Text(f"{_clock(task.elapsed or 0)} so far", style="dim")
-        return Text(f"{_clock(left)} left", style="cyan")
-
-
-def _clock(seconds: float) -> str:
-    """For example "0:07" or "1:02:03"."""
-    text = str(timedelta(seconds=int(seconds)))
-    return text[3:] if text.startswith("0:0") else text[2:] if text.startswith("0:") else text
+        done = "" if task.total is None else f"{task.completed:,.0f}/{task.total:,.0f} "
+        left = task.time_remaining if task.completed else None
+        seconds = timedelta(seconds=int((task.elapsed or 0) if left is None else left))
+        return Text.assemble(done, (f"{seconds} {'so far' if left is None else 'left'}", "dim"))
 
 
 class Flow:
     """Texts with commas between them, on lines that are broken between texts and not within."""
 
     def __init__(self, pieces: Sequence[Text]) -> None:
-        self.pieces = pieces
-
-    def lines(self, width: int) -> list[Text]:
-        """The lines; one is longer than the width only where a single piece is."""
-        found: list[Text] = []
-        for number, piece in enumerate(self.pieces):
-            last = number == len(self.pieces) - 1
-            whole = piece.copy() if last else Text.assemble(piece, SEPARATOR.rstrip())
-            if found and found[-1].cell_len + 1 + whole.cell_len <= width:
-                found[-1] = Text.assemble(found[-1], " ", whole)
-            else:
-                found.append(whole)
-        return found
+        *others, last = pieces or [Text()]
+        self.pieces = [*(Text.assemble(one, ",") for one in others), last]
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterable[Text]:
-        yield from self.lines(options.max_width)
+        line = self.pieces[0]
+        for piece in self.pieces[1:]:
+            if line.cell_len + 1 + piece.cell_len <= options.max_width:
+                line = Text.assemble(line, " ", piece)
+            else:
+                yield line
+                line = piece
+        yield line
 
     def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
-        longest = max((piece.cell_len + 1 for piece in self.pieces), default=0)
-        total = sum(piece.cell_len + len(SEPARATOR) for piece in self.pieces)
-        return Measurement(longest, max(longest, total)).with_maximum(options.max_width)
+        widths = [piece.cell_len + 1 for piece in self.pieces]
+        return Measurement(max(widths), sum(widths)).with_maximum(options.max_width)

@@ -78,7 +78,7 @@ def train(
         def stopped() -> str:
             return _stopped(opened, firsts)
 
-        with out.bar("reading", stopped=stopped) as progress:
+        with out.bar("reading", stopped) as progress:
 
             def show_first(model: StoredModel) -> None:
                 firsts.append(model.id or 0)

@@ -229,11 +229,7 @@ def _carry_out(out: Output, library: Library, plan: WritePlan, *, dry_run: bool,
     if not yes and len(plan.files) > 1 and not _agreed(out, plan):
         out.note("Nothing was written.")
         return NOTHING_DONE
-    stopped = (
-        "Stopped. Each file is either the old or the new one. The same command continues; "
-        "`harmonium undo` restores what was written."
-    )
-    with out.bar("writing", stopped=stopped) as progress:
+    with out.bar("writing", _stopped) as progress:
         written = library.write(plan, progress=progress)
     out.failures(written.failures)
     out.json({"change": written.change, "written": written.paths})
@@ -245,6 +241,13 @@ def _carry_out(out: Output, library: Library, plan: WritePlan, *, dry_run: bool,
     if written.change is not None:
         out.say(f"To undo: harmonium undo {written.change}")
     return exit_code(len(written.paths), n_failed)
+
+
+def _stopped() -> str:
+    return (
+        "Stopped. Each file is either the old or the new one. The same command continues; "
+        "`harmonium undo` restores what was written."
+    )
 
 
 def _agreed(out: Output, plan: WritePlan) -> bool:
@@ -259,7 +262,7 @@ def _agreed(out: Output, plan: WritePlan) -> bool:
     if len(plan.files) > MAX_SHOWN:
         out.note(f"and {len(plan.files) - MAX_SHOWN:,} more (--dry-run shows all)")
     out.note(*_expected(plan))
-    return out.confirm(f"Write to {files}?")
+    return typer.confirm(f"Write to {files}?", err=True)
 
 
 def show_plan(out: Output, plan: WritePlan) -> None:
@@ -280,7 +283,7 @@ def show_plan(out: Output, plan: WritePlan) -> None:
         for tag, reason in planned.change.left_out:
             reasons.setdefault(reason, set()).add(tag)
     for reason, tags in reasons.items():
-        out.say(Text(f"Skipped ({reason}): {', '.join(sorted(tags))}", style="dim"))
+        out.say(f"Skipped ({reason}): {', '.join(sorted(tags))}")
 
 
 def show_changes(console: Console, files: Sequence[PlannedFile]) -> None:

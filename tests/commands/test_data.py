@@ -126,8 +126,8 @@ class TestShow:
 
 
 def test_help_teaches_with_an_example(samples):
-    assert {"list", "show", "fetch"} <= set(run("--help").split())
-    for command in ("list", "show", "fetch"):
+    assert {"list", "show", "download"} <= set(run("--help").split())
+    for command in ("list", "show", "download"):
         assert f"harmonium data {command}" in run(command, "--help").split("Example:")[1]
 
 
@@ -179,7 +179,7 @@ class TestFetch:
     def test_fetch_then_load(self, samples, server, tmp_path, name):
         address, _ = server
         target = tmp_path / "fetched"
-        output = run("fetch", name, "--url", address, "--folder", target)
+        output = run("download", name, "--url", address, "--folder", target)
         assert "3 files fetched" in output
         files = sorted(f"{name}_{split}.libsvm" for split in SIZES[name])
         assert files_in(target) == ["SHA256SUMS", *files]
@@ -190,22 +190,22 @@ class TestFetch:
         self, samples, server, monkeypatch
     ):
         monkeypatch.setenv("HARMONIUM_FETCH_URL", server[0] + "/")
-        run("fetch", "mturk")
+        run("download", "mturk")
         assert datasets.is_found(datasets.info("mturk")) == user_data_folder() / "mturk"
 
     def test_harmonium_data_comes_first(self, samples, server, monkeypatch, tmp_path):
         monkeypatch.setenv("HARMONIUM_DATA", str(tmp_path / "named"))
-        run("fetch", "mturk", "--url", server[0])
+        run("download", "mturk", "--url", server[0])
         assert len(libsvm_files(tmp_path / "named" / "mturk")) == 3
 
     def test_files_that_are_there_stay_unless_forced(self, samples, server, tmp_path):
         address, mirror = server
-        run("fetch", "mturk", "--url", address, "-f", tmp_path / "fetched")
+        run("download", "mturk", "--url", address, "-f", tmp_path / "fetched")
         (mirror / "mturk" / "mturk_test.libsvm").unlink()
-        output = run("fetch", "mturk", "--url", address, "-f", tmp_path / "fetched")
+        output = run("download", "mturk", "--url", address, "-f", tmp_path / "fetched")
         assert "Already there" in output
         with pytest.raises(DatasetNotFoundError, match="404"):
-            run("fetch", "mturk", "--force", "--url", address, "-f", tmp_path / "fetched")
+            run("download", "mturk", "--force", "--url", address, "-f", tmp_path / "fetched")
         assert len(libsvm_files(tmp_path / "fetched")) == 3
 
     def test_a_download_that_breaks_off_leaves_nothing_behind(
@@ -215,35 +215,35 @@ class TestFetch:
         with pytest.raises(
             DatasetNotFoundError, match=r"mturk_valid\.libsvm could not be downloaded"
         ):
-            run("fetch", "mturk", "--url", server[0], "-f", tmp_path / "fetched")
+            run("download", "mturk", "--url", server[0], "-f", tmp_path / "fetched")
         assert files_in(tmp_path / "fetched") == ["SHA256SUMS", "mturk_train.libsvm"]
 
     def test_a_file_of_the_wrong_size_is_refused(self, samples, server, tmp_path):
         address, mirror = server
         (mirror / "mturk" / "mturk_train.libsvm").write_text("0 1:1\n")
         with pytest.raises(DataError, match=r"is not what was published: .* 1 rows where .* 597"):
-            run("fetch", "mturk", "--url", address, "-f", tmp_path / "fetched")
+            run("download", "mturk", "--url", address, "-f", tmp_path / "fetched")
         assert files_in(tmp_path / "fetched") == []
 
     def test_a_page_instead_of_data_is_refused(self, samples, server, tmp_path):
         address, mirror = server
         (mirror / "mturk" / "mturk_train.libsvm").write_text("<html>Log in</html>\n")
         with pytest.raises(DataError, match="is not what was published: the file cannot be read"):
-            run("fetch", "mturk", "--url", address, "-f", tmp_path / "fetched")
+            run("download", "mturk", "--url", address, "-f", tmp_path / "fetched")
 
     def test_without_a_network(self, samples, server, tmp_path):
         with socket.socket() as unused:
             unused.bind(("127.0.0.1", 0))
             address = f"http://127.0.0.1:{unused.getsockname()[1]}"
             with pytest.raises(DatasetNotFoundError) as caught:
-                run("fetch", "mturk", "--url", address, "-f", tmp_path / "fetched")
+                run("download", "mturk", "--url", address, "-f", tmp_path / "fetched")
         assert "could not be downloaded: Connection refused" in str(caught.value)
         assert str(tmp_path / "fetched" / "mturk") in str(caught.value)
 
     def test_a_folder_that_cannot_be_written(self, samples, server, tmp_path):
         (tmp_path / "file").touch()
         with pytest.raises(DatasetNotFoundError, match="could not be written"):
-            run("fetch", "mturk", "--url", server[0], "-f", tmp_path / "file")
+            run("download", "mturk", "--url", server[0], "-f", tmp_path / "file")
 
     @pytest.mark.parametrize(
         ("arguments", "message"),
@@ -254,14 +254,14 @@ class TestFetch:
     )
     def test_what_cannot_be_fetched(self, samples, tmp_path, arguments, message):
         with pytest.raises(DataError, match=message):
-            run("fetch", *arguments, "-f", tmp_path / "fetched")
+            run("download", *arguments, "-f", tmp_path / "fetched")
 
 
 class TestChecksums:
     @pytest.fixture
     def fetched(self, samples, server, tmp_path):
         """The folder into which mturk was fetched from the mirror."""
-        run("fetch", "mturk", "--url", server[0], "-f", tmp_path / "fetched")
+        run("download", "mturk", "--url", server[0], "-f", tmp_path / "fetched")
         return tmp_path / "fetched"
 
     def change(self, folder):
@@ -287,23 +287,23 @@ class TestChecksums:
         with pytest.raises(DataError, match=message):
             datasets.load("mturk", fetched)
         with pytest.raises(DataError, match=message):
-            run("fetch", "mturk", "-f", fetched)
+            run("download", "mturk", "-f", fetched)
 
     def test_fetching_by_force_mends_it(self, fetched, server):
         self.change(fetched)
-        run("fetch", "mturk", "--force", "--url", server[0], "-f", fetched)
+        run("download", "mturk", "--force", "--url", server[0], "-f", fetched)
         assert len(datasets.load("mturk", fetched)) == sum(SIZES["mturk"].values())
 
     def test_a_file_fetched_by_force_replaces_the_digest(self, fetched, server):
         self.change(server[1])
-        run("fetch", "mturk", "--force", "--url", server[0], "-f", fetched)
+        run("download", "mturk", "--force", "--url", server[0], "-f", fetched)
         datasets.load("mturk", fetched)
 
     def test_files_from_elsewhere_have_no_digest(self, fetched):
         (fetched / "mturk" / "SHA256SUMS").unlink()
         self.change(fetched)
         datasets.load("mturk", fetched)
-        assert "Already there" in run("fetch", "mturk", "-f", fetched)
+        assert "Already there" in run("download", "mturk", "-f", fetched)
 
     def test_a_damaged_list_of_digests_is_an_error_with_its_line(self, fetched):
         (fetched / "mturk" / "SHA256SUMS").write_text("not a digest\n")
@@ -314,7 +314,7 @@ class TestChecksums:
         address, mirror = server
         name = "mturk_test.libsvm"
         digest = hashlib.sha256((mirror / "mturk" / name).read_bytes()).hexdigest()
-        fetch = ("fetch", "mturk", "--url", address, "-f", tmp_path / "fetched", "--sha256")
+        fetch = ("download", "mturk", "--url", address, "-f", tmp_path / "fetched", "--sha256")
         with pytest.raises(DataError, match=rf"{name} has the SHA-256 {digest}, not 0{{64}}"):
             run(*fetch, f"{name}={'0' * 64}")
         assert name not in files_in(tmp_path / "fetched")
@@ -333,4 +333,4 @@ class TestChecksums:
     )
     def test_a_digest_that_cannot_be_meant(self, samples, tmp_path, option, message):
         with pytest.raises(DataError, match=message):
-            run("fetch", "mturk", "-f", tmp_path / "fetched", "--sha256", option)
+            run("download", "mturk", "-f", tmp_path / "fetched", "--sha256", option)

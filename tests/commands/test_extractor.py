@@ -21,7 +21,7 @@ from tiny_musicnn import random_tensors, write_checkpoint, write_tiny_weights
 from harmonium.audio import musicnn as weights
 from harmonium.audio import musicnn_fetch as fetch
 from harmonium.audio.extractors import get_extractor
-from harmonium.commands import extractor as command
+from harmonium.commands import features as command
 from harmonium.errors import DataError, ModelFileError
 from harmonium.library import Library
 from harmonium.library.store.schema import EXTRACTOR
@@ -74,7 +74,7 @@ def used(tmp_path):
 
 
 def test_the_weights_are_taken_out_of_the_wheel(wheel, data_home):
-    done = run("extractor", "fetch", "musicnn", "--wheel", wheel)
+    done = run("extractor", "download", "musicnn", "--wheel", wheel)
     assert str(weights.weights_file()) in done.stdout
     assert "ISC licence" in done.stdout
     assert "Cite: Pons, Serra" in done.stdout
@@ -82,7 +82,7 @@ def test_the_weights_are_taken_out_of_the_wheel(wheel, data_home):
     patch = np.ones((187, 96), np.float32)
     direct = fetch.Network(random_tensors(1))(patch)
     np.testing.assert_array_equal(weights.load_networks()[1](patch)[0], direct[0])
-    assert "there already" in run("extractor", "fetch", "musicnn").stdout
+    assert "there already" in run("extractor", "download", "musicnn").stdout
 
 
 @pytest.fixture
@@ -102,7 +102,7 @@ def test_pip_downloads_it_from_where_it_is_set_up_for(wheel, data_home, monkeypa
         return subprocess.CompletedProcess(command, 0, "", "")
 
     monkeypatch.setattr(fetch.subprocess, "run", pip)
-    run("extractor", "fetch", "musicnn")
+    run("extractor", "download", "musicnn")
     assert weights.is_installed()
     assert lines[0][:5] == [sys.executable, "-m", "pip", "download", "musicnn==0.1.0"]
     assert "--no-deps" in lines[0]
@@ -130,7 +130,7 @@ def test_pip_cannot_download_it(said, reason, data_home, monkeypatch):
     monkeypatch.setattr(fetch.subprocess, "run", lambda *command, **options: failed)
     with pytest.raises(DataError, match=reason):
         fetch.fetch_musicnn()
-    done = run_main("extractor", "fetch", "musicnn")
+    done = run_main("extractor", "download", "musicnn")
     assert (done.exit_code, one_line(done.stderr).count("Error:")) == (2, 1)
     assert not weights.is_installed()
 
@@ -148,7 +148,7 @@ def test_another_file_than_the_wheel(wheel, data_home, tmp_path):
     with pytest.raises(DataError, match="No such file"):
         fetch.fetch_musicnn(tmp_path / "nowhere.whl")
     with pytest.raises(DataError, match="Only musicnn can be fetched, got 'vgg'"):
-        run("extractor", "fetch", "vgg")
+        run("extractor", "download", "vgg")
 
 
 def test_a_wheel_without_the_weights(tmp_path, data_home, monkeypatch):
@@ -202,7 +202,7 @@ def test_weights_that_cannot_be_used_and_the_old_features_work(kind, index, musi
 
 def test_damaged_weights_are_fetched_again(wheel, data_home):
     damage("truncated")
-    run("extractor", "fetch", "musicnn", "--wheel", wheel)
+    run("extractor", "download", "musicnn", "--wheel", wheel)
     assert len(weights.load_networks()) == 2
 
 

@@ -186,6 +186,8 @@ def test_long_values_stay_in_their_column(terminal):
 
 @given(st.lists(st.text("ab ", min_size=1, max_size=9), max_size=12), st.integers(10, 40))
 def test_texts_that_flow_are_whole_and_fit(words, width):
-    lines = [line.plain for line in Flow([Text(word) for word in words]).lines(width)]
+    options = Console(width=width).options
+    flow = Flow([Text(word) for word in words])
+    lines = [line.plain for line in flow.__rich_console__(None, options)]
     assert " ".join(lines) == ", ".join(words)
     assert all(len(line) <= width for line in lines)

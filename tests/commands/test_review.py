@@ -6,7 +6,7 @@ import small_library
 from command_line import run
 from some_tracks import in_force
 
-from harmonium.commands import review
+from harmonium.commands import corrections
 from harmonium.errors import DataError
 from harmonium.library.correcting.review import doubtful
 from harmonium.library.verdicts import judge, label_matrix, only_answered_tracks
@@ -22,8 +22,8 @@ def tagged(library):
 def press(monkeypatch):
     def press(keys):
         waiting = list(keys)
-        monkeypatch.setattr(review, "is_terminal", lambda: True)
-        monkeypatch.setattr(review.typer, "getchar", lambda: waiting.pop(0))
+        monkeypatch.setattr(corrections, "has_reader", lambda: True)
+        monkeypatch.setattr(corrections.typer, "getchar", lambda: waiting.pop(0))
 
     return press
 

@@ -249,7 +249,7 @@ class TestAsking:
 
     @pytest.mark.parametrize(("answer", "code", "n_changed"), [("y\n", 0, 3), ("n\n", 2, 0)])
     def test_a_person_is_asked(self, songs, place, monkeypatch, answer, code, n_changed):
-        monkeypatch.setattr("harmonium.commands.write.is_terminal", lambda: True)
+        monkeypatch.setattr("harmonium.commands.write.has_reader", lambda: True)
         done = run("write", "-L", place, input=answer)
         assert done.exit_code == code
         assert "Write to 3 files?" in done.stderr
