@@ -5,51 +5,26 @@ model's ``search`` lists grids that are searched one after the other. See docs/e
 """
 
 import tomllib
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from harmonium.errors import DataError, did_you_mean
 from harmonium.experiments.datasets import CATALOGUE, GROUPS, UNKNOWN, DatasetSpec
 from harmonium.experiments.models import MODELS, check_settings
 
 FORMS = (
-    "comparison",
-    "damping",
-    "approximations",
-    "search",
-    "completion",
-    "learning-curve",
-    "feature-groups",
+    *("comparison", "damping", "approximations", "search"),
+    *("completion", "learning-curve", "feature-groups"),
 )
 """How the report shows the results."""
 
 ONE = "one"
-"""One tag that holds for the clip is told, and no other."""
+"""One true tag of the clip is known, and no other."""
 
 Known = float | str
-"""What a model is told of a clip's tags: a share of those that are known, or `ONE`."""
-
-_CHOICES = {
-    "features": ("all", "timbre", "rhythm"),
-    "inference": ("lbp", "mean_field", "gibbs", "exact"),
-}
-_RULES = {
-    "smoothing": (lambda value: isinstance(value, bool), "a list of true and false"),
-    "clips": (lambda value: isinstance(value, int) and value >= 0, "a list of whole numbers"),
-    "unsure": (
-        lambda value: value == UNKNOWN or (isinstance(value, float) and 0 < value < 1),
-        f'"{UNKNOWN}" or probabilities between 0 and 1',
-    ),
-} | dict.fromkeys(
-    ("known", "search_known"),
-    (
-        lambda value: value == ONE or (isinstance(value, int | float) and 0 <= value < 1),
-        f"shares from 0 to below 1, or '{ONE}'",
-    ),
-)
-"""Key of a list -> what holds for each of its values, and how that is said."""
+"""How much of a clip's tags a model is given: a share of those that are known, or `ONE`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,18 +54,6 @@ class Variations:
     """What a tag counts for in training that some people gave, but too few: "unknown", or the
     probability that it applies."""
 
-    NAMES: ClassVar[tuple[str, ...]] = ("smoothing", "clips", "features", "unsure")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Tests:
-    """What each trained model is tested with."""
-
-    inference: tuple[str, ...] = ()
-    """Ways to predict; by default the model's own."""
-    known: tuple[Known, ...] = (0.0,)
-    """What the model is told of a clip's tags before it predicts the others."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class Recipe:
@@ -101,12 +64,15 @@ class Recipe:
     datasets: tuple[DatasetSpec, ...]
     models: tuple[ModelSpec, ...]
     vary: Variations = Variations()
-    tests: Tests = Tests()
+    inference: tuple[str, ...] = ()
+    """Ways to predict that each trained model is tested with; by default the model's own."""
+    known: tuple[Known, ...] = (0.0,)
+    """How much of a clip's tags each trained model is given when it is tested on the others."""
     n_folds: int = 5
     search_folds: int = 4
     """Validation folds that the search uses for each test fold; the final runs use all."""
     search_known: tuple[Known, ...] = (0.0,)
-    """What the model is told where the search judges it; the mean over these chooses."""
+    """How much of a clip's tags the search gives a model; the mean over these chooses."""
     seed: int = 0
     note: str = ""
     """Said in the report."""
@@ -138,136 +104,149 @@ def parse_recipe(text: str, *, trusted: bool = False) -> Recipe:
         table = tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # not TOML, too large a number, too deep
         raise DataError(f"This is not TOML: {error}.") from None
-    _check_keys(
-        table,
-        {"title", "form", "seed", "n_folds", "search_folds", "search_known", "note"}
-        | {"datasets", "dataset", "model", "vary", "tests"},
-        where="a recipe",
-        needed=("title", "form", "model"),
-    )
-    _check_choice("form", table["form"], FORMS)
-    n_folds = _whole(table, "n_folds", 5, least=3)
+    own = {"title", "form", "seed", "n_folds", "search_folds", "search_known", "note"}
+    tables = {"datasets", "dataset", "model", "vary", "tests"}
+    _check(table, own | tables, where="a recipe", needed=("title", "form", "model"))
+    tests = table.get("tests", {})
+    _check(tests, ("inference", "known"), where="[tests]")
+    n_folds = table.get("n_folds", 5)
     recipe = Recipe(
-        title=_text(table, "title"),
-        form=table["form"],
+        **{"search_folds": n_folds - 1, **_with_tuples(table, own), **_with_tuples(tests)},
         datasets=_datasets(table),
-        models=tuple(_model(entry) for entry in _tables(table, "model")),
-        vary=_vary(_table(table, "vary")),
-        tests=_tests(_table(table, "tests")),
-        n_folds=n_folds,
-        search_folds=_whole(table, "search_folds", n_folds - 1, least=1, most=n_folds - 1),
-        seed=_whole(table, "seed", 0, least=0),
-        **_checked_lists({key: table[key] for key in ("search_known",) if key in table}),
-        note=_text(table, "note", ""),
+        models=tuple(_model(entry) for entry in table["model"]),
+        vary=_vary(table.get("vary", {})),
     )
+    if recipe.search_folds >= n_folds:
+        raise DataError(f"'search_folds' must be at most {n_folds - 1}, one less than 'n_folds'.")
     _check_distinct("dataset label", [spec.label for spec in recipe.datasets])
     _check_distinct("model name", [spec.name for spec in recipe.models])
-    if not trusted:
-        _check_settings(recipe)
-    return recipe
-
-
-def _check_settings(recipe: Recipe) -> None:
-    """Every setting that the recipe names is one of the estimator."""
-    for model in recipe.models:
+    for model in () if trusted else recipe.models:
         where = f"of model '{model.name}'"
         check_settings(model.estimator, model.settings, where=f"settings {where}")
         for stage in model.search:
             check_settings(model.estimator, stage, where=f"search {where}")
         check_settings(model.estimator, recipe.vary.settings, where="[vary]")
+    return recipe
 
 
 def _datasets(table: dict[str, Any]) -> tuple[DatasetSpec, ...]:
     """Those of the catalogue that are named, and those that the recipe describes itself."""
-    named = table.get("datasets", [])
-    if not isinstance(named, list):
-        raise DataError(f"'datasets' must be a list of names, got {named!r}.")
-    for name in named:
+    found = []
+    for name in table.get("datasets", []):
         _check_choice("a dataset of the catalogue", name, CATALOGUE)
-    described = _tables(table, "dataset") if "dataset" in table else []
-    found = (*(CATALOGUE[name] for name in named), *(_dataset(entry) for entry in described))
+        found.append(CATALOGUE[name])
+    for entry in table.get("dataset", []):
+        _check(entry, _names(DatasetSpec), where="[[dataset]]", needed=("name",))
+        found.append(DatasetSpec(**{"label": entry["name"], **entry}))
     if not found:
         raise DataError("A recipe needs a dataset: datasets = [...], or a table [[dataset]].")
-    return found
+    return tuple(found)
 
 
-def _dataset(table: dict[str, Any]) -> DatasetSpec:
-    _check_keys(table, DatasetSpec.__dataclass_fields__, where="[[dataset]]", needed=("name",))
-    groups = table.get("groups", "artist")
-    _check_choice("groups", groups, GROUPS)
-    name = _text(table, "name")
-    return DatasetSpec(
-        name=name,
-        label=_text(table, "label", name),
-        n_tags=_whole(table, "n_tags", None, least=1),
-        min_positives=_whole(table, "min_positives", 5, least=1),
-        groups=groups,
-        options=_table(table, "options"),
-    )
-
-
-def _model(table: dict[str, Any]) -> ModelSpec:
-    needed = ("name", "estimator")
-    _check_keys(table, ModelSpec.__dataclass_fields__, where="[[model]]", needed=needed)
-    _check_choice("estimator", table["estimator"], MODELS)
-    stages = table.get("search", [])
+def _model(entry: dict[str, Any]) -> ModelSpec:
+    _check(entry, _names(ModelSpec), where="[[model]]", needed=("name", "estimator"))
+    stages = entry.get("search", [])
     stages = [stages] if isinstance(stages, dict) else stages
-    if not isinstance(stages, list) or not all(isinstance(stage, dict) for stage in stages):
-        raise DataError(f"'search' must be a table or a list of tables, got {stages!r}.")
-    return ModelSpec(
-        name=_text(table, "name"),
-        estimator=table["estimator"],
-        settings=_table(table, "settings"),
-        search=tuple(_lists(stage) for stage in stages),
-    )
+    for stage in stages:
+        _check_lists(stage)
+    return ModelSpec(**entry | {"search": tuple(_with_tuples(stage) for stage in stages)})
 
 
 def _vary(table: dict[str, Any]) -> Variations:
-    own = {key: values for key, values in table.items() if key in Variations.NAMES}
+    own = {name for name in _names(Variations) if name != "settings"}
     settings = {key: values for key, values in table.items() if key not in own}
-    return Variations(settings=_lists(settings), **_checked_lists(own))
+    _check_lists(settings)
+    _check({key: table[key] for key in table if key in own}, own, where="[vary]")
+    return Variations(settings=_with_tuples(settings), **_with_tuples(table, own))
 
 
-def _tests(table: dict[str, Any]) -> Tests:
-    _check_keys(table, Tests.__dataclass_fields__, where="[tests]")
-    return Tests(**_checked_lists(table))
+# What each key may hold
+
+Rule = tuple[Callable[[Any], bool], str]
+"""What holds for a value, and how that is said."""
 
 
-def _lists(table: Mapping[str, Any]) -> dict[str, tuple[Any, ...]]:
-    for key, values in table.items():
-        if not isinstance(values, list) or not values:
-            raise DataError(f"'{key}' must be a list of values to try, such as [0.01, 0.1].")
-    return {key: tuple(values) for key, values in table.items()}
+def _whole(least: int) -> Rule:
+    return lambda value: type(value) is int and value >= least, f"a whole number, at least {least}"
 
 
-def _checked_lists(table: Mapping[str, Any]) -> dict[str, Any]:
-    """Lists that are not of a model's settings: what their values may be is known here."""
-    found = _lists(table)
-    for key, value in ((key, value) for key, values in found.items() for value in values):
-        if key in _CHOICES:
-            _check_choice(key, value, _CHOICES[key])
-            continue
-        holds, rule = _RULES[key]
-        if not holds(value):
-            raise DataError(f"'{key}' must be {rule}, got {value!r}.")
-    return found
+def _is_table(value: Any) -> bool:
+    return isinstance(value, dict)
 
 
-def _check_keys(
+def _are_tables(value: Any) -> bool:
+    return isinstance(value, list) and all(map(_is_table, value))
+
+
+_SHARE: Rule = (
+    lambda value: value == ONE or (isinstance(value, int | float) and 0 <= value < 1),
+    f"shares from 0 to below 1, or '{ONE}'",
+)
+_RULES: dict[str, Rule] = {
+    "n_folds": _whole(3),
+    "search_folds": _whole(1),
+    "seed": _whole(0),
+    "n_tags": _whole(1),
+    "min_positives": _whole(1),
+    "datasets": (lambda value: isinstance(value, list), "a list of names"),
+    "search": (lambda value: _is_table(value) or _are_tables(value), "a table or a list of tables"),
+    **dict.fromkeys(
+        ("title", "note", "name", "label"), (lambda value: isinstance(value, str), "text")
+    ),
+    **dict.fromkeys(("settings", "options", "vary", "tests"), (_is_table, "a table")),
+    **dict.fromkeys(
+        ("dataset", "model"), (lambda value: bool(value) and _are_tables(value), "[[...]] tables")
+    ),
+}
+_LIST_RULES: dict[str, Rule] = {
+    "smoothing": (lambda value: isinstance(value, bool), "a list of true and false"),
+    "clips": _whole(0),
+    "unsure": (
+        lambda value: value == UNKNOWN or (isinstance(value, float) and 0 < value < 1),
+        f'"{UNKNOWN}" or probabilities between 0 and 1',
+    ),
+    "known": _SHARE,
+    "search_known": _SHARE,
+}
+_CHOICES: dict[str, Collection[str]] = {"form": FORMS, "groups": GROUPS, "estimator": MODELS}
+_LIST_CHOICES: dict[str, Collection[str]] = {
+    "features": ("all", "timbre", "rhythm"),
+    "inference": ("lbp", "mean_field", "gibbs", "exact"),
+}
+
+
+def _check(
     table: Mapping[str, Any], known: Collection[str], *, where: str, needed: Collection[str] = ()
 ) -> None:
+    """Every key is known, every needed one is there, and every value follows its rule."""
     for key in table:
         _check_choice(f"a key of {where}", key, known)
     for key in needed:
         if key not in table:
             raise DataError(f"{where} needs the key '{key}'.")
+    for key, value in table.items():
+        in_list = key in _LIST_RULES or key in _LIST_CHOICES
+        if in_list:
+            _check_lists({key: value})
+        for each in value if in_list else [value]:
+            if choices := (_CHOICES | _LIST_CHOICES).get(key):
+                _check_choice(key, each, choices)
+                continue
+            holds, rule = (_RULES | _LIST_RULES)[key]
+            if not holds(each):
+                raise DataError(f"'{key}' must be {rule}. Got {each!r}.")
+
+
+def _check_lists(table: Mapping[str, Any]) -> None:
+    for key, values in table.items():
+        if not isinstance(values, list) or not values:
+            raise DataError(f"'{key}' must be a list of values to try, such as [0.01, 0.1].")
 
 
 def _check_choice(what: str, value: Any, known: Collection[str]) -> None:
-    if isinstance(value, str) and value in known:
-        return
-    hint = did_you_mean(str(value), known)
-    raise DataError(f"{value!r} is not {what}.{hint} Known are {', '.join(sorted(known))}.")
+    if not isinstance(value, str) or value not in known:
+        hint = did_you_mean(str(value), known)
+        raise DataError(f"{value!r} is not {what}.{hint} Known are {', '.join(sorted(known))}.")
 
 
 def _check_distinct(what: str, values: list[str]) -> None:
@@ -276,35 +255,14 @@ def _check_distinct(what: str, values: list[str]) -> None:
             raise DataError(f"The {what} {value!r} occurs more than once. Give each its own.")
 
 
-def _tables(table: dict[str, Any], key: str) -> list[dict[str, Any]]:
-    entries = table[key]
-    are_tables = isinstance(entries, list) and all(isinstance(e, dict) for e in entries)
-    if not are_tables or not entries:
-        raise DataError(f"'{key}' must be tables: write [[{key}]] above each.")
-    return entries
+def _names(record: Any) -> list[str]:
+    return [one.name for one in fields(record)]
 
 
-def _table(table: Mapping[str, Any], key: str) -> dict[str, Any]:
-    value = table.get(key, {})
-    if not isinstance(value, dict):
-        raise DataError(f"'{key}' must be a table, got {value!r}.")
-    return dict(value)
-
-
-def _text(table: Mapping[str, Any], key: str, default: str | None = None) -> str:
-    value = table.get(key, default)
-    if not isinstance(value, str):
-        raise DataError(f"'{key}' must be text, got {value!r}.")
-    return value
-
-
-def _whole(
-    table: Mapping[str, Any], key: str, default: Any, *, least: int, most: float = float("inf")
-) -> Any:
-    value = table.get(key, default)
-    if value is default:
-        return value
-    if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
-        limits = f"at least {least}" if most == float("inf") else f"from {least} to {most}"
-        raise DataError(f"'{key}' must be a whole number, {limits}. Got {value!r}.")
-    return value
+def _with_tuples(table: Mapping[str, Any], keys: Collection[str] | None = None) -> dict[str, Any]:
+    """Some of the values, or all, with tuples for lists."""
+    return {
+        key: tuple(value) if isinstance(value, list) else value
+        for key, value in table.items()
+        if keys is None or key in keys
+    }

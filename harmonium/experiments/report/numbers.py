@@ -291,7 +291,7 @@ def _arm_summary(recipe: Recipe, arm: Arm, results: Results, measurements: Resul
 
 def _scores(recipe: Recipe, arm: Arm, states: Sequence[FoldState], results: Results) -> list[Score]:
     """A score for each way to test."""
-    ways = ways_to_test(recipe.tests.inference, recipe.tests.known)
+    ways = ways_to_test(recipe.inference, recipe.known)
     finished = np.array([state.finished for state in states])
     final = [state.final for state in states if state.finished]
     by_fold = [[_run_measures(results[run.key], run) for run in runs] for runs in final]
