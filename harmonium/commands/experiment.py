@@ -22,7 +22,7 @@ from harmonium.errors import DataError
 if TYPE_CHECKING:
     from harmonium.experiments.datasets import DatasetSpec
     from harmonium.experiments.plan import Run
-    from harmonium.experiments.progress import ExperimentProgress
+    from harmonium.experiments.results import ExperimentProgress
     from harmonium.experiments.recipe import Recipe
 
 REFRESH = 1.0
@@ -76,7 +76,7 @@ def run(
     [dim]Example:[/dim]  harmonium experiment run recipes/small/table2.toml
     """
     from harmonium.engine import available_cores
-    from harmonium.experiments.progress import ExperimentProgress
+    from harmonium.experiments.results import ExperimentProgress
     from harmonium.experiments.recipe import read_recipe
     from harmonium.experiments.results import open_results
     from harmonium.experiments.run import run_experiment

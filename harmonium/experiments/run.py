@@ -12,7 +12,7 @@ from collections.abc import Callable, Generator, Iterable
 from contextlib import closing
 from functools import lru_cache
 from importlib.metadata import version
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -23,7 +23,7 @@ from harmonium.errors import DataError, HarmoniumError
 from harmonium.evaluation import Split, grouped_folds, nested_folds
 from harmonium.experiments.datasets import DatasetSpec, PreparedDataset, load_dataset
 from harmonium.experiments.models import Matrix, build_model
-from harmonium.experiments.plan import Run, WayToTest, missing, ways_to_test
+from harmonium.experiments.plan import Run, missing, ways_to_test
 from harmonium.experiments.questions import judge, validation_score
 from harmonium.experiments.recipe import Recipe
 from harmonium.experiments.results import ResultStore
@@ -36,20 +36,15 @@ except ImportError:  # Windows
 STACKED = "stacked"
 """The engine that trains many models as one program, on the GPU that JAX finds."""
 
-LARGEST_STACK = 256
-"""Models in one stack; bounds the memory."""
+MAX_STACK = 256
+"""The models in one stack; bounds the memory."""
 
 Runs = tuple[Run, ...]
 """Runs that are done together."""
 
 
-class RunOutput(NamedTuple):
-    """What a run gave."""
-
-    result: dict[str, Any]
-    """Depends on the run alone."""
-    measured: dict[str, Any]
-    """What it took: seconds, memory; and the versions."""
+RunOutput = tuple[dict[str, Any], dict[str, Any]]
+"""What a run gave, which depends on the run alone; and what it took: seconds, memory, versions."""
 
 
 class RunError(HarmoniumError):
@@ -78,10 +73,10 @@ def run_experiment(
     watch : called with each run that ended, and with what was measured
     """
     with closing(_outputs(recipe, store, engine, jobs)) as outputs:  # an interrupt ends the workers
-        for run, output in outputs:
-            store.add(run, *output)
+        for run, (result, measured) in outputs:
+            store.add(run, result, measured)
             if watch:
-                watch(run, output.measured)
+                watch(run, measured)
     store.finish()
 
 
@@ -89,9 +84,9 @@ def _outputs(
     recipe: Recipe, store: ResultStore, engine: str, jobs: int | None
 ) -> Generator[tuple[Run, RunOutput], None, None]:
     """Every missing run with its output, as it ends; the store must have it before the next."""
-    together = _single
-    if engine == STACKED:
-        together, engine = _stacks, "serial" if jobs in (None, 1) else "processes"
+    stacked = engine == STACKED
+    if stacked:
+        engine = "serial" if jobs in (None, 1) else "processes"
         # several processes share the GPU: none may take its memory for itself
         os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
     waiting: deque[Runs] = deque()
@@ -99,8 +94,8 @@ def _outputs(
     with Runner[Runs, list[RunOutput]](_train_and_test_all, engine=engine, jobs=jobs) as runner:
         while True:
             if not waiting:  # what a search found may have made more runs possible
-                left = missing(recipe, store.results)
-                waiting.extend(together([run for run in left if run.key not in under_way]))
+                left = [r for r in missing(recipe, store.results) if r.key not in under_way]
+                waiting.extend(_stacks(left) if stacked else ((run,) for run in left))
             while waiting and not runner.full:
                 runs = waiting.popleft()
                 under_way.update(run.key for run in runs)
@@ -125,12 +120,8 @@ def _checked(outcome: TaskOutcome[Runs, list[RunOutput]]) -> list[RunOutput]:
     raise outcome.error
 
 
-def _single(runs: Iterable[Run]) -> list[Runs]:
-    return [(run,) for run in runs]
-
-
 def _stacks(runs: Iterable[Run]) -> list[Runs]:
-    """Runs that can be trained as one program, the longest work first."""
+    """Runs that can be trained as one program, the longest work first: RBMs, then by clips."""
     from harmonium.estimators.gradient_tagger import GradientTagger
     from harmonium.estimators.stacked import signature
 
@@ -142,17 +133,15 @@ def _stacks(runs: Iterable[Run]) -> list[Runs]:
             alike = (run.dataset, run.features, run.clips, run.unsure, signature(model))
         stacks[alike].append(run)
     parts = [
-        tuple(members[first : first + LARGEST_STACK])
+        tuple(members[first : first + MAX_STACK])
         for members in stacks.values()
-        for first in range(0, len(members), LARGEST_STACK)
+        for first in range(0, len(members), MAX_STACK)
     ]
-    return sorted(parts, key=_shortness)
+    return sorted(parts, key=lambda runs: ("RBM" not in runs[0].estimator, -_work(runs)))
 
 
-def _shortness(runs: Runs) -> tuple[bool, int]:
-    """Sorts the longest work first: RBMs before other models, then by clips."""
-    rbm = "RBM" in runs[0].estimator
-    return not rbm, -len(runs) * (runs[0].dataset.n_clips or 1)
+def _work(runs: Runs) -> int:
+    return len(runs) * (runs[0].dataset.n_clips or 1)
 
 
 def _train_and_test_all(runs: Runs) -> list[RunOutput]:
@@ -161,19 +150,13 @@ def _train_and_test_all(runs: Runs) -> list[RunOutput]:
         return [train_and_test(runs[0])]
     from harmonium.estimators.stacked import fit_stacked  # with JAX, which not every model needs
 
-    models = [build_model(run.estimator, run.settings, seed=_model_seed(run)) for run in runs]
+    models = [_untrained(run) for run in runs]
     data = load_dataset(runs[0].dataset)
     X = data.features(runs[0].features)
     splits = [_split(run, data) for run in runs]
     began = time.perf_counter()
-    fit_stacked(
-        models,
-        X,
-        data.Y,
-        [s.train for s in splits],
-        [s.valid for s in splits],
-        targets=data.targets(runs[0].unsure),
-    )
+    train, valid = [s.train for s in splits], [s.valid for s in splits]
+    fit_stacked(models, X, data.Y, train, valid, targets=data.targets(runs[0].unsure))
     seconds = (time.perf_counter() - began) / len(runs)
     return [
         _test(run, model, X, data, split, seconds=seconds)
@@ -187,8 +170,8 @@ def train_and_test(run: Run) -> RunOutput:
     split = _split(run, data)
     X = data.features(run.features)
     began = time.perf_counter()
-    which = (run.n_folds, run.test_fold, run.valid_fold, run.seed)
-    targets = _smoothed_tags(run.dataset, *which) if run.smoothing else None
+    which = (run.dataset, run.n_folds, run.test_fold, run.valid_fold, run.seed)
+    targets = _smoothed_tags(*which) if run.smoothing else None
     smoothed = time.perf_counter()
     model = _fit(run, data, X, split, targets)
     seconds = time.perf_counter() - smoothed
@@ -200,7 +183,7 @@ def _split(run: Run, data: PreparedDataset) -> Split:
 
     A run on fewer clips trains on a part of those that a run on more clips takes.
     """
-    split = _whole_split(data, run.n_folds, run.test_fold, run.valid_fold, run.seed)
+    split = _splits(data, run.n_folds, run.seed)[run.test_fold, run.valid_fold]
     if not run.clips:
         return split
     if run.clips > len(split.train):
@@ -212,19 +195,11 @@ def _split(run: Run, data: PreparedDataset) -> Split:
     return split._replace(train=np.sort(rng.permutation(split.train)[: run.clips]))
 
 
-def _whole_split(
-    data: PreparedDataset, n_folds: int, test_fold: int, valid_fold: int, seed: int
-) -> Split:
-    wanted = (test_fold, valid_fold)
-    splits = _splits(data, n_folds, seed)
-    return next(s for s in splits if (s.test_fold, s.valid_fold) == wanted)
-
-
 @lru_cache(maxsize=2)
-def _splits(data: PreparedDataset, n_folds: int, seed: int) -> list[Split]:
-    """All splits of a dataset."""
+def _splits(data: PreparedDataset, n_folds: int, seed: int) -> dict[tuple[int, int], Split]:
+    """All splits of a dataset, by test fold and validation fold."""
     folds = grouped_folds(data.groups, data.Y, n_folds=n_folds, seed=seed)
-    return list(nested_folds(folds))
+    return {(split.test_fold, split.valid_fold): split for split in nested_folds(folds)}
 
 
 def _fit(run: Run, data: PreparedDataset, X: Matrix, split: Split, targets: Matrix | None) -> Any:
@@ -234,7 +209,7 @@ def _fit(run: Run, data: PreparedDataset, X: Matrix, split: Split, targets: Matr
     too few people gave have no part in it.
     """
     train, valid = split.train, split.valid
-    model = build_model(run.estimator, run.settings, seed=_model_seed(run))
+    model = _untrained(run)
     eval_set = (X[valid], data.Y[valid])
     if run.estimator == "SVMTagger":
         if targets is None:
@@ -244,13 +219,14 @@ def _fit(run: Run, data: PreparedDataset, X: Matrix, split: Split, targets: Matr
     return model.fit(X[train], targets[train], eval_set)
 
 
-def _model_seed(run: Run) -> int:
-    """The same for all settings, so that they are compared alike."""
-    return _seed(run.seed, run.test_fold, run.valid_fold)
+def _seed(seed: int, test_fold: int, valid_fold: int) -> int:
+    """The seed of a model: the same for all settings, so that they are compared alike."""
+    return int(np.random.SeedSequence((seed, test_fold, valid_fold)).generate_state(1)[0] % 2**31)
 
 
-def _seed(*parts: int) -> int:
-    return int(np.random.SeedSequence(parts).generate_state(1)[0] % 2**31)
+def _untrained(run: Run) -> Any:
+    seed = _seed(run.seed, run.test_fold, run.valid_fold)
+    return build_model(run.estimator, run.settings, seed=seed)
 
 
 @lru_cache(maxsize=32)
@@ -270,7 +246,7 @@ def _smoothed_tags(
             f"'{dataset.label}' says how many people gave a tag but not who: there is nothing to "
             "smooth. Use a dataset with triples, or leave smoothing out."
         )
-    train = _whole_split(data, n_folds, test_fold, valid_fold, seed).train
+    train = _splits(data, n_folds, seed)[test_fold, valid_fold].train
     of_clips = known.items.gather(train)
     items = of_clips.unique(maintain_order=True)
     users, judged = known.pairs
@@ -298,20 +274,16 @@ def _test(
 ) -> RunOutput:
     """How well a trained model answers, and what it took."""
     began = time.perf_counter()
-    valid_X, valid_Y = X[split.valid], data.Y[split.valid]
-    test_X, test_Y = X[split.test], data.Y[split.test]
+    valid = (X[split.valid], data.Y[split.valid])
+    seed = (run.seed, run.test_fold)
+    valid_auc = validation_score(model, *valid, run.search_known, (*seed, run.valid_fold))
+    tests = []
+    for way in ways_to_test(run.inference, run.known):
+        if way.inference is not None:
+            model.set_params(inference=way.inference)
+        measures = judge(model, X[split.test], data.Y[split.test], way.known, seed)
+        tests.append({**way._asdict(), **measures})
     epochs = int(getattr(model, "best_epoch_", 0))
-    result = {
-        "tags": list(data.tags),
-        "valid_auc": validation_score(
-            model, valid_X, valid_Y, run.search_known, (run.seed, run.test_fold, run.valid_fold)
-        ),
-        "tests": [
-            {**way._asdict(), **_tested(run, model, test_X, test_Y, way)}
-            for way in ways_to_test(run.inference, run.known)
-        ],
-        "best_epoch": epochs,
-    }
     measured = {
         "seconds": seconds,
         "test_seconds": time.perf_counter() - began,
@@ -321,14 +293,13 @@ def _test(
         "peak_memory_mb": peak_memory_mb(),
         "versions": _versions(),
     }
-    return RunOutput(result, measured)
-
-
-def _tested(run: Run, model: Any, X: Matrix, Y: Matrix, way: WayToTest) -> dict[str, Any]:
-    """The measures of a model that is tested in one way."""
-    if way.inference is not None:
-        model.set_params(inference=way.inference)
-    return judge(model, X, Y, way.known, (run.seed, run.test_fold))
+    result = {
+        "tags": list(data.tags),
+        "valid_auc": valid_auc,
+        "tests": tests,
+        "best_epoch": epochs,
+    }
+    return result, measured
 
 
 def peak_memory_mb() -> float | None:

@@ -18,15 +18,15 @@ Y = np.array([[1, 1, 0, 0, NAN], [1, 0, 0, 0, 0], [1, 1, 1, 0, 0]], np.float32)
 def test_each_true_tag_is_told_in_turn_where_there_are_two():
     asked = questions(Y, ONE, (0,))
     assert asked.clips.tolist() == [0, 0, 2, 2, 2]
-    assert (np.nansum(asked.told, axis=1) == 1).all()
-    assert (np.sum(~np.isnan(asked.told), axis=1) == 1).all()
+    assert (np.nansum(asked.given, axis=1) == 1).all()
+    assert (np.sum(~np.isnan(asked.given), axis=1) == 1).all()
     np.testing.assert_array_equal(asked.asked[0], [NAN, 1, 0, 0, NAN])
     np.testing.assert_array_equal(asked.asked[4], [1, 1, NAN, 0, 0])
 
 
 def test_a_share_is_told_or_asked_but_never_both():
     asked = questions(Y, 0.5, (0, 1))
-    told, rest = ~np.isnan(asked.told), ~np.isnan(asked.asked)
+    told, rest = ~np.isnan(asked.given), ~np.isnan(asked.asked)
     assert told.any()
     assert not (told & rest).any()
     np.testing.assert_array_equal(told | rest, ~np.isnan(Y))
