@@ -6,8 +6,9 @@ import dataclasses
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
+from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 from rich.console import Console, Group
@@ -15,20 +16,20 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from harmonium.commands import INTERRUPTED
+from harmonium.commands import INTERRUPTED, options
 from harmonium.commands.output import Output, bar
 from harmonium.errors import DataError
 
 if TYPE_CHECKING:
     from harmonium.experiments.datasets import DatasetSpec
     from harmonium.experiments.plan import Run
-    from harmonium.experiments.results import ExperimentProgress
     from harmonium.experiments.recipe import Recipe
+    from harmonium.experiments.results import ExperimentProgress
 
-REFRESH = 1.0
-"""Seconds between two looks of the live table."""
-EVERY = 30.0
-"""Seconds between lines of progress where the output is not a terminal."""
+REFRESH_SECONDS = 1.0
+"""Time between two updates of the live table."""
+LINE_SECONDS = 30.0
+"""Time between two lines of progress where the output is not a terminal."""
 
 
 app = typer.Typer(
@@ -40,45 +41,38 @@ app = typer.Typer(
 
 @app.command()
 def run(
-    recipe: Annotated[
-        Path, typer.Argument(help="A recipe file, or the name of one that 'list' shows.")
-    ],
-    results: Annotated[
-        Path | None,
-        typer.Option("--results", "-o", help="Folder for the results; by default results/RECIPE."),
-    ] = None,
-    datasets: Annotated[
-        str, typer.Option(help="Only these datasets of the recipe, separated by commas.")
-    ] = "",
-    models: Annotated[
-        str, typer.Option(help="Only these models of the recipe, separated by commas.")
-    ] = "",
-    engine: Annotated[
-        str,
-        typer.Option(
-            help="'processes', 'serial', the address of a Dask scheduler (tcp://host:8786), or "
-            "'stacked': like models as one program, for a GPU."
-        ),
-    ] = "processes",
-    jobs: Annotated[
-        int | None,
-        typer.Option(
-            min=1, help="Processes; by default one for each core, and one in all for 'stacked'."
-        ),
-    ] = None,
+    recipe: Path = options.argument("RECIPE", "A recipe file, or one that 'list' shows.", ...),
+    results: Path | None = options.value(
+        "DIR", "Folder for the results; by default results/RECIPE.", "--results", "-o"
+    ),
+    datasets: str = options.value(
+        "NAMES", "Only these datasets of the recipe, separated by commas.", default=""
+    ),
+    models: str = options.value(
+        "NAMES", "Only these models of the recipe, separated by commas.", default=""
+    ),
+    engine: str = options.value(
+        "ENGINE",
+        "processes, serial, a Dask scheduler at tcp://HOST:PORT, or stacked: similar models as one "
+        "program, for a GPU.",
+        default="processes",
+    ),
+    jobs: int | None = options.number(
+        None, "Number of processes; by default one per core, and one in all for 'stacked'."
+    ),
 ) -> None:
     """Run an experiment: train and test what its recipe compares.
 
-    Results are kept as they come. Stop it whenever you like, with Ctrl-C or
-    by force; the same command goes on where it was and repeats nothing.
-    Without --datasets, it takes all datasets whose files are there.
+    Results are saved as they come. Stop it whenever you like, with Ctrl-C or
+    by force; the same command resumes where it was and repeats nothing.
+    Without --datasets, it takes all datasets that are on this machine.
 
     [dim]Example:[/dim]  harmonium experiment run recipes/small/table2.toml
     """
     from harmonium.engine import available_cores
-    from harmonium.experiments.results import ExperimentProgress
+    from harmonium.experiments.datasets import extract_features
     from harmonium.experiments.recipe import read_recipe
-    from harmonium.experiments.results import open_results
+    from harmonium.experiments.results import ExperimentProgress, open_results
     from harmonium.experiments.run import run_experiment
 
     console = Console()
@@ -86,28 +80,30 @@ def run(
     chosen = _restricted(read_recipe(path), datasets, models, console)
     folder = results or Path("results") / path.with_suffix("").name
     console.print(f"[bold]{chosen.title}[/bold]", highlight=False)
-    _prepare(chosen, console)
+    for spec in chosen.datasets:
+        if spec.has_audio:  # once, before the runs need the features
+            with bar(console, f"extracting features of {spec.label}") as update:
+                extract_features(spec, progress=update)
     began = time.monotonic()
     with open_results(folder, path.read_text(encoding="utf-8")) as store:
         progress = ExperimentProgress(chosen, store)
         before = progress.done
         if before:
             console.print(f"{before:,} runs are done already.")
-        workers = jobs or available_cores()
         try:
-            with _watched(console, progress, workers) as watch:
+            with _watched(console, progress, jobs or available_cores()) as watch:
                 run_experiment(chosen, store, engine=engine, jobs=jobs, watch=watch)
         except KeyboardInterrupt:
             console.print(
-                f"Stopped; {progress.done:,} runs are kept in {folder}. "
-                "The same command goes on from there."
+                f"Stopped; {progress.done:,} runs are saved in {folder}. "
+                "The same command resumes from there."
             )
             raise typer.Exit(INTERRUPTED) from None
     progress.refresh()
     if not console.is_terminal:
         console.print(_progress_table(progress))
     console.print(
-        f"{progress.done - before:,} runs in {_time(time.monotonic() - began)}. "
+        f"{progress.done - before:,} runs in {timedelta(seconds=round(time.monotonic() - began))}. "
         f"Tables and figures: [bold]harmonium experiment report {folder}[/bold]",
         highlight=False,
     )
@@ -115,7 +111,7 @@ def run(
 
 @app.command("list")
 def list_recipes() -> None:
-    """Show the recipes, and the datasets of each that are at hand.
+    """Show the recipes, and which of their datasets are on this machine.
 
     [dim]Example:[/dim]  harmonium experiment list
     """
@@ -128,23 +124,20 @@ def list_recipes() -> None:
         recipe = read_recipe(path, trusted=True)
         there = [spec.label for spec in recipe.datasets if _is_there(spec)]
         rows.append((name, recipe.title, ", ".join(there) or "none"))
-    Output().table(("Recipe", "What it does", "Datasets at hand"), rows)
+    Output().table(("Recipe", "What it does", "Datasets found"), rows)
 
 
 @app.command()
 def report(
-    results: Annotated[
-        Path, typer.Argument(help="The folder that 'harmonium experiment run' wrote.")
-    ],
-    output: Annotated[
-        Path | None,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="DIR",
-            help="Where the report goes. By default the subfolder 'report' of the results.",
-        ),
-    ] = None,
+    results: Path = options.argument(
+        "RESULTS", "The folder that 'harmonium experiment run' wrote.", ...
+    ),
+    output: Path | None = options.value(
+        "DIR",
+        "Where the report goes; by default the subfolder 'report' of the results.",
+        "--output",
+        "-o",
+    ),
 ) -> None:
     """Write the tables and figures of an experiment, in the form of the paper.
 
@@ -171,12 +164,10 @@ def report(
 
 def found_recipe(name: Path) -> Path:
     """The recipe of this path or name."""
-    if name.is_file():
-        return name
-    for root in _roots():
-        for candidate in (root / name, root / f"{name}.toml"):
-            if candidate.is_file():
-                return candidate
+    named = [root / each for root in _roots() for each in (name, f"{name}.toml")]
+    for path in (name, *named):
+        if path.is_file():
+            return path
     raise DataError(
         f"There is no recipe '{name}'. 'harmonium experiment list' shows those there are."
     )
@@ -196,18 +187,18 @@ def _is_there(spec: DatasetSpec) -> bool:
 
 
 def _restricted(recipe: Recipe, datasets: str, models: str, console: Console) -> Recipe:
-    """The recipe with the datasets and models asked for, or with the datasets at hand."""
+    """The recipe with the datasets and models asked for, or with the datasets found."""
     specs = _chosen("dataset", {spec.label: spec for spec in recipe.datasets}, datasets)
     if not datasets:
         missing = [spec.label for spec in specs if not _is_there(spec)]
         specs = [spec for spec in specs if spec.label not in missing]
         if not specs:
             raise DataError(
-                f"None of the recipe's datasets is at hand: {', '.join(missing)}. Set "
+                f"None of the recipe's datasets is on this machine: {', '.join(missing)}. Set "
                 "HARMONIUM_DATA to the folder of the datasets, or run a recipe of small/."
             )
         if missing:
-            console.print(f"Left out, as their files are not there: {', '.join(missing)}.")
+            console.print(f"Left out, since their files are missing: {', '.join(missing)}.")
     kept = _chosen("model", {spec.name: spec for spec in recipe.models}, models)
     return dataclasses.replace(recipe, datasets=tuple(specs), models=tuple(kept))
 
@@ -220,41 +211,31 @@ def _chosen(what: str, known: dict[str, Any], wanted: str) -> list[Any]:
     return [spec for label, spec in known.items() if label in names]
 
 
-def _prepare(recipe: Recipe, console: Console) -> None:
-    """Extract the features of datasets that are sound, once, before the runs need them."""
-    from harmonium.experiments.datasets import extract_features
-
-    for spec in recipe.datasets:
-        if spec.has_audio:
-            with bar(console, f"listening to {spec.label}") as progress:
-                extract_features(spec, progress=progress)
-
-
 @contextmanager
 def _watched(
     console: Console, progress: ExperimentProgress, jobs: int
 ) -> Iterator[Callable[[Run, dict[str, Any]], None]]:
     """A live table on a terminal; elsewhere a line from time to time."""
     last = time.monotonic()
+    seconds = REFRESH_SECONDS if console.is_terminal else LINE_SECONDS
     on_screen = Live(_view(progress, jobs), console=console, auto_refresh=False)
     with on_screen if console.is_terminal else nullcontext() as live:
 
         def show() -> None:
             if live is None:
-                console.print(_line(progress, jobs))
-            else:
-                progress.refresh()
-                live.update(_view(progress, jobs), refresh=True)
+                return console.print(_line(progress, jobs))
+            progress.refresh()
+            live.update(_view(progress, jobs), refresh=True)
 
         def watch(run: Run, measured: dict[str, Any]) -> None:
             nonlocal last
             progress.add(run, measured)
-            if time.monotonic() - last >= (EVERY if live is None else REFRESH):
+            if time.monotonic() - last >= seconds:
                 last = time.monotonic()
                 show()
 
         yield watch
-        if live is not None:
+        if live:
             show()
 
 
@@ -264,9 +245,8 @@ def _view(progress: ExperimentProgress, jobs: int) -> Group:
 
 def _line(progress: ExperimentProgress, jobs: int) -> str:
     left = progress.remaining_seconds(jobs)
-    return f"{progress.done:,} of {progress.total:,} runs" + (
-        f", about {_time(left)} left" if left else ""
-    )
+    time_left = f", about {timedelta(seconds=round(left))} left" if left else ""
+    return f"{progress.done:,} of {progress.total:,} runs{time_left}"
 
 
 def _progress_table(progress: ExperimentProgress) -> Table:
@@ -281,11 +261,3 @@ def _progress_table(progress: ExperimentProgress) -> Table:
         table.add_row(shown, name, f"{model.done} / {model.total}", each, auc)
         last = dataset
     return table
-
-
-def _time(seconds: float) -> str:
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    if seconds < 5400:
-        return f"{seconds / 60:.0f} min"
-    return f"{seconds / 3600:.1f} h"

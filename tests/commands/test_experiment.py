@@ -66,7 +66,7 @@ def test_without_data_it_says_what_to_do(place, monkeypatch):
     done = call("run", "toy.toml")
     assert done.exit_code == 2
     said = " ".join(done.stderr.split())
-    assert "None of the recipe's datasets is at hand: toy. Set HARMONIUM_DATA" in said
+    assert "None of the recipe's datasets is on this machine: toy. Set HARMONIUM_DATA" in said
 
 
 def test_list_shows_every_recipe(place):
