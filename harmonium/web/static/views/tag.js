@@ -37,7 +37,7 @@ export function Tag({ id }) {
       <div class="three">
         <${Tracks} title="Most certain" about="Where the model is most certain" hits=${data.surest} />
         <${Tracks} title="Least certain" about="Where an answer would help" hits=${data.doubtful} />
-        <${Tracks} title="Most surprising" about="Where people and the model disagree" hits=${data.surprising} />
+        <${Tracks} title="Most surprising" about="People and the model disagree" hits=${data.surprising} />
       </div>`}
     ${asking === "hide" && html`<${Hide} tag=${data} onClose=${() => setAsking(null)} after=${after} />`}
     ${(asking === "rename" || asking === "merge") && html`<${Rename} tag=${data} merge=${asking === "merge"} onClose=${() => setAsking(null)} after=${after} />`}

@@ -21,7 +21,7 @@ export function Tags({ params }) {
   const { data, error, reload } = useLoad((signal) => get("/tags", {}, signal), []);
   useChange(changeCount, reload);
   const showMap = params.as === "map";
-  return html`<${View} title="Tags" lead="All tags of this library, and how well the model knows them."
+  return html`<${View} title="Tags" lead="All tags, and how well the model knows them."
     aside=${html`<${Choice} label="Show as" value=${showMap ? "map" : "table"} options=${[["table", "Table"], ["map", "Map"]]} onChange=${(as) => go("tags", null, { as: as === "map" ? "map" : null }, { replace: true })} />`}>
     ${error && !data ? html`<${Problem} error=${error} retry=${reload} />` : !data ? html`<${Waiting} rows=${12} />`
       : !data.tags.length ? html`<${Empty} title="No tags yet."><p>Open a track and add tags of your own, or train a model.</p><div class="row"><a class="button" href="#/search">Tracks</a><a class="button" href="#/training">Training</a></div><//>`
