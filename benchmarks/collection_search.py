@@ -21,10 +21,9 @@ import polars as pl
 
 from harmonium import DiscriminativeRBM
 from harmonium.library import Library
-from harmonium.library.answering.search import search
-from harmonium.library.answering.tag import tag_library
 from harmonium.library.store.models import StoredModel
 from harmonium.library.store.tracks import Track
+from harmonium.library.tagging import tag_library
 
 N_FEATURES, N_TAGS, N_PEOPLE = 389, 100, 50
 EXTRACTOR = "made up"
@@ -113,8 +112,8 @@ def main() -> None:
             print(f"peak memory {before / 1024:.0f} MiB before, {after / 1024:.0f} MiB after\n")
             print("| question | first, ms | median, ms | longest, ms |\n|---|---|---|---|")
             for text in QUESTIONS:
-                ask(f"`{text}`", lambda text=text: search(library, text), options.rounds)
-            ask("like another track", lambda: search(library, like=7), options.rounds)
+                ask(f"`{text}`", lambda text=text: library.search(text), options.rounds)
+            ask("like another track", lambda: library.search(like=7), options.rounds)
 
 
 if __name__ == "__main__":

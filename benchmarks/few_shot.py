@@ -32,12 +32,12 @@ from harmonium.audio import extract_files
 from harmonium.data import datasets
 from harmonium.evaluation import auc_per_tag
 from harmonium.files import user_cache_folder
-from harmonium.library.answering.shipped_model import log_odds, mix
 from harmonium.library.learning.beside_shipped import ShippedSays
 from harmonium.library.learning.fitting import TrainingSet
 from harmonium.library.learning.fitting import fit as fit_library
 from harmonium.library.sound_space import FULL, SoundSpace
 from harmonium.library.store.models import StoredModel
+from harmonium.library.tagger import log_odds, mix
 from harmonium.shipped.corpus import listening_corpus
 from harmonium.shipped.making import fit
 from harmonium.shipped.vocabulary import shared_vocabulary

@@ -22,7 +22,7 @@ from sklearn.model_selection import GroupKFold
 from sklearn.preprocessing import StandardScaler
 
 from harmonium.audio import features_of_file
-from harmonium.library.answering.likeness import EQUAL_TAGS
+from harmonium.library.search import N_TAGS_LIKE_SOUND
 from harmonium.library.sound_space import SoundSpace
 
 DATA = Path(os.environ["HARMONIUM_DATA"])
@@ -165,7 +165,7 @@ def main() -> None:
         P, sound = predicted(F, labels, groups), cosine(stored(F))
         for n in (4, 9, labels.shape[1]):
             some = np.random.default_rng(0).permutation(labels.shape[1])[:n]
-            tags, weight = cosine(scaled(P[:, some])), len(some) / (len(some) + EQUAL_TAGS)
+            tags, weight = cosine(scaled(P[:, some])), len(some) / (len(some) + N_TAGS_LIKE_SOUND)
             ways = (sound, tags, (1 - weight) * sound + weight * tags)
             cells = [near(way, relevant, left) for way in ways]
             print(f"| {name} | {len(some)} | {' | '.join(cells)} |", flush=True)

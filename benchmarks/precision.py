@@ -39,7 +39,6 @@ from scipy.stats import binom
 
 from harmonium.experiments.datasets import CATALOGUE, DatasetSpec, load_dataset
 from harmonium.library import Library
-from harmonium.library.answering.tag import tag_library
 from harmonium.library.learning.train import train
 from harmonium.library.precision import (
     FEWEST,
@@ -50,6 +49,7 @@ from harmonium.library.precision import (
     thresholds_for,
 )
 from harmonium.library.store.tracks import Track
+from harmonium.library.tagging import tag_library
 
 TAGGED = 0.6
 FIRST = 100

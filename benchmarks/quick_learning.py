@@ -30,14 +30,14 @@ from scipy.special import expit
 from harmonium import DiscriminativeRBM, ExactLogisticTagger
 from harmonium.evaluation import auc_per_tag, average_precision_per_tag
 from harmonium.library import Library
-from harmonium.library.answering.shipped_model import log_odds
-from harmonium.library.correcting.say import say
+from harmonium.library.edits import keep_said
 from harmonium.library.learning import quick
 from harmonium.library.learning.fitting import Hyperparameters, TrainingSet, fit
 from harmonium.library.learning.quick import learn_answers
 from harmonium.library.sound_space import FULL, SoundSpace
 from harmonium.library.store.models import StoredModel
 from harmonium.library.store.tracks import Track
+from harmonium.library.tagger import log_odds
 from harmonium.shipped.corpus import join, listening_corpus
 from harmonium.shipped.making import fit as fit_shipped
 
@@ -346,8 +346,9 @@ def speed(n_tracks, n_tags=200, n_features=400):
                 names = rng.choice(tags, n_asked, replace=False)
                 change = library.changes.begin("review", "")
                 for k in range(n_answers):
-                    which = "present" if rng.random() < 0.5 else "absent"
-                    say(library, int(next(tracks)), **{which: [names[k % n_asked]]}, change=change)
+                    which = "yes" if rng.random() < 0.5 else "no"
+                    said = {which: [names[k % n_asked]]}
+                    keep_said(library, int(next(tracks)), **said, change=change)
                 seconds.append(learn_answers(library).seconds)
                 library.changes.undo(change)
                 learn_answers(library)

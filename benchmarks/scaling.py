@@ -110,8 +110,8 @@ def measure_training(options):
     """Train on the library that was made, in this process."""
     from harmonium.evaluation import auc_per_tag
     from harmonium.library import Library
-    from harmonium.library.answering.stored_tagger import StoredTagger
     from harmonium.library.learning import fitting, train
+    from harmonium.library.tagger import Tagger
 
     if options["epochs"]:
         fitting.usual_epochs = lambda n, batch: options["epochs"]
@@ -130,7 +130,7 @@ def measure_training(options):
         stored = train.train(library, train.TrainingOptions(smooth=False))
         cpu, seconds = time.process_time() - cpu, time.perf_counter() - began
         memory, resident = peak.most, status("VmHWM")
-        tagger = StoredTagger(stored)
+        tagger = Tagger(stored)
     P = tagger.probabilities(unseen["X"])
     order = [stored.vocabulary.index(tag) for tag in unseen["names"].tolist()]
     epochs = tagger.arrays["history.seconds"]
@@ -198,8 +198,7 @@ def measure_costs(sizes, place):
     import sqlalchemy as sa
 
     from harmonium.library import Library, sound_space
-    from harmonium.library.answering.search import search
-    from harmonium.library.answering.tag import tag_library
+    from harmonium.library.tagging import tag_library
 
     print(
         "| tracks | bytes a track | store, ms a track | tag, ms a track | one tag, ms "
@@ -216,10 +215,10 @@ def measure_costs(sizes, place):
                 tagged = cpu_ms(lambda: tag_library(library))
                 sound_space.bring_up_to_date(library)
                 times = [
-                    cpu_ms(lambda: search(library, question), 9)  # noqa: B023
+                    cpu_ms(lambda: library.search(question), 9)  # noqa: B023
                     for question in made_up.QUESTIONS[:2]
                 ]
-                times.append(cpu_ms(lambda: search(library, like=7), 9))
+                times.append(cpu_ms(lambda: library.search(like=7), 9))
                 if place:
                     size = library.fetch(sa.text("select pg_database_size(current_database())"))[0][
                         0

@@ -340,12 +340,12 @@ def volume():
 
 def robustness():
     """The model of the package, asked about other files of the same sound."""
-    from harmonium.library.answering.shipped_model import shipped_model
-    from harmonium.library.answering.stored_tagger import StoredTagger
+    from harmonium.library.builtin import builtin_model
+    from harmonium.library.tagger import Tagger
 
-    model = shipped_model()
+    model = builtin_model()
     print("\n| file | median | 99 % | tags kept |\n|---|---|---|---|")
-    for one in measure_robustness(StoredTagger(model).probabilities, model.thresholds):
+    for one in measure_robustness(Tagger(model).probabilities, model.thresholds):
         cells = f"{one['median']:.4f} | {one['most']:.3f} | {one['kept']:.0%}"
         print(f"| {one['file']} | {cells} |", flush=True)
 

@@ -36,8 +36,8 @@ def measure(size: int, n_tags: int, seed: int) -> dict[str, float]:
 
     from harmonium.data.datasets import load
     from harmonium.evaluation import auc_per_tag, grouped_folds
-    from harmonium.library.answering.stored_tagger import keep_compiled
     from harmonium.library.learning.fitting import TrainingSet, fit
+    from harmonium.library.tagger import keep_compiled
 
     before = time.process_time()
     data = load("majorminer")
@@ -89,9 +89,9 @@ def small(size: int, seed: int) -> dict[str, float]:
 
     from harmonium.evaluation import auc_per_tag, grouped_folds
     from harmonium.experiments.datasets import CATALOGUE, load_dataset
-    from harmonium.library.answering.stored_tagger import keep_compiled
     from harmonium.library.learning.first_model import fit_first
     from harmonium.library.learning.fitting import TO_TRY, Fitted, TrainingSet, fit
+    from harmonium.library.tagger import keep_compiled
 
     keep_compiled()
     data = load_dataset(CATALOGUE["emotify"])

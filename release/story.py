@@ -27,7 +27,7 @@ def harmonium(*arguments: str) -> str:
 def check_package() -> None:
     """The installed package is used, and has all that belongs to it."""
     import harmonium as package
-    from harmonium.library.answering.shipped_model import shipped_model
+    from harmonium.library.builtin import builtin_model
 
     home = Path(package.__file__).parent
     assert home.is_relative_to(sys.prefix), home
@@ -35,7 +35,7 @@ def check_package() -> None:
     assert harmonium("--version").strip() == f"harmonium {package.__version__}"
     assert "Write tags into the files" in harmonium("--help")
     assert "folders that were" in harmonium("index", "--help")
-    assert len(shipped_model().vocabulary) > 200
+    assert len(builtin_model().vocabulary) > 200
     recipes = harmonium("experiment", "list").splitlines()
     assert any(line.startswith("table2") for line in recipes), recipes
     assert (home / "py.typed").is_file()

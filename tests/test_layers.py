@@ -48,6 +48,9 @@ RESERVED = {
 }
 
 
+BELOW_SNAPSHOT = {
+    *("library", "builtin", "precision", "query", "search", "sound_space", "tagger", "verdicts"),
+}
 # What a room of the collection may import of the others, but for the names of types.
 ROOMS = {
     "__init__": {"library"},
@@ -63,17 +66,24 @@ ROOMS = {
     "index": {"store", "library", "known_files", "sound_space"},
     "imports": {"store", "library", "filetags"},
     "feature_tables": {"store", "library", "imports"},
-    "answering": {"store", "library", "verdicts", "index", "sound_space", "precision"},
-    "learning": {"store", "library", "verdicts", "answering", "precision", "sound_space"},
-    "correcting": {"store", "library", "verdicts", "answering"},
+    "query": set(),
+    "builtin": {"store", "library", "index"},
+    "tagger": {"store", "library", "builtin", "precision", "query", "sound_space"},
+    "search": {"store", "query", "sound_space", "verdicts"},
+    "snapshot": {"store", *BELOW_SNAPSHOT},
+    "track_tags": {"store", "snapshot", *BELOW_SNAPSHOT},
+    "tags": {"store", "snapshot", "track_tags", *BELOW_SNAPSHOT},
+    "write_outline": {"store", "snapshot", "precision"},
+    "chosen_tracks": {"store", "library", "known_files", "snapshot"},
+    "tagging": {"store", "library", "builtin", "chosen_tracks", "index", "tagger", "verdicts"},
+    "edits": {"store", "library", "query", "track_tags"},
+    "doubts": {"store", "library", "query", "edits", "snapshot", "tagger", "verdicts"},
+    "models": {"store", "library"},
+    "learning": {"store", "tags", *BELOW_SNAPSHOT},
     "write": {"store", "library", "verdicts", "filetags", "precision"},
     "write_rules": {"library", "filetags"},
-    "doctor": {"store", "library", "verdicts", "answering"},
-    "chosen_tracks": {"store", "library", "known_files", "snapshot"},
-    "snapshot": {"store", "library", "verdicts", "answering", "precision", "sound_space"},
+    "doctor": {"store", "library", "tagger", "verdicts"},
 }
-for room in ("answering", "correcting"):
-    ROOMS[room] |= {"snapshot", "filetags", "write", "learning", "chosen_tracks", "write_rules"}
 ROOMS["library"] |= set(ROOMS)  # its methods are the verbs of all the others
 
 

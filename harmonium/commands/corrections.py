@@ -16,7 +16,7 @@ from harmonium.errors import DataError, HarmoniumError, counted
 
 if TYPE_CHECKING:
     from harmonium.library import Library
-    from harmonium.library.correcting.review import Doubt
+    from harmonium.library.doubts import Doubt
     from harmonium.library.store.changes import Change, UndoReport
 
 PLAYERS = (["mpv", "--no-video"], ["ffplay", "-nodisp", "-autoexit"], ["afplay"], ["xdg-open"])
@@ -72,7 +72,7 @@ def say(
     [dim]Exit codes:[/dim]  0 done, or nothing new; 2 nothing was done.
     """
     from harmonium.library import Library
-    from harmonium.library.correcting.say import read_said
+    from harmonium.library.edits import read_said
 
     (yes, no), unsaid = read_said(tags or []), unsay or []
     if not (yes or no or unsaid):

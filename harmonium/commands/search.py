@@ -199,7 +199,7 @@ def suggest(
 
     [dim]Exit codes:[/dim]  0 done; 2 unknown tag.
     """
-    from harmonium.library.answering.suggest import suggest as find
+    from harmonium.library.tags import suggest as find
 
     given = [part.strip() for tag in tags for part in tag.split(",") if part.strip()]
     with options.opened_if_there(library) as opened:
@@ -231,7 +231,7 @@ def related(
 
     [dim]Exit codes:[/dim]  0 done; 2 unknown tag.
     """
-    from harmonium.library.answering.suggest import related as find
+    from harmonium.library.tags import related as find
 
     with options.opened_if_there(library) as opened:
         found, spelt = find(opened, tag, number), _spellings(opened)

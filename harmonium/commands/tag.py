@@ -14,7 +14,7 @@ from harmonium.errors import counted
 
 if TYPE_CHECKING:
     from harmonium.library import Library
-    from harmonium.library.answering.tag import TaggedFile, TrackTag
+    from harmonium.library.tagging import TaggedFile, TrackTag
 
 CERTAIN = {"people": "tagged", "given": "as you say"}
 """Source of a tag → what is shown in the place of its probability."""
@@ -69,7 +69,7 @@ def tag(
     2 nothing was done; 130 interrupted, the same command continues.
     """
     from harmonium.errors import DataError
-    from harmonium.library.answering.tag import tag_named
+    from harmonium.library.tagging import tag_named
 
     out, owner = Output(as_json, as_csv), options.owner_of(only_own, only_built_in)
     if not paths and known is not None:

@@ -9,12 +9,11 @@ import numpy as np
 import sqlalchemy as sa
 from numpy.typing import NDArray
 
-from harmonium.library.answering.search import known_tags
-from harmonium.library.answering.stored_tagger import StoredTagger
 from harmonium.library.library import Library
 from harmonium.library.store.models import StoredModel
 from harmonium.library.store.schema import loaded_path, track_copy
 from harmonium.library.store.tracks import FORGOTTEN, Track
+from harmonium.library.tagger import Tagger
 from harmonium.library.verdicts import judge, label_matrix, only_answered_tracks, with_kinds
 
 SURPRISING = 1.0
@@ -88,7 +87,7 @@ def examine(library: Library, *, doubts: int = 20) -> Health:
         missing=list(library.tracks.all(states=("missing",))),
         copies=list(_copies(library)),
         recordings=_recordings(library),
-        unused=sorted(known_tags(library) - set(counts)),
+        unused=sorted(library.used_tags() - set(counts)),
         once=sorted(tag for tag, n in counts.items() if n == 1),
         spellings=near_spellings(counts),
         doubts=None if model is None or not model.n_own else find_doubts(library, model, doubts),
@@ -102,7 +101,7 @@ def find_doubts(library: Library, model: StoredModel, n: int) -> list[Doubt]:
     that was not: how many times less probable the label is for a track that sounds like this than
     for any track. Only tags that the model has learnt are judged.
     """
-    tagger = StoredTagger(model)
+    tagger = Tagger(model)
     tags = tagger.tags[: tagger.n_own]
     ids, P = tagger.held_out
     opinions = with_kinds(library.opinions.triples(), library.genres())

@@ -28,32 +28,26 @@ from harmonium.library.store.schema import (
     RENAMED,
     VERSION,
     setting,
+    tag,
 )
 from harmonium.library.store.tracks import Track, Tracks
 
 if TYPE_CHECKING:
-    from harmonium.data.genre_tree import GenreTree
     from harmonium.engine import Engine
-    from harmonium.library.answering.compare import ModelComparison
-    from harmonium.library.answering.suggest import Relation, Suggestion
-    from harmonium.library.answering.tag import TaggedFile, TaggedFiles
-    from harmonium.library.answering.tag_detail import TagDetail
-    from harmonium.library.answering.tag_map import TagMap
-    from harmonium.library.answering.tag_table import TagEntry
-    from harmonium.library.answering.track_tags import Completion
-    from harmonium.library.answering.why import Why
-    from harmonium.library.correcting.models import ModelEntry
-    from harmonium.library.correcting.review import Doubt
-    from harmonium.library.correcting.say import Said
-    from harmonium.library.correcting.tags import RenamedTag
     from harmonium.library.doctor import Health
+    from harmonium.library.doubts import Doubt
+    from harmonium.library.edits import RenamedTag, Said
     from harmonium.library.feature_tables import FeatureReport
     from harmonium.library.filetags import Rules
     from harmonium.library.imports import ImportReport
     from harmonium.library.index import IndexReport
     from harmonium.library.learning.quick import Improvement, QuickReport
+    from harmonium.library.models import ModelComparison, ModelEntry
     from harmonium.library.snapshot import Order, SearchResult, Snapshot
     from harmonium.library.store.changes import UndoReport
+    from harmonium.library.tagging import TaggedFile, TaggedFiles
+    from harmonium.library.tags import Relation, Suggestion, TagDetail, TagEntry, TagMap
+    from harmonium.library.track_tags import Completion, Why
     from harmonium.library.write import WritePlan, WriteReport
 
 Progress = Callable[[int, int], None]
@@ -329,7 +323,7 @@ class Library:
         progress: Progress | None = None,
     ) -> "TaggedFiles":
         """The tags of files, in the library or not; see `tag_named`."""
-        from harmonium.library.answering.tag import tag_named
+        from harmonium.library.tagging import tag_named
 
         return tag_named(
             self, paths, known=known, sound_only=sound_only, owner=owner, progress=progress
@@ -342,10 +336,10 @@ class Library:
 
         ``again`` tags the others, too; ``learn`` lets the model learn from answers afterwards.
         """
-        from harmonium.library.answering.shipped_model import use_shipped_model
-        from harmonium.library.answering.tag import tag_library
+        from harmonium.library.builtin import use_builtin
+        from harmonium.library.tagging import tag_library
 
-        n = tag_library(self, use_shipped_model(self), again=again, progress=progress)
+        n = tag_library(self, use_builtin(self), again=again, progress=progress)
         if learn:
             self._learn()
         return n
@@ -356,11 +350,11 @@ class Library:
         None where there is no model, or it takes other features than the library has. A library
         without a model gets the built-in one, if it has its features.
         """
-        from harmonium.library.answering.shipped_model import use_shipped_model
-        from harmonium.library.answering.tag import tag_library
+        from harmonium.library.builtin import use_builtin
         from harmonium.library.store.schema import EXTRACTOR
+        from harmonium.library.tagging import tag_library
 
-        model = use_shipped_model(self)
+        model = use_builtin(self)
         if model is None or model.extractor != self.settings.get(EXTRACTOR):
             return None
         n = tag_library(self, model, progress=progress)
@@ -369,7 +363,7 @@ class Library:
 
     def tagged(self, owner: Owner | None = None) -> "Iterator[TaggedFile]":
         """All tracks that the model in use has tagged, with their stored tags."""
-        from harmonium.library.answering.tag import stored_tags
+        from harmonium.library.tagging import stored_tags
 
         return stored_tags(self, owner)
 
@@ -403,6 +397,8 @@ class Library:
         from harmonium.library import sound_space
         from harmonium.library.snapshot import Question
 
+        if not (text or "").strip() and like is None:
+            raise DataError("Ask for tags, for tracks like another (--like), or for both.")
         if limit < 1:
             raise DataError(f"'limit' must be at least 1, got {limit}.")
         number = None if like is None else self.track(like).id
@@ -411,7 +407,7 @@ class Library:
         question = Question(
             (text or "").strip(), number, order, min_probability, owner, predicted, name
         )
-        return self.snapshot().search(question, limit, offset)
+        return self.snapshot().search(question, limit, offset, count=False)
 
     def similar(self, track: TrackName, limit: int = 20) -> "SearchResult":
         """The tracks that are most like one."""
@@ -419,13 +415,13 @@ class Library:
 
     def suggest(self, *tags: str, limit: int = 10) -> "list[Suggestion]":
         """Further tags for a track that has these."""
-        from harmonium.library.answering.suggest import suggest
+        from harmonium.library.tags import suggest
 
         return suggest(self, tags, limit)
 
     def related(self, tag: str, limit: int = 10) -> "list[Relation]":
         """The tags that a tag makes more likely, and those that it makes less likely."""
-        from harmonium.library.answering.suggest import related
+        from harmonium.library.tags import related
 
         return related(self, tag, limit)
 
@@ -451,12 +447,11 @@ class Library:
         change : the number of a change that this is part of; by default it is one of its own
         learn : whether the model learns from it at once
         """
-        from harmonium.library.correcting.say import read_said, say_and_follow
+        from harmonium.library.edits import read_said, say
 
         fits, misfits = read_said(tags)
-        said = say_and_follow(
-            self, self.track(track), [*fits, *yes], [*misfits, *no], unsay, person, change
-        )
+        fits, misfits = [*fits, *yes], [*misfits, *no]
+        said = say(self, self.track(track), fits, misfits, unsay, person=person, change=change)
         if learn and said.change is not None:
             self._learn()
         return said
@@ -468,7 +463,7 @@ class Library:
         skip: Collection[tuple[int, str]] = (),
     ) -> "list[Doubt]":
         """The questions that the model is most in doubt about; ``skip`` are (track, tag)."""
-        from harmonium.library.correcting.review import doubtful
+        from harmonium.library.doubts import doubtful
 
         return doubtful(self, tag, n=limit, skip=skip)
 
@@ -485,7 +480,7 @@ class Library:
 
         Answers with the ``change`` of an earlier one are undone together with it.
         """
-        from harmonium.library.correcting.review import answer_doubt
+        from harmonium.library.doubts import answer_doubt
 
         return answer_doubt(self, self.track(track).id, tag, fits, person=person, change=change)
 
@@ -498,7 +493,7 @@ class Library:
         person: str = "me",
     ) -> "Completion":
         """What follows for the other tags of a track from a person's whole answer."""
-        from harmonium.library.answering.track_tags import complete_track
+        from harmonium.library.track_tags import complete_track
 
         return complete_track(self.snapshot(), self.track(track).id, yes, no, person)
 
@@ -512,7 +507,7 @@ class Library:
         person: str = "me",
     ) -> "Why":
         """What the sound adds to a tag's probability, and what each known tag adds."""
-        from harmonium.library.answering.why import why
+        from harmonium.library.track_tags import why
 
         return why(self.snapshot(), self.track(track).id, tag, yes, no, person)
 
@@ -535,7 +530,7 @@ class Library:
 
     def rename(self, old: str, new: str, *, learn: bool = True) -> "RenamedTag":
         """Rename a tag, or merge it into another."""
-        from harmonium.library.correcting.tags import rename_tag
+        from harmonium.library.edits import rename_tag
 
         renamed = rename_tag(self, old, new)
         if learn:
@@ -544,7 +539,7 @@ class Library:
 
     def hide(self, tag: str, *, learn: bool = True) -> int:
         """Hide a tag: it is neither predicted nor learnt; the number of the change."""
-        from harmonium.library.correcting.tags import hide_tag
+        from harmonium.library.edits import hide_tag
 
         change = hide_tag(self, tag)
         if learn:
@@ -553,7 +548,7 @@ class Library:
 
     def forget(self, *tracks: TrackName, learn: bool = True) -> int | None:
         """Take tracks out of the library; the number of the change, None if they were out of it."""
-        from harmonium.library.correcting.forget import forget
+        from harmonium.library.edits import forget
 
         change = forget(self, list(dict.fromkeys(self.track(one).id for one in tracks)))
         if learn:
@@ -562,13 +557,13 @@ class Library:
 
     def list_models(self) -> "list[ModelEntry]":
         """All models, the newest first."""
-        from harmonium.library.correcting.models import list_models
+        from harmonium.library.models import list_models
 
         return list_models(self)
 
     def use_model(self, number: int, *, learn: bool = True) -> int | None:
         """Use a model from now on; the number of the change, None where it was in use."""
-        from harmonium.library.correcting.models import use_model
+        from harmonium.library.models import use_model
 
         change = use_model(self, number)
         if learn and change is not None:
@@ -577,25 +572,25 @@ class Library:
 
     def compare_models(self, a: int, b: int) -> "ModelComparison":
         """What changes from model a to model b."""
-        from harmonium.library.answering.compare import compare_models
+        from harmonium.library.models import compare_models
 
         return compare_models(self, a, b)
 
     def tags(self) -> "list[TagEntry]":
         """All tags that people gave or the model has learnt, the most used first."""
-        from harmonium.library.answering.tag_table import list_tags
+        from harmonium.library.tags import list_tags
 
         return list_tags(self.snapshot())
 
     def tag_detail(self, tag: str) -> "TagDetail":
         """All that is known of a tag."""
-        from harmonium.library.answering.tag_detail import tag_detail
+        from harmonium.library.tags import tag_detail
 
         return tag_detail(self.snapshot(), tag)
 
     def tag_map(self) -> "TagMap":
         """A map of the tags that the model in use has learnt."""
-        from harmonium.library.answering.tag_map import tag_map
+        from harmonium.library.tags import tag_map
 
         return tag_map(self.snapshot())
 
@@ -706,11 +701,14 @@ class Library:
         check_playlist(file)
         write_playlist(file, [self.track(one) for one in tracks], relative=relative)
 
+    def used_tags(self) -> set[str]:
+        """Every tag that anybody ever used."""
+        return {row.name for row in self.fetch(sa.select(tag.c.name))}
+
     def known_tags(self) -> set[str]:
         """Every tag that a track may have: those ever used, and those of the model in use."""
-        from harmonium.library.answering.search import known_tags
-
-        return known_tags(self, self.models.current(whole=False))
+        model = self.models.current(whole=False)
+        return self.used_tags().union(() if model is None else model.vocabulary)
 
     def find_tracks(
         self, *named: TrackName, query: str | None = None

@@ -9,46 +9,41 @@ The space is made when a library is first indexed, and again when a tenth of the
 has other features; in between, tracks are brought into the space that is there.
 """
 
-from collections.abc import Callable
 from typing import NamedTuple, Self
 
 import numpy as np
 import sqlalchemy as sa
 from numpy.typing import NDArray
 
+from harmonium.arrays import Doubles, Ids
 from harmonium.errors import LibraryError
-from harmonium.library.library import Library
+from harmonium.library.library import Library, Progress
 from harmonium.library.store import features
 from harmonium.library.store.features import N_AXES
 from harmonium.library.store.schema import EXTRACTOR, sound_space
 
-MOST_TRACKS = 10_000
+MAX_TRACKS = 10_000
 """Tracks that the space is made from; where there are more, a random choice of them."""
-CUT = 2.0
-"""Deviations that a feature may be away from its mean."""
-GROWTH = 1.1
-"""By how much a library may differ from that of which its space was made."""
+MAX_DEVIATIONS = 2.0
+"""Where features are cut off, in deviations from their mean."""
+MAX_GROWTH = 1.1
+"""The factor by which a library may grow or shrink before its space is made again."""
 ROUNDING = 1e-9
 FULL = 127
 """The length of a vector."""
 _PAGE = 4096  # tracks at a time
 
-Floats = NDArray[np.float64]
-Ids = NDArray[np.int64]
-SpaceProgress = Callable[[int, int], None]
-"""Called with how many tracks are done, and how many there are."""
-
 
 class SoundSpace(NamedTuple):
     """From features to vectors."""
 
-    mean: Floats
+    mean: Doubles
     """(n_features,)"""
-    deviation: Floats
+    deviation: Doubles
     """(n_features,), infinite for a constant feature"""
-    centre: Floats
-    """(n_features,) the mean of what is cut off at `CUT`"""
-    axes: Floats
+    centre: Doubles
+    """(n_features,) the mean of what is cut off at `MAX_DEVIATIONS`"""
+    axes: Doubles
     """(n_features, at most N_AXES)"""
 
     @classmethod
@@ -57,14 +52,14 @@ class SoundSpace(NamedTuple):
         wide = X.astype(np.float64)
         mean, deviation = wide.mean(axis=0), wide.std(axis=0)
         deviation[deviation <= ROUNDING * np.abs(wide).max(axis=0)] = np.inf
-        cut = np.clip((wide - mean) / deviation, -CUT, CUT)
+        cut = np.clip((wide - mean) / deviation, -MAX_DEVIATIONS, MAX_DEVIATIONS)
         centre = cut.mean(axis=0)
         _, vectors = np.linalg.eigh(np.cov(cut.T, bias=True).reshape(len(mean), len(mean)))
         return cls(mean, deviation, centre, vectors[:, ::-1][:, :N_AXES])
 
     def vectors(self, X: NDArray[np.float32]) -> NDArray[np.int8]:
         """Tracks in the space, (n, N_AXES), of length `FULL` but for rounding."""
-        cut = np.clip((X - self.mean) / self.deviation, -CUT, CUT)
+        cut = np.clip((X - self.mean) / self.deviation, -MAX_DEVIATIONS, MAX_DEVIATIONS)
         at = (cut - self.centre) @ self.axes
         length = np.maximum(np.linalg.norm(at, axis=1, keepdims=True), ROUNDING)
         padded = np.zeros((len(X), N_AXES), np.int8)
@@ -72,7 +67,7 @@ class SoundSpace(NamedTuple):
         return padded
 
 
-def bring_up_to_date(library: Library, progress: SpaceProgress | None = None) -> None:
+def bring_up_to_date(library: Library, progress: Progress | None = None) -> None:
     """Give every track that has features its vector; nothing is done where all have theirs."""
     key = library.settings.get(EXTRACTOR)
     if key is None:
@@ -82,7 +77,8 @@ def bring_up_to_date(library: Library, progress: SpaceProgress | None = None) ->
         count = features.count(connection, number)
         fitted_on = _fitted_on(connection, number)
         n_known = features.count_vectors(connection, number)
-    fits = n_known * GROWTH >= count and fitted_on / GROWTH <= count <= fitted_on * GROWTH
+    fits = n_known * MAX_GROWTH >= count
+    fits = fits and fitted_on / MAX_GROWTH <= count <= fitted_on * MAX_GROWTH
     if not count or (fits and n_known == count):
         return
     with library.begin() as connection:
@@ -102,14 +98,51 @@ def bring_up_to_date(library: Library, progress: SpaceProgress | None = None) ->
                 progress(start + len(some), len(ids))
 
 
-def all_vectors(library: Library) -> tuple[Ids, NDArray[np.int8]]:
-    """The tracks that have vectors, (n,) ascending, and these, (n, N_AXES), of length `FULL`."""
-    key = library.settings.get(EXTRACTOR)
-    with library.connect() as connection:
-        number = 0 if key is None else features.find_extractor(connection, key)[0]
-        ids, vectors = features.read_vectors(connection, number)
-    have = features.have_vectors(vectors)
-    return (ids, vectors) if have.all() else (ids[have], vectors[have])
+class SoundVectors(NamedTuple):
+    """How the tracks of a library sound."""
+
+    ids: Ids
+    """(n,) ascending, of the tracks that have vectors"""
+    vectors: NDArray[np.int8]
+    """(n, N_AXES), of length `FULL`"""
+
+    @classmethod
+    def of(cls, library: Library) -> Self:
+        """Those of all tracks that have any."""
+        key = library.settings.get(EXTRACTOR)
+        with library.connect() as connection:
+            number = 0 if key is None else features.find_extractor(connection, key)[0]
+            ids, vectors = features.read_vectors(connection, number)
+        have = features.have_vectors(vectors)
+        return cls(ids, vectors) if have.all() else cls(ids[have], vectors[have])
+
+    def rows(self, ids: Ids) -> NDArray[np.intp]:
+        """Which of ``ids`` have vectors."""
+        if not len(self.ids):
+            return np.empty(0, np.intp)
+        at = np.minimum(np.searchsorted(self.ids, ids), len(self.ids) - 1)
+        return np.flatnonzero(self.ids[at] == ids)
+
+    def at(self, ids: Ids) -> Doubles:
+        """The vectors of tracks that have them, of length 1, (n, N_AXES)."""
+        return self.vectors[np.searchsorted(self.ids, ids)] / float(FULL)
+
+    def cosines(self, track_id: int) -> NDArray[np.float32]:
+        """The cosine of each track with one of them, (n,)."""
+        row = int(np.searchsorted(self.ids, track_id))
+        if row == len(self.ids) or self.ids[row] != track_id:
+            raise LibraryError(
+                f"Track #{track_id} has no features to compare it by. `harmonium index` computes "
+                "them."
+            )
+        own = self.vectors[row].astype(np.float32)
+        own /= max(float(np.linalg.norm(own)), 1.0)
+        found = np.empty(len(self.ids), np.float32)
+        for start in range(0, len(self.ids), _PAGE):  # all as floats would not fit the cache
+            some = self.vectors[start : start + _PAGE].astype(np.float32)
+            length = np.sqrt(np.einsum("ij,ij->i", some, some))
+            found[start : start + _PAGE] = some @ own / np.maximum(length, 1.0)
+        return found
 
 
 def current_space(library: Library) -> SoundSpace | None:
@@ -120,33 +153,10 @@ def current_space(library: Library) -> SoundSpace | None:
         return _load(connection, number) if _fitted_on(connection, number) else None
 
 
-def cosines(
-    library: Library, track_id: int, vectors: tuple[Ids, NDArray[np.int8]] | None = None
-) -> tuple[Ids, NDArray[np.float32]]:
-    """The tracks that have vectors, (n,) ascending, and their cosines with one of them, (n,).
-
-    ``vectors`` are those of `all_vectors`, where they are at hand.
-    """
-    ids, all_of_them = vectors or all_vectors(library)
-    row = int(np.searchsorted(ids, track_id))
-    if row == len(ids) or ids[row] != track_id:
-        raise LibraryError(
-            f"Track #{track_id} has no features to compare it by. `harmonium index` computes them."
-        )
-    own = all_of_them[row].astype(np.float32)
-    own /= max(float(np.linalg.norm(own)), 1.0)
-    found = np.empty(len(ids), np.float32)
-    for start in range(0, len(ids), _PAGE):  # all of them as floats would not fit the cache
-        some = all_of_them[start : start + _PAGE].astype(np.float32)
-        length = np.sqrt(np.einsum("ij,ij->i", some, some))
-        found[start : start + _PAGE] = some @ own / np.maximum(length, 1.0)
-    return ids, found
-
-
 def _some(ids: Ids) -> Ids:
-    if len(ids) <= MOST_TRACKS:
+    if len(ids) <= MAX_TRACKS:
         return ids
-    return np.sort(np.random.default_rng(0).choice(ids, MOST_TRACKS, replace=False))
+    return np.sort(np.random.default_rng(0).choice(ids, MAX_TRACKS, replace=False))
 
 
 def _fitted_on(connection: sa.Connection, number: int) -> int:

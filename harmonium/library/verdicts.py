@@ -14,22 +14,28 @@ that this is a kind of, unless they deny that; and other names of a genre count 
 """
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import polars as pl
 import sqlalchemy as sa
 from numpy.typing import NDArray
 
+from harmonium.arrays import Floats, Ids, Mask
 from harmonium.data.genre_tree import GenreTree
 from harmonium.data.tag_splitting import possible_parts
 from harmonium.errors import DataError
 from harmonium.library.library import Library
+from harmonium.library.store.database import LibraryVersion
 from harmonium.library.store.opinions import people_of
 from harmonium.library.store.schema import change, opinion, tag
 
 MIN_SHARE = 0.2
 """Up to five people of a track, one of them is enough for a tag."""
+MAX_TOUCHED = 5_000
+"""Where a change touched more tracks, all are judged again."""
 REVIEW = "review"
 """The command of changes whose answers were asked for, one tag each, and leave a track's others
 open."""
@@ -42,7 +48,7 @@ def verdict(
     *,
     min_count: int = 1,
     min_share: float = MIN_SHARE,
-) -> NDArray[np.float32]:
+) -> Floats:
     """1 where people agree that a tag holds, 0 where they agree that it does not, else NaN; (n,).
 
     Parameters
@@ -130,7 +136,7 @@ def with_kinds(opinions: pl.DataFrame, tree: GenreTree) -> pl.DataFrame:
     return pl.concat([said, implied]).unique(key, keep="first", maintain_order=True).sort(key[1:])
 
 
-def only_answered_tracks(library: Library, opinions: pl.DataFrame) -> NDArray[np.int64]:
+def only_answered_tracks(library: Library, opinions: pl.DataFrame) -> Ids:
     """The tracks of which people have only answered questions, each about one tag.
 
     Nobody has said which tags such a track has, so those that were not asked about are unknown.
@@ -145,11 +151,11 @@ def only_answered_tracks(library: Library, opinions: pl.DataFrame) -> NDArray[np
 
 def label_matrix(
     judged: pl.DataFrame,
-    ids: NDArray[np.int64],
+    ids: Ids,
     tags: Sequence[str],
     column: str = "label",
-    only_answered: NDArray[np.int64] | None = None,
-) -> NDArray[np.float32]:
+    only_answered: Ids | None = None,
+) -> Floats:
     """The labels, or verdicts, of tracks with these sorted ids, (n, n_tags): 0 without a vote.
 
     Of the tracks ``only_answered`` (see `only_answered_tracks`) it is NaN without a vote.
@@ -166,33 +172,38 @@ def label_matrix(
     return Y
 
 
-def agreed_tags(
-    opinions: pl.DataFrame, tree: GenreTree | None = None
-) -> dict[int, dict[str, bool]]:
-    """Track → tag → whether it holds, where people agree on that; the tags most said first.
+def settled(opinions: pl.DataFrame, tree: GenreTree | None = None) -> pl.DataFrame:
+    """Columns track_id, tag and holds, where people agree; of a track, the tags most said first.
 
     With a tree of genres, what follows by it is among them.
     """
-    settled = (
+    return (
         judge(opinions if tree is None else with_kinds(opinions, tree))
         .filter(pl.col("verdict").is_not_nan())
         .with_columns(said=pl.max_horizontal("present", "absent"))
-        .sort("said", "tag", descending=[True, False])
+        .sort("track_id", "said", "tag", descending=[False, True, False])
+        .select("track_id", "tag", holds=pl.col("verdict") == 1)
     )
+
+
+def agreed_tags(
+    opinions: pl.DataFrame, tree: GenreTree | None = None
+) -> dict[int, dict[str, bool]]:
+    """Track → tag → whether it holds, where people agree on that; as of `settled`."""
     found: dict[int, dict[str, bool]] = {}
-    for track, name, holds in settled.select("track_id", "tag", "verdict").iter_rows():
-        found.setdefault(track, {})[name] = bool(holds)
+    for track, name, holds in settled(opinions, tree).iter_rows():
+        found.setdefault(track, {})[name] = holds
     return found
 
 
-# From the library, for a few tags of all tracks. ---------------------------------------------
+# From the library, for a few tags of all tracks. -------------------------------------------------
 
 
 class Agreement(NamedTuple):
     """The tracks of which people agree that a tag holds, and that it does not; ascending."""
 
-    yes: NDArray[np.int64]
-    no: NDArray[np.int64]
+    yes: Ids
+    no: Ids
 
 
 def agreed_tracks(library: Library, names: Sequence[str]) -> dict[str, Agreement]:
@@ -249,3 +260,106 @@ def _agreement(connection: sa.Connection, name: str) -> Agreement:
     absent = np.bincount(places, votes < 0, len(tracks))
     verdicts = verdict(present, absent, people_of(connection, tracks))
     return Agreement(tracks[verdicts == 1], tracks[verdicts == 0])
+
+
+# All of a library, in memory. --------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class VerdictTable:
+    """Track, tag and whether it holds, where people agree on that; the rows in order of tracks.
+
+    After a change, only the tracks that it touched are judged again: what people agree on about a
+    track depends on nothing but what they say of it.
+    """
+
+    tree: GenreTree
+    names: list[str]
+    """The tags."""
+    tracks: Ids
+    """(n,) ascending; of one track the tag that most people speak of comes first."""
+    tags: NDArray[np.int32]
+    """(n,) places in ``names``"""
+    holds: Mask
+    """(n,)"""
+
+    @classmethod
+    def read(cls, library: Library) -> Self:
+        """That of a library as it is now."""
+        tree = library.genres()
+        return cls._of(tree, settled(library.opinions.triples(), tree))
+
+    @classmethod
+    def _of(cls, tree: GenreTree, frame: pl.DataFrame) -> Self:
+        names = frame["tag"].unique().sort().to_list()
+        codes = frame["tag"].cast(pl.Enum(names)).to_physical().cast(pl.Int32)
+        return cls(
+            tree,
+            names,
+            frame["track_id"].to_numpy(),
+            codes.to_numpy(),
+            frame["holds"].to_numpy(),
+        )
+
+    def brought_up_to(self, library: Library, since: LibraryVersion) -> "VerdictTable":
+        """The table as it is now, where this one is of the version ``since``."""
+        if library.genres() != self.tree:
+            return self.read(library)
+        touched = _touched(library, since)
+        if len(touched) > MAX_TOUCHED:
+            return self.read(library)
+        new = settled(library.opinions.triples(touched), self.tree)
+        stay = ~np.isin(self.tracks, touched)
+        names = np.array(self.names, object)
+        old = pl.DataFrame(
+            {
+                "track_id": self.tracks[stay],
+                "tag": pl.Series(names[self.tags[stay]], dtype=pl.String),
+                "holds": self.holds[stay],
+            }
+        )
+        joined = pl.concat([old, new]).sort("track_id", maintain_order=True)
+        return self._of(self.tree, joined)
+
+    def agreement(self, name: str) -> Agreement:
+        """The tracks of which people agree on a tag."""
+        place = self._places.get(self.tree.canonical(name))
+        if place is None:
+            nobody = np.empty(0, np.int64)
+            return Agreement(nobody, nobody)
+        rows = self._by_tag[self._starts[place] : self._starts[place + 1]]
+        holds = self.holds[rows]
+        return Agreement(self.tracks[rows[holds]], self.tracks[rows[~holds]])
+
+    def of_track(self, track_id: int) -> dict[str, bool]:
+        """Tag → whether it holds, the tags most said first."""
+        begin, end = np.searchsorted(self.tracks, [track_id, track_id + 1])
+        return {
+            self.names[tag]: bool(holds)
+            for tag, holds in zip(self.tags[begin:end], self.holds[begin:end], strict=True)
+        }
+
+    @cached_property
+    def _places(self) -> dict[str, int]:
+        return {name: place for place, name in enumerate(self.names)}
+
+    @cached_property
+    def _by_tag(self) -> NDArray[np.intp]:
+        """Rows, tag after tag."""
+        return np.argsort(self.tags, kind="stable")
+
+    @cached_property
+    def _starts(self) -> NDArray[np.intp]:
+        """Where each tag begins in `_by_tag`, and the end."""
+        return np.searchsorted(self.tags[self._by_tag], np.arange(len(self.names) + 1))
+
+
+def _touched(library: Library, since: LibraryVersion) -> Ids:
+    """The tracks of which opinions have begun or ended since then.
+
+    Answers of one sitting go on being added to its change, so the last one is looked at again.
+    """
+    begun = sa.select(opinion.c.track_id).where(opinion.c.id > since.opinion)
+    ended = sa.select(opinion.c.track_id).where(opinion.c.ended_by >= since.change)
+    rows = [*library.fetch(begun), *library.fetch(ended)]
+    return np.unique([row.track_id for row in rows]).astype(np.int64)

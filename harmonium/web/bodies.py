@@ -10,12 +10,11 @@ from fastapi import Path
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, create_model, model_validator
 
 from harmonium.files import readable
-from harmonium.library.answering.compare import ComparedTag
-from harmonium.library.answering.tag_detail import CurvePoint
-from harmonium.library.answering.tag_table import TagEntry
-from harmonium.library.answering.track_tags import CompletedTag, TagOfTrack
-from harmonium.library.answering.write_outline import OutlinedTag, UnreachedTag
+from harmonium.library.models import ComparedTag
 from harmonium.library.snapshot import Facet, Hit, ShownTag
+from harmonium.library.tags import CurvePoint, TagEntry
+from harmonium.library.track_tags import CompletedTag, TagOfTrack
+from harmonium.library.write_outline import OutlinedTag, UnreachedTag
 
 MAX_ID = 2**53 - 1
 """The largest integer that all JSON parsers read exactly."""

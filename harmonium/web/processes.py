@@ -112,7 +112,7 @@ def _tag(library: Any, asked: dict[str, Any], report: Report) -> dict[str, Any]:
 
 
 def _train(library: Any, asked: dict[str, Any], report: Report) -> dict[str, Any]:
-    from harmonium.library.answering.tag import tag_library
+    from harmonium.library.tagging import tag_library
 
     model = library.train(progress=report, use=False)
     tag_library(library, model, progress=lambda done, total: report("Tagging", done, total))

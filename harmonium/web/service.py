@@ -126,7 +126,7 @@ class Service:
         with suppress(HarmoniumError):
             if (library := self.library_if_any()) is not None:
                 snapshot = library.snapshot()
-                snapshot.search(Question(), 1)
+                snapshot.search(Question(), 1, shown_tags=True)
                 snapshot.tagger  # noqa: B018
 
     def _changes(self, last: int | None) -> Sequence[tuple[int, str]]:

@@ -21,10 +21,10 @@ from toy_data import RECIPE, write_toy
 from harmonium.engine import dask
 from harmonium.experiments.datasets import load_dataset
 from harmonium.library import Library
-from harmonium.library.answering.stored_tagger import StoredTagger
 from harmonium.library.index import index
 from harmonium.library.learning import train as train_module
 from harmonium.library.learning.fitting import Hyperparameters, fit
+from harmonium.library.tagger import Tagger
 
 pytestmark = pytest.mark.long
 
@@ -119,7 +119,7 @@ def test_train_while_a_worker_dies_and_one_joins(running, tmp_path, monkeypatch)
         here = train_module.train(library)
     assert done[-1] == 5 + 5 + 1
     assert sorted(set(done)) == list(range(done[-1] + 1))
-    one, other = (StoredTagger(model).arrays for model in (there, here))
+    one, other = (Tagger(model).arrays for model in (there, here))
     assert one.keys() == other.keys()
     differ = [name for name in one if one[name].tobytes() != other[name].tobytes()]
     assert set(differ) <= {"history.seconds"}

@@ -9,7 +9,6 @@ from noise_files import write
 from some_tracks import in_force
 
 from harmonium.errors import DataError, LibraryError
-from harmonium.library.answering.search import search
 from harmonium.library.index import index
 
 
@@ -20,7 +19,7 @@ def tagged(library):
 
 
 def found(library, question):
-    return {hit.track.id: hit for hit in search(library, question, limit=100).hits}
+    return {hit.track.id: hit for hit in library.search(question, limit=100).hits}
 
 
 class TestSay:

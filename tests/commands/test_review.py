@@ -8,7 +8,7 @@ from some_tracks import in_force
 
 from harmonium.commands import corrections
 from harmonium.errors import DataError
-from harmonium.library.correcting.review import doubtful
+from harmonium.library.doubts import doubtful
 from harmonium.library.verdicts import judge, label_matrix, only_answered_tracks
 
 
@@ -98,10 +98,10 @@ def test_without_a_terminal(tagged, place):
 def test_an_answer_says_nothing_of_other_tags(tagged, place, press):
     """Otherwise a yes to one tag would be a no to all others, at the next training."""
     asked = next(one for one in doubtful(tagged, n=10) if one.track.id > 20)
-    from harmonium.library.correcting.say import say
+    from harmonium.library.edits import keep_said
 
     number = tagged.changes.begin("review", "")
-    say(tagged, asked.track.id, present=[asked.tag], change=number)
+    keep_said(tagged, asked.track.id, yes=[asked.tag], change=number)
     opinions = tagged.opinions.triples()
     answered = only_answered_tracks(tagged, opinions)
     assert answered.tolist() == [asked.track.id]

@@ -21,16 +21,14 @@ from tagged_files import untagged
 from web_server import serving
 
 from harmonium.library import Library
-from harmonium.library.answering.tag import tag_library
-from harmonium.library.correcting.forget import forget
-from harmonium.library.correcting.models import use_model
-from harmonium.library.correcting.say import say
-from harmonium.library.correcting.tags import hide_tag, rename_tag
+from harmonium.library.edits import forget, hide_tag, keep_said, rename_tag
 from harmonium.library.filetags import read_tags
 from harmonium.library.learning.quick import learn_answers
+from harmonium.library.models import use_model
 from harmonium.library.store import database
 from harmonium.library.store.schema import metadata
 from harmonium.library.store.tracks import Track
+from harmonium.library.tagging import tag_library
 
 TIMES = {"at", "made_at", "added_at"}
 LAST = "said just before"
@@ -42,7 +40,7 @@ def whole(tmp_path_factory):
     place = tmp_path_factory.mktemp("whole") / "library.db"
     with Library.open(place) as library:
         trained(library, tagged=30)
-        say(library, 40, present=["mellow"], absent=["rock"])
+        keep_said(library, 40, yes=["mellow"], no=["rock"])
     return place
 
 
@@ -81,7 +79,7 @@ def kill(place, work, moment):
 
 
 WORK = {
-    "say": lambda library: say(library, 7, present=["new word"], absent=["jazz"]),
+    "say": lambda library: keep_said(library, 7, yes=["new word"], no=["jazz"]),
     "rename": lambda library: rename_tag(library, "rock", "stone"),
     "hide": lambda library: hide_tag(library, "rock"),
     "forget": lambda library: forget(library, [3, 4]),

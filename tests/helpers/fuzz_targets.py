@@ -231,7 +231,7 @@ def npz_arrays(data):
 
 @target(b'mellow -rock "hip hop"', b'(rock OR jazz) AND NOT "a-ha"', b"drum and bass")
 def query(data):
-    from harmonium.library.answering.query import parse, probability, tags_of
+    from harmonium.library.query import parse, probability, tags_of
 
     found = parse(data.decode(errors="replace"), TAGS, {"rap": "hip hop"})
     assert set(tags_of(found)) <= set(TAGS)
@@ -291,7 +291,7 @@ def genres(data):
 
 @target(b"rock, -live\n--x\n,", b"a=b\nmellow=mood")
 def words(data):
-    from harmonium.library.correcting.say import read_said
+    from harmonium.library.edits import read_said
     from harmonium.library.write_rules import parse_pairs
 
     lines = data.decode(errors="replace").split("\n")
@@ -321,8 +321,8 @@ def a_model():
 @target(a_model)
 def model(data):
     from harmonium.estimators import DiscriminativeRBM
-    from harmonium.library.answering.stored_tagger import StoredTagger
     from harmonium.library.store.models import StoredModel
+    from harmonium.library.tagger import Tagger
 
     with suppress(HarmoniumError):
         DiscriminativeRBM.from_bytes(data)
@@ -334,7 +334,7 @@ def model(data):
         bytes=data,
         report={},
     )
-    tagger = StoredTagger(stored)
+    tagger = Tagger(stored)
     known = np.full((2, len(tagger.tags)), np.nan, np.float32)
     with np.errstate(all="ignore"):
         tagger.probabilities(np.ones((2, 6), np.float32), known)

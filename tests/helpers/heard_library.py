@@ -11,11 +11,11 @@ import soundfile
 from mutagen.flac import FLAC
 
 from harmonium.library import Library
-from harmonium.library.answering.tag import tag_library
 from harmonium.library.index import index
 from harmonium.library.learning import fitting
 from harmonium.library.learning import train as train_module
 from harmonium.library.learning.train import train
+from harmonium.library.tagging import tag_library
 from harmonium.web.processes import work
 
 RATE, SECONDS = 22050, 2.5

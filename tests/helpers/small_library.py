@@ -6,9 +6,9 @@ import numpy as np
 import polars as pl
 
 from harmonium import DiscriminativeRBM
-from harmonium.library.answering.tag import tag_library
 from harmonium.library.store.models import NEVER, StoredModel
 from harmonium.library.store.tracks import Track
+from harmonium.library.tagging import tag_library
 
 EXTRACTOR = "made up"
 TAGS = ("rock", "jazz", "hip hop", "mellow", "live")

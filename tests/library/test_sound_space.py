@@ -5,14 +5,19 @@ import pytest
 from small_library import EXTRACTOR, fill
 
 from harmonium.library import sound_space
-from harmonium.library.sound_space import CUT, SoundSpace, bring_up_to_date, cosines
+from harmonium.library.sound_space import MAX_DEVIATIONS, SoundSpace, SoundVectors, bring_up_to_date
 from harmonium.library.store import features
 from harmonium.library.store.tracks import Track
 
 
+def cosines(library, track_id):
+    sounds = SoundVectors.of(library)
+    return sounds.ids, sounds.cosines(track_id)
+
+
 def directly(X, row):
     """The cosines by hand, in all dimensions and full precision."""
-    Z = np.clip((X - X.mean(axis=0)) / X.std(axis=0), -CUT, CUT)
+    Z = np.clip((X - X.mean(axis=0)) / X.std(axis=0), -MAX_DEVIATIONS, MAX_DEVIATIONS)
     Z = Z - Z.mean(axis=0)
     return Z @ Z[row] / np.linalg.norm(Z, axis=1) / np.linalg.norm(Z[row])
 
@@ -87,7 +92,7 @@ def test_changed_features_are_compared_as_they_are_now(library):
 
 
 def test_a_large_library_is_measured_by_a_choice_of_its_tracks(library, monkeypatch):
-    monkeypatch.setattr(sound_space, "MOST_TRACKS", 20)
+    monkeypatch.setattr(sound_space, "MAX_TRACKS", 20)
     monkeypatch.setattr(sound_space, "_PAGE", 7)
     fits, calls = count_fits(monkeypatch), []
     ids, _, _ = fill(library, 30)

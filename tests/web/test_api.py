@@ -8,7 +8,6 @@ from small_library import trained
 from web_server import root, serving
 
 from harmonium.library import Library
-from harmonium.library.answering.search import search
 from harmonium.library.store import database
 
 
@@ -55,7 +54,7 @@ def test_where_there_is_no_library_the_page_begins_empty(tmp_path):
 def test_search_finds_what_the_library_finds(client, place):
     answer = client.get("search", params={"q": "rock -live", "min_probability": 0}).json()
     with Library.open(place) as library:
-        expected = search(library, "rock -live", limit=100).hits
+        expected = library.search("rock -live", limit=100).hits
     assert [hit["id"] for hit in answer["hits"]] == [hit.track.id for hit in expected][:50]
     assert answer["total"] == len(expected)
     assert answer["hits"][0]["probability"] == pytest.approx(expected[0].probability)

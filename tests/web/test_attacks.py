@@ -14,7 +14,7 @@ from tagged_files import untagged
 from web_server import raw, root, serving
 
 from harmonium.library import Library
-from harmonium.library.correcting.forget import forget
+from harmonium.library.edits import forget
 from harmonium.library.store.tracks import Track
 from harmonium.web import app as app_module
 from harmonium.web import guard

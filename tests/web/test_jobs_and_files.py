@@ -13,9 +13,9 @@ from web_server import serving
 
 from harmonium import DiscriminativeRBM
 from harmonium.library import Library
-from harmonium.library.answering.tag import tag_library
 from harmonium.library.filetags import read_tags
 from harmonium.library.store.models import StoredModel
+from harmonium.library.tagging import tag_library
 from harmonium.web import processes
 
 RATE = 22_050

@@ -11,18 +11,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from harmonium.library.answering.numpy_inference import log_odds, mix
-from harmonium.library.answering.shipped_model import (
-    PART,
-    PLACES,
-    extractor_key,
-    shipped_model,
-)
-from harmonium.library.answering.stored_tagger import StoredTagger
+from harmonium.library.builtin import PART, PLACES, builtin_model, extractor_key
 from harmonium.library.learning.fitting import Fitted
 from harmonium.library.learning.training_set import TrainingSet
 from harmonium.library.precision import PrecisionCurve, curves_to_arrays, precision_curves
 from harmonium.library.store.models import StoredModel
+from harmonium.library.tagger import Tagger, log_odds, mix
 
 PRIOR_STRENGTH = 5.0
 """So many examples weigh as much as the shipped model."""
@@ -43,8 +37,8 @@ class ShippedSays:
         """None where the features are not those that it takes."""
         if extractor != extractor_key():
             return None
-        model = shipped_model()
-        return cls(model, StoredTagger(model).probabilities(X))
+        model = builtin_model()
+        return cls(model, Tagger(model).probabilities(X))
 
     def rows(self, rows: NDArray[np.intp]) -> "ShippedSays":
         """Of some of the tracks."""

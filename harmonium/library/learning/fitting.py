@@ -32,8 +32,6 @@ from numpy.typing import NDArray
 from harmonium.engine import Engine, EngineError, Runner, WorkerDied
 from harmonium.errors import DataError, TrainingInterrupted
 from harmonium.estimators.recalibration import Question, fit_recalibration
-from harmonium.library.answering.numpy_inference import LINEAR, mix
-from harmonium.library.answering.stored_tagger import keep_compiled
 from harmonium.library.learning.first_model import (
     LinearFit,
     fit_linear,
@@ -42,6 +40,7 @@ from harmonium.library.learning.first_model import (
 )
 from harmonium.library.learning.training_files import StoredRows, opened, row_blocks
 from harmonium.library.learning.training_set import Hyperparameters, TrainingSet
+from harmonium.library.tagger import LINEAR, keep_compiled, mix
 
 Floats = NDArray[np.float32]
 TrainingProgress = Callable[[str, int, int], None]

@@ -29,23 +29,24 @@ import numpy as np
 import sqlalchemy as sa
 from numpy.typing import NDArray
 
+from harmonium.arrays import sigmoid
 from harmonium.library import sound_space
-from harmonium.library.answering.numpy_inference import sigmoid
-from harmonium.library.answering.refined_tagger import (
-    BIAS_DEVIATION,
-    SOUND_DEVIATION,
-    Gains,
-    SoundVectors,
-    refined_columns,
-)
-from harmonium.library.answering.shipped_model import log_odds, tagger_of
-from harmonium.library.answering.stored_tagger import FEW
 from harmonium.library.learning.answers import Answers, answers_since
+from harmonium.library.learning.training_files import row_blocks
 from harmonium.library.learning.vocabulary import FEWEST_EXAMPLES
-from harmonium.library.library import Library
+from harmonium.library.library import Library, Progress
+from harmonium.library.sound_space import SoundVectors
 from harmonium.library.store.models import StoredModel
 from harmonium.library.store.predictions import Refinement, Steps, packed, unpacked
 from harmonium.library.store.schema import change
+from harmonium.library.tagger import (
+    BIAS_DEVIATION,
+    SOUND_DEVIATION,
+    Gains,
+    Tagger,
+    log_odds,
+    refined_columns,
+)
 from harmonium.library.verdicts import agreed_tags
 
 MOST_JUDGED = 50
@@ -85,9 +86,7 @@ class QuickReport:
     seconds: float
 
 
-def learn_answers(
-    library: Library, progress: sound_space.SpaceProgress | None = None
-) -> QuickReport:
+def learn_answers(library: Library, progress: Progress | None = None) -> QuickReport:
     """Let the model in use learn from the answers since it was trained, within about a second.
 
     To be called after answers have begun or ended. Threads and processes may call it at any time:
@@ -329,12 +328,11 @@ def _completed(library: Library, model: StoredModel, tracks: Ids) -> tuple[dict[
     new = [track for track, one in digests.items() if before.get(track, ("",))[0] != one]
     ids, X = library.tracks.features(new, extractor=model.extractor)
     if len(ids):
-        tagger = tagger_of(model)
+        tagger = Tagger(model)
         known = np.full((len(ids), len(places)), np.nan, np.float32)
         for i, track in enumerate(ids.tolist()):
             known[i, list(told[track])] = list(told[track].values())
-        for start in range(0, len(ids), FEW):  # so many are done without JAX
-            some = slice(start, start + FEW)
+        for some in row_blocks(len(ids)):
             by_sound, given = (
                 tagger.probabilities(X[some]),
                 tagger.probabilities(X[some], known[some]),

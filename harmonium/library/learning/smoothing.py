@@ -6,9 +6,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from harmonium.library.answering.numpy_inference import TagRBM
-from harmonium.library.answering.suggest import FEWEST_PEOPLE
 from harmonium.library.learning.fitting import interrupts_raise
+from harmonium.library.tagger import TagRBM
+from harmonium.library.tags import MIN_PEOPLE
 from harmonium.library.verdicts import label_matrix
 
 FEWEST_SHARED = 20
@@ -23,24 +23,8 @@ def can_smooth(opinions: pl.DataFrame) -> bool:
     """Whether enough tracks have been tagged by several people."""
     people = opinions.group_by("track_id").agg(pl.col("person").n_unique())["person"]
     shared = int((people > 1).sum())
-    enough = opinions["person"].n_unique() >= FEWEST_PEOPLE
+    enough = opinions["person"].n_unique() >= MIN_PEOPLE
     return enough and shared >= max(FEWEST_SHARED, SHARED_SHARE * len(people))
-
-
-def smooth_labels(
-    opinions: pl.DataFrame,
-    judged: pl.DataFrame,
-    ids: NDArray[np.int64],
-    tags: tuple[str, ...],
-    *,
-    seed: int = 0,
-) -> tuple[NDArray[np.float32], TagRBM]:
-    """The probability that a new person would give a tag, (n_tracks, n_tags); and what was learnt.
-
-    See `learn_smoothing`, which is for any number of tracks.
-    """
-    labels_of, together = learn_smoothing(opinions, judged, tags, seed=seed)
-    return labels_of(ids), together
 
 
 def learn_smoothing(

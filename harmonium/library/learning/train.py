@@ -17,7 +17,6 @@ from harmonium import __version__
 from harmonium.data.genre_tree import GenreTree
 from harmonium.engine import Engine
 from harmonium.errors import DataError
-from harmonium.library.answering.stored_tagger import keep_compiled
 from harmonium.library.learning.beside_shipped import ShippedSays
 from harmonium.library.learning.first_model import MOST_TRACKS as MOST_FIRST
 from harmonium.library.learning.first_model import LinearFit, fit_first, mean_auc
@@ -49,6 +48,7 @@ from harmonium.library.precision import (
 )
 from harmonium.library.store.models import NEVER, StoredModel
 from harmonium.library.store.schema import EXTRACTOR, GENRES
+from harmonium.library.tagger import keep_compiled
 from harmonium.library.verdicts import (
     MIN_SHARE,
     judge,

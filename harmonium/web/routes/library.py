@@ -9,7 +9,7 @@ from fastapi.responses import StreamingResponse
 from harmonium import __version__
 from harmonium.files import readable
 from harmonium.library import Library
-from harmonium.library.answering.shipped_model import extractor_key
+from harmonium.library.builtin import extractor_key
 from harmonium.library.store.schema import EXTRACTOR, FOLDERS
 from harmonium.web import bodies
 from harmonium.web.guard import SESSION_SECONDS, cookie_name, new_session, same_secret

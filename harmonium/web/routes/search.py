@@ -5,11 +5,10 @@ from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Depends, Path, Query, Response
 
-from harmonium.library.answering.tag_detail import TagDetail
-from harmonium.library.answering.tag_map import TagMap
-from harmonium.library.correcting.tags import RenamedTag
+from harmonium.library.edits import RenamedTag
 from harmonium.library.playlist import playlist
 from harmonium.library.snapshot import Order, Question, SearchResult
+from harmonium.library.tags import TagDetail, TagMap
 from harmonium.web import bodies
 from harmonium.web.problems import Problem
 from harmonium.web.service import UsedService
@@ -48,7 +47,7 @@ def search(
     limit: Annotated[int, Query(ge=1, le=MAX_HITS)] = 50,
 ) -> SearchResult:
     """The tracks that match a query, or are like a track, or both; all tracks without either."""
-    return service.snapshot().search(question, limit, offset)
+    return service.snapshot().search(question, limit, offset, shown_tags=True)
 
 
 @router.get("/facets", tags=["search"], response_model=bodies.Facets)

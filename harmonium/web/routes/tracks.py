@@ -14,13 +14,12 @@ from harmonium.audio.audio_files import EXTENSIONS
 from harmonium.audio.pictures import overview_png
 from harmonium.errors import DataError, counted
 from harmonium.files import user_cache_folder
-from harmonium.library.answering.shipped_model import shipped_model, tagger_of
-from harmonium.library.answering.stored_tagger import StoredTagger
-from harmonium.library.answering.tag import extractor_named
-from harmonium.library.answering.track_tags import Completion, tags_by_sound, tags_of_track
-from harmonium.library.answering.why import Why
+from harmonium.library.builtin import builtin_model
 from harmonium.library.learning.quick import Improvement
 from harmonium.library.store.tracks import FORGOTTEN, Track
+from harmonium.library.tagger import Tagger
+from harmonium.library.tagging import extractor_named
+from harmonium.library.track_tags import Completion, Why, tags_by_sound, tags_of_track
 from harmonium.web import bodies
 from harmonium.web.problems import Problem, not_ready
 from harmonium.web.processes import TooLongError, decode
@@ -268,10 +267,10 @@ def _file_tags(service: Service, path: str, name: str) -> dict[str, Any]:
     return {"name": name, "duration": duration, "tags": tags_by_sound(tagger, p, spellings)}
 
 
-def _tagger(service: Service) -> tuple[StoredTagger, dict[str, str]]:
+def _tagger(service: Service) -> tuple[Tagger, dict[str, str]]:
     """The model in use or the built-in one, and how tags are spelt."""
     library = service.library_if_any()
     snapshot = None if library is None else library.snapshot()
     if snapshot is not None and snapshot.tagger is not None:
         return snapshot.tagger, snapshot.spellings
-    return tagger_of(shipped_model()), {}
+    return Tagger(builtin_model()), {}

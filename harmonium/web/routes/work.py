@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from harmonium.data.normalise import normalise_tag
 from harmonium.files import absolute_path
-from harmonium.library.answering.write_outline import write_outline
 from harmonium.library.chosen_tracks import MIN_PROBABILITY
 from harmonium.library.snapshot import Question, Snapshot
 from harmonium.library.write import PlannedFile
+from harmonium.library.write_outline import write_outline
 from harmonium.web import bodies
 from harmonium.web.jobs import Record
 from harmonium.web.problems import Problem

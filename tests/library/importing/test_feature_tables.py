@@ -10,7 +10,6 @@ from harmonium.audio import get_extractor
 from harmonium.cli import app
 from harmonium.errors import DataError
 from harmonium.library import Library
-from harmonium.library.answering.search import search
 from harmonium.library.feature_tables import import_features
 
 X = np.arange(12, dtype=np.float32).reshape(4, 3) ** 2
@@ -43,7 +42,7 @@ def test_rows_become_the_features_of_the_tracks_that_they_name(library, tmp_path
     order = [PATHS.index(path) for path in ("001", "/music/003.ogg", "#5")]
     np.testing.assert_array_equal(have, [ids[1], ids[3], 5])
     np.testing.assert_array_equal(found, X[order])
-    assert {hit.track.id for hit in search(library, like=5).hits} == {int(ids[1]), int(ids[3])}
+    assert {hit.track.id for hit in library.search(like=5).hits} == {int(ids[1]), int(ids[3])}
 
 
 def test_a_trial_changes_nothing(library, tmp_path):

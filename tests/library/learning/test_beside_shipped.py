@@ -9,19 +9,9 @@ import harmonium.library.learning.train as training
 from harmonium import DiscriminativeRBM
 from harmonium.estimators.model_files import from_bytes
 from harmonium.library import Library
-from harmonium.library.answering.refined_tagger import current_tagger
-from harmonium.library.answering.search import search
-from harmonium.library.answering.shipped_model import (
-    FILE,
-    UnionTagger,
-    extractor_key,
-    shipped_model,
-    tagger_of,
-)
-from harmonium.library.answering.stored_tagger import StoredTagger
-from harmonium.library.answering.tag import tag_library
-from harmonium.library.correcting.say import say
+from harmonium.library.builtin import FILE, builtin_model, extractor_key
 from harmonium.library.doctor import examine
+from harmonium.library.edits import keep_said
 from harmonium.library.learning.beside_shipped import ShippedSays
 from harmonium.library.learning.fitting import (
     Candidate,
@@ -33,6 +23,8 @@ from harmonium.library.learning.quick import learn_answers
 from harmonium.library.learning.train import TrainingOptions, train
 from harmonium.library.precision import precision_curve, precision_curves
 from harmonium.library.store.schema import EXTRACTOR
+from harmonium.library.tagger import Tagger
+from harmonium.library.tagging import tag_library
 
 
 def sounds(n):
@@ -58,7 +50,7 @@ def quick_fit(examples, **_):
     """A model with the shipped one's further inputs, at once; nothing is held out."""
     chosen = Hyperparameters(0.01, 0.1, more_inputs=True)
     X = examples.inputs(chosen)
-    assert X.shape[1] == 400 + len(shipped_model().vocabulary)
+    assert X.shape[1] == 400 + len(builtin_model().vocabulary)
     named = pl.DataFrame(examples.Y, schema=list(examples.tags))
     model = DiscriminativeRBM(n_hidden=8, max_epochs=60, validation_fraction=0.0, random_state=0)
     P = model.fit(X, named).predict_proba(X)
@@ -69,37 +61,36 @@ def test_both_vocabularies_are_in_the_model_and_searched_together(library, monke
     monkeypatch.setattr(training, "fit", quick_fit)
     model = train(library, TrainingOptions(smooth=False))
     assert set(model.vocabulary[: model.n_own]) == {*small_library.TAGS, small_library.NOISE}
-    assert set(shipped_model().vocabulary) < set(model.vocabulary)
+    assert set(builtin_model().vocabulary) < set(model.vocabulary)
     assert len(set(model.vocabulary)) == len(model.vocabulary)
     assert len(model.report["tags"]) == model.n_own
     assert len(precision_curves(model)) == len(model.vocabulary)
-    curve, shipped = (precision_curve(one, "disco") for one in (model, shipped_model()))
+    curve, shipped = (precision_curve(one, "disco") for one in (model, builtin_model()))
     np.testing.assert_array_equal(curve.thresholds, shipped.thresholds)
-    tagger = tagger_of(library.models.current())
-    assert isinstance(tagger, UnionTagger)
+    tagger = Tagger(library.models.current())
     assert tag_library(library) == 60
-    assert search(library, "live piano").people_only == []
-    assert search(library, "piano", owner="own").people_only == ["piano"]
+    assert library.search("live piano").people_only == []
+    assert library.search("piano", owner="own").people_only == ["piano"]
     assert examine(library).doubts is not None
-    P = StoredTagger(shipped_model()).probabilities(sounds(60))
+    P = Tagger(builtin_model()).probabilities(sounds(60))
     found = tagger.probabilities(sounds(60))
-    piano = shipped_model().vocabulary.index("piano")
+    piano = builtin_model().vocabulary.index("piano")
     np.testing.assert_allclose(found[:, tagger.place("piano")], P[:, piano], atol=1e-6)
     # answers: of one's own tag, of one that came along, and a word of neither
     for number in range(1, 7):
-        say(library, number, present=["sunday"], absent=["piano", "live"])
+        keep_said(library, number, yes=["sunday"], no=["piano", "live"])
     assert {one.name for one in learn_answers(library).tags} == {"sunday", "piano", "live"}
-    assert search(library, "sunday", owner="own").people_only == []
-    assert search(library, "sunday", owner="built-in").people_only == ["sunday"]
+    assert library.search("sunday", owner="own").people_only == []
+    assert library.search("sunday", owner="built-in").people_only == ["sunday"]
     now = library.models.current()
-    refined = current_tagger(library, now).probabilities(sounds(60)[50:])
+    refined = Tagger(now, library).probabilities(sounds(60)[50:])
     np.testing.assert_allclose(
         refined, library.predictions.probabilities(now.id, range(51, 61)), atol=1e-3
     )
 
 
 def test_a_prior_is_used_where_it_ranks_better_and_weighs_less_with_examples():
-    shipped, rng = shipped_model(), np.random.default_rng(0)
+    shipped, rng = builtin_model(), np.random.default_rng(0)
     n, calm = 200, shipped.vocabulary.index("calm")
     y = (np.arange(n) < 15).astype(np.float32)
     says = np.full((n, len(shipped.vocabulary)), 0.5, np.float32)

@@ -12,25 +12,14 @@ from scipy.special import expit
 
 from harmonium.estimators.model_files import from_bytes
 from harmonium.library import Library, sound_space
-from harmonium.library.answering.refined_tagger import (
-    BIAS_DEVIATION,
-    SOUND_DEVIATION,
-    current_tagger,
-)
-from harmonium.library.answering.search import search
-from harmonium.library.answering.shipped_model import (
-    FILE,
-    extractor_key,
-    tagger_of,
-    use_shipped_model,
-)
-from harmonium.library.answering.tag import stored_tags, tag_library
-from harmonium.library.correcting.say import say
-from harmonium.library.correcting.tags import hide_tag
+from harmonium.library.builtin import FILE, extractor_key, use_builtin
+from harmonium.library.edits import hide_tag, keep_said
 from harmonium.library.learning import quick
 from harmonium.library.learning.quick import fit_answers, improvement, kernel, learn_answers
 from harmonium.library.store.predictions import unpacked
 from harmonium.library.store.schema import EXTRACTOR, refined_tag
+from harmonium.library.tagger import BIAS_DEVIATION, SOUND_DEVIATION, Tagger
+from harmonium.library.tagging import stored_tags, tag_library
 from harmonium.library.verdicts import REVIEW
 from harmonium.library.write import TagSources, wanted_tags
 
@@ -55,9 +44,9 @@ def answer(library, tag, yes=(), no=(), command=REVIEW):
     """Answers about a tag, in one change; its number."""
     number = library.changes.begin(command, "tests")
     for track in yes:
-        say(library, track, present=[tag], change=number)
+        keep_said(library, track, yes=[tag], change=number)
     for track in no:
-        say(library, track, absent=[tag], change=number)
+        keep_said(library, track, no=[tag], change=number)
     return number
 
 
@@ -113,8 +102,8 @@ def test_tracks_that_sound_alike_follow_and_undoing_leaves_nothing(anywhere):
     before = column(anywhere, "jazz")
     surprise = min((track for track in before if track > 20), key=before.get)
     sound_space.bring_up_to_date(anywhere)
-    ids, cosines = sound_space.cosines(anywhere, surprise)
-    alike = dict(zip(ids.tolist(), cosines.tolist(), strict=True))
+    sounds = sound_space.SoundVectors.of(anywhere)
+    alike = dict(zip(sounds.ids.tolist(), sounds.cosines(surprise).tolist(), strict=True))
     doubtful = [t for t in before if 0.001 < before[t] < 0.999 and t != surprise]
     near, far = max(doubtful, key=alike.get), min(doubtful, key=alike.get)
     number = answer(anywhere, "jazz", yes=[surprise])
@@ -199,7 +188,7 @@ def test_new_tracks_have_what_was_learnt(anywhere):
     ids = anywhere.tracks.put(files)
     anywhere.tracks.put_features(ids, X, extractor=small_library.EXTRACTOR)
     assert tag_library(anywhere) == 5
-    tagger = current_tagger(anywhere, anywhere.models.current())
+    tagger = Tagger(anywhere.models.current(), anywhere)
     P, stored = tagger.probabilities(X), anywhere.predictions.probabilities(1, ids)
     np.testing.assert_allclose(stored, P, atol=1e-4)
     every, steps = anywhere.predictions.matrix(1)
@@ -224,7 +213,7 @@ def test_the_other_tags_of_a_track_follow_from_what_was_said(anywhere):
     _, X = anywhere.tracks.features([31], extractor=small_library.EXTRACTOR)
     known = np.full((1, len(model.vocabulary)), np.nan, np.float32)
     known[0, [0, 4]] = 0, 1
-    given = tagger_of(model).probabilities(X, known)[0]
+    given = Tagger(model).probabilities(X, known)[0]
     stored = anywhere.predictions.probabilities(model.id, [31])[0]
     np.testing.assert_allclose(stored[[1, 2, 3]], given[[1, 2, 3]], atol=1e-4)
     for j, tag in enumerate(model.vocabulary):
@@ -233,7 +222,7 @@ def test_the_other_tags_of_a_track_follow_from_what_was_said(anywhere):
     assert abs(stored[1] - trained[1]) > 1e-3
     # what was said itself is certain to search; the model's word only puts such tracks in order
     assert 0 < stored[4] < 1
-    assert search(anywhere, "live", limit=90).hits[0].probability == 1
+    assert anywhere.search("live", limit=90).hits[0].probability == 1
 
 
 # New words. --------------------------------------------------------------------------------------
@@ -251,7 +240,7 @@ def test_a_new_word_is_learnt_from_five_tracks(tagged):
     assert model.vocabulary[-1] == "sunday"
     assert model.learnt[-1]
     assert model.is_own[-1]
-    found = search(tagged, "sunday", predicted=True, limit=10)
+    found = tagged.search("sunday", predicted=True, limit=10)
     assert not found.people_only
     right = [truth[hit.track.id - 1, 3] for hit in found.hits]
     assert np.mean(right) > truth[:, 3].mean() + 0.2
@@ -260,7 +249,7 @@ def test_a_new_word_is_learnt_from_five_tracks(tagged):
     tagged.changes.undo(number)
     learn_answers(tagged)
     assert "sunday" not in tagged.models.current().vocabulary
-    assert search(tagged, "sunday").people_only == ["sunday"]
+    assert tagged.search("sunday").people_only == ["sunday"]
 
 
 def test_a_tag_that_training_did_not_learn_is_as_new_and_a_hidden_one_stays_so(tagged):
@@ -322,8 +311,8 @@ def test_the_model_that_came_along_learns_from_all_that_was_said(tmp_path):
         ids, _, _ = small_library.fill(library, 40, tagged=0)
         library.tracks.put_features(ids, X.astype(np.float32), extractor=extractor_key())
         library.settings.set(EXTRACTOR, extractor_key())
-        say(library, 1, present=["jazz"])  # before there was a model
-        model = use_shipped_model(library)
+        keep_said(library, 1, yes=["jazz"])  # before there was a model
+        model = use_builtin(library)
         tag_library(library)
         answer(library, "sunday", yes=range(3, 9), command="say")
         assert {one.name for one in learn_answers(library).tags} == {"jazz", "sunday"}
@@ -331,8 +320,8 @@ def test_the_model_that_came_along_learns_from_all_that_was_said(tmp_path):
         assert model.n_own == 0
         assert model.is_own.tolist() == [False] * model.n_trained + [True]
         assert model.only("own").learnt.sum() == 1
-        assert search(library, "sunday", owner="own").hits
-        tagger = current_tagger(library, model)
+        assert library.search("sunday", owner="own").hits
+        tagger = Tagger(model, library)
         _, features = library.tracks.features([1, 20], extractor=extractor_key())
         P = library.predictions.probabilities(model.id, [20])
         np.testing.assert_allclose(tagger.probabilities(features)[1], P[0], atol=1e-3)

@@ -16,7 +16,6 @@ from small_library import NOISE, TAGS, new_change
 from harmonium.errors import DataError, TrainingInterrupted, TrainingWarning
 from harmonium.evaluation import grouped_folds
 from harmonium.library import Library
-from harmonium.library.answering.stored_tagger import StoredTagger
 from harmonium.library.learning import fitting
 from harmonium.library.learning import train as train_module
 from harmonium.library.learning.first_model import (
@@ -40,6 +39,7 @@ from harmonium.library.learning.train import TrainingOptions, train
 from harmonium.library.precision import thresholds_for
 from harmonium.library.store.models import StoredModel
 from harmonium.library.store.tracks import Track
+from harmonium.library.tagger import Tagger
 
 QUICK = functools.partial(fit, to_try=(Hyperparameters(0.01, 0.1),), n_hidden=10)
 
@@ -62,7 +62,7 @@ def test_the_tags_are_learnt_and_the_score_is_that_of_tracks_not_heard(learnt):
     _, stored, _, X, truth, _ = learnt
     scores = {tag["tag"]: tag for tag in stored.report["tags"]}
     assert set(scores) == {*TAGS, NOISE}
-    P = StoredTagger(stored).probabilities(X[60:])
+    P = Tagger(stored).probabilities(X[60:])
     order = [stored.vocabulary.index(tag) for tag in TAGS]
     unheard = score_tags(truth[60:].astype(np.float32), P[:, order])
     held_out = np.array([scores[tag]["auc"] for tag in TAGS])
@@ -101,7 +101,7 @@ def test_what_is_stored_is_what_is_used(learnt):
     library, stored, ids, X, _, _ = learnt
     current = library.models.current()
     assert current.id == stored.id
-    tagger = StoredTagger(current)
+    tagger = Tagger(current)
     held_ids, held_out = tagger.held_out
     np.testing.assert_array_equal(held_ids, ids[:60])
     assert np.abs(held_out - tagger.probabilities(X[:60])).max() > 0.01  # not of the same model
@@ -130,12 +130,12 @@ def test_an_interruption_keeps_the_first_answer(library):
     current = library.models.current()
     assert (current.id, current.name) == (told[0].id, "ExactLogisticTagger")
     order = [current.vocabulary.index(tag) for tag in TAGS]
-    P = StoredTagger(current).probabilities(X[60:])[:, order]
+    P = Tagger(current).probabilities(X[60:])[:, order]
     assert score_tags(truth[60:].astype(np.float32), P).auc.mean() > 0.75
     assert thresholds_for(current, 0.8).min() < 1
     known = np.full((2, len(current.vocabulary)), np.nan, np.float32)
     known[0, order[0]] = 1
-    completed = StoredTagger(current).probabilities(X[60:62], known)
+    completed = Tagger(current).probabilities(X[60:62], known)
     assert completed[0, order[0]] == 1
     np.testing.assert_allclose(completed[1, order], P[1], atol=1e-6)
     with pytest.raises(KeyboardInterrupt):
@@ -161,7 +161,7 @@ def test_a_logistic_regression_stays_beside_where_that_is_better():
         report={},
     )
     expected = found.probabilities(X[60:])
-    np.testing.assert_allclose(StoredTagger(model).probabilities(X[60:]), expected, atol=2e-3)
+    np.testing.assert_allclose(Tagger(model).probabilities(X[60:]), expected, atol=2e-3)
 
 
 def test_the_penalty_is_found_step_by_step():
@@ -199,7 +199,7 @@ def test_the_model_takes_the_place_of_a_first_answer_from_some_of_the_tracks(tmp
         stored = train(library, first=use)
         assert [one.id for one in library.models.list()] == [stored.id]
         assert not len(library.predictions.columns(stored.id, [0])[0])  # the first one's are gone
-    assert told[0].report["tracks"] == len(StoredTagger(told[0]).held_out[0]) == 40
+    assert told[0].report["tracks"] == len(Tagger(told[0]).held_out[0]) == 40
     assert stored.report["tracks"] == 60
     assert not stored.report["beside"]
 

@@ -11,7 +11,7 @@ import small_library
 from places import HELPERS
 
 from harmonium.library import Library
-from harmonium.library.answering.stored_tagger import StoredTagger
+from harmonium.library.tagger import Tagger
 
 SCRIPT = HELPERS / "killed_training.py"
 
@@ -31,7 +31,7 @@ def assert_whole(library):
     models = library.models.list()
     assert (library.models.current() is None) == (not models)
     for model in models:
-        assert StoredTagger(library.models.get(model.id)).tags == tuple(model.vocabulary)
+        assert Tagger(library.models.get(model.id)).tags == tuple(model.vocabulary)
 
 
 @pytest.mark.long

@@ -11,8 +11,7 @@ from small_library import TAGS
 
 from harmonium.errors import DataError
 from harmonium.library import Library
-from harmonium.library.answering.shipped_model import extractor_key, shipped_model
-from harmonium.library.answering.stored_tagger import StoredTagger
+from harmonium.library.builtin import builtin_model, extractor_key
 from harmonium.library.learning import fitting, reading, training_files
 from harmonium.library.learning import train as train_module
 from harmonium.library.learning.first_model import mean_auc
@@ -22,6 +21,7 @@ from harmonium.library.learning.thresholds import choose_thresholds, score_tags
 from harmonium.library.learning.training_files import FoldTable, TrainingFiles, by_columns
 from harmonium.library.learning.training_set import TrainingSet
 from harmonium.library.precision import make_curves
+from harmonium.library.tagger import Tagger
 from harmonium.library.verdicts import judge
 
 LONG = pytest.mark.long
@@ -131,7 +131,7 @@ def test_a_library_larger_than_memory_is_learnt_from_as_a_whole(tmp_path, monkey
     examples = {tag["tag"]: tag["examples"] for tag in stored.report["tags"]}
     assert sum(stored.report["calibration"]["n"]) == n_tagged * len(stored.vocabulary)
     np.testing.assert_allclose([examples[tag] for tag in TAGS], truth[:90].sum(axis=0), atol=12)
-    tagger = StoredTagger(stored)
+    tagger = Tagger(stored)
     kept, held_out = tagger.held_out
     assert len(kept) == 30
     assert set(kept.tolist()) <= set(ids[:90].tolist())
@@ -168,8 +168,8 @@ def test_a_worker_that_does_not_see_the_files_leaves_the_fit_to_the_caller(tmp_p
 
 def test_files_hold_what_memory_would_with_the_shipped_models_word(tmp_path, monkeypatch):
     monkeypatch.setattr(training_files, "BLOCK", 7)
-    model = shipped_model()
-    n_features = StoredTagger(model).n_features
+    model = builtin_model()
+    n_features = Tagger(model).n_features
     with Library.open(tmp_path / "library.db") as library:
         ids, *_ = small_library.fill(library, 40, artists=20)
         X = np.random.default_rng(0).normal(size=(40, n_features)).astype(np.float32)

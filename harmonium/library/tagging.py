@@ -15,14 +15,13 @@ from numpy.typing import NDArray
 
 from harmonium.errors import DataError, LibraryError
 from harmonium.files import absolute_path
-from harmonium.library.answering.refined_tagger import bring_columns_up_to_date, current_tagger
-from harmonium.library.answering.shipped_model import shipped_model, tagger_of, use_shipped_model
-from harmonium.library.answering.stored_tagger import StoredTagger, current_model
+from harmonium.library.builtin import builtin_model, use_builtin
 from harmonium.library.chosen_tracks import music_files
 from harmonium.library.library import Library
 from harmonium.library.store.bulk import batches
 from harmonium.library.store.models import Owner, StoredModel
 from harmonium.library.store.tracks import Track
+from harmonium.library.tagger import Tagger, bring_columns_up_to_date, current_model
 from harmonium.library.verdicts import agreed_tags
 
 if TYPE_CHECKING:
@@ -51,7 +50,7 @@ def tag_library(
     """
     model = model or current_model(library)
     assert model.id is not None
-    tagger, done = tagger_of(model), 0
+    tagger, done = Tagger(model), 0
     heard = np.empty(0, np.int64)
     if not again:
         heard, _ = library.predictions.columns(model.id, [0], refined=False)
@@ -97,7 +96,7 @@ class TaggedFile:
     """(n_tags,)"""
     given: dict[str, bool]
     """Tag → whether it holds, as the person who asks knows; it overrides what people say."""
-    tagger: StoredTagger = field(repr=False)
+    tagger: Tagger = field(repr=False)
 
     def tags(self, top: int | None = None, min_probability: float | None = None) -> list[TrackTag]:
         """Its tags: what is known first, then the model's.
@@ -176,10 +175,10 @@ def tag_named(
     sound_only : whether people's tags do not help to infer the others
     owner : whose tags the model may predict: "own", "built-in", or None, both
     """
-    model = None if library is None else use_shipped_model(library)
+    model = None if library is None else use_builtin(library)
     if model is None or (owner == "built-in" and model.is_own.all()):
-        model = shipped_model()
-    tagger = current_tagger(library, model.only(owner))
+        model = builtin_model()
+    tagger = Tagger(model.only(owner), library)
     given = None if known is None else read_known(known, tagger)
     files = music_files(library, named)
     use_people = not sound_only
@@ -189,7 +188,7 @@ def tag_named(
     return TaggedFiles(found, failures)
 
 
-def read_known(text: str, tagger: StoredTagger) -> dict[str, bool]:
+def read_known(text: str, tagger: Tagger) -> dict[str, bool]:
     """Tag → whether it holds, from a text such as "rock, guitar, -live"; a minus denies a tag."""
     known: dict[str, bool] = {}
     for part in filter(None, (part.strip() for part in text.split(","))):
@@ -201,7 +200,7 @@ def read_known(text: str, tagger: StoredTagger) -> dict[str, bool]:
 
 def tag_files(
     library: Library | None,
-    tagger: StoredTagger,
+    tagger: Tagger,
     paths: Sequence[str],
     *,
     known: dict[str, bool] | None = None,
@@ -243,7 +242,7 @@ def tag_files(
 
 
 def _stored_features(
-    library: Library, tagger: StoredTagger, paths: Sequence[str], tracks: Sequence[Track | None]
+    library: Library, tagger: Tagger, paths: Sequence[str], tracks: Sequence[Track | None]
 ) -> dict[str, NDArray[np.float32]]:
     """Path → features, of the tracks that have them in the library."""
     ids = [track.id for track in tracks if track is not None]
@@ -257,7 +256,7 @@ def _stored_features(
 
 
 def _features(
-    tagger: StoredTagger,
+    tagger: Tagger,
     paths: Sequence[str],
     stored: dict[str, NDArray[np.float32]],
     progress: "FileProgress | None",
@@ -300,7 +299,7 @@ def stored_tags(
     library: Library, owner: Owner | None = None, page: int = 1000
 ) -> Iterator[TaggedFile]:
     """All present tracks that the model in use has tagged, with their stored predictions."""
-    tagger = current_tagger(library, current_model(library).only(owner))
+    tagger = Tagger(current_model(library).only(owner), library)
     assert tagger.id is not None
     heard, _ = library.predictions.columns(tagger.id, [0])
     ids, tree = np.intersect1d(heard, library.tracks.ids()), library.genres()

@@ -7,15 +7,13 @@ import pytest
 from small_library import trained
 
 from harmonium.errors import DataError, UnknownTagError
-from harmonium.library.answering import why as module
-from harmonium.library.answering.compare import compare_models
-from harmonium.library.answering.shipped_model import log_odds
-from harmonium.library.answering.tag_detail import tag_detail
-from harmonium.library.answering.tag_map import pairwise_pull, tag_map
-from harmonium.library.answering.track_tags import complete_track
-from harmonium.library.answering.why import why
-from harmonium.library.answering.write_outline import write_outline
+from harmonium.library import track_tags as module
+from harmonium.library.models import compare_models
+from harmonium.library.tagger import log_odds
+from harmonium.library.tags import pairwise_pull, tag_detail, tag_map
+from harmonium.library.track_tags import complete_track, why
 from harmonium.library.write import wanted_tags
+from harmonium.library.write_outline import write_outline
 
 
 @pytest.fixture
@@ -60,7 +58,7 @@ def test_a_part_is_the_mean_over_all_orders(view):
 
 
 def test_with_many_known_tags_the_parts_still_add_up(view, monkeypatch):
-    monkeypatch.setattr(module, "MOST_EXACT", 1)
+    monkeypatch.setattr(module, "MAX_EXACT", 1)
     found = why(view, 40, "jazz", YES, NO, "me")
     total = log_odds(np.array([found.sound.probability]))[0] + sum(p.log_odds for p in found.parts)
     assert 1 / (1 + np.exp(-total)) == pytest.approx(found.probability, abs=1e-5)
@@ -140,7 +138,7 @@ def test_models_side_by_side(library):
     model, _, _ = trained(library, tagged=30)
     from dataclasses import replace
 
-    from harmonium.library.answering.tag import tag_library
+    from harmonium.library.tagging import tag_library
 
     report = {"tags": [{"tag": "rock", "auc": 0.7}, {"tag": "jazz", "auc": 0.8}]}
     first = library.models.add(replace(model, report=report), use=False)

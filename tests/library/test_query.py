@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from harmonium.data import normalise_tag
 from harmonium.errors import DataError
-from harmonium.library.answering.query import (
+from harmonium.library.query import (
     DEEPEST,
     And,
     Not,

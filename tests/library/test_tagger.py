@@ -7,24 +7,18 @@ import polars as pl
 import pytest
 import small_library
 
+from harmonium import DiscriminativeRBM
 from harmonium.errors import DataError, ModelFileError
 from harmonium.estimators.model_files import from_bytes, to_bytes
-from harmonium.library.answering import numpy_inference
-from harmonium.library.answering import stored_tagger as module
-from harmonium.library.answering.numpy_inference import (
-    BeliefOptions,
-    TagRBM,
-    mean_field,
-    tag_probabilities,
-)
-from harmonium.library.answering.stored_tagger import StoredTagger, unpack
+from harmonium.library import tagger as module
+from harmonium.library.tagger import Tagger, TagRBM, mean_field, tag_probabilities, unpack
 from harmonium.rbm.inference import InferenceOptions, infer
 from harmonium.rbm.model import Params
 
 
 @pytest.fixture(scope="module")
 def tagger():
-    return StoredTagger(small_library.quick_model())
+    return Tagger(small_library.quick_model())
 
 
 def random_rbm(rng, n_hidden, n_tags, size):
@@ -65,12 +59,13 @@ def test_numpy_and_jax_agree_where_more_damping_is_needed():
 def test_what_never_converges_is_left_to_mean_field(monkeypatch):
     m = random_rbm(np.random.default_rng(7), 5, 4, 1.0)
     tried = []
-    monkeypatch.setattr(numpy_inference, "beliefs", lambda _, options: tried.append(options))
+    monkeypatch.setattr(module, "beliefs", lambda *args: tried.append(args))
     y = np.array([1.0, np.nan, np.nan, 0.0])
     found = tag_probabilities(m, y)
-    assert [options.damping for options in tried] == [0.5, 0.75]
+    assert [damping for _, _, damping, _ in tried] == [0.5, 0.75]
     np.testing.assert_array_equal(found[[0, 3]], [1, 0])
-    np.testing.assert_allclose(found[1:3], mean_field(m.given(y), 1000), atol=1e-9)
+    expected = mean_field(m, np.zeros((1, 1)), y[None], 1000)[0]
+    np.testing.assert_allclose(found, expected, atol=1e-9)
 
 
 def test_weights_of_any_size_give_probabilities():
@@ -91,39 +86,39 @@ def test_one_hidden_unit_is_exact():
     }
     total = sum(weights.values())
     exact = [(weights[1, 0] + weights[1, 1]) / total, (weights[0, 1] + weights[1, 1]) / total]
-    fine = BeliefOptions(200, 0.5, 1e-9)
-    np.testing.assert_allclose(tag_probabilities(m, np.full(2, np.nan), fine), exact, atol=1e-7)
+    fine = {"steps": 200, "tolerance": 1e-9}
+    np.testing.assert_allclose(tag_probabilities(m, np.full(2, np.nan), **fine), exact, atol=1e-7)
     given = weights[1, 1] / (weights[1, 0] + weights[1, 1])
-    found = tag_probabilities(m, np.array([1.0, np.nan]), fine)
+    found = tag_probabilities(m, np.array([1.0, np.nan]), **fine)
     np.testing.assert_allclose(found, [1, given], atol=1e-7)
 
 
 def test_mean_field_of_untied_units_is_exact():
     m = TagRBM(np.zeros((2, 3)), np.zeros(2), np.array([-1.0, 0.0, 2.0]))
-    np.testing.assert_allclose(mean_field(m, 3), 1 / (1 + np.exp([1.0, 0.0, -2.0])))
+    found = mean_field(m, np.zeros((1, 1)), np.full((1, 3), np.nan), 3)[0]
+    np.testing.assert_allclose(found, 1 / (1 + np.exp([1.0, 0.0, -2.0])))
 
 
-def test_few_tracks_and_many_get_the_same_probabilities(tagger, monkeypatch):
+def test_numpy_and_the_estimator_give_the_same_probabilities(tagger):
     X, truth = small_library.world(30, seed=5)
     known = np.full((30, 6), np.nan, np.float32)
     known[::2, 0] = truth[::2, 0]
-    few = tagger.probabilities(X, known)
-    np.testing.assert_allclose(few, tagger.estimator.complete(X, known), atol=1e-4)
-    monkeypatch.setattr(module, "FEW", 0)
-    np.testing.assert_allclose(few, tagger.probabilities(X, known), atol=1e-4)
-    np.testing.assert_array_equal(few[::2, 0], truth[::2, 0])
+    found = tagger.probabilities(X, known)
+    estimator = DiscriminativeRBM.from_bytes(small_library.quick_model().bytes)
+    np.testing.assert_allclose(found, estimator.complete(X, known), atol=1e-4)
+    np.testing.assert_array_equal(found[::2, 0], truth[::2, 0])
 
 
-def test_numpy_takes_features_of_unit_norm_as_the_model_does(tagger):
+def test_numpy_takes_features_of_unit_norm_as_the_model_does():
     X, truth = small_library.world()
-    model = tagger.estimator.__class__(n_hidden=3, max_epochs=3, unit_norm=True, random_state=0)
+    model = DiscriminativeRBM(n_hidden=3, max_epochs=3, unit_norm=True, random_state=0)
     model.fit(X, pl.DataFrame(truth.astype(np.float32), schema=small_library.TAGS))
     stored = dataclasses.replace(
         small_library.quick_model(), bytes=model.to_bytes(), vocabulary=small_library.TAGS
     )
     X = X[:20].copy()
     X[0] = model._scaling.mean  # all zeros when scaled
-    few = StoredTagger(stored).probabilities(X)
+    few = Tagger(stored).probabilities(X)
     np.testing.assert_allclose(few, model.predict_proba(X), atol=1e-4)
 
 

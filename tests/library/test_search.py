@@ -7,10 +7,9 @@ import sqlalchemy as sa
 from small_library import NOISE, TAGS, new_change
 
 from harmonium.errors import DataError, LibraryError
-from harmonium.library.answering.likeness import EQUAL_TAGS, alike
-from harmonium.library.answering.query import parse, probability, tags_of
-from harmonium.library.answering.search import answered, search
-from harmonium.library.sound_space import cosines
+from harmonium.library.query import parse, probability, tags_of
+from harmonium.library.search import N_TAGS_LIKE_SOUND, alike, answered
+from harmonium.library.sound_space import SoundVectors
 from harmonium.library.store.models import StoredModel
 from harmonium.library.store.schema import BLOCK, EXTRACTOR
 from harmonium.library.store.schema import track as track_table
@@ -62,8 +61,7 @@ def test_the_order_is_that_of_looking_at_each_track(world, text):
     library.opinions.say("bob", int(ids[0]), absent=["rock"], change=new_change(library))
     library.opinions.say("bob", int(ids[40]), absent=["rock"], change=new_change(library))
     expected = brute_force(library, model, ids, text)
-    found = search(library, text, limit=100)
-    assert [hit.certain for hit in found.hits] == [not first for first, *_ in expected]
+    found = library.search(text, limit=100)
     np.testing.assert_allclose(
         [hit.probability for hit in found.hits], [score for *_, score in expected], atol=1e-6
     )
@@ -73,12 +71,12 @@ def test_the_order_is_that_of_looking_at_each_track(world, text):
 
 def test_peoples_own_tags_come_first_and_the_model_finds_the_rest(world):
     library, _, ids, truth = world
-    found = search(library, "rock", limit=12).hits
+    found = library.search("rock", limit=12).hits
     tagged = set(ids[:N_TAGGED][truth[:N_TAGGED, 0]].tolist())
-    certain = [hit for hit in found if hit.certain]
+    certain = [hit for hit in found if hit.source == "people"]
     assert found[: len(certain)] == certain
     assert {hit.track.id for hit in certain} == tagged
-    rest = [int(np.searchsorted(ids, hit.track.id)) for hit in found if not hit.certain]
+    rest = [int(np.searchsorted(ids, hit.track.id)) for hit in found if hit.source == "model"]
     assert truth[rest, 0].mean() > 0.7
 
 
@@ -87,16 +85,16 @@ def test_what_a_person_denies_is_not_found_whatever_the_model_says(world):
     best = int(ids[np.argmax(library.predictions.probabilities(model.id, ids)[:, 0])])
     library.opinions.say("bob", best, absent=["rock"], change=new_change(library))
     library.opinions.say("ann", best, retract=["rock"], change=new_change(library))
-    assert best not in {hit.track.id for hit in search(library, "rock", limit=100).hits}
+    assert best not in {hit.track.id for hit in library.search("rock", limit=100).hits}
 
 
 def test_tags_that_the_model_cannot_tell_are_what_people_say(world):
     library, _, ids, _ = world
     library.opinions.say("bob", int(ids[50]), present=["Bird Song"], change=new_change(library))
-    found = search(library, "bird song")
+    found = library.search("bird song")
     assert [hit.track.id for hit in found.hits] == [int(ids[50])]
     assert found.people_only == ["bird song"]
-    assert search(library, NOISE).people_only == [NOISE]
+    assert library.search(NOISE).people_only == [NOISE]
 
 
 def test_a_search_does_not_read_the_weights_of_the_model(world):
@@ -107,7 +105,7 @@ def test_a_search_does_not_read_the_weights_of_the_model(world):
         "before_cursor_execute",
         lambda connection, cursor, statement, *_: statements.append(statement),
     )
-    assert search(library, "rock", like=int(ids[30])).hits
+    assert library.search("rock", like=int(ids[30])).hits
     asked = [statement for statement in statements if "model.vocabulary" in statement]
     assert len(asked) == 1
     assert "model.bytes" not in asked[0]
@@ -115,18 +113,18 @@ def test_a_search_does_not_read_the_weights_of_the_model(world):
 
 def test_limits_missing_files_and_improbable_tracks(world):
     library, _, _, _ = world
-    hits = search(library, "rock", limit=100).hits
-    assert len(search(library, "rock", limit=3).hits) == 3
+    hits = library.search("rock", limit=100).hits
+    assert len(library.search("rock", limit=3).hits) == 3
     library.tracks.set_state([hits[0].track.id], "missing")
-    assert search(library, "rock", limit=3).hits == hits[1:4]
-    likely = search(library, "rock", limit=100, min_probability=0.7).hits
+    assert library.search("rock", limit=3).hits == hits[1:4]
+    likely = library.search("rock", limit=100, min_probability=0.7).hits
     assert likely == [hit for hit in hits[1:] if hit.probability >= 0.7]
 
 
 def test_tracks_like_another_have_its_tags(world):
     library, _, ids, truth = world
     for place in (30, 45):
-        hits = search(library, like=int(ids[place]), limit=5).hits
+        hits = library.search(like=int(ids[place]), limit=5).hits
         assert int(ids[place]) not in {hit.track.id for hit in hits}
         rows = [int(np.searchsorted(ids, hit.track.id)) for hit in hits]
         alike_tags = (truth[rows] == truth[place]).mean()
@@ -141,7 +139,7 @@ def test_what_most_people_say_of_a_track_counts_as_certain_for_its_likeness(worl
     one, other = int(ids[40]), int(ids[41])
 
     def alike_to_rock():
-        hits = search(library, "rock", like=one, limit=100).hits
+        hits = library.search("rock", like=one, limit=100).hits
         return {hit.track.id: hit.similarity for hit in hits}
 
     for name in ("ann", "bob", "cy"):
@@ -159,7 +157,7 @@ def test_what_most_people_say_of_a_track_counts_as_certain_for_its_likeness(worl
 
 def test_a_question_and_a_likeness_multiply(world):
     library, _, ids, _ = world
-    hits = search(library, "jazz", like=int(ids[30]), limit=100).hits
+    hits = library.search("jazz", like=int(ids[30]), limit=100).hits
     near = [hit for hit in hits if hit.similarity > 0]
     assert hits[: len(near)] == near  # what is less alike than chance comes last
     scores = [hit.probability * hit.similarity for hit in near]
@@ -208,12 +206,13 @@ def test_likeness_is_of_all_tracks_by_sound_and_by_tags_where_they_have_predicti
     number = library.models.add(stored)
     library.predictions.put(number, ids, rng.random((len(ids), 3)))
     library.predictions.forget_tracks(forgotten)
-    hits = search(library, like=3, limit=100).hits
+    hits = library.search(like=3, limit=100).hits
     left = np.setdiff1d(ids, forgotten)
     P = library.predictions.probabilities(number, left)
     by_tags = alike(P.T, left.tolist().index(3), np.full(3, np.nan, np.float32))
-    by_sound = dict(zip(*(one.tolist() for one in cosines(library, 3)), strict=True))
-    weight = 3 / (3 + EQUAL_TAGS)
+    sounds = SoundVectors.of(library)
+    by_sound = dict(zip(sounds.ids.tolist(), sounds.cosines(3).tolist(), strict=True))
+    weight = 3 / (3 + N_TAGS_LIKE_SOUND)
     for hit in hits:
         sound = by_sound[hit.track.id]
         tags = by_tags[left.tolist().index(hit.track.id)] if hit.track.id in left else sound
@@ -223,21 +222,21 @@ def test_likeness_is_of_all_tracks_by_sound_and_by_tags_where_they_have_predicti
 
 def test_without_a_model_people_still_find_their_tags(library):
     ids, _, truth = small_library.fill(library, 30)
-    found = search(library, "rock", limit=100)
+    found = library.search("rock", limit=100)
     assert {hit.track.id for hit in found.hits} == set(ids[truth[:, 0]].tolist())
-    assert all(hit.certain for hit in found.hits)
-    alike_by_sound = search(library, like=1, limit=100).hits
+    assert {hit.source for hit in found.hits} == {"people"}
+    alike_by_sound = library.search(like=1, limit=100).hits
     assert {hit.track.id for hit in alike_by_sound} == set(ids.tolist()) - {1}
     (unheard,) = library.tracks.put([Track("/music/new.ogg", "new")])
     with pytest.raises(LibraryError, match=f"Track #{unheard} has no features to compare it by"):
-        search(library, like=unheard)
+        library.search(like=unheard)
 
 
 def test_what_cannot_be_asked(world):
     library, *_ = world
     with pytest.raises(DataError, match="Ask for tags"):
-        search(library)
+        library.search()
     with pytest.raises(DataError, match="'limit' must be at least 1"):
-        search(library, "rock", limit=0)
+        library.search("rock", limit=0)
     with pytest.raises(DataError, match="Did you mean rock"):
-        search(library, "rokc")
+        library.search("rokc")

@@ -9,26 +9,15 @@ import small_library
 from harmonium import DiscriminativeRBM
 from harmonium.estimators.model_files import from_bytes, to_bytes
 from harmonium.library import Library
-from harmonium.library.answering import shipped_model as module
-from harmonium.library.answering.query import And, Not, Tag, parse
-from harmonium.library.answering.search import search
-from harmonium.library.answering.shipped_model import (
-    FILE,
-    PART,
-    PLACES,
-    UnionTagger,
-    mix,
-    shipped_model,
-    tagger_of,
-    use_shipped_model,
-    with_log_odds,
-)
-from harmonium.library.answering.stored_tagger import StoredTagger
-from harmonium.library.answering.suggest import related_by
-from harmonium.library.answering.tag import read_known, tag_library
-from harmonium.library.correcting.tags import hide_tag
+from harmonium.library import builtin as module
+from harmonium.library.builtin import FILE, PART, PLACES, builtin_model, use_builtin
+from harmonium.library.edits import hide_tag
 from harmonium.library.precision import thresholds_for
+from harmonium.library.query import And, Not, Tag, parse
 from harmonium.library.store.schema import EXTRACTOR
+from harmonium.library.tagger import Tagger, log_odds, mix
+from harmonium.library.tagging import read_known, tag_library
+from harmonium.library.tags import related_by
 
 
 def sounds(n, seed=0):
@@ -40,7 +29,7 @@ def sounds(n, seed=0):
 
 
 def test_numpy_says_what_the_estimator_says_with_and_without_tags_told():
-    tagger, X = StoredTagger(shipped_model()), sounds(5)
+    tagger, X = Tagger(builtin_model()), sounds(5)
     model = DiscriminativeRBM.load(FILE)
     np.testing.assert_allclose(tagger.probabilities(X), model.predict_proba(X), atol=1e-5)
     known = np.full((5, len(tagger.tags)), np.nan, np.float32)
@@ -52,18 +41,18 @@ def test_numpy_says_what_the_estimator_says_with_and_without_tags_told():
 
 def test_a_library_with_the_model_of_an_older_version_gets_the_present_one(tmp_path):
     with Library.open(tmp_path / "library.db") as library:
-        library.settings.set(EXTRACTOR, shipped_model().extractor)
-        older = replace(shipped_model(), bytes=b"older")
+        library.settings.set(EXTRACTOR, builtin_model().extractor)
+        older = replace(builtin_model(), bytes=b"older")
         library.models.add(older)
         hide_tag(library, "jazz")
-        model = use_shipped_model(library)
-        assert (model.id, model.bytes) == (2, shipped_model().bytes)
+        model = use_builtin(library)
+        assert (model.id, model.bytes) == (2, builtin_model().bytes)
         assert not model.learnt[model.vocabulary.index("jazz")]
-        assert use_shipped_model(library).id == 2
+        assert use_builtin(library).id == 2
 
 
 def test_other_words_are_understood():
-    tagger = StoredTagger(shipped_model())
+    tagger = Tagger(builtin_model())
     assert tagger.place("Rap") == tagger.place("hip-hop")
     assert read_known("female vocalists, -calmness", tagger) == {
         "female voice": True,
@@ -72,13 +61,13 @@ def test_other_words_are_understood():
 
 
 def test_a_genre_makes_its_moods_likely_whatever_the_sound():
-    found = related_by(StoredTagger(shipped_model()), "metal", 20)
+    found = related_by(Tagger(builtin_model()), "metal", 20)
     harsher = [one.tag for one in found if one.log_odds > 0]
     assert {"heavy metal", "hard rock"} & set(harsher)
 
 
 def test_its_tags_and_other_words_can_be_searched_without_quotes():
-    tagger = StoredTagger(shipped_model())
+    tagger = Tagger(builtin_model())
     for word, tag in {**{tag: tag for tag in tagger.tags}, **tagger.aliases}.items():
         assert parse(word, tagger.tags, tagger.aliases) == Tag(tag)
         asked = parse(f"calm {word} -drums", tagger.tags, tagger.aliases)
@@ -97,39 +86,43 @@ def library(tmp_path):
 
 class TestInALibrary:
     def test_it_is_its_first_model_and_searches_before_anybody_has_tagged(self, library):
-        model = use_shipped_model(library)
+        model = use_builtin(library)
         assert (model.id, model.n_own) == (1, 0)
-        assert use_shipped_model(library).id == 1
+        assert use_builtin(library).id == 1
         assert tag_library(library) == 20
-        found = search(library, "calm piano -drums", limit=5)
+        found = library.search("calm piano -drums", limit=5)
         assert len(found.hits) == 5
         assert not found.people_only
-        P = tagger_of(model).probabilities(sounds(20))
+        P = Tagger(model).probabilities(sounds(20))
         calm, piano, drums = (model.vocabulary.index(t) for t in ("calm", "piano", "drums"))
         best = np.argmax(P[:, calm] * P[:, piano] * (1 - P[:, drums]))
         assert found.hits[0].track.id == library.tracks.ids()[best]
-        assert [hit.track.id for hit in search(library, "rap").hits] == [
-            hit.track.id for hit in search(library, '"hip hop"').hits
+        assert [hit.track.id for hit in library.search("rap").hits] == [
+            hit.track.id for hit in library.search('"hip hop"').hits
         ]
 
     def test_only_what_was_asked_for(self, library):
-        use_shipped_model(library)
+        use_builtin(library)
         tag_library(library)
-        assert search(library, "calm", owner="built-in").hits
-        assert search(library, "calm", owner="own").people_only == ["calm"]
+        assert library.search("calm", owner="built-in").hits
+        assert library.search("calm", owner="own").people_only == ["calm"]
 
     def test_a_library_with_other_features_does_not_get_it(self, tmp_path):
         with Library.open(tmp_path / "other.db") as other:
             small_library.fill(other, 5)
-            assert use_shipped_model(other) is None
+            assert use_builtin(other) is None
+
+
+def with_log_odds(X, P):
+    return np.concatenate([X, log_odds(P)], axis=1)
 
 
 def beside(weight, inputs):
     """A model with two words of its own, one of which the shipped one knows, too."""
     X = sounds(80, seed=1)
     Y = np.stack([X[:, 0] > np.median(X[:, 0]), X[:, 1] > np.median(X[:, 1])], axis=1)
-    shipped = shipped_model()
-    P = StoredTagger(shipped).probabilities(X)
+    shipped = builtin_model()
+    P = Tagger(shipped).probabilities(X)
     own = DiscriminativeRBM(n_hidden=4, max_epochs=3, validation_fraction=0.0, random_state=0)
     own.fit(with_log_odds(X, P) if inputs else X, Y.astype(float))
     others = [tag for tag in shipped.vocabulary if tag != "calm"]
@@ -152,8 +145,7 @@ class TestBesideYourOwn:
     @pytest.mark.parametrize("inputs", [False, True])
     def test_both_vocabularies_answer(self, inputs):
         own, stored = beside(0.25, inputs)
-        tagger, shipped, X = tagger_of(stored), StoredTagger(shipped_model()), sounds(6)
-        assert isinstance(tagger, UnionTagger)
+        tagger, shipped, X = Tagger(stored), Tagger(builtin_model()), sounds(6)
         P, others = tagger.probabilities(X), shipped.probabilities(X)
         mine = own.predict_proba(with_log_odds(X, others) if inputs else X)
         np.testing.assert_allclose(P[:, 0], mine[:, 0], atol=1e-4)
@@ -165,7 +157,7 @@ class TestBesideYourOwn:
 
     def test_what_is_told_counts_for_both(self):
         _, stored = beside(1.0, True)
-        tagger, X = tagger_of(stored), sounds(3)
+        tagger, X = Tagger(stored), sounds(3)
         known = np.full((3, len(tagger.tags)), np.nan, np.float32)
         known[:, tagger.place("calm")] = 1
         P, told = tagger.probabilities(X), tagger.probabilities(X, known)
@@ -185,11 +177,11 @@ def test_the_shipped_part_of_a_model_is_the_file():
     _, stored = beside(1.0, False)
     arrays, about = from_bytes(stored.bytes)
     assert arrays[PART].tobytes() == FILE.read_bytes()
-    assert StoredTagger(replace(stored, bytes=to_bytes(arrays, about))).n_own == 2
+    assert Tagger(replace(stored, bytes=to_bytes(arrays, about))).n_own == 2
 
 
 def test_tags_that_people_checked_say_how_often_they_are_right():
-    model, tagger = shipped_model(), StoredTagger(shipped_model())
+    model, tagger = builtin_model(), Tagger(builtin_model())
     written = thresholds_for(model, 0.8)
     jazz, piano = tagger.place("jazz"), tagger.place("piano")
     assert model.thresholds[jazz] < written[jazz] < 1
@@ -201,7 +193,7 @@ def test_tags_that_people_checked_say_how_often_they_are_right():
 
 
 def test_only_tags_that_are_right_mostly_are_sure():
-    model = shipped_model()
+    model = builtin_model()
     sure, precision = model.sure(), model.report["precision"]
     assert 0 < sure.learnt.sum() < model.learnt.sum()
     assert all(precision[model.vocabulary[j]] >= 0.8 for j in np.flatnonzero(sure.learnt))

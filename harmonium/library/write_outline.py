@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from harmonium.library.precision import curves_from_arrays, lower_bound
+from harmonium.library.precision import lower_bound
 from harmonium.library.snapshot import Snapshot
 from harmonium.library.store.predictions import packed, unpacked
 
@@ -23,16 +23,15 @@ class OutlinedTag:
 
     tag: str
     shown: str
-    """The tag as this library spells it."""
     n: int
     """Tracks whose files would get it."""
     precision: float | None
-    """The model's precision on held-out tracks."""
+    """How often the model is right about it, for held-out tracks."""
     expected_wrong: float
-    """How many of the predicted ones will be wrong, by their probabilities."""
+    """How many of those that the model adds will be wrong, by their probabilities."""
     accepted: bool
     elsewhere: bool
-    """Whether the precision was measured on other music: the built-in model predicts it."""
+    """Whether the built-in model says so: its precision was measured on other music."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +61,7 @@ class WriteOutline:
 
 
 def write_outline(
-    view: Snapshot, ids: Ids, precision: float | None, ignore: Collection[str] = ()
+    snapshot: Snapshot, ids: Ids, precision: float | None, ignore: Collection[str] = ()
 ) -> WriteOutline:
     """What writing tags to the files of tracks would add.
 
@@ -75,65 +74,65 @@ def write_outline(
     ids = np.sort(ids)
     gets = np.zeros(len(ids), bool)
     found, n_guessed = [], 0
-    thresholds = view.write_thresholds(precision)
-    own = () if view.model is None else view.model.is_own
-    for tag in {**dict.fromkeys(view.verdicts.names), **dict.fromkeys(view.places)}:
-        agreed = view.verdicts.agreement(tag)
-        has = np.isin(ids, view.in_files.get(tag, _NONE), assume_unique=True)
+    thresholds = snapshot.write_thresholds(precision)
+    own = () if snapshot.model is None else snapshot.model.is_own
+    for tag in {**dict.fromkeys(snapshot.verdicts.names), **dict.fromkeys(snapshot.places)}:
+        agreed = snapshot.verdicts.agreement(tag)
+        has = np.isin(ids, snapshot.in_files.get(tag, _NONE), assume_unique=True)
         said = np.isin(ids, agreed.yes, assume_unique=True) & ~has
-        p = _guessed(view, ids, tag, thresholds)
+        p = _guessed(snapshot, ids, tag, thresholds)
         p[has | np.isin(ids, agreed.yes) | np.isin(ids, agreed.no)] = np.nan
         guessed = ~np.isnan(p)
         n = int(said.sum() + guessed.sum())
         if not n:
             continue
-        accepted = tag not in ignore and tag not in view.hidden
+        accepted = tag not in ignore and tag not in snapshot.hidden
         if accepted:
             gets |= said | guessed
             n_guessed += int(guessed.sum())
         wrong = float((1 - p[guessed]).sum())
-        right = _precision(view, tag, thresholds)
-        elsewhere = bool(guessed.any()) and not own[view.places[tag]]
-        shown = view.shown(tag)
+        right = _precision(snapshot, tag, thresholds)
+        elsewhere = bool(guessed.any()) and not own[snapshot.places[tag]]
+        shown = snapshot.shown(tag)
         found.append(OutlinedTag(tag, shown, n, right, wrong, accepted, elsewhere))
     found.sort(key=lambda one: (-one.n, one.tag))
-    return WriteOutline(ids[gets], found, _unreached(view, thresholds), n_guessed)
+    return WriteOutline(ids[gets], found, _unreached(snapshot, thresholds), n_guessed)
 
 
 _NONE = np.empty(0, np.int64)
 
 
 def _guessed(
-    view: Snapshot, ids: Ids, tag: str, thresholds: NDArray[np.float32]
+    snapshot: Snapshot, ids: Ids, tag: str, thresholds: NDArray[np.float32]
 ) -> NDArray[np.float32]:
     """(n,) the probability of a tag where the model would write it, else NaN."""
     p = np.full(len(ids), np.nan, np.float32)
-    place, found = view.places.get(tag), view.predictions
+    place, found = snapshot.places.get(tag), snapshot.predictions
     if place is None or place >= len(thresholds) or thresholds[place] > 1 or not len(found.ids):
         return p
     at = np.minimum(np.searchsorted(found.ids, ids), len(found.ids) - 1)
     # as `wanted_tags`: what answers have taught since may take a tag away, and not add it
-    steps = np.minimum(found.steps[place][at], view.trained.steps[place][at])
+    steps = np.minimum(found.steps[place][at], snapshot.trained.steps[place][at])
     reached = (found.ids[at] == ids) & (steps >= packed(thresholds[[place]])[0])
     p[reached] = unpacked(steps[reached])
     return p
 
 
-def _precision(view: Snapshot, tag: str, thresholds: NDArray[np.float32]) -> float | None:
-    place = view.places.get(tag)
-    if place is None or view.tagger is None or place >= len(thresholds) or thresholds[place] > 1:
+def _precision(snapshot: Snapshot, tag: str, thresholds: NDArray[np.float32]) -> float | None:
+    place = snapshot.places.get(tag, len(thresholds))
+    if snapshot.tagger is None or place >= len(thresholds) or thresholds[place] > 1:
         return None
-    return view.tagger.precision(place, float(thresholds[place]))
+    return snapshot.tagger.precision(place, float(thresholds[place]))
 
 
-def _unreached(view: Snapshot, thresholds: NDArray[np.float32]) -> list[UnreachedTag]:
-    curves = None if view.tagger is None else curves_from_arrays(view.tagger.arrays)
+def _unreached(snapshot: Snapshot, thresholds: NDArray[np.float32]) -> list[UnreachedTag]:
+    curves = [] if snapshot.tagger is None else snapshot.tagger.curves
     found = []
-    for tag, place in view.places.items():
+    for tag, place in snapshot.places.items():
         if place < len(thresholds) and thresholds[place] <= 1:
             continue
         best = None
-        if curves is not None and place < len(curves) and len(curves[place].chosen):
+        if place < len(curves) and len(curves[place].chosen):
             curve = curves[place]
             best = float(lower_bound(curve.right, curve.chosen).max())
         found.append(UnreachedTag(tag, best))

@@ -9,9 +9,9 @@ from harmonium import TagSmoother
 from harmonium.data import Triples
 from harmonium.errors import DataError
 from harmonium.library import Library
-from harmonium.library.answering.stored_tagger import StoredTagger
-from harmonium.library.answering.suggest import related_by, said_together, suggest_by
-from harmonium.library.learning.smoothing import can_smooth, smooth_labels
+from harmonium.library.learning.smoothing import can_smooth, learn_smoothing
+from harmonium.library.tagger import Tagger, tag_probabilities
+from harmonium.library.tags import related_by, said_together, suggest_by
 from harmonium.library.verdicts import judge
 
 TAGS = ("rock", "guitar", "piano", "calm")
@@ -33,17 +33,20 @@ def opinions(seed=0):
     return pl.DataFrame(rows, schema=columns, orient="row")
 
 
-class Together(StoredTagger):
+class Together(Tagger):
     """A tagger of which nothing is asked but which tags go together."""
 
     def __init__(self, rbm):
-        self.tags = TAGS
-        self.arrays = {f"together.{name}": array for name, array in rbm._asdict().items()}
+        self.tags, self.aliases, self.rbm = TAGS, {}, rbm
+
+    def without_sound(self, observed):
+        return tag_probabilities(self.rbm, observed.astype(np.float64)).astype(np.float32)
 
 
 @pytest.fixture(scope="module")
 def smoothed():
-    return smooth_labels(opinions(), judge(opinions()), np.arange(1, 41), TAGS, seed=0)
+    labels_of, together = learn_smoothing(opinions(), judge(opinions()), TAGS, seed=0)
+    return labels_of(np.arange(1, 41)), together
 
 
 def test_smoothing_fills_in_what_was_left_out_and_keeps_what_was_denied(smoothed):
@@ -67,7 +70,7 @@ def test_suggestions_and_relations_are_those_of_the_smoother(smoothed):
     )
     tagger, counts = Together(smoothed[1]), smoother._data.y[:, order(smoother)]
     expected = smoother.suggest(["rock"])
-    found = suggest_by(tagger, ["rock"], said=counts)
+    found = suggest_by(tagger, counts, ["rock"])
     assert [one.tag for one in found] == expected["tag"].to_list()
     np.testing.assert_allclose(
         [one.probability for one in found], expected["probability"], atol=1e-3
@@ -81,24 +84,26 @@ def test_suggestions_and_relations_are_those_of_the_smoother(smoothed):
 
 
 def test_with_one_person_the_model_itself_tells_what_goes_together():
-    tagger = StoredTagger(small_library.quick_model())
+    tagger = Tagger(small_library.quick_model())
     (first, *_), last = related_by(tagger, "rock"), related_by(tagger, "rock")[-1]
     assert first.log_odds > 0
     assert last.tag == "jazz"
-    assert {one.tag for one in suggest_by(tagger, ["rock", "mellow"], n=10)} == set(tagger.tags) - {
+    assert {one.tag for one in suggest_by(tagger, None, ["rock", "mellow"], n=10)} == set(
+        tagger.tags
+    ) - {
         "rock",
         "mellow",
     }
 
 
 def test_a_tag_that_the_model_does_not_have():
-    tagger = StoredTagger(small_library.quick_model())
+    tagger = Tagger(small_library.quick_model())
     with pytest.raises(DataError, match=r"no tag 'jaz'; it knows 6 tags. Did you mean jazz"):
         related_by(tagger, "jaz")
     with pytest.raises(DataError, match=r"no tag 'you know it.'; it knows 6 tags. There are"):
         related_by(tagger, "you know it.")
     with pytest.raises(DataError, match="at least one tag"):
-        suggest_by(tagger, [])
+        suggest_by(tagger, None, [])
 
 
 def test_smoothing_needs_tracks_that_several_people_tagged():
@@ -109,7 +114,7 @@ def test_smoothing_needs_tracks_that_several_people_tagged():
 
 
 def test_what_people_said_counts_first_and_the_model_where_few_said_so(tmp_path):
-    tagger = StoredTagger(small_library.quick_model())
+    tagger = Tagger(small_library.quick_model())
     with Library.open(tmp_path / "library.db") as library:
         small_library.fill(library, 30, tagged=0)
         for track in range(1, 31):  # of 30 tracks with rock, 21 are mellow
@@ -117,13 +122,13 @@ def test_what_people_said_counts_first_and_the_model_where_few_said_so(tmp_path)
             library.opinions.say("ann", track, said, change=small_library.new_change(library))
         said = said_together(library, tagger.tags)
     assert said.shape == (30, len(tagger.tags))
-    model = {one.tag: one.probability for one in suggest_by(tagger, ["rock"])}
-    found = {one.tag: one.probability for one in suggest_by(tagger, ["rock"], said=said)}
+    model = {one.tag: one.probability for one in suggest_by(tagger, None, ["rock"])}
+    found = {one.tag: one.probability for one in suggest_by(tagger, said, ["rock"])}
     assert found["mellow"] == pytest.approx((21 + 30 * model["mellow"]) / 60)
     assert found["jazz"] == pytest.approx(30 * model["jazz"] / 60)
-    nobody = {one.tag: one.probability for one in suggest_by(tagger, ["jazz"], said=said)}
+    nobody = {one.tag: one.probability for one in suggest_by(tagger, said, ["jazz"])}
     assert nobody == {
-        one.tag: pytest.approx(one.probability) for one in suggest_by(tagger, ["jazz"])
+        one.tag: pytest.approx(one.probability) for one in suggest_by(tagger, None, ["jazz"])
     }
 
 

@@ -6,9 +6,9 @@ import small_library
 from small_library import NOISE, TAGS, new_change
 
 from harmonium.errors import DataError, LibraryError
-from harmonium.library.answering import tag
-from harmonium.library.answering.stored_tagger import StoredTagger, current_model
-from harmonium.library.answering.tag import (
+from harmonium.library import tagging
+from harmonium.library.tagger import Tagger, current_model
+from harmonium.library.tagging import (
     TrackTag,
     chosen_places,
     read_known,
@@ -27,12 +27,12 @@ def world(library):
 def test_the_whole_library_is_tagged_block_by_block_and_only_once(library, monkeypatch):
     ids, X, _ = small_library.fill(library, tagged=20)
     model_id = library.models.add(small_library.quick_model())
-    monkeypatch.setattr(tag, "BLOCK", 16)
+    monkeypatch.setattr(tagging, "BLOCK", 16)
     steps = []
     assert tag_library(library, progress=lambda done, total: steps.append((done, total))) == 60
     assert steps[-1] == (60, 60)
     assert len(steps) == 4
-    expected = StoredTagger(library.models.current()).probabilities(X)
+    expected = Tagger(library.models.current()).probabilities(X)
     np.testing.assert_allclose(
         library.predictions.probabilities(model_id, ids), expected, atol=1e-4
     )
@@ -43,7 +43,7 @@ def test_the_whole_library_is_tagged_block_by_block_and_only_once(library, monke
 def test_an_interrupted_run_goes_on_where_it_was(library, monkeypatch):
     ids, _, _ = small_library.fill(library)
     model_id = library.models.add(small_library.quick_model())
-    monkeypatch.setattr(tag, "BLOCK", 16)
+    monkeypatch.setattr(tagging, "BLOCK", 16)
 
     def stop(done, total):
         if done > 30:
@@ -67,7 +67,7 @@ def test_predictions_leave_what_people_say_alone(library):
 
 def test_a_tagged_track_is_completed_from_what_people_say(world):
     library, model, ids, _ = world
-    tagger = StoredTagger(model)
+    tagger = Tagger(model)
     track = library.tracks.get(int(ids[50]))
     library.opinions.say("bob", track.id, ["rock", "birds"], ["live"], change=new_change(library))
     (with_people,), failures = tag_files(library, tagger, [track.path])
@@ -87,7 +87,7 @@ def test_a_tagged_track_is_completed_from_what_people_say(world):
 
 def test_what_is_given_goes_before_what_was_said(world):
     library, model, ids, _ = world
-    tagger, track = StoredTagger(model), library.tracks.get(int(ids[50]))
+    tagger, track = Tagger(model), library.tracks.get(int(ids[50]))
     library.opinions.say("bob", track.id, ["rock"], change=new_change(library))
     known = {"jazz": True, "rock": False}
     (tagged,), _ = tag_files(library, tagger, [track.path], known=known)
@@ -107,7 +107,7 @@ def test_which_tags_are_chosen():
 
 
 def test_what_a_person_knows_is_read():
-    tagger = StoredTagger(small_library.quick_model())
+    tagger = Tagger(small_library.quick_model())
     assert read_known("Rock, -hip-hop,, jazz ", tagger) == {
         "rock": True,
         "hip hop": False,

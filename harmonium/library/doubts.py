@@ -14,21 +14,21 @@ from numpy.typing import NDArray
 
 from harmonium.data.normalise import normalise_tag
 from harmonium.errors import LibraryError, UnknownTagError, counted
-from harmonium.library.answering.query import did_you_mean
-from harmonium.library.answering.shipped_model import log_odds
-from harmonium.library.correcting.say import ME, say
+from harmonium.library.edits import ME, keep_said
 from harmonium.library.library import Library
+from harmonium.library.query import did_you_mean
 from harmonium.library.snapshot import Snapshot
 from harmonium.library.store.models import StoredModel
 from harmonium.library.store.predictions import Steps, unpacked
 from harmonium.library.store.schema import opinion
 from harmonium.library.store.tracks import Track
+from harmonium.library.tagger import log_odds
 from harmonium.library.verdicts import REVIEW
 
-POOL = 20
-"""The most doubtful questions for each one that is chosen, among which to choose."""
-WAIT = 0.25
-"""By so much, in log-odds, further questions of the same tag or artist are put back."""
+N_CANDIDATES = 20
+"""The most doubtful questions among which each one is chosen."""
+PENALTY = 0.25
+"""What further questions of the same tag or artist lose, in log-odds."""
 
 
 @dataclass(frozen=True)
@@ -60,39 +60,39 @@ def doubtful(
     n : how many, at most; a track is asked about once
     skip : (track number, tag) of questions not to ask
     """
-    view = library.snapshot()
-    model = view.model
+    snapshot = library.snapshot()
+    model = snapshot.model
     if model is None or model.id is None:
-        raise LibraryError("There is no model to be in doubt. `harmonium train` makes one.")
+        raise LibraryError("No model yet; run `harmonium train`.")
     names = _asked_about(model, tag)
-    asked = [_most_doubtful(view, model, name, POOL * n, skip) for name in names]
+    asked = [_most_doubtful(snapshot, model, name, N_CANDIDATES * n, skip) for name in names]
     ids, steps, doubt = (np.concatenate(parts) for parts in zip(*asked, strict=True))
     columns = np.repeat(np.arange(len(names)), [len(one[0]) for one in asked])
-    order = np.argsort(-doubt, kind="stable")[: POOL * n]
+    order = np.argsort(-doubt, kind="stable")[: N_CANDIDATES * n]
     tracks = library.tracks.many(ids[order])
     artists = [track.artist or f"#{track.id}" for track in tracks]
     chosen = _spread(doubt[order], ids[order], columns[order].tolist(), artists, n)
     found = []
     for k in chosen:
         name, p = names[columns[order[k]]], float(unpacked(steps[order[k : k + 1]])[0])
-        guess = p >= model.thresholds[view.places[name]]
-        found.append(Doubt(tracks[k], name, view.shown(name), p, bool(guess)))
+        guess = p >= model.thresholds[snapshot.places[name]]
+        found.append(Doubt(tracks[k], name, snapshot.shown(name), p, bool(guess)))
     return found
 
 
 def _most_doubtful(
-    view: Snapshot, model: StoredModel, name: str, most: int, skip: Collection[tuple[int, str]]
+    snapshot: Snapshot, model: StoredModel, name: str, most: int, skip: Collection[tuple[int, str]]
 ) -> tuple[NDArray[np.int64], Steps, NDArray[np.float32]]:
     """Tracks of which a tag is most in doubt, what the model says of them, and the doubt."""
-    place, found = view.places[name], view.predictions
+    place, found = snapshot.places[name], snapshot.predictions
     steps = found.steps[place]
     level = log_odds(model.thresholds[[place]])[0]
     doubt = -np.abs(_LOG_ODDS[steps] - level)
-    agreed = view.verdicts.agreement(name)
+    agreed = snapshot.verdicts.agreement(name)
     skipped = np.array([number for number, other in skip if other == name], np.int64)
     known = np.concatenate([agreed.yes, agreed.no, skipped])
     doubt[np.isin(found.ids, known, assume_unique=False)] = -np.inf
-    doubt[view.absent] = -np.inf
+    doubt[snapshot.absent] = -np.inf
     rows = np.arange(len(doubt))
     if len(rows) > most:
         rows = np.sort(np.argpartition(-doubt, most)[:most])
@@ -133,8 +133,8 @@ def answer_doubt(
             if earlier.command != REVIEW or earlier.undone_by is not None:
                 raise LibraryError(f"Change {change} holds no answers that others could join.")
             number = change
-        tags = {"present" if fits else "absent": [tag]}
-        say(library, track_id, **tags, person=person, change=number)
+        tags = {"yes" if fits else "no": [tag]}
+        keep_said(library, track_id, **tags, person=person, change=number)
         query = sa.select(sa.func.count()).where(
             opinion.c.begun_by == number, opinion.c.ended_by.is_(None)
         )
@@ -170,6 +170,6 @@ def _spread(
     while len(chosen) < n and len(score) and np.isfinite(score).any():
         best = int(np.argmax(score))
         chosen.append(best)
-        score -= WAIT * (tag_of == tag_of[best]) + WAIT * (artist_of == artist_of[best])
+        score -= PENALTY * (tag_of == tag_of[best]) + PENALTY * (artist_of == artist_of[best])
         score[ids == ids[best]] = -np.inf
     return chosen

@@ -1,1 +1,0 @@
-"""What a library and its model answer: tags for files, searches, suggestions."""

@@ -1,0 +1,198 @@
+"""What a person changes in a library: tags of tracks, names of tags, hidden tags, tracks.
+
+Each change can be undone.
+"""
+
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+import numpy as np
+
+from harmonium.data.normalise import normalise_tag
+from harmonium.errors import DataError, LibraryError, counted
+from harmonium.library.library import Library
+from harmonium.library.query import unknown_tag
+from harmonium.library.store.changes import MODEL_TAG, SETTING, TRACK_STATE
+from harmonium.library.store.models import NEVER, StoredModel
+from harmonium.library.store.schema import HIDDEN, RENAMED, storable
+from harmonium.library.store.tracks import FORGOTTEN, Track
+from harmonium.library.track_tags import CompletedTag, complete_track
+
+ME = "me"
+"""Whose tags they are, where nobody is named."""
+
+
+@dataclass(frozen=True)
+class Said:
+    """What a person said of a track."""
+
+    change: int | None
+    """None where they had said all of it before."""
+    track: Track
+    moved: list[CompletedTag]
+    """The other tags whose probabilities it moved most, those first."""
+
+
+def say(
+    library: Library,
+    track: Track,
+    yes: Sequence[str] = (),
+    no: Sequence[str] = (),
+    unsay: Sequence[str] = (),
+    *,
+    person: str = ME,
+    change: int | None = None,
+) -> Said:
+    """Keep what a person says of a track, and tell what follows from it for its other tags.
+
+    It takes the place of what they said before of the same tags, and of what the track's file says
+    to the contrary.
+
+    Parameters
+    ----------
+    yes, no : tags that fit, and tags that do not, in any spelling
+    unsay : tags of which they take back what they said
+    change : the number of a change that this is part of; by default it is one of its own
+    """
+    before = library.snapshot()
+    number = keep_said(library, track.id, yes, no, unsay, person=person, change=change)
+    moved: list[CompletedTag] = []
+    if number is not None:
+        opinions = library.opinions.of_track(track.id)
+        own = {tag: value > 0 for who, tag, value in opinions if who == person}
+        fits, misfits = ([tag for tag, v in own.items() if v == holds] for holds in (True, False))
+        with suppress(LibraryError):  # no model, or no features: nothing follows
+            found = complete_track(before, track.id, fits, misfits, person)
+            tags = {one.tag: one for one in found.tags}
+            moved = [tags[name] for name in found.moved]
+    return Said(number, track, moved)
+
+
+def keep_said(
+    library: Library,
+    track_id: int,
+    yes: Sequence[str] = (),
+    no: Sequence[str] = (),
+    unsay: Sequence[str] = (),
+    *,
+    person: str = ME,
+    change: int | None = None,
+) -> int | None:
+    """Keep it, as `say` does; the number of the change, None where nothing is new."""
+    track = library.tracks.get(track_id)
+    words = ", ".join([*yes, *(f"-{tag}" for tag in no)]) or counted(1, "tag") + " taken back"
+    with library.begin():
+        number = change or library.changes.begin("say", f"{track.name}: {words}")
+        n_changed = library.opinions.say(person, track_id, yes, no, unsay, change=number)
+        if change is None and not n_changed:
+            library.changes.drop(number)
+            return None
+    return number
+
+
+def read_said(words: Iterable[str]) -> tuple[list[str], list[str]]:
+    """Tags that hold and tags that do not, from words such as "rock", "-live" or "rock, -live"."""
+    parts = [part.strip() for word in words for part in word.split(",") if part.strip(" -")]
+    absent = [part.removeprefix("-").strip() for part in parts if part.startswith("-")]
+    present = [part for part in parts if not part.startswith("-")]
+    if not parts and any(word.strip() for word in words):
+        raise DataError("A minus alone is no tag. Write it before one: -live")
+    return present, absent
+
+
+def forget(library: Library, ids: Sequence[int]) -> int | None:
+    """Take tracks out of the library, with what people say of them; the number of the change.
+
+    Indexing skips their sounds from now on, wherever their files are. None where all of them were
+    forgotten before.
+    """
+    tracks = library.tracks.many(list(ids))
+    name = tracks[0].name if len(tracks) == 1 else counted(len(tracks), "track")
+    with library.begin():
+        number = library.changes.begin("forget", f"{name} taken out of the library")
+        library.opinions.end_tracks([track.id for track in tracks], change=number)
+        new = [
+            library.changes.set_value(number, TRACK_STATE, track.id, FORGOTTEN) for track in tracks
+        ]
+        if not any(new):
+            library.changes.drop(number)
+            return None
+    return number
+
+
+@dataclass(frozen=True)
+class RenamedTag:
+    """What became of a tag."""
+
+    change: int
+    old: str
+    """Normalised, as the new name is."""
+    new: str
+    n_moved: int
+    """What people said with the old name, and say with the new one now."""
+    n_dropped: int
+    """What they had said with both names: what they said with the new one stays."""
+    merged: bool
+    """Whether the new name was a tag before."""
+    needs_training: bool
+    """Whether the model in use knew both: it predicts the new one as before, and the old one no
+    more, until it is trained again."""
+
+
+def rename_tag(library: Library, old: str, new: str) -> RenamedTag:
+    """Rename a tag; if the new name is a tag already, the two are merged.
+
+    People's tags and the models follow, and so does what is imported later.
+    """
+    model, known, new = library.models.current(whole=False), library.known_tags(), storable(new)
+    before, after = _known(old, known), normalise_tag(new)
+    if not after:
+        raise DataError(f"The new name of a tag must have letters or digits, got {new!r}.")
+    if before == after:
+        raise DataError(f"{old!r} and {new!r} are one tag, {before!r}, in two spellings.")
+
+    merged = after in known
+    verb = "merged into" if merged else "renamed to"
+    with library.begin():
+        number = library.changes.begin("rename", f"{before} {verb} {after}")
+        moved, dropped = library.opinions.rename_tag(before, new, change=number)
+        library.changes.set_value(number, SETTING, RENAMED + before, after)
+        library.changes.set_value(number, SETTING, RENAMED + after, None)  # it is in use again
+        for one, place in _with_tag(library, before):
+            threshold = float(one.thresholds[place])
+            new_value = [before, NEVER] if after in one.vocabulary else [after, threshold]
+            library.changes.set_value(number, MODEL_TAG, f"{one.id}:{place}", new_value)
+    learnt = [] if model is None else np.array(model.vocabulary)[model.learnt].tolist()
+    both = {before, after} <= set(learnt)
+    return RenamedTag(number, before, after, moved, dropped, merged, both)
+
+
+def hide_tag(library: Library, tag: str) -> int:
+    """Hide a tag: it is neither predicted, written nor learnt; the number of the change.
+
+    What people say of it stays, and can be searched for.
+    """
+    name = _known(tag, library.known_tags())
+    if name in library.hidden_tags():
+        raise DataError(f"{name!r} is hidden already; 'harmonium undo' shows it again.")
+
+    with library.begin():
+        number = library.changes.begin("hide", name)
+        library.changes.set_value(number, SETTING, HIDDEN + name, value=True)
+        for one, place in _with_tag(library, name):
+            library.changes.set_value(number, MODEL_TAG, f"{one.id}:{place}", [name, NEVER])
+    return number
+
+
+def _with_tag(library: Library, tag: str) -> list[tuple[StoredModel, int]]:
+    """The models that have a tag, each with its place in the vocabulary."""
+    models = library.models.list()
+    return [(one, one.vocabulary.index(tag)) for one in models if tag in one.vocabulary]
+
+
+def _known(tag: str, known: set[str]) -> str:
+    name = normalise_tag(tag)
+    if name not in known:
+        raise unknown_tag(tag, known)
+    return name

@@ -1,0 +1,461 @@
+"""The tags of music, from its features and from observed tags: one `Tagger` of several layers.
+
+1. The library's own model: a file of ``DiscriminativeRBM`` or ``ExactLogisticTagger`` (safetensors)
+   with a few more arrays: held-out probabilities of the tracks learnt from, which tags people give
+   together, and perhaps a logistic regression whose log-odds are averaged with the RBM's.
+2. The built-in model, whose file the own model holds. A tag that both have is one's own: its
+   log-odds are the mean of the two, with the weight that training gave them. Where training found
+   it better, the built-in model's log-odds are further inputs of one's own.
+3. What tags gained from answers since the model was trained: b + wᵀv in log-odds, where v is how
+   the track sounds (`sound_space`). A new word has no other log-odds.
+4. What people said of a track: its observed tags, which count for all layers.
+
+All of it is NumPy: starting JAX would take longer than tagging some files.
+"""
+
+import os
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from harmonium.arrays import Doubles, Floats, Ids, sigmoid
+from harmonium.data.normalise import normalise_tag
+from harmonium.errors import DataError, LibraryError, ModelFileError, UnknownTagError
+from harmonium.estimators.inference_choice import chosen_inference
+from harmonium.library import sound_space
+from harmonium.library.builtin import NAME, PART, PLACES, model_of_file
+from harmonium.library.library import Library
+from harmonium.library.precision import PrecisionCurve, curves_from_arrays
+from harmonium.library.query import did_you_mean
+from harmonium.library.sound_space import SoundVectors
+from harmonium.library.store.models import StoredModel
+from harmonium.library.store.predictions import Refinement
+from harmonium.library.store.schema import EXTRACTOR
+
+PARAMETERS = {"DiscriminativeRBM": "UWcd", "ExactLogisticTagger": "Wd"}
+"""The classes of stored models, and the names of their parameters."""
+LINEAR = "linear."
+"""The prefix of the arrays of a logistic regression beside an RBM."""
+MIN_PROBABILITY = 1e-4
+"""The distance from 0 and 1 at which probabilities are clipped before their log-odds are taken."""
+SOUND_DEVIATION = 1.0
+"""The standard deviation of wᵀv before any answer; chosen on 4Q and GTZAN, as the next one is."""
+BIAS_DEVIATION = 1.0
+"""The standard deviation of b before any answer (`benchmarks/quick_learning.py --choose`)."""
+_PAGE = 8192
+
+TagWeights = tuple[NDArray[np.intp], Doubles, Doubles]
+"""Places of tags (n,), U (n_hidden, n) and c (n_hidden,) of a model."""
+
+
+def current_model(library: Library) -> StoredModel:
+    """The model in use, or a LibraryError that says how to get one."""
+    model = library.models.current()
+    if model is None:
+        raise LibraryError(
+            "The library has no model yet. `harmonium train` makes one from the tags that "
+            "people gave to tracks."
+        )
+    return model
+
+
+def log_odds(P: Floats) -> Floats:
+    """log p / (1 - p), of probabilities kept away from 0 and 1."""
+    p = np.clip(P, MIN_PROBABILITY, 1 - MIN_PROBABILITY)
+    return np.log(p / (1 - p)).astype(np.float32)
+
+
+def mix(own: Floats, prior: Floats, weight: Floats | np.float32) -> Floats:
+    """σ(weight · log-odds of one's own + (1 - weight) · those of the prior)."""
+    z = weight * log_odds(own) + (1 - weight) * log_odds(prior)
+    return (1 / (1 + np.exp(-z))).astype(np.float32)
+
+
+class Tagger:
+    """A stored model at work.
+
+    Parameters
+    ----------
+    stored : a model of ``library.models``, or the built-in one
+    library : where its tags may have learnt from answers; None takes it as it was trained
+    """
+
+    def __init__(self, stored: StoredModel, library: Library | None = None) -> None:
+        trained = stored.as_trained()
+        self._gains = self._space = None
+        if library is not None and stored.refinements:
+            space = sound_space.current_space(library)
+            if space is not None and library.settings.get(EXTRACTOR) == stored.extractor:
+                self._space = space
+                self._gains = Gains.of(stored.refinements, SoundVectors.of(library))
+        shown = trained if self._gains is None else stored
+        self.id, self.extractor, self.n_own = stored.id, stored.extractor, trained.n_own
+        self.tags = tuple(shown.vocabulary)
+        self.thresholds, self.learnt, self.is_own = shown.thresholds, shown.learnt, shown.is_own
+        self._n_trained = len(trained.vocabulary)
+        self._own = _ModelFile(stored.bytes)
+        self._builtin: _ModelFile | None = None
+        self.arrays = self._own.arrays
+        """Those of the model file."""
+        if PART in self.arrays:
+            data = model_of_file(self.arrays[PART].tobytes(), stored.extractor).bytes
+            self._builtin, self._at = _ModelFile(data), self.arrays[PLACES]
+        self.n_features = (self._builtin or self._own).n_features
+
+    @property
+    def held_out(self) -> tuple[Ids, Floats]:
+        """Numbers of the tracks learnt from (n,), and their held-out probabilities (n, n_tags)."""
+        probabilities = self.arrays["held_out.probabilities"].astype(np.float32)
+        return self.arrays["held_out.ids"], probabilities
+
+    @property
+    def rates(self) -> Doubles:
+        """(n_tags,) the share of the tracks learnt from that have the tag."""
+        return self.arrays["rates"]
+
+    @cached_property
+    def aliases(self) -> dict[str, str]:
+        """Other words → the built-in tags that they mean."""
+        found = (self._builtin or self._own).about.get(NAME, {}).get("aliases", {})
+        return {word: tag for word, tag in found.items() if word not in self.tags}
+
+    @cached_property
+    def curves(self) -> list[PrecisionCurve]:
+        """The precision curve of each tag that the model was trained with; none of older models."""
+        return curves_from_arrays(self.arrays) or []
+
+    def precision(self, place: int, probability: float) -> float | None:
+        """The share of held-out tracks of at least this probability that have the tag.
+
+        None where no held-out track tells, or the tag has learnt from answers since.
+        """
+        changed = () if self._gains is None else (one.place for one in self._gains.refinements)
+        if place >= len(self.curves) or place in changed:
+            return None
+        curve = self.curves[place]
+        rank = curve.at(probability)
+        return None if rank is None else float(curve.precision[rank])
+
+    def place(self, tag: str) -> int:
+        """The place of a tag, in any spelling, in the vocabulary; a DataError if it has none."""
+        name = normalise_tag(tag)
+        name = name if name in self.tags else self.aliases.get(name, name)
+        if name not in self.tags:
+            hint = did_you_mean(name, self.tags)
+            raise UnknownTagError(
+                f"The model has no tag {name!r}; it knows {len(self.tags):,} tags.{hint}"
+            )
+        return self.tags.index(name)
+
+    def probabilities(self, X: Floats, observed: Floats | None = None) -> Floats:
+        """p(y_j = 1 | x, the observed tags), (n, n_tags), from features (n, n_features).
+
+        ``observed`` is (n, n_tags): 1 has the tag, 0 does not, NaN to be inferred.
+        """
+        X = np.asarray(X, np.float32)
+        if X.ndim != 2 or X.shape[1] != self.n_features:
+            raise DataError(
+                f"'X' must have {self.n_features} features, got the shape "
+                f"{X.shape}. The model was trained with those of {self.extractor!r}."
+            )
+        if observed is None:
+            observed = np.full((len(X), len(self.tags)), np.nan, np.float32)
+        if self._gains is None or self._space is None:
+            return self._as_trained(X, observed)
+        P = np.full(observed.shape, np.nan, np.float32)
+        P[:, : self._n_trained] = self._as_trained(X, observed[:, : self._n_trained])
+        found = self._gains.added(P[:, self._gains.places], self._space.vectors(X))
+        P[:, [one.place for one in self._gains.refinements]] = found
+        return np.where(np.isnan(observed), P, observed)
+
+    def _as_trained(self, X: Floats, observed: Floats) -> Floats:
+        """The probabilities of the tags that the model was trained with."""
+        if self._builtin is None:
+            return self._own.probabilities(X, observed)
+        others = self._builtin.probabilities(X, observed[:, self._at])
+        n = self.n_own
+        more = self._own.n_features > X.shape[1]
+        inputs = np.concatenate([X, log_odds(others)], axis=1) if more else X
+        P = np.empty(observed.shape, np.float32)
+        P[:, self._at] = others
+        own = self._own.probabilities(inputs, observed[:, :n])
+        shared = np.flatnonzero(self._at < n)
+        at, weight = self._at[shared], self.arrays["own_weight"].astype(np.float32)
+        mixed = mix(own[:, at], others[:, shared], weight[at])
+        P[:, :n] = own
+        P[:, at] = np.where(np.isnan(observed[:, at]), mixed, observed[:, at])
+        return P
+
+    def without_sound(self, observed: Floats) -> Floats:
+        """The probabilities of a track of which only some tags are known, (n_tags,); NaN unknown.
+
+        As people give them together, if the model learnt from several people; otherwise as the
+        model predicts them for a track of average sound. New words say nothing.
+        """
+        P = np.zeros(len(self.tags), np.float32)
+        known, n = observed[: self._n_trained], self.n_own
+        if self._builtin is None:
+            own = self._own.together(known)
+            n = self._n_trained
+        else:
+            P[self._at] = self._builtin.together(known[self._at])
+            own = self._own.together(known[:n])
+        if own is None:
+            typical = (self._builtin or self._own).arrays["scaling.mean"][None]
+            own = self._as_trained(typical, known[None])[0, :n]
+        P[:n] = own
+        return P
+
+    def weights(self) -> list[TagWeights]:
+        """What each RBM inside has learnt of its tags; none of a logistic regression."""
+        found = []
+        if "params.U" in self.arrays:
+            n = self._n_trained if self._builtin is None else self.n_own
+            found.append((np.arange(n), *self._own.rbm("params")[:2]))
+        if self._builtin is not None:
+            found.append((np.asarray(self._at, np.intp), *self._builtin.rbm("params")[:2]))
+        return found
+
+
+class _ModelFile:
+    """One model file at work."""
+
+    def __init__(self, data: bytes) -> None:
+        self.arrays, self.about = unpack(data)
+        self.n_features = len(self.arrays["scaling.mean"])
+
+    def rbm(self, part: str) -> "TagRBM":
+        return TagRBM(*(self.arrays[f"{part}.{k}"].astype(np.float64) for k in "Ucd"))
+
+    def probabilities(self, X: Floats, observed: Floats) -> Floats:
+        from harmonium.estimators.recalibration import share_told, stored_recalibration
+
+        P = self._by_rbm(X, observed) if "params.U" in self.arrays else self._linear(X, "params.")
+        if f"{LINEAR}W" in self.arrays:
+            P = mix(P, self._linear(X, LINEAR, LINEAR), np.float32(0.5))
+        correction = stored_recalibration(self.arrays, observed.shape[1])
+        P = P if correction is None else correction(P, share_told(observed))
+        return np.where(np.isnan(observed), P, observed)
+
+    def together(self, observed: Floats) -> Floats | None:
+        """The probabilities by what people give together, (n_tags,); None if that is not known."""
+        if "together.U" not in self.arrays:
+            return None
+        rbm, y = self.rbm("together"), observed.astype(np.float64)
+        if "together.steps" in self.arrays:  # trained for so many mean-field steps
+            steps = int(self.arrays["together.steps"][0])
+            return mean_field(rbm, np.zeros((1, 1)), y[None], steps)[0].astype(np.float32)
+        return tag_probabilities(rbm, y).astype(np.float32)
+
+    def _by_rbm(self, X: Floats, observed: Floats) -> Floats:
+        drive = self._scaled(X) @ self.arrays["params.W"].astype(np.float64).T
+        steps = chosen_inference(self.about["parameters"]).steps
+        y = observed.astype(np.float64)
+        return mean_field(self.rbm("params"), drive, y, steps).astype(np.float32)
+
+    def _linear(self, X: Floats, params: str, scaling: str = "scaling.") -> Floats:
+        """What a logistic regression says, (n, n_tags)."""
+        W, d = (self.arrays[params + name].astype(np.float64) for name in "Wd")
+        return sigmoid(self._scaled(X, scaling) @ W.T + d).astype(np.float32)
+
+    def _scaled(self, X: Floats, part: str = "scaling.") -> Doubles:
+        """The features as the model takes them."""
+        from harmonium.estimators.scaling import Scaling  # NumPy alone
+
+        mean, scale = self.arrays[f"{part}mean"], self.arrays[f"{part}scale"]
+        unit_norm = self.about.get("unit_norm", False) is True
+        return Scaling(mean, scale, unit_norm)(X).astype(np.float64)
+
+
+def unpack(data: bytes) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+    """The arrays and the description of a stored model, without the estimators."""
+    from harmonium.estimators.model_files import finite_array, from_bytes
+    from harmonium.estimators.recalibration import stored_recalibration
+
+    way_out = "`harmonium train` makes a new one."
+    arrays, about = from_bytes(data, name="The stored model", way_out=way_out)
+    if about.get("class") not in PARAMETERS:
+        raise ModelFileError(f"The stored model is a {about.get('class')}, which is not known.")
+    try:
+        names = PARAMETERS[about["class"]]
+        params = {key: finite_array(arrays, f"params.{key}", np.float32) for key in names}
+        scaling = [finite_array(arrays, f"scaling.{key}") for key in ("mean", "scale")]
+        (n_tags,), (n_features,) = params["d"].shape, scaling[0].shape
+        sizes = {"C": n_tags, "D": n_features, "H": len(params.get("c", ()))}
+        shapes = {"d": "C", "c": "H", "U": "HC", "W": "HD" if "c" in params else "CD"}
+        for key, array in params.items():
+            if array.shape != tuple(sizes[axis] for axis in shapes[key]):
+                raise ValueError(f"{key} has the shape {array.shape}")
+        if scaling[1].shape != (n_features,):
+            raise ValueError(f"the scaling has the shape {scaling[1].shape}")
+        if "c" in params:
+            _check_inference(about["parameters"])
+        stored_recalibration(arrays, n_tags)
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise ModelFileError(f"The stored model is damaged ({error}). {way_out}") from None
+    return arrays, about
+
+
+def _check_inference(parameters: Mapping[str, Any]) -> None:
+    """Refuse settings by which a model cannot be asked."""
+    method, steps = chosen_inference(parameters)
+    if method != "mean_field":
+        raise ValueError(f"it is asked by {method}")
+    if type(steps) is not int or steps < 1:
+        raise ValueError(f"inference_steps is {steps!r}")
+
+
+def keep_compiled() -> None:
+    """Keep the programs that JAX compiles in the user's cache folder, so that each is made once.
+
+    To be called before JAX is imported; settings of the environment come first.
+    """
+    from harmonium.files import user_cache_folder
+
+    os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(user_cache_folder() / "compiled"))
+    os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.1")
+
+
+# What tags gained from answers. ------------------------------------------------------------------
+
+
+class Gains(NamedTuple):
+    """What some tags gain, as a function of the sound."""
+
+    refinements: Sequence[Refinement]
+    W: Floats
+    """(N_AXES, n_tags)"""
+    bias: Floats
+    """(n_tags,)"""
+
+    @classmethod
+    def of(cls, refinements: Sequence[Refinement], sounds: SoundVectors) -> "Gains":
+        """The gains of refinements; a track without a vector teaches nothing."""
+        columns = []
+        for one in refinements:
+            there = sounds.rows(one.ids)
+            columns.append(sounds.at(one.ids[there]).T @ one.weights[there] * SOUND_DEVIATION**2)
+        W = np.stack(columns, axis=1).astype(np.float32)
+        return cls(refinements, W, np.array([one.bias for one in refinements], np.float32))
+
+    @property
+    def places(self) -> list[int]:
+        """The places of the tags in the model's vocabulary; 0 where the model has no say."""
+        return [one.place if one.has_model else 0 for one in self.refinements]
+
+    def added(self, P: Floats, vectors: NDArray[np.int8]) -> Floats:
+        """The tags' probabilities (n, n_tags), from those of the model at `places`."""
+        gained = np.empty((len(vectors), len(self.bias)), np.float32)
+        for start in range(0, len(vectors), _PAGE):  # all of them as floats would not fit the cache
+            some = vectors[start : start + _PAGE].astype(np.float32)
+            gained[start : start + _PAGE] = some @ (self.W / np.float32(sound_space.FULL))
+        has_model = np.array([one.has_model for one in self.refinements])
+        odds = np.where(has_model, log_odds(P), np.float32(0)) + (gained + self.bias)
+        return (1 / (1 + np.exp(-odds))).astype(np.float32)
+
+
+def refined_columns(
+    library: Library, model: StoredModel, refinements: Sequence[Refinement], sounds: SoundVectors
+) -> dict[int, tuple[Ids, Floats]]:
+    """Place → the tracks that the model has tagged, (n,), and their probabilities, (n,)."""
+    if not refinements:
+        return {}
+    assert model.id is not None
+    gains = Gains.of(refinements, sounds)
+    ids, P = library.predictions.columns(model.id, gains.places, refined=False)
+    there = sounds.rows(ids)
+    found = gains.added(P[there], sounds.vectors[np.searchsorted(sounds.ids, ids[there])])
+    return {one.place: (ids[there], found[:, i]) for i, one in enumerate(refinements)}
+
+
+def bring_columns_up_to_date(library: Library, model_id: int) -> None:
+    """Let new tracks have what the model's tags gained."""
+    model = library.models.get(model_id, whole=False)
+    if model.refinements:
+        sound_space.bring_up_to_date(library)
+        columns = refined_columns(library, model, model.refinements, SoundVectors.of(library))
+        library.refinements.put_columns(model_id, columns)
+
+
+# Inference in an RBM over tags. ------------------------------------------------------------------
+
+
+class TagRBM(NamedTuple):
+    """An RBM over tags: p(y, h) ∝ exp(hᵀUy + dᵀy + cᵀh)."""
+
+    U: Doubles  # (n, C)
+    c: Doubles  # (n,)
+    d: Doubles  # (C,)
+
+
+def mean_field(rbm: TagRBM, drive: Doubles, y: Doubles, steps: int) -> Doubles:
+    """p(y_j = 1 | the known tags) of many tracks by so many mean-field steps, (n, C).
+
+    h ← σ(c + drive + U y), y ← σ(d + Uᵀh), from y = 0 on. ``drive`` (n, n_hidden) is what the sound
+    adds to c; ``y`` (n, C) has NaN for unknown tags.
+    """
+    unknown = np.isnan(y)
+    fixed = rbm.c + drive + np.where(unknown, 0, y) @ rbm.U.T
+    tags = np.zeros_like(unknown, rbm.d.dtype)
+    for _ in range(steps):
+        tags = sigmoid(rbm.d + sigmoid(fixed + (tags * unknown) @ rbm.U.T) @ rbm.U)
+    return np.where(unknown, tags, y)
+
+
+def tag_probabilities(
+    rbm: TagRBM, y: Doubles, steps: int = 20, damping: float = 0.5, tolerance: float = 1e-3
+) -> Doubles:
+    """p(y_j = 1 | the known tags) by belief propagation, (C,).
+
+    ``y`` is (C,) with NaN for unknown tags; known ones come back as given. Where it does not
+    converge, even with more patience, mean field is used.
+    """
+    unknown = np.isnan(y)
+    free = TagRBM(rbm.U[:, unknown], rbm.c + rbm.U[:, ~unknown] @ y[~unknown], rbm.d[unknown])
+    found = beliefs(free, steps, damping, tolerance)
+    if found is None:
+        found = beliefs(free, 10 * steps, (1 + damping) / 2, tolerance)
+    if found is None:
+        found = mean_field(free, np.zeros((1, 1)), np.full((1, len(free.d)), np.nan), 10 * steps)[0]
+    result = y.copy()
+    result[unknown] = found
+    return result
+
+
+def beliefs(rbm: TagRBM, steps: int, damping: float, tolerance: float) -> Doubles | None:
+    """p(y_j = 1) by loopy belief propagation, (C,), or None if it has not converged.
+
+    The same messages in the same order, with the same damping and the same stopping rule, as
+    ``harmonium.rbm.belief`` has them, as ratios: in double precision these serve weights of any
+    size.
+    """
+    U, c, d = rbm
+    A = np.exp(U)
+    down, up = np.ones_like(U), np.ones_like(U)  # ratios r = e^m
+    total_h, total_y = c, d
+    for _ in range(steps):
+        down = damping * down + (1 - damping) * _message(total_h[:, None], up, A)
+        new_y = d + np.log(down).sum(axis=0)
+        up = damping * up + (1 - damping) * _message(new_y[None, :], down, A)
+        new_h = c + np.log(up).sum(axis=1)
+        change = max(_change(total_y, new_y), _change(total_h, new_h)) / (1 - damping)
+        total_h, total_y = new_h, new_y
+        if change <= tolerance:
+            return sigmoid(total_y)
+    return None
+
+
+def _message(total: Doubles, r: Doubles, A: Doubles) -> Doubles:
+    """(1 + A q) / (1 + q) with q = e^total / r."""
+    t, s = np.exp(np.minimum(total, 0)), np.exp(-np.maximum(total, 0))
+    x = s * r
+    return (x + A * t) / (x + t)
+
+
+def _change(old: Doubles, new: Doubles) -> float:
+    """The largest change of a probability, but at least a hundredth of that of a total."""
+    probability = np.abs(sigmoid(new) - sigmoid(old))
+    return float(np.maximum(probability, 0.01 * np.abs(new - old)).max(initial=0))

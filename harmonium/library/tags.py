@@ -1,0 +1,399 @@
+"""The tags of a library: how well each is known, its tracks, which go together, and their map.
+
+How much two tags i and j pull each other, where nothing else is known, is what their log-odds gain
+when both hold: with the hidden units summed out,
+
+    J_ij = Σ_h f(U_hi + U_hj) - f(U_hi) - f(U_hj) + f(0)   with f(u) = log (1 + e^{c_h + u})
+
+On the map, tags that pull others alike are near each other: t-SNE of the rows of J.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+import scipy.sparse as sp
+
+from harmonium.arrays import Doubles, Floats, Ids
+from harmonium.data.normalise import normalise_tag
+from harmonium.errors import DataError
+from harmonium.estimators.smoother.results import relations, suggestions, with_counts
+from harmonium.library.builtin import builtin_model, use_builtin
+from harmonium.library.library import Library
+from harmonium.library.query import unknown_tag
+from harmonium.library.snapshot import Hit, Snapshot
+from harmonium.library.store.models import Owner
+from harmonium.library.tagger import Tagger, log_odds
+from harmonium.library.track_tags import needed_tagger
+from harmonium.library.verdicts import with_kinds
+
+MAX_TRACKS = 8
+"""Tracks of each list of a tag."""
+MAX_RELATED = 8
+"""Tags that a tag makes likely, and as many that it makes unlikely."""
+MIN_PEOPLE = 3
+"""Fewer are no crowd: a person's files have the genres, and the person says the rest."""
+LINKS_EACH = 2
+"""Links of a tag on the map to the tags that it pulls most."""
+MAX_LINKS_AGAINST = 30
+"""Links on the map between tags that push each other away."""
+MIN_TAGS_SPREAD = 8
+"""The number of tags from which on they are spread by t-SNE; fewer are put on a circle."""
+
+
+@dataclass(frozen=True)
+class TagEntry:
+    """A tag of a library."""
+
+    tag: str
+    shown: str
+    """As this library spells it."""
+    group: str
+    owner: Owner
+    auc: float | None
+    """For held-out tracks."""
+    examples: int
+    """Tracks that the model has learnt it from."""
+    people: int
+    """Tracks of which people agree that they have it."""
+    predicted: int
+    """Tracks that the model gives it."""
+    threshold: float | None
+    precision: float | None
+    recall: float | None
+    hidden: bool
+
+
+def list_tags(snapshot: Snapshot) -> list[TagEntry]:
+    """All tags that people gave or the model has learnt, the most used first."""
+    table = snapshot.verdicts
+    said = np.bincount(table.tags[table.holds], minlength=len(table.names))
+    people = {name: int(n) for name, n in zip(table.names, said, strict=True) if n}
+    reached = np.count_nonzero(snapshot.reached, axis=1)
+    predicted = {tag: int(n) for tag, n in zip(snapshot.places, reached, strict=True)}
+    reports = _reports(snapshot)
+    found = []
+    for tag in dict.fromkeys([*people, *predicted, *snapshot.hidden]):
+        report = reports.get(tag, {})
+        found.append(
+            TagEntry(
+                tag,
+                snapshot.shown(tag),
+                snapshot.group(tag),
+                snapshot.owner(tag),
+                report.get("auc"),
+                int(report.get("examples") or 0),
+                people.get(tag, 0),
+                predicted.get(tag, 0),
+                snapshot.threshold(tag),
+                report.get("precision"),
+                report.get("recall"),
+                tag in snapshot.hidden,
+            )
+        )
+    return sorted(found, key=lambda one: (-one.people, -one.predicted, one.tag))
+
+
+def _reports(snapshot: Snapshot) -> dict[str, dict[str, float]]:
+    """Tag → what training, or whoever made the built-in model, found out about it."""
+    if snapshot.model is None:
+        return {}
+    own = {tag["tag"]: tag for tag in snapshot.model.report.get("tags", [])}
+    if snapshot.model.is_own.all():
+        return own
+    return {tag["tag"]: tag for tag in builtin_model().report["tags"]} | own
+
+
+# All of one tag. ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Relation:
+    """A tag that another makes more or less likely."""
+
+    tag: str
+    log_odds: float
+    """By how much its log-odds are higher with the other tag than without."""
+    probability_with: float
+    probability_without: float
+
+
+@dataclass(frozen=True)
+class CurvePoint:
+    """How often a tag is right from a probability on."""
+
+    threshold: float
+    precision: float
+    low: float
+    recall: float
+
+
+@dataclass(frozen=True)
+class TagDetail(TagEntry):
+    """A tag with all that is known of it."""
+
+    curve: list[CurvePoint]
+    related: list[Relation]
+    surest: list[Hit]
+    """The most probable tracks of which people leave it open."""
+    doubtful: list[Hit]
+    """The tracks nearest to its threshold."""
+    surprising: list[Hit]
+    """The tracks of which people say yes and the model no, or the other way round."""
+
+
+def tag_detail(snapshot: Snapshot, tag: str) -> TagDetail:
+    """All that is known of a tag, in any spelling; an `UnknownTagError` where there is none."""
+    name = normalise_tag(tag)
+    entry = next((one for one in list_tags(snapshot) if one.tag == name), None)
+    if entry is None:
+        raise unknown_tag(tag, snapshot.known)
+    place, tagger, model = snapshot.places.get(name), snapshot.tagger, snapshot.model
+    if place is None or tagger is None or model is None:
+        return TagDetail(**vars(entry), curve=[], related=[], surest=[], doubtful=[], surprising=[])
+    ids, P = snapshot.columns([place])
+    p = _held_out(tagger, place, ids, P[:, 0])
+    present = np.isin(ids, snapshot.ids, assume_unique=True)
+    agreed = snapshot.verdicts.agreement(name)
+    yes, no = np.isin(ids, agreed.yes), np.isin(ids, agreed.no)
+    left_open = present & ~yes & ~no
+    doubt = np.abs(log_odds(p) - log_odds(model.thresholds[place : place + 1]))
+    surprise = np.where(yes, 1 - p, np.where(no, p, 0)) * present
+    return TagDetail(
+        **vars(entry),
+        curve=_curve(tagger, place),
+        related=related_by(tagger, name, MAX_RELATED) if name in tagger.tags else [],
+        surest=_tracks(snapshot, ids, p, np.where(left_open, p, -np.inf)),
+        doubtful=_tracks(snapshot, ids, p, np.where(left_open, -doubt, -np.inf)),
+        surprising=_tracks(snapshot, ids, p, np.where(surprise > 0.5, surprise, -np.inf)),
+    )
+
+
+def _curve(tagger: Tagger, place: int) -> list[CurvePoint]:
+    if place >= len(tagger.curves) or not len(tagger.curves[place].chosen):
+        return []
+    curve = tagger.curves[place]
+    columns = (curve.thresholds, curve.precision, curve.bounds[0], curve.recall)
+    return [CurvePoint(*row) for row in zip(*(one.tolist() for one in columns), strict=True)]
+
+
+def _held_out(tagger: Tagger, place: int, ids: Ids, p: Floats) -> Floats:
+    """Probabilities; of tracks that the model has learnt from, the held-out ones."""
+    if "held_out.ids" not in tagger.arrays:
+        return p
+    known, held_out = tagger.held_out
+    if place >= held_out.shape[1]:
+        return p
+    at = np.minimum(np.searchsorted(ids, known), max(0, len(ids) - 1))
+    here = ids[at] == known if len(ids) else np.zeros(len(known), bool)
+    p = p.copy()
+    p[at[here]] = held_out[here, place]
+    return p
+
+
+def _tracks(snapshot: Snapshot, ids: Ids, p: Floats, score: Floats | Doubles) -> list[Hit]:
+    """The tracks of the highest scores."""
+    rows = np.argsort(-score, kind="stable")[:MAX_TRACKS]
+    rows = rows[np.isfinite(score[rows])]
+    tracks, tags = snapshot.library.tracks.many(ids[rows]), snapshot.shown_tags(ids[rows])
+    return [
+        Hit(track, float(p[row]), None, "model", shown_tags=shown)
+        for track, row, shown in zip(tracks, rows, tags, strict=True)
+    ]
+
+
+# Which tags go with others. ----------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Suggestion:
+    """A tag that goes with the given ones."""
+
+    tag: str
+    probability: float
+    """Given those."""
+    usual: float
+    """Without them."""
+
+
+def suggest(library: Library | None, tags: Sequence[str], n: int = 10) -> list[Suggestion]:
+    """The n most probable other tags of a track that has these, by people and the model in use.
+
+    Without a library, or a model in it, the built-in model answers.
+    """
+    return suggest_by(*_tagger_and_said(library), tags, n)
+
+
+def related(library: Library | None, tag: str, n: int = 10) -> list[Relation]:
+    """The n tags that a tag makes most likely, and the n that it makes least likely, below."""
+    tagger, said = _tagger_and_said(library)
+    return related_by(tagger, tag, n, said)
+
+
+def _tagger_and_said(library: Library | None) -> tuple[Tagger, sp.csr_array | None]:
+    if library is None:
+        return Tagger(builtin_model()), None
+    tagger = Tagger(use_builtin(library) or builtin_model())
+    return tagger, said_together(library, tagger.tags)
+
+
+def said_together(library: Library, tags: Sequence[str]) -> sp.csr_array:
+    """Which of these tags each person gave to each track of theirs, (n_pairs, n_tags).
+
+    Fewer than `MIN_PEOPLE` count as one.
+    """
+    opinions = with_kinds(library.opinions.triples(), library.genres())
+    if opinions["person"].n_unique() < MIN_PEOPLE:
+        opinions = opinions.with_columns(person=pl.lit("all"))
+    pairs = opinions.select("person", "track_id").unique(maintain_order=True).with_row_index("row")
+    schema = {"tag": pl.String, "column": pl.Int32}
+    places = pl.DataFrame({"tag": tags, "column": range(len(tags))}, schema_overrides=schema)
+    said = opinions.filter(pl.col("value") > 0)
+    found = said.join(pairs, on=("person", "track_id")).join(places, on="tag")
+    ones = np.ones(len(found), np.float32)
+    at = (found["row"].to_numpy(), found["column"].to_numpy())
+    matrix = sp.csr_array((ones, at), shape=(len(pairs), len(tags)))
+    matrix.data[:] = 1  # a tag may have come in two ways
+    return matrix
+
+
+def suggest_by(
+    tagger: Tagger, said: sp.csr_array | None, tags: Sequence[str], n: int = 10
+) -> list[Suggestion]:
+    """As `suggest`; what people said, ``said`` of `said_together`, counts first: `with_counts`."""
+    known = [tagger.place(tag) for tag in tags]
+    if not known:
+        raise DataError("Give at least one tag to go by.")
+    given, usual = _given(tagger, known, 1, said), _given(tagger, [], 1, said)
+    table = suggestions(pl.Series(tagger.tags), given, usual, known, n)
+    return [Suggestion(*row) for row in table.iter_rows()]
+
+
+def related_by(
+    tagger: Tagger, tag: str, n: int = 10, said: sp.csr_array | None = None
+) -> list[Relation]:
+    """As `related`; ``said`` as for `suggest_by`."""
+    place = tagger.place(tag)
+    present, absent = _given(tagger, [place], 1, said), _given(tagger, [place], 0, said)
+    table = relations(pl.Series(tagger.tags), present, absent, place, n)
+    return [Relation(*row) for row in table.iter_rows()]
+
+
+def _given(tagger: Tagger, places: list[int], value: float, said: sp.csr_array | None) -> Doubles:
+    y = np.full(len(tagger.tags), np.nan, np.float32)
+    y[places] = value
+    model = tagger.without_sound(y).astype(np.float64)
+    return model if said is None else with_counts(model, said, places, present=value > 0)
+
+
+# The map. ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class MappedTag:
+    """A tag on the map."""
+
+    tag: str
+    shown: str
+    group: str
+    x: float
+    """From 0 to 1, as y."""
+    y: float
+    size: float
+    """From 0 to 1: by how many tracks have it."""
+
+
+@dataclass(frozen=True)
+class TagLink:
+    """Two tags that go together, or against each other where the weight is negative."""
+
+    a: str
+    b: str
+    weight: float
+    """What the log-odds of each gain from the other."""
+
+
+@dataclass(frozen=True)
+class TagMap:
+    """How the tags of a model relate."""
+
+    tags: list[MappedTag]
+    links: list[TagLink]
+
+
+def tag_map(snapshot: Snapshot) -> TagMap:
+    """The map of the tags that the model in use has learnt; the same for the same model."""
+    tagger = needed_tagger(snapshot)
+    names = [tag for tag in snapshot.places if tag in tagger.tags]
+    if not names:
+        return TagMap([], [])
+    places = [tagger.tags.index(tag) for tag in names]
+    J = _pulls(tagger)[np.ix_(places, places)]
+    shares = dict(zip(snapshot.places, snapshot.reached.mean(axis=1), strict=True))
+    most = max(max(shares.values(), default=0.0), 1e-9)
+    tags = [
+        MappedTag(
+            tag,
+            snapshot.shown(tag),
+            snapshot.group(tag),
+            float(x),
+            float(y),
+            float(np.sqrt(shares[tag] / most)),
+        )
+        for tag, (x, y) in zip(names, _positions(J), strict=True)
+    ]
+    return TagMap(tags, _links(names, J))
+
+
+def _pulls(tagger: Tagger) -> Doubles:
+    """J, (n_tags, n_tags); of two models side by side, 0 between what only one of them knows."""
+    total = np.zeros((len(tagger.tags),) * 2)
+    count = np.zeros_like(total)
+    for places, U, c in tagger.weights():
+        here = np.ix_(places, places)
+        total[here] += pairwise_pull(U, c)
+        count[here] += 1
+    return total / np.maximum(count, 1)
+
+
+def pairwise_pull(U: Doubles, c: Doubles) -> Doubles:
+    """J of weights U (n_hidden, n_tags) and biases c (n_hidden,), (n_tags, n_tags)."""
+    alone = np.logaddexp(0, c[:, None] + U)
+    J = np.empty((U.shape[1],) * 2)
+    for j in range(U.shape[1]):  # all at once would take a gigabyte for 300 tags
+        both = np.logaddexp(0, c[:, None] + U + U[:, [j]])
+        J[j] = (both - alone - alone[:, [j]] + np.logaddexp(0, c)[:, None]).sum(axis=0)
+    np.fill_diagonal(J, 0)
+    return J
+
+
+def _positions(J: Doubles) -> Doubles:
+    """(n, 2) from 0 to 1."""
+    n = len(J)
+    profile = J / np.maximum(np.linalg.norm(J, axis=1, keepdims=True), 1e-9)
+    if n < MIN_TAGS_SPREAD:
+        angles = 2 * np.pi * np.arange(n) / n
+        at = np.stack([np.cos(angles), np.sin(angles)], axis=1)
+    else:
+        from sklearn.manifold import TSNE
+
+        perplexity = min(15.0, (n - 1) / 3)
+        at = TSNE(init="pca", perplexity=perplexity, random_state=0).fit_transform(profile)
+    low, high = at.min(axis=0), at.max(axis=0)
+    return (at - low) / np.maximum(high - low, 1e-9)
+
+
+def _links(names: list[str], J: Doubles) -> list[TagLink]:
+    chosen = {}
+    for i in range(len(names)):
+        for j in np.argsort(-J[i], kind="stable")[:LINKS_EACH].tolist():
+            if J[i, j] > 0:
+                chosen[min(i, j), max(i, j)] = float(J[i, j])
+    rows, columns = np.triu_indices(len(names), 1)
+    order = np.argsort(J[rows, columns], kind="stable")[:MAX_LINKS_AGAINST]
+    for i, j in zip(rows[order].tolist(), columns[order].tolist(), strict=True):
+        if J[i, j] < 0:
+            chosen[i, j] = float(J[i, j])
+    pairs = sorted(chosen.items(), key=lambda pair: -abs(pair[1]))
+    return [TagLink(names[i], names[j], weight) for (i, j), weight in pairs]
