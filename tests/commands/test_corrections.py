@@ -28,7 +28,7 @@ class TestSay:
         done = run("say", "#50", "Hip-Hop", "-live", "-L", place)
         assert done.exit_code == 0
         assert in_force(tagged) == before | {("me", 50, "hip hop"): 1, ("me", 50, "live"): -1}
-        assert found(tagged, "hip hop")[50].certain
+        assert found(tagged, "hip hop")[50].source == "people"
         assert run("undo", "-L", place).exit_code == 0
         assert in_force(tagged) == before
 
@@ -56,14 +56,14 @@ class TestSay:
 
         says = triples(("files", 50, "polka", 1))
         tagged.opinions.add_triples(says, change=tagged.changes.begin("import", ""), kind="file")
-        assert found(tagged, "polka")[50].certain
+        assert found(tagged, "polka")[50].source == "people"
         run("say", "#50", "-polka", "-L", place)
         assert 50 not in found(tagged, "polka")
         tagged.opinions.add_triples(says, change=tagged.changes.begin("import", ""), kind="file")
         assert 50 not in found(tagged, "polka")
         run("undo", "-L", place)  # the import, of which nothing is left
         run("undo", "-L", place)
-        assert found(tagged, "polka")[50].certain
+        assert found(tagged, "polka")[50].source == "people"
 
     def test_nothing_said(self, tagged, place):
         with pytest.raises(DataError, match="harmonium say TRACK rock -live"):
