@@ -12,12 +12,7 @@ from hypothesis import strategies as st
 from processes_in_tests import PATIENCE, end, start
 
 from harmonium.audio import cache as module
-from harmonium.audio.cache import (
-    FeatureCache,
-    FileStatus,
-    file_digest,
-    file_status,
-)
+from harmonium.audio.cache import FeatureCache, FileStatus, file_digest, file_status
 from harmonium.errors import DataError
 
 OLD = FileStatus(100, 1_600_000_000_123_456_789, 1_600_000_000_987_654_321, 42)
@@ -40,7 +35,10 @@ def is_whole(file):
 
 class TestFinding:
     def test_by_path_and_stamp(self, cache):
+        assert not cache.has_size(100, "r")
         cache.put("/music/a.wav", OLD, DIGEST, "r", VECTOR)
+        assert cache.has_size(100, "r")
+        assert not cache.has_size(101, "r")
         known = cache.find_by_path("/music/a.wav", OLD, "r")
         assert known.dtype == np.float32
         assert known.tobytes() == VECTOR.tobytes()
@@ -65,12 +63,6 @@ class TestFinding:
         assert not cache.has_size(100, "q")
         assert len(cache.find_by_path("/music/a.wav", OLD, "r")) == 4
         assert len(cache.find_by_path("/music/a.wav", OLD, "s")) == 2
-
-    def test_sizes(self, cache):
-        assert not cache.has_size(100, "r")
-        cache.put("/music/a.wav", OLD, DIGEST, "r", VECTOR)
-        assert cache.has_size(100, "r")
-        assert not cache.has_size(101, "r")
 
     def test_a_path_that_got_another_content(self, cache):
         cache.put("/music/a.wav", OLD, DIGEST, "r", VECTOR)
@@ -114,22 +106,17 @@ def test_the_digest_is_that_of_the_whole_content(tmp_path):
 
 
 class TestPlace:
-    def test_a_folder_that_cannot_be_made(self, tmp_path):
+    def test_a_folder_that_cannot_be_made_and_a_file_that_is_no_cache(self, tmp_path):
         (tmp_path / "file").touch()
-        with pytest.raises(
-            DataError, match=r"file/features.sqlite cannot be used: .* Name another"
-        ):
-            FeatureCache(tmp_path / "file")
-
-    def test_a_file_that_is_no_cache(self, tmp_path):
         (tmp_path / "features.sqlite").write_bytes(b"not a database, though long enough" * 100)
-        with pytest.raises(DataError, match=r"file is not a database\. .* or delete it"):
-            FeatureCache(tmp_path)
+        for folder in (tmp_path / "file", tmp_path):
+            with pytest.raises(DataError, match=r"features.sqlite cannot be used: .* Name another"):
+                FeatureCache(folder)
 
     def test_a_cache_of_a_newer_version(self, tmp_path, monkeypatch):
         FeatureCache(tmp_path).close()
         monkeypatch.setattr(module, "FORMAT", 0)
-        with pytest.raises(DataError, match="written by a newer version of Harmonium"):
+        with pytest.raises(DataError, match="newer version"):
             FeatureCache(tmp_path)
 
 

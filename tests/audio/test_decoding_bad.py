@@ -1,8 +1,11 @@
-"""Files that are no music, or damaged, or not there: a result or one clear reason, and no noise."""
+"""Files that are no music, or damaged, or missing: a result or one clear reason, and no noise."""
 
+import ctypes
 import os
-import re
 import shutil
+import subprocess
+import sys
+import threading
 from types import SimpleNamespace
 
 import av
@@ -13,8 +16,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sound_files import lag, timed_noise, write_ffmpeg, write_sndfile
 
-from harmonium.audio import decode, features_of_file
+from harmonium.audio import decode, decoding, features_of_file, libsndfile
 from harmonium.audio.decoding import quoted
+from harmonium.audio.libsndfile import quiet_c_libraries
 from harmonium.errors import AudioError
 
 RATE = 8_000
@@ -56,53 +60,42 @@ def refusal(path, **options) -> str:
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "reason"),
+    ("name", "content"),
     [
-        ("empty.wav", b"", " is empty."),
-        ("text.mp3", b"These are words.\n" * 5000, " cannot be decoded: "),
-        ("picture.jpg", PNG, " cannot be decoded: "),
-        ("picture.mp3", PNG * 2000, " cannot be decoded: "),
-        ("zeros.mp3", bytes(200_000), " cannot be decoded: "),
-        ("noise.ogg", np.random.default_rng(0).bytes(200_000), " cannot be decoded: "),
-        ("header.wav", b"RIFF\x24\x00\x00\x00WAVEfmt ", " cannot be decoded: "),
-        ("list.m3u8", b"#EXTM3U\n#EXTINF:10,\na.wav\n#EXT-X-ENDLIST\n", " cannot be decoded: "),
-        ("list.ffconcat", b"ffconcat version 1.0\nfile a.wav\n", " cannot be decoded: "),
+        ("empty.wav", b""),
+        ("text.mp3", b"These are words.\n" * 5000),
+        ("picture.jpg", PNG),
+        ("picture.mp3", PNG * 2000),
+        ("zeros.mp3", bytes(200_000)),
+        ("noise.ogg", np.random.default_rng(0).bytes(200_000)),
+        ("header.wav", b"RIFF\x24\x00\x00\x00WAVEfmt "),
+        ("list.m3u8", b"#EXTM3U\n#EXTINF:10,\na.wav\n#EXT-X-ENDLIST\n"),
+        ("list.ffconcat", b"ffconcat version 1.0\nfile a.wav\n"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_what_is_no_sound_is_refused(name, content, reason, files, tmp_path, capfd):
+def test_what_is_no_sound_is_refused(name, content, files, tmp_path, capfd):
     shutil.copy(files["wav"], tmp_path / "a.wav")  # what the playlists name
     path = tmp_path / name
     path.write_bytes(content)
-    assert refusal(path).startswith(reason)
+    said = refusal(path)
+    assert said.startswith(" cannot be decoded: " if content else " is empty.")
+    if name == "text.mp3":
+        assert "(libsndfile); " in said
+        assert said.endswith("(ffmpeg).")
     assert capfd.readouterr() == ("", "")
 
 
-def test_both_decoders_say_why(tmp_path):
-    (tmp_path / "a.mp3").write_text("words\n" * 1000)
-    assert refusal(tmp_path / "a.mp3") == (
-        " cannot be decoded: format not recognised (libsndfile); "
-        "invalid data found when processing input (ffmpeg)."
-    )
-
-
-def test_what_is_no_file_is_refused(tmp_path):
-    assert refusal(tmp_path / "none.wav") == " cannot be opened: No such file or directory."
-    assert refusal(tmp_path) == " is a folder, not a music file."
-    assert refusal(str(tmp_path / "a\0.wav")) == " cannot be opened: embedded null byte."
-    assert refusal(tmp_path / ("a" * 300)) == " cannot be opened: File name too long."
-    assert refusal("/dev/null") == " is a device or a pipe, not a music file."
-    assert refusal("") == " cannot be opened: No such file or directory."
-
-
-def test_a_pipe_is_refused_and_not_waited_for(tmp_path):
+def test_what_is_no_file_is_refused_and_a_pipe_is_not_waited_for(tmp_path):
     os.mkfifo(tmp_path / "pipe.wav")
-    assert refusal(tmp_path / "pipe.wav") == " is a device or a pipe, not a music file."
-
-
-def test_an_address_is_a_name_like_any_other():
-    for address in ("http://127.0.0.1:9/a.m4a", "concat:a.m4a|b.m4a", "pipe:0", "file:a.m4a"):
-        assert refusal(address) == " cannot be opened: No such file or directory."
+    assert "is a folder" in refusal(tmp_path)
+    for device in ("/dev/null", tmp_path / "pipe.wav"):
+        assert "is a device or a pipe" in refusal(device)
+    addresses = ("http://127.0.0.1:9/a.m4a", "concat:a.m4a|b.m4a", "pipe:0", "file:a.m4a")
+    for name in (tmp_path / "none.wav", "", *addresses):  # an address is a name like any other
+        assert refusal(name) == " cannot be opened: No such file or directory."
+    for name in (str(tmp_path / "a\0.wav"), tmp_path / ("a" * 300)):
+        assert refusal(name).startswith(" cannot be opened: ")
 
 
 def test_a_file_that_may_not_be_read_is_refused(files, monkeypatch):
@@ -116,9 +109,7 @@ def test_a_file_that_may_not_be_read_is_refused(files, monkeypatch):
 @pytest.mark.parametrize("kind", ["wav", "m4a"])
 def test_a_disk_that_fails_while_it_is_read_is_a_reason(kind, files, monkeypatch):
     """The decoder is handed a descriptor that is closed, as of a disk that was pulled out."""
-    from harmonium.audio import decoding as clip_module
-
-    opened = clip_module._open
+    opened = decoding._open
 
     def pulled_out(path):
         file = opened(path)
@@ -126,24 +117,22 @@ def test_a_disk_that_fails_while_it_is_read_is_a_reason(kind, files, monkeypatch
         os.dup2(os.open(os.devnull, os.O_WRONLY), file.fileno())  # reading it is an error
         return file
 
-    monkeypatch.setattr(clip_module, "_open", pulled_out)
+    monkeypatch.setattr(decoding, "_open", pulled_out)
     assert " cannot be " in refusal(files[kind])
 
 
 @pytest.mark.parametrize("kind", ["wav", "m4a"])
 def test_a_file_that_vanishes_meanwhile_is_still_read(kind, files, tmp_path, monkeypatch):
-    from harmonium.audio import decoding as clip_module
-
     path = shutil.copy(files[kind], tmp_path / "a")
     expected = decode(path).samples
-    opened = clip_module._open
+    opened = decoding._open
 
     def open_and_delete(path):
         file = opened(path)
         path.unlink()
         return file
 
-    monkeypatch.setattr(clip_module, "_open", open_and_delete)
+    monkeypatch.setattr(decoding, "_open", open_and_delete)
     assert (decode(path).samples == expected).all()
     assert refusal(path) == " cannot be opened: No such file or directory."
 
@@ -162,20 +151,13 @@ def test_any_name_will_do(name, files, tmp_path):
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
-def test_samples_that_are_no_numbers_are_refused_with_their_time(value, sound, tmp_path):
-    broken = sound.copy()
-    broken[2 * RATE + 80] = value
+def test_samples_that_are_no_numbers_are_refused_with_their_time(value, tmp_path):
+    broken = timed_noise(3, RATE, 2)
+    broken[2 * RATE + 80] = value, -value  # which cancel between the channels
     path = write_sndfile(tmp_path / "a.wav", broken, RATE, subtype="FLOAT")
-    assert refusal(path) == f" cannot be decoded: its sample at 2.010 s is {value}."
+    assert "its sample at 2.010 s is nan" in refusal(path)
     # outside the window they do not matter
     assert len(decode(path, seconds=1.5, start=0.1).samples) == 33_075
-
-
-def test_infinities_that_cancel_between_the_channels_are_refused(tmp_path):
-    stereo = timed_noise(2, RATE, 2)
-    stereo[RATE] = np.inf, -np.inf
-    path = write_sndfile(tmp_path / "a.wav", stereo, RATE, subtype="FLOAT")
-    assert refusal(path) == " cannot be decoded: its sample at 1.000 s is nan."
 
 
 def test_a_rate_that_cannot_be_is_refused(sound, tmp_path):
@@ -200,19 +182,6 @@ def test_a_truncated_file_gives_what_is_left_of_it(kind, tmp_path, capfd):
     assert capfd.readouterr() == ("", "")
 
 
-def test_a_truncated_m4a_file_has_lost_its_table_of_contents(files, tmp_path):
-    path = tmp_path / "a.m4a"
-    whole = files["m4a"].read_bytes()
-    path.write_bytes(whole[: len(whole) // 2])
-    assert "invalid data" in refusal(path)
-
-
-def test_a_window_beyond_what_is_left_has_a_reason(sound, tmp_path):
-    path = write_sndfile(tmp_path / "a.mp3", sound, RATE)
-    os.truncate(path, path.stat().st_size // 3)
-    assert "there is no sound from 2.0 s on of 3.0 s" in refusal(path, start=2)
-
-
 @pytest.mark.parametrize("kind", ["mp3", "flac"])
 def test_the_middle_of_a_truncated_file_is_sought_where_there_is_sound(kind, tmp_path):
     sound = timed_noise(20, RATE)
@@ -222,6 +191,7 @@ def test_the_middle_of_a_truncated_file_is_sought_where_there_is_sound(kind, tmp
     assert clip.duration == 20
     assert clip.start == 4  # 8 is beyond the end
     assert lag(clip.samples, sound[:, 0], 4 * RATE) == 0
+    assert "there is no sound from 15.0 s on of 20.0 s" in refusal(path, start=15)
 
 
 def test_an_mp3_file_that_does_not_tell_its_length(tmp_path):
@@ -255,10 +225,7 @@ def test_sound_that_ffmpeg_knows_nothing_of(sound, files, tmp_path, capfd):
     """PyAV then has a stream without a rate and everything else."""
     path = tmp_path / "a"
     path.write_bytes(files["caf"].read_bytes().replace(b"lpcm", b"zzzz"))
-    assert refusal(path) == (
-        " cannot be decoded: supported file format but unsupported encoding (libsndfile); "
-        "its sound cannot be made out (ffmpeg)."
-    )
+    assert refusal(path).endswith("its sound cannot be made out (ffmpeg).")
     avi = write_ffmpeg(tmp_path / "a.avi", sound, RATE, "pcm_s16le").read_bytes()
     format_code = avi.index(b"strf", avi.index(b"auds")) + 8
     path.write_bytes(avi[:format_code] + b"\x77\x77" + avi[format_code + 2 :])
@@ -300,9 +267,7 @@ def test_silence_and_a_short_file(tmp_path):
     silence = write_sndfile(tmp_path / "a.wav", np.zeros((2 * RATE, 1), np.float32), RATE)
     assert np.isfinite(features_of_file(silence)).all()
     short = write_sndfile(tmp_path / "b.wav", timed_noise(0.3, RATE), RATE)
-    assert len(decode(short).samples) == 6615
-    reason = re.escape("must last at least 1.00 s (22050 samples), got 0.30 s")
-    with pytest.raises(AudioError, match=rf"b\.wav' has no features: 'samples' {reason}"):
+    with pytest.raises(AudioError, match=r"b\.wav' has no features: 'samples' must last at least"):
         features_of_file(short)
 
 
@@ -334,3 +299,56 @@ def test_damage_of_any_kind_gives_a_clip_or_one_reason(
     assert np.isfinite(samples).all()
     assert 0 < len(samples) <= 220_500
     assert capfd.readouterr() == ("", "")
+
+
+# C libraries are silenced, and nothing else is.
+
+libc = ctypes.CDLL(None)
+
+
+def c_library_says(text):
+    """What a library written in C does: fputs to whatever ``stderr`` is at that moment."""
+    stderr = ctypes.c_void_p.in_dll(libc, "stderr")
+    libc.fputs(text.encode(), stderr)
+    libc.fflush(stderr)
+
+
+def test_only_c_libraries_are_silenced_and_only_inside(capfd):
+    c_library_says("before ")
+    with quiet_c_libraries():
+        c_library_says("inside ")
+        os.write(2, b"Python ")
+        code = "import sys; sys.stderr.write('process ')"
+        subprocess.run([sys.executable, "-c", code], check=True)
+    c_library_says("after ")
+    with pytest.raises(ValueError, match="wrong"), quiet_c_libraries():
+        raise ValueError("wrong")
+    c_library_says("an error")
+    assert capfd.readouterr().err == "before Python process after an error"
+
+
+def test_threads_do_not_end_the_silence_of_others(capfd):
+    inside, leave = threading.Event(), threading.Event()
+
+    def stay():
+        with quiet_c_libraries():
+            inside.set()
+            leave.wait(60)
+
+    thread = threading.Thread(target=stay)
+    thread.start()
+    assert inside.wait(60)
+    with quiet_c_libraries(), quiet_c_libraries():
+        c_library_says("not heard")
+    c_library_says("not heard: the other thread is inside still")
+    leave.set()
+    thread.join(60)
+    c_library_says("heard")
+    assert capfd.readouterr().err == "heard"
+
+
+def test_where_c_has_no_such_variable_nothing_happens(monkeypatch, capfd):
+    monkeypatch.setattr(libsndfile, "_STREAMS", None)
+    with quiet_c_libraries():
+        c_library_says("heard")
+    assert capfd.readouterr().err == "heard"

@@ -2,7 +2,6 @@
 
 import os
 import shutil
-import sqlite3
 from dataclasses import replace
 from itertools import islice
 
@@ -93,12 +92,11 @@ class TestMatrix:
 
     def test_nothing_usable_and_nothing_at_all(self, tmp_path):
         done = extract_files([tmp_path / "none.wav"], engine="serial")
-        assert done.features.shape == (0, 389)
-        assert extract_files([]).features.shape == (0, 389)
+        assert done.features.shape == extract_files([]).features.shape == (0, 389)
 
     def test_a_path_may_be_there_twice(self, tmp_path):
         path = write_level(tmp_path / "a.wav", 0.3)
-        done = extract_files([path, path, path], extractor=LEVELS, jobs=2, cache=tmp_path)
+        done = extract_files([path] * 3, extractor=LEVELS, jobs=2, cache=tmp_path)
         assert done.paths == (str(path),) * 3
         assert len(np.unique(done.features, axis=0)) == 1
 
@@ -114,31 +112,23 @@ class TestMatrix:
             assert done.paths == tuple(paths)
             assert done.n_cached == n_cached
 
-    def test_relative_paths(self, tmp_path, monkeypatch):
-        write_level(tmp_path / "a.wav", 0.1)
+    def test_relative_paths_and_progress(self, tmp_path, monkeypatch):
+        write_levels(tmp_path, [0.1, 0.2, 0.3])
         monkeypatch.chdir(tmp_path)
-        done = extract_files(["a.wav"], extractor=LEVELS, jobs=1, cache="cache")
-        assert done.paths == ("a.wav",)
-        assert (tmp_path / "cache" / "features.sqlite").exists()
-
-    def test_progress(self, tmp_path):
-        paths = write_levels(tmp_path, [0.1, 0.2, 0.3])
         calls = []
-        extract_files(
-            paths, extractor=LEVELS, engine="serial", progress=lambda *call: calls.append(call)
+        done = extract_files(
+            ["000.wav", "001.wav", "002.wav"],
+            extractor=LEVELS,
+            jobs=1,
+            cache="cache",
+            progress=lambda *call: calls.append(call),
         )
+        assert done.paths == ("000.wav", "001.wav", "002.wav")
+        assert (tmp_path / "cache" / "features.sqlite").exists()
         assert calls == [(1, 3), (2, 3), (3, 3)]
 
 
 class TestCache:
-    def test_the_second_time_nothing_is_computed(self, tmp_path):
-        paths = write_levels(tmp_path, [0.1, 0.2, 0.3])
-        function, options = counting()
-        first = extract_files(paths, cache=tmp_path / "cache", **options)
-        second = extract_files(paths, cache=tmp_path / "cache", **options)
-        assert (function.calls, first.n_cached, second.n_cached) == (3, 0, 3)
-        assert first.features.tobytes() == second.features.tobytes()
-
     def test_a_changed_file_is_done_again(self, tmp_path):
         a, b = write_levels(tmp_path, [0.1, 0.2])
         function, options = counting()
@@ -156,6 +146,8 @@ class TestCache:
         a, b, c = write_levels(tmp_path, [0.1, 0.2, 0.3])
         function, options = counting()
         first = extract_files([a, b, c], cache=tmp_path / "cache", **options)
+        again = extract_files([a, b, c], cache=tmp_path / "cache", **options)
+        assert (function.calls, first.n_cached, again.n_cached) == (3, 0, 3)
         renamed, copied = tmp_path / "renamed.wav", tmp_path / "copied.wav"
         a.rename(renamed)
         shutil.copyfile(b, copied)
@@ -267,14 +259,6 @@ class TestTrouble:
         assert reasons(done) == {str(a): reason}
         assert done.paths == (str(b),)
 
-    def test_a_file_that_vanishes_before_it_is_read(self, tmp_path):
-        a, b = write_levels(tmp_path, [0.1, 0.2])
-        _, options = counting(then=lambda calls: b.unlink())
-        done = extract_files([a, b], cache=tmp_path / "cache", **options)
-        reason = "cannot be opened: No such file or directory."
-        assert reasons(done) == {str(b): reason}
-        assert done.paths == (str(a),)
-
     def test_a_file_that_changes_once_while_it_is_read(self, tmp_path):
         path = write_level(tmp_path / "a.wav", 0.1)
 
@@ -319,38 +303,34 @@ class TestTrouble:
             extract_files([path], extractor="papre", engine=engine, jobs=1)
 
 
+class Endless:
+    """A path again and again, which counts how often it was taken."""
+
+    def __init__(self, path):
+        self.path, self.taken = path, 0
+
+    def __iter__(self):
+        while True:
+            self.taken += 1
+            yield self.path
+
+
 class TestStreaming:
     @pytest.mark.parametrize(("engine", "under_way"), [("processes", 4), ("serial", 1)])
     def test_paths_without_end(self, tmp_path, engine, under_way):
-        path = write_level(tmp_path / "a.wav", 0.1)
-        taken = 0
-
-        def endless():
-            nonlocal taken
-            while True:
-                taken += 1
-                yield path
-
-        found = iterate_files(endless(), extractor=LEVELS, engine=engine, jobs=2)
+        files = Endless(write_level(tmp_path / "a.wav", 0.1))
+        found = iterate_files(files, extractor=LEVELS, engine=engine, jobs=2)
         assert len({f.position for f in islice(found, 100)}) == 100
-        assert taken <= 100 + under_way + 1
+        assert files.taken <= 100 + under_way + 1
         found.close()
 
     def test_those_in_the_cache_come_without_waiting_for_the_others(self, tmp_path):
-        path = write_level(tmp_path / "a.wav", 0.1)
+        files = Endless(write_level(tmp_path / "a.wav", 0.1))
         options = {"extractor": LEVELS, "engine": "serial", "cache": tmp_path / "cache"}
-        list(iterate_files([path], **options))
-        taken = 0
-
-        def endless():
-            nonlocal taken
-            while True:
-                taken += 1
-                yield path
-
-        found = iterate_files(endless(), **options)
+        list(iterate_files([files.path], **options))
+        found = iterate_files(files, **options)
         assert all(f.cached for f in islice(found, 50))
-        assert taken == 50
+        assert files.taken == 50
         found.close()
 
 
@@ -364,7 +344,7 @@ class TestKill9:
         environment = {"env": {"ODD_GATE": str(gate)}}
         process = start(script, cache, *paths[:7], **environment)
         try:
-            wait_until(lambda: _n_kept(cache) == 5, "five files in the cache")
+            wait_until(lambda: odd.kept_in_cache(cache) == 5, "five files in the cache")
         finally:
             end(process)
         gate.touch()
@@ -387,19 +367,6 @@ def _wait_for_the_clock_after(moment, folder):
     wait_until(later, "the clock of the file system")
 
 
-def _n_kept(folder):
-    file = folder / "features.sqlite"
-    if not file.exists():
-        return 0
-    database = sqlite3.connect(file, timeout=PATIENCE)
-    try:
-        return database.execute("SELECT count(*) FROM vectors").fetchone()[0]
-    except sqlite3.OperationalError:  # the tables are not there yet
-        return 0
-    finally:
-        database.close()
-
-
 # The tables of features.
 
 NAMES = ("timbre: mean, MFCC 0", "[μ], two; three", "plain")
@@ -413,27 +380,23 @@ def some_features(paths):
     )
 
 
-@pytest.mark.parametrize("ending", [".parquet", ".csv", ".PARQUET"])
-def test_frames_to_the_bit(tmp_path, ending):
-    done = some_features(["a/b.mp3", "two\nlines, and a comma.wav", "🎵.ogg"])
+@pytest.mark.parametrize("ending", [".parquet", ".csv", ".PARQUET", ".npz"])
+@pytest.mark.parametrize("paths", [["a/b.mp3", "two\nlines, and a comma.wav", "🎵.ogg"], []])
+def test_tables_to_the_bit(tmp_path, ending, paths):
+    done = some_features(paths)
     file = tmp_path / f"features{ending}"
     write_features(file, done)
-    frame = pl.read_csv(file) if ending == ".csv" else pl.read_parquet(file)
-    assert frame.columns == ["path", *NAMES]
-    assert frame["path"].to_list() == list(done.paths)
-    X = frame.drop("path").to_numpy().astype(np.float32)
-    assert X.tobytes("C") == done.features.tobytes()
+    if ending == ".npz":
+        with np.load(file) as data:
+            names, columns, X = data["path"], data["columns"], data["X"]
+    else:
+        frame = pl.read_csv(file) if ending == ".csv" else pl.read_parquet(file)
+        names, (first, *columns), X = frame["path"], frame.columns, frame.drop("path").to_numpy()
+        assert first == "path"
+    assert tuple(names) == done.paths
+    assert tuple(columns) == NAMES
+    assert X.astype(np.float32).tobytes("C") == done.features.tobytes()
     assert [file.name for file in tmp_path.iterdir()] == [file.name]
-
-
-def test_npz_to_the_bit(tmp_path):
-    done = some_features(["a/b.mp3", os.fsdecode(b"\xff\n.mp3")])
-    write_features(tmp_path / "features.npz", done)
-    with np.load(tmp_path / "features.npz") as data:
-        assert tuple(data["path"]) == done.paths
-        assert tuple(data["columns"]) == NAMES
-        assert data["X"].dtype == np.float32
-        assert data["X"].tobytes() == done.features.tobytes()
 
 
 def test_names_that_are_not_utf8(tmp_path):
@@ -444,11 +407,6 @@ def test_names_that_are_not_utf8(tmp_path):
     frame = pl.read_parquet(tmp_path / "features.parquet")
     assert frame.columns == ["path", "path_bytes", *NAMES]
     assert frame["path_bytes"].to_list() == [os.fsencode(path) for path in done.paths]
-
-
-def test_no_rows(tmp_path):
-    write_features(tmp_path / "features.parquet", some_features([]))
-    assert pl.read_parquet(tmp_path / "features.parquet").shape == (0, 4)
 
 
 def test_failures(tmp_path):
@@ -481,10 +439,9 @@ def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("features.xlsx", r"must end in \.parquet, \.csv, \.npz, got '.*features\.xlsx'"),
-        ("features", "must end in"),
-        ("none/features.csv", "there is no folder '.*none'. Create it first"),
-        ("folder.csv", r"folder\.csv' is a folder"),
+        ("features.xlsx", r"must end in \.parquet, \.csv, \.npz"),
+        ("none/features.csv", "there is no folder"),
+        ("folder.csv", "is a folder"),
     ],
 )
 def test_what_is_refused(tmp_path, name, message):

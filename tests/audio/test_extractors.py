@@ -1,7 +1,8 @@
-"""Extractors: built in, registered, installed; what goes to other processes, and what is kept."""
+"""Extractors: built in, registered, installed, of several windows; what goes to processes."""
 
 import pickle
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
 from importlib.metadata import EntryPoint
 from multiprocessing import get_context
 
@@ -9,13 +10,14 @@ import loudness
 import numpy as np
 import pytest
 from signals import RATE, music
-from sound_files import write_sndfile
+from sound_files import timed_noise, write_sndfile
 
 from harmonium.audio import (
     Extractor,
     FeatureParameters,
     available_extractors,
     clip_features,
+    extract_files,
     extractors,
     feature_names,
     features_of_file,
@@ -23,6 +25,8 @@ from harmonium.audio import (
     paper_extractor,
     register,
 )
+from harmonium.audio.decoding import Window
+from harmonium.audio.extractors import with_windows
 from harmonium.errors import AudioError, DataError
 
 
@@ -43,11 +47,8 @@ def path(tmp_path_factory):
 def test_the_paper_and_its_two_groups_are_built_in():
     assert available_extractors() == ("paper", "timbre", "rhythm", "musicnn")
     names = feature_names()
-    for name, part in (
-        ("paper", slice(None)),
-        ("timbre", slice(0, 189)),
-        ("rhythm", slice(189, None)),
-    ):
+    parts = {"paper": slice(None), "timbre": slice(0, 189), "rhythm": slice(189, None)}
+    for name, part in parts.items():
         extractor = get_extractor(name)
         assert extractor.feature_names == tuple(names[part])
         features = extractor(music(), RATE)
@@ -95,10 +96,8 @@ def test_a_function_can_be_registered_and_asked_for_by_name(path):
     samples = music()[3 * RATE // 2 :][:RATE]  # the middle second of four
     expected = [np.abs(samples).mean(), np.abs(samples).max()]
     np.testing.assert_allclose(features_of_file(path, "loudness"), expected, rtol=1e-6)
-    assert register("counted", loudness.mean_and_peak, 2).feature_names == (
-        "counted 0",
-        "counted 1",
-    )
+    counted = register("counted", loudness.mean_and_peak, 2)
+    assert counted.feature_names == ("counted 0", "counted 1")
 
 
 def test_an_extractor_goes_to_other_processes_with_its_function(path):
@@ -114,56 +113,42 @@ def test_an_extractor_goes_to_other_processes_with_its_function(path):
 @pytest.mark.parametrize(
     ("function", "message"),
     [
-        (lambda samples, rate: [1.0, 2.0], r"must give a vector of 1 numbers, .* the shape \(2,\)"),
-        (lambda samples, rate: 1.0, r"must .* it gave the shape \(\)"),
-        (lambda samples, rate: [np.nan], "gave nan for 'odd 0'; features must be finite"),
-        (lambda samples, rate: [np.inf], "gave inf for 'odd 0'"),
-        (lambda samples, rate: ["words"], "failed: ValueError: could not convert"),
-        (lambda samples, rate: 1 / 0, "failed: ZeroDivisionError: division by zero"),
+        (lambda samples, rate: [1.0, 2.0], r"a vector of 1 numbers, .* the shape \(2,\)"),
+        (lambda samples, rate: 1.0, r"the shape \(\)"),
+        (lambda samples, rate: [np.nan], "gave nan for 'odd 0'"),
+        (lambda samples, rate: ["words"], "failed: ValueError"),
+        (lambda samples, rate: 1 / 0, "failed: ZeroDivisionError"),
     ],
-    ids=["two", "scalar", "nan", "infinite", "words", "raises"],
+    ids=["two", "scalar", "nan", "words", "raises"],
 )
 def test_what_a_function_gives_is_checked(function, message, path):
     register("odd", function, 1)
-    with pytest.raises(
-        AudioError, match=rf"a\.wav' has no features: The extractor 'odd' {message}"
-    ):
+    with pytest.raises(AudioError, match=rf"a\.wav' has no features: .*'odd' .*{message}"):
         features_of_file(path, "odd")
 
 
 def test_registering_is_checked():
     with pytest.raises(DataError, match="There is an extractor 'paper' already"):
         register("paper", loudness.peak, 1)
-    with pytest.raises(DataError, match="'function' must be callable, got 'loudness'"):
+    with pytest.raises(DataError, match="'function' must be callable"):
         register("x", "loudness", 1)
     for features in (0, [], ["a", "a"]):
-        with pytest.raises(DataError, match="'features' must be at least one, and their names"):
+        with pytest.raises(DataError, match="'features' must be at least one"):
             register("x", loudness.peak, features)
-    with pytest.raises(
-        DataError, match=r"no extractor 'x'\. Known are paper, timbre, rhythm, musicnn; "
-    ):
-        get_extractor("x")
+    for name, message in (("x", "Known are paper, timbre"), ("imported:x", "were imported")):
+        with pytest.raises(DataError, match=message):
+            get_extractor(name)
 
 
 def test_other_packages_bring_extractors_by_entry_point(monkeypatch, path):
+    targets = {"installed": "INSTALLED", "function": "peak", "absent": "ABSENT"}
     entries = {
-        name: EntryPoint(name, f"loudness:{target}", extractors.ENTRY_POINTS)
-        for name, target in (
-            ("installed", "INSTALLED"),
-            ("function", "peak"),
-            ("absent", "ABSENT"),
-        )
+        name: EntryPoint(name, f"loudness:{target}", "harmonium.extractors")
+        for name, target in targets.items()
     }
     monkeypatch.setattr(extractors, "_installed", lambda: entries)
-    assert available_extractors() == (
-        "paper",
-        "timbre",
-        "rhythm",
-        "musicnn",
-        "absent",
-        "function",
-        "installed",
-    )
+    assert available_extractors()[4:] == ("absent", "function", "installed")
+    assert extractors.ENTRY_POINTS == "harmonium.extractors"
     assert get_extractor("installed") is loudness.INSTALLED
     assert features_of_file(path, "installed") == np.abs(music()).max()
     with pytest.raises(DataError, match=r"'function' \(loudness:peak\) must be a harmonium\.audio"):
@@ -172,6 +157,55 @@ def test_other_packages_bring_extractors_by_entry_point(monkeypatch, path):
         get_extractor("absent")
 
 
-def test_the_group_of_entry_points_is_the_documented_one():
-    assert extractors.ENTRY_POINTS == "harmonium.extractors"
-    assert isinstance(get_extractor("paper"), Extractor)
+@dataclass(frozen=True)
+class Halves:
+    def __call__(self, length, start):
+        return [Window(0, length // 2), Window(length // 2, length)]
+
+
+def peak_and_share(samples, rate):
+    return [samples.max(), len(samples), (samples > 0).mean()]
+
+
+HALVES = Extractor(
+    "halves",
+    peak_and_share,
+    ("peak", "length"),
+    rate=8000,
+    head_names=("positive",),
+    windows=Halves(),
+)
+
+
+def test_the_numbers_are_the_mean_of_those_of_the_windows():
+    samples = np.concatenate([np.full(100, 0.5), np.full(100, -1)]).astype(np.float32)
+    assert HALVES.hear_samples(samples, 8000).tolist() == [-0.25, 100, 0.5]
+    assert HALVES(samples, 8000).tolist() == [0.5, 200]  # a clip is a clip
+    assert "Halves()" in HALVES.version
+
+
+def test_heads_come_with_the_features_and_from_the_cache(tmp_path):
+    samples = np.concatenate([np.full((800, 1), 0.5), np.full((800, 1), -1)])
+    files = [write_sndfile(tmp_path / f"{k}.wav", samples / k, 8000) for k in (1, 2)]
+    paths = [files[0], tmp_path / "nothing.wav", files[1]]
+    for n_cached in (0, 2):
+        found = extract_files(paths, extractor=HALVES, engine="serial", cache=tmp_path / "cache")
+        assert found.n_cached == n_cached
+        np.testing.assert_allclose(found.features, [[-0.25, 800], [-0.125, 800]], atol=1e-3)
+        assert found.heads.tolist() == [[0.5], [0.5]]
+
+
+def test_a_star_and_a_number_ask_for_the_mean_of_windows(tmp_path):
+    path = write_sndfile(tmp_path / "a.wav", timed_noise(15, 22_050), 22_050)
+    one = [features_of_file(path, start=start) for start in (0.0, 2.5, 5.0)]
+    three = features_of_file(path, "paper*3")
+    np.testing.assert_allclose(three, np.mean(one, axis=0), rtol=1e-4, atol=1e-4)
+    versions = {get_extractor(name).version for name in ("paper", "paper*2", "paper*3")}
+    assert len(versions) == 3
+    assert get_extractor("paper").windows is None  # as the paper has it
+    assert with_windows("timbre", 4) == "timbre*4"
+    for name in ("paper*", "paper*0", "paper*x"):
+        with pytest.raises(DataError, match="There is no extractor"):
+            get_extractor(name)
+    with pytest.raises(DataError, match="'musicnn' chooses its windows itself"):
+        get_extractor("musicnn*3")

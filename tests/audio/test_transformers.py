@@ -2,6 +2,7 @@
 
 import pickle
 import warnings
+from pathlib import Path
 
 import loudness
 import numpy as np
@@ -35,18 +36,22 @@ from harmonium.errors import AudioError, DataError, DataWarning
 N_CLIPS = 12
 
 
-@pytest.fixture(scope="module")
-def clips():
+def clip(seed):
     """Noise whose level wanders, and in every second clip a loud tone."""
     tone = np.sin(2 * np.pi * 600 * np.arange(2 * RATE) / RATE).astype(np.float32)
-    return [music(2, seed=seed) + 0.1 * (seed % 2) * tone for seed in range(N_CLIPS)]
+    return music(2, seed=seed) + 0.1 * (seed % 2) * tone
+
+
+@pytest.fixture(scope="module")
+def clips():
+    return [clip(seed) for seed in range(N_CLIPS)]
 
 
 @pytest.fixture(scope="module")
 def paths(clips, tmp_path_factory):
     folder = tmp_path_factory.mktemp("clips")
     return [
-        write_sndfile(folder / f"{number}.wav", samples[:, None], RATE, subtype="FLOAT")
+        str(write_sndfile(folder / f"{number}.wav", samples[:, None], RATE, subtype="FLOAT"))
         for number, samples in enumerate(clips)
     ]
 
@@ -57,26 +62,19 @@ def expected(clips):
 
 
 KINDS = {
-    "paths": list,
-    "strings": lambda paths: [str(path) for path in paths],
-    "tuple": tuple,
-    "array of strings": lambda paths: np.array([str(path) for path in paths]),
-    "array of paths": lambda paths: np.array(paths, dtype=object),
-    "column": lambda paths: np.array([[str(path)] for path in paths]),
-    "pandas series": lambda paths: pd.Series([str(path) for path in paths]),
-    "pandas frame": lambda paths: pd.DataFrame({"path": [str(path) for path in paths]}),
-    "polars series": lambda paths: pl.Series([str(path) for path in paths]),
-    "polars frame": lambda paths: pl.DataFrame({"path": [str(path) for path in paths]}),
-    "samples": lambda paths: [read(path) for path in paths],
-    "matrix of samples": lambda paths: np.stack([read(path) for path in paths]),
-    "lists of samples": lambda paths: [read(path).tolist() for path in paths],
+    "strings": list,
+    "paths": lambda paths: tuple(map(Path, paths)),
+    "array of strings": np.array,
+    "array of paths": lambda paths: np.array(list(map(Path, paths)), dtype=object),
+    "column": lambda paths: np.array([[path] for path in paths]),
+    "pandas series": pd.Series,
+    "pandas frame": lambda paths: pd.DataFrame({"path": paths}),
+    "polars series": pl.Series,
+    "polars frame": lambda paths: pl.DataFrame({"path": paths}),
+    "samples": lambda paths: [clip(k) for k in range(len(paths))],
+    "matrix of samples": lambda paths: np.stack([clip(k) for k in range(len(paths))]),
+    "lists of samples": lambda paths: [clip(k).tolist() for k in range(len(paths))],
 }
-
-
-def read(path):
-    return music(2, seed=int(path.stem)) + 0.1 * (int(path.stem) % 2) * np.sin(
-        2 * np.pi * 600 * np.arange(2 * RATE) / RATE
-    ).astype(np.float32)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -86,13 +84,10 @@ def test_files_and_samples_in_any_container(kind, paths, expected):
     np.testing.assert_allclose(features, expected[:3], rtol=1e-5, atol=1e-5)
 
 
-def test_it_needs_no_fit_and_learns_nothing(paths, expected):
-    assert (AudioFeatures().transform(paths) == expected).all()
+def test_it_needs_no_fit_and_processes_give_the_same_bits(paths, expected):
     assert AudioFeatures().fit(paths).transform([]).shape == (0, 389)
-
-
-def test_processes_give_the_same_bits(paths, expected):
-    assert AudioFeatures(n_jobs=2).transform(paths).tobytes() == expected.tobytes()
+    for n_jobs in (None, 2):
+        assert AudioFeatures(n_jobs=n_jobs).transform(paths).tobytes() == expected.tobytes()
 
 
 def test_a_cache_remembers_files(paths, expected, tmp_path, monkeypatch):
@@ -116,15 +111,6 @@ def test_samples_are_resampled_and_cut_like_files(tmp_path):
     assert (AudioFeatures(start=1.5).transform([path]) == found).all()
 
 
-def test_columns_have_names_in_frames_too(paths):
-    features = AudioFeatures()
-    assert features.get_feature_names_out().tolist() == feature_names()
-    for kind, frame in (("pandas", pd.DataFrame), ("polars", pl.DataFrame)):
-        out = features.set_output(transform=kind).fit_transform(paths[:2])
-        assert isinstance(out, frame)
-        assert list(out.columns) == feature_names()
-
-
 def test_any_extractor_fits_in(paths, monkeypatch):
     monkeypatch.setattr(extractors, "_registered", dict(extractors._registered))
     own = register("loudness", loudness.mean_and_peak, ["mean", "peak"])
@@ -132,10 +118,7 @@ def test_any_extractor_fits_in(paths, monkeypatch):
         features = AudioFeatures(extractor)
         assert features.fit_transform(paths).shape == (N_CLIPS, 2)
         assert features.get_feature_names_out().tolist() == ["mean", "peak"]
-        assert (
-            clone(features).transform(paths[:1]).tobytes()
-            == features.transform(paths[:1]).tobytes()
-        )
+        assert (clone(features).transform(paths[:1]) == features.transform(paths[:1])).all()
     assert pickle.loads(pickle.dumps(AudioFeatures(own))).transform(paths[:1]).shape == (1, 2)
     # processes that never registered it
     assert AudioFeatures(own, n_jobs=2).transform(paths[:4]).shape == (4, 2)
@@ -155,16 +138,12 @@ def test_all_bad_files_are_listed_in_one_error(paths, tmp_path):
     given = [paths[0], tmp_path / "text.mp3", paths[1], tmp_path / "none.wav", short]
     with pytest.raises(AudioError) as error:
         AudioFeatures().transform(given)
-    first, *lines, last = str(error.value).splitlines()
+    first, text, none, too_short, last = str(error.value).splitlines()
     assert first == "3 of 5 clips cannot be used:"
-    assert [next(p.name for p in given if p.name in line) for line in lines] == [
-        "text.mp3",
-        "none.wav",
-        "short.wav",
-    ]
-    assert "No such file" in lines[1]
-    assert "must last at least 1.00 s" in lines[2]
-    assert last == "Leave them out, or pass on_error='nan'."
+    assert "text.mp3" in text
+    assert "No such file" in none
+    assert "must last at least 1.00 s" in too_short
+    assert "on_error='nan'" in last
 
 
 def test_bad_files_can_become_rows_of_nan(paths, tmp_path, expected):
@@ -178,28 +157,28 @@ def test_bad_files_can_become_rows_of_nan(paths, tmp_path, expected):
 @pytest.mark.parametrize(
     ("bad", "message"),
     [
-        (np.full(RATE, np.nan), r"X\[1\]: The samples have no such window: its sample at 0\.000 s"),
-        (np.full(RATE, 1e300), r"X\[1\]: The samples have no such window: .* is inf"),
-        (np.zeros(100), r"X\[1\]: 'samples' must last at least 1\.00 s"),
-        (np.zeros(0), r"X\[1\]: The samples have no such window: there is no sound"),
+        (np.full(RATE, np.nan), r"its sample at 0\.000 s"),
+        (np.full(RATE, 1e300), "is inf"),
+        (np.zeros(100), "must last at least"),
+        (np.zeros(0), "there is no sound"),
     ],
     ids=["nan", "huge", "short", "empty"],
 )
 def test_bad_samples_are_told_by_their_row(bad, message):
-    with pytest.raises(AudioError, match=rf"1 of 2 clips cannot be used:\n{message}"):
+    with pytest.raises(AudioError, match=rf"1 of 2 clips cannot be used:\nX\[1\]: .*{message}"):
         AudioFeatures().transform([music(1), bad])
 
 
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ("a.wav", r"'X' must be a list of paths or of samples, got 'a\.wav'\. Put it in a list"),
-        (["a.wav", np.zeros(RATE)], r"'X' must hold paths only, or arrays .* in X\[0\] str"),
-        ([np.zeros((RATE, 2))], r"in X\[0\] ndarray of float64 with the shape \(22050, 2\)"),
-        ([np.zeros(RATE, np.int16)], r"in X\[0\] ndarray of int16"),
-        ([[0.0, [1.0]]], r"in X\[0\] list of object"),
-        ([None], r"in X\[0\] NoneType"),
-        (np.zeros(RATE), r"in X\[0\] float64 of float64 with the shape \(\)"),
+        ("a.wav", "Put it in a list"),
+        (["a.wav", np.zeros(RATE)], "X.0. str"),
+        ([np.zeros((RATE, 2))], r"X.0. ndarray of float64 with the shape \(22050, 2\)"),
+        ([np.zeros(RATE, np.int16)], "X.0. ndarray of int16"),
+        ([[0.0, [1.0]]], "X.0. list of object"),
+        ([None], "X.0. NoneType"),
+        (np.zeros(RATE), r"X.0. float64 of float64 with the shape \(\)"),
     ],
     ids=["one", "mixed", "stereo", "integers", "ragged", "none", "flat"],
 )
@@ -215,9 +194,6 @@ def test_other_input_is_refused(given, message):
 def test_parameters_are_checked(options):
     with pytest.raises(ValueError, match="parameter of AudioFeatures must be"):
         AudioFeatures(**options).fit()
-
-
-def test_an_unknown_extractor_is_refused():
     with pytest.raises(DataError, match="There is no extractor 'paprika'"):
         AudioFeatures("paprika").fit()
 
@@ -266,15 +242,8 @@ def test_dimensions_are_standardised_then_clips_are_of_unit_norm():
     np.testing.assert_allclose(normaliser.transform(X), expected, rtol=1e-12)
     np.testing.assert_allclose(normaliser.mean_, X.mean(axis=0))
     np.testing.assert_allclose(normaliser.scale_, X.std(axis=0))
-
-
-def test_it_is_fitted_on_training_data_only():
-    rng = np.random.default_rng(0)
-    train, test = rng.normal(size=(20, 4)), rng.normal(3, 5, size=(6, 4))
-    normaliser = ClipNormaliser().fit(train)
-    together = normaliser.transform(test)
-    for row in range(6):  # whatever else is transformed with it
-        np.testing.assert_array_equal(normaliser.transform(test[[row]])[0], together[row])
+    # whatever else is transformed with it
+    np.testing.assert_array_equal(normaliser.transform(X[:1]), normaliser.transform(X)[:1])
 
 
 def test_a_constant_dimension_becomes_0_even_where_it_varies_later():
@@ -316,7 +285,11 @@ def test_single_precision_stays_single_and_loses_nothing_to_it():
     np.testing.assert_allclose(out, ClipNormaliser().fit_transform(X32.astype(float)), atol=1e-6)
 
 
-def test_names_of_features_pass_through():
-    frame = pd.DataFrame({"a": [1.0, 2.0], "b": [3.0, 5.0]})
-    normaliser = ClipNormaliser().set_output(transform="pandas")
-    assert list(normaliser.fit_transform(frame).columns) == ["a", "b"]
+@pytest.mark.parametrize(("kind", "frame"), [("pandas", pd.DataFrame), ("polars", pl.DataFrame)])
+def test_names_of_features_pass_through(kind, frame, paths):
+    features = AudioFeatures().set_output(transform=kind).transform(paths[:2])
+    assert isinstance(features, frame)
+    assert list(features.columns) == feature_names()
+    scaled = ClipNormaliser().set_output(transform=kind).fit_transform(features)
+    assert isinstance(scaled, frame)
+    assert list(scaled.columns) == feature_names()
