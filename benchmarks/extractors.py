@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from harmonium.audio import extract_files, get_extractor
 from harmonium.data.datasets import load
-from harmonium.estimators import ExactLogisticTagger
+from harmonium.estimators import LogisticTagger
 from harmonium.evaluation import auc_per_tag, grouped_folds, nested_folds
 
 PENALTIES = (1e-3, 3e-3, 1e-2, 3e-2, 0.1, 0.3, 1.0, 3.0)
@@ -30,7 +30,8 @@ def score(X: NDArray[np.float32], Y: NDArray[np.float32], folds: NDArray[np.int6
     scores = []
     for split in nested_folds(folds):
         models = [
-            ExactLogisticTagger(l2=l2).fit(X[split.train], Y[split.train]) for l2 in PENALTIES
+            LogisticTagger(solver="newton", l2=l2).fit(X[split.train], Y[split.train])
+            for l2 in PENALTIES
         ]
         valid = [auc_per_tag(Y[split.valid], m.predict_proba(X[split.valid])).mean for m in models]
         best = models[int(np.argmax(valid))]

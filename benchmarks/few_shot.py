@@ -3,8 +3,8 @@
     HARMONIUM_DATA=FOLDER python benchmarks/few_shot.py
 
 A word is learnt from so many clips that have it and twice as many that have not, by logistic
-regression (ExactLogisticTagger; of three penalties the one with the best mean), and judged by all
-clips of the other half of the collection; mean over the words and over draws. Emotify's words,
+regression (of three penalties the one with the best mean), and judged by all clips of the other
+half of the collection; mean over the words and over draws. Emotify's words,
 heard by
 
 - the paper's 389 features;
@@ -27,7 +27,7 @@ import argparse
 import numpy as np
 from quick_learning import learn, learn_new
 
-from harmonium import ExactLogisticTagger
+from harmonium import LogisticTagger
 from harmonium.audio import extract_files
 from harmonium.data import datasets
 from harmonium.evaluation import auc_per_tag
@@ -73,7 +73,9 @@ def curve(variants, Y, groups, draws, words=None):
                 rows = ~np.isnan(known)
                 for name, (X, prior) in variants.items():
                     for l2 in PENALTIES:
-                        model = ExactLogisticTagger(l2=l2).fit(X[rows], known[rows, None])
+                        model = LogisticTagger(solver="newton", l2=l2).fit(
+                            X[rows], known[rows, None]
+                        )
                         p = model.predict_proba(X[~half])
                         if prior is not None:
                             weight = np.float32(n / (n + PRIOR_STRENGTH))

@@ -20,10 +20,10 @@ from sklearn.svm import NuSVC
 from threadpoolctl import threadpool_limits
 
 from harmonium.data.datasets import majorminer
-from harmonium.estimators import ChainTagger, ExactLogisticTagger, SVMTagger
-from harmonium.estimators.linear.newton import logistic_regressions
-from harmonium.estimators.linear.svm import choose_examples
-from harmonium.estimators.scaling import standardising
+from harmonium.estimators import ChainTagger, LogisticTagger, SVMTagger
+from harmonium.estimators.newton import logistic_regressions
+from harmonium.estimators.svm import choose_examples
+from harmonium.estimators.tables import standardising
 from harmonium.evaluation import auc_per_tag, grouped_folds
 
 L2 = 1e-3
@@ -87,7 +87,7 @@ def quality(X: np.ndarray, Y: np.ndarray, counts: np.ndarray, test: np.ndarray) 
     known = np.where(np.random.default_rng(0).random(Y[test].shape) < 0.5, Y[test], np.nan)
     hidden = np.where(np.isnan(known), Y[test], np.nan)
     for model in (
-        ExactLogisticTagger(),
+        LogisticTagger(solver="newton"),
         SVMTagger(0.7, random_state=0),
         ChainTagger(random_state=0),
     ):

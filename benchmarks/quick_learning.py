@@ -27,7 +27,7 @@ import numpy as np
 import polars as pl
 from scipy.special import expit
 
-from harmonium import DiscriminativeRBM, ExactLogisticTagger
+from harmonium import DiscriminativeRBM, LogisticTagger
 from harmonium.evaluation import auc_per_tag, average_precision_per_tag
 from harmonium.library import Library
 from harmonium.library.edits import keep_said
@@ -84,7 +84,7 @@ def regression(X, rows, y, n):
     """The log-odds of logistic regression on the answers alone; nothing where all are alike."""
     if y.all() or not y.any():
         return np.zeros(n)
-    model = ExactLogisticTagger(l2=0.1).fit(X[rows], y[:, None].astype(np.float32))
+    model = LogisticTagger(solver="newton", l2=0.1).fit(X[rows], y[:, None].astype(np.float32))
     return log_odds(model.predict_proba(X)[:, 0])
 
 

@@ -34,10 +34,10 @@ from pathlib import Path
 
 import numpy as np
 
-from harmonium import DiscriminativeRBM, ExactLogisticTagger, MLPTagger
+from harmonium import DiscriminativeRBM, LogisticTagger, MLPTagger
 from harmonium.data.datasets import load
 from harmonium.estimators import CooccurrenceTagger, NaiveBayesTagger
-from harmonium.estimators.validation import matching_thresholds
+from harmonium.estimators.calibration import matching_thresholds
 from harmonium.evaluation import auc_per_clip, auc_per_tag, calibration_error_per_tag
 from harmonium.library.learning.thresholds import auc_error
 from harmonium.library.precision import NEVER, USUAL_PRECISION, make_curves, threshold_for
@@ -155,7 +155,13 @@ def ranking():
         with_heads |= score(part, making.held_out(part, rbm))
     line("RBM: alone", alone)
     line("RBM: alone and heads", with_heads)
-    best(corpus, "logistic regression", ExactLogisticTagger, (3e-5, 1e-4, 3e-4), heads=False)
+    best(
+        corpus,
+        "logistic regression",
+        partial(LogisticTagger, solver="newton"),
+        (3e-5, 1e-4, 3e-4),
+        heads=False,
+    )
     some = {"n_hidden": 200, "max_epochs": 80, "validation_fraction": 0.0, "random_state": 0}
     best(corpus, "MLP: union and heads", MLPTagger, (0.1, 0.3, 1.0), batch_size=50, **some)
     P = making.held_out(corpus, by(DiscriminativeRBM, **CD))

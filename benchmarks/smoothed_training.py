@@ -69,7 +69,7 @@ def build(model: str, settings: dict[str, Any], seed: int) -> Any:
     from harmonium import estimators as ours
 
     if model == "LOG, decay":
-        return ours.ExactLogisticTagger(**settings)
+        return ours.LogisticTagger(solver="newton", **settings)
     if model == "LOG, no decay":
         descent = {"optimizer": "sgd", "momentum": 0.0, "averaging": 0.0, "l2": 0.0}
         return ours.LogisticTagger(random_state=seed, **descent, **settings)

@@ -13,8 +13,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from harmonium.data import Conditioning
-from harmonium.estimators.smoother.conditions import tag_rates
-from harmonium.estimators.validation import log_likelihood
+from harmonium.estimators.calibration import log_likelihood
+from harmonium.estimators.smoother.pairs import tag_rates
 
 Scores = np.ndarray  # (n_items, n_tags)
 

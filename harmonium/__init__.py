@@ -15,7 +15,6 @@ _PUBLIC |= dict.fromkeys(
         "ChainTagger",
         "CooccurrenceTagger",
         "DiscriminativeRBM",
-        "ExactLogisticTagger",
         "GenerativeRBM",
         "LogisticTagger",
         "MLPTagger",
@@ -26,7 +25,14 @@ _PUBLIC |= dict.fromkeys(
     "harmonium.estimators",
 )
 
-__all__ = ["__version__", *_PUBLIC]
+__all__ = ["__version__", "load", *_PUBLIC]
+
+
+def load(path: Any) -> Any:
+    """A fitted model of any class, from a file that its ``save`` wrote."""
+    from harmonium.estimators.model_files import load_model
+
+    return load_model(path)
 
 
 def __getattr__(name: str) -> Any:

@@ -75,19 +75,21 @@ def check_estimators() -> None:
     """Fit, predict, complete, save and load."""
     import numpy as np
 
-    from harmonium import DiscriminativeRBM, ExactLogisticTagger, LogisticTagger, TagSmoother
+    import harmonium
+    from harmonium import DiscriminativeRBM, LogisticTagger, TagSmoother
     from harmonium.synthetic import make_collection
 
     rng = np.random.default_rng(0)
     X = rng.normal(size=(200, 10)).astype(np.float32)
     Y = (X[:, :4] + rng.normal(size=(200, 4)) > 0).astype(float)
     Y[rng.random(Y.shape) < 0.1] = np.nan
-    for kind in (DiscriminativeRBM, LogisticTagger, ExactLogisticTagger):
-        settings = {} if kind is ExactLogisticTagger else {"max_epochs": 30, "random_state": 0}
-        model = kind(**settings).fit(X[:150], Y[:150])
-        assert model.score(X[150:], Y[150:]) > 0.7, kind
+    settings = {"max_epochs": 30, "random_state": 0}
+    exact = LogisticTagger(solver="newton")
+    for model in (DiscriminativeRBM(**settings), LogisticTagger(**settings), exact):
+        model.fit(X[:150], Y[:150])
+        assert model.score(X[150:], Y[150:]) > 0.7, model
         model.save("model.safetensors")
-        again = kind.load("model.safetensors")
+        again = harmonium.load("model.safetensors")
         np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
     smoother = TagSmoother(max_epochs=2, random_state=0)
     smoother.fit(make_collection(n_tracks=8, seed=0).triples)

@@ -207,18 +207,16 @@ def _tags(file: Path, start: float, model: Path, extractor: str) -> list[tuple[s
 
 def _load_tagger(path: Path) -> Any:
     """The model of a file, whichever class it is of."""
-    from harmonium import estimators
+    import harmonium
     from harmonium.errors import ModelFileError
-    from harmonium.estimators.model_files import read_model
 
-    _, about = read_model(path)
-    kind: Any = getattr(estimators, str(about.get("class")), None)
-    if not hasattr(kind, "predict_proba"):
+    model = harmonium.load(path)
+    if not hasattr(model, "predict_proba"):
         raise ModelFileError(
-            f"'{path}' holds a {about.get('class')}, which does not tag clips. Use the file of a "
-            "tagger, such as a DiscriminativeRBM."
+            f"'{path}' holds a {type(model).__name__}, which does not give probabilities of tags. "
+            "Use the file of another tagger, such as a DiscriminativeRBM."
         )
-    return kind.load(path)
+    return model
 
 
 extractor = typer.Typer(

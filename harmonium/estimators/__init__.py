@@ -8,20 +8,20 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from harmonium.estimators.counts import CooccurrenceTagger, NaiveBayesTagger
-    from harmonium.estimators.discriminative import DiscriminativeRBM
-    from harmonium.estimators.generative import GenerativeRBM
-    from harmonium.estimators.linear.chains import ChainTagger
-    from harmonium.estimators.linear.exact_logistic import ExactLogisticTagger
-    from harmonium.estimators.linear.svm import SVMTagger
-    from harmonium.estimators.networks import LogisticTagger, MLPTagger
+    from harmonium.estimators.linear import (
+        ChainTagger,
+        CooccurrenceTagger,
+        LogisticTagger,
+        NaiveBayesTagger,
+    )
+    from harmonium.estimators.networks import DiscriminativeRBM, GenerativeRBM, MLPTagger
     from harmonium.estimators.smoother.smoother import TagSmoother
+    from harmonium.estimators.svm import SVMTagger
 
 __all__ = [
     "ChainTagger",
     "CooccurrenceTagger",
     "DiscriminativeRBM",
-    "ExactLogisticTagger",
     "GenerativeRBM",
     "LogisticTagger",
     "MLPTagger",
@@ -31,20 +31,13 @@ __all__ = [
 ]
 
 _MODULES = {
-    "ChainTagger": "linear.chains",
-    "CooccurrenceTagger": "counts",
-    "DiscriminativeRBM": "discriminative",
-    "ExactLogisticTagger": "linear.exact_logistic",
-    "GenerativeRBM": "generative",
-    "LogisticTagger": "networks",
-    "MLPTagger": "networks",
-    "NaiveBayesTagger": "counts",
-    "SVMTagger": "linear.svm",
+    **dict.fromkeys(("DiscriminativeRBM", "GenerativeRBM", "MLPTagger"), "networks"),
+    "SVMTagger": "svm",
     "TagSmoother": "smoother.smoother",
 }
 
 
 def __getattr__(name: str) -> Any:
-    if name in _MODULES:
-        return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
+    if name in __all__:
+        return getattr(import_module(f"{__name__}.{_MODULES.get(name, 'linear')}"), name)
     raise AttributeError(f"module '{__name__}' has no attribute '{name}'")

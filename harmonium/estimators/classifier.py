@@ -2,37 +2,41 @@
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
-from harmonium.errors import DataError, nearest_names
+from harmonium.arrays import Arrays, Floats
+from harmonium.errors import DataError, did_you_mean
+from harmonium.estimators.calibration import matching_thresholds
 from harmonium.estimators.labels import Targets, classes_of, read_more_targets, read_targets
 from harmonium.estimators.model_files import (
-    Arrays,
     StoredEstimator,
     array_of_names,
     finite_array,
     typed_array,
 )
 from harmonium.estimators.parameters import estimator, parameter
-from harmonium.estimators.scaling import Scaling, standardising, unscaled
-from harmonium.estimators.validation import matching_thresholds
+from harmonium.estimators.tables import Scaling, standardising
 from harmonium.evaluation import auc_per_tag
 
 
 @estimator
 class TagClassifier(ClassifierMixin, StoredEstimator, BaseEstimator):
-    """Base of all classifiers of tags. A subclass gives ``fit`` and the scores of the model."""
+    """Base of all classifiers of tags. A subclass gives ``fit`` and the scores of the model.
+
+    The scores are probabilities, unless it says otherwise.
+    """
 
     scale_features: bool = parameter(
         default=True,
-        doc="""Bring each feature to zero mean and equal variance first (see
-        ``harmonium.estimators.scaling``); without it, X is used as it is.""",
+        doc="""Bring each feature to zero mean and a variance of 1 / n_features first; without it,
+        X is used as it is.""",
     )
     unit_norm: bool = parameter(
         default=False,
@@ -40,8 +44,10 @@ class TagClassifier(ClassifierMixin, StoredEstimator, BaseEstimator):
         the paper does. There are then no weights for features as given.""",
     )
 
+    _scores_are_probabilities: ClassVar[bool] = True
+
     @abstractmethod
-    def _scores(self, X: NDArray[np.float32]) -> NDArray[np.float32]:
+    def _scores(self, X: Floats) -> Floats:
         """Scores for ranking clips by tag, (N, C), of scaled features; comparable within a tag."""
 
     # Reading. --------------------------------------------------------------------------------
@@ -89,7 +95,7 @@ class TagClassifier(ClassifierMixin, StoredEstimator, BaseEstimator):
         none = np.zeros((0, len(self.tags_)), np.float32)
         return Targets(none, self.tags_, self.classes_ if self._one_column else None)
 
-    def _known(self, y: Any, n_clips: int) -> NDArray[np.float32]:
+    def _known(self, y: Any, n_clips: int) -> Floats:
         """What is known of the tags, (n_clips, n_tags), NaN for the others.
 
         ``y`` is such a matrix, or tag → 0 or 1 for all clips.
@@ -98,9 +104,10 @@ class TagClassifier(ClassifierMixin, StoredEstimator, BaseEstimator):
             tags = self.tags_.tolist()
             for tag in y:
                 if tag not in tags:
-                    near = nearest_names(str(tag), [str(one) for one in tags])
-                    hint = f" The nearest is {near[0]!r}." if near else ""
-                    raise DataError(f"y names the tag {tag!r}, which the model has not.{hint}")
+                    hint = did_you_mean(tag, [str(one) for one in tags])
+                    raise DataError(
+                        f"y names the tag {tag!r}, which the model does not know.{hint}"
+                    )
             row = np.array([y.get(tag, np.nan) for tag in tags], np.float32)
             y = np.tile(row, (n_clips, 1))
         return read_more_targets(y, self._targets()).Y
@@ -110,10 +117,20 @@ class TagClassifier(ClassifierMixin, StoredEstimator, BaseEstimator):
         self.tags_ = targets.tags
         self._one_column = targets.classes is not None
         self.classes_ = classes_of(targets)
-        scaling = standardising(X) if self.scale_features else unscaled(X.shape[1])
+        n = X.shape[1]
+        scaling = standardising(X) if self.scale_features else Scaling(np.zeros(n), np.ones(n))
         self._scaling = scaling._replace(unit_norm=bool(self.unit_norm))
 
-    def _features(self, X: Any) -> NDArray[np.float32]:
+    def _scaled(self, X: NDArray[np.floating], targets: Targets) -> tuple[Floats, Floats]:
+        return self._scaling(X), targets.Y
+
+    def _set_thresholds(self, X: Floats, Y: Floats) -> None:
+        """As many of these scaled clips reach them as have the tag; 0.5 for one-column labels."""
+        self.thresholds_ = np.full(len(self.tags_), 0.5)
+        if not self._one_column:
+            self.thresholds_ = matching_thresholds(Y, self._scores(X))
+
+    def _features(self, X: Any) -> Floats:
         """Checked and scaled features, (N, D)."""
         check_is_fitted(self)
         return self._scaling(validate_data(self, X, reset=False, dtype=[np.float64, np.float32]))
@@ -138,6 +155,21 @@ class TagClassifier(ClassifierMixin, StoredEstimator, BaseEstimator):
         """
         chosen = (self._scores(self._features(X)) >= self.thresholds_).astype(int)
         return self.classes_[chosen[:, 0]] if self._one_column else chosen
+
+    @available_if(lambda self: self._scores_are_probabilities)
+    def predict_proba(self, X: Any) -> Floats:
+        """p(y_j = 1 | x), shape (n_clips, n_tags).
+
+        For a model of one-dimensional labels, (n_clips, 2): the probabilities of ``classes_``.
+        """
+        P = self._scores(self._features(X))
+        return np.hstack([1 - P, P]) if self._one_column else P
+
+    @available_if(lambda self: self._scores_are_probabilities)
+    def predict_frame(self, X: Any) -> pl.DataFrame:
+        """The probabilities as a polars frame, with a column for each of ``tags_``."""
+        P = self._scores(self._features(X))
+        return pl.DataFrame(P, schema=[str(tag) for tag in self.tags_])
 
     def score(self, X: Any, y: Any) -> float:
         """Mean AUC over the tags that have a positive and a negative; 0.5 is chance.
@@ -200,33 +232,3 @@ class TagClassifier(ClassifierMixin, StoredEstimator, BaseEstimator):
             raise ValueError("scaling.scale must be above 0")
         if np.isnan(self.thresholds_).any():
             raise ValueError("thresholds must be numbers")
-
-
-class ProbabilisticTagClassifier(TagClassifier):
-    """A classifier whose scores are probabilities."""
-
-    @abstractmethod
-    def _probabilities(self, X: NDArray[np.float32]) -> NDArray[np.float32]:
-        """p(y_j = 1 | x) under the fitted parameters, (N, C), of scaled features."""
-
-    def _scores(self, X: NDArray[np.float32]) -> NDArray[np.float32]:
-        return self._probabilities(X)
-
-    def _set_thresholds(self, X: NDArray[np.floating], targets: Targets) -> None:
-        """As many of these clips reach them as have the tag; 0.5 for one-dimensional labels."""
-        self.thresholds_ = np.full(len(self.tags_), 0.5)
-        if not self._one_column:
-            self.thresholds_ = matching_thresholds(targets.Y, self._scores(self._scaling(X)))
-
-    def predict_proba(self, X: Any) -> NDArray[np.float32]:
-        """p(y_j = 1 | x), shape (n_clips, n_tags).
-
-        For a model of one-dimensional labels, (n_clips, 2): the probabilities of ``classes_``.
-        """
-        P = self._scores(self._features(X))
-        return np.hstack([1 - P, P]) if self._one_column else P
-
-    def predict_frame(self, X: Any) -> pl.DataFrame:
-        """The probabilities as a polars frame, with a column for each of ``tags_``."""
-        P = self._scores(self._features(X))
-        return pl.DataFrame(P, schema=[str(tag) for tag in self.tags_])

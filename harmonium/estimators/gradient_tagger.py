@@ -1,44 +1,51 @@
-"""What every classifier trained by gradient shares: holding out, early stopping, going on."""
+"""What every estimator trained by gradient shares: holding out, early stopping, going on.
 
+JAX is loaded when something is trained, so that a model that is solved in another way needs none.
+"""
+
+import sys
+import warnings
 from abc import abstractmethod
-from typing import Any, Literal, NamedTuple, Self
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
-from harmonium.errors import DataError
-from harmonium.estimators.classifier import ProbabilisticTagClassifier
-from harmonium.estimators.gradient_training import GradientTrained, equal_batch
-from harmonium.estimators.labels import Targets, base_log_odds
-from harmonium.estimators.large_tables import TableRows, blocks, is_large
-from harmonium.estimators.model_files import Arrays
-from harmonium.estimators.parameters import COUNT, NOT_NEGATIVE, SHARE, estimator, parameter
-from harmonium.estimators.recalibration import (
+from harmonium.arrays import Arrays, Floats
+from harmonium.errors import TrainingInterrupted
+from harmonium.estimators.calibration import (
     Question,
     Recalibration,
     fit_recalibration,
-    stored_recalibration,
-)
-from harmonium.estimators.validation import (
     is_rankable,
     log_likelihood,
-    matching_thresholds,
     mean_auc,
+    stored_recalibration,
 )
-from harmonium.rbm.gradients import Gradient
-from harmonium.rbm.loop import Result
-from harmonium.rbm.training import Optimiser, Penalty, Tree
+from harmonium.estimators.classifier import TagClassifier
+from harmonium.estimators.labels import Targets
+from harmonium.estimators.model_files import typed_array
+from harmonium.estimators.parameters import (
+    COUNT,
+    NOT_NEGATIVE,
+    POSITIVE,
+    SHARE,
+    estimator,
+    parameter,
+)
+from harmonium.estimators.tables import TableRows, is_large
 
 # Few validation clips may be ranked perfectly long before their probabilities are right: among
 # epochs of equal AUC the likelihood decides. It is far below what one pair of clips changes.
 TIE_BREAKER = 1e-9
 
-MOST_TO_CALIBRATE = 5000
+MAX_TO_CALIBRATE = 5000
 """Held-out clips by which probabilities are corrected, at most."""
 
-
-MOST_HELD_OUT = 50_000
+MAX_HELD_OUT = 50_000
 """Clips to stop early on and to set thresholds by, at most, unless they are given."""
 
 
@@ -53,7 +60,7 @@ class LabelledClips(NamedTuple):
         return LabelledClips(*(p.take(rows) if isinstance(p, TableRows) else p[rows] for p in self))
 
     def read(self, at_most: int) -> "LabelledClips":
-        """Some of the clips, by chance, or all if they are not more; as arrays."""
+        """A random choice of the clips, or all if they are not more; as arrays."""
         if len(self.X) <= at_most:
             return LabelledClips(self.X[:], self.Y[:])
         some = np.random.default_rng(0).permutation(len(self.X))[:at_most]
@@ -61,9 +68,27 @@ class LabelledClips(NamedTuple):
 
 
 @estimator
-class GradientTagger(GradientTrained, ProbabilisticTagClassifier):
+class GradientTagger(TagClassifier):
     """Base of the classifiers trained by gradient. A subclass gives the model and its objective."""
 
+    learning_rate: float = parameter(POSITIVE, default=0.01, doc="Step length.")
+    schedule: Literal["constant", "inverse", "cosine"] = parameter(
+        default="constant", doc="How the step length changes with the epochs."
+    )
+    batch_size: int = parameter(COUNT, default=20, doc="Clips per step.")
+    max_epochs: int = parameter(COUNT, default=200, doc="Passes over the clips at most.")
+    patience: int = parameter(
+        COUNT,
+        default=20,
+        doc="""Epochs without a better validation AUC, or as good a one with a better likelihood,
+        after which training stops; the best parameters are kept.""",
+    )
+    validation_fraction: float = parameter(
+        SHARE,
+        default=0.1,
+        doc="""Share of the clips to stop early on when ``fit`` is given no ``eval_set``; 0 trains
+        on all clips for ``max_epochs``.""",
+    )
     optimizer: Literal["adam", "sgd"] = parameter(
         default="adam", doc="Adam, or stochastic gradient descent."
     )
@@ -81,41 +106,55 @@ class GradientTagger(GradientTrained, ProbabilisticTagClassifier):
         default=0.0,
         doc="Strength of the ℓ1 penalty on the weights. Zeros are exact if ``averaging=0``.",
     )
-    l2: float = parameter(
-        NOT_NEGATIVE, default=0.0, doc="Strength of the ℓ2 penalty on the weights."
+    l2: float | None = parameter(
+        NOT_NEGATIVE, default=0.0, doc="Strength of the ℓ2 penalty on the weights; None means 0."
     )
     warm_start: bool = parameter(
         default=False,
         doc="""Let ``fit`` continue from the parameters of the last. With a number as
         ``random_state`` it holds out the same clips again, if they are given in the same order.""",
     )
-
     calibrate: bool = parameter(
         default=True,
         doc="""Correct the probabilities by what is true of the validation clips (see
-        ``harmonium.estimators.recalibration``). For each tag the order of the clips stays as it
+        ``harmonium.estimators.calibration``). For each tag the order of the clips stays as it
         is. Nothing is corrected where there are no validation clips.""",
     )
+    random_state: Any = parameter(
+        "random_state",
+        default=None,
+        doc="Seed; the same seed, data and machine give the same model to the bit.",
+    )
+    verbose: int = parameter("verbose", default=0, doc="1 shows a progress bar.")
 
-    _score_name, _score_label = "auc", "AUC"
+    _score_name: ClassVar[str] = "auc"  # of the validation score, in ``history_``
+    _score_label: ClassVar[str] = "AUC"  # and beside the progress bar
 
     # What a subclass defines. ----------------------------------------------------------------
 
     @abstractmethod
-    def _start(self, rng: np.random.Generator, clips: LabelledClips) -> Tree:
+    def _start(self, rng: np.random.Generator, clips: LabelledClips) -> Any:
         """Parameters to start training from."""
 
     @abstractmethod
-    def _objective(self) -> Gradient:
-        """The gradient to descend."""
+    def _objective(self) -> Any:
+        """The gradient to descend, a `harmonium.rbm.gradients.Gradient`."""
 
     @abstractmethod
     def _penalised(self) -> tuple[str, ...]:
         """Names of the parameter arrays that ℓ1 and ℓ2 act on."""
 
     @abstractmethod
-    def _validation_scores(self, params: Tree, X: NDArray[np.float32]) -> NDArray[np.float32]:
+    def _probabilities(self, X: Floats) -> Floats:
+        """p(y_j = 1 | x) under the fitted parameters, (N, C), of scaled features."""
+
+    @abstractmethod
+    def _validation_scores(self, params: Any, X: Floats) -> Floats:
         """Scores for early stopping: as predicted, but cheaply."""
+
+    @abstractmethod
+    def _predictor(self, params: Any) -> Any:
+        """The same for programs that JAX compiles: a function of params, X and observed tags."""
 
     # Fitting. --------------------------------------------------------------------------------
 
@@ -145,13 +184,8 @@ class GradientTagger(GradientTrained, ProbabilisticTagClassifier):
         valid = None if eval_set is None else self._read_eval_set(eval_set, targets)
         if fresh:
             self._describe(X, targets)
-        rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
-        known, held_out = self._hold_out(rng, X, targets, valid)
-        start = self._start(rng, known) if fresh else self._resume()
-        result = self._train(start, known, held_out, int(rng.integers(2**31)))
-        self._keep(result)
-        self._settle(known, held_out)
-        self._warn_if_interrupted(result, f" in epoch {self.n_iter_ + 1}")
+        interrupted = self._learn(X, targets, valid, fresh=fresh)
+        warn_if_interrupted(self, interrupted, f" in epoch {self.n_iter_ + 1}")
         return self
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
@@ -166,49 +200,36 @@ class GradientTagger(GradientTrained, ProbabilisticTagClassifier):
         if first:
             self._describe(X, targets)
             self.thresholds_ = np.full(len(self.tags_), 0.5)
-        rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
+        rng = self._generator()
         clips = self._clips(X, targets.Y)
         start = self._start(rng, clips) if first else self._resume()
-        result = self._train(start, clips, None, int(rng.integers(2**31)), max_epochs=1)
-        self._keep(result)
-        self._warn_if_interrupted(result, f" in epoch {self.n_iter_ + 1}")
+        interrupted = self._train(start, clips, None, int(rng.integers(2**31)), max_epochs=1)
+        warn_if_interrupted(self, interrupted, f" in epoch {self.n_iter_ + 1}")
         return self
 
     def _describe(self, X: NDArray[np.floating], targets: Targets) -> None:
         super()._describe(X, targets)
         self.recalibration_: Recalibration | None = None
-        self._forget()
+        begin_history(self)
 
-    def _settle(self, known: LabelledClips, held_out: LabelledClips | None) -> None:
-        """Set the correction by held-out clips, and the thresholds by them or by all others."""
-        self.recalibration_ = None
-        clips = known.read(MOST_HELD_OUT) if held_out is None else held_out
-        if self.calibrate and held_out is not None:
-            some = np.random.default_rng(0).permutation(len(clips.X))[:MOST_TO_CALIBRATE]
-            self.recalibration_ = fit_recalibration(self._questions(clips.take(some)))
-        self.thresholds_ = np.full(len(self.tags_), 0.5)
-        if not self._one_column:
-            self.thresholds_ = matching_thresholds(clips.Y, self._scores(clips.X))
+    def _generator(self) -> np.random.Generator:
+        return np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
 
-    def _questions(self, clips: LabelledClips) -> list[Question]:
-        """What the model says of clips, as it will be asked."""
-        n = len(clips.X)
-        return [Question(self._probabilities(clips.X), clips.Y, np.zeros(n), np.ones(n))]
-
-    def _scores(self, X: NDArray[np.float32]) -> NDArray[np.float32]:
-        P = self._probabilities(X)
-        return P if self.recalibration_ is None else self.recalibration_(P)
-
-    def _learnt(self) -> tuple[Arrays, dict[str, Any]]:
-        arrays, about = super()._learnt()
-        if self.recalibration_ is not None:
-            parts = self.recalibration_._asdict().items()
-            arrays |= {f"recalibration.{name}": array for name, array in parts}
-        return arrays, about
-
-    def _restore(self, arrays: Arrays, about: dict[str, Any]) -> None:
-        super()._restore(arrays, about)
-        self.recalibration_ = stored_recalibration(arrays, len(self.tags_))
+    def _learn(
+        self,
+        X: NDArray[np.floating],
+        targets: Targets,
+        valid: tuple[NDArray[np.floating], Targets] | None,
+        *,
+        fresh: bool,
+    ) -> bool:
+        """Train and calibrate; gives whether training was interrupted."""
+        rng = self._generator()
+        known, held_out = self._hold_out(rng, X, targets, valid)
+        start = self._start(rng, known) if fresh else self._resume()
+        interrupted = self._train(start, known, held_out, int(rng.integers(2**31)))
+        self._calibrate(known, held_out)
+        return interrupted
 
     def _hold_out(
         self,
@@ -223,14 +244,14 @@ class GradientTagger(GradientTrained, ProbabilisticTagClassifier):
             held_out = LabelledClips(self._scaling(valid[0]), valid[1].Y)
             return clips, held_out if is_rankable(held_out.Y) else None
         order = rng.permutation(len(X))
-        n_valid = min(int(self.validation_fraction * len(X)), MOST_HELD_OUT)
+        n_valid = min(int(self.validation_fraction * len(X)), MAX_HELD_OUT)
         held_out = clips.take(order[:n_valid]).read(n_valid)
         if not is_rankable(held_out.Y):
             return clips, None
         rest = order[n_valid:]
         return clips.take(np.sort(rest) if is_large(X) else rest), held_out
 
-    def _clips(self, X: NDArray[np.floating], Y: NDArray[np.float32]) -> LabelledClips:
+    def _clips(self, X: NDArray[np.floating], Y: Floats) -> LabelledClips:
         """Scaled clips; a large table is scaled as it is read."""
         if is_large(X):
             return LabelledClips(
@@ -240,25 +261,27 @@ class GradientTagger(GradientTrained, ProbabilisticTagClassifier):
 
     def _train(
         self,
-        start: Tree,
+        start: Any,
         clips: LabelledClips,
         valid: LabelledClips | None,
         seed: int,
         max_epochs: int | None = None,
-    ) -> Result:
-        self._check_inference(start)
-        none = np.zeros((len(clips.X), 0), np.int32)
+    ) -> bool:
+        from harmonium.rbm.training import Optimiser
+
+        self._predictor(start)  # refuses, before training, a model that could not predict
         aucs: list[float] = []
 
-        def score(params: Tree) -> float:
+        def score(params: Any) -> float:
             assert valid is not None
             auc, likelihood = self._judge(params, valid)
             aucs.append(auc)
             return auc + TIE_BREAKER * likelihood
 
-        result = self._descend(
+        result = descend(
+            self,
             start,
-            equal_batch(clips.X, none, clips.Y),
+            equal_batch(clips.X, np.zeros((len(clips.X), 0), np.int32), clips.Y),
             gradient=self._gradient(clips.Y),
             optimiser=Optimiser(self.optimizer, float(self.momentum)),
             penalty=self._penalty(start),
@@ -269,75 +292,186 @@ class GradientTagger(GradientTrained, ProbabilisticTagClassifier):
         )
         if valid is not None:
             result.history.score[:] = aucs[: len(result.history)]
-        return result
+        keep(self, result)
+        return result.interrupted
 
-    def _judge(self, params: Tree, valid: LabelledClips) -> tuple[float, float]:
+    def _judge(self, params: Any, valid: LabelledClips) -> tuple[float, float]:
         """The AUC and the log-likelihood of validation clips."""
         P = self._validation_scores(params, valid.X)
         return mean_auc(valid.Y, P), log_likelihood(valid.Y, P)
 
-    def _gradient(self, Y: NDArray[np.float32]) -> Gradient:
+    def _gradient(self, Y: Floats) -> Any:
         """The objective for these labels, of which some may be probabilities."""
         return self._objective()
 
-    def _penalty(self, params: Tree) -> Penalty:
+    def _penalty(self, params: Any) -> Any:
+        from harmonium.rbm.training import Penalty
+
         names = self._penalised()
 
-        def strengths(value: float) -> Tree:
+        def strengths(value: float) -> Any:
             return type(params)(*(np.float32(value * (f in names)) for f in params._fields))
 
-        return Penalty(strengths(self.l1), strengths(self.l2))
+        return Penalty(strengths(self.l1), strengths(self.l2 or 0.0))
 
-    def _resume(self) -> Tree:
+    def _calibrate(self, known: LabelledClips, held_out: LabelledClips | None) -> None:
+        """Set the correction by held-out clips, and the thresholds by them or by all others."""
+        self.recalibration_ = None
+        clips = known.read(MAX_HELD_OUT) if held_out is None else held_out
+        if self.calibrate and held_out is not None:
+            some = np.random.default_rng(0).permutation(len(clips.X))[:MAX_TO_CALIBRATE]
+            self.recalibration_ = fit_recalibration(self._questions(clips.take(some)))
+        self._set_thresholds(clips.X, clips.Y)
+
+    def _questions(self, clips: LabelledClips) -> list[Question]:
+        """What the model says of clips, as it will be asked."""
+        n = len(clips.X)
+        return [Question(self._probabilities(clips.X), clips.Y, np.zeros(n), np.ones(n))]
+
+    def _scores(self, X: Floats) -> Floats:
+        P = self._probabilities(X)
+        return P if self.recalibration_ is None else self.recalibration_(P)
+
+    def _resume(self) -> Any:
         """Parameters to continue training from."""
-        self._check_shapes(self._params)
+        self._check_shapes()
         return self._params
 
-    def _check_shapes(self, params: Tree) -> None:
-        """Refuse parameters other than the settings ask for."""
+    # Files. ----------------------------------------------------------------------------------
+
+    def _shapes(self) -> dict[str, tuple[int, ...]]:
         n_features, n_tags = len(self._scaling.mean), len(self.tags_)
-        one = LabelledClips(
-            np.zeros((1, n_features), np.float32), np.zeros((1, n_tags), np.float32)
+        one = LabelledClips(*(np.zeros((1, n), np.float32) for n in (n_features, n_tags)))
+        start = self._start(np.random.default_rng(0), one)
+        return {name: array.shape for name, array in start._asdict().items()}
+
+    def _learnt(self) -> tuple[Arrays, dict[str, Any]]:
+        arrays, about = super()._learnt()
+        if self.recalibration_ is not None:
+            arrays |= self.recalibration_.arrays()
+        return arrays | history_arrays(self), about | {"best_epoch": self.best_epoch_}
+
+    def _restore(self, arrays: Arrays, about: dict[str, Any]) -> None:
+        super()._restore(arrays, about)
+        self.recalibration_ = stored_recalibration(arrays, len(self.tags_))
+        restore_history(self, arrays, about)
+
+
+# Training any estimator that has the parameters above, and what is recorded of it. ---------------
+
+
+def begin_history(model: Any) -> None:
+    """Begin a new account of training."""
+    model.history_ = {name: [] for name in ("log_likelihood", model._score_name, "seconds")}
+    model.n_iter_ = model.best_epoch_ = 0
+
+
+def descend(
+    model: Any, start: Any, batch: Any, *, max_epochs: int, title: str = "", **options: Any
+) -> Any:
+    """Train with the model's settings, and show the progress if asked to."""
+    from harmonium.rbm.loop import train
+    from harmonium.rbm.training import Schedule
+
+    name = type(model).__name__ + title
+    with epoch_progress(
+        max_epochs, shown=bool(model.verbose), name=name, measure=model._score_label
+    ) as on_epoch:
+        return train(
+            start,
+            batch,
+            schedule=Schedule(model.schedule, model.learning_rate, model.max_epochs),
+            batch_size=model.batch_size,
+            patience=model.patience,
+            max_epochs=max_epochs,
+            on_epoch=on_epoch,
+            **options,
         )
-        wanted = self._start(np.random.default_rng(0), one)
-        if params._fields != wanted._fields:
-            raise DataError(
-                f"The model's parameters are {', '.join(params._fields)}, but its settings ask "
-                f"for {', '.join(wanted._fields)}. Fit a new model, or set them back."
-            )
-        for name, array, other in zip(params._fields, params, wanted, strict=True):
-            if array.shape != other.shape:
-                raise DataError(
-                    f"The model's {name} has the shape {array.shape}, but its settings ask for "
-                    f"{other.shape}. Fit a new model to change its size, or set it back."
-                )
-
-    def _check_inference(self, params: Tree) -> None:
-        """Refuse, before training, a model that could not predict. By default none."""
 
 
-@estimator
-class HiddenUnits:
-    """The part of a classifier that has hidden units: their number, and their first weights."""
+def keep(model: Any, result: Any) -> None:
+    """Take what training gave, after what was there."""
+    model._params = numpy_params(result.params)
+    if result.best_epoch:
+        model.best_epoch_ = model.n_iter_ + result.best_epoch
+    history = result.history
+    columns = (history.log_likelihood, history.score, history.seconds)
+    for name, values in zip(list(model.history_), columns, strict=True):
+        model.history_[name] = model.history_[name] + values
+    model.n_iter_ = len(model.history_["seconds"])
 
-    n_hidden: int = parameter(COUNT, default=100, doc="Number of hidden units, n.", kw_only=False)
-    init_scale: float = parameter(
-        NOT_NEGATIVE,
-        default=1.0,
-        doc="Standard deviation of W at the start of training, for features of unit norm.",
+
+def warn_if_interrupted(model: Any, interrupted: bool, when: str = "") -> None:
+    """Warn the caller of ``fit``, which calls this."""
+    if interrupted:
+        kept = f"epoch {model.best_epoch_}" if model.best_epoch_ else "the start"
+        warnings.warn(
+            f"Training was interrupted{when}; the best parameters so far, those of {kept}, are "
+            "kept.",
+            TrainingInterrupted,
+            stacklevel=3,
+        )
+
+
+def history_arrays(model: Any) -> Arrays:
+    """The history as a model file has it."""
+    return {f"history.{name}": np.array(v, np.float64) for name, v in model.history_.items()}
+
+
+def restore_history(model: Any, arrays: Arrays, about: dict[str, Any]) -> None:
+    """Take the history from a model file."""
+    begin_history(model)
+    columns = {name: typed_array(arrays, f"history.{name}") for name in model.history_}
+    model.history_ = {name: column.tolist() for name, column in columns.items()}
+    model.n_iter_, model.best_epoch_ = len(model.history_["seconds"]), about["best_epoch"]
+    shapes = {column.shape for column in columns.values()}
+    if shapes != {(model.n_iter_,)} or model.best_epoch_ not in range(model.n_iter_ + 1):
+        raise ValueError("its history is not one of whole epochs")
+
+
+def equal_batch(u: Any, a: Any, y: Any) -> Any:
+    """Clips that all have the same weight."""
+    from harmonium.rbm.gradients import Batch
+
+    weights: Any = np.ones(len(y), np.float32)
+    return Batch(u, a, y, weights)
+
+
+def numpy_params(params: Any) -> Any:
+    """The parameters as NumPy arrays of their own."""
+    return type(params)(*(np.array(array) for array in params))
+
+
+def single_precision(kind: Any, *arrays: Any) -> Any:
+    """A tuple of that kind, such as parameters, of these arrays in single precision."""
+    return kind(*(np.asarray(array, np.float32) for array in arrays))
+
+
+@contextmanager
+def epoch_progress(
+    max_epochs: int, *, shown: bool, name: str, measure: str
+) -> Iterator[Callable[[Any], None]]:
+    """A progress bar over epochs, with the best validation score so far; a no-op unless shown."""
+    if not shown:
+        yield lambda history: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("epoch {task.completed}/{task.total}"),
+        TextColumn("{task.fields[score]}"),
+        TimeElapsedColumn(),
     )
+    with Progress(*columns, console=Console(file=sys.stderr)) as progress:
+        task = progress.add_task(name, total=max_epochs, score="")
 
-    def _first_weights(
-        self, rng: np.random.Generator, clips: LabelledClips
-    ) -> tuple[NDArray[np.float64], ...]:
-        """U and W, small and random, c = 0, and d at the tags' log-odds: p(y) is the base rate."""
-        n, n_tags = self.n_hidden, clips.Y.shape[1]
-        # nothing is learnt of a feature that is constant: its later values must not matter
-        spans = [(block.min(axis=0), block.max(axis=0)) for block in blocks(clips.X)]
-        varies = np.max([top for _, top in spans], axis=0) > np.min([s for s, _ in spans], axis=0)
-        U = rng.normal(0, 0.01, (n, n_tags))
-        W = rng.normal(0, self.init_scale, (n, clips.X.shape[1])) * varies
-        return U, W, np.zeros(n), base_log_odds(clips.Y)
+        def update(history: Any) -> None:
+            best = np.nanmax(history.score) if np.isfinite(history.score).any() else None
+            last = history.score[-1]
+            score = f"{measure} {last:.3f}, best {best:.3f}" if best is not None else ""
+            progress.update(task, completed=len(history), score=score)
 
-    def _penalised(self) -> tuple[str, ...]:
-        return ("U", "W")
+        yield update

@@ -13,15 +13,16 @@ from scipy.sparse import issparse
 from sklearn.utils import assert_all_finite, check_array
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 
+from harmonium.arrays import Floats, Mask
 from harmonium.errors import DataError
-from harmonium.estimators.large_tables import Table, blocks
+from harmonium.estimators.tables import blocks, is_soft
 
 
 @dataclass(frozen=True)
 class Targets:
     """Labels as the models take them."""
 
-    Y: NDArray[np.float32]  # (n_clips, n_tags): 0 absent, 1 present, between: p, NaN unknown
+    Y: Floats  # (n_clips, n_tags): 0 absent, 1 present, between: p, NaN unknown
     tags: NDArray[Any]  # (n_tags,): column names of a frame, else numbers
     classes: NDArray[Any] | None  # of one-dimensional labels: what 0 and 1 stand for
 
@@ -67,7 +68,7 @@ def classes_of(targets: Targets) -> NDArray[Any]:
     return np.tile([0, 1], (len(targets.tags), 1))
 
 
-def ternary(y: Any, *, name: str = "y") -> NDArray[np.float32]:
+def ternary(y: Any, *, name: str = "y") -> Floats:
     """``y`` as a float32 matrix of 0, 1 and NaN; anything else is an error that says where."""
     Y = _matrix(y, name)
     rule = "0 (absent), 1 (present) or NaN (unknown)"
@@ -76,7 +77,7 @@ def ternary(y: Any, *, name: str = "y") -> NDArray[np.float32]:
     return Y
 
 
-def probabilities(y: Any, *, name: str = "y") -> NDArray[np.float32]:
+def probabilities(y: Any, *, name: str = "y") -> Floats:
     """``y`` as a float32 matrix of numbers from 0 to 1 and NaN; anything else is an error."""
     Y = _matrix(y, name)
     rule = "0 (absent), 1 (present), a probability between, or NaN (unknown)"
@@ -84,20 +85,7 @@ def probabilities(y: Any, *, name: str = "y") -> NDArray[np.float32]:
     return Y
 
 
-def is_soft(Y: Table) -> bool:
-    """Whether some label is a probability other than 0 and 1."""
-    return any(((block > 0) & (block < 1)).any() for block in blocks(Y))
-
-
-def base_log_odds(Y: Table) -> NDArray[np.float64]:
-    """log(p / (1 - p)) with p the mean of the known labels, one 0 and one 1 added, by tag."""
-    known = sum(np.sum(~np.isnan(block), axis=0) for block in blocks(Y))
-    total = sum(np.nansum(block, axis=0) for block in blocks(Y))
-    rate = (total + 1) / (known + 2)
-    return np.log(rate / (1 - rate))
-
-
-def _matrix(y: Any, name: str) -> NDArray[np.float32]:
+def _matrix(y: Any, name: str) -> Floats:
     Y = check_array(
         y, ensure_all_finite="allow-nan", dtype=np.float32, input_name=name, accept_sparse="csr"
     )
@@ -105,11 +93,7 @@ def _matrix(y: Any, name: str) -> NDArray[np.float32]:
 
 
 def _refuse(
-    is_wrong: Callable[[NDArray[np.float32]], NDArray[np.bool_]],
-    Y: NDArray[np.float32],
-    name: str,
-    rule: str,
-    way_out: str = "",
+    is_wrong: Callable[[Floats], Mask], Y: Floats, name: str, rule: str, way_out: str = ""
 ) -> None:
     n_wrong = sum(int(is_wrong(block).sum()) for block in blocks(Y))
     if n_wrong:
@@ -153,7 +137,7 @@ def _two_classes(y: Any) -> NDArray[Any]:
     return classes
 
 
-def _coded(y: Any, classes: NDArray[Any], name: str) -> NDArray[np.float32]:
+def _coded(y: Any, classes: NDArray[Any], name: str) -> Floats:
     """0 for the first class and 1 for the second, (n_clips, 1)."""
     y = np.asarray(y)
     strange = np.setdiff1d(y, classes)
@@ -166,7 +150,7 @@ def _coded(y: Any, classes: NDArray[Any], name: str) -> NDArray[np.float32]:
     return (y == classes[1]).astype(np.float32)[:, None]
 
 
-def _refuse_unknown_tags(Y: NDArray[np.float32], tags: NDArray[Any]) -> None:
+def _refuse_unknown_tags(Y: Floats, tags: NDArray[Any]) -> None:
     unknown = np.flatnonzero(np.all([np.isnan(b).all(axis=0) for b in blocks(Y)], axis=0))
     if len(unknown):
         more = f" and {len(unknown) - 1} more" if len(unknown) > 1 else ""

@@ -1,6 +1,6 @@
 """Models as files and as bytes: safetensors whose metadata is JSON. Nothing in them is executed.
 
-Neither JAX nor scikit-learn is loaded to read one.
+Neither JAX nor scikit-learn is loaded to read one, nor to know how an RBM is asked.
 """
 
 import json
@@ -8,7 +8,7 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,8 @@ from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
 from harmonium import __version__
-from harmonium.errors import ModelFileError
+from harmonium.arrays import Arrays
+from harmonium.errors import DataError, ModelFileError
 from harmonium.files import write_atomically
 
 FORMAT = 1
@@ -25,7 +26,6 @@ FORMAT = 1
 _KEY = "harmonium"
 _AGAIN = "Train and save the model again, or take a copy that is whole."
 
-Arrays = dict[str, NDArray[Any]]
 PathLike = str | os.PathLike[str]
 
 
@@ -99,6 +99,31 @@ def _description(text: str | None, name: str, way_out: str) -> dict[str, Any]:
     return description
 
 
+# How an RBM is asked. --------------------------------------------------------------------------
+
+STEPS = {"cd": 1, "mean_field": 5, "lbp": 10, "multi_prediction": 3}
+"""Steps of each way to train, unless others are given."""
+
+
+def chosen_inference(
+    parameters: Mapping[str, Any],
+) -> tuple[Literal["lbp", "mean_field", "gibbs", "exact"], int]:
+    """The method and the steps that ``inference`` and ``inference_steps`` of an estimator mean.
+
+    A model trained by multi-prediction is trained through so many steps of mean field and predicts
+    best by as many. All others are asked by belief propagation.
+    """
+    method, steps = parameters["inference"], parameters["inference_steps"]
+    unrolled = parameters.get("training") == "multi_prediction"
+    if method == "auto":
+        method = "mean_field" if unrolled else "lbp"
+    if steps is None:
+        steps = 20
+        if unrolled and method == "mean_field":
+            steps = parameters.get("training_steps") or STEPS["multi_prediction"]
+    return method, steps
+
+
 # Estimators. ----------------------------------------------------------------------------------
 
 
@@ -108,20 +133,30 @@ class StoredEstimator(ABC):
     _param_type: ClassVar[Any]  # NamedTuple of the parameter arrays
     _params: Any
 
+    @abstractmethod
     def _learnt(self) -> tuple[Arrays, dict[str, Any]]:
         """Arrays, and a description that JSON can hold, of what was learnt besides ``_params``."""
-        return {}, {}
 
+    @abstractmethod
     def _restore(self, arrays: Arrays, about: dict[str, Any]) -> None:
         """Take back what ``_learnt`` gave.
 
         LookupError, TypeError or ValueError where that is not what it is.
         """
-        return
 
     @abstractmethod
-    def _check_shapes(self, params: Any) -> None:
+    def _shapes(self) -> dict[str, tuple[int, ...]]:
+        """The shapes of the parameters that the settings ask for, by name."""
+
+    def _check_shapes(self) -> None:
         """Refuse parameters other than the settings ask for."""
+        found = {name: array.shape for name, array in self._params._asdict().items()}
+        wanted = self._shapes()
+        if found != wanted:
+            raise DataError(
+                f"The model's parameters have the shapes {found}, but its settings ask for "
+                f"{wanted}. Fit a new model, or set the settings back."
+            )
 
     def save(self, path: PathLike) -> None:
         """Write the fitted model to one file, by convention with the ending ``.safetensors``.
@@ -150,7 +185,7 @@ class StoredEstimator(ABC):
         from sklearn.utils.validation import check_is_fitted
 
         check_is_fitted(self)
-        self._check_shapes(self._params)
+        self._check_shapes()
         arrays, about = self._learnt()
         parameters: Any = self.get_params()  # type: ignore[attr-defined]
         description = {
@@ -163,10 +198,11 @@ class StoredEstimator(ABC):
 
     @classmethod
     def _from_parts(cls, arrays: Arrays, about: dict[str, Any], *, name: str) -> Self:
+        arrays, about = _renamed(arrays, about)
         if about.get("class") != cls.__name__:
             raise ModelFileError(
                 f"{name} holds a {about.get('class')}, not a {cls.__name__}. "
-                f"Load it with {about.get('class')}.load."
+                "harmonium.load reads any model."
             )
         try:
             settings = about["parameters"].items()
@@ -177,13 +213,37 @@ class StoredEstimator(ABC):
                 *(finite_array(arrays, f"params.{k}", np.float32) for k in kind._fields)
             )
             model._restore(arrays, about)
-            model._check_shapes(model._params)
+            model._check_shapes()
         except (AttributeError, LookupError, TypeError, ValueError, OverflowError) as error:
             raise ModelFileError(
                 f"{name} does not hold a whole model ({type(error).__name__}: {error}). "
                 "Save the model again, or take a copy that is whole."
             ) from None
         return model
+
+
+def load_model(path: PathLike) -> Any:
+    """A fitted model of any class, from a file that its ``save`` wrote."""
+    from harmonium import estimators
+
+    arrays, about = _renamed(*read_model(path))
+    kind = about.get("class")
+    if kind not in estimators.__all__:
+        raise ModelFileError(
+            f"'{path}' holds a {kind}, which this version of Harmonium does not have. It has "
+            f"{', '.join(estimators.__all__)}."
+        )
+    return getattr(estimators, kind)._from_parts(arrays, about, name=f"'{path}'")
+
+
+def _renamed(arrays: Arrays, about: dict[str, Any]) -> tuple[Arrays, dict[str, Any]]:
+    """A model of a class that was renamed, as one of the class that it is now."""
+    if about.get("class") != "ExactLogisticTagger":
+        return arrays, about
+    about = about | {"class": "LogisticTagger", "best_epoch": 0}
+    about["parameters"] = {"solver": "newton", **about.get("parameters", {})}
+    history = ("log_likelihood", "auc", "seconds")
+    return arrays | {f"history.{name}": np.zeros(0) for name in history}, about
 
 
 def _json_value(value: Any) -> Any:

@@ -1,53 +1,438 @@
-"""The multi-layer perceptron and logistic regression, on the training loop of the RBMs."""
+"""The models with hidden units: the RBMs, and the multi-layer perceptron beside them."""
 
-from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any, Literal
 
 import jax
+import jax.numpy as jnp
 import numpy as np
+from joblib import effective_n_jobs
 from numpy.typing import NDArray
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
-from harmonium.estimators.gradient_tagger import GradientTagger, HiddenUnits, LabelledClips
-from harmonium.estimators.gradient_training import single_precision
-from harmonium.estimators.labels import base_log_odds
-from harmonium.estimators.parameters import estimator, parameter
-from harmonium.rbm.compilation import compiled
-from harmonium.rbm.feedforward import (
-    CrossEntropy,
-    LogisticParams,
-    MLPParams,
-    logistic_logits,
-    mlp_logits,
+from harmonium.arrays import Doubles, Floats, Ids
+from harmonium.errors import DataError
+from harmonium.estimators.calibration import (
+    Question,
+    ask,
+    half_observed,
+    is_rankable,
+    mean_auc,
+    observed_fraction,
 )
-from harmonium.rbm.gradients import Gradient
-from harmonium.rbm.training import Tree
+from harmonium.estimators.gradient_tagger import GradientTagger, LabelledClips, single_precision
+from harmonium.estimators.labels import read_more_targets
+from harmonium.estimators.model_files import STEPS, chosen_inference
+from harmonium.estimators.parameters import (
+    COUNT,
+    JOBS,
+    NOT_NEGATIVE,
+    SHARE,
+    estimator,
+    parameter,
+)
+from harmonium.estimators.tables import base_log_odds, blocks, is_soft
+from harmonium.rbm.compilation import compiled, refuse_fork
+from harmonium.rbm.feedforward import CrossEntropy, MLPParams, Outputs, mlp_logits, outputs_of
+from harmonium.rbm.generative import Hybrid, JointContrastiveDivergence, JointParams, joint_sweep
+from harmonium.rbm.gradients import (
+    BeliefPropagation,
+    ContrastiveDivergence,
+    Gradient,
+    MeanField,
+    MultiPrediction,
+    PseudoLikelihood,
+    Sum,
+    conditional_logits,
+    for_soft_targets,
+    log_probability,
+)
+from harmonium.rbm.inference import Inference, InferenceOptions, Marginals, infer
+from harmonium.rbm.marginals import MAX_UNITS
+from harmonium.rbm.model import Params, condition
+from harmonium.rbm.training import Penalty, Tree
 
+Training = Literal["cd", "mean_field", "lbp", "pl", "multi_prediction"]
+InferenceMethod = Literal["auto", "lbp", "mean_field", "gibbs", "exact"]
 
-class Feedforward(GradientTagger):
-    """A network whose tags are independent given the features: p(y_j = 1 | x) = σ(o_j(x))."""
-
-    _logits: ClassVar[Callable[..., Any]]
-
-    def _objective(self) -> Gradient:
-        return CrossEntropy(type(self)._logits)
-
-    def _validation_scores(self, params: Tree, X: NDArray[np.float32]) -> NDArray[np.float32]:
-        return np.asarray(_probabilities(type(self)._logits, params, X))
-
-    def _probabilities(self, X: NDArray[np.float32]) -> NDArray[np.float32]:
-        # in double precision the place of a clip among the others cannot change its result
-        with jax.enable_x64(True):
-            wide = jax.tree.map(np.float64, self._params)
-            return self._validation_scores(wide, X.astype(np.float64)).astype(np.float32)
-
-
-@compiled(static_argnames=("logits",))
-def _probabilities(logits: Callable[..., Any], params: Tree, X: Any) -> Any:
-    return jax.nn.sigmoid(logits(params, X))
+SCORE_BLOCK = 2**22
+"""Numbers of clips × hidden units × tags that are scored at a time: about 16 MiB each."""
 
 
 @estimator
-class MLPTagger(HiddenUnits, Feedforward):
+class RBMTagger(GradientTagger):
+    """Base of the RBMs: p(y | x) is inferred, and some of y may be known."""
+
+    n_hidden: int = parameter(COUNT, default=100, doc="Number of hidden units, n.", kw_only=False)
+    init_scale: float = parameter(
+        NOT_NEGATIVE,
+        default=1.0,
+        doc="Standard deviation of W at the start of training, for features of unit norm.",
+    )
+    inference: InferenceMethod = parameter(
+        default="auto",
+        doc="""How p(y_j = 1 | x) is computed: by loopy belief propagation, mean field, Gibbs
+        sampling, or enumeration ("exact": of at most 20 hidden units or 20 tags). "auto" is mean
+        field for a model trained by "multi_prediction", and belief propagation for all others.""",
+    )
+    inference_steps: int | None = parameter(
+        COUNT,
+        default=None,
+        doc="""Iterations, or sweeps of each of 8 chains for "gibbs". None means 20, or the steps of
+        training for mean field after "multi_prediction".""",
+    )
+    damping: float = parameter(
+        SHARE,
+        default=0.5,
+        doc="""Share of the old message that loopy belief propagation keeps, in training and
+        prediction; in [0, 1).""",
+    )
+    tolerance: float = parameter(
+        NOT_NEGATIVE,
+        default=1e-3,
+        doc="A clip's inference is converged when no probability changes by more.",
+    )
+    n_jobs: int | None = parameter(
+        *JOBS, default=None, doc="Threads that predict; None means 1, -1 one for each core."
+    )
+    l2_tags: float | None = parameter(
+        NOT_NEGATIVE,
+        default=None,
+        doc="""Strength of the ℓ2 penalty on U, the weights between tags and hidden units; None
+        means ``l2``, which otherwise is that of W alone.""",
+    )
+
+    @property
+    def params_(self) -> Params:
+        """The parameters for features as given: σ(c + Wx + Uy) with x a row of X."""
+        self._check_linear_in_features("params_")
+        U, W, V, c, d = self._conditional(self._params)
+        W = W / self._scaling.scale
+        return Params(U, W, V, c - W @ self._scaling.mean, d)
+
+    def complete(self, X: Any, y: Any) -> Floats:
+        """p(y_j = 1 | x, the known tags), shape (n_clips, n_tags).
+
+        ``y`` is (n_clips, n_tags) with NaN for the tags to infer, or tag → 0 or 1 for all clips, as
+        in ``{"sad": 1}``; known tags come back as given.
+        """
+        found = self.infer(X, y).y
+        if self.recalibration_ is None:
+            return found
+        known = self._known(y, len(found))
+        corrected = self.recalibration_(found, observed_fraction(known))
+        return np.where(np.isnan(known), corrected, known)
+
+    def infer(self, X: Any, y: Any = None) -> Inference:
+        """Marginals of tags ``y`` and hidden units ``h``, with ``diagnostics`` for each clip.
+
+        The diagnostics say which method found a clip's marginals in the end, how far they are from
+        converged, and whether that is within ``tolerance``. ``y`` as for :meth:`complete`. These
+        are the model's own marginals, whether or not ``calibrate`` corrects those of
+        ``predict_proba`` and :meth:`complete`.
+        """
+        features = self._features(X)
+        known = None
+        if y is not None:
+            known = self._known(y, len(features))
+            check_consistent_length(features, known)
+        return self._infer(self._params, features, known)
+
+    def _probabilities(self, X: Floats) -> Floats:
+        return self._infer(self._params, X).y
+
+    def _questions(self, clips: LabelledClips) -> list[Question]:
+        return ask(lambda observed: self._infer(self._params, clips.X, observed).y, clips.Y)
+
+    def _validation_scores(self, params: Tree, X: Floats) -> Floats:
+        return self._infer(params, X, quick=True).y
+
+    def _predictor(self, params: Tree) -> Marginals:
+        return Marginals(inference_options(self, params.U.shape, quick=True))
+
+    def _penalised(self) -> tuple[str, ...]:
+        return ("U", "W")
+
+    def _penalty(self, params: Tree) -> Penalty:
+        penalty = super()._penalty(params)
+        if self.l2_tags is None:
+            return penalty
+        return penalty._replace(l2=penalty.l2._replace(U=np.float32(self.l2_tags)))
+
+    def _infer(
+        self, params: Tree, X: Floats, Y: Floats | None = None, *, quick: bool = False
+    ) -> Inference:
+        if Y is None:
+            Y = np.full((len(X), len(self.tags_)), np.nan, np.float32)
+        none = np.zeros((len(X), 0), np.int32)
+        options = inference_options(self, params.U.shape, quick=quick)
+        return infer(self._conditional(params), X, none, Y, options)
+
+    def _input_variance(self) -> float:
+        """Variance of each input of the Gaussian RBM: that of scaled features, or 1."""
+        scaled = self.scale_features or self.unit_norm
+        return 1 / len(self._scaling.mean) if scaled else 1.0
+
+    def _conditional(self, params: Tree) -> Params:
+        """The parameters of p(y | x) among those that are trained."""
+        return Params(*params[:5])
+
+    def _random_params(self, rng: np.random.Generator, clips: LabelledClips) -> Params:
+        """Parameters of p(y | x) to start from."""
+        U, W, c, d = first_weights(self, rng, clips)
+        V = np.zeros((0, clips.Y.shape[1]))
+        return single_precision(Params, U, W, V, c, d)
+
+    def _gradient(self, Y: Floats) -> Gradient:
+        objective = self._objective()
+        return for_soft_targets(objective) if is_soft(Y) else objective
+
+
+@estimator
+class DiscriminativeRBM(RBMTagger):
+    """Predicts the tags of a clip from its features, and from the tags already known.
+
+    A conditional RBM p(y, h | x) ∝ exp(hᵀUy + hᵀWx + dᵀy + cᵀh) trained to maximise
+    log p(y | x). Its binary hidden units tie the tags to the features and to one another, so that
+    :meth:`complete` can use what is known of a clip's tags to infer the others.
+
+    Parameters
+    ----------
+    {parameters}
+
+    Attributes
+    ----------
+    params_ : U (n, C), W (n, D), V (empty), c (n,) and d (C,) for features as given to ``fit``.
+    tags_ : names of the tags. thresholds_ : probability from which ``predict`` says yes, by tag.
+    recalibration_ : the correction of the probabilities, or None.
+    history_ : per epoch "log_likelihood" (a proxy, per tag), "auc" and "seconds".
+    best_epoch_ : the epoch whose parameters were kept, counted from 1.
+    n_features_in_, feature_names_in_, classes_, n_iter_ : as in scikit-learn.
+
+    References
+    ----------
+    Mandel, Pascanu, Larochelle, Bengio (2011). Autotagging music with conditional restricted
+    Boltzmann machines. arXiv:1103.2832. Where this differs from it is in docs/model.md.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from harmonium import DiscriminativeRBM
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(200, 5))
+    >>> Y = (X[:, :3] + rng.normal(size=(200, 3)) > 0).astype(float)
+    >>> model = DiscriminativeRBM(n_hidden=10, max_epochs=20).fit(X, Y)
+    >>> model.predict_proba(X).shape
+    (200, 3)
+    """
+
+    training: Training = parameter(
+        default="multi_prediction",
+        doc="""How the gradient is approximated: by contrastive divergence, mean-field contrastive
+        divergence, loopy belief propagation, or as the exact gradient of the pseudo-likelihood.
+        "multi_prediction" trains for the questions asked later: some tags of each clip are
+        observed, and the cross-entropy of the others descends through the mean-field steps that
+        predict them. Early stopping then goes by the mean of two AUCs: with no tag observed, and
+        with half of them.""",
+    )
+    training_steps: int | None = parameter(
+        COUNT,
+        default=None,
+        doc="""Gibbs sweeps, mean-field updates or message iterations of the negative phase; None
+        means 1 for "cd", 5 for "mean_field", 10 for "lbp", and 3 for "multi_prediction".""",
+    )
+    mean_field_start: Literal["data", "zero"] = parameter(
+        default="data",
+        doc="""With "mean_field", where the updates of the negative phase start: at the clip's own
+        tags, as contrastive divergence does, or at y = 0, as inference does.""",
+    )
+    likelihood_weight: float = parameter(
+        NOT_NEGATIVE,
+        default=0.0,
+        doc="""With "multi_prediction", the weight of -log p(y | x) beside it, whose gradient is
+        that of contrastive divergence with 5 sweeps; 0 leaves it out.""",
+    )
+    init_scale: float = parameter(default=0.3)
+    l2: float = parameter(default=0.3)
+    l2_tags: float | None = parameter(default=0.03)
+    generative_weight: float = parameter(
+        NOT_NEGATIVE,
+        default=0.0,
+        doc="""α of the hybrid, which maximises α log p(y, x) + log p(y | x), the joint distribution
+        by CD-1 with Gaussian inputs; 0 is the discriminative RBM.""",
+    )
+
+    @property
+    def _param_type(self) -> Any:
+        return JointParams if self.generative_weight else Params
+
+    def _start(self, rng: np.random.Generator, clips: LabelledClips) -> Tree:
+        params = self._random_params(rng, clips)
+        if not self.generative_weight:
+            return params
+        return single_precision(JointParams, *params, np.zeros(clips.X.shape[1]))
+
+    def _judge(self, params: Tree, valid: LabelledClips) -> tuple[float, float]:
+        """A model trained for questions with some tags observed is judged by such, too."""
+        auc, likelihood = super()._judge(params, valid)
+        observed = half_observed(valid.Y)
+        asked = np.where(np.isnan(observed), valid.Y, np.nan)
+        if self.training == "multi_prediction" and is_rankable(asked):
+            answers = self._infer(params, valid.X, observed, quick=True).y
+            auc = (auc + mean_auc(asked, answers)) / 2
+        return auc, likelihood
+
+    def _objective(self) -> Gradient:
+        if not self.generative_weight:
+            return conditional_gradient(self)
+        joint = JointContrastiveDivergence(1, self._input_variance())
+        return Hybrid(float(self.generative_weight), conditional_gradient(self), joint)
+
+
+@estimator
+class GenerativeRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RBMTagger):
+    """A joint model p(y, x) of features and tags: Gaussian inputs x, binary tags y.
+
+    Trained on log p(y, x) by contrastive divergence whose chain samples both; p(y | x) is inferred
+    as in :class:`DiscriminativeRBM`. With ``X=None`` it is a plain RBM over tag vectors. As a
+    transformer it gives p(h_k = 1 | x), the hidden representation.
+
+    A model of tags alone is trained for ``max_epochs``.
+
+    Parameters
+    ----------
+    {parameters}
+
+    Attributes
+    ----------
+    params_ : U (n, C), W (n, D), V (empty), c (n,) and d (C,) for features as given to ``fit``.
+    tags_ : names of the tags. thresholds_ : probability from which ``predict`` says yes, by tag.
+    recalibration_ : the correction of the probabilities, or None.
+    history_ : per epoch "log_likelihood" (a proxy, per tag), "auc" and "seconds".
+    best_epoch_ : the epoch whose parameters were kept, counted from 1.
+    n_features_in_, feature_names_in_, classes_, n_iter_ : as in scikit-learn.
+    """
+
+    n_hidden: int = parameter(default=200, kw_only=False)
+    training_steps: int | None = parameter(COUNT, default=None, doc="The K of CD-K; None means 1.")
+
+    _param_type = JointParams
+
+    def transform(self, X: Any) -> Floats:
+        """p(h_k = 1 | x), shape (n_clips, n_hidden)."""
+        return self.infer(X).h
+
+    def sample(
+        self, n_samples: int = 1, *, steps: int = 1000, random_state: Any = None
+    ) -> tuple[Doubles, Ids]:
+        """(X, y) drawn from p(y, x) by independent Gibbs chains of ``steps`` sweeps each.
+
+        X is (n_samples, n_features), in the units of the features; y is (n_samples, n_tags). With
+        ``unit_norm`` the model knows clips of norm 1 after scaling, and draws such.
+        """
+        check_is_fitted(self)
+        if n_samples < 1 or steps < 1:
+            raise DataError(
+                f"n_samples and steps must be at least 1. Got {n_samples} and {steps} instead."
+            )
+        refuse_fork()
+        seed = check_random_state(random_state).randint(2**31 - 1)
+        variance = self._input_variance()
+        x, y = _chains(jax.random.key(seed), self._params, n_samples, steps, variance)
+        X = np.asarray(x, np.float64) * self._scaling.scale + self._scaling.mean
+        return X, np.asarray(y).astype(np.int64)
+
+    def score_samples(self, X: Any, y: Any) -> Doubles:
+        """log pseudo-likelihood Σ_j log p(y_j | y_\\j, x) of each clip, (n_clips,); y all known."""
+        X = self._features(_like(X, y))
+        Y = read_more_targets(y, self._targets()).Y
+        if np.isnan(Y).any():
+            raise DataError("score_samples needs every label known; complete(X, y) fills them in.")
+        check_consistent_length(X, Y)
+        params = self._conditional(self._params)
+        size = max(1, SCORE_BLOCK // params.U.size)
+        scores = np.zeros(len(X))
+        for rows in (slice(start, start + size) for start in range(0, len(X), size)):
+            logs = log_probability(_logits(params, X[rows], Y[rows]), jnp.asarray(Y[rows]))
+            scores[rows] = np.asarray(logs, np.float64).sum(axis=1)
+        return scores
+
+    def score(self, X: Any, y: Any) -> float:
+        """Mean AUC over tags; for tags alone, the mean log pseudo-likelihood per clip."""
+        if X is None:
+            return float(self.score_samples(None, y).mean())
+        return super().score(X, y)
+
+    def infer(self, X: Any, y: Any = None) -> Any:
+        """As :meth:`DiscriminativeRBM.infer`; ``X=None`` for a model of tags alone."""
+        return super().infer(_like(X, y), y)
+
+    def _read_features(self, X: Any, y: Any, *, reset: bool) -> NDArray[np.floating]:
+        if X is not None:
+            return super()._read_features(X, y, reset=reset)
+        self.n_features_in_ = 0
+        return _like(X, y)
+
+    def _features(self, X: Any) -> Floats:
+        check_is_fitted(self)
+        if self.n_features_in_ == 0 and np.shape(X)[1:] == (0,):
+            return np.asarray(X, np.float32)
+        return super()._features(X)
+
+    def _hold_out(
+        self, rng: Any, X: Any, targets: Any, valid: Any
+    ) -> tuple[LabelledClips, LabelledClips | None]:
+        if X.shape[1] == 0:  # every clip has the same p(y): there is no ranking to stop on
+            return LabelledClips(X.astype(np.float32), targets.Y), None
+        return super()._hold_out(rng, X, targets, valid)
+
+    def _input_variance(self) -> float:
+        return super()._input_variance() if self.n_features_in_ else 1.0
+
+    def _start(self, rng: np.random.Generator, clips: LabelledClips) -> Tree:
+        params = self._random_params(rng, clips)
+        return single_precision(JointParams, *params, np.zeros(clips.X.shape[1]))
+
+    def _objective(self) -> Gradient:
+        return JointContrastiveDivergence(self.training_steps or 1, self._input_variance())
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = []  # what comes out is always float32
+        return tags
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.n_hidden
+
+
+def _like(X: Any, y: Any) -> Any:
+    """X, or no features for as many clips as y has."""
+    return np.zeros((np.shape(y)[0], 0)) if X is None and y is not None else X
+
+
+@compiled()
+def _logits(params: Any, X: Any, Y: Any) -> Any:
+    return conditional_logits(condition(params, X, jnp.zeros((X.shape[0], 0), jnp.int32)), Y)
+
+
+@compiled(static_argnames=("n_samples", "steps", "variance"))
+def _chains(key: Any, params: JointParams, n_samples: int, steps: int, variance: float) -> Any:
+    n, n_tags = params.U.shape
+    n_features = params.W.shape[1]
+
+    def sweep(i: Any, state: tuple[Any, Any]) -> tuple[Any, Any]:
+        noise = jax.random.uniform(jax.random.fold_in(key, i), (n_samples, n + n_tags + n_features))
+        x, y, _ = joint_sweep(params, *state, noise, variance)
+        return x, y
+
+    start = (jnp.zeros((n_samples, n_features)), jnp.zeros((n_samples, n_tags)))
+    return jax.lax.fori_loop(0, steps, sweep, start)
+
+
+@estimator
+class MLPTagger(GradientTagger):
     """A multi-layer perceptron with one hidden layer: p(y_j = 1 | x) = σ(d_j + U_jᵀ tanh(c + Wx)).
 
     Trained to minimise the cross-entropy over all known labels.
@@ -65,39 +450,84 @@ class MLPTagger(HiddenUnits, Feedforward):
     n_features_in_, feature_names_in_, classes_, n_iter_ : as in scikit-learn.
     """
 
-    init_scale: float = parameter(default=0.1)
+    n_hidden: int = parameter(default=RBMTagger.n_hidden, like=RBMTagger, kw_only=False)
+    init_scale: float = parameter(default=0.1, like=RBMTagger)
     l2: float = parameter(default=0.3)
 
     _param_type = MLPParams
-    _logits = staticmethod(mlp_logits)
 
     def _start(self, rng: np.random.Generator, clips: LabelledClips) -> Tree:
-        return single_precision(MLPParams, *self._first_weights(rng, clips))
+        return single_precision(MLPParams, *first_weights(self, rng, clips))
 
-
-@estimator
-class LogisticTagger(Feedforward):
-    """Logistic regression by gradient descent, as in the paper: p(y_j = 1 | x) = σ(d_j + W_j x).
-
-    Parameters
-    ----------
-    {parameters}
-
-    Attributes
-    ----------
-    tags_ : names of the tags. thresholds_ : probability from which ``predict`` says yes, by tag.
-    recalibration_ : the correction of the probabilities, or None.
-    history_ : per epoch "log_likelihood" (a proxy, per tag), "auc" and "seconds".
-    best_epoch_ : the epoch whose parameters were kept, counted from 1.
-    n_features_in_, feature_names_in_, classes_, n_iter_ : as in scikit-learn.
-    """
-
-    _param_type = LogisticParams
-    _logits = staticmethod(logistic_logits)
-
-    def _start(self, rng: np.random.Generator, clips: LabelledClips) -> Tree:
-        W = np.zeros((clips.Y.shape[1], clips.X.shape[1]))
-        return single_precision(LogisticParams, W, base_log_odds(clips.Y))
+    def _objective(self) -> Gradient:
+        return CrossEntropy(mlp_logits)
 
     def _penalised(self) -> tuple[str, ...]:
-        return ("W",)
+        return ("U", "W")
+
+    def _predictor(self, params: Tree) -> Outputs:
+        return Outputs(mlp_logits)
+
+    def _validation_scores(self, params: Tree, X: Floats) -> Floats:
+        return np.asarray(outputs_of(self._predictor(params), params, X))
+
+    def _probabilities(self, X: Floats) -> Floats:
+        # in double precision the place of a clip among the others cannot change its result
+        with jax.enable_x64(True):
+            wide = jax.tree.map(np.float64, self._params)
+            return self._validation_scores(wide, X.astype(np.float64)).astype(np.float32)
+
+
+# What the RBMs share with the smoother, and with the perceptron. -------------------------------
+
+
+def inference_options(
+    model: Any, shape: tuple[int, int], *, quick: bool = False
+) -> InferenceOptions:
+    """For U of that shape; ``quick`` for early stopping, only as exact as a ranking needs."""
+    method, steps = chosen_inference(vars(model))
+    if method == "exact" and min(shape) > MAX_UNITS:
+        raise DataError(
+            f"inference='exact' enumerates 2^min(n_hidden, n_tags) states and takes at most "
+            f"{MAX_UNITS} units on the smaller side. Got {shape[0]} hidden units and "
+            f"{shape[1]} tags; use inference='lbp'."
+        )
+    tolerance = max(model.tolerance, 1e-2) if quick else model.tolerance
+    return InferenceOptions(
+        method,
+        steps,
+        model.damping,
+        tolerance,
+        threads=effective_n_jobs(model.n_jobs),
+        retry=not quick,
+    )
+
+
+def conditional_gradient(model: Any) -> Gradient:
+    """The gradient of -log p(y | x) that ``training`` names."""
+    if model.training == "pl":
+        return PseudoLikelihood()
+    steps = model.training_steps or STEPS[model.training]
+    if model.training == "cd":
+        return ContrastiveDivergence(steps)
+    if model.training == "mean_field":
+        return MeanField(steps, from_zero=model.mean_field_start == "zero")
+    if model.training == "lbp":
+        return BeliefPropagation(steps, float(model.damping))
+    predictions = MultiPrediction(steps)
+    if not model.likelihood_weight:
+        return predictions
+    return Sum(predictions, ContrastiveDivergence(5), float(model.likelihood_weight))
+
+
+def first_weights(
+    model: Any, rng: np.random.Generator, clips: LabelledClips
+) -> tuple[Doubles, ...]:
+    """U and W, small and random, c = 0, and d at the tags' log-odds: p(y) is the base rate."""
+    n, n_tags = model.n_hidden, clips.Y.shape[1]
+    # nothing is learnt of a feature that is constant: its later values must not matter
+    spans = [(block.min(axis=0), block.max(axis=0)) for block in blocks(clips.X)]
+    varies = np.max([top for _, top in spans], axis=0) > np.min([s for s, _ in spans], axis=0)
+    U = rng.normal(0, 0.01, (n, n_tags))
+    W = rng.normal(0, model.init_scale, (n, clips.X.shape[1])) * varies
+    return U, W, np.zeros(n), base_log_odds(clips.Y)

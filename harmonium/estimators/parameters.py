@@ -35,7 +35,9 @@ JOBS = (COUNT, Interval(Integral, None, -1, closed="right"))
 Class = TypeVar("Class", bound=type)
 
 
-def parameter(*allowed: Any, default: Any, doc: str = "", kw_only: bool = True) -> Any:
+def parameter(
+    *allowed: Any, default: Any, doc: str = "", like: Any = None, kw_only: bool = True
+) -> Any:
     """A parameter of an estimator.
 
     Parameters
@@ -44,10 +46,11 @@ def parameter(*allowed: Any, default: Any, doc: str = "", kw_only: bool = True) 
         of a ``Literal`` need none: they follow from the annotation.
     default : what it is unless it is given.
     doc : its description. Without one, it and ``allowed`` are those of the base class.
+    like : another estimator whose description and ``allowed`` of this name are used.
     kw_only : False if it may be given by position.
     """
     about = {"allowed": allowed, "doc": " ".join(doc.split())} if doc else None
-    return field(default=default, kw_only=kw_only, metadata=about)
+    return field(default=default, kw_only=kw_only, metadata={"like": like} if like else about)
 
 
 @dataclass_transform(kw_only_default=True, field_specifiers=(parameter,))
@@ -56,10 +59,13 @@ def estimator(cls: Class) -> Class:
     cls = dataclass(kw_only=True, eq=False, repr=False)(cls)  # type: ignore[assignment]
     bases = [base for base in cls.__mro__ if "__dataclass_fields__" in vars(base)]
     about = {f.name: f.metadata for base in reversed(bases) for f in fields(base) if f.metadata}
+    likes = {name: one["like"] for name, one in about.items() if "like" in one}
+    about |= {name: other._declarations[name] for name, other in likes.items()}
     found = {f.name: f for f in fields(cls)}
     # those of the class itself come first, then those of its bases
     names = dict.fromkeys(n for base in bases for n in base.__annotations__ if n in found)
     ordered = sorted((found[name] for name in names), key=lambda f: bool(f.kw_only))
+    cls._declarations = about  # type: ignore[attr-defined]
     cls._parameter_constraints = {  # type: ignore[attr-defined]
         f.name: _constraints(f.type, about[f.name]["allowed"]) for f in ordered
     }

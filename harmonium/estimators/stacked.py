@@ -1,7 +1,6 @@
 """Fits many classifiers of one kind at once, for a GPU; see :mod:`harmonium.rbm.loop`."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -10,26 +9,18 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from numpy.typing import NDArray
-from sklearn.utils import check_random_state
 
+from harmonium.arrays import Doubles, Floats, Ids
 from harmonium.errors import DataError
-from harmonium.estimators.discriminative import RBMTagger
-from harmonium.estimators.gradient_tagger import TIE_BREAKER, GradientTagger, LabelledClips
-from harmonium.estimators.networks import Feedforward
-from harmonium.estimators.scaling import Scaling, standardising
-from harmonium.estimators.validation import half_told
-from harmonium.rbm.belief import belief_propagation, fits
+from harmonium.estimators.calibration import half_observed
+from harmonium.estimators.gradient_tagger import TIE_BREAKER, GradientTagger, LabelledClips, keep
+from harmonium.estimators.tables import Scaling, standardising
 from harmonium.rbm.compilation import compiled
 from harmonium.rbm.gradients import Batch
-from harmonium.rbm.inference import InferenceOptions
 from harmonium.rbm.loop import History, Scaled, Stack, part_of, stacked, train_stack
-from harmonium.rbm.marginals import mean_field
-from harmonium.rbm.model import Params, condition
 from harmonium.rbm.training import Optimiser, Schedule, Tree
 
-Rows = NDArray[np.int64]
-
-MOST_MESSAGES = 2**27
+MAX_MESSAGES = 2**27
 """Numbers in one array while models are scored: half a GiB. Belief propagation has several."""
 
 DIFFERENT = (
@@ -39,20 +30,22 @@ DIFFERENT = (
 """Settings in which the models of a stack may differ."""
 
 
-def signature(model: GradientTagger) -> tuple[Any, ...]:
-    """What the models of one stack have in common."""
+def signature(model: Any) -> tuple[Any, ...] | None:
+    """What the models of one stack have in common; None for a model that is not trained in one."""
+    if not isinstance(model, GradientTagger) or getattr(model, "solver", "") == "newton":
+        return None
     settings = model.get_params()
     return type(model), *((k, v) for k, v in sorted(settings.items()) if k not in DIFFERENT)
 
 
 def fit_stacked(
     models: Sequence[GradientTagger],
-    X: NDArray[np.float32],
-    Y: NDArray[np.float32],
-    train: Sequence[Rows],
-    valid: Sequence[Rows],
+    X: Floats,
+    Y: Floats,
+    train: Sequence[Ids],
+    valid: Sequence[Ids],
     *,
-    targets: NDArray[np.float32] | None = None,
+    targets: Floats | None = None,
     on_epoch: Callable[[Sequence[History]], None] | None = None,
 ) -> None:
     """``model.fit(X[train], targets[train], (X[valid], Y[valid]))`` for every model, at once.
@@ -84,22 +77,20 @@ def fit_stacked(
     alike = standardising(X)
     scaling = stacked([_after(alike, model._scaling) for model in models])
     n = len(X)
-    predictor, rows = _predictor(first, starts[0]), _padded(valid, -1)
+    predictor, rows = first._predictor(starts[0]), _padded(valid, -1)
     X_on_device, Y_on_device = jnp.asarray(alike(X)), jnp.asarray(Y)
 
-    told = None
+    observed = None
     if first.get_params().get("training") == "multi_prediction":
-        told = _padded([half_told(Y[own]) for own in valid], np.nan)
-
-    per_model = rows.shape[1] * _messages(predictor, starts[0], Y.shape[1])
-    at_once = max(1, MOST_MESSAGES // per_model)
+        observed = _padded([half_observed(Y[own]) for own in valid], np.nan)
+    at_once = max(1, MAX_MESSAGES // (rows.shape[1] * predictor.numbers_per_clip(starts[0])))
 
     @lru_cache(maxsize=1)
     def questions(numbers: tuple[int, ...]) -> Tree:
         """What these models are asked."""
-        return jax.device_put(part_of((rows, told, scaling), np.array(numbers)))
+        return jax.device_put(part_of((rows, observed, scaling), np.array(numbers)))
 
-    def score(params: Tree, numbers: NDArray[np.intp]) -> NDArray[np.float64]:
+    def score(params: Tree, numbers: NDArray[np.intp]) -> Doubles:
         asked = questions(tuple(numbers))
         auc, likelihood = _stacked_auc(predictor, at_once, X_on_device, Y_on_device, *asked, params)
         return np.asarray(auc, np.float64) + TIE_BREAKER * np.asarray(likelihood, np.float64)
@@ -124,45 +115,9 @@ def fit_stacked(
         on_epoch=on_epoch,
     )
     for model, result, own in zip(models, results, valid, strict=True):
-        model._keep(result)
+        keep(model, result)
         held_out = LabelledClips(model._scaling(X[own]), Y[own])
-        model._settle(held_out, held_out)
-
-
-@dataclass(frozen=True)
-class _Marginals:
-    """p(y_j = 1 | x, the tags told) of an RBM, as one traceable function."""
-
-    options: InferenceOptions
-
-    def __call__(self, params: Tree, X: Array, told: Array | None = None) -> Array:
-        field = condition(Params(*params[:5]), X, jnp.zeros((len(X), 0), jnp.int32))
-        if told is None:
-            told = jnp.full((len(X), len(params.d)), jnp.nan)
-        method, steps, damping, tolerance, *_ = self.options
-        if method == "mean_field":
-            return mean_field(field, told, steps=steps).y
-        return belief_propagation(
-            field, told, steps=steps, damping=damping, tolerance=tolerance, logs=True
-        ).y
-
-
-@dataclass(frozen=True)
-class _Outputs:
-    """p(y_j = 1 | x) of a network."""
-
-    logits: Callable[[Tree, Array], Array]
-
-    def __call__(self, params: Tree, X: Array) -> Array:
-        return jax.nn.sigmoid(self.logits(params, X))
-
-
-def _predictor(model: GradientTagger, start: Tree) -> Callable[..., Array]:
-    """What early stopping judges. "gibbs" and "exact" are judged by belief propagation."""
-    if isinstance(model, RBMTagger):
-        return _Marginals(model._inference_options(start.U.shape, quick=True))
-    assert isinstance(model, Feedforward)
-    return _Outputs(type(model)._logits)
+        model._calibrate(held_out, held_out)
 
 
 def _after(first: Scaling, then: Scaling) -> Scaled:
@@ -171,22 +126,13 @@ def _after(first: Scaling, then: Scaling) -> Scaled:
     return Scaled(*(jnp.asarray(part, jnp.float32) for part in (mean, scale, then.unit_norm)))
 
 
-def _messages(predictor: Callable[..., Array], start: Tree, n_tags: int) -> int:
-    """Numbers in the largest array that predicting the tags of one clip needs."""
-    by_messages = isinstance(predictor, _Marginals) and predictor.options[0] != "mean_field"
-    return int(start.U.size) if by_messages and not fits(*start.U.shape) else n_tags
-
-
-def _prepared(
-    model: GradientTagger, X: NDArray[np.float32], Y: NDArray[np.float32]
-) -> tuple[Tree, int]:
+def _prepared(model: GradientTagger, X: Floats, Y: Floats) -> tuple[Tree, int]:
     """Where training starts, and its seed, as in ``fit``."""
     model._validate_params()
     X, targets = model._read(X, Y, like=None)
     model._describe(X, targets)
-    rng = np.random.default_rng(check_random_state(model.random_state).randint(2**31 - 1))
+    rng = model._generator()
     start = model._start(rng, LabelledClips(model._scaling(X), targets.Y))
-    model._check_inference(start)
     return start, int(rng.integers(2**31))
 
 
@@ -205,28 +151,28 @@ def _stacked_auc(
     X: Array,
     Y: Array,
     rows: Array,
-    told: Array | None,
+    observed: Array | None,
     scaling: Scaled,
     params: Tree,
 ) -> tuple[Array, Array]:
     """Mean AUC and likelihood on the validation clips, for each model of a stack, (S,) each.
 
-    With ``told`` (S, N, C) the AUC is the mean of that without and that with these tags told. So
+    With ``observed`` (S, N, C) the AUC is the mean of that without and that with these tags. So
     many models are scored ``at_once``, which bounds the memory.
     """
 
     def one(of_model: tuple[Array, Array | None, Scaled, Tree]) -> tuple[Array, Array]:
-        rows, told, scaling, params = of_model
+        rows, observed, scaling, params = of_model
         x = scaling(X[rows])
         P = scores(params, x)
         y = jnp.where((rows >= 0)[:, None], Y[rows], jnp.nan)
         auc = _mean_auc(y, P)
-        if told is not None:
-            asked = jnp.where(jnp.isnan(told), y, jnp.nan)
-            auc = (auc + _mean_auc(asked, scores(params, x, told))) / 2
+        if observed is not None:
+            asked = jnp.where(jnp.isnan(observed), y, jnp.nan)
+            auc = (auc + _mean_auc(asked, scores(params, x, observed))) / 2
         return auc, _log_likelihood(y, P)
 
-    models = (rows, told, scaling, params)
+    models = (rows, observed, scaling, params)
     if at_once >= len(rows):
         return jax.vmap(one)(models)
     return jax.lax.map(one, models, batch_size=at_once)

@@ -20,7 +20,6 @@ MODELS = {
     "GenerativeRBM": "harmonium.estimators",
     "MLPTagger": "harmonium.estimators",
     "LogisticTagger": "harmonium.estimators",
-    "ExactLogisticTagger": "harmonium.estimators",
     "SVMTagger": "harmonium.estimators",
     "ChainTagger": "harmonium.estimators",
     "CooccurrenceTagger": "harmonium.estimators",

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from harmonium.estimators.recalibration import share_told
+from harmonium.estimators.calibration import observed_fraction
 from harmonium.evaluation import (
     MetricResult,
     auc_per_clip,
@@ -74,7 +74,7 @@ def plain_and_corrected(model: Any, X: Matrix, about: Questions) -> tuple[Matrix
         plain = answers(model, X, about)
     finally:
         model.recalibration_ = correction
-    share = share_told(about.given) if hasattr(model, "complete") else None
+    share = observed_fraction(about.given) if hasattr(model, "complete") else None
     return plain, correction(plain, share)
 
 

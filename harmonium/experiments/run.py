@@ -122,15 +122,15 @@ def _checked(outcome: TaskOutcome[Runs, list[RunOutput]]) -> list[RunOutput]:
 
 def _stacks(runs: Iterable[Run]) -> list[Runs]:
     """Runs that can be trained as one program, the longest work first: RBMs, then by clips."""
-    from harmonium.estimators.gradient_tagger import GradientTagger
     from harmonium.estimators.stacked import signature
 
     stacks: dict[Any, list[Run]] = defaultdict(list)
     for run in runs:
         model = build_model(run.estimator, run.settings, seed=0)
         alike: Any = run.key
-        if isinstance(model, GradientTagger) and not run.smoothing:
-            alike = (run.dataset, run.features, run.clips, run.unsure, signature(model))
+        shared = signature(model)
+        if shared is not None and not run.smoothing:
+            alike = (run.dataset, run.features, run.clips, run.unsure, shared)
         stacks[alike].append(run)
     parts = [
         tuple(members[first : first + MAX_STACK])

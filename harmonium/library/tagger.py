@@ -1,6 +1,6 @@
 """The tags of music, from its features and from observed tags: one `Tagger` of several layers.
 
-1. The library's own model: a file of ``DiscriminativeRBM`` or ``ExactLogisticTagger`` (safetensors)
+1. The library's own model: a file of ``DiscriminativeRBM`` or ``LogisticTagger`` (safetensors)
    with a few more arrays: held-out probabilities of the tracks learnt from, which tags people give
    together, and perhaps a logistic regression whose log-odds are averaged with the RBM's.
 2. The built-in model, whose file the own model holds. A tag that both have is one's own: its
@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from harmonium.arrays import Doubles, Floats, Ids, sigmoid
 from harmonium.data.normalise import normalise_tag
 from harmonium.errors import DataError, LibraryError, ModelFileError, UnknownTagError
-from harmonium.estimators.inference_choice import chosen_inference
+from harmonium.estimators.model_files import chosen_inference
 from harmonium.library import sound_space
 from harmonium.library.builtin import NAME, PART, PLACES, model_of_file
 from harmonium.library.library import Library
@@ -35,7 +35,8 @@ from harmonium.library.store.models import StoredModel
 from harmonium.library.store.predictions import Refinement
 from harmonium.library.store.schema import EXTRACTOR
 
-PARAMETERS = {"DiscriminativeRBM": "UWcd", "ExactLogisticTagger": "Wd"}
+# "ExactLogisticTagger" is what the first libraries call a LogisticTagger
+PARAMETERS = {"DiscriminativeRBM": "UWcd", "LogisticTagger": "Wd", "ExactLogisticTagger": "Wd"}
 """The classes of stored models, and the names of their parameters."""
 LINEAR = "linear."
 """The prefix of the arrays of a logistic regression beside an RBM."""
@@ -231,13 +232,13 @@ class _ModelFile:
         return TagRBM(*(self.arrays[f"{part}.{k}"].astype(np.float64) for k in "Ucd"))
 
     def probabilities(self, X: Floats, observed: Floats) -> Floats:
-        from harmonium.estimators.recalibration import share_told, stored_recalibration
+        from harmonium.estimators.calibration import observed_fraction, stored_recalibration
 
         P = self._by_rbm(X, observed) if "params.U" in self.arrays else self._linear(X, "params.")
         if f"{LINEAR}W" in self.arrays:
             P = mix(P, self._linear(X, LINEAR, LINEAR), np.float32(0.5))
         correction = stored_recalibration(self.arrays, observed.shape[1])
-        P = P if correction is None else correction(P, share_told(observed))
+        P = P if correction is None else correction(P, observed_fraction(observed))
         return np.where(np.isnan(observed), P, observed)
 
     def together(self, observed: Floats) -> Floats | None:
@@ -252,7 +253,7 @@ class _ModelFile:
 
     def _by_rbm(self, X: Floats, observed: Floats) -> Floats:
         drive = self._scaled(X) @ self.arrays["params.W"].astype(np.float64).T
-        steps = chosen_inference(self.about["parameters"]).steps
+        steps = chosen_inference(self.about["parameters"])[1]
         y = observed.astype(np.float64)
         return mean_field(self.rbm("params"), drive, y, steps).astype(np.float32)
 
@@ -263,7 +264,7 @@ class _ModelFile:
 
     def _scaled(self, X: Floats, part: str = "scaling.") -> Doubles:
         """The features as the model takes them."""
-        from harmonium.estimators.scaling import Scaling  # NumPy alone
+        from harmonium.estimators.tables import Scaling  # NumPy alone
 
         mean, scale = self.arrays[f"{part}mean"], self.arrays[f"{part}scale"]
         unit_norm = self.about.get("unit_norm", False) is True
@@ -272,8 +273,8 @@ class _ModelFile:
 
 def unpack(data: bytes) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
     """The arrays and the description of a stored model, without the estimators."""
+    from harmonium.estimators.calibration import stored_recalibration
     from harmonium.estimators.model_files import finite_array, from_bytes
-    from harmonium.estimators.recalibration import stored_recalibration
 
     way_out = "`harmonium train` makes a new one."
     arrays, about = from_bytes(data, name="The stored model", way_out=way_out)

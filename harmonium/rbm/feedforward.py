@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
+from harmonium.rbm.compilation import compiled
 from harmonium.rbm.gradients import Batch, log_probabilities, total_weight
 
 
@@ -22,21 +23,35 @@ class MLPParams(NamedTuple):
     d: Array  # (C,)
 
 
-class LogisticParams(NamedTuple):
-    """No hidden layer."""
-
-    W: Array  # (C, D)
-    d: Array  # (C,)
-
-
 def mlp_logits(params: MLPParams, x: Array) -> Array:
     """o = d + Uᵀ tanh(c + Wx), shape (B, C)."""
     return params.d[None, :] + jnp.tanh(params.c[None, :] + x @ params.W.T) @ params.U
 
 
-def logistic_logits(params: LogisticParams, x: Array) -> Array:
-    """o = d + Wx, shape (B, C)."""
+def logistic_logits(params: Any, x: Array) -> Array:
+    """o = d + Wx, shape (B, C), of W (C, D) and d (C,)."""
     return params.d[None, :] + x @ params.W.T
+
+
+@dataclass(frozen=True)
+class Outputs:
+    """p(y_j = 1 | x) of a network as one traceable function."""
+
+    logits: Any  # (params, x) -> (B, C)
+
+    def __call__(self, params: Any, x: Array) -> Array:
+        """σ(o), shape (B, C)."""
+        return jax.nn.sigmoid(self.logits(params, x))
+
+    def numbers_per_clip(self, params: Any) -> int:
+        """Numbers in the largest array that the tags of one clip need."""
+        return len(params.d)
+
+
+@compiled(static_argnames=("outputs",))
+def outputs_of(outputs: Outputs, params: Any, x: Array) -> Array:
+    """The same, compiled."""
+    return outputs(params, x)
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,8 @@ gives the clips on which belief propagation does not converge to a method that d
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import Literal, NamedTuple, get_args
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple, get_args
 
 import jax
 import jax.numpy as jnp
@@ -16,7 +17,7 @@ from jax import Array, lax
 from numpy.typing import NDArray
 
 from harmonium.arrays import Codes, Floats, Mask
-from harmonium.rbm.belief import belief_propagation
+from harmonium.rbm.belief import belief_propagation, fits
 from harmonium.rbm.compilation import compiled, platform, refuse_fork
 from harmonium.rbm.marginals import exact, gibbs, mean_field
 from harmonium.rbm.model import Field, Params, condition
@@ -59,6 +60,32 @@ class InferenceOptions(NamedTuple):
     seed: int = 0
     threads: int = 1
     retry: bool = True  # give the clips on which LBP does not converge another chance
+
+
+@dataclass(frozen=True)
+class Marginals:
+    """p(y_j = 1 | x, the observed tags) as one traceable function.
+
+    "gibbs" and "exact" are replaced by belief propagation.
+    """
+
+    options: InferenceOptions
+
+    def __call__(self, params: Any, x: Array, observed: Array | None = None) -> Array:
+        """Shape (B, C); NaN in ``observed`` (B, C) is unknown."""
+        field = condition(Params(*params[:5]), x, jnp.zeros((len(x), 0), jnp.int32))
+        y = jnp.full((len(x), len(params.d)), jnp.nan) if observed is None else observed
+        method, steps, damping, tolerance, *_ = self.options
+        if method == "mean_field":
+            return mean_field(field, y, steps=steps).y
+        return belief_propagation(
+            field, y, steps=steps, damping=damping, tolerance=tolerance, logs=True
+        ).y
+
+    def numbers_per_clip(self, params: Any) -> int:
+        """Numbers in the largest array that the tags of one clip need."""
+        by_messages = self.options.method != "mean_field" and not fits(*params.U.shape)
+        return int(params.U.size if by_messages else len(params.d))
 
 
 class _Inputs(NamedTuple):

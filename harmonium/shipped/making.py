@@ -14,9 +14,14 @@ import polars as pl
 from numpy.typing import NDArray
 
 from harmonium.estimators import DiscriminativeRBM
+from harmonium.estimators.calibration import (
+    Question,
+    Recalibration,
+    ask,
+    fit_recalibration,
+    matching_thresholds,
+)
 from harmonium.estimators.model_files import to_bytes
-from harmonium.estimators.recalibration import Question, Recalibration, fit_recalibration
-from harmonium.estimators.validation import ask, matching_thresholds
 from harmonium.evaluation import grouped_folds, reliability
 from harmonium.library.learning.thresholds import NEVER, choose_thresholds, score_tags
 from harmonium.library.precision import (

@@ -10,7 +10,7 @@ from matplotlib.image import imread
 from signals import RATE, clicks, music
 from sound_files import write_sndfile
 
-from harmonium import ExactLogisticTagger
+from harmonium import LogisticTagger
 from harmonium.audio import Clip, feature_names
 from harmonium.audio.pictures import draw_clip, save_picture
 from harmonium.audio.spectrum import DEFAULTS, decibels, mel_spectrogram, raise_to_floor
@@ -104,9 +104,9 @@ def models(tmp_path_factory):
     X = rng.normal(size=(30, 389)).astype(np.float32)
     Y = pl.DataFrame((X[:, :3] > 0).astype(float), schema=["calm", "loud", "odd"])
     named = pl.DataFrame(X, schema=feature_names())
-    ExactLogisticTagger().fit(named, Y).save(folder / "named")
-    ExactLogisticTagger().fit(X, Y).save(folder / "numbered")
-    ExactLogisticTagger().fit(X[:, :7], Y).save(folder / "other")
+    LogisticTagger(solver="newton").fit(named, Y).save(folder / "named")
+    LogisticTagger(solver="newton").fit(X, Y).save(folder / "numbered")
+    LogisticTagger(solver="newton").fit(X[:, :7], Y).save(folder / "other")
     return folder
 
 

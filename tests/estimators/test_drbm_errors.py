@@ -52,7 +52,7 @@ def test_the_message_for_an_unknown_method_lists_those_there_are(train, name):
 
 @pytest.mark.parametrize("go", ["fit", "partial_fit"])
 def test_too_large_an_enumeration_is_refused_before_training(go, monkeypatch):
-    monkeypatch.setattr("harmonium.estimators.gradient_training.train", None)  # would fail
+    monkeypatch.setattr("harmonium.rbm.loop.train", None)  # would fail
     X, Y = np.zeros((30, 2)), np.eye(30)[:, :21]
     message = r"'exact'.* at most 20 units.*Got 21 hidden units and 21 tags; use inference='lbp'"
     with pytest.raises(DataError, match=message):
@@ -60,7 +60,7 @@ def test_too_large_an_enumeration_is_refused_before_training(go, monkeypatch):
 
 
 def test_too_large_an_enumeration_is_refused_by_a_fitted_model(fitted, held_out, monkeypatch):
-    monkeypatch.setattr("harmonium.estimators.rbm_estimator.MAX_UNITS", 3)
+    monkeypatch.setattr("harmonium.estimators.networks.MAX_UNITS", 3)
     # what counts is what was fitted, not what the settings have become since
     model = altered(fitted, inference="exact", n_hidden=2)
     for use in (model.predict_proba, model.predict, model.infer):

@@ -5,7 +5,7 @@ import pytest
 from scipy.special import expit
 from tagging_data import N_TAGS, altered, draw, easy_model, quick, tag_distribution
 
-from harmonium.estimators.validation import half_told
+from harmonium.estimators.calibration import half_observed
 from harmonium.evaluation import auc_per_tag
 
 TRAINING = ["cd", "mean_field", "lbp", "pl", "multi_prediction"]
@@ -58,7 +58,7 @@ def test_multi_prediction_stops_on_questions_with_and_without_told_tags(train, h
     model = quick(training="multi_prediction", tolerance=1e-2, max_epochs=4).fit(
         *train, eval_set=held_out
     )
-    told = half_told(held_out.Y)
+    told = half_observed(held_out.Y)
     asked = np.where(np.isnan(told), held_out.Y, np.nan)
     alone = auc_per_tag(held_out.Y, model.predict_proba(held_out.X)).mean
     helped = auc_per_tag(asked, model.complete(held_out.X, told)).mean

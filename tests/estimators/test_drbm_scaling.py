@@ -1,15 +1,17 @@
 """Features in any units: predictions do not depend on them."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
-from tagging_data import N_FEATURES, quick
+from tagging_data import quick
 
 from harmonium.errors import DataError
-from harmonium.estimators import ExactLogisticTagger, LogisticTagger, MLPTagger
-from harmonium.estimators.scaling import Scaling, standardising, unscaled
+from harmonium.estimators import LogisticTagger, MLPTagger
+from harmonium.estimators.tables import Scaling, standardising
 
 UNITS = {
     "huge": (1e6, 0),
@@ -94,16 +96,11 @@ def test_what_is_constant_but_for_rounding_is_not_blown_up(value):
     assert np.abs(standardising(X)(X)).max() <= 1e-9
 
 
-def test_unscaled_is_the_identity():
-    scaling = unscaled(N_FEATURES)
-    assert isinstance(scaling, Scaling)
-    X = np.arange(2.0 * N_FEATURES).reshape(2, -1)
-    np.testing.assert_array_equal(scaling(X), X)
-
-
-@pytest.mark.parametrize("make", [quick, MLPTagger, LogisticTagger, ExactLogisticTagger])
+@pytest.mark.parametrize(
+    "make", [quick, MLPTagger, LogisticTagger, partial(LogisticTagger, solver="newton")]
+)
 def test_unit_norm_is_a_model_of_normalised_features(make, train, held_out, tmp_path):
-    settings = {} if make is ExactLogisticTagger else {"random_state": 0, "max_epochs": 3}
+    settings = {"random_state": 0, "max_epochs": 3}
     scaling = standardising(train.X)
 
     def normalised(X):
@@ -125,7 +122,7 @@ def test_with_unit_norm_there_are_no_weights_for_features_as_given(train):
     model = quick(unit_norm=True).fit(*train)
     with pytest.raises(AttributeError, match="Fit with unit_norm=False"):
         _ = model.params_
-    linear = ExactLogisticTagger(unit_norm=True).fit(*train)
+    linear = LogisticTagger(solver="newton", unit_norm=True).fit(*train)
     with pytest.raises(AttributeError, match="coef_ and intercept_ are for features as given"):
         _ = linear.coef_
 

@@ -32,7 +32,7 @@ def test_the_thresholds_are_the_only_reason_for_the_exceptions(monkeypatch):
     def one_half(Y: Any, P: Any) -> Any:
         return 0.5 + 0 * P[0]
 
-    monkeypatch.setattr("harmonium.estimators.gradient_tagger.matching_thresholds", one_half)
+    monkeypatch.setattr("harmonium.estimators.classifier.matching_thresholds", one_half)
     for name in exceptions(None):
         getattr(estimator_checks, name)("DiscriminativeRBM", quick())
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from harmonium import DiscriminativeRBM, GenerativeRBM, TagSmoother
-from harmonium.estimators.inference_choice import chosen_inference
+from harmonium.estimators.model_files import chosen_inference
 
 
 @pytest.mark.parametrize(

@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 
 from harmonium.errors import DataError
-from harmonium.estimators import DiscriminativeRBM, LogisticTagger, gradient_tagger, large_tables
-from harmonium.estimators.labels import base_log_odds, is_soft, read_targets
-from harmonium.estimators.large_tables import TableRows, blocks
-from harmonium.estimators.scaling import standardising
+from harmonium.estimators import DiscriminativeRBM, LogisticTagger, gradient_tagger, tables
+from harmonium.estimators.labels import read_targets
+from harmonium.estimators.tables import TableRows, base_log_odds, blocks, is_soft, standardising
 from harmonium.rbm import loop
 
 N, D, C = 90, 6, 3
@@ -30,8 +29,8 @@ def on_disk(arrays, tmp_path, monkeypatch):
     for name, array in zip("XY", arrays, strict=True):
         np.save(tmp_path / f"{name}.npy", array)
         mapped.append(np.load(tmp_path / f"{name}.npy", mmap_mode="r"))
-    monkeypatch.setattr(large_tables, "LARGE", 0)
-    monkeypatch.setattr(large_tables, "BLOCK", 7 * D)
+    monkeypatch.setattr(tables, "LARGE", 0)
+    monkeypatch.setattr(tables, "BLOCK", 7 * D)
     monkeypatch.setattr(loop, "BLOCK", 2)
     monkeypatch.setattr(loop, "_in_runs", lambda rng, n: rng.permutation(n))
     return mapped
@@ -61,7 +60,7 @@ def test_a_model_learnt_from_files_is_that_of_the_arrays(model, arrays, on_disk,
 
 def test_no_table_is_read_as_a_whole(on_disk, monkeypatch):
     """Neither to check it, nor to scale it, nor to learn from it."""
-    monkeypatch.setattr(gradient_tagger, "MOST_HELD_OUT", 20)
+    monkeypatch.setattr(gradient_tagger, "MAX_HELD_OUT", 20)
     monkeypatch.setattr(loop, "WINDOW", 16)
     most = []
     read = TableRows.__getitem__
@@ -78,7 +77,7 @@ def test_no_table_is_read_as_a_whole(on_disk, monkeypatch):
 
 
 def test_clips_are_held_out_by_chance_and_not_more_than_needed(on_disk, monkeypatch):
-    monkeypatch.setattr(gradient_tagger, "MOST_HELD_OUT", 12)
+    monkeypatch.setattr(gradient_tagger, "MAX_HELD_OUT", 12)
     X, Y = on_disk
     model = LogisticTagger(random_state=0, validation_fraction=0.5)
     _, targets = model._read(X, Y, like=None)
@@ -92,7 +91,7 @@ def test_clips_are_held_out_by_chance_and_not_more_than_needed(on_disk, monkeypa
 def test_what_is_computed_by_blocks_is_what_is_computed_at_once(arrays, monkeypatch):
     X, Y = arrays
     whole = standardising(X), base_log_odds(Y)
-    monkeypatch.setattr(large_tables, "BLOCK", 4 * D)
+    monkeypatch.setattr(tables, "BLOCK", 4 * D)
     assert [len(block) for block in blocks(X)] == [4] * 22 + [2]
     np.testing.assert_allclose(standardising(X).mean, whole[0].mean, rtol=1e-12)
     np.testing.assert_allclose(standardising(X).scale, whole[0].scale, rtol=1e-12)

@@ -18,7 +18,6 @@ from harmonium import DiscriminativeRBM, __version__
 from harmonium.errors import ModelFileError
 from harmonium.estimators import (
     ChainTagger,
-    ExactLogisticTagger,
     GenerativeRBM,
     LogisticTagger,
     MLPTagger,
@@ -192,7 +191,7 @@ def test_saving_where_no_file_can_be(fitted, tmp_path):
 
 
 def test_a_model_whose_size_was_changed_after_fit_is_not_saved(fitted, tmp_path):
-    with pytest.raises(ValueError, match=r"U has the shape \(8, 4\), but .* \(5, 4\)"):
+    with pytest.raises(ValueError, match=r"\'U\': \(8, 4\).*but .*\'U\': \(5, 4\)"):
         altered(fitted, n_hidden=5).save(tmp_path / "model")
 
 
@@ -261,7 +260,7 @@ def test_a_newer_format(path):
 
 def test_a_model_of_another_class(path, train):
     MLPTagger(n_hidden=2, max_epochs=1, random_state=0).fit(*train).save(path)
-    assert_refused(path, "holds a MLPTagger, not a DiscriminativeRBM. Load it with MLPTagger.load")
+    assert_refused(path, "holds a MLPTagger, not a DiscriminativeRBM")
 
 
 # Reading what is nearly a model. --------------------------------------------------------------
@@ -353,7 +352,7 @@ def test_arrays_that_are_missing_or_of_another_type(path, name):
         GenerativeRBM(8, max_epochs=1, random_state=0),
         MLPTagger(8, max_epochs=1, random_state=0),
         LogisticTagger(max_epochs=1, random_state=0),
-        ExactLogisticTagger(),
+        LogisticTagger(solver="newton"),
         SVMTagger(random_state=0),
         ChainTagger(2, random_state=0),
     ],

@@ -18,13 +18,13 @@ from harmonium.errors import DataError, ModelFileError
 from harmonium.estimators import (
     ChainTagger,
     CooccurrenceTagger,
-    ExactLogisticTagger,
+    LogisticTagger,
     NaiveBayesTagger,
     SVMTagger,
 )
 
 MODELS = [
-    ExactLogisticTagger(),
+    LogisticTagger(solver="newton"),
     SVMTagger(random_state=0),
     ChainTagger(3, random_state=0),
     NaiveBayesTagger(),

@@ -10,17 +10,17 @@ import numpy as np
 import pytest
 from tagging_data import quick
 
-from harmonium import LogisticTagger
+from harmonium import MLPTagger
 from harmonium.errors import HarmoniumError
 
 SPAWN = """
 import multiprocessing
 import numpy as np
-from harmonium import LogisticTagger
+from harmonium import MLPTagger
 
 if __name__ == "__main__":
     X = np.random.default_rng(0).normal(size=(40, 2))
-    model = LogisticTagger(max_epochs=1, random_state=0).fit(X, (X > 0).astype(float))
+    model = MLPTagger(max_epochs=1, random_state=0).fit(X, (X > 0).astype(float))
     with multiprocessing.get_context("spawn").Pool(1) as pool:
         print(pool.apply(model.predict_proba, (X,)).shape)
 """
@@ -55,7 +55,7 @@ def in_a_fork(work) -> str:
 @pytest.mark.filterwarnings("ignore:os.fork")
 @pytest.mark.parametrize("method", ["predict_proba", "fit", "partial_fit"])
 def test_a_fork_is_refused(train, fitted, method):
-    network = LogisticTagger(max_epochs=1, random_state=0).fit(*train)
+    network = MLPTagger(max_epochs=1, random_state=0).fit(*train)
     for model in (fitted, network):
         use = getattr(quick() if method == "fit" else model, method)
         said = in_a_fork(lambda use=use: use(train.X) if method == "predict_proba" else use(*train))

@@ -7,9 +7,8 @@ from scipy.special import expit, logit
 from tagging_data import quick
 
 from harmonium import DiscriminativeRBM
-from harmonium.estimators import MLPTagger, recalibration
-from harmonium.estimators.recalibration import Question, fit_recalibration, share_told
-from harmonium.estimators.validation import ask
+from harmonium.estimators import MLPTagger, calibration
+from harmonium.estimators.calibration import Question, ask, fit_recalibration, observed_fraction
 from harmonium.evaluation import auc_per_tag, calibration_error_per_tag, log_loss_per_tag
 
 
@@ -32,8 +31,8 @@ def test_it_finds_offset_and_slope_of_every_kind_of_question():
     )
     np.testing.assert_allclose(found.offsets, offset, atol=0.07)
     np.testing.assert_allclose(found.slopes, 0.8, atol=0.07)
-    np.testing.assert_allclose(found.told_offsets, [-0.4, 1.2], atol=0.12)
-    np.testing.assert_allclose(found.told_slopes, [0.1, 0.4], atol=0.12)
+    np.testing.assert_allclose(found.observed_offsets, [-0.4, 1.2], atol=0.12)
+    np.testing.assert_allclose(found.observed_slopes, [0.1, 0.4], atol=0.12)
 
 
 def test_it_is_the_minimum_of_the_penalised_cross_entropy():
@@ -51,14 +50,14 @@ def test_it_is_the_minimum_of_the_penalised_cross_entropy():
             total += np.nansum(np.logaddexp(0, s) - Y * s) / 2
         return total
 
-    assert (recalibration.OWN_OFFSET, recalibration.OWN_SLOPE) == (0.5, 0.25)
-    assert (recalibration.OFFSET, recalibration.SLOPE) == (1.0, 0.25)
+    assert (calibration.TAG_OFFSET_SPREAD, calibration.TAG_SLOPE_SPREAD) == (0.5, 0.25)
+    assert (calibration.OFFSET_SPREAD, calibration.SLOPE_SPREAD) == (1.0, 0.25)
     best = minimize(loss, np.r_[np.zeros(9), 1, 0, 0], tol=1e-12).x
     found = fit_recalibration(asked)
     np.testing.assert_allclose(found.offsets, best[:3] + best[6], atol=1e-4)
     np.testing.assert_allclose(found.slopes, best[3:6] + best[9], atol=1e-4)
-    np.testing.assert_allclose(found.told_offsets, best[7:9], atol=1e-4)
-    np.testing.assert_allclose(found.told_slopes, best[10:], atol=1e-4)
+    np.testing.assert_allclose(found.observed_offsets, best[7:9], atol=1e-4)
+    np.testing.assert_allclose(found.observed_slopes, best[10:], atol=1e-4)
 
 
 def test_a_tag_without_known_clips_is_corrected_like_the_others():
@@ -151,7 +150,9 @@ def test_networks_have_it_too(train, held_out):
 
 
 def test_the_share_told():
-    np.testing.assert_allclose(share_told(np.array([[1, np.nan], [0, 1.0]], np.float32)), [0.5, 1])
+    np.testing.assert_allclose(
+        observed_fraction(np.array([[1, np.nan], [0, 1.0]], np.float32)), [0.5, 1]
+    )
 
 
 def test_a_clip_that_weighs_twice_counts_as_two_and_one_that_weighs_nothing_not_at_all():

@@ -10,7 +10,6 @@ from tagging_data import N_TAGS, easy_model, quick, tag_distribution
 from harmonium.errors import DataError
 from harmonium.estimators import (
     ChainTagger,
-    ExactLogisticTagger,
     GenerativeRBM,
     LogisticTagger,
     MLPTagger,
@@ -28,7 +27,7 @@ RBMS = [
     quick(training="cd", generative_weight=0.01, max_epochs=30),
     GenerativeRBM(8, inference="mean_field", learning_rate=0.03, max_epochs=30, random_state=0),
 ]
-SOLVED = [ExactLogisticTagger(), ChainTagger(3, random_state=0)]
+SOLVED = [LogisticTagger(solver="newton"), ChainTagger(3, random_state=0)]
 SVM = SVMTagger(max_examples=75, random_state=0)
 BY_GRADIENT = [*NETWORKS, *RBMS]
 EVERY = [*BY_GRADIENT, *SOLVED, SVM]
@@ -113,7 +112,9 @@ def test_training_goes_on_from_labels_to_probabilities(train, held_out, soft):
 def test_exact_logistic_regression_finds_the_weights_behind_the_probabilities():
     rng = np.random.default_rng(0)
     X, W, d = rng.normal(size=(60, 5)), rng.normal(size=(3, 5)), rng.normal(size=3)
-    model = ExactLogisticTagger(l2=1e-9, scale_features=False).fit(X, expit(X @ W.T + d))
+    model = LogisticTagger(solver="newton", l2=1e-9, scale_features=False).fit(
+        X, expit(X @ W.T + d)
+    )
     np.testing.assert_allclose(model.coef_, W, atol=1e-4)
     np.testing.assert_allclose(model.intercept_, d, atol=1e-4)
 
@@ -122,9 +123,9 @@ def test_a_probability_is_worth_its_share_of_a_clip_with_and_one_without():
     """Each clip 10 times, tagged as often as its probability says: the same minimum."""
     rng = np.random.default_rng(1)
     X, tenths = rng.normal(size=(40, 3)), rng.integers(0, 11, (40, 2))
-    soft = ExactLogisticTagger(scale_features=False).fit(X, tenths / 10)
+    soft = LogisticTagger(solver="newton", scale_features=False).fit(X, tenths / 10)
     hard = (np.arange(10)[:, None, None] < tenths).reshape(-1, 2).astype(float)
-    repeated = ExactLogisticTagger(scale_features=False).fit(np.tile(X, (10, 1)), hard)
+    repeated = LogisticTagger(solver="newton", scale_features=False).fit(np.tile(X, (10, 1)), hard)
     np.testing.assert_allclose(soft.coef_, repeated.coef_, atol=1e-4)
     np.testing.assert_allclose(soft.intercept_, repeated.intercept_, atol=1e-4)
 
@@ -133,7 +134,7 @@ def test_a_probability_is_worth_its_share_of_a_clip_with_and_one_without():
 def test_probabilities_next_to_0_and_1(p):
     X = np.random.default_rng(2).normal(size=(30, 4))
     Y = np.full((30, 1), p)
-    for model in (ExactLogisticTagger(), LogisticTagger(max_epochs=2, random_state=0)):
+    for model in (LogisticTagger(solver="newton"), LogisticTagger(max_epochs=2, random_state=0)):
         P = model.fit(X, Y).predict_proba(X)
         assert np.isfinite(P).all()
         assert np.abs(P - p).max() < 0.1

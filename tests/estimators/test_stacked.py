@@ -172,6 +172,6 @@ def test_scoring_a_few_models_at_a_time_changes_nothing(data, monkeypatch):
         return models
 
     together = fitted()
-    monkeypatch.setattr("harmonium.estimators.stacked.MOST_MESSAGES", 1)
+    monkeypatch.setattr("harmonium.estimators.stacked.MAX_MESSAGES", 1)
     for one, other in zip(fitted(), together, strict=True):
         np.testing.assert_allclose(one.history_["auc"], other.history_["auc"], atol=1e-6)

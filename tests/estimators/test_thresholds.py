@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from harmonium.estimators.validation import matching_thresholds
+from harmonium.estimators.calibration import matching_thresholds
 
 
 def test_predict_says_yes_as_often_as_it_is_true_of_the_validation_clips(fitted, held_out):

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from sklearn.metrics import log_loss
 
-from harmonium.estimators.validation import is_rankable, log_likelihood, mean_auc
+from harmonium.estimators.calibration import is_rankable, log_likelihood, mean_auc
 from harmonium.evaluation import auc_per_tag
 
 HARD, SOFT = [0.0, 1.0, np.nan], [0.0, 0.25, 0.5, 1.0, np.nan]

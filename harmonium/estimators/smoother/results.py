@@ -7,9 +7,10 @@ import polars as pl
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from harmonium.arrays import Doubles, Floats, Mask, log_odds
 from harmonium.data import Conditioning
 from harmonium.errors import DataError
-from harmonium.estimators.smoother.conditions import tag_rates
+from harmonium.estimators.smoother.pairs import tag_rates
 
 FILLED, DOUBTED = "filled in", "doubted"
 PRIOR_PAIRS = 30.0
@@ -29,7 +30,7 @@ class Smoothed:
 
     items: pl.Series
     tags: pl.Series
-    values: NDArray[np.float32]
+    values: Floats
 
     def __len__(self) -> int:
         return len(self.items)
@@ -69,7 +70,7 @@ class Smoothed:
         )
 
 
-def changes(data: Conditioning, P: NDArray[np.float32]) -> pl.DataFrame:
+def changes(data: Conditioning, P: Floats) -> pl.DataFrame:
     """The clips and tags for which smoothed probabilities (n_items, n_tags) say something else.
 
     A tag is filled in where nobody gave it to the clip, although it is at least as probable as for
@@ -90,7 +91,7 @@ def changes(data: Conditioning, P: NDArray[np.float32]) -> pl.DataFrame:
     return pl.concat([first, last.sort("probability", maintain_order=True)])
 
 
-def _medians(P: NDArray[np.float32], given: NDArray[np.bool_]) -> NDArray[np.float32]:
+def _medians(P: Floats, given: Mask) -> Floats:
     """The median probability of each tag over the clips that were given it, (C,); else infinite."""
     columns = (p[g] for p, g in zip(P.T, given.T, strict=True))
     return np.array([np.median(p) if len(p) else np.inf for p in columns], np.float32)
@@ -98,8 +99,8 @@ def _medians(P: NDArray[np.float32], given: NDArray[np.bool_]) -> NDArray[np.flo
 
 def _rows(
     data: Conditioning,
-    P: NDArray[np.float32],
-    counts: NDArray[np.float32],
+    P: Floats,
+    counts: Floats,
     where: NDArray[np.intp],
     change: str,
 ) -> pl.DataFrame:
@@ -118,7 +119,7 @@ def _rows(
 
 def with_counts(
     model: NDArray[np.floating], said: sp.csr_array, known: list[int], *, present: bool = True
-) -> NDArray[np.float64]:
+) -> Doubles:
     """The probability of each tag where some are known, (C,): (count + k p) / (n + k).
 
     Of all pairs of user and clip, ``said`` (N, C), n have all known tags, or none of them if not
@@ -153,7 +154,8 @@ def relations(
 
     Only tags above 0 are among the former, only tags below 0 among the latter.
     """
-    change = _log_odds(present) - _log_odds(absent)
+    present_odds, absent_odds = (log_odds(p.astype(np.float64), 1e-7) for p in (present, absent))
+    change = present_odds - absent_odds
     change[tag] = 0
     order = np.argsort(-change, kind="stable")
     positive, negative = order[change[order] > 0][:n], order[change[order] < 0][-n:]
@@ -166,8 +168,3 @@ def relations(
             "without": absent[chosen],
         }
     )
-
-
-def _log_odds(p: NDArray[np.floating]) -> NDArray[np.float64]:
-    limited = np.clip(p.astype(np.float64), 1e-7, 1 - 1e-7)
-    return np.log(limited) - np.log1p(-limited)

@@ -11,9 +11,29 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from harmonium.arrays import Arrays, Codes, Floats, Ids
 from harmonium.data import Conditioning
 from harmonium.errors import DataError, DataWarning
-from harmonium.estimators.gradient_training import GradientTrained, numpy_params
+from harmonium.estimators.calibration import log_likelihood
+from harmonium.estimators.gradient_tagger import (
+    begin_history,
+    descend,
+    equal_batch,
+    history_arrays,
+    keep,
+    numpy_params,
+    restore_history,
+    single_precision,
+    warn_if_interrupted,
+)
+from harmonium.estimators.model_files import StoredEstimator, finite_array, typed_array
+from harmonium.estimators.networks import (
+    DiscriminativeRBM,
+    InferenceMethod,
+    Training,
+    conditional_gradient,
+    inference_options,
+)
 from harmonium.estimators.parameters import (
     COUNT,
     NOT_NEGATIVE,
@@ -22,23 +42,22 @@ from harmonium.estimators.parameters import (
     estimator,
     parameter,
 )
-from harmonium.estimators.rbm_estimator import ConditionalTraining, Training
-from harmonium.estimators.smoother.conditions import (
+from harmonium.estimators.smoother.pairs import (
     PARTS,
-    Codes,
     Conditions,
-    Floats,
-    conditions_of,
-    without,
-)
-from harmonium.estimators.smoother.files import StoredSmoother
-from harmonium.estimators.smoother.inputs import (
+    Others,
     auxiliary_selections,
+    conditions_of,
     name_codes,
+    packed_pairs,
+    parts_of,
     read_any_triples,
     tag_positions,
+    tag_rates,
     unknown_tag,
+    unpacked_pairs,
     with_vocabulary,
+    without,
 )
 from harmonium.estimators.smoother.results import (
     Smoothed,
@@ -47,25 +66,20 @@ from harmonium.estimators.smoother.results import (
     suggestions,
     with_counts,
 )
-from harmonium.estimators.smoother.training import (
-    hold_out,
-    penalties,
-    rates_log_likelihood,
-    start,
-    training_data,
-    with_hiding,
-)
-from harmonium.estimators.validation import log_likelihood
+from harmonium.rbm.gradients import HiddenConditions
 from harmonium.rbm.inference import infer
 from harmonium.rbm.loop import Result
 from harmonium.rbm.model import Params
-from harmonium.rbm.training import Optimiser
+from harmonium.rbm.training import Optimiser, Penalty
 
-_MOST_HELD_OUT = 5000  # pairs: more would tell little more, and take longer than training
+RBM = DiscriminativeRBM
+
+MAX_HELD_OUT = 5000
+"""Pairs held out at most: more would tell little more, and take longer than training."""
 
 
 @estimator
-class TagSmoother(ConditionalTraining, GradientTrained, StoredSmoother, BaseEstimator):
+class TagSmoother(StoredEstimator, BaseEstimator):
     """Says which tags a new user would give a clip, from who gave which tag to what.
 
     A conditional RBM p(y, h | u, a) ∝ exp(hᵀUy + hᵀWu + yᵀVa + dᵀy + cᵀh): y is one user's tags
@@ -115,7 +129,15 @@ class TagSmoother(ConditionalTraining, GradientTrained, StoredSmoother, BaseEsti
         COUNT, default=None, doc="Learn the most used tags only; None for all."
     )
     n_hidden: int = parameter(COUNT, default=50, doc="Number of hidden units.")
-    training: Training = parameter(default="pl")
+    training: Training = parameter(default="pl", like=RBM)
+    training_steps: int | None = parameter(default=RBM.training_steps, like=RBM)
+    mean_field_start: Literal["data", "zero"] = parameter(default=RBM.mean_field_start, like=RBM)
+    likelihood_weight: float = parameter(default=RBM.likelihood_weight, like=RBM)
+    inference: InferenceMethod = parameter(default=RBM.inference, like=RBM)
+    inference_steps: int | None = parameter(default=RBM.inference_steps, like=RBM)
+    damping: float = parameter(default=RBM.damping, like=RBM)
+    tolerance: float = parameter(default=RBM.tolerance, like=RBM)
+    n_jobs: int | None = parameter(default=RBM.n_jobs, like=RBM)
     prior_users: float = parameter(
         NOT_NEGATIVE,
         default=1.0,
@@ -154,7 +176,8 @@ class TagSmoother(ConditionalTraining, GradientTrained, StoredSmoother, BaseEsti
         doc="The chance that a training pair loses everything that it is conditioned on.",
     )
     row_rate: float = parameter(POSITIVE, default=0.3, doc="Step length of V's rows.")
-    schedule: Literal["constant", "inverse", "cosine"] = parameter(default="inverse")
+    learning_rate: float = parameter(default=RBM.learning_rate, like=RBM)
+    schedule: Literal["constant", "inverse", "cosine"] = parameter(default="inverse", like=RBM)
     batch_size: int = parameter(COUNT, default=50, doc="Pairs per step.")
     max_epochs: int = parameter(COUNT, default=100, doc="Passes over the pairs at most.")
     patience: int = parameter(
@@ -170,7 +193,10 @@ class TagSmoother(ConditionalTraining, GradientTrained, StoredSmoother, BaseEsti
         default=True,
         doc="Then train once more with all pairs, for as many epochs as were best.",
     )
+    random_state: Any = parameter(default=RBM.random_state, like=RBM)
+    verbose: int = parameter(default=RBM.verbose, like=RBM)
 
+    _param_type = Params
     _score_name, _score_label = "validation", "log-likelihood"
 
     # Fitting. --------------------------------------------------------------------------------
@@ -194,13 +220,13 @@ class TagSmoother(ConditionalTraining, GradientTrained, StoredSmoother, BaseEsti
         self._validate_params()
         kept, pairs = with_vocabulary(read_any_triples(triples), self.n_tags, pairs)
         data = Conditioning.from_triples(kept, tracks=tracks, pairs=pairs)
-        self._inference_options((self.n_hidden, len(data.tags)))
+        inference_options(self, (self.n_hidden, len(data.tags)))
         seeds = check_random_state(self.random_state).randint(2**31 - 1, size=3)
         rng = np.random.default_rng(seeds[0])
-        held_out = hold_out(rng, data, self.validation_fraction, _MOST_HELD_OUT)
+        held_out = hold_out(rng, data, self.validation_fraction, MAX_HELD_OUT)
         parts, conditions, result = self._chosen(data, held_out, seeds[1:])
-        self._forget()
-        self._keep(result)
+        begin_history(self)
+        keep(self, result)
         self._data, self._conditions = data, conditions
         self.baseline_ = rates_log_likelihood(data, held_out)
         if len(held_out) and self.refit and not result.interrupted:
@@ -209,11 +235,11 @@ class TagSmoother(ConditionalTraining, GradientTrained, StoredSmoother, BaseEsti
             if not again.interrupted:
                 self._conditions, self._params = conditions, numpy_params(again.params)
             result = result._replace(interrupted=again.interrupted)
-        self._warn_if_interrupted(result)
+        warn_if_interrupted(self, result.interrupted)
         return self
 
     def _chosen(
-        self, data: Conditioning, held_out: NDArray[np.intp], seeds: NDArray[np.int64]
+        self, data: Conditioning, held_out: NDArray[np.intp], seeds: Ids
     ) -> tuple[tuple[str, ...], Conditions, Result]:
         """The selection of auxiliary variables, and what training with it gave."""
         selections = auxiliary_selections(self.auxiliary, data)
@@ -235,7 +261,7 @@ class TagSmoother(ConditionalTraining, GradientTrained, StoredSmoother, BaseEsti
         self,
         data: Conditioning,
         held_out: NDArray[np.intp],
-        seeds: NDArray[np.int64],
+        seeds: Ids,
         max_epochs: int,
         auxiliary: tuple[str, ...],
     ) -> tuple[Conditions, Result]:
@@ -247,25 +273,15 @@ class TagSmoother(ConditionalTraining, GradientTrained, StoredSmoother, BaseEsti
             others=self.conditioning == "other_users",
             prior_users=float(self.prior_users),
         )
-        kinds = ("tags", "others", "user", "track", "clip")
-        result = self._descend(
-            start(np.random.default_rng(seeds[0]), known, conditions, self.n_hidden),
-            training_data(known, conditions),
-            gradient=with_hiding(
-                self._conditional_gradient(),
-                conditions,
-                user=float(self.hide_user),
-                everything=float(self.hide_all),
-            ),
+        hidden = tuple(float(self.hide_user) * (name == "user") for name in conditions.parts.names)
+        gradient, y = conditional_gradient(self), known.y.toarray().astype(np.float32)
+        result = descend(
+            self,
+            self._start(np.random.default_rng(seeds[0]), known, conditions),
+            equal_batch(*conditions(known, known.user, known.item), y),
+            gradient=HiddenConditions(gradient, u=0.0, a=hidden, all=float(self.hide_all)),
             optimiser=Optimiser("adam", 0.9),
-            penalty=penalties(
-                conditions,
-                len(known),
-                self.batch_size,
-                l2={kind: float(getattr(self, f"{kind}_l2")) for kind in kinds},
-                rows_l1=float(self.rows_l1),
-                others_l1=float(self.others_l1),
-            ),
+            penalty=self._penalty(conditions, len(known)),
             row_rate=float(self.row_rate) if conditions.parts.n_rows else None,
             max_epochs=max_epochs,
             seed=int(seeds[1]),
@@ -273,6 +289,40 @@ class TagSmoother(ConditionalTraining, GradientTrained, StoredSmoother, BaseEsti
             title="" if len(held_out) else ", all pairs",
         )
         return conditions, result
+
+    def _start(
+        self, rng: np.random.Generator, data: Conditioning, conditions: Conditions
+    ) -> Params:
+        """Small random weights, no effect of user, track or clip, and d at the tags' log-odds."""
+        n, n_tags, rates = self.n_hidden, len(data.tags), tag_rates(data)
+        arrays = (
+            rng.normal(0, 0.01, (n, n_tags)),
+            rng.normal(0, 1, (n, 0 if conditions.others is None else n_tags)),
+            np.zeros((conditions.parts.n_rows, n_tags)),
+            np.zeros(n),
+            np.log(rates / (1 - rates)),
+        )
+        return single_precision(Params, *arrays)
+
+    def _penalty(self, conditions: Conditions, n_pairs: int) -> Penalty:
+        """How strongly weights are drawn to 0, against the sum of the pairs' log-likelihoods.
+
+        ``others_l1`` is a threshold of each step of Adam on W. The loss is the mean over pairs; V's
+        rows take their share at every minibatch.
+        """
+        share = min(self.batch_size, n_pairs) / n_pairs
+        parts = conditions.parts
+
+        def strengths(**values: Any) -> Params:
+            return single_precision(Params, *(values.get(name, 0) for name in Params._fields))
+
+        by_part = {name: float(getattr(self, f"{name}_l2")) * share for name in parts.names}
+        rows_l1 = parts.column(dict.fromkeys(parts.names, float(self.rows_l1) * share))
+        return Penalty(
+            strengths(V=rows_l1, W=float(self.others_l1)),
+            strengths(V=parts.column(by_part)),
+            strengths(U=float(self.tags_l2) / n_pairs, W=float(self.others_l2) / n_pairs),
+        )
 
     def _score(
         self,
@@ -287,7 +337,7 @@ class TagSmoother(ConditionalTraining, GradientTrained, StoredSmoother, BaseEsti
         user = np.full(len(held_out), -1, np.int32)
         u, a = conditions(known, user, data.item[held_out])
         y = data.y[held_out].toarray()
-        options = self._inference_options((self.n_hidden, y.shape[1]), quick=True)
+        options = inference_options(self, (self.n_hidden, y.shape[1]), quick=True)
         unknown = np.full_like(y, np.nan)
         return lambda params: log_likelihood(y, infer(params, u, a, unknown, options).y)
 
@@ -442,7 +492,60 @@ class TagSmoother(ConditionalTraining, GradientTrained, StoredSmoother, BaseEsti
         return self._infer(u, a, given)
 
     def _infer(self, u: Floats, a: Codes, y: Floats) -> Floats:
-        return infer(self._params, u, a, y, self._inference_options(self._params.U.shape)).y
+        return infer(self._params, u, a, y, inference_options(self, self._params.U.shape)).y
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_params")
+
+    # Files: the parameters, the names of users, clips, tracks and tags, and who gave which tag.
+
+    def _learnt(self) -> tuple[Arrays, dict[str, Any]]:
+        others, parts = self._conditions
+        arrays = {"baseline": np.array([self.baseline_]), **packed_pairs(self._data)}
+        arrays |= history_arrays(self)
+        if others is not None:
+            arrays |= {"others.rates": others.rates, "others.spread": others.spread}
+        return arrays, {"parts": list(parts.names), "best_epoch": self.best_epoch_}
+
+    def _restore(self, arrays: Arrays, about: dict[str, Any]) -> None:
+        data = self._data = unpacked_pairs(arrays)
+        parts = parts_of(data, tuple(about["parts"]))
+        others = None
+        if self.conditioning == "other_users":
+            rates, spread = (
+                finite_array(arrays, f"others.{name}", np.float32) for name in ("rates", "spread")
+            )
+            others = Others(rates, spread, float(self.prior_users))
+        self._conditions = Conditions(others, parts)
+        self.baseline_ = float(typed_array(arrays, "baseline")[0])
+        restore_history(self, arrays, about)
+
+        n_tags = len(data.tags)
+        if others is not None and not others.rates.shape == others.spread.shape == (n_tags,):
+            raise ValueError("the others' tags are scaled for another vocabulary")
+        if others is not None and not (others.spread > 0).all():
+            raise ValueError("others.spread must be above 0")
+
+    def _shapes(self) -> dict[str, tuple[int, ...]]:
+        n, n_tags, (others, parts) = self.n_hidden, len(self._data.tags), self._conditions
+        W, V = (n, 0 if others is None else n_tags), (parts.n_rows, n_tags)
+        return {"U": (n, n_tags), "W": W, "V": V, "c": (n,), "d": (n_tags,)}
+
+
+def hold_out(
+    rng: np.random.Generator, data: Conditioning, fraction: float, at_most: int
+) -> NDArray[np.intp]:
+    """Pairs to stop early on, (n,): at random, but one of each clip is kept to learn from."""
+    order = rng.permutation(len(data))
+    _, kept = np.unique(data.item[order], return_index=True)
+    wanted = min(int(fraction * len(data)), at_most)
+    return np.sort(np.delete(order, kept)[:wanted])
+
+
+def rates_log_likelihood(data: Conditioning, held_out: NDArray[np.intp]) -> float:
+    """Mean log-likelihood per tag of pairs held out, if all that is known is the tags' rates."""
+    if not len(held_out):
+        return float("nan")
+    rates = tag_rates(without(data, held_out))
+    share = np.asarray(data.y[held_out].mean(axis=0)).ravel()
+    return float(np.mean(share * np.log(rates) + (1 - share) * np.log1p(-rates)))

@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from harmonium.estimators.recalibration import Question, Recalibration, fit_recalibration
+from harmonium.estimators.calibration import Question, Recalibration, fit_recalibration
 from harmonium.library.learning.training_files import by_columns
 from harmonium.library.learning.training_set import Hyperparameters, TrainingSet
 
@@ -34,7 +34,7 @@ class LinearFit(NamedTuple):
     """A logistic regression of all tracks, and what others like it say of held-out ones."""
 
     model: Any
-    """ExactLogisticTagger"""
+    """LogisticTagger"""
     held_out: Floats
     """(n, C) probabilities of models that had not seen the track, not corrected."""
     hyperparameters: Hyperparameters
@@ -114,10 +114,10 @@ def linear_held_out(
 def _fitted(l2: float, X: Floats, Y: Any) -> Any:
     from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-    from harmonium.estimators import ExactLogisticTagger
+    from harmonium.estimators import LogisticTagger
 
     with threadpool_limits(1):  # products of small matrices take longer on several threads
-        return ExactLogisticTagger(l2=l2).fit(X, Y)
+        return LogisticTagger(solver="newton", l2=l2).fit(X, Y)
 
 
 def _question(P: Floats, Y: Floats) -> Question:

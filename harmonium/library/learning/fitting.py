@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 
 from harmonium.engine import Engine, EngineError, Runner, WorkerDied
 from harmonium.errors import DataError, TrainingInterrupted
-from harmonium.estimators.recalibration import Question, fit_recalibration
+from harmonium.estimators.calibration import Question, fit_recalibration
 from harmonium.library.learning.first_model import (
     LinearFit,
     fit_linear,
@@ -257,7 +257,7 @@ def fit_one(task: FitTask) -> FitOutcome:
     """Do a fit: in this process or in another."""
     keep_compiled()
     from harmonium.estimators import DiscriminativeRBM
-    from harmonium.estimators.validation import ask
+    from harmonium.estimators.calibration import ask
 
     model = DiscriminativeRBM(**task.model)
     into = None if task.into is None else task.into.open("r+")

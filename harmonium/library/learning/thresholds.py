@@ -67,7 +67,7 @@ def choose_thresholds(Y: Floats, P: Floats, scores: TagScores) -> Floats:
 
     As many held-out tracks reach it as have the tag. ``NEVER`` for tags that are not learnt.
     """
-    from harmonium.estimators.validation import matching_thresholds
+    from harmonium.estimators.calibration import matching_thresholds
 
     chosen = np.clip(by_columns(matching_thresholds, Y, P), 0.01, 0.99)
     return np.where(scores.learnt, chosen, NEVER).astype(np.float32)

@@ -241,8 +241,7 @@ class _Task:
         auc = mean_auc(task.examples.Y, linear.held_out)
         candidate = Candidate(linear.hyperparameters, auc, 0)
         fitted = Fitted(linear.model, corrected, linear.held_out, (candidate,))
-        more = {f"recalibration.{name}": part for name, part in correction._asdict().items()}
-        return linear, replace(task, more=more).stored(fitted, "ExactLogisticTagger")
+        return linear, replace(task, more=correction.arrays()).stored(fitted, "LogisticTagger")
 
     def stored(self, fitted: Fitted, name: str) -> StoredModel:
         """A fitted model with its report."""

@@ -13,7 +13,7 @@ from triple_data import TAGS, WORDS, make_world
 from harmonium import TagSmoother
 from harmonium.errors import DataError, DataWarning, TrainingInterrupted
 from harmonium.estimators.smoother import smoother as module
-from harmonium.estimators.smoother.conditions import with_pairs
+from harmonium.estimators.smoother.pairs import with_pairs
 from harmonium.evaluation import auc_per_tag
 
 QUICK = {
@@ -110,7 +110,7 @@ def test_suggest_knows_other_spellings_and_leaves_out_what_it_does_not_know(fitt
     with pytest.warns(DataWarning, match="'polka' is not among the 12 tags of the model"):
         table = fitted.suggest(["loud", "polka"])
     assert table.equals(fitted.suggest("loud"))
-    with pytest.raises(DataError, match=r"'pianos' is not among .* Near it are 'piano'"):
+    with pytest.raises(DataError, match=r"'pianos' is not among .* Did you mean 'piano'"):
         fitted.suggest("pianos")
     with pytest.raises(DataError, match="'polka' is not among"):
         fitted.related("polka")

@@ -9,18 +9,18 @@ from triple_data import make_world
 from harmonium import TagSmoother
 from harmonium.data import Conditioning, Triples
 from harmonium.errors import DataError
-from harmonium.estimators.smoother.conditions import (
+from harmonium.estimators.smoother.pairs import (
     Others,
     Parts,
     conditions_of,
     others_of,
     pair_rows,
     tag_rates,
+    with_vocabulary,
     without,
 )
-from harmonium.estimators.smoother.inputs import with_vocabulary
 from harmonium.estimators.smoother.results import Smoothed, changes, relations
-from harmonium.estimators.smoother.training import hold_out, rates_log_likelihood
+from harmonium.estimators.smoother.smoother import hold_out, rates_log_likelihood
 
 USERS = ["ann", "ann", "bob", "bob", "cat", "ann", "dan"]
 ITEMS = ["x", "x", "x", "x", "x", "y", "z"]

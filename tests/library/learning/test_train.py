@@ -128,7 +128,7 @@ def test_an_interruption_keeps_the_first_answer(library):
     with pytest.raises(KeyboardInterrupt):
         train(library, progress=stopping_at("Trying settings"), first=told.append)
     current = library.models.current()
-    assert (current.id, current.name) == (told[0].id, "ExactLogisticTagger")
+    assert (current.id, current.name) == (told[0].id, "LogisticTagger")
     order = [current.vocabulary.index(tag) for tag in TAGS]
     P = Tagger(current).probabilities(X[60:])[:, order]
     assert score_tags(truth[60:].astype(np.float32), P).auc.mean() > 0.75

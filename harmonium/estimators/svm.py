@@ -14,14 +14,16 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_array
 
+from harmonium.arrays import Arrays, Doubles, Floats
 from harmonium.errors import DataError, DataWarning
-from harmonium.estimators.labels import Targets, is_soft, tag_names
-from harmonium.estimators.linear.shared import LinearParams, LinearTagClassifier
-from harmonium.estimators.model_files import Arrays, typed_array
+from harmonium.estimators.calibration import matching_thresholds
+from harmonium.estimators.labels import Targets, tag_names
+from harmonium.estimators.linear import LinearParams, LinearTagger
+from harmonium.estimators.model_files import typed_array
 from harmonium.estimators.parameters import COUNT, JOBS, estimator, parameter
-from harmonium.estimators.validation import matching_thresholds
+from harmonium.estimators.tables import is_soft
 
-LEAST_MARGIN = 1e-2
+MIN_MARGIN = 1e-2
 """Margins below this, for examples of unit length on average, are rounding: libsvm's tolerance."""
 
 
@@ -35,13 +37,13 @@ class Examples(NamedTuple):
 class Hyperplane(NamedTuple):
     """The decision o = d + wx, and the ν it was found with."""
 
-    w: NDArray[np.float64]  # (D,)
+    w: Doubles  # (D,)
     d: float
     nu: float
 
 
 @estimator
-class SVMTagger(LinearTagClassifier):
+class SVMTagger(LinearTagger):
     """A linear ν-SVM for each tag, trained on equally many positive and negative clips.
 
     As positives it takes the clips to which users applied the tag most often, and as negatives
@@ -103,6 +105,8 @@ class SVMTagger(LinearTagClassifier):
         doc="Seed of the choice between clips with equal counts.",
     )
 
+    _scores_are_probabilities = False
+
     def fit(
         self, X: Any, y: Any = None, eval_set: tuple[Any, Any] | None = None, *, counts: Any = None
     ) -> Self:
@@ -133,10 +137,10 @@ class SVMTagger(LinearTagClassifier):
         valid = None if eval_set is None else self._read_eval_set(eval_set, targets)
         self._describe(X, targets)
         self._fit_tags(self._scaling(X), targets.Y, ranks, rng)
-        self._set_thresholds(valid)
+        self._set_score_thresholds(valid)
         return self
 
-    def decision_function(self, X: Any) -> NDArray[np.float32]:
+    def decision_function(self, X: Any) -> Floats:
         """Scores for ranking: above 0 on the positive side of a tag's hyperplane.
 
         Shape (n_clips, n_tags), or (n_clips,) for one-dimensional labels.
@@ -144,12 +148,12 @@ class SVMTagger(LinearTagClassifier):
         scores = self._scores(self._features(X))
         return scores[:, 0] if self._one_column else scores
 
-    def _scores(self, X: NDArray[np.float32]) -> NDArray[np.float32]:
+    def _scores(self, X: Floats) -> Floats:
         return self._linear(X).astype(np.float32)
 
     def _read_with_counts(
         self, X: Any, y: Any, counts: Any, rng: np.random.Generator
-    ) -> tuple[NDArray[np.floating], Targets, NDArray[np.float32]]:
+    ) -> tuple[NDArray[np.floating], Targets, Floats]:
         """Features, ternary labels, and what ranks the clips of each tag."""
         if counts is None:
             X, targets = self._read(X, y, like=None)
@@ -176,9 +180,9 @@ class SVMTagger(LinearTagClassifier):
 
     def _fit_tags(
         self,
-        X: NDArray[np.float32],
-        Y: NDArray[np.float32],
-        ranks: NDArray[np.float32],
+        X: Floats,
+        Y: Floats,
+        ranks: Floats,
         rng: np.random.Generator,
     ) -> None:
         chosen = [
@@ -195,7 +199,7 @@ class SVMTagger(LinearTagClassifier):
         self.nu_ = np.array([plane.nu for plane in planes])
         _warn_of_constant_scores(self.nu_)
 
-    def _set_thresholds(self, valid: tuple[NDArray[np.floating], Targets] | None) -> None:
+    def _set_score_thresholds(self, valid: tuple[NDArray[np.floating], Targets] | None) -> None:
         """0, or where as many validation clips as have the tag are above it, found for σ(score)."""
         self.thresholds_ = np.zeros(len(self.tags_))
         if valid is not None and not self._one_column:
@@ -216,8 +220,8 @@ class SVMTagger(LinearTagClassifier):
 
 
 def choose_examples(
-    labels: NDArray[np.float32],
-    counts: NDArray[np.float32],
+    labels: Floats,
+    counts: Floats,
     max_examples: int,
     rng: np.random.Generator,
     *,
@@ -231,9 +235,7 @@ def choose_examples(
     return Examples(positives[:n], negatives[:n])
 
 
-def labels_by_count(
-    counts: NDArray[np.float32], max_examples: int, rng: np.random.Generator
-) -> NDArray[np.float32]:
+def labels_by_count(counts: Floats, max_examples: int, rng: np.random.Generator) -> Floats:
     """Ternary labels (N, C): 1 for the highest counts, 0 for the lowest, NaN for the others.
 
     A label 1 needs a count above 0, and a label 0 a count below all those of label 1. A count of
@@ -251,12 +253,12 @@ def labels_by_count(
     return labels
 
 
-def _by_falling_count(counts: NDArray[np.float32], rng: np.random.Generator) -> NDArray[np.intp]:
+def _by_falling_count(counts: Floats, rng: np.random.Generator) -> NDArray[np.intp]:
     order = rng.permutation(len(counts))
     return order[np.argsort(-counts[order], kind="stable")]
 
 
-def _read_counts(counts: Any) -> NDArray[np.float32]:
+def _read_counts(counts: Any) -> Floats:
     counts = check_array(counts, dtype=np.float32, input_name="counts", accept_sparse="csr")
     return counts if isinstance(counts, np.ndarray) else counts.toarray()
 
@@ -264,7 +266,7 @@ def _read_counts(counts: Any) -> NDArray[np.float32]:
 # Solving. ------------------------------------------------------------------------------------
 
 
-def fit_hyperplane(X: NDArray[np.float32], examples: Examples, nu: float) -> Hyperplane:
+def fit_hyperplane(X: Floats, examples: Examples, nu: float) -> Hyperplane:
     """The ν-SVM of these examples; a constant where they have no margin for any ν."""
     n_positive, n_negative = map(len, examples)
     constant = Hyperplane(np.zeros(X.shape[1]), 0.0, np.nan)
@@ -282,7 +284,7 @@ def fit_hyperplane(X: NDArray[np.float32], examples: Examples, nu: float) -> Hyp
     return constant
 
 
-def _nu_svm(X: NDArray[np.float64], signs: NDArray[np.int_], nu: float) -> Hyperplane | None:
+def _nu_svm(X: Doubles, signs: NDArray[np.int_], nu: float) -> Hyperplane | None:
     """w = Σ_i α_i s_i x_i with s_i = ±1; None if there is no margin.
 
     The offset is free, so the examples may be centred; and they are brought to unit length on
@@ -299,13 +301,13 @@ def _nu_svm(X: NDArray[np.float64], signs: NDArray[np.int_], nu: float) -> Hyper
     except ValueError:  # coefficients that are not finite: the margin is 0
         return None
     coefficients = svm.dual_coef_[0]  # divided by the margin, so that Σ|·| = ν n / margin
-    if nu * len(X) < LEAST_MARGIN * np.abs(coefficients).sum():
+    if nu * len(X) < MIN_MARGIN * np.abs(coefficients).sum():
         return None
     w = coefficients @ centred[svm.support_] / scale
     return Hyperplane(w, float(svm.intercept_[0] - w @ mean), nu)
 
 
-def _warn_of_constant_scores(nu: NDArray[np.float64]) -> None:
+def _warn_of_constant_scores(nu: Doubles) -> None:
     n = int(np.isnan(nu).sum())
     if n:
         warnings.warn(

@@ -8,7 +8,7 @@ from sklearn.svm import NuSVC
 
 from harmonium.errors import DataError, DataWarning
 from harmonium.estimators import SVMTagger
-from harmonium.estimators.linear.svm import (
+from harmonium.estimators.svm import (
     Examples,
     choose_examples,
     fit_hyperplane,

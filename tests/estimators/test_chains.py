@@ -7,8 +7,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.multioutput import ClassifierChain
 
 from harmonium.errors import DataError, ModelFileError
-from harmonium.estimators import ChainTagger, ExactLogisticTagger
-from harmonium.estimators.linear import chains
+from harmonium.estimators import ChainTagger, LogisticTagger, linear
 from harmonium.estimators.model_files import read_model, write_model
 
 
@@ -98,7 +97,7 @@ def test_unknown_tags_before_a_tag_are_filled_with_their_probabilities():
     Y[::3, 0] = np.nan
     model = ChainTagger(1, l2=1e-2, random_state=0)
     model.set_params(random_state=next(s for s in range(99) if _first(model, s) == 0)).fit(X, Y)
-    filled = ExactLogisticTagger(l2=1e-2).fit(X, Y).predict_proba(X)
+    filled = LogisticTagger(solver="newton", l2=1e-2).fit(X, Y).predict_proba(X)
     before = np.where(np.isnan(Y[:, 0]), filled[:, 0], Y[:, 0])
     scaled = (X - X.mean(axis=0)) / (X.std(axis=0) * np.sqrt(2))
     link = LogisticRegression(C=1 / (400 * 1e-2), tol=1e-10).fit(
@@ -136,7 +135,7 @@ def test_blocks_of_clips_do_not_change_the_probabilities(monkeypatch):
     X, Y = copies(50)
     model = ChainTagger(3, random_state=0).fit(X, Y)
     whole = model.predict_proba(X)
-    monkeypatch.setattr(chains, "BLOCK", 7 * model.orders_.size)
+    monkeypatch.setattr(linear, "BLOCK", 7 * model.orders_.size)
     np.testing.assert_allclose(model.predict_proba(X), whole, rtol=1e-6)
 
 

@@ -1,0 +1,264 @@
+"""What held-out clips say of a model: how good it is, what to decide by, what to correct.
+
+A label that is a probability p counts as p of a positive and 1 - p of a negative: for labels of 0
+and 1 that is the usual AUC and the usual likelihood.
+
+The correction is for probabilities that are too low, too high, too bold or too timid. The log-odds
+of tag j become
+
+    a_j + α·[some tag is observed] + α'·t + (b_j + β·[some tag is observed] + β'·t) · log-odds
+
+with t the fraction of the clip's tags that are observed. For clips with equally many observed tags
+it is one increasing function for each tag, so the order of the clips, and with it the AUC, does not
+change. It is fitted by penalised maximum likelihood: a_j and b_j are drawn towards their means and
+everything towards no correction, so that a tag with few known clips is corrected like the others,
+and a few clips correct little. Neither JAX nor scikit-learn is needed.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from harmonium.arrays import Arrays, Doubles, Floats, log_odds, sigmoid
+from harmonium.estimators.model_files import finite_array
+from harmonium.estimators.tables import is_soft
+
+TAG_OFFSET_SPREAD, TAG_SLOPE_SPREAD = 0.5, 0.25
+"""Prior standard deviations of a_j and of b_j about their means."""
+
+OFFSET_SPREAD, SLOPE_SPREAD = 1.0, 0.25
+"""Prior standard deviations of (mean of a_j, α, α') about 0 and of (mean of b_j - 1, β, β')."""
+
+MIN_SLOPE = 0.1
+MAX_LOG_ODDS = 16.0
+"""Log-odds that probabilities of 0 and 1 count as; single precision has none farther from 0.5."""
+
+
+# Scores. ---------------------------------------------------------------------------------------
+
+
+def is_rankable(Y: Floats) -> bool:
+    """Whether some tag has both a positive and a negative, so that an AUC is defined."""
+    return bool((_pairs(Y) > 0).any())
+
+
+def mean_auc(Y: Floats, S: Floats) -> float:
+    """Mean over tags of the AUC of scores S (N, C) for labels Y (N, C)."""
+    if not is_soft(Y):
+        from harmonium.evaluation import auc_per_tag  # which loads SciPy
+
+        return auc_per_tag(Y, S).mean
+    pairs = _pairs(Y)
+    won = [_pairs_won(y, s) for y, s in zip(Y.T, S.T, strict=True)]
+    return float(np.mean(np.array(won)[pairs > 0] / pairs[pairs > 0]))
+
+
+def log_likelihood(Y: Floats, P: Floats) -> float:
+    """Mean of y log p + (1 - y) log(1 - p) over the known labels; P is (N, C) probabilities."""
+    tiny = np.finfo(np.float32).tiny
+    terms = Y * np.log(np.maximum(P, tiny)) + (1 - Y) * np.log(np.maximum(1 - P, tiny))
+    return float(np.mean(terms[~np.isnan(Y)]))
+
+
+def _pairs(Y: Floats) -> Doubles:
+    """Σ_{i≠k} y_ij (1 - y_kj) over the known labels of tag j: expected (positive, negative) pairs.
+
+    Shape (C,).
+    """
+    known = ~np.isnan(Y)
+    p = np.where(known, Y, 0.0).astype(np.float64)
+    q = known - p
+    return np.maximum(p.sum(axis=0) * q.sum(axis=0) - (p * q).sum(axis=0), 0.0)
+
+
+def _pairs_won(y: Floats, s: Floats) -> float:
+    """Σ_{i≠k} y_i (1 - y_k) [s_i > s_k], equal scores counting half; of one tag."""
+    known = ~np.isnan(y)
+    p, (values, place) = y[known].astype(np.float64), np.unique(s[known], return_inverse=True)
+    positive = np.bincount(place, weights=p, minlength=len(values))
+    negative = np.bincount(place, weights=1 - p, minlength=len(values))
+    below = np.cumsum(negative) - negative
+    return float(positive @ (below + negative / 2) - (p * (1 - p)).sum() / 2)
+
+
+def matching_thresholds(Y: Floats, P: Floats) -> Doubles:
+    """Thresholds above which there are as many scores as positive labels, tag by tag; (C,).
+
+    So a model says yes as often as it is true, and is right as often as it finds what there is:
+    precision equals recall. Y is (N, C): a label that is a probability counts as so much of a
+    positive, unknown labels are left out. P is (N, C) scores above 0. A threshold lies half way
+    between two scores, and is 0.5 without positives.
+    """
+    return np.array([_matching_threshold(y, p) for y, p in zip(Y.T, P.T, strict=True)])
+
+
+def _matching_threshold(y: Floats, p: Floats) -> float:
+    known = ~np.isnan(y)
+    ordered = np.sort(p[known].astype(np.float64))[::-1]
+    n = round(float(y[known].sum()))
+    if n == 0:
+        return 0.5
+    below = ordered[n] if n < len(ordered) else 0.0
+    return float((ordered[n - 1] + below) / 2)
+
+
+# The correction. -------------------------------------------------------------------------------
+
+
+class Question(NamedTuple):
+    """Predictions of held-out clips, some of whose tags may have been observed."""
+
+    P: Floats  # (N, C) probabilities, before any correction
+    Y: Floats  # (N, C) what was true: 0, 1, a probability, or NaN where unknown or observed
+    observed: Doubles  # (N,) the fraction of the tags that were observed
+    weight: Doubles  # (N,) how much each clip counts, beside the others of this question
+
+
+class Recalibration(NamedTuple):
+    """The numbers of the correction."""
+
+    offsets: Doubles  # (C,) a_j
+    slopes: Doubles  # (C,) b_j
+    observed_offsets: Doubles  # (2,) α, α'
+    observed_slopes: Doubles  # (2,) β, β'
+
+    def __call__(self, P: Floats, observed: Doubles | None = None) -> Floats:
+        """Corrected probabilities, (N, C); ``observed`` (N,) is each clip's observed fraction."""
+        Z = _columns(observed, len(P))[:, 1:]
+        slope = np.maximum(self.slopes + (Z @ self.observed_slopes)[:, None], MIN_SLOPE)
+        offset = self.offsets + (Z @ self.observed_offsets)[:, None]
+        return sigmoid(offset + slope * _limited_log_odds(P)).astype(np.float32)
+
+    def arrays(self) -> Arrays:
+        """The correction as a model file has it."""
+        return dict(zip(_STORED, self, strict=True))
+
+
+_STORED = tuple(
+    f"recalibration.{name}" for name in ("offsets", "slopes", "told_offsets", "told_slopes")
+)
+
+
+def half_observed(Y: Floats) -> Floats:
+    """Half of the known tags, at random but the same in every call; NaN for the others."""
+    return np.where(np.random.default_rng(0).random(Y.shape) < 0.5, Y, np.float32(np.nan))
+
+
+def one_observed(Y: Floats) -> Floats:
+    """One true tag of each clip that has one, at random but the same in every call; else NaN."""
+    place = np.argmax(np.where(Y > 0.5, np.random.default_rng(0).random(Y.shape), -1.0), axis=1)
+    first = np.arange(Y.shape[1]) == place[:, None]
+    return np.where(first & (Y > 0.5), np.float32(1), np.float32(np.nan))
+
+
+def ask(complete: Callable[[Floats], Floats], Y: Floats) -> list[Question]:
+    """What a model says of clips with labels Y, asked as people ask.
+
+    That is: with no tag observed, with one true tag, and with half of the known tags observed.
+    ``complete`` gives probabilities (N, C) for observed tags (N, C), NaN for those to infer.
+
+    One true tag is drawn for each clip that has one. Among all clips that have a tag, those with
+    few others are drawn for it more often; so a clip counts as often as it has true tags.
+    """
+    nothing, alike = np.full(Y.shape, np.nan, np.float32), np.ones(len(Y))
+    questions = [Question(complete(nothing), Y, np.zeros(len(Y)), alike)]
+    n_true = (Y > 0.5).sum(axis=1).astype(np.float64)
+    of_true = n_true if n_true.any() else alike
+    for observed, weight in ((one_observed(Y), of_true), (np.round(half_observed(Y)), alike)):
+        fraction = observed_fraction(observed)
+        # a clip of which no tag is observed belongs to the first question, with all others
+        asked = np.where(np.isnan(observed) & (fraction > 0)[:, None], Y, np.float32(np.nan))
+        questions.append(Question(complete(observed), asked, fraction, weight))
+    return questions
+
+
+def stored_recalibration(arrays: Arrays, n_tags: int) -> Recalibration | None:
+    """The correction among the arrays of a model file; None where it has none."""
+    if _STORED[0] not in arrays:
+        return None
+    found = Recalibration(*(finite_array(arrays, name) for name in _STORED))
+    if [part.shape for part in found] != [(n_tags,), (n_tags,), (2,), (2,)]:
+        raise ValueError("its recalibration is not one of its tags")
+    return found
+
+
+def observed_fraction(Y: Floats) -> Doubles:
+    """The fraction of each clip's tags that are known, (N,), of (N, C) with NaN for unknown."""
+    return np.mean(~np.isnan(Y), axis=1, dtype=np.float64)
+
+
+def fit_recalibration(questions: Sequence[Question]) -> Recalibration:
+    """The correction that fits the questions, each of which has the same weight."""
+    Z = np.vstack([_columns(q.observed, len(q.P)) for q in questions])  # (M, 3)
+    L = np.vstack([_limited_log_odds(q.P) for q in questions])  # (M, C)
+    Y = np.vstack([q.Y for q in questions]).astype(np.float64)
+    weight = np.concatenate([q.weight / np.mean(q.weight) for q in questions])
+    known = ~np.isnan(Y) * weight[:, None] / len(questions)  # the same clips, asked again and again
+    Y, n_tags = np.nan_to_num(Y), L.shape[1]
+    # θ = (own offsets and own slopes, about their means; mean, α, β; mean slope, its changes)
+    centre = np.r_[np.zeros(2 * n_tags + 3), 1.0, 0.0, 0.0]
+    spread = [
+        *([TAG_OFFSET_SPREAD] * n_tags, [TAG_SLOPE_SPREAD] * n_tags),
+        *([OFFSET_SPREAD] * 3, [SLOPE_SPREAD] * 3),
+    ]
+    precision = np.concatenate(spread) ** -2.0
+
+    def corrected(theta: Doubles) -> Doubles:
+        a, b = theta[:n_tags], theta[n_tags : 2 * n_tags]
+        shift, slope = Z @ theta[-6:-3], Z @ theta[-3:]
+        return a + shift[:, None] + (b + slope[:, None]) * L
+
+    def loss(theta: Doubles) -> float:
+        s = corrected(theta)
+        fit = np.sum(known * (np.logaddexp(0, s) - Y * s))
+        return float(fit + 0.5 * np.sum(precision * (theta - centre) ** 2))
+
+    theta = centre
+    for _ in range(50):  # Newton's method
+        P = sigmoid(corrected(theta))
+        gradient, hessian = _derivatives(known * (P - Y), known * P * (1 - P), Z, L)
+        gradient += precision * (theta - centre)
+        step = np.linalg.solve(hessian + np.diag(precision), gradient)
+        if gradient @ step < 1e-10:
+            break
+        value, scale = loss(theta), 1.0
+        while loss(theta - scale * step) > value and scale > 1e-6:
+            scale /= 2  # the loss is convex: a shorter step is lower
+        theta = theta - scale * step
+    return Recalibration(
+        offsets=theta[:n_tags] + theta[-6],
+        slopes=theta[n_tags : 2 * n_tags] + theta[-3],
+        observed_offsets=theta[-5:-3],
+        observed_slopes=theta[-2:],
+    )
+
+
+def _derivatives(
+    residual: Doubles, weight: Doubles, Z: Doubles, L: Doubles
+) -> tuple[Doubles, Doubles]:
+    """Gradient and Hessian of the cross-entropy in θ, of length 2C + 6."""
+    n, r, w = L.shape[1], residual * L, weight * L
+    gradient = np.concatenate(
+        [part.sum(axis=0) for part in (residual, r)]
+        + [part.sum(axis=1) @ Z for part in (residual, r)]
+    )
+    hessian = np.zeros((2 * n + 6, 2 * n + 6))
+    own = [np.diag(part.sum(axis=0)) for part in (weight, w, w * L)]
+    hessian[:n, :n], hessian[:n, n : 2 * n], hessian[n : 2 * n, n : 2 * n] = own
+    hessian[:n, 2 * n :] = np.hstack([weight.T @ Z, w.T @ Z])
+    hessian[n : 2 * n, 2 * n :] = np.hstack([w.T @ Z, (w * L).T @ Z])
+    plain, once, twice = (Z.T @ (part.sum(axis=1)[:, None] * Z) for part in (weight, w, w * L))
+    hessian[2 * n :, 2 * n :] = np.block([[plain, once], [once.T, twice]])
+    upper = np.triu(hessian)
+    return gradient, upper + np.triu(hessian, 1).T
+
+
+def _columns(observed: Doubles | None, n_clips: int) -> Doubles:
+    """(1, [some tag is observed], t) of each clip, (N, 3)."""
+    t = np.zeros(n_clips) if observed is None else observed
+    return np.column_stack([np.ones(n_clips), t > 0, t])
+
+
+def _limited_log_odds(P: Floats) -> Doubles:
+    return np.clip(log_odds(P.astype(np.float64)), -MAX_LOG_ODDS, MAX_LOG_ODDS)

@@ -1,1 +1,0 @@
-"""Classifiers with one linear function of the features for each tag."""
