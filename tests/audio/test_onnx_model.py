@@ -51,15 +51,8 @@ def test_a_network_of_mel_spectra_gives_the_mean_over_frames(tmp_path, song):
     write_model(tmp_path / "m.onnx", [1, 30, 4], 3)
     (tmp_path / "m.toml").write_text(WAVE + MEL)
     extractor = get_extractor(f"onnx:{tmp_path / 'm.onnx'}")
-    parameters = FeatureParameters(
-        rate=8000,
-        frame_length=256,
-        hop_length=128,
-        n_mels=4,
-        n_mfcc=1,
-        lowest_hz=0.0,
-        highest_hz=4e3,
-    )
+    frames = {"frame_length": 256, "hop_length": 128, "n_mels": 4, "n_mfcc": 1}
+    parameters = FeatureParameters(rate=8000, lowest_hz=0.0, highest_hz=4e3, **frames)
     windows = decode_windows(song, extractor.windows, rate=8000)
     mels = [np.log(np.maximum(mel_spectrogram(one, parameters), 1e-10)) for one in windows]
     expected = np.mean([mel.sum(axis=1).mean() for mel in mels])

@@ -194,12 +194,6 @@ def test_a_gain_of_each_broad_band_leaves_the_rhythm():
     np.testing.assert_allclose(after, before, atol=1e-6 * np.abs(before).max())
 
 
-def test_a_band_without_sound_does_not_swing():
-    spectra = spectra_of(clicks(120, hz=100))
-    assert FREQUENCIES[spectra[0].argmax()] == pytest.approx(2, abs=SPACING)
-    np.testing.assert_allclose(spectra[3], 0, atol=1e-9)
-
-
 def test_edges_that_leave_a_band_empty_are_refused():
     with pytest.raises(DataError, match="leave the band 'low' without a mel band"):
         band_of_mel(FeatureParameters(band_edges=(50.0, 800.0, 3200.0)))
@@ -273,30 +267,25 @@ def test_silence_and_an_offset_have_no_covariance_and_no_rhythm(value):
     np.testing.assert_allclose(np.delete(features, MFCC_0), 0, atol=1e-4)
 
 
-@pytest.mark.parametrize(
-    "samples",
-    [
-        np.eye(1, 5 * RATE, 2 * RATE, dtype=np.float32)[0],
-        sine(440),
-        np.sign(sine(440)),
-        music(level=1e12),
-        music(level=1e-12),
-        music(level=1e-30),
-        music(1),
-        music(40),
-        music().astype(np.float64),
-        music().astype(np.float16),
-        music()[::-1],
-        music(8)[::2],
-        music().tolist(),
-    ],
-    ids=[
-        *("impulse", "sine", "square", "loud", "quiet", "vanishing", "second", "long"),
-        *("float64", "float16", "reversed", "strided", "list"),
-    ],
-)
-def test_any_sound_has_finite_features(samples):
-    features = clip_features(samples, RATE)
+SOUNDS = {
+    "impulse": np.eye(1, 5 * RATE, 2 * RATE, dtype=np.float32)[0],
+    "sine": sine(440),
+    "square": np.sign(sine(440)),
+    "loud": music(level=1e12),
+    "quiet": music(level=1e-12),
+    "vanishing": music(level=1e-30),
+    "second": music(1),
+    "long": music(40),
+    "float64": music().astype(np.float64),
+    "float16": music().astype(np.float16),
+    "strided": music(8)[::-2],
+    "list": music().tolist(),
+}
+
+
+@pytest.mark.parametrize("sound", SOUNDS)
+def test_any_sound_has_finite_features(sound):
+    features = clip_features(SOUNDS[sound], RATE)
     assert np.isfinite(features).all()
     assert len(features) == 389
 

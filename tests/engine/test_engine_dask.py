@@ -24,22 +24,11 @@ def address(tmp_path_factory):
 
 class TestCluster:
     def test_every_task_has_its_result(self, address):
-        found = {
-            o.task: o.result for o in completed(engine_tasks.double, range(100), engine=address)
-        }
-        assert found == {x: 2 * x for x in range(100)}
+        outcomes = completed(engine_tasks.double, range(100), engine=address)
+        assert {o.task: o.result for o in outcomes} == {x: 2 * x for x in range(100)}
 
     def test_tasks_are_taken_only_as_they_can_be_worked_on(self, address):
-        taken, ahead = 0, []
-
-        def tasks():
-            nonlocal taken
-            for x in range(200):
-                taken += 1
-                yield x
-
-        for n, _ in enumerate(completed(engine_tasks.double, tasks(), engine=address)):
-            ahead.append(taken - n)
+        ahead = engine_tasks.taken_ahead(200, engine=address)
         assert len(ahead) == 200
         assert max(ahead) <= 32 + 1
 
@@ -59,9 +48,8 @@ class TestCluster:
         assert str(outcome.error) == "3 is not wanted"
 
     def test_a_crash_takes_only_its_task(self, address):
-        found = {
-            o.task: o for o in completed(engine_tasks.die_at_negatives, [1, -1, 2], engine=address)
-        }
+        outcomes = completed(engine_tasks.die_at_negatives, [1, -1, 2], engine=address)
+        found = {o.task: o for o in outcomes}
         assert (found[1].result, found[2].result) == (2, 4)
         assert isinstance(found[-1].error, WorkerDied)
 

@@ -12,6 +12,21 @@ def double(x):
     return 2 * x
 
 
+def taken_ahead(n, **options):
+    """How many tasks were taken that had not ended, at the end of each of ``n`` tasks."""
+    from harmonium.engine import completed
+
+    taken = 0
+
+    def tasks():
+        nonlocal taken
+        for x in range(n):
+            taken += 1
+            yield x
+
+    return [taken - k for k, _ in enumerate(completed(double, tasks(), **options))]
+
+
 def fail(x):
     raise ValueError(f"{x} is not wanted")
 
