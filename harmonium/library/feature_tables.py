@@ -10,16 +10,13 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from harmonium.data.table_files import USUAL_NAMES, find_columns
 from harmonium.errors import DataError
-from harmonium.library.imports import check_has_tracks
+from harmonium.library.imports import check_has_tracks, choose_columns, match_tracks
 from harmonium.library.library import Library
-from harmonium.library.store.schema import EXTRACTOR, FOLDERS
-from harmonium.library.store.track_finder import TrackFinder
+from harmonium.library.store.schema import EXTRACTOR
 
 PREFIX = "imported:"
 """How the names of imported features begin."""
-ROLES = ("item", "artist", "title")
 
 
 @dataclass
@@ -64,26 +61,19 @@ def import_features(
     file = Path(path).expanduser()
     frame = _read(file)
     named = {"item": item, "artist": artist, "title": title}
-    chosen = {role: given for role, given in named.items() if given is not None}
-    places = find_columns(chosen, frame.columns, source=file.name)
-    columns = {role: frame.columns[place] for role, place in places.items()}
-    columns = columns or _recognised(frame, file.name)
+    chosen = choose_columns(named, ("item",), file.name, frame.columns)
+    columns = {role: frame.columns[x] if isinstance(x, int) else x for role, x in chosen.items()}
+    words = frame.select(pl.col(name).cast(pl.String).alias(role) for role, name in columns.items())
     X = _numbers(frame.drop(columns.values()), file.name)
     check_has_tracks(library)
     digest = hashlib.sha256(file.read_bytes()).hexdigest()[:12]
     report = FeatureReport(f"{PREFIX}{file.stem}", X.shape[1], len(X))
     rows: dict[int, int] = {}
-    with library.connect() as connection:
-        finder = TrackFinder(connection, library.settings.get(FOLDERS, []))
-    for row, names in enumerate(frame.select(pl.col([*columns.values()]).cast(pl.String)).rows()):
-        words = dict(zip(columns, names, strict=True))
-        found = finder.match(
-            words.get("item"), artist=words.get("artist"), title=words.get("title")
-        )
+    for row, found in enumerate(match_tracks(library, words)):
         if isinstance(found, int):
             rows[found] = row  # of several rows for a track, the last
         else:
-            report.unmatched[" - ".join(filter(None, names))] = found
+            report.unmatched[" - ".join(filter(None, words.row(row)))] = found
     report.n_tracks = len(rows)
     if not rows:
         raise DataError(f"No row of {file.name} means a track of the library.")
@@ -121,20 +111,6 @@ def _of_arrays(file: Path) -> pl.DataFrame:
         raise ValueError("it must have an array of names (n,) and one of numbers (n, n_features)")
     columns = {f"feature {j}": column for j, column in enumerate(numbers[0].T)}
     return pl.DataFrame({**texts, **columns})
-
-
-def _recognised(frame: pl.DataFrame, source: str) -> dict[str, str]:
-    folded = {name.strip().casefold(): name for name in reversed(frame.columns)}
-    found = {
-        role: next((folded[n] for n in USUAL_NAMES[role] if n in folded), None) for role in ROLES
-    }
-    columns = {role: name for role, name in found.items() if name is not None}
-    if "item" not in columns and "title" not in columns:
-        raise DataError(
-            f"It is not clear which column of {source} says which track a row is of. Name it with "
-            "--item (paths or numbers), or with --title and --artist."
-        )
-    return columns
 
 
 def _numbers(frame: pl.DataFrame, source: str) -> NDArray[np.float32]:

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import polars as pl
@@ -30,6 +31,18 @@ SPLIT_FIELDS = dict.fromkeys(("grouping", "comment"), (",", ";", "\n"))
 """Fields that people fill with several tags in one value → what separates these."""
 _NO_GENRE = "Unknown"  # what a number that stands for no genre is read as
 _TRACK_ROLES = ("item", "artist", "title")
+_UNCLEAR = {
+    "item": (
+        "which track a row is about",
+        "Name it with --item (paths or numbers), or with --title and --artist.",
+    ),
+    "tag": ("which tag it has", "Name it with --tag."),
+    "user": (
+        "whose tags they are",
+        "Name the column of people with --user, or the one person with --person.",
+    ),
+}
+"""Role of a column → what it says, and how to name it."""
 
 
 @dataclass
@@ -114,18 +127,11 @@ def import_table(
         where there is nothing in the library
     """
     file = Path(path).expanduser()
-    named = {"item": item, "artist": artist, "title": title, "tag": tag, "user": user}
     has_person = person is not None and user is None
-
-    def choose(names: Sequence[str], n_columns: int) -> dict[str, str | int]:
-        return choose_columns(
-            named | {"value": value},
-            names,
-            source=file.name,
-            has_person=has_person,
-            n_columns=n_columns,
-        )
-
+    tracks = {"item": item, "artist": artist, "title": title}
+    named = {**tracks, "tag": tag, "user": user, "value": value}
+    needed = ("item", "tag") if has_person else ("user", "item", "tag")
+    choose = partial(choose_columns, named, needed, file.name)
     rows = read_rows(
         file, choose, header=header, delimiter=delimiter, encoding=encoding, any_delimiter=True
     )
@@ -317,10 +323,9 @@ class _DryRunEnds(Exception):
 
 def choose_columns(
     named: Mapping[str, str | int | None],
-    names: Sequence[str],
-    *,
+    needed: Sequence[str],
     source: str,
-    has_person: bool,
+    names: Sequence[str],
     n_columns: int = 0,
 ) -> dict[str, str | int]:
     """Role → column, for all roles that are named or are recognised by the columns' names.
@@ -328,60 +333,54 @@ def choose_columns(
     Parameters
     ----------
     named : role ("item", "artist", "title", "tag", "user", "value") → what a person named, or None
-    names : of the columns of the file; empty where it has no header
+    needed : the roles without which the table cannot be used, in the order in which a file without
+        a header has them; a title does for an item
     source : the file's name, for messages
-    has_person : whether it is said otherwise whose tags they are
+    names : of the columns of the file; empty where it has no header
     n_columns : how many there are, where that is known
 
     Raises
     ------
     DataError
-        where it is not clear what is tagged, with what, or by whom
+        where a column that is needed is not found
     """
     chosen = {role: column for role, column in named.items() if column is not None}
     if names:
         find_columns(chosen, names, source=source)  # a misspelt name is the first thing to say
-    by_names = "item" in chosen or "title" in chosen
+    has_track = "item" in chosen or "title" in chosen
     folded = {name.strip().casefold(): name for name in reversed(names)}
     for role, usual in USUAL_NAMES.items():
-        guessed = next((folded[name] for name in usual if name in folded), None)
-        taken = guessed in chosen.values() or (role in ("item", "title", "artist") and by_names)
-        if role == "user" and has_person:
+        is_settled = role in chosen or (role in _TRACK_ROLES and has_track)
+        if role not in named or is_settled or (role == "user" and role not in needed):
             continue
-        if role not in chosen and guessed is not None and not taken:
+        guessed = next((folded[name] for name in usual if name in folded), None)
+        if guessed is not None and guessed not in chosen.values():
             chosen[role] = guessed
     if not names and not chosen:
-        roles = ("item", "tag") if has_person else ("user", "item", "tag")
-        if 0 < n_columns < len(roles):
+        if 0 < n_columns < len(needed):
             raise DataError(
                 f"{source} has {n_columns} columns, and without a header they must be "
-                f"{', '.join(roles)}. --item 0 --tag 1 says otherwise, counted from 0; --person "
+                f"{', '.join(needed)}. --item 0 --tag 1 says otherwise, counted from 0; --person "
                 "says whose tags they are where there is no such column."
             )
-        return {role: position for position, role in enumerate(roles)}
-    _check_clear(chosen, names, source, has_person)
+        return {role: position for position, role in enumerate(needed)}
+    there = f" Its columns: {', '.join(map(repr, names))}." if names else ""
+    for role in sorted(needed, key=["item", "tag", "user"].index):
+        if role not in chosen and not (role == "item" and "title" in chosen):
+            missing, way_out = _UNCLEAR[role]
+            no_header = " If its first line is no header, pass --no-header." if names else ""
+            raise DataError(
+                f"It is not clear which column of {source} says {missing}.{there} {way_out}"
+                + (no_header if role == "item" else "")
+            )
     return chosen
 
 
-def _check_clear(
-    chosen: Mapping[str, str | int], names: Sequence[str], source: str, has_person: bool
-) -> None:
-    there = f" Its columns: {', '.join(map(repr, names))}." if names else ""
-    if "item" not in chosen and "title" not in chosen:
-        raise DataError(
-            f"It is not clear which column of {source} says what is tagged.{there} Name it with "
-            "--item (paths or numbers), or with --title and --artist."
-            + (" If its first line is no header, pass --no-header." if names else "")
-        )
-    if "tag" not in chosen:
-        raise DataError(
-            f"It is not clear which column of {source} holds the tags.{there} Name it with --tag."
-        )
-    if "user" not in chosen and not has_person:
-        raise DataError(
-            f"It is not clear whose tags {source} holds.{there} Name the column of people with "
-            "--user, or the one person with --person."
-        )
+def match_tracks(library: Library, words: pl.DataFrame) -> list[int | str]:
+    """The track that each row of item, artist and title means; or why there is none."""
+    with library.connect() as connection:
+        finder = TrackFinder(connection, library.settings.get(FOLDERS, []))
+    return [finder.match(**row) for row in words.iter_rows(named=True)]
 
 
 def _split_cells(
@@ -416,12 +415,7 @@ def _matched(
     words = distinct.with_columns(
         rows.columns[role].names.gather(distinct[role]).alias(f"{role}_") for role in keys
     )
-    with library.connect() as connection:
-        finder = TrackFinder(connection, library.settings.get(FOLDERS, []))
-    answers = [
-        finder.match(**{role: row[f"{role}_"] for role in keys})
-        for row in words.iter_rows(named=True)
-    ]
+    answers = match_tracks(library, words.select(pl.col(f"{role}_").alias(role) for role in keys))
     numbers = [answer if isinstance(answer, int) else None for answer in answers]
     reasons = [answer if isinstance(answer, str) else None for answer in answers]
     words = words.with_columns(

@@ -16,7 +16,7 @@ A file of rules is TOML with the names of `filetags.Rules`::
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -30,7 +30,6 @@ RULES_SETTING = "write_rules"
 NOT_WRITTEN = "none"
 """The default field of rules that leave out tags without a field."""
 RULE_NAMES = tuple(one.name for one in fields(Rules))
-_MAPPINGS, _LISTS = ("fields", "aliases"), ("ignore", "whitelist")
 
 
 def read_rules(path: Path) -> dict[str, Any]:
@@ -41,15 +40,18 @@ def read_rules(path: Path) -> dict[str, Any]:
         raise DataError(f"The rules '{path}' cannot be read: {error.strerror}.") from None
     except (ValueError, RecursionError) as error:  # not TOML, too large a number, too deep
         raise DataError(f"The rules '{path}' are not TOML: {error}.") from None
-    make_rules([said], source=f"the rules '{path}'")
+    try:
+        make_rules([said])
+    except DataError as error:
+        raise DataError(f"The rules '{path}' cannot be used: {error}") from None
     return said
 
 
-def make_rules(layers: Sequence[Mapping[str, Any]], *, source: str = "the rules") -> Rules:
+def make_rules(layers: Sequence[Mapping[str, Any]]) -> Rules:
     """Rules made of several layers: later ones win, tables are united, tags to ignore add up."""
-    for layer in layers:
-        _check({name: value for name, value in layer.items() if value is not None}, source)
     whole = join_layers(layers)
+    for name in whole.keys() - set(RULE_NAMES):
+        raise DataError(f"There is no rule '{name}'. There are {', '.join(RULE_NAMES)}.")
     if whole.get("default_field") == NOT_WRITTEN:
         whole["default_field"] = None
     return Rules(**whole)
@@ -62,12 +64,13 @@ def join_layers(layers: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         for name, value in layer.items():
             if value is None:
                 continue
-            if name in _MAPPINGS and isinstance(value, Mapping):
-                whole[name] = {**whole.get(name, {}), **value}
+            before = whole.get(name)
+            if isinstance(value, Mapping) and isinstance(before, Mapping):
+                value = {**before, **value}
             elif name == "ignore" and isinstance(value, list | tuple):
-                whole[name] = list(dict.fromkeys([*whole.get(name, []), *value]))
-            else:
-                whole[name] = value
+                both = [*(before or ()), *value]
+                value = [tag for i, tag in enumerate(both) if tag not in both[:i]]
+            whole[name] = value
     return whole
 
 
@@ -79,18 +82,13 @@ def library_rules(
     ``tags`` are all that tracks may have.
     """
     whole = join_layers(layers)
-    return make_rules([{"aliases": _on_list(library, whole.get("whitelist"), tags)}, whole])
-
-
-def _on_list(
-    library: Library, whitelist: Collection[str] | None, tags: Iterable[str]
-) -> dict[str, str]:
-    """Tag → the genre on the whitelist that it is a kind of, by the library's tree of genres."""
-    tree, spellings = library.genres(), library.spellings()
+    tree, whitelist = library.genres(), whole.get("whitelist")
     if not tree or not whitelist:
-        return {}
+        return make_rules([whole])
+    spellings = library.spellings()
     nearest = {tag: tree.in_list(tag, whitelist) or tag for tag in tags}
-    return {tag: spellings.get(name, name) for tag, name in nearest.items() if tag != name}
+    aliases = {tag: spellings.get(name, name) for tag, name in nearest.items() if tag != name}
+    return make_rules([{"aliases": aliases}, whole])
 
 
 def parse_pairs(pairs: Sequence[str], option: str) -> dict[str, str]:
@@ -102,27 +100,3 @@ def parse_pairs(pairs: Sequence[str], option: str) -> dict[str, str]:
             raise DataError(f"{option} takes TAG=VALUE, got '{pair}'.")
         found[tag.strip()] = value.strip()
     return found
-
-
-def _check(said: Mapping[str, Any], source: str) -> None:
-    """That the values are of the kinds that `Rules` takes; it checks the rest itself."""
-    for name, value in said.items():
-        if name not in RULE_NAMES:
-            raise DataError(
-                f"There is no rule '{name}', which {source} name. "
-                f"There are {', '.join(RULE_NAMES)}."
-            )
-        if name in _MAPPINGS:
-            right = isinstance(value, Mapping) and all(isinstance(v, str) for v in value.values())
-            wanted = "a table of tags and texts"
-        elif name in _LISTS:
-            right = isinstance(value, list | tuple) and all(isinstance(v, str) for v in value)
-            wanted = "a list of tags"
-        elif name == "scores":
-            right, wanted = isinstance(value, bool), "true or false"
-        elif name == "id3_version":
-            right, wanted = type(value) is int, "3 or 4"
-        else:
-            right, wanted = isinstance(value, str), "a text"
-        if not right:
-            raise DataError(f"'{name}' must be {wanted} in {source}, got {value!r}.")

@@ -74,14 +74,21 @@ class Rules:
         _check("id3_version", self.id3_version, (3, 4))
         _check("grouping_frame", self.grouping_frame, GROUPING_FRAMES)
         _check("default_field", self.default_field, (*FIELDS, None))
+        _check("scores", self.scores, (True, False))
+        for option in ("fields", "aliases"):
+            if not isinstance(getattr(self, option), Mapping):
+                raise DataError(f"'{option}' must be a table of tags and texts.")
+        for option in ("whitelist", "ignore"):
+            given = getattr(self, option)
+            if isinstance(given, str | Mapping) or not isinstance(given, Collection | None):
+                raise DataError(f"'{option}' must be a list of tags, got {given!r}.")
+            for tag in given or ():
+                _checked_name(tag, option)
         for tag, name in self.fields.items():
             _check(f"fields[{tag!r}]", name, FIELDS)
-        for option in ("whitelist", "ignore"):
-            if isinstance(getattr(self, option), str):
-                raise DataError(f"'{option}' must be a list of tags, got one string. Put it in [].")
         for name in self.aliases.values():
             _checked_name(name, "aliases")
-        if not self.separator or "\0" in self.separator:
+        if not isinstance(self.separator, str) or not self.separator or "\0" in self.separator:
             raise DataError(
                 f"'separator' must be text without NUL, such as '; ' or '/', got {self.separator!r}"
             )
@@ -201,6 +208,6 @@ def _checked_name(tag: str, argument: str) -> str:
 
 
 def _check(argument: str, value: object, allowed: Collection[object]) -> None:
-    if value not in allowed:
+    if not any(type(value) is type(one) and value == one for one in allowed):
         known = ", ".join(repr(one) for one in allowed)
         raise DataError(f"'{argument}' must be one of {known}, got {value!r}.")

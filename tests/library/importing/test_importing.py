@@ -15,6 +15,9 @@ from harmonium.library.store.schema import stored_path, track_copy
 from harmonium.library.store.track_finder import EMPTY, NONE, SEVERAL, TrackFinder
 from harmonium.library.store.tracks import Track
 
+ROLES = dict.fromkeys(("item", "artist", "title", "tag", "user", "value"))
+NEEDED = ("user", "item", "tag")
+
 
 def table(folder, text, name="tags.csv"):
     path = folder / name
@@ -130,26 +133,26 @@ def test_the_path_of_a_copy_means_the_track_that_it_is_a_copy_of(library):
 def test_columns_are_told_from_their_names(names, named, person, expected):
     pairs = (part.partition("=") for part in expected.split())
     wanted = {role: name or role for role, _, name in pairs}
-    found = choose_columns(named, names.split(), source="t.csv", has_person=person)
+    found = choose_columns(ROLES | named, NEEDED[person:], "t.csv", names.split())
     assert {role: str(column) for role, column in found.items()} == wanted
 
 
 @pytest.mark.parametrize(
     ("names", "message"),
     [
-        ("user tag", "which column of t.csv says what is tagged"),
-        ("user path", "which column of t.csv holds the tags"),
-        ("path tag", "whose tags t.csv holds.*--person"),
+        ("user tag", "--item"),
+        ("user path", "--tag"),
+        ("path tag", "--person"),
     ],
 )
 def test_what_is_not_clear_is_asked_for(names, message):
     with pytest.raises(DataError, match=message):
-        choose_columns({}, names.split(), source="t.csv", has_person=False)
+        choose_columns(ROLES, NEEDED, "t.csv", names.split())
 
 
 def test_columns_that_are_too_few():
     with pytest.raises(DataError, match=r"2 columns.*must be user, item, tag"):
-        choose_columns({}, [], source="t.csv", has_person=False, n_columns=2)
+        choose_columns(ROLES, NEEDED, "t.csv", [], 2)
 
 
 # The first line
