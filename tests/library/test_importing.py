@@ -138,12 +138,7 @@ def test_columns_are_told_from_their_names(names, named, person, expected):
 
 
 @pytest.mark.parametrize(
-    ("names", "message"),
-    [
-        ("user tag", "--item"),
-        ("user path", "--tag"),
-        ("path tag", "--person"),
-    ],
+    ("names", "message"), [("user tag", "--item"), ("user path", "--tag"), ("path tag", "--person")]
 )
 def test_what_is_not_clear_is_asked_for(names, message):
     with pytest.raises(DataError, match=message):
@@ -211,12 +206,47 @@ def test_what_is_no_table_of_text(library, tmp_path, name, content, encoding, me
 # Tables
 
 
-def test_a_table_as_a_spreadsheet_writes_it(library, tmp_path):
-    add_tracks(library, 2)
-    path = table(tmp_path, "\ufeffListener;File;Tag\nann;001.mp3;a\nann;000.mp3;b, c\n")
-    report = import_table(library, path)
-    assert (report.n_rows, report.n_tags) == (2, 2)
-    assert not report.left_out
+@pytest.mark.parametrize(
+    ("text", "options", "expected", "left_out"),
+    [
+        (  # as a spreadsheet writes it
+            "\ufeffListener;File;Tag\nann;001.mp3;a\nann;000.mp3;b, c\n",
+            {},
+            {("ann", 2, "a"): 1, ("ann", 1, "b, c"): 1},
+            {},
+        ),
+        (
+            "Artist\tTitle\tTag\nartist 1\tSONG 1\tmellow\nArtist 2\tSong 1\tmellow\n",
+            {"person": "me"},
+            {("me", 2, "mellow"): 1},
+            {},
+        ),
+        (
+            "user,item,tag,v\nann,000,a,1\nann,001,a,0\nann,002,a,-2.5\nann,002,b,no\n",
+            {"value": "v"},
+            {("ann", 1, "a"): 1, ("ann", 2, "a"): -1, ("ann", 3, "a"): -1},
+            {"number": 1},
+        ),
+        (
+            "user,path,tag\nann,000.mp3,-jazz\nann,000.mp3,lo-fi\nann,001.mp3,jazz\n",
+            {},
+            {("ann", 1, "lo fi"): 1, ("ann", 2, "jazz"): 1},
+            {"minus": 1},
+        ),
+        ("user,item,tag\nann,000,rock\nann,000\n", {}, {("ann", 1, "rock"): 1}, {"fields": 1}),
+    ],
+    ids=["spreadsheet", "titles", "values", "minus", "broken row"],
+)
+def test_tables_are_read_as_people_write_them(library, tmp_path, text, options, expected, left_out):
+    add_tracks(library, 3)
+    report = import_table(library, table(tmp_path, text), **options)
+    assert in_force(library) == expected
+    assert len(report.left_out) == len(left_out)
+    for word, (reason, number) in zip(left_out, report.left_out.items(), strict=True):
+        assert word in reason
+        assert number == left_out[word]
+    kind = "person" if "person" in options else "import"
+    assert library.opinions.people()[0].kind == kind
 
 
 def test_a_table_of_triples(library, tmp_path):
@@ -291,36 +321,6 @@ def test_a_trial_changes_nothing(library, tmp_path):
     assert library.changes.list() == []
 
 
-def test_titles_and_artists_and_one_person(library, tmp_path):
-    add_tracks(library, 3)
-    text = "Artist\tTitle\tTag\nartist 1\tSONG 1\tmellow\nArtist 2\tSong 1\tmellow\n"
-    report = import_table(library, table(tmp_path, text, "my.tsv"), person="me")
-    assert in_force(library) == {("me", 2, "mellow"): 1}
-    assert report.unmatched.rows() == [("", "Artist 2", "Song 1", "no such track", 1)]
-    assert library.opinions.people()[0].kind == "person"
-
-
-def test_values_say_what_fits_and_what_does_not(library, tmp_path):
-    add_tracks(library, 3)
-    text = "user,item,tag,v\nann,000,a,1\nann,001,a,0\nann,002,a,-2.5\nann,002,b,no\n"
-    report = import_table(library, table(tmp_path, text), value="v")
-    assert list(in_force(library).values()) == [1, -1, -1]
-    assert report.left_out == {"a value that is no number": 1}
-
-
-def test_a_minus_before_a_tag_does_not_make_it_fit(library, tmp_path):
-    add_tracks(library, 2)
-    path = table(
-        tmp_path, "user,path,tag\nann,000.mp3,-jazz\nann,000.mp3,lo-fi\nann,001.mp3,jazz\n"
-    )
-    report = import_table(library, path)
-    assert in_force(library) == {("ann", 1, "lo fi"): 1, ("ann", 2, "jazz"): 1}
-    ((reason, number),) = report.left_out.items()
-    assert reason.startswith("a minus before the tag")
-    assert number == 1
-    assert not report.complete
-
-
 def test_parquet_positions_and_aliases(library, tmp_path):
     add_tracks(library, 2)
     path = tmp_path / "t.parquet"
@@ -330,14 +330,6 @@ def test_parquet_positions_and_aliases(library, tmp_path):
     plain = table(tmp_path, "001.mp3;loud\n", "t.txt")
     import_table(library, plain, item=0, tag=1, person="me", header=False, delimiter=";")
     assert ("me", 2, "loud") in in_force(library)
-
-
-def test_rows_that_are_broken_are_counted(library, tmp_path):
-    add_tracks(library, 1)
-    text = "user,item,tag\nann,000,rock\nann,000\n"
-    report = import_table(library, table(tmp_path, text))
-    assert report.left_out == {"a wrong number of fields": 1}
-    assert (report.n_rows, report.n_matched) == (2, 1)
 
 
 def test_tables_that_cannot_be_used(library, tmp_path):
@@ -382,28 +374,6 @@ def test_texts_are_no_tags(library):
     report = import_file_tags(library, fields=["comment"])
     assert report.left_out == {"more than 100 characters": 1}
     assert in_force(library) == {("files", 1, "short"): 1}
-
-
-def test_what_harmonium_wrote_into_a_file_is_nobodys_tag(library, tmp_path):
-    from tagged_files import untagged
-
-    from harmonium.library.filetags import apply_change, plan_write
-    from harmonium.library.known_files import examine
-
-    path = tmp_path / "a.flac"
-    path.write_bytes(untagged("flac"))
-    apply_change(plan_write(path, ["Rock"]))  # by its owner
-    (one,) = library.tracks.put([examine(str(path))])
-    change = library.changes.begin("write", "x")
-    apply_change(
-        plan_write(path, ["Jazz"]),
-        keep=lambda record: library.changes.keep_file(change, one, str(path), record.to_bytes()),
-    )
-    library.tracks.replace(replace(examine(str(path)), id=one))
-    assert library.tracks.get(one).file_tags == {"genre": ["Rock", "Jazz"]}
-    report = import_file_tags(library)
-    assert in_force(library) == {("files", one, "rock"): 1}
-    assert (report.n_own, report.complete) == (1, True)
 
 
 def test_what_undoing_brought_back_is_its_owners_tag(library, tmp_path):
