@@ -175,10 +175,16 @@ def test_a_file_that_comes_back_with_another_date_is_read(library, run, music, t
     assert library.tracks.count() == library.tracks.count("present") == 3
 
 
-def test_copies_are_one_track(library, run, music, never_read):
-    copy = music / "z" / "copy.flac"
-    copy.parent.mkdir()
-    shutil.copy2(music / "album" / "0.flac", copy)
+@pytest.fixture
+def copy(music):
+    """A copy of the first track."""
+    path = music / "z" / "copy.flac"
+    path.parent.mkdir()
+    shutil.copy2(music / "album" / "0.flac", path)
+    return path
+
+
+def test_copies_are_one_track(library, run, music, copy, never_read):
     original = str(music / "album" / "0.flac")
     assert run(music).copies == [(str(copy), original)]
     assert library.tracks.count() == 3
@@ -186,11 +192,8 @@ def test_copies_are_one_track(library, run, music, never_read):
     assert run(music).copies == [(str(copy), original)]
 
 
-def test_a_copy_takes_the_place_of_its_original(library, run, music):
-    copy = music / "z" / "copy.flac"
-    copy.parent.mkdir()
+def test_a_copy_takes_the_place_of_its_original(library, run, music, copy):
     original = music / "album" / "0.flac"
-    shutil.copy2(original, copy)
     run(music)
     number = track_at(library, original).id
     original.unlink()
@@ -201,9 +204,7 @@ def test_a_copy_takes_the_place_of_its_original(library, run, music):
     assert run(music).copies == []
 
 
-def test_a_copy_that_is_gone_is_forgotten(library, run, music):
-    copy = music / "z.flac"
-    shutil.copy2(music / "album" / "0.flac", copy)
+def test_a_copy_that_is_gone_is_forgotten(library, run, music, copy):
     run(music)
     copy.unlink()
     report = run(music)
@@ -417,13 +418,6 @@ def test_processes_and_the_cache(library, tmp_path):
         connection.exec_driver_sql("DELETE FROM feature")
     second = index(library, [music], **options)
     assert (second.heard, second.cached) == (3, 3)
-
-
-def test_a_file_that_was_touched_is_unchanged(run, music):
-    run(music)
-    long_ago(music / "album" / "1.flac", 500)
-    report = run(music)
-    assert (report.unchanged, report.retagged, report.heard) == (3, [], 0)
 
 
 def test_a_file_that_is_back_and_one_that_cannot_be_heard_are_counted_once(run, music, tmp_path):
