@@ -8,6 +8,7 @@ A test compares the two.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -51,16 +52,29 @@ script instead. For the script of another shell: `_HARMONIUM_COMPLETE=source_zsh
 | `NO_COLOR` | if set, no colours |
 """
 
+MIN_SHARED = 3
+"""An option that so many commands have in the same words is described once."""
 EXAMPLE = re.compile(r"\[dim\](Examples?|Then):\[/dim\]\s*")
 PYTHON = re.compile(r"\[dim\]In Python:\[/dim\]\s*(.*)")
 LABEL = re.compile(r"\[dim\]([^\[\]]+):\[/dim\]\s*")
 
 
 def page() -> str:
-    """The whole page, as Markdown."""
-    parts = [INTRODUCTION]
-    for name, command in commands(typer.main.get_command(app), "harmonium"):
-        parts += [f"## {name}\n", *_description(command.help or ""), *_parameters(command)]
+    """The whole page, as Markdown; what several commands share is described once."""
+    found = dict(commands(typer.main.get_command(app), "harmonium"))
+    rows = {name: _rows(command) for name, command in found.items()}
+    times = Counter(row for some in rows.values() for row in some.items())
+    shared = dict(row for row, n in times.items() if n >= MIN_SHARED)
+    parts = [INTRODUCTION, "**Shared options.**\n", _table(shared)]
+    for name, command in found.items():
+        own = {key: text for key, text in rows[name].items() if shared.get(key) != text}
+        parts += [
+            f"## {name}\n",
+            *_description(command.help or ""),
+            *([_table(own)] if own else []),
+        ]
+        if also := [key.partition(",")[0] for key in rows[name] if key not in own]:
+            parts.append(f"Shared options: {', '.join(also)}.\n")
     return "\n".join(parts)
 
 
@@ -85,15 +99,19 @@ def _description(text: str) -> Iterator[str]:
             yield _without_markup(LABEL.sub(r"**\1:** ", line)) + "\n"
 
 
-def _parameters(command: Any) -> Iterator[str]:
+def _rows(command: Any) -> dict[str, str]:
+    """Name → help of each parameter."""
     context = typer.Context(command)
-    rows = [
-        f"| {_name(parameter)} | {_help(parameter, context)} |"
+    return {
+        _name(parameter): _help(parameter, context)
         for parameter in command.get_params(context)
         if not getattr(parameter, "hidden", False) and parameter.name != "help"
-    ]
-    if rows:
-        yield "| | |\n|---|---|\n" + "\n".join(rows) + "\n"
+    }
+
+
+def _table(rows: dict[str, str]) -> str:
+    lines = (f"| {name} | {text} |" for name, text in rows.items())
+    return "\n".join(["| | |", "|---|---|", *lines, ""])
 
 
 def _name(parameter: Any) -> str:
