@@ -25,6 +25,9 @@ them is what `harmonium say` and `review` learn from the same examples within a 
 import argparse
 
 import numpy as np
+from builtin_model.corpus import listening_corpus
+from builtin_model.making import fit
+from builtin_model.vocabulary import shared_vocabulary
 from quick_learning import learn, learn_new
 
 from harmonium import LogisticTagger
@@ -38,9 +41,6 @@ from harmonium.library.learning.fitting import fit as fit_library
 from harmonium.library.sound_space import FULL, SoundSpace
 from harmonium.library.store.models import StoredModel
 from harmonium.library.tagger import log_odds, mix
-from harmonium.shipped.corpus import listening_corpus
-from harmonium.shipped.making import fit
-from harmonium.shipped.vocabulary import shared_vocabulary
 
 SIZES = (5, 10, 20, 50)
 PENALTIES = (0.01, 0.1, 1.0)

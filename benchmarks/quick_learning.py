@@ -19,6 +19,7 @@ The deviations of quick learning and the weight of unsaid tracks were chosen on 
 """
 
 import argparse
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -38,8 +39,10 @@ from harmonium.library.sound_space import FULL, SoundSpace
 from harmonium.library.store.models import StoredModel
 from harmonium.library.store.tracks import Track
 from harmonium.library.tagger import log_odds
-from harmonium.shipped.corpus import join, listening_corpus
-from harmonium.shipped.making import fit as fit_shipped
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "recipes"))
+from builtin_model.corpus import join, listening_corpus
+from builtin_model.making import fit as fit_shipped
 
 SIZES = (5, 10, 20)
 AT_A_TIME = 10

@@ -14,7 +14,7 @@ from mkdocs.structure.files import File, Files
 
 PROJECT = Path(__file__).parents[1]
 PAGES = {
-    "harmonium/shipped/card.md": "model-card.md",
+    "harmonium/library/builtin/card.md": "model-card.md",
     "CHANGELOG.md": "changelog.md",
     "CONTRIBUTING.md": "contributing.md",
 }

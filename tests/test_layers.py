@@ -24,7 +24,6 @@ ALLOWED = {
     "estimators": {"data", "rbm", "evaluation"},
     "experiments": {"engine", "data", "synthetic", "audio", "estimators", "evaluation"},
     "library": {"engine", "data", "audio", "estimators", "evaluation"},
-    "shipped": {"data", "audio", "estimators", "evaluation", "library"},
     "demo": {"engine", "data", "synthetic", "audio", "estimators", "evaluation", "library"},
     "web": {"data", "audio", "library"},
     "commands": {

@@ -148,7 +148,7 @@ class TestHide:
         everything = found(tagged, "rock")
         done = run("hide", "Rock", "-L", place)
         assert "not predicted any more. To take it back: harmonium undo" in done.stdout
-        assert {hit.certain for hit in found(tagged, "rock").values()} == {True}
+        assert {hit.source for hit in found(tagged, "rock").values()} == {"people"}
         assert run("hide", "-L", place).stdout == "rock\n"
         with pytest.raises(DataError, match="hidden already"):
             run("hide", "ROCK", "-L", place)
@@ -177,7 +177,7 @@ class TestHide:
 class TestForget:
     def test_nothing_finds_it_until_it_is_undone(self, tagged, place):
         before, rock = in_force(tagged), found(tagged, "rock")
-        number = next(i for i, hit in rock.items() if hit.certain)
+        number = next(i for i, hit in rock.items() if hit.source == "people")
         done = run("forget", f"#{number}", "-L", place)
         assert "no file was touched" in done.stdout
         assert number not in found(tagged, "rock")

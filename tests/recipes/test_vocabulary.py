@@ -1,10 +1,10 @@
 """The shared vocabulary: one spelling for each word."""
 
 import pytest
+from builtin_model.vocabulary import GROUPS, shared_vocabulary
 
 from harmonium.data.datasets.listening import HEADS
 from harmonium.data.normalise import normalise_tag
-from harmonium.shipped.vocabulary import GROUPS, shared_vocabulary
 
 VOCABULARY = shared_vocabulary()
 

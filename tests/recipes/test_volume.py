@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 import soundfile
+from builtin_model import making, other_files, volume
+from builtin_model.corpus import Corpus
+from builtin_model.volume import find_volume, learn_volume
 
 from harmonium import DiscriminativeRBM
-from harmonium.shipped import making, other_files, volume
-from harmonium.shipped.corpus import Corpus
-from harmonium.shipped.volume import find_volume, learn_volume
 
 
 @pytest.fixture

@@ -1,13 +1,13 @@
-"""The model card: what the shipped model learnt from, how good each tag is, what it cannot know."""
+"""The card of the built-in model: its sources, how good each tag is, what it cannot know."""
 
 from typing import Any
 
+from builtin_model.vocabulary import GROUPS
 from harmonium.data.datasets import info
-from harmonium.shipped.vocabulary import GROUPS
 
 
 def model_card(report: dict[str, Any]) -> str:
-    """The card as Markdown, from the report that is shipped with the model."""
+    """The card as Markdown, from the report in the model file."""
     tables = (_table(report, group) for group in GROUPS)
     parts = [_head(report), _sources(report), *tables, _how_to_read(), _trust(report), _limits()]
     return "\n".join(parts)
@@ -18,14 +18,14 @@ def _head(report: dict[str, Any]) -> str:
     judged = [tag["auc"] for tag in tags if "auc" in tag]
     n_heads = sum("agreement" in tag for tag in tags)
     n_clips = sum(report["clips"].values())
-    return f"""# The model that comes along
+    return f"""# The built-in model
 
 A discriminative restricted Boltzmann machine (`DiscriminativeRBM`, trained by multi-prediction)
 over the 400 features of musicnn. It knows {len(tags)} tags: {len(judged)} that people gave to
 {n_clips:,} clips, and {n_heads} that it learnt from musicnn's own two taggers alone. On clips of
 artists that it had not heard, the mean AUC of the former is {sum(judged) / len(judged):.3f}.
 
-This page is written by `recipes/shipped.py`, which makes the model.
+This page is written by `recipes/make_builtin_model.py`, which makes the model.
 """
 
 
@@ -130,7 +130,7 @@ def _limits() -> str:
   GTZAN has each of its ten genres equally often; a real library has more of some. Ranks carry
   over; in other music, a probability of 0.3 does not promise that 3 of 10 tracks have the tag, and
   what is written is right more or less often than the 80 % of these collections. Made without one
-  of them and judged by it, the model was right in far fewer or more cases (docs/shipped.md).
+  of them and judged by it, the model was right in far fewer or more cases (docs/builtin.md).
 - GTZAN gives each clip one genre. Metal is not rock there, and disco is not pop.
 - The era is guessed from the sound, as Last.fm's users tagged it.
 - It hears thirty seconds at most of what musicnn takes from a file. It does not know lyrics, names,

@@ -4,6 +4,11 @@ import json
 
 import numpy as np
 import pytest
+from builtin_model import corpus as corpora
+from builtin_model import making
+from builtin_model.card import model_card
+from builtin_model.corpus import Corpus, join, labelled, shared_heads
+from builtin_model.vocabulary import shared_vocabulary
 
 from harmonium import DiscriminativeRBM
 from harmonium.data import datasets
@@ -11,11 +16,6 @@ from harmonium.data.datasets.listening import HEADS
 from harmonium.estimators.model_files import from_bytes
 from harmonium.evaluation import auc_per_tag
 from harmonium.library.precision import curves_from_arrays
-from harmonium.shipped import corpus as corpora
-from harmonium.shipped import making
-from harmonium.shipped.card import model_card
-from harmonium.shipped.corpus import Corpus, join, labelled, shared_heads
-from harmonium.shipped.vocabulary import shared_vocabulary
 
 VOCABULARY = shared_vocabulary()
 

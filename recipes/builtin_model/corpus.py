@@ -12,10 +12,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from builtin_model.vocabulary import SharedVocabulary, shared_vocabulary
+from builtin_model.volume import DIRECTIONS, Volume, learn_volume
 from harmonium.data.datasets import Dataset, load
 from harmonium.data.datasets.listening import HEADS, N_EMBEDDING
-from harmonium.shipped.vocabulary import SharedVocabulary, shared_vocabulary
-from harmonium.shipped.volume import DIRECTIONS, Volume, learn_volume
 
 Floats = NDArray[np.float32]
 

@@ -1,16 +1,16 @@
-"""The file that ships: small enough, whole, and in step with its card and the vocabulary."""
+"""The file of the built-in model: small enough, whole, and in step with its card and the vocabulary."""
 
 from pathlib import Path
 
 import numpy as np
+from builtin_model.card import model_card
+from builtin_model.vocabulary import shared_vocabulary
 
 import harmonium
 from harmonium import DiscriminativeRBM
 from harmonium.estimators.model_files import read_model
-from harmonium.shipped.card import model_card
-from harmonium.shipped.vocabulary import shared_vocabulary
 
-FOLDER = Path(harmonium.__file__).parent / "shipped"
+FOLDER = Path(harmonium.__file__).parent / "library" / "builtin"
 
 
 def test_it_is_at_most_a_megabyte_and_loads():

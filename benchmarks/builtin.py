@@ -1,6 +1,6 @@
 """The shipped model judged as a stranger would judge it, beside its rivals.
 
-    HARMONIUM_DATA=FOLDER python benchmarks/shipped.py [PART ...]
+    HARMONIUM_DATA=FOLDER python benchmarks/builtin.py [PART ...]
 
 Every clip is predicted by a model that has not learnt from its artist (4Q), its part of the split
 (GTZAN) or itself (Emotify). The parts, all by default:
@@ -27,6 +27,7 @@ robustness: how far probabilities move when a clip comes in another file.
 """
 
 import argparse
+import sys
 import warnings
 from dataclasses import replace
 from functools import cache, partial
@@ -41,12 +42,14 @@ from harmonium.estimators.calibration import matching_thresholds
 from harmonium.evaluation import auc_per_clip, auc_per_tag, calibration_error_per_tag
 from harmonium.library.learning.thresholds import auc_error
 from harmonium.library.precision import NEVER, USUAL_PRECISION, make_curves, threshold_for
-from harmonium.shipped import making
-from harmonium.shipped.corpus import Corpus, listening_corpus
-from harmonium.shipped.making import SETTINGS, TOGETHER
-from harmonium.shipped.other_files import hear_louder
-from harmonium.shipped.robustness import measure_robustness
-from harmonium.shipped.vocabulary import shared_vocabulary
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "recipes"))
+from builtin_model import making
+from builtin_model.corpus import Corpus, listening_corpus
+from builtin_model.making import SETTINGS, TOGETHER
+from builtin_model.other_files import hear_louder
+from builtin_model.robustness import measure_robustness
+from builtin_model.vocabulary import shared_vocabulary
 
 QUESTIONS = (("4q", "mood"), ("4q", "genre"), ("gtzan", "genre"), ("emotify", "mood"))
 CD = SETTINGS | {"training": "cd", "training_steps": 1, "inference": "lbp", "inference_steps": 20}

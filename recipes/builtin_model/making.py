@@ -13,6 +13,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from builtin_model.corpus import Corpus, Floats
+from builtin_model.vocabulary import shared_vocabulary
 from harmonium.estimators import DiscriminativeRBM
 from harmonium.estimators.calibration import (
     Question,
@@ -31,8 +33,6 @@ from harmonium.library.precision import (
     make_curves,
     threshold_for,
 )
-from harmonium.shipped.corpus import Corpus, Floats
-from harmonium.shipped.vocabulary import shared_vocabulary
 
 EXTRACTOR = "musicnn"
 N_FOLDS = 5

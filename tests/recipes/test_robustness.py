@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 import soundfile
-
-from harmonium.shipped import other_files, robustness
+from builtin_model import other_files, robustness
 
 
 @pytest.fixture

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from builtin_model.other_files import Floats, hear, hear_written, mp3, pcm
 from harmonium.data.datasets import load
-from harmonium.shipped.other_files import Floats, hear, hear_written, mp3, pcm
 
 STEP = 10
 """One clip of so many; none by which the volume is learnt."""

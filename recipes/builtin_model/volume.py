@@ -2,7 +2,7 @@
 
 musicnn hears how loud a file is, and a softer copy of a song gets other tags. Clips are heard
 softer and louder; the differences of their features have a few main directions. Taking these out
-loses nothing of the music and much of the volume (`benchmarks/shipped.py`, part volume).
+loses nothing of the music and much of the volume (`benchmarks/builtin.py`, part volume).
 """
 
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from harmonium.shipped.other_files import Floats, hear, hear_louder
+from builtin_model.other_files import Floats, hear, hear_louder
 
 DIRECTIONS = 2
 GAINS = (-12.0, 6.0)

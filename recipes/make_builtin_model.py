@@ -1,7 +1,7 @@
-"""Makes the model that ships with the package, and its card, from the data folder.
+"""Makes the built-in model, and its card, from the data folder.
 
-    HARMONIUM_DATA=FOLDER python recipes/shipped.py            # writes both into the package
-    HARMONIUM_DATA=FOLDER python recipes/shipped.py --check    # says whether they would be the same
+    HARMONIUM_DATA=FOLDER python recipes/make_builtin_model.py            # writes both
+    HARMONIUM_DATA=FOLDER python recipes/make_builtin_model.py --check    # compares them
 
 The same data on the same machine gives the same bits. It takes the collections 4q, gtzan and
 emotify (docs/datasets.md). Emotify's clips are heard by the extractor musicnn, which must have
@@ -12,14 +12,15 @@ import argparse
 import sys
 from pathlib import Path
 
+from builtin_model.card import model_card
+from builtin_model.corpus import listening_corpus
+from builtin_model.making import make
+from builtin_model.robustness import measure_robustness
+
 import harmonium
 from harmonium.files import write_atomically
-from harmonium.shipped.card import model_card
-from harmonium.shipped.corpus import listening_corpus
-from harmonium.shipped.making import make
-from harmonium.shipped.robustness import measure_robustness
 
-FOLDER = Path(harmonium.__file__).parent / "shipped"
+FOLDER = Path(harmonium.__file__).parent / "library" / "builtin"
 
 
 def main() -> int:

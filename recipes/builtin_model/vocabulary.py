@@ -1,4 +1,4 @@
-"""The shipped model's words: one spelling for each, other words for it, and its group."""
+"""The words of the built-in model: one spelling for each, other words for it, and its group."""
 
 import tomllib
 from collections.abc import Mapping
@@ -7,6 +7,7 @@ from functools import cache
 from pathlib import Path
 
 from harmonium.data.normalise import normalise_tag
+from harmonium.library import builtin
 
 GROUPS = ("genre", "mood", "instrument", "voice", "era", "sound")
 
@@ -38,7 +39,7 @@ class SharedVocabulary:
 @cache
 def shared_vocabulary() -> SharedVocabulary:
     """The words of vocabulary.toml."""
-    text = Path(__file__).with_name("vocabulary.toml").read_text(encoding="utf-8")
+    text = Path(builtin.__file__).with_name("vocabulary.toml").read_text(encoding="utf-8")
     table = tomllib.loads(text)
     groups = {tag: group for group in GROUPS for tag in table[group]["tags"]}
     aliases = {
