@@ -1,4 +1,4 @@
-"""The file of the built-in model: small enough, whole, and in step with its card and the vocabulary."""
+"""The file of the built-in model: small, whole, in step with its card and the vocabulary."""
 
 from pathlib import Path
 
