@@ -5,6 +5,7 @@
 # make lint   ruff and mypy
 # make docs   the documentation as a site of plain files, in site/
 # make bench  speed beside other libraries, into docs/benchmarks.md: a quarter of an hour, ONLY="rbm auc" for some of it
+# make size   how large the package is, and how many modules three common walks pass
 # make fuzz   every parser on damaged input, guided by coverage; SECONDS=60 for each
 # make release   builds the wheel and the sdist, and tests both outside the repository
 # make lock   renews constraints.txt, the set of versions that everything above installs
@@ -19,7 +20,7 @@ BIN    := $(VENV)/bin
 PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder
 PIP    := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
 
-.PHONY: demo test test-long coverage lint docs fuzz bench release lock clean
+.PHONY: demo test test-long coverage lint docs fuzz bench size release lock clean
 
 demo: $(VENV)/.installed
 	$(BIN)/harmonium demo
@@ -44,6 +45,9 @@ lint: $(VENV)/.installed-test
 docs: $(VENV)/.installed-docs
 	NO_MKDOCS_2_WARNING=true $(BIN)/mkdocs build --strict --quiet
 	@echo "Open site/index.html in a browser."
+
+size: $(VENV)/.installed-test
+	$(BIN)/python -W ignore benchmarks/size.py --list
 
 fuzz: $(VENV)/.installed-fuzz
 	$(BIN)/python tests/fuzz/run.py --seconds $(or $(SECONDS),60)
