@@ -3,8 +3,8 @@
 The package itself is neither installed nor run. Its weights are TensorFlow checkpoints, which are
 read here without TensorFlow. The index of a checkpoint is a table like LevelDB's: blocks of sorted
 entries, whose names share prefixes, and a footer that says where the block of blocks is. The value
-of an entry is a small protocol buffer with type, shape, place and size of a tensor, whose bytes are
-in the data file.
+of an entry is a small protocol buffer with shape, place and size of a tensor, whose bytes are in
+the data file. The wheel's digest is checked, so nothing else is.
 """
 
 import hashlib
@@ -15,15 +15,14 @@ import zipfile
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
-from struct import error as StructError
 from struct import unpack_from
+from typing import Any
 
 import numpy as np
 
 from harmonium.arrays import Floats
 from harmonium.audio.musicnn import NETWORKS, weights_file, write_weights
-from harmonium.audio.musicnn_network import Network
-from harmonium.errors import DataError, ModelFileError
+from harmonium.errors import DataError
 from harmonium.files import readable
 
 PACKAGE, VERSION = "musicnn", "0.1.0"
@@ -38,24 +37,15 @@ CITATION = (
 ELSEWHERE = f"Or get {WHEEL} on another machine, and name it with --wheel FILE."
 
 FOOTER = 48
-MAGIC = 0xDB4775248B80FB57
-DT_FLOAT = 1
-# Numbers of the fields of a tensor's entry.
-TYPE, SHAPE, SHARD, OFFSET, SIZE = 1, 2, 3, 4, 5
-_VARINT, _LENGTH, _FIXED32 = 0, 2, 5
+"""Bytes at the end of a checkpoint's index."""
+SHAPE, OFFSET, SIZE = 2, 4, 5
+"""Numbers of the fields of a tensor's entry."""
 
 
 def fetch_musicnn(wheel: Path | None = None) -> Path:
-    """Take the weights out of the wheel, and keep them; returns the file of weights.
+    """Take the weights out of the wheel, which pip downloads if it is not given; their new file.
 
-    Parameters
-    ----------
-    wheel : the wheel, if it is at hand; otherwise pip downloads it
-
-    Raises
-    ------
-    DataError
-        where the wheel cannot be had, is another, or the weights cannot be written
+    DataError where the wheel is missing or another, or the weights cannot be written.
     """
     try:
         if wheel is not None:
@@ -128,84 +118,43 @@ def _keep(wheel: Path) -> Path:
             f"{readable(wheel)} is not the wheel of musicnn {VERSION}, or is damaged: its SHA-256 "
             f"is {digest}, not {SHA256}. Fetch it again."
         )
-    try:
-        with zipfile.ZipFile(wheel) as files:
-            networks = {name: _network(files, name) for name in NETWORKS}
-            licence = files.read(f"{PACKAGE}-{VERSION}.dist-info/LICENSE.md").decode()
-    except (zipfile.BadZipFile, KeyError, ModelFileError) as error:
-        raise DataError(f"{readable(wheel)} lacks the weights of musicnn: {error}") from error
+    with zipfile.ZipFile(wheel) as files:
+        folders = {name: f"{PACKAGE}/{name}_musicnn" for name in NETWORKS}
+        networks = {
+            name: read_checkpoint(
+                files.read(f"{folder}/.index"), files.read(f"{folder}/.data-00000-of-00001")
+            )
+            for name, folder in folders.items()
+        }
+        licence = files.read(f"{PACKAGE}-{VERSION}.dist-info/LICENSE.md").decode()
     return write_weights(networks, licence)
 
 
-def _network(files: zipfile.ZipFile, network: str) -> dict[str, Floats]:
-    folder = f"{PACKAGE}/{network}_musicnn"
-    tensors = read_checkpoint(
-        files.read(f"{folder}/.index"), files.read(f"{folder}/.data-00000-of-00001")
-    )
-    Network(tensors)  # raises where something is missing
+def read_checkpoint(index: bytes, data: bytes) -> dict[str, Floats]:
+    """The tensors of a checkpoint by name, but for the optimiser's, from its two files."""
+    _, place = _handle(index, len(index) - FOOTER)  # of the block of extra facts
+    (start, end), _ = _handle(index, place)
+    tensors = {}
+    for _, found in _entries(index[start:end]):
+        (start, end), _ = _handle(found, 0)
+        for key, entry in _entries(index[start:end]):
+            name = key.decode()
+            if name and "/Adam" not in name and not name.endswith("_power"):
+                tensors[name] = _tensor(dict(_fields(entry)), data)
     return tensors
 
 
-def read_checkpoint(index: bytes, data: bytes) -> dict[str, Floats]:
-    """The tensors of a checkpoint by name, but for the optimiser's.
-
-    Parameters
-    ----------
-    index, data : what is in the files .index and .data-00000-of-00001
-
-    Raises
-    ------
-    ModelFileError
-        where that is not a checkpoint of one shard in float32, or a damaged one
-    """
-    try:
-        if unpack_from("<Q", index, len(index) - 8)[0] != MAGIC:
-            raise ModelFileError("It is not a TensorFlow checkpoint: the index lacks its mark.")
-        return dict(_tensors(index, data))
-    except (IndexError, ValueError, StructError, KeyError) as error:
-        if isinstance(error, ModelFileError):
-            raise
-        raise ModelFileError("The TensorFlow checkpoint is damaged.") from error
-
-
-def _tensors(index: bytes, data: bytes) -> Iterator[tuple[str, Floats]]:
-    _, place = _handle(index, len(index) - FOOTER)  # of the block of extra facts
-    top, _ = _handle(index, place)
-    for _, found in _entries(_block(index, top)):
-        for name, entry in _entries(_block(index, _handle(found, 0)[0])):
-            if name and not _is_slot(name.decode()):
-                yield name.decode(), _tensor(dict(_fields(entry)), data)
-
-
-def _is_slot(name: str) -> bool:
-    """Whether a tensor is the optimiser's, not the network's."""
-    return "/Adam" in name or name.endswith("_power")
-
-
-def _tensor(entry: dict[int, int | bytes], data: bytes) -> Floats:
-    if entry.get(TYPE) != DT_FLOAT or entry.get(SHARD):
-        raise ModelFileError("The TensorFlow checkpoint is not of one shard in float32.")
-    dimensions = [dict(_fields(value)) for _, value in _fields(entry.get(SHAPE, b""))]
-    shape = [int(dimension.get(1, 0)) for dimension in dimensions]
-    offset, size = int(entry.get(OFFSET, 0)), int(entry[SIZE])
-    if offset + size > len(data) or size != 4 * int(np.prod(shape)):
-        raise ModelFileError("The TensorFlow checkpoint is truncated.")
-    numbers = np.frombuffer(data, "<f4", size // 4, offset)
+def _tensor(entry: dict[int, Any], data: bytes) -> Floats:
+    shape = [dict(_fields(value)).get(1, 0) for _, value in _fields(entry.get(SHAPE, b""))]
+    numbers = np.frombuffer(data, "<f4", entry[SIZE] // 4, entry.get(OFFSET, 0))
     return numbers.reshape(shape).astype(np.float32)
 
 
-def _block(index: bytes, handle: tuple[int, int]) -> bytes:
-    offset, size = handle
-    if index[offset + size] != 0:
-        raise ModelFileError("The TensorFlow checkpoint is compressed, which is not supported.")
-    return index[offset : offset + size]
-
-
 def _handle(buffer: bytes, place: int) -> tuple[tuple[int, int], int]:
-    """(offset, size) of a block, and the place after it."""
+    """Where a block begins and ends, and the place after it."""
     offset, place = _varint(buffer, place)
     size, place = _varint(buffer, place)
-    return (offset, size), place
+    return (offset, offset + size), place
 
 
 def _entries(block: bytes) -> Iterator[tuple[bytes, bytes]]:
@@ -222,23 +171,20 @@ def _entries(block: bytes) -> Iterator[tuple[bytes, bytes]]:
         place += size
 
 
-def _fields(message: int | bytes) -> Iterator[tuple[int, int | bytes]]:
+def _fields(message: bytes) -> Iterator[tuple[int, Any]]:
     """Number and value of each field of a protocol buffer."""
-    if not isinstance(message, bytes):
-        raise ModelFileError("The TensorFlow checkpoint is damaged.")
     place = 0
     while place < len(message):
         key, place = _varint(message, place)
-        value: int | bytes
-        if key & 7 == _VARINT:
+        kind = key & 7
+        value: Any = None
+        if kind == 0:  # a number
             value, place = _varint(message, place)
-        elif key & 7 == _LENGTH:
+        elif kind == 2:  # bytes
             size, place = _varint(message, place)
             value, place = message[place : place + size], place + size
-        elif key & 7 == _FIXED32:
-            value, place = unpack_from("<I", message, place)[0], place + 4
-        else:
-            raise ModelFileError("The TensorFlow checkpoint is damaged.")
+        else:  # four bytes, of no use here
+            place += 4
         yield key >> 3, value
 
 

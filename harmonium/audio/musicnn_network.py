@@ -21,7 +21,6 @@ import scipy.fft
 from numpy.lib.stride_tricks import sliding_window_view
 
 from harmonium.arrays import Floats
-from harmonium.errors import ModelFileError
 
 Tensors = Mapping[str, Floats]
 
@@ -110,20 +109,13 @@ class TimbreFilters:
 
 
 class Network:
-    """A musicnn, by the tensors of its checkpoint; ModelFileError for other tensors."""
+    """A musicnn, by the tensors of its checkpoint."""
 
     def __init__(self, tensors: Tensors) -> None:
-        try:
-            self._take(tensors)
-        except (KeyError, ValueError, IndexError) as error:
-            raise ModelFileError(f"These are not the weights of a musicnn: {error}.") from error
-
-    def _take(self, tensors: Tensors) -> None:
         self.input_norm = Affine(tensors, 0)
         self.timbre = [TimbreFilters(tensors, i) for i in range(TIMBRE)]
-        numbers = range(TIMBRE, TIMBRE + TEMPO)
-        self.tempo = [PooledFilters(tensors, i) for i in numbers]
         first = TIMBRE + TEMPO
+        self.tempo = [PooledFilters(tensors, i) for i in range(TIMBRE, first)]
         self.middle = [_MiddleLayer(tensors, first + i) for i in range(MIDDLE)]
         self.pool_norm = Affine(tensors, first + MIDDLE + 1)
         self.hidden = tensors["dense/kernel"], tensors["dense/bias"]

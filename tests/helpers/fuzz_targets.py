@@ -340,21 +340,6 @@ def model(data):
         tagger.probabilities(np.ones((2, 6), np.float32), known)
 
 
-def checkpoints():
-    from tiny_musicnn import write_checkpoint
-
-    index, data = write_checkpoint({"a": np.ones((2, 3)), "b/Adam": np.ones(2)})
-    return [len(index).to_bytes(2, "little") + index + data]
-
-
-@target(checkpoints)
-def checkpoint(data):
-    from harmonium.audio.musicnn_fetch import read_checkpoint
-
-    size = int.from_bytes(data[:2], "little")
-    read_checkpoint(data[2 : 2 + size], data[2 + size :])
-
-
 # Music files. ---------------------------------------------------------------------------------
 
 
