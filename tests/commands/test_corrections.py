@@ -147,7 +147,7 @@ class TestHide:
     def test_a_hidden_tag_is_not_predicted(self, tagged, place):
         everything = found(tagged, "rock")
         done = run("hide", "Rock", "-L", place)
-        assert "not predicted any more. To take it back: harmonium undo" in done.stdout
+        assert "is hidden. To undo: harmonium undo" in done.stdout
         assert {hit.source for hit in found(tagged, "rock").values()} == {"people"}
         assert run("hide", "-L", place).stdout == "rock\n"
         with pytest.raises(DataError, match="hidden already"):
@@ -222,7 +222,7 @@ class TestModels:
             ("1", "5 of 6", "60", ""),
         ]
         done = run("models", "use", "1", "-L", place)
-        assert "Model 1 is in use." in done.stdout
+        assert "Model 1 is now in use." in done.stdout
         assert "harmonium tag" not in done.stdout
         assert tagged.models.current().id == 1
         run("undo", "-L", place)

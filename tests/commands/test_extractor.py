@@ -83,7 +83,7 @@ def test_the_weights_are_taken_out_of_the_wheel(wheel, data_home):
     patch = np.ones((187, 96), np.float32)
     direct = Network(random_tensors(1))(patch)
     np.testing.assert_array_equal(weights.load_networks()[1](patch)[0], direct[0])
-    assert "there already" in run("extractor", "download", "musicnn").stdout
+    assert "already installed" in run("extractor", "download", "musicnn").stdout
 
 
 @pytest.fixture
@@ -148,7 +148,7 @@ def test_another_file_than_the_wheel(wheel, data_home, tmp_path):
         fetch.fetch_musicnn(wheel)
     with pytest.raises(DataError, match="No such file"):
         fetch.fetch_musicnn(tmp_path / "nowhere.whl")
-    with pytest.raises(DataError, match="Only musicnn can be fetched, got 'vgg'"):
+    with pytest.raises(DataError, match="Only musicnn .* got 'vgg'"):
         run("extractor", "download", "vgg")
 
 
@@ -205,7 +205,7 @@ def test_without_the_weights_one_line_says_what_is_missing(index, music, tmp_pat
     done = index(music, "--json")
     assert done.exit_code == 0
     assert done.stderr.count("\n") == 1
-    assert "`harmonium extractor download musicnn` gets it" in done.stderr
+    assert "`harmonium extractor download musicnn`" in done.stderr
     assert used(tmp_path) == "paper*3"
     assert index("--json").stderr == ""  # said once
 
@@ -223,7 +223,7 @@ def test_a_library_keeps_its_extractor_until_another_is_named(index, music, tmp_
     index(music, "--extractor", "timbre")
     write_tiny_weights()
     done = index("--json")
-    assert "keeps its features, those of timbre" in done.stderr
+    assert "keeps the features of timbre" in done.stderr
     assert used(tmp_path) == "timbre"
     index("--extractor", "musicnn")
     assert used(tmp_path) == "musicnn"
@@ -235,7 +235,7 @@ def test_windows_are_as_many_as_before_unless_others_are_named(index, music, tmp
     index(music, "--windows", "1")
     assert used(tmp_path) == "paper"
     done = index("--json")
-    assert "of one window a track. `harmonium index --windows 3` computes" in done.stderr
+    assert "`harmonium index --windows 3`" in done.stderr
     assert used(tmp_path) == "paper"
     assert index("--windows", "3", "--json").stderr == ""
     assert used(tmp_path) == "paper*3"
@@ -280,7 +280,7 @@ def test_yes_without_a_network_goes_on_with_the_paper(index, music, tmp_path, mo
     monkeypatch.setattr(fetch, "fetch_musicnn", fail)
     done = index(music)
     assert done.exit_code == 0
-    assert "cannot be reached. Going on with the paper's features." in done.stderr
+    assert "cannot be reached. Using the paper's features." in done.stderr
     assert used(tmp_path) == "paper*3"
 
 

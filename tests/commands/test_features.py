@@ -92,7 +92,7 @@ class TestFailures:
         result = run(songs, bad, "-o", tmp_path / "f.csv", "--failures", tmp_path / "bad.csv")
         assert result.exit_code == 1
         assert "3 files, " in result.stdout
-        assert "; 2 could not be used; " in result.stdout
+        assert "; 2 could not be read; " in result.stdout
         lines = result.stderr.splitlines()
         assert lines[0] == f"{bad / 'empty.wav'}: is empty."
         assert lines[1].startswith(rf"{bad}/two\nlines \x1b[31m.mp3: cannot be decoded: ")
@@ -106,20 +106,20 @@ class TestFailures:
         monkeypatch.setenv("FORCE_COLOR", "1")
         paths = [tmp_path / f"{i}.wav" for i in range(40)]
         shown = re.sub(r"\x1b\[[0-9;]*m", "", run(*paths, "-o", tmp_path / "f.csv").stderr)
-        assert "40 could not be used" in shown
+        assert "40 could not be read" in shown
         assert "and 10 more; --failures FILE writes all of them" in shown
         assert "No such file" in shown
 
     def test_no_usable_file(self, tmp_path):
         result = run(tmp_path / "none.wav", "-o", tmp_path / "f.csv")
         assert result.exit_code == 2
-        assert "Error: None of the files could be used; nothing was written." in result.stderr
+        assert "Error: None of the files could be read; nothing was written." in result.stderr
         assert not (tmp_path / "f.csv").exists()
 
     def test_no_file(self, tmp_path):
         result = run(tmp_path, "-o", tmp_path / "f.csv")
         assert result.exit_code == 2
-        assert "Error: There is no music file in the folders named." in result.stderr
+        assert "Error: No music files in these folders." in result.stderr
 
     @pytest.mark.parametrize(
         ("arguments", "message"),
@@ -209,7 +209,7 @@ class TestInterruptions:
         said, kept = errors.split(". ", 1)
         # A file is in the cache a moment before it is counted.
         assert said in ("Stopped after 3 of 5 files", "Stopped after 4 of 5 files")
-        assert kept == f"They are kept in {tmp_path}; the same command goes on from there.\n"
+        assert kept == f"They are kept in {tmp_path}; the same command continues.\n"
         (tmp_path / "gate").touch()
         tables = []
         for options in (["--cache", tmp_path], ["--no-cache"]):

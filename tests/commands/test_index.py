@@ -81,7 +81,7 @@ def test_hidden_folders_are_counted_and_named(index, music, monkeypatch):
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("COLUMNS", "10000")
     shown = index(music).stdout
-    assert f"Hidden folders, passed over; name one to index it:\n  {music / '.attic'}" in shown
+    assert f"Hidden folders, skipped; name one to index it:\n  {music / '.attic'}" in shown
 
 
 def test_a_trial_import_says_what_would_be_new(call, index, music, tmp_path):
@@ -115,7 +115,7 @@ def test_importing_a_table(call, index, music, tmp_path):
         **{"rows": 2, "matched": 1, "added": 1},
         **{"tracks": 1, "tags": 1, "change": 1},
     }
-    assert "1 row of 1 item has no track:" in done.stderr
+    assert "1 row of 1 item without a track:" in done.stderr
     assert "9.flac: no such track" in done.stderr
     lost = pl.read_csv(tmp_path / "lost.csv")
     assert lost.columns == ["item", "artist", "title", "reason", "rows"]
@@ -164,7 +164,7 @@ def test_an_import_is_not_done_where_the_rest_cannot_be_written(call, index, mus
 
 
 def test_importing_both_or_nothing_is_wrong_usage(call, tmp_path):
-    for arguments, word in (([], "whose tags"), (["--from-files", tmp_path / "t.csv"], "not both")):
+    for arguments, word in (([], "Name a table, or"), (["--from-files", tmp_path / "t.csv"], "not both")):
         done = call("import", *arguments)
         assert done.exit_code == 2
         assert word in done.output
@@ -177,10 +177,10 @@ def test_people_are_told_how_to_take_an_import_back(call, index, music, tmp_path
     table = tmp_path / "tags.csv"
     table.write_text("path,tag\n0.flac,jazz\n1.flac,jazz\n")
     shown = call("import", table, "--person", "me").stdout
-    assert "2 of 2 rows are tags of 2 tracks, 1 different tag, by me" in shown
-    assert "2 are new. To take it back: harmonium undo 1" in shown
+    assert "2 of 2 rows matched: 2 tracks, 1 different tag, by me" in shown
+    assert "2 new. To undo: harmonium undo 1" in shown
     again = call("import", table, "--person", "me").stdout
-    assert "Nothing was imported: the library has all of them already." in again
+    assert "Nothing new" in again
 
 
 def test_a_misspelt_folder_makes_no_library(index, tmp_path):

@@ -147,8 +147,8 @@ def test_a_models_tags_are_drawn_too(model, song, models, tmp_path, monkeypatch)
         (("-o", "a.png", "--start", "9"), "it lasts 4.000 s, and the window should begin at 9 s"),
         (("-o", "a.png", "--start", "3.5"), "'.*a song.wav' cannot be drawn: .* at least 1.00 s"),
         (("-o", "a.png", "--model", "none"), "There is no model file at 'none'"),
-        (("-o", "a.png", "--model", "{other}"), "trained on 7 features that are not those of the"),
-        (("-o", "a.png", "--model", "{named}", "-e", "timbre"), "'timbre' .189.. Name the one"),
+        (("-o", "a.png", "--model", "{other}"), "takes 7 features that are not those of the"),
+        (("-o", "a.png", "--model", "{named}", "-e", "timbre"), "'timbre' .189.. Name its"),
         (("-o", "a.png", "--model", "{named}", "-e", "no"), "There is no extractor 'no'"),
     ],
 )

@@ -63,7 +63,7 @@ def test_answers_are_kept_as_one_change(tagged, place, press):
     kept = {("me", asked[0].track.id, asked[0].tag): 1, ("me", asked[2].track.id, asked[2].tag): -1}
     assert in_force(tagged) == before | kept
     right = asked[0].guess + (not asked[2].guess)
-    assert f"2 answers kept; the model had guessed {right} of them right" in done.stdout
+    assert f"2 answers saved; the model had guessed {right} of them right" in done.stdout
     assert tagged.changes.list(1)[0].summary == "2 answers"
     run("undo", "-L", place)
     assert in_force(tagged) == before
@@ -73,12 +73,12 @@ def test_the_model_learns_on_the_way(tagged, place, press):
     press("n" * 10 + "yy")
     done = run("review", "-n", "12", "-L", place)
     lines = done.stdout.splitlines()
-    learnt = [number for number, line in enumerate(lines) if line.startswith("Learnt")]
+    learnt = [number for number, line in enumerate(lines) if line.startswith("Updated")]
     assert len(learnt) == 2  # after ten, and at the end
     assert "11/12" in lines[learnt[0] + 1]
-    assert "12 answers kept" in done.stdout
-    assert "As it was trained it guesses" in done.stdout
-    assert "of 12; learning from each answer before the next" in done.stdout.replace("\n", " ")
+    assert "12 answers saved" in done.stdout
+    assert "As trained, it guesses" in done.stdout
+    assert "of 12 right; learning from each answer before the next" in done.stdout.replace("\n", " ")
 
 
 def test_ctrl_c_loses_no_answer(tagged, place, press):
@@ -86,7 +86,7 @@ def test_ctrl_c_loses_no_answer(tagged, place, press):
     press("yy\x03")
     done = run("review", "-L", place)
     assert done.exit_code == 130
-    assert "2 answers kept" in done.stdout
+    assert "2 answers saved" in done.stdout
     assert len(in_force(tagged)) == before + 2
 
 

@@ -51,7 +51,7 @@ def test_another_address_wants_the_token_that_is_printed(tmp_path):
         assert httpx.get(library, headers=headers, timeout=60).json()["empty"]
         server.send_signal(signal.SIGINT)
         _, said = server.communicate(timeout=60)
-    assert said.splitlines()[-1] == "Stopped. What was said and written is kept."
+    assert said.splitlines()[-1] == "Stopped. All changes are saved."
     assert token not in said
     assert server.returncode == 0
     assert not (tmp_path / "library.db").exists()

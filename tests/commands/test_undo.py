@@ -53,7 +53,7 @@ def test_step_by_step_back_to_the_beginning(written, library, place):
     first = run("undo", "-L", place)
     assert "3 files restored" in first.stdout
     second = run("undo", "-L", place)
-    assert "3 tags taken back" in second.stdout
+    assert "3 tags removed" in second.stdout
     with pytest.raises(LibraryError, match="nothing to undo"):
         run("undo", "-L", place)
     assert all(is_old(written).values())
@@ -83,7 +83,7 @@ def test_a_file_that_was_changed_since_is_left(written, place):
     done = run("undo", "-L", place)
     assert done.exit_code == 1
     assert "it was changed since" in " ".join(done.stderr.split())
-    assert "is undone in part: 2 files restored" in done.stdout
+    assert "partly undone: 2 files restored" in done.stdout
     assert is_old(written) == {"mp3": True, "flac": False, "wav": True}
     assert written["flac"].read_bytes() == changed
 
@@ -173,9 +173,9 @@ def test_what_was_undone_in_part_is_marked_and_does_not_block(written, library, 
     run("undo", "-L", place)
     undoing = library.changes.list(1)[0].id
     listed = run("undo", "--list", "-L", place).stdout.splitlines()
-    assert listed[1].endswith(f"undone in part by {undoing}, 1 left")
+    assert listed[1].endswith(f"partly undone by {undoing}, 1 left")
     assert last_change(library).id == number - 1
-    assert "taken back" in run("undo", "-L", place).stdout
+    assert "removed" in run("undo", "-L", place).stdout
     with pytest.raises(
         LibraryError, match=f"To try change {number} again: harmonium undo {number}"
     ):
@@ -196,7 +196,7 @@ def test_an_interrupted_write_can_be_undone_and_goes_on(songs, library, place):
     assert last_change(library).summary == "tags written to 2 files"
     assert is_old(songs) == {"mp3": False, "flac": False, "wav": True}
     done = run("write", "--yes", "-L", place)
-    assert "Tags written to 1 file; 2 needed no change." in done.stdout
+    assert "Tags written to 1 file; 2 already up to date." in done.stdout
     run("undo", "-L", place)
     assert is_old(songs) == {"mp3": False, "flac": False, "wav": True}
     run("undo", "-L", place)
@@ -223,13 +223,13 @@ def test_ctrl_c_while_writing_and_undoing(songs, place, monkeypatch):
         patch.setattr(write, "apply_change", Second(write.apply_change))
         done = run("write", "--yes", "-L", place)
     assert (done.exit_code, done.stdout) == (130, "")
-    assert "Stopped. Each file is the old one or the new one." in done.stderr
+    assert "Stopped. Each file is either the old or the new one." in done.stderr
     assert is_old(songs) == {"mp3": False, "flac": True, "wav": True}
     assert run("write", "--yes", "-L", place).exit_code == 0
     with monkeypatch.context() as patch:
         patch.setattr(write, "undo", Second(write.undo))
         done = run("undo", "-L", place)
-    assert (done.exit_code, done.stderr) == (130, "Stopped. To go on: harmonium undo 3\n")
+    assert (done.exit_code, done.stderr) == (130, "Stopped. To continue: harmonium undo 3\n")
     assert sum(is_old(songs).values()) == 1
     for _ in range(2):
         assert run("undo", "-L", place).exit_code == 0
@@ -242,8 +242,8 @@ def test_tags_that_a_later_change_touched_stay(songs, library, place):
         library.opinions.say("ann", 1, absent=["dreamy"], change=change)
     done = run("undo", "1", "-L", place)
     assert done.exit_code == 1
-    assert f"1 tag stays as it is: change {change} came later. Undo that one first." in done.stderr
-    assert "is undone in part: 2 tags taken back" in done.stdout
+    assert f"1 tag kept: change {change} came later. Undo that one first." in done.stderr
+    assert "partly undone: 2 tags removed" in done.stdout
 
 
 def test_an_interrupted_undo_goes_on(written, library):
