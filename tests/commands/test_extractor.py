@@ -148,7 +148,7 @@ def test_another_file_than_the_wheel(wheel, data_home, tmp_path):
         fetch.fetch_musicnn(wheel)
     with pytest.raises(DataError, match="No such file"):
         fetch.fetch_musicnn(tmp_path / "nowhere.whl")
-    with pytest.raises(DataError, match="Only musicnn .* got 'vgg'"):
+    with pytest.raises(DataError, match="Only musicnn"):
         run("extractor", "download", "vgg")
 
 

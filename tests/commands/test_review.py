@@ -78,7 +78,9 @@ def test_the_model_learns_on_the_way(tagged, place, press):
     assert "11/12" in lines[learnt[0] + 1]
     assert "12 answers saved" in done.stdout
     assert "As trained, it guesses" in done.stdout
-    assert "of 12 right; learning from each answer before the next" in done.stdout.replace("\n", " ")
+    assert "of 12 right; learning from each answer before the next" in done.stdout.replace(
+        "\n", " "
+    )
 
 
 def test_ctrl_c_loses_no_answer(tagged, place, press):
@@ -95,13 +97,10 @@ def test_without_a_terminal(tagged, place):
         run("review", "-L", place)
 
 
-def test_an_answer_says_nothing_of_other_tags(tagged, place, press):
+def test_an_answer_says_nothing_of_other_tags(tagged):
     """Otherwise a yes to one tag would be a no to all others, at the next training."""
     asked = next(one for one in doubtful(tagged, n=10) if one.track.id > 20)
-    from harmonium.library.edits import keep_said
-
-    number = tagged.changes.begin("review", "")
-    keep_said(tagged, asked.track.id, yes=[asked.tag], change=number)
+    tagged.answer(asked.track, asked.tag, True)
     opinions = tagged.opinions.triples()
     answered = only_answered_tracks(tagged, opinions)
     assert answered.tolist() == [asked.track.id]
