@@ -4,15 +4,26 @@ A route returns the library's record. FastAPI reads the fields of the answer fro
 """
 
 from datetime import datetime
+from types import GenericAlias
 from typing import Annotated, Any, Literal, get_type_hints
 
 from fastapi import Path
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, create_model, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    create_model,
+    model_validator,
+)
 
 from harmonium.files import readable
-from harmonium.library.models import ComparedTag
-from harmonium.library.snapshot import Facet, Hit, ShownTag
-from harmonium.library.tags import CurvePoint, TagEntry
+from harmonium.library import tags as library_tags
+from harmonium.library.doubts import Doubt
+from harmonium.library.models import ModelComparison
+from harmonium.library.snapshot import Facet, Hit, SearchResult, ShownTag
+from harmonium.library.tags import TagEntry
 from harmonium.library.track_tags import CompletedTag, TagOfTrack
 from harmonium.library.write_outline import OutlinedTag, UnreachedTag
 
@@ -26,10 +37,15 @@ Text = Annotated[str, AfterValidator(readable)]
 """A name of a file, of which JSON may not be able to hold every byte."""
 
 
-def answer(name: str, record: type | None = None, /, **fields: Any) -> type[BaseModel]:
-    """An answer that has the fields of a record, and further ones."""
-    hints = {} if record is None else get_type_hints(record)
-    types: dict[str, Any] = {key: (kind, ...) for key, kind in {**hints, **fields}.items()}
+def answer(name: str, record: type | None = None, /, **fields: Any) -> Any:
+    """A model of an answer: the fields of a record, and others, as name=type.
+
+    [type] stands for a list of that type.
+    """
+    kinds = {} if record is None else get_type_hints(record)
+    for key, kind in fields.items():
+        kinds[key] = GenericAlias(list, (kind[0],)) if isinstance(kind, list) else kind
+    types: dict[str, Any] = {key: (kind, ...) for key, kind in kinds.items()}
     return create_model(name, **types)
 
 
@@ -132,16 +148,6 @@ class FoundTrack(TrackLine):
         return {**fields, **vars(hit), "tags": hit.shown_tags}
 
 
-class Found(BaseModel):
-    """One page of a search result."""
-
-    total: int
-    offset: int
-    n_below: int
-    people_only: list[str]
-    hits: list[FoundTrack]
-
-
 class TrackDetail(TrackLine):
     """A track with all its tags."""
 
@@ -152,65 +158,41 @@ class TrackDetail(TrackLine):
     tags: list[TagOfTrack]
 
 
-class SaidAnswer(BaseModel):
-    """What was saved, and the tags that it moved most."""
-
-    change: int | None
-    track: TrackDetail
-    moved: list[CompletedTag]
-
-
-Facets = answer("Facets", facets=list[Facet])
-FileTags = answer("FileTags", name=Text, duration=float | None, tags=list[TagOfTrack])
+SaidAnswer = answer("SaidAnswer", change=int | None, track=TrackDetail, moved=[CompletedTag])
+Found = answer("Found", SearchResult, hits=[FoundTrack])
+Facets = answer("Facets", facets=[Facet])
+FileTags = answer("FileTags", name=Text, duration=float | None, tags=[TagOfTrack])
 
 
 # Tags.
 
-
-class RelatedTag(BaseModel):
-    """A tag that another makes more or less likely."""
-
-    tag: str
-    probability_with: float
-    probability_without: float
-
-
-Tags = answer("Tags", tags=list[TagEntry])
+RelatedTag = answer("RelatedTag", tag=str, probability_with=float, probability_without=float)
+Tags = answer("Tags", tags=[TagEntry])
 TagDetail = answer(
     "TagDetail",
-    TagEntry,
-    curve=list[CurvePoint],
-    related=list[RelatedTag],
-    surest=list[FoundTrack],
-    doubtful=list[FoundTrack],
-    surprising=list[FoundTrack],
+    library_tags.TagDetail,
+    related=[RelatedTag],
+    surest=[FoundTrack],
+    doubtful=[FoundTrack],
+    surprising=[FoundTrack],
 )
 Renamed = answer("Renamed", change=int, merged=bool, needs_training=bool)
 ChangeNumber = answer("ChangeNumber", change=int | None)
 
 
-class Question(BaseModel):
-    """Whether a tag fits a track."""
-
-    track: TrackLine
-    tag: str
-    shown: str
-    probability: float
-    guess: bool
-
-
 class Progress(BaseModel):
     """How much the last answers have improved the model."""
 
-    answers: int
+    answers: int = Field(validation_alias="n")
     right_before: int
     right_now: int
-    log_loss_before: float | None
-    log_loss_now: float | None
+    log_loss_before: float | None = Field(validation_alias="loss_before")
+    log_loss_now: float | None = Field(validation_alias="loss_now")
     text: str
 
 
-Questions = answer("Questions", questions=list[Question])
+Question = answer("Question", Doubt, track=TrackLine)
+Questions = answer("Questions", questions=[Question])
 Taught = answer("Taught", change=int, progress=Progress)
 
 
@@ -244,82 +226,45 @@ class ModelSummary(BaseModel):
     tracks: int | None = Field(validation_alias="n_tracks")
 
 
-class Person(BaseModel):
-    """A person, and how many tracks they have tagged."""
-
-    name: str
-    n: int = Field(validation_alias="n_tracks")
-
-
-class BuiltInModel(BaseModel):
-    """Whether the built-in model can tag this library, and why not."""
-
-    ready: bool
-    why: str | None
-
-
-class LibrarySummary(BaseModel):
-    """A library in short."""
-
-    name: Text
-    tracks: int
-    missing: int
-    unreadable: int
-    folders: list[Text]
-    people: list[Person]
-    person: str
-    model: ModelSummary | None
-    shipped: BuiltInModel
-    jobs: list[Job]
-    empty: bool
-
-
-class Change(BaseModel):
-    """A change of the library."""
-
-    id: int
-    at: datetime
-    command: str
-    summary: str
-    undone: bool
-    undone_in_part: bool
-
-
-class FieldChange(BaseModel):
-    """A field of a file before and after writing."""
-
-    field: str
-    before: list[Text]
-    after: list[Text]
-
-
-class PlannedFile(BaseModel):
-    """What writing would change in a file."""
-
-    track: TrackLine
-    fields: list[FieldChange]
-    guessed: dict[str, float]
-
-
-Jobs = answer("Jobs", jobs=list[Job])
-Models = answer("Models", models=list[ModelSummary])
-Comparison = answer(
-    "Comparison",
-    a=ModelSummary,
-    b=ModelSummary,
-    tags=list[ComparedTag],
-    better=int,
-    worse=int,
-    changed_tracks=int | None,
+Person = answer("Person", name=str, n=Annotated[int, Field(validation_alias="n_tracks")])
+BuiltInModel = answer("BuiltInModel", ready=bool, why=str | None)
+LibrarySummary = answer(
+    "LibrarySummary",
+    name=Text,
+    tracks=int,
+    missing=int,
+    unreadable=int,
+    folders=[Text],
+    people=[Person],
+    person=str,
+    model=ModelSummary | None,
+    shipped=BuiltInModel,
+    jobs=[Job],
+    empty=bool,
 )
+IfAny = BeforeValidator(lambda value: value is not None)
+Change = answer(
+    "Change",
+    id=int,
+    at=datetime,
+    command=str,
+    summary=str,
+    undone=Annotated[bool, Field(validation_alias="undone_by"), IfAny],
+    undone_in_part=Annotated[bool, Field(validation_alias="undone_in_part_by"), IfAny],
+)
+FieldChange = answer("FieldChange", field=str, before=[Text], after=[Text])
+PlannedFile = answer("PlannedFile", track=TrackLine, fields=[FieldChange], guessed=dict[str, float])
+Jobs = answer("Jobs", jobs=[Job])
+Models = answer("Models", models=[ModelSummary])
+Comparison = answer("Comparison", ModelComparison, a=ModelSummary, b=ModelSummary)
 WritePlan = answer(
     "WritePlan",
     files=int,
-    tags=list[OutlinedTag],
-    not_reached=list[UnreachedTag],
+    tags=[OutlinedTag],
+    not_reached=[UnreachedTag],
     expected_wrong=float,
     guessed=int,
-    preview=list[PlannedFile],
+    preview=[PlannedFile],
 )
-Changes = answer("Changes", changes=list[Change])
-Undone = answer("Undone", change=int, complete=bool, done=int, left=int, problems=list[str])
+Changes = answer("Changes", changes=[Change])
+Undone = answer("Undone", change=int, complete=bool, done=int, left=int, problems=[str])

@@ -12,7 +12,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime
 from multiprocessing import get_context
-from multiprocessing.connection import Connection
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from harmonium.errors import HarmoniumError
@@ -34,9 +33,9 @@ WORDS = {
     "train": "Training a model",
     "write": "Writing tags to files",
 }
+ENDINGS = {"done": "Done", "stopped": "Stopped", "failed": "Failed"}
 RESUMABLE = ("index", "tag", "write")
 """Jobs that a restarted server continues; training would start from scratch."""
-
 Record: TypeAlias = dict[str, Any]
 Records: TypeAlias = list[Record]
 
@@ -45,15 +44,13 @@ class RunningJob:
     """A job and its process."""
 
     def __init__(self, record: Record, place: str) -> None:
-        self.record = record
+        self.record, self.began = record, time.monotonic()
         context = get_context("spawn")
         self.pipe, theirs = context.Pipe()
-        self.process = context.Process(
-            target=work, args=(record["kind"], place, record["asked"], theirs)
-        )
+        arguments = (record["kind"], place, record["asked"], theirs)
+        self.process = context.Process(target=work, args=arguments)
         self.process.start()
         theirs.close()
-        self.began = time.monotonic()
 
     def stop(self) -> None:
         """Ask it to stop."""
@@ -96,7 +93,6 @@ class Jobs:
             record = {
                 "id": max((one["id"] for one in self._all()), default=0) + 1,
                 "kind": kind,
-                "state": "running",
                 "text": WORDS[kind],
                 "done": 0,
                 "total": None,
@@ -105,7 +101,6 @@ class Jobs:
                 "result": None,
                 "error": None,
                 "asked": asked,
-                "server": _this_server(),
             }
             self._all().append(record)
             self._begin(record)
@@ -132,7 +127,6 @@ class Jobs:
                 if record["state"] not in UNFINISHED or _is_alive(record.get("server")):
                     continue
                 if record["kind"] in RESUMABLE:
-                    record["server"] = _this_server()
                     self._begin(record)
                 else:
                     record["state"] = "stopped"
@@ -155,7 +149,7 @@ class Jobs:
             thread.join(5)
 
     def _begin(self, record: Record) -> None:
-        record["state"] = "running"
+        record |= {"state": "running", "server": _this_server()}
         job = self._running[record["id"]] = RunningJob(record, self._service.place)
         self._save()
         thread = threading.Thread(target=self._follow, args=(job,), daemon=True)
@@ -165,39 +159,34 @@ class Jobs:
 
     def _follow(self, job: RunningJob) -> None:
         """Follow the reports of a process until it ends."""
+        what = "progress"
         try:
-            ended = self._reports(job, job.pipe)
+            while what == "progress":
+                what, value = job.pipe.recv()
+                if what == "progress":
+                    text, done, total = value
+                    self._update(job, text=text, done=done, total=total or None)
         except (EOFError, OSError):
-            ended = None
+            what = "crashed"
         job.process.join(10)
+        if what == "crashed":
+            what, value = "failed", f"The process crashed (exit code {job.process.exitcode})."
+        state, text = what, ENDINGS[what]
+        if what == "stopped" and self._closing and job.record["kind"] in RESUMABLE:
+            state, text = "waiting", "Continues when the server restarts"
+        result, error = (value if what == ending else None for ending in ("done", "failed"))
         with self._lock:
-            record = job.record
-            self._running.pop(record["id"], None)
-            record["seconds"] = time.monotonic() - job.began
-            crashed = f"The process crashed (exit code {job.process.exitcode})."
-            what, value = ended or ("failed", crashed)
-            if what == "stopped" and self._closing and record["kind"] in RESUMABLE:
-                record["state"], record["text"] = "waiting", "Continues when the server restarts"
-            else:
-                record["state"] = what
-                record["text"] = {"done": "Done", "stopped": "Stopped"}.get(what, "Failed")
-            record["result"] = value if what == "done" else None
-            record["error"] = value if what == "failed" else None
+            self._running.pop(job.record["id"], None)
+            seconds = time.monotonic() - job.began
+            self._update(job, state=state, text=text, seconds=seconds, result=result, error=error)
             with suppress(HarmoniumError):
                 self._save()
-            shown = self._shown(record)
-        self._tell(shown)
 
-    def _reports(self, job: RunningJob, pipe: Connection) -> tuple[str, Any]:
-        while True:
-            what, value = pipe.recv()
-            if what != "progress":
-                return what, value
-            with self._lock:
-                text, done, total = value
-                job.record.update(text=text, done=done, total=total or None)
-                shown = self._shown(job.record)
-            self._tell(shown)
+    def _update(self, job: RunningJob, **values: Any) -> None:
+        with self._lock:
+            job.record.update(values)
+            shown = self._shown(job.record)
+        self._tell(shown)
 
     def _all(self) -> Records:
         if self._records is None:

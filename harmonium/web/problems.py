@@ -60,13 +60,7 @@ class ErrorAnswer:
 class Problem(HTTPException):
     """An answer that says what is wrong and what to do.
 
-    Parameters
-    ----------
-    status : the HTTP status
-    message : a sentence
-    code : one of `CODES`, or "unknown_tag" or "not_ready"; by default that of the status
-    field : the parameter that is wrong
-    retry_after : seconds
+    ``code`` is by default that of the status; ``field`` is the parameter that is wrong.
     """
 
     def __init__(

@@ -10,6 +10,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from typing import Any
@@ -35,43 +36,36 @@ Report = Callable[[str, int, int], None]
 
 def work(kind: str, place: str, asked: dict[str, Any], pipe: Connection) -> None:
     """Do a job and report through the pipe; the last report says how it ended."""
-    sender = _Sender(pipe)
+    last = 0.0
+
+    def send(what: str, value: Any) -> None:
+        with suppress(OSError):  # The server is gone; the job stops by itself.
+            pipe.send((what, value))
+
+    def progress(text: str, done: int, total: int) -> None:
+        nonlocal last
+        if time.monotonic() - last >= REPORT_SECONDS or done == total:
+            last = time.monotonic()
+            send("progress", (text, int(done), int(total)))
+
     try:
         _listen_for_stop(pipe)  # From here on it may be stopped.
         from harmonium.library import Library
 
         with Library.open(place) as library:
-            result = KINDS[kind](library, asked, sender.progress)
-        sender.send("done", result)
+            result = KINDS[kind](library, asked, progress)
+        send("done", result)
     except KeyboardInterrupt:
-        sender.send("stopped", None)
+        send("stopped", None)
     except HarmoniumError as error:
-        sender.send("failed", str(error))
+        send("failed", str(error))
     except Exception as error:
-        sender.send("failed", f"{type(error).__name__}: {error}")
-
-
-class _Sender:
-    def __init__(self, pipe: Connection) -> None:
-        self._pipe, self._last = pipe, 0.0
-
-    def progress(self, text: str, done: int, total: int) -> None:
-        now = time.monotonic()
-        if now - self._last >= REPORT_SECONDS or done == total:
-            self._last = now
-            self.send("progress", (text, int(done), int(total)))
-
-    def send(self, what: str, value: Any) -> None:
-        try:
-            self._pipe.send((what, value))
-        except OSError:
-            return  # The server is gone; the job stops by itself.
+        send("failed", f"{type(error).__name__}: {error}")
 
 
 def _listen_for_stop(pipe: Connection) -> None:
     """Interrupt this process once, when the server says so or is gone; ignore Ctrl-C itself."""
-    asked = threading.Event()
-    stopped = threading.Event()
+    asked, stopped = threading.Event(), threading.Event()
 
     def interrupt(*_: object) -> None:
         if asked.is_set() and not stopped.is_set():
@@ -81,11 +75,9 @@ def _listen_for_stop(pipe: Connection) -> None:
     signal.signal(signal.SIGINT, interrupt)
 
     def listen() -> None:
-        try:
+        with suppress(EOFError, OSError):
             while pipe.recv() != STOP:
                 pass
-        except (EOFError, OSError):
-            pass
         asked.set()
         signal.raise_signal(signal.SIGINT)
 
@@ -128,6 +120,8 @@ def _train(library: Any, asked: dict[str, Any], report: Report) -> dict[str, Any
 
 
 def _write(library: Any, asked: dict[str, Any], report: Report) -> dict[str, Any]:
+    from harmonium.files import readable
+
     plan = library.plan_write(
         query=asked["q"],
         precision=asked["precision"],
@@ -136,13 +130,11 @@ def _write(library: Any, asked: dict[str, Any], report: Report) -> dict[str, Any
         progress=lambda done, total: report("Reading files", done, total),
     )
     written = library.write(plan, progress=lambda done, total: report("Writing", done, total))
-    failures = [*plan.failures, *written.failures]
+    failures = [f"{readable(one.path)}: {one.reason}" for one in plan.failures + written.failures]
     return {
         "change": written.change,
         "written": len(written.paths),
-        "failures": [
-            f"{os.fsencode(f.path).decode(errors='replace')}: {f.reason}" for f in failures
-        ][:100],
+        "failures": failures[:100],
         "failed": len(failures),
     }
 
@@ -224,7 +216,5 @@ def _set_limits() -> None:
         (resource.RLIMIT_FSIZE, 0),
         (resource.RLIMIT_CORE, 0),
     ):
-        try:
+        with suppress(OSError, ValueError):  # The limit may be lower already.
             resource.setrlimit(what, (limit, limit))
-        except (OSError, ValueError):
-            continue  # The limit is lower already.

@@ -116,17 +116,7 @@ def changes(
     limit: Annotated[int, Query(ge=1, le=500)] = 50,
 ) -> dict[str, Any]:
     """The changes of the library, the latest first."""
-    found = service.library().changes.list(limit, offset=offset)
-    return {
-        "changes": [
-            {
-                **vars(one),
-                "undone": one.undone_by is not None,
-                "undone_in_part": one.undone_in_part_by is not None,
-            }
-            for one in found
-        ]
-    }
+    return {"changes": service.library().changes.list(limit, offset=offset)}
 
 
 @router.post("/changes/{id}/undo", tags=["changes"], response_model=bodies.Undone)

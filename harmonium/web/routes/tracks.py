@@ -34,19 +34,15 @@ MAX_UPLOADS, MAX_DECODED, DECODE_SECONDS = 4, 1, 60.0
 """Uploads at once, those that are decoded at once, and how long another one waits for its turn."""
 UPLOAD_SECONDS = 600.0
 MEDIA_TYPES = {
-    ".mp3": "audio/mpeg",
-    ".flac": "audio/flac",
-    ".ogg": "audio/ogg",
-    ".oga": "audio/ogg",
-    ".opus": "audio/ogg",
-    ".wav": "audio/wav",
-    ".wave": "audio/wav",
-    ".m4a": "audio/mp4",
-    ".m4b": "audio/mp4",
-    ".aac": "audio/aac",
-    ".mka": "audio/x-matroska",
+    "audio/mpeg": (".mp3",),
+    "audio/flac": (".flac",),
+    "audio/ogg": (".ogg", ".oga", ".opus"),
+    "audio/wav": (".wav", ".wave"),
+    "audio/mp4": (".m4a", ".m4b"),
+    "audio/aac": (".aac",),
+    "audio/x-matroska": (".mka",),
 }
-"""Extensions of files that browsers play."""
+"""Types and extensions of files that browsers play."""
 BODY = {"content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}}
 
 
@@ -153,7 +149,8 @@ def _detail(service: Service, found: Track) -> dict[str, Any]:
 
 def _media_type(found: Track) -> str | None:
     """The type of a file that browsers play; None for others."""
-    return MEDIA_TYPES.get(PurePath(found.path).suffix.lower())
+    name = found.path.lower()
+    return next((kind for kind, ends in MEDIA_TYPES.items() if name.endswith(ends)), None)
 
 
 @router.get("/teach", tags=["teach"], response_model=bodies.Questions)
@@ -192,23 +189,16 @@ def progress(service: UsedService) -> dict[str, Any]:
 
 
 def _progress(found: Improvement | None) -> dict[str, Any]:
-    counts = {"answers": 0, "right_before": 0, "right_now": 0}
     if found is None:
+        numbers = dict.fromkeys(("n", "right_before", "right_now"), 0)
         text = "No answers yet that show what was learnt."
-        return {**counts, "log_loss_before": None, "log_loss_now": None, "text": text}
+        return {**numbers, "loss_before": None, "loss_now": None, "text": text}
     text = (
         f"Of {counted(found.n, 'answer')}, the model as it was trained predicts "
         f"{found.right_before:,} right; with what it learnt from the answers before each, "
         f"{found.right_now:,}."
     )
-    return {
-        "answers": found.n,
-        "right_before": found.right_before,
-        "right_now": found.right_now,
-        "log_loss_before": found.loss_before,
-        "log_loss_now": found.loss_now,
-        "text": text,
-    }
+    return {**found._asdict(), "text": text}
 
 
 def _skipped(text: str) -> list[tuple[int, str]]:
