@@ -117,7 +117,7 @@ def download_dataset(
     """
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
-    from harmonium.data.datasets.paper_files import fetch
+    from harmonium.data.datasets.paper_files import download
 
     out = Output()
     name_of_file = TextColumn("{task.description}")
@@ -131,7 +131,7 @@ def download_dataset(
             bars.update(tasks[file], completed=received)
 
         digests = {file: digest for file, _, digest in (one.partition("=") for one in sha256 or ())}
-        paths = fetch(name, folder, url=url, force=force, sha256=digests, progress=progress)
+        paths = download(name, folder, url=url, force=force, sha256=digests, progress=progress)
     what = f"{counted(len(tasks), 'file')} downloaded" if tasks else "Already downloaded"
     out.say(f"{what}: {paths[0].parent}", f"Next: harmonium data show {name}")
 

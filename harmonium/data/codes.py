@@ -203,13 +203,14 @@ def distinct_rows(*columns: tuple[Codes, int]) -> list[Codes]:
     """
     widths = [max(size - 1, 0).bit_length() for _, size in columns]
     if sum(widths) > 63:
-        return _distinct_rows_by_lexsort([codes for codes, _ in columns])
+        frame = pl.DataFrame([pl.Series(str(i), codes) for i, (codes, _) in enumerate(columns)])
+        return [column.to_numpy() for column in frame.unique().sort(pl.all())]
     key = np.zeros(len(columns[0][0]), dtype=np.int64)
     for (codes, _), width in zip(columns, widths, strict=True):
         key <<= width
         key |= codes
     key.sort()
-    key = key[_starts_of_runs(key)]
+    key = key[np.diff(key, prepend=-1) != 0]
     unpacked = []
     for width in reversed(widths):
         codes = np.empty(len(key), dtype=np.int32)
@@ -219,38 +220,15 @@ def distinct_rows(*columns: tuple[Codes, int]) -> list[Codes]:
     return unpacked[::-1]
 
 
-def _distinct_rows_by_lexsort(columns: list[Codes]) -> list[Codes]:
-    order = np.lexsort(columns[::-1])
-    ordered = [codes[order] for codes in columns]
-    new = np.logical_or.reduce([_starts_of_runs(codes) for codes in ordered])
-    return [codes[new] for codes in ordered]
-
-
-def _starts_of_runs(values: NDArray[np.integer]) -> Mask:
-    """Where a value differs from the one before it, (n,)."""
-    new = np.ones(len(values), dtype=np.bool_)
-    np.not_equal(values[1:], values[:-1], out=new[1:])
-    return new
-
-
 @dataclass(frozen=True)
 class CodedRows:
-    """Rows of a file or of sequences, one coded column per role.
+    """Rows of a file or of sequences, one coded column per role."""
 
-    Attributes
-    ----------
-    columns : role ("user", "item", "tag", "count", "alias") -> codes (n,) and names
-    source : where the rows come from, for messages
-    unit : what `locate` counts in: "line", "row" or "position"
-    locate : row indices -> where these rows are in the source; called only if rows are bad
-    left_out : reason -> where the rows are that the reader has left out already
-    """
-
-    columns: Mapping[str, Coded]
-    source: str = "the columns"
-    unit: str = "position"
-    locate: Callable[[NDArray[np.intp]], NDArray[Any]] = lambda rows: rows
-    left_out: Mapping[str, list[int]] = field(default_factory=dict)
+    columns: Mapping[str, Coded]  # role ("user", "item", "tag", "count", "alias") -> its column
+    source: str = "the columns"  # where the rows come from, for messages
+    unit: str = "position"  # what `locate` counts in: "line", "row" or "position"
+    locate: Callable[[NDArray[np.intp]], NDArray[Any]] = lambda rows: rows  # rows -> their places
+    left_out: Mapping[str, list[int]] = field(default_factory=dict)  # reason -> places, so far
 
     def __len__(self) -> int:
         return len(next(iter(self.columns.values())).codes)
@@ -361,11 +339,8 @@ def most_frequent(totals: NDArray[Any], names: pl.Series, n: int) -> NDArray[np.
     """Indices of the n largest totals, largest first; equal totals in alphabetical order."""
     if n < 1:
         raise DataError(f"'n', the number of tags to keep, must be at least 1, got {n}.")
-    if n < len(totals):
-        least = np.partition(totals, -n)[-n]
-        candidates = np.flatnonzero(totals >= least)
-    else:
-        candidates = np.arange(len(totals))
+    smallest = np.partition(totals, -n)[-n] if n < len(totals) else 0
+    candidates = np.flatnonzero(totals >= smallest)
     alphabetical = names.gather(candidates).rank("ordinal").to_numpy()
     return candidates[np.lexsort((alphabetical, -totals[candidates]))[:n]]
 
@@ -387,9 +362,7 @@ def positions(wanted: Column, names: pl.Series, *, name: str) -> NDArray[np.intp
         missing = strings.filter(pl.Series(codes < 0)).unique(maintain_order=True)
         shown = ", ".join(repr(value) for value in missing[:5])
         more = f" and {len(missing) - 5:,} more" if len(missing) > 5 else ""
-        raise DataError(
-            f"'{name}' has names that are not among the {len(names):,} known: {shown}{more}."
-        )
+        raise DataError(f"'{name}' has names not among the {len(names):,} known: {shown}{more}.")
     return codes.astype(np.intp)
 
 

@@ -21,38 +21,24 @@ from harmonium.errors import DataError
 
 @dataclass(frozen=True, kw_only=True)
 class DatasetInfo:
-    """What is known of a dataset before its files are read.
+    """What is known of a dataset before its files are read."""
 
-    Attributes
-    ----------
-    name : the name that `load` takes
-    title, summary : one line, and one to three sentences
-    files : subfolder of the data folder -> names of the files needed there; "a|b" is either
-    items, tags, features, triples : how many, as loaded with the default options; None where there
-        are none or where it depends on the set
-    audio : whether the dataset comes with sound
-    min_count : number of users from which a tag is positive
-    min_share : share of an item's listeners from which a tag is positive; where it is given,
-        `Dataset.labels` uses it instead of min_count
-    citation, licence, homepage : to be named by whoever uses the data
-    how_to_get : what to do when the files are missing
-    """
-
-    name: str
+    name: str  # the name that `load` takes
     title: str
-    summary: str
-    files: Mapping[str, Sequence[str]]
+    summary: str  # one to three sentences
+    files: Mapping[str, Sequence[str]]  # subfolder -> the files needed there; "a|b" is either
+    # How many there are with the default options; None for none, or where it depends on the set.
     items: int | None = None
     tags: int | None = None
     features: int | None = None
     triples: int | None = None
-    audio: bool = False
-    min_count: int = 1
-    min_share: float | None = None
+    audio: bool = False  # whether the dataset has sound
+    min_count: int = 1  # number of users from which a tag is positive
+    min_share: float | None = None  # or the share of an item's listeners, where it is given
     citation: str
     licence: str
     homepage: str
-    how_to_get: str
+    how_to_get: str  # what to do when the files are missing
 
 
 _TABLES = tomllib.loads(Path(__file__).with_name("datasets.toml").read_text(encoding="utf-8"))
@@ -75,36 +61,24 @@ class Labels(NamedTuple):
 class Dataset:
     """Items with their tags and whatever else is known of them; row i is items[i] everywhere.
 
-    Attributes
-    ----------
-    info : DatasetInfo
-    items : pl.Series of str, (n,), the items' ids
-    counts : TagCounts, (n, n_tags)
-    features : array of float32, (n, D), or None; not scaled
-    feature_names : pl.Series of str, (D,), or None
-    triples : Triples whose items are these items, or None
-    tracks, artists : pl.Series of str, (n,), the track and the artist of each item, or None
-    audio : paths of sound files, n of them, or None
-    listeners : array of int32, (n,), how many people judged each item, or None
-    seen : pl.DataFrame of str with columns user and item: each pair in which the user judged the
-        item, with or without giving it a tag; None where only those who gave tags are known
-    splits : name of an official split -> row indices, ascending
-
     Arrays are read-only: a dataset that is shared stays what the files say.
     """
 
     info: DatasetInfo
-    items: pl.Series
-    counts: TagCounts
-    features: Floats | None = None
-    feature_names: pl.Series | None = None
-    triples: Triples | None = None
-    tracks: pl.Series | None = None
-    artists: pl.Series | None = None
-    audio: Sequence[Path] | None = None
-    listeners: Codes | None = None
+    items: pl.Series  # of str, (n,), the items' ids
+    counts: TagCounts  # (n, n_tags)
+    features: Floats | None = None  # (n, D), not scaled
+    feature_names: pl.Series | None = None  # of str, (D,)
+    triples: Triples | None = None  # whose items are these items
+    tracks: pl.Series | None = None  # of str, (n,), the track of each item
+    artists: pl.Series | None = None  # of str, (n,)
+    audio: Sequence[Path] | None = None  # sound files, n of them
+    listeners: Codes | None = None  # (n,), how many people judged each item
+    # The columns user and item: each pair in which the user judged the item, with or without giving
+    # it a tag; None where only those who gave tags are known.
     seen: pl.DataFrame | None = None
     splits: Mapping[str, NDArray[np.intp]] = field(default_factory=dict)
+    """Name of an official split -> row numbers, ascending."""
 
     def __post_init__(self) -> None:
         _check_rows(self)

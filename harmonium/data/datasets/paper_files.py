@@ -96,7 +96,7 @@ def read_split(path: Path, name: str, n_rows: int | None) -> tuple[Floats, Mask]
     return X.toarray(), labels
 
 
-def fetch(
+def download(
     name: str,
     folder: str | Path | None = None,
     *,
@@ -125,7 +125,14 @@ def fetch(
         )
     target = data_folders(folder)[0] / name
     paths = {target / f"{name}_{split}.libsvm": rows for split, rows in SIZES[name].items()}
-    wanted = _wanted_digests(sha256 or {}, name, [path.name for path in paths])
+    files = [path.name for path in paths]
+    for file, digest in (sha256 or {}).items():
+        if file not in files:
+            listed = ", ".join(files)
+            raise DataError(f"'sha256': {name} has no file '{file}'. Its files: {listed}.")
+        if not re.fullmatch("[0-9a-fA-F]{64}", digest):
+            raise DataError(f"'sha256' must be 64 hexadecimal digits for {file}, got '{digest}'.")
+    wanted = {file: digest.lower() for file, digest in (sha256 or {}).items()}
     source = f"{url.rstrip('/')}/{name}/" if url else INFOS[name].homepage
     if not source.startswith(("http://", "https://")):
         raise DataError(f"'url' must begin with http:// or https://, got '{url}'.")
@@ -134,29 +141,18 @@ def fetch(
             _check_kept_digest(path, name)
             _check_wanted(digest_of(path), str(path), wanted.get(path.name))
         else:
-            _fetch_file(name, n_rows, source + path.name, path, wanted.get(path.name), progress)
+            _download_file(name, n_rows, source + path.name, path, wanted.get(path.name), progress)
     return list(paths)
 
 
-def _wanted_digests(sha256: Mapping[str, str], name: str, files: list[str]) -> dict[str, str]:
-    """The digests asked for, in small letters."""
-    for file, digest in sha256.items():
-        if file not in files:
-            listed = ", ".join(files)
-            raise DataError(f"'sha256': {name} has no file '{file}'. Its files: {listed}.")
-        if not re.fullmatch("[0-9a-fA-F]{64}", digest):
-            raise DataError(f"'sha256' must be 64 hexadecimal digits for {file}, got '{digest}'.")
-    return {file: digest.lower() for file, digest in sha256.items()}
-
-
-def _fetch_file(
+def _download_file(
     name: str, n_rows: int, url: str, path: Path, wanted: str | None, progress: ReceivedBytes | None
 ) -> None:
     """Download, check, and only then give the file its name."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with atomic_file(path) as file:
-            _download(url, file, path.name, progress)
+            _receive(url, file, path.name, progress)
             digest = digest_of(Path(file.name))
             _check_wanted(digest, url, wanted)
             try:
@@ -165,14 +161,12 @@ def _fetch_file(
                 problem = str(error).replace(file.name, "the file")
                 raise DataError(f"{url} is not what was published: {problem}") from None
         _keep_digest(path, digest)
-    except (
-        urllib.error.URLError,
-        http.client.HTTPException,
-        TimeoutError,
-        ConnectionError,
-    ) as error:
+    except _NETWORK_ERRORS as error:
+        if isinstance(error, urllib.error.HTTPError):
+            error.close()
+        reason = getattr(getattr(error, "reason", None), "strerror", None) or error
         raise DatasetNotFoundError(
-            f"{url} could not be downloaded: {_reason(error)}. Check the network and try again, "
+            f"{url} could not be downloaded: {reason}. Check the network and try again, "
             f"or put {path.name} from elsewhere into {path.parent}."
         ) from None
     except OSError as error:
@@ -182,7 +176,7 @@ def _fetch_file(
         ) from None
 
 
-def _download(url: str, file: BinaryIO, label: str, progress: ReceivedBytes | None) -> None:
+def _receive(url: str, file: BinaryIO, label: str, progress: ReceivedBytes | None) -> None:
     with urllib.request.urlopen(url, timeout=_TIMEOUT_S) as response:
         length = response.headers.get("Content-Length")
         total = int(length) if length else None
@@ -195,18 +189,6 @@ def _download(url: str, file: BinaryIO, label: str, progress: ReceivedBytes | No
     if total is not None and received != total:
         raise http.client.IncompleteRead(b"", total - received)
     file.flush()
-
-
-def _reason(error: Exception) -> str:
-    """What went wrong on the network, in words."""
-    if isinstance(error, urllib.error.HTTPError):
-        error.close()
-        return str(error)
-    if isinstance(error, urllib.error.URLError):
-        return getattr(error.reason, "strerror", None) or str(error.reason)
-    if isinstance(error, http.client.IncompleteRead):
-        return "the connection ended too early"
-    return str(error) or type(error).__name__
 
 
 def _check_wanted(digest: str, place: str, wanted: str | None) -> None:
@@ -239,11 +221,6 @@ def _keep_digest(path: Path, digest: str) -> None:
 def _kept_digests(folder: Path) -> dict[str, str]:
     """File name -> digest."""
     path = folder / DIGEST_FILE
-    lines = path.read_text("utf-8").splitlines() if path.is_file() else []
-    matches = [re.fullmatch("([0-9a-f]{64}) [ *](.+)", line) for line in lines]
-    if None in matches:
-        raise DataError(
-            f"{path}: line {matches.index(None) + 1} is not 64 hexadecimal digits, two spaces and "
-            "a file name. Delete the line."
-        )
-    return {match[2]: match[1] for match in matches if match}
+    text = path.read_text("utf-8") if path.is_file() else ""
+    lines = re.findall(r"^([0-9a-f]{64}) [ *](.+)$", text, re.MULTILINE)
+    return {name: digest for digest, name in lines}

@@ -1,0 +1,409 @@
+"""Tables in files: good ones however they are written; bad ones with one clear message."""
+
+import gzip
+import re
+import warnings
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from harmonium.data import Triples, read_aliases, read_counts, read_triples, table_files
+from harmonium.errors import DataError, DataWarning
+
+HEADER = b"user,item,tag\n"
+GOOD = HEADER + b"ann,t1,rock\nben,t1,pop\nann,t2,rock\n"
+EXPECTED = [("ann", "t1", "rock"), ("ben", "t1", "hip hop"), ("ann", "t2", "café")]
+FRAME = pl.DataFrame(
+    [("ann", "t1", "Rock"), ("ben", "t1", "Hip-Hop"), ("ann", "t2", "Café"), ("ann", "t1", "rock")],
+    schema=["user", "item", "tag"],
+    orient="row",
+)
+
+
+@pytest.fixture
+def write(tmp_path):
+    """Writes text or bytes to a file and gives its path."""
+
+    def write(content, name="tags.csv"):
+        path = tmp_path / name
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return path
+
+    return write
+
+
+def rows(triples):
+    return sorted(triples.frame().rows())
+
+
+def test_csv_tsv_and_parquet_plain_and_gzipped(tmp_path):
+    FRAME.write_csv(tmp_path / "tags.csv")
+    FRAME.write_csv(tmp_path / "tags.tsv", separator="\t")
+    FRAME.write_parquet(tmp_path / "tags.parquet")
+    for name in ("tags.csv", "tags.tsv", "tags.parquet"):
+        packed = tmp_path / f"{name}.gz"
+        packed.write_bytes(gzip.compress((tmp_path / name).read_bytes()))
+        for path in (tmp_path / name, str(packed)):
+            assert rows(read_triples(path)) == sorted(EXPECTED), path
+
+
+def test_the_extension_may_be_in_capitals_and_a_gzipped_file_may_not_say_so(write):
+    content = b"user,item,tag\nann,t1,rock\n"
+    assert rows(read_triples(write(content, "TAGS.CSV"))) == [EXPECTED[0]]
+    assert rows(read_triples(write(gzip.compress(content), "tags.csv"))) == [EXPECTED[0]]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "user,item,tag\nann,t1,rock\nben,t1,hip hop\nann,t2,café",
+        "user,item,tag\r\nann,t1,rock\r\nben,t1,hip hop\r\nann,t2,café\r\n",
+        "user,item,tag\rann,t1,rock\rben,t1,hip hop\rann,t2,café\r",
+        "\ufeffuser,item,tag\nann,t1,rock\nben,t1,hip hop\nann,t2,café\n",
+        "user,item,tag\nann,t1,rock\nben,t1,hip hop\nann,t2,café\n\n",
+        "user,item,tag\r\nann,t1,rock\r\nben,t1,hip hop\r\nann,t2,café\r\n\r\n\r\n",
+        "\n\nuser,item,tag\n\nann,t1,rock\nben,t1,hip hop\n\n\nann,t2,café",
+        '"user","item","tag"\n"ann","t1","rock"\n"ben","t1","hip hop"\n"ann","t2","café"\n',
+        "tag,x,item,user\nrock,,t1,ann\nhip hop,1,t1,ben\ncafé,2,t2,ann\n",
+        "user,item,tag,x\nann,t1,rock,\nben,t1,hip hop,1\nann,t2,café,\n",
+        "user, item , tag\nann,t1,rock\nben,t1,hip hop\nann,t2,café\n",
+    ],
+    ids=[
+        "no final newline",
+        "CRLF",
+        "CR",
+        "byte-order mark",
+        "blank last line",
+        "blank last lines with CRLF",
+        "blank lines",
+        "all quoted",
+        "other order and columns",
+        "empty fields in a column that is not asked for",
+        "spaces in the header",
+    ],
+)
+def test_ways_to_write_the_same_file(write, content):
+    assert rows(read_triples(write(content))) == sorted(EXPECTED)
+
+
+def test_quoted_delimiters_quotes_and_line_breaks(write):
+    content = 'user,item,tag\nann,"a, ""b"",\nc","x\r\ny"\n"ben",d,"e"\n'
+    triples = read_triples(write(content), normalise=False)
+    assert rows(triples) == [("ann", 'a, "b",\nc', "x\r\ny"), ("ben", "d", "e")]
+
+
+def test_a_quote_inside_an_unquoted_field_is_an_ordinary_character(write):
+    content = 'user,item,tag\nann,t1,7" vinyl\nben,t1,12" vinyl\nben,"t,2",x\n'
+    assert rows(read_triples(write(content))) == [
+        ("ann", "t1", '7" vinyl'),
+        ("ben", "t,2", "x"),
+        ("ben", "t1", '12" vinyl'),
+    ]
+
+
+def test_quotes_can_be_turned_off(write):
+    path = write('user\titem\ttag\nann\tt1\t"rock\nben\tt1\t"pop"\n', "tags.tsv")
+    assert rows(read_triples(path, quote=None)) == [("ann", "t1", '"rock'), ("ben", "t1", '"pop"')]
+
+
+@pytest.mark.parametrize(
+    ("content", "options"),
+    [
+        ("who,what,rating,how\nann,t1,5,rock\n", {"user": "who", "item": "what", "tag": "how"}),
+        ("who,what,rating,how\nann,t1,5,rock\n", {"user": 0, "item": "what", "tag": 3}),
+        ("user,item,tag,tag\nann,t1,x,rock\n", {"tag": 3}),
+        ("ann,t1,rock,5\n", {"header": False}),
+        ("rock,5,ann,t1\n", {"header": False, "user": 2, "item": 3, "tag": 0}),
+        ("listener,clip,x,Label\nann,t1,y,rock\n", {}),
+    ],
+)
+def test_columns_by_name_by_position_and_by_their_usual_names(write, content, options):
+    assert rows(read_triples(write(content), **options)) == [EXPECTED[0]]
+
+
+def test_other_delimiters_and_encodings(write):
+    path = write("user;item;tag\nann;t2;Café\n".encode("latin-1"), "tags.dat")
+    assert rows(read_triples(path, delimiter=";", encoding="latin-1")) == [EXPECTED[2]]
+    path = write("user|item|tag\nann|t2|Café\n".encode("utf-16"), "tags.txt")
+    assert rows(read_triples(path, delimiter="|", encoding="utf-16")) == [EXPECTED[2]]
+
+
+def test_normalisation_and_aliases(write):
+    path = write("user,item,tag\nann,t1,Hip-Hop\nann,t1,rap\n")
+    assert read_triples(path).tags.to_list() == ["hip hop", "rap"]
+    assert read_triples(path, normalise=False).tags.to_list() == ["Hip-Hop", "rap"]
+    assert read_triples(path, aliases={"RAP": "hip hop"}).tags.to_list() == ["hip hop"]
+    table = write("alias,tag\nRap,hip hop\n", "aliases.csv")
+    assert read_triples(path, aliases=table).tags.to_list() == ["hip hop"]
+    assert read_aliases(table) == {"Rap": "hip hop"}
+    bare = write("Rap\thip hop\nRap\thip hop\n", "aliases.tsv")
+    assert read_aliases(bare, header=False) == {"Rap": "hip hop"}
+
+
+def test_parquet_columns_may_be_numbers_and_categories(tmp_path):
+    path = tmp_path / "tags.parquet"
+    frame = FRAME.with_columns(
+        pl.Series("user", [1, 2, 1, 1]), pl.col("tag").cast(pl.Categorical), extra=pl.lit(0.5)
+    )
+    frame.write_parquet(path)
+    assert rows(read_triples(path)) == [
+        ("1", "t1", "rock"),
+        ("1", "t2", "café"),
+        ("2", "t1", "hip hop"),
+    ]
+    assert rows(read_triples(path, user="item", item=0))[0] == ("t1", "1", "rock")
+
+
+def test_counts_from_every_format(tmp_path, write):
+    frame = pl.DataFrame({"item": ["x", "x", "y"], "tag": ["a", "A", "b"], "count": [1, 2, 3]})
+    frame.write_parquet(tmp_path / "counts.pq")
+    frame.with_columns(pl.col("count").cast(float)).write_csv(tmp_path / "counts.csv")
+    for path in (tmp_path / "counts.pq", tmp_path / "counts.csv"):
+        counts = read_counts(path)
+        assert counts.items.to_list() == ["x", "y"]
+        assert counts.matrix.toarray().tolist() == [[3, 0], [0, 3]]
+    path = write("x\t0.5\ta\t7\n", "counts.tsv")
+    counts = read_counts(path, header=False, item=0, tag=2, count=3, all_items=["w", "x"])
+    assert counts.matrix.toarray().tolist() == [[0], [7]]
+    assert read_counts(tmp_path / "counts.pq", aliases={"b": "a"}).tags.to_list() == ["a"]
+
+
+@pytest.mark.parametrize("item", ["item", '"item,\n\n""x"""'])
+def test_a_file_read_in_pieces_is_the_same_as_one_read_whole(write, monkeypatch, item):
+    rng = np.random.default_rng(0)
+    content = "user,item,tag\n" + "".join(
+        f"u{u},{item[:-1]}{i}{item[-1]},tag-{t}\n" for u, i, t in rng.integers(0, 40, (2000, 3))
+    )
+    path = write(content)
+    whole = read_triples(path)
+    monkeypatch.setattr(table_files, "PIECE_BYTES", 1000)
+    pieces = read_triples(path)
+    assert pieces.frame().equals(whole.frame())
+    assert pieces.users.equals(whole.users)
+
+
+TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0\r"), max_size=6)
+NAMES = TEXT.filter(lambda text: text.strip())
+
+
+@given(
+    st.lists(st.tuples(NAMES, NAMES, NAMES), min_size=1, max_size=12), st.sampled_from([",", "\t"])
+)
+@settings(deadline=None, max_examples=80)
+def test_what_polars_writes_is_read_back(tmp_path_factory, table, delimiter):
+    path = tmp_path_factory.mktemp("round") / "trip.csv"
+    frame = pl.DataFrame(
+        table, schema=dict.fromkeys(["user", "item", "tag"], pl.String), orient="row"
+    )
+    frame.write_csv(path, separator=delimiter)
+    triples = read_triples(path, delimiter=delimiter, normalise=False)
+    assert rows(triples) == sorted(set(table))
+    direct = Triples.from_columns(frame["user"], frame["item"], frame["tag"], normalise=False)
+    assert triples.frame().equals(direct.frame())
+
+
+@given(st.binary(max_size=60) | st.text('ab,"\n\r\t', max_size=40).map(str.encode), st.booleans())
+@settings(deadline=None, max_examples=200)
+@pytest.mark.filterwarnings("ignore::harmonium.errors.DataWarning")
+def test_any_bytes_give_triples_or_one_clear_error(tmp_path_factory, content, header):
+    path = tmp_path_factory.mktemp("fuzz") / "tags.csv"
+    path.write_bytes((b"user,item,tag\n" if header else b"") + content)
+    try:
+        outcome = read_triples(path, header=header).frame().height
+    except DataError as error:
+        outcome = str(error)
+    assert "tags.csv" in outcome if isinstance(outcome, str) else outcome > 0
+
+
+# What cannot be used
+
+
+def warning_of(function, *arguments, **options):
+    """The result, and the text of the one DataWarning."""
+    with pytest.warns(DataWarning) as caught:
+        result = function(*arguments, **options)
+    assert len(caught) == 1
+    assert caught[0].filename == __file__
+    return result, str(caught[0].message)
+
+
+def error_of(function, *arguments, **options):
+    with pytest.raises(DataError) as caught:
+        function(*arguments, **options)
+    assert caught.value.__cause__ is None
+    assert caught.value.__suppress_context__ or caught.value.__context__ is None
+    return str(caught.value)
+
+
+def test_all_kinds_of_bad_rows_are_counted_in_one_warning(write):
+    path = write(
+        HEADER + b"ann,t1,rock\n"  # line 2
+        b"ann,t1\n"  # 3: too few
+        b"ann,t1,rock,x\n"  # 4: too many
+        b"\n"  # 5: blank, no row
+        b'ann,"t\n1",pop\n'  # 6 and 7
+        b",t1,pop\n"  # 8
+        b"ann,,pop\n"  # 9
+        b"ann,t1,\n"  # 10
+        b'ann,t1," - "\n'  # 11
+        b"ann,caf\xe9,pop\n"  # 12
+        b"ben,t1,pop\n"
+    )
+    triples, message = warning_of(read_triples, path)
+    assert message == (
+        "7 of 10 rows of tags.csv were left out: 2 with a wrong number of fields (lines 3, 4), "
+        "1 with bytes that are not UTF-8 (line 12), 1 with an empty user (line 8), "
+        "1 with an empty item (line 9), 2 with an empty tag (lines 10, 11)."
+    )
+    assert triples.frame().rows() == [
+        ("ann", "t1", "rock"),
+        ("ben", "t1", "pop"),
+        ("ann", "t\n1", "pop"),
+    ]
+    assert triples.users.to_list() == ["ann", "ben"]
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (b"ann,t1,rock\nann,t1\n", r"1 with a wrong number of fields \(line 3\)"),
+        (b"ann,t1,rock\r\nann,t1,x,y\r\n", r"1 with a wrong number of fields \(line 3\)"),
+        (b"ann,t1,rock\n   \n", r"1 with a wrong number of fields \(line 3\)"),
+        (b"ann,t1,rock\n,t1,rock\n", r"1 with an empty user \(line 3\)"),
+        (b'ann,t1,rock\n"",t1,rock\n', r"1 with an empty user \(line 3\)"),
+        (b"ann,t1,rock\nann,t1,__\n", r"1 with an empty tag \(line 3\)"),
+        (b'"a\n\n\nb",t1,rock\nann,t1,__\n', r"1 with an empty tag \(line 6\)"),
+        (b"ann,t1,rock\nann,t1,\xff\n", r"1 with bytes that are not UTF-8 \(line 3\)"),
+    ],
+)
+def test_one_bad_row(write, content, reason):
+    triples, message = warning_of(read_triples, write(HEADER + content))
+    assert message.startswith("1 of 2 rows of tags.csv was left out: ")
+    assert re.search(reason, message)
+    assert len(triples) == 1
+
+
+def test_only_the_first_lines_are_named(write):
+    path = write(GOOD + b"ann,t1\n" * 1200)
+    _, message = warning_of(read_triples, path)
+    assert "1,200 of 1,203 rows" in message
+    assert "(lines 5, 6, 7, 8, 9 and 1,195 more)" in message
+
+
+def test_bad_rows_of_other_kinds_of_files(write, tmp_path):
+    path = write(b"ann,t1\nann,t1,rock\nben,t1,pop\n")
+    triples, message = warning_of(read_triples, path, header=False)
+    assert "a wrong number of fields (line 1)" in message
+    assert len(triples) == 2
+    path = write(gzip.compress(b"user\titem\ttag\nann\tt1\trock\nann\tt1\t\n"), "tags.tsv.gz")
+    assert "tags.tsv.gz" in warning_of(read_triples, path)[1]
+    table = {"user": ["a", None, "b"], "item": [1, 2, 3], "tag": ["x", "y", ""]}
+    pl.DataFrame(table).write_parquet(tmp_path / "tags.parquet")
+    triples, message = warning_of(read_triples, tmp_path / "tags.parquet")
+    assert "1 with an empty user (row 2), 1 with an empty tag (row 3)" in message
+    assert triples.frame().rows() == [("a", "1", "x")]
+
+
+def test_bad_counts_and_aliases(write):
+    path = write("item,tag,count\nx,a,2\nx,b,-1\ny,a,1.5\ny,b,many\ny,c,\nz,a,0\n", "counts.csv")
+    counts, message = warning_of(read_counts, path)
+    assert "1 with an empty count (line 6), 3 with a count" in message
+    assert "(lines 3, 4, 5)" in message
+    assert counts.items.to_list() == ["x", "z"]
+    with pytest.warns(DataWarning, match=r"1 with an empty tag \(line 3\)"):
+        table = read_aliases(write("alias,tag\nrap,hip hop\nx,\n", "aliases.csv"))
+    assert table == {"rap": "hip hop"}
+    path = write("alias,tag\nrap,hip hop\nrap,pop\n", "aliases.csv")
+    assert "two meanings, 'hip hop' and 'pop'" in error_of(read_aliases, path)
+    path = write("rap,hip hop\n", "aliases.csv")
+    assert "no column 'alias'" in error_of(read_triples, write(GOOD), aliases=path)
+
+
+@pytest.mark.parametrize(
+    ("content", "options", "keyword"),
+    [
+        (HEADER + b"ann,t1\nann,,x\n", {}, "None of the 2 rows"),
+        (b"user,artist,Tagz\na,b,c\n", {"item": "artist"}, "The nearest is 'Tagz'"),
+        (b"user,artist,Tagz\na,b,c\n", {}, "no column 'item'"),
+        (b"user;item;tag\na;b;c\n", {}, "name the delimiter"),
+        (",".join(f"c{i}" for i in range(30)) + "\n", {}, "'c19' and 10 more"),
+        (b"user,item,tag,tag\na,b,c,d\n", {}, "by position: 2 or 3"),
+        (b"user,item,tag,tag\na,b,c,d\n", {"tag": 4}, "from 0 to 3: got 4"),
+        (b"user,item,tag,tag\na,b,c,d\n", {"tag": -1}, "from 0 to 3: got -1"),
+        (b"user,item,tag,tag\na,b,c,d\n", {"tag": True}, "from 0 to 3: got True"),
+        (GOOD, {"tag": "item"}, "'item' and 'tag' are both column 1"),
+        (GOOD, {"tag": "genre", "header": False}, "a position from 0 to 2"),
+        (b"", {}, "tags.csv is empty"),
+        (b" \r\n\t\n", {}, "tags.csv is empty"),
+        (b"\n\n", {"header": False}, "tags.csv is empty"),
+        (gzip.compress(b"", mtime=0), {}, "tags.csv is empty"),
+        (HEADER, {}, "no row below it"),
+        (b'"user","item","tag"', {}, "no row below it"),
+        (HEADER + b"\r\n\n", {}, "no row below it"),
+        (gzip.compress(GOOD * 100)[:-20], {}, "cut short"),
+        (gzip.compress(GOOD)[:20] + bytes(20) + gzip.compress(GOOD)[40:], {}, "damaged gzip"),
+        (gzip.compress(GOOD)[:-8] + bytes(8), {}, "damaged gzip"),
+        (b"PAR1", {}, "is Parquet, not text"),
+        (b"PK\3\4\0\0\0", {}, "is not a text file"),
+        (GOOD.decode().encode("utf-16"), {}, "encoding='utf-16'"),
+        (GOOD + b'ann,"t1,rock\nann,t1,pop\n', {}, "line 5 on: unexpected end"),
+        (GOOD + b'ann,"t1"x,rock\nann,t1,pop\n', {}, "line 5 on: ',' expected"),
+        (GOOD + b"ann,t\r1,rock\n", {}, "line 5 on: a carriage return"),
+        (b"user,item,tag\nann,t1,caf\xe9\n", {"encoding": "x"}, "'encoding'"),
+        (b"user,item,tag\nann,t1,caf\xe9\n", {"encoding": "ascii"}, "'ascii'"),
+        (b"us\xe9r,item,tag\nann,t1,rock\n", {}, "The header of tags.csv"),
+        (GOOD, {"delimiter": ";;"}, "'delimiter'"),
+        (GOOD, {"delimiter": "\n"}, "'delimiter'"),
+        (GOOD, {"delimiter": "§"}, "'delimiter'"),
+        (GOOD, {"quote": ""}, "'quote'"),
+        (GOOD, {"quote": ","}, "'quote' and 'delimiter'"),
+    ],
+)
+def test_a_file_or_an_option_that_cannot_be_used(write, content, options, keyword):
+    assert keyword in error_of(read_triples, write(content), **options)
+
+
+def test_places_that_cannot_be_read(write):
+    path = write(GOOD)
+    assert "is 'tags.csv'" in error_of(read_triples, path.with_name("tag.csv"))
+    assert "nowhere does not exist" in error_of(read_triples, path.parent / "nowhere" / "x.csv")
+    assert "is a folder" in error_of(read_triples, path.parent)
+    assert "cannot be read" in error_of(read_triples, path / "below.csv")  # a file is no folder
+    assert "does not show its format" in error_of(read_triples, write(GOOD, "tags.dat"))
+
+
+def test_parquet_that_cannot_be_used(write, tmp_path):
+    path = tmp_path / "tags.parquet"
+    pl.DataFrame({"user": ["a"], "work": ["b"], "tag": ["c"]}).write_parquet(path)
+    assert "'user', 'work', 'tag'" in error_of(read_triples, path)
+    pl.DataFrame(schema=dict.fromkeys(["user", "item", "tag"], pl.String)).write_parquet(path)
+    assert "no row" in error_of(read_triples, path)
+    for content in (path.read_bytes()[:-9], GOOD):
+        damaged = write(content, "tags.parquet")
+        assert "is not a whole Parquet file" in error_of(read_triples, damaged)
+
+
+@given(st.text('ab ,"\n\r', max_size=40))
+@settings(deadline=None, max_examples=150)
+def test_the_fast_way_and_the_careful_way_agree(tmp_path_factory, content):
+    path = tmp_path_factory.mktemp("both") / "tags.csv"
+    path.write_bytes(b"user,item,tag\n" + content.encode())
+
+    def outcome():
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            try:
+                read = read_triples(path).frame().rows()
+            except DataError as error:
+                read = str(error)
+        return read, [str(warning.message) for warning in caught]
+
+    usual = outcome()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(table_files, "PIECE_BYTES", 7)
+        assert outcome() == usual
+        patch.setattr(table_files._TextReader, "_read_fast", lambda *_: None)
+        assert outcome() == usual
