@@ -1,4 +1,4 @@
-"""Triples from columns, their counts, top tags, selections and core."""
+"""Triples from columns, their counts and labels, and the smoother's conditioning."""
 
 import numpy as np
 import polars as pl
@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harmonium.data import Triples
+from harmonium.data import Conditioning, TagCounts, Triples
 from harmonium.errors import DataError, DataWarning
 
 SETTINGS = settings(deadline=None, max_examples=60)
@@ -15,9 +15,12 @@ ROWS = st.lists(
 )
 
 
-def triples_of(rows, **options):
-    columns = [pl.Series([row[i] for row in rows], dtype=pl.String) for i in range(3)]
-    return Triples.from_columns(*columns, **options)
+def columns_of(table, n):
+    return [pl.Series([row[i] for row in table], dtype=pl.String) for i in range(n)]
+
+
+def triples_of(rows):
+    return Triples.from_columns(*columns_of(rows, 3))
 
 
 def test_repeated_triples_and_spellings_of_a_tag_count_once():
@@ -29,8 +32,9 @@ def test_repeated_triples_and_spellings_of_a_tag_count_once():
         ("u1", "8", "rock"),
         ("u2", "7", "hip hop"),
     ]
-    assert len(triples) == 3
     assert triples.counts().matrix.toarray().tolist() == [[2, 0], [0, 1]]
+    plain = Triples.from_columns(["u", "u"], ["i", "i"], ["Rock", "rock"], normalise=False)
+    assert plain.tags.to_list() == ["Rock", "rock"]
 
 
 def test_names_are_in_order_of_first_appearance():
@@ -48,11 +52,6 @@ def test_codes_and_matrices_have_the_promised_types():
     assert matrix.format == "csr"
     assert matrix.has_canonical_format
     assert triples.counts().labels(min_count=1).dtype == np.float32
-
-
-def test_normalisation_can_be_turned_off():
-    triples = Triples.from_columns(["u", "u"], ["i", "i"], ["Rock", "rock"], normalise=False)
-    assert triples.tags.to_list() == ["Rock", "rock"]
 
 
 def test_aliases_merge_spellings_after_normalisation():
@@ -108,30 +107,19 @@ def test_rows_with_an_empty_name_are_left_out_with_one_warning():
     assert triples.tags.to_list() == ["rock", "pop"]
 
 
-def test_only_the_first_places_are_named():
-    with pytest.warns(
-        DataWarning, match=r"7 with an empty tag \(positions 0, 1, 2, 3, 4 and 2 more\)"
-    ):
-        Triples.from_columns(["u"] * 8, ["i"] * 8, [""] * 7 + ["rock"])
-
-
-def test_it_is_an_error_if_no_row_can_be_used():
-    with pytest.raises(DataError, match=r"None of the 2 rows .* 2 with an empty tag"):
-        Triples.from_columns(["u", "u"], ["i", "i"], ["", "_"])
-
-
 @pytest.mark.parametrize(
-    ("columns", "message"),
+    ("columns", "keyword"),
     [
-        ((["u"], ["i", "j"], ["t"]), "equal length, got 1 for 'user', 2 for 'item', 1 for 'tag'"),
-        ((["u"], [1.5], ["t"]), "'item' must hold strings or whole numbers, got Float64"),
-        ((["u"], [True], ["t"]), "'item' must hold strings or whole numbers, got Boolean"),
-        ((["u", 1], ["i", "i"], ["t", "t"]), "'user' must be one sequence of values of one type"),
-        ((3, ["i"], ["t"]), "'user' must be one sequence of values of one type, got int"),
+        ((["u"], ["i", "j"], ["t"]), "got 1 for 'user', 2 for 'item', 1 for 'tag'"),
+        ((["u"], [1.5], ["t"]), "got Float64"),
+        ((["u"], [True], ["t"]), "got Boolean"),
+        ((["u", 1], ["i", "i"], ["t", "t"]), "'user'"),
+        ((3, ["i"], ["t"]), "got int"),
+        ((["u", "u"], ["i", "i"], ["", "_"]), "None of the 2 rows"),
     ],
 )
-def test_columns_that_cannot_be_used(columns, message):
-    with pytest.raises(DataError, match=message):
+def test_columns_that_cannot_be_used(columns, keyword):
+    with pytest.raises(DataError, match=keyword):
         Triples.from_columns(*columns)
 
 
@@ -190,20 +178,222 @@ def test_select_items_gives_the_items_asked_for_in_that_order(rows, random):
     assert by_index.frame().equals(selected.frame())
 
 
-def test_select_items_names_what_is_not_there():
-    triples = Triples.from_columns(["u"], ["i"], ["t"])
-    with pytest.raises(DataError, match=r"'items' has names that are not among the 1 known: 'j'"):
-        triples.select_items(["i", "j"])
-    with pytest.raises(DataError, match="indices from 0 to 0, got 1 to 1"):
-        triples.select_items([1])
-    with pytest.raises(DataError, match="each item once"):
-        triples.select_items(["i", "i"])
+@pytest.mark.parametrize(
+    ("call", "keyword"),
+    [
+        (lambda triples: triples.select_items(["i", "j"]), "'j'"),
+        (lambda triples: triples.select_items([1]), "got 1 to 1"),
+        (lambda triples: triples.select_items(["i", "i"]), "once"),
+        (lambda triples: triples.top_tags(0), "got 0"),
+        (lambda triples: triples.core(0), "'k'"),
+        (lambda triples: triples.counts().labels(min_count=0), "'min_count'"),
+        (lambda triples: triples.counts().share_labels(min_share=0, listeners=None), "'min_share'"),
+    ],
+)
+def test_what_cannot_be_asked_of_triples(call, keyword):
+    with pytest.raises(DataError, match=keyword):
+        call(Triples.from_columns(["u"], ["i"], ["t"]))
 
 
-@pytest.mark.parametrize("n", [0, -1])
-def test_numbers_below_one_are_refused(n):
-    triples = Triples.from_columns(["u"], ["i"], ["t"])
-    with pytest.raises(DataError, match=f"at least 1, got {n}"):
-        triples.top_tags(n)
-    with pytest.raises(DataError, match=f"'k' must be at least 1, got {n}"):
-        triples.core(n)
+# Counts and labels
+
+COUNTS = st.lists(
+    st.tuples(st.sampled_from("wxyz"), st.sampled_from("rst"), st.integers(0, 3)), max_size=30
+)
+
+
+def counts_of(rows, **options):
+    items, tags, counts = ([row[i] for row in rows] for i in range(3))
+    return TagCounts.from_columns(
+        pl.Series(items, dtype=pl.String), pl.Series(tags, dtype=pl.String), counts, **options
+    )
+
+
+def test_labels_are_ternary():
+    counts = counts_of([("x", "rock", 1), ("x", "pop", 2), ("y", "pop", 3)])
+    np.testing.assert_array_equal(counts.labels(min_count=2), [[np.nan, 1], [0, 1]])
+    np.testing.assert_array_equal(counts.labels(min_count=1), [[1, 1], [0, 1]])
+    np.testing.assert_array_equal(counts.labels(min_count=3), [[np.nan, np.nan], [0, 1]])
+
+
+@given(COUNTS, st.integers(1, 4))
+@settings(deadline=None, max_examples=60)
+def test_labels_equal_a_loop(rows, min_count):
+    counts = counts_of(rows)
+    labels = counts.labels(min_count=min_count)
+    assert labels.shape == (len(counts.items), len(counts.tags))
+    assert counts.matrix.has_canonical_format
+    for i, item in enumerate(counts.items):
+        for j, tag in enumerate(counts.tags):
+            total = sum(n for x, t, n in rows if (x, t) == (item, tag))
+            assert counts.matrix[i, j] == total
+            if total == 0:
+                assert labels[i, j] == 0
+            elif total >= min_count:
+                assert labels[i, j] == 1
+            else:
+                assert np.isnan(labels[i, j])
+
+
+def test_counts_of_two_spellings_are_added_up():
+    counts = counts_of([("x", "Hip-Hop", 1), ("x", "hip hop", 2), ("x", "rap", 4)])
+    assert counts.tags.to_list() == ["hip hop", "rap"]
+    assert counts.matrix.toarray().tolist() == [[3, 4]]
+    merged = counts_of([("x", "Hip-Hop", 1), ("x", "rap", 4)], aliases={"rap": "hip hop"})
+    assert merged.matrix.toarray().tolist() == [[5]]
+
+
+def test_zero_counts_keep_the_item_and_the_tag():
+    counts = counts_of([("x", "rock", 0), ("y", "pop", 1)])
+    assert counts.matrix.toarray().tolist() == [[0, 0], [0, 1]]
+    assert counts.matrix.nnz == 1
+
+
+def test_all_items_gives_the_rows():
+    counts = counts_of([("x", "rock", 2), ("y", "pop", 1)], all_items=["z", "y", "x"])
+    assert counts.items.to_list() == ["z", "y", "x"]
+    assert counts.matrix.toarray().tolist() == [[0, 0], [0, 1], [2, 0]]
+    with pytest.raises(DataError, match="'y'"):
+        counts_of([("x", "rock", 2), ("y", "pop", 1)], all_items=["x"])
+    with pytest.raises(DataError, match="'x'"):
+        counts_of([("x", "rock", 2)], all_items=["x", "x"])
+
+
+def test_top_orders_by_total_then_alphabet():
+    rows = [("x", "b", 2), ("y", "a", 1), ("z", "a", 1), ("x", "c", 5), ("x", "d", 1)]
+    top = counts_of(rows).top(3)
+    assert top.tags.to_list() == ["c", "a", "b"]
+    assert top.matrix.toarray().tolist() == [[5, 0, 2], [0, 1, 0], [0, 1, 0]]
+    assert top.matrix.has_canonical_format
+    assert counts_of(rows).top(99).tags.to_list() == ["c", "a", "b", "d"]
+
+
+def test_labels_by_share_of_the_listeners():
+    counts = counts_of([("x", "rock", 1), ("x", "pop", 2), ("y", "pop", 3)])
+    labels = counts.share_labels(min_share=0.5, listeners=np.array([4, 7]))
+    np.testing.assert_array_equal(labels, [[0, 1], [0, 0]])
+
+
+def test_counts_may_be_written_as_whole_floats():
+    counts = TagCounts.from_columns(["x", "y"], ["a", "a"], np.array([2.0, 3.0]))
+    assert counts.matrix.toarray().tolist() == [[2], [3]]
+    assert TagCounts.from_columns(["x"], ["a"], [" 4 "]).matrix.toarray().tolist() == [[4]]
+
+
+def test_sums_that_do_not_fit_are_an_error():
+    with pytest.raises(DataError, match="add up to 4,000,000,000"):
+        TagCounts.from_columns(["x", "x"], ["a", "a"], [2_000_000_000] * 2)
+
+
+@pytest.mark.parametrize("bad", ["-1", "1.5", "many", "", "nan", "inf", "3000000000", "0x10"])
+def test_bad_counts_are_left_out_with_a_warning(bad):
+    with pytest.warns(DataWarning, match=r"1 of 2 rows .* \(position 1\)"):
+        counts = TagCounts.from_columns(["x", "y"], ["a", "b"], ["2", bad])
+    assert counts.items.to_list() == ["x"]
+    assert counts.tags.to_list() == ["a"]
+
+
+# Conditioning
+
+PAIRS = st.lists(st.tuples(st.sampled_from("abcdef"), st.sampled_from("vwxyz")), max_size=10)
+
+
+@given(ROWS, PAIRS)
+@settings(deadline=None, max_examples=80)
+def test_every_pair_equals_a_loop(rows, pairs):
+    triples = triples_of(rows)
+    given = Conditioning.from_triples(triples, pairs=tuple(columns_of(pairs, 2)))
+    seen = {(user, item) for user, item, _ in rows} | set(pairs)
+
+    found = list(zip(given.users.gather(given.user), given.items.gather(given.item), strict=True))
+    assert len(found) == len(given) == len(seen)
+    assert set(found) == seen
+
+    def tags_of(user, item):
+        return np.array([(user, item, tag) in set(rows) for tag in triples.tags], float)
+
+    y, others_sum = given.y.toarray(), (given.counts[given.item] - given.y).toarray()
+    for row, (user, item) in enumerate(found):
+        others = [tags_of(other, item) for other, i in seen if i == item and other != user]
+        np.testing.assert_array_equal(y[row], tags_of(user, item))
+        assert given.n_others[row] == len(others)
+        np.testing.assert_array_equal(others_sum[row], sum(others, np.zeros(len(triples.tags))))
+
+    counts = given.counts.toarray()
+    for row, item in enumerate(given.items):
+        users = [tags_of(user, item) for user, i in seen if i == item]
+        assert given.n_users[row] == len(users)
+        np.testing.assert_array_equal(counts[row], sum(users, np.zeros(len(triples.tags))))
+
+
+def example():
+    return Triples.from_columns(
+        ["ann", "ben", "ann", "cat", "ann"],
+        ["c1", "c1", "c1", "c1", "c2"],
+        ["rock", "rock", "pop", "pop", "pop"],
+    )
+
+
+def test_matrices_are_sparse_and_of_the_promised_types():
+    given = Conditioning.from_triples(example())
+    for matrix in (given.y, given.counts):
+        assert matrix.format == "csr"
+        assert matrix.dtype == np.float32
+        assert matrix.has_canonical_format
+    assert given.y.nnz == len(example())
+    assert {a.dtype for a in (given.user, given.item, given.track, given.n_others)} == {
+        np.dtype(np.int32)
+    }
+
+
+@pytest.mark.parametrize(
+    "tracks", [{"c1": "t", "c2": "t"}, ["t", "t"], np.array(["t", "t"]), pl.Series(["t", "t"])]
+)
+def test_clips_of_one_track_share_its_index(tracks):
+    given = Conditioning.from_triples(example(), tracks=tracks)
+    assert given.tracks.to_list() == ["t"]
+    assert given.track.tolist() == [0] * len(given)
+    assert given.item_track.tolist() == [0, 0]
+
+
+def test_tracks_are_looked_up_for_every_row():
+    given = Conditioning.from_triples(example(), tracks={"c1": "t9", "c2": "t5"})
+    by_row = given.tracks.gather(given.track).to_list()
+    by_item = {"c1": "t9", "c2": "t5"}
+    assert by_row == [by_item[item] for item in given.items.gather(given.item)]
+    assert given.tracks.gather(given.item_track).to_list() == ["t9", "t5"]
+
+
+def test_without_tracks_each_item_is_its_own():
+    given = Conditioning.from_triples(example())
+    assert given.track.tolist() == given.item.tolist()
+    assert given.tracks.to_list() == given.items.to_list()
+
+
+def test_pairs_of_all_tags_keep_the_users_who_gave_none_of_the_top_ones():
+    triples = example()
+    top = triples.top_tags(1)
+    assert top.tags.to_list() == ["pop"]
+    given = Conditioning.from_triples(top, pairs=triples)
+    assert len(given) == 4  # ann, ben and cat saw c1, ann saw c2
+    assert given.n_users.tolist() == [3, 1]
+    assert given.counts.toarray()[:, 0].tolist() == [2, 1]
+    assert len(Conditioning.from_triples(top)) == 3
+    with pytest.warns(DataWarning, match=r"1 of 2 rows of the pairs .* \(position 1\)"):
+        given = Conditioning.from_triples(triples, pairs=(["dan", ""], ["c1", "c1"]))
+    assert "dan" in given.users.to_list()
+
+
+@pytest.mark.parametrize(
+    ("options", "keyword"),
+    [
+        ({"tracks": {"c1": "t"}}, "'c2'"),
+        ({"tracks": ["t"]}, "got 1"),
+        ({"tracks": ["t", ""]}, "empty"),
+        ({"tracks": ["t", "t"], "pairs": (["u"], ["c3"])}, "Give a mapping"),
+        ({"pairs": (["u"], ["c1", "c2"])}, "got 1 for 'user', 2 for 'item'"),
+    ],
+)
+def test_tracks_and_pairs_that_do_not_fit(options, keyword):
+    with pytest.raises(DataError, match=keyword):
+        Conditioning.from_triples(example(), **options)
