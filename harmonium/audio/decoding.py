@@ -9,6 +9,7 @@ import stat
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from importlib import import_module
 from math import ceil, gcd, isfinite
 from typing import BinaryIO, ClassVar, NamedTuple, Protocol, TypeVar
 
@@ -125,20 +126,9 @@ class SamplesInMemory:
         """Do nothing."""
 
 
-def _libsndfile(file: BinaryIO) -> Decoder:
-    from harmonium.audio.libsndfile import Sndfile
-
-    return Sndfile(file)
-
-
-def _ffmpeg(file: BinaryIO) -> Decoder:
-    from harmonium.audio.ffmpeg import FFmpeg  # takes a tenth of a second, and is seldom needed
-
-    return FFmpeg(file)
-
-
-DECODERS: dict[str, Callable[[BinaryIO], Decoder]] = {"libsndfile": _libsndfile, "ffmpeg": _ffmpeg}
-"""The decoders, in the order in which they are tried."""
+DECODERS = {"libsndfile": "Sndfile", "ffmpeg": "FFmpeg"}
+"""The decoders by their modules, in the order in which they are tried. FFmpeg takes a tenth of a
+second to import, and is seldom needed."""
 
 
 def decode(
@@ -157,25 +147,27 @@ def decode(
     seconds : length of the window; a shorter file gives what it has
     start : seconds into the file; the middle window by default
 
-    Raises
-    ------
-    AudioError
-        for a file that is missing, unreadable, damaged or not sound
+    AudioError for a file that is missing, unreadable, damaged or not sound.
     """
     _check_window(rate, seconds, start)
     return with_decoder(path, lambda source: _clip(source, rate, seconds, start))
 
 
 def decode_windows(
-    path: str | os.PathLike[str], plan: Plan, *, rate: int, start: float | None = None
+    path: str | os.PathLike[str],
+    plan: Plan | None,
+    *,
+    rate: int,
+    seconds: float = 10.0,
+    start: float | None = None,
 ) -> list[Floats]:
-    """The windows of a file that a plan chooses, (n,) each; AudioError as `decode`.
+    """The windows of a file that a plan chooses, (n,) each; without one, what `decode` gives.
 
     The plan is asked with the length that the file claims, and again with the true one where the
     file ends before: it is truncated, or its length an estimate.
     """
-    _check_window(rate, 1.0, start)
-    return with_decoder(path, lambda source: _windows(source, plan, rate, start))
+    _check_window(rate, seconds, start)
+    return with_decoder(path, lambda source: _windows(source, plan, rate, seconds, start))
 
 
 def windows_of_samples(
@@ -187,33 +179,31 @@ def windows_of_samples(
     seconds: float = 10.0,
     start: float | None = None,
 ) -> list[Floats]:
-    """The windows of a file with these samples; without a plan, the one that `decode` gives."""
+    """The windows that `decode_windows` gives of a file with these samples."""
     _check_window(rate, seconds, start)
-    source = SamplesInMemory(samples, samples_rate)
     try:
-        if plan is None:
-            return [_clip(source, rate, seconds, start).samples]
-        return _windows(source, plan, rate, start)
+        return _windows(SamplesInMemory(samples, samples_rate), plan, rate, seconds, start)
     except CannotDecode as refusal:
         raise DataError(f"The samples have no such window: {refusal}.") from None
 
 
 def with_decoder(path: str | os.PathLike[str], use: Callable[[Decoder], Found]) -> Found:
     """What ``use`` finds in the sound of a file, by the first decoder that can; or AudioError."""
-    refusals: dict[str, str] = {}
+    reasons: dict[str, str] = {}
     with _open(path) as file:
-        for name, decoder in DECODERS.items():
+        for name, kind in DECODERS.items():
+            decoder = getattr(import_module(f"harmonium.audio.{name}"), kind)
             try:
                 with closing(decoder(file)) as source:
                     return use(source)
             except CannotDecode as refusal:
-                refusals[name] = str(refusal)
+                reasons[name] = str(refusal)
             except OSError as error:
                 raise AudioError(f"{quoted(path)} cannot be read: {error.strerror}.") from None
-    reasons = [f"{reason} ({name})" for name, reason in refusals.items()]
-    if len(set(refusals.values())) == 1:
-        reasons = [*set(refusals.values())]
-    raise AudioError(f"{quoted(path)} cannot be decoded: {'; '.join(reasons)}.")
+    said = [f"{reason} ({name})" for name, reason in reasons.items()]
+    if len(set(reasons.values())) == 1:
+        said = [*set(reasons.values())]
+    raise AudioError(f"{quoted(path)} cannot be decoded: {'; '.join(said)}.")
 
 
 def quoted(path: str | os.PathLike[str]) -> str:
@@ -298,8 +288,12 @@ def _first_frame(source: Decoder, n_frames: int, start: float | None) -> int:
     return first
 
 
-def _windows(source: Decoder, plan: Plan, rate: int, start: float | None) -> list[Floats]:
+def _windows(
+    source: Decoder, plan: Plan | None, rate: int, seconds: float, start: float | None
+) -> list[Floats]:
     """The windows of a plan; those that touch are decoded together."""
+    if plan is None:
+        return [_clip(source, rate, seconds, start).samples]
     begin = None if start is None else round(start * rate)
     length = None if source.n_frames is None else ceil(source.n_frames * rate / source.rate)
     while True:

@@ -102,10 +102,7 @@ def extract_files(
     start : where in the files the window begins, in seconds; None for the middle
     time_limit : seconds that one file may take; None for no limit
 
-    Raises
-    ------
-    EngineError, DataError
-        where the engine, the extractor or the cache cannot be used; never because of a file
+    EngineError or DataError where the engine, the extractor or the cache cannot be used.
     """
     files = [os.fspath(path) for path in paths]
     extractor = get_extractor(extractor)
@@ -354,17 +351,13 @@ def write_features(path: PathLike, extraction: Extraction) -> None:
       UTF-8 is written as ``\\xNN``; Parquet then has all paths as they are in ``path_bytes``.
     - .npz: ``path`` (n,), ``X`` (n, n_features) and ``columns`` (n_features,)
 
-    Raises
-    ------
-    DataError
-        for another ending, or where the file cannot be written
+    DataError for another ending, or where the file cannot be written.
     """
     check_output(path)
     ending = Path(path).suffix.lower()
     with _new_file(path) as file:
         if ending == ".npz":
-            names = np.array(extraction.feature_names, str)
-            paths = np.array(extraction.paths, str)
+            names, paths = (np.array(x, str) for x in (extraction.feature_names, extraction.paths))
             np.savez(file, path=paths, X=extraction.features, columns=names)
         elif ending == ".csv":
             _frame(extraction).write_csv(file)

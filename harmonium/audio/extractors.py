@@ -20,7 +20,6 @@ from harmonium.audio.decoding import (
     DECODING_VERSION,
     Plan,
     SpreadWindows,
-    decode,
     decode_windows,
     quoted,
     windows_of_samples,
@@ -95,10 +94,9 @@ class Extractor:
 
     def hear_file(self, path: str | os.PathLike[str], start: float | None = None) -> Floats:
         """The features and heads of a file, (n_numbers,); AudioError where it has none."""
-        if self.windows is None:
-            clips = [decode(path, rate=self.rate, seconds=self.seconds, start=start).samples]
-        else:
-            clips = decode_windows(path, self.windows, rate=self.rate, start=start)
+        clips = decode_windows(
+            path, self.windows, rate=self.rate, seconds=self.seconds, start=start
+        )
         try:
             return self._mean(clips)
         except DataError as error:
@@ -106,8 +104,10 @@ class Extractor:
 
     def hear_samples(self, samples: Floats, rate: int, start: float | None = None) -> Floats:
         """The features and heads of a file with these samples, (n_numbers,)."""
-        options: dict[str, Any] = {"rate": self.rate, "seconds": self.seconds, "start": start}
-        return self._mean(windows_of_samples(samples, rate, self.windows, **options))
+        clips = windows_of_samples(
+            samples, rate, self.windows, rate=self.rate, seconds=self.seconds, start=start
+        )
+        return self._mean(clips)
 
     def _mean(self, clips: Sequence[Floats]) -> Floats:
         """The mean over clips of one sound, each of the extractor's rate."""
@@ -147,12 +147,7 @@ def features_of_file(
 ) -> Floats:
     """The features of a file, (n_features,), of the windows that the extractor hears.
 
-    Raises
-    ------
-    AudioError
-        where the file cannot be decoded, or its sound is not one that the extractor takes
-    DataError
-        where there is no such extractor
+    AudioError where the file cannot be decoded, or the extractor does not take its sound.
     """
     extractor = get_extractor(extractor)
     return extractor.hear_file(path, start)[: len(extractor.feature_names)]

@@ -50,12 +50,7 @@ def clip_features(
 
     Returns
     -------
-    (n_features,) float32, finite; ``parameters.n_features`` of them for both groups
-
-    Raises
-    ------
-    DataError
-        for another rate, more than one channel, whole numbers, too few samples, NaN or infinity
+    (n_features,) float32, finite; a DataError says which samples cannot be used
 
     >>> noise = np.random.default_rng(0).normal(scale=0.1, size=10 * 22_050)
     >>> clip_features(noise, 22_050).shape

@@ -111,11 +111,6 @@ def make_executor(
     time_limit : seconds that one task may take before its process is ended; None for no limit.
         The engine "serial" ignores it.
 
-    Raises
-    ------
-    EngineError
-        for another name, a number of jobs below 1, or a cluster that cannot be used
-
     >>> with make_executor("serial") as executor:
     ...     executor.submit(pow, 2, 10).result()
     1024

@@ -281,7 +281,7 @@ def test_a_plan_is_asked_again_with_the_true_length(claimed):
         length = length or 5000
         return [Window(k * (length - 200) // 2, k * (length - 200) // 2 + 200) for k in range(3)]
 
-    found = decoding._windows(Shorter(claimed), thirds, 8000, None)
+    found = decoding._windows(Shorter(claimed), thirds, 8000, 10.0, None)
     assert asked[0] == claimed
     assert 950 <= (asked[-1] or 0) <= 1000 or asked[-1] == claimed == 1000
     np.testing.assert_array_equal(found, np.ones((3, 200)))
