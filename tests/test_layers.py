@@ -58,7 +58,6 @@ ROOMS = {
     "library": {"store"},
     "verdicts": {"store", "library"},
     "precision": {"store"},
-    "playlist": {"store"},
     "export": {"store"},
     "sound_space": {"store", "library"},
     "known_files": {"store", "filetags"},

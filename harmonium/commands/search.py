@@ -69,8 +69,7 @@ def search(
     """
     from harmonium.errors import DataError
     from harmonium.library import Library
-    from harmonium.library.export import check_export
-    from harmonium.library.playlist import check_playlist
+    from harmonium.library.export import check_export, check_playlist
 
     if not query and like is None and not predicted:
         raise DataError("Search for tags, for tracks like another (--like), or both.")
@@ -160,7 +159,7 @@ def _note_files(
     not_exported: list[Track],
 ) -> None:
     """What was written, and which tracks could not be."""
-    from harmonium.library.playlist import can_be_listed
+    from harmonium.library.export import can_be_listed
 
     if playlist is not None:
         unlisted = [track.path for track in tracks if not can_be_listed(track)]

@@ -1,7 +1,7 @@
-"""Tracks and their tags for other programs: a document for Rekordbox, or commands for beets.
+"""Tracks for other programs: a playlist, a document for Rekordbox, or commands for beets.
 
-Rekordbox reads an XML document in which each track has its attributes and a playlist names some of
-them. beets has no format to import; its users change its library by `beet modify`, so there is a
+A playlist is extended M3U in UTF-8, which players take under the ending .m3u8. Rekordbox reads an
+XML document in which each track has its attributes and a playlist names some of them. beets has no format to import; its users change its library by `beet modify`, so there is a
 line of that for each track. The tags go where they replace nothing: after the file's own comment
 for Rekordbox, and into a field of their own for beets.
 """
@@ -9,23 +9,62 @@ for Rekordbox, and into a field of their own for beets.
 import os
 import re
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from urllib.parse import quote
 from xml.etree import ElementTree as ET
 
 from harmonium import __version__
 from harmonium.errors import DataError
-from harmonium.files import check_writable, write_atomically
+from harmonium.files import absolute_path, check_writable, write_atomically
 from harmonium.library.store.tracks import Track
 
 TaggedTracks = Sequence[tuple[Track, Sequence[str]]]
 """(track, its tags)"""
 
+PLAYLIST_ENDINGS = (".m3u8", ".m3u")
 BEETS_FIELD = "harmonium"
 """The field of beets that the tags go into."""
 
 _NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def can_be_listed(track: Track) -> bool:
+    """Whether a playlist, which has a line for each file, can name the track's file."""
+    return "\n" not in track.path and "\r" not in track.path
+
+
+def playlist(tracks: Iterable[Track]) -> str:
+    """The text of a playlist: a line about each track that can be listed, and its path."""
+    lines = ["#EXTM3U"]
+    for track in filter(can_be_listed, tracks):
+        seconds = -1 if track.duration is None else round(track.duration)
+        lines += [f"#EXTINF:{seconds},{_name(track)}", track.path]
+    return "\n".join(lines) + "\n"
+
+
+def check_playlist(path: Path) -> None:
+    """Refuse, before any work, a playlist that could not be written."""
+    if path.suffix.lower() not in PLAYLIST_ENDINGS:
+        raise DataError(
+            f"A playlist must end in {' or '.join(PLAYLIST_ENDINGS)}. Got {path.name!r}."
+        )
+    check_writable(path)
+
+
+def write_playlist(path: Path, tracks: Iterable[Track], *, relative: bool = False) -> None:
+    """Write a playlist; an interrupted write leaves the old file or none.
+
+    With ``relative``, the paths in it begin at its own folder.
+    """
+    check_playlist(path)
+    if relative:
+        folder = absolute_path(path.parent)
+        tracks = [replace(track, path=_path_from(folder, track.path)) for track in tracks]
+    text = playlist(tracks)
+    # a path may hold bytes that are no UTF-8: they go out as they came in
+    write_atomically(path, os.fsencode(text))
 
 
 def rekordbox(tracks: TaggedTracks, name: str) -> bytes:
@@ -110,3 +149,15 @@ def _url(track: Track) -> str:
 def _text(value: str) -> str:
     """On one line, and without the characters that XML cannot hold."""
     return _NOT_IN_XML.sub("\ufffd", " ".join(value.split()))
+
+
+def _path_from(folder: str, path: str) -> str:
+    """A path from a folder on; a line that begins with # would be a comment."""
+    relative = os.path.relpath(path, folder)
+    return os.path.join(os.curdir, relative) if relative.startswith("#") else relative  # noqa: PTH118
+
+
+def _name(track: Track) -> str:
+    title = track.title or Path(track.path).stem
+    name = f"{track.artist} - {title}" if track.artist else title
+    return " ".join(name.split())

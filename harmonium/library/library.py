@@ -695,7 +695,7 @@ class Library:
         self, path: str | Path, tracks: Iterable[TrackName], *, relative: bool = False
     ) -> None:
         """Write tracks as a playlist, .m3u8; ``relative``: with paths from its own folder on."""
-        from harmonium.library.playlist import check_playlist, write_playlist
+        from harmonium.library.export import check_playlist, write_playlist
 
         file = Path(path).expanduser()
         check_playlist(file)

@@ -393,7 +393,7 @@ HOSTILE = b"m/a.mp3\xfe<b>T</b>\xfeA & B\xfe=1+1\xfe$(touch x)\xff-rf\n#EXTINF\x
 
 @target(HOSTILE)
 def playlist(data):
-    from harmonium.library.playlist import can_be_listed, playlist
+    from harmonium.library.export import can_be_listed, playlist
 
     listed = [track for track, _ in tracks(data)]
     lines = playlist(listed).split("\n")

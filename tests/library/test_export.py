@@ -1,4 +1,4 @@
-"""What Rekordbox and beets are given."""
+"""What players, Rekordbox and beets are given."""
 
 import os
 import shlex
@@ -9,7 +9,15 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from harmonium.errors import DataError
-from harmonium.library.export import beets, check_export, rekordbox, write_export
+from harmonium.library.export import (
+    beets,
+    check_export,
+    check_playlist,
+    playlist,
+    rekordbox,
+    write_export,
+    write_playlist,
+)
 
 HOSTILE = "/music/it's \"&<$HOME>\n`id`; %2F é.mp3"
 
@@ -39,14 +47,14 @@ def test_rekordbox_gets_each_track_and_a_playlist_of_them():
     assert second.get("Comments") == "late night, r&b"
     root_node = root.find("PLAYLISTS/NODE")
     assert (root_node.get("Type"), root_node.get("Name")) == ("0", "ROOT")
-    (playlist,) = root_node
-    assert playlist.attrib == {
+    (made,) = root_node
+    assert made.attrib == {
         "Name": 'my "list"',
         "Type": "1",
         "KeyType": "0",
         "Entries": "2",
     }
-    assert [entry.get("Key") for entry in playlist] == ["7", "3"]
+    assert [entry.get("Key") for entry in made] == ["7", "3"]
     assert root.find("COLLECTION").get("Entries") == "2"
 
 
@@ -94,3 +102,33 @@ def test_the_ending_says_for_which_program(tmp_path):
         content = (tmp_path / name).read_bytes()
         assert content.startswith(start)
         assert b"evening" in content
+
+
+def test_a_line_about_each_track_and_its_path():
+    tracks = [
+        track(1, "/a/b.ogg", title="Song", artist="Ann\nBob", duration=61.6),
+        track(1, "/a/c d.ogg"),
+    ]
+    assert playlist(tracks) == (
+        "#EXTM3U\n#EXTINF:62,Ann Bob - Song\n/a/b.ogg\n#EXTINF:-1,c d\n/a/c d.ogg\n"
+    )
+
+
+def test_a_path_that_is_not_utf8_goes_out_as_it_came_in(tmp_path):
+    path = os.fsdecode(b"/music/caf\xe9.mp3")
+    file = tmp_path / "list.m3u8"
+    write_playlist(file, [track(1, path, title="Café")])
+    assert file.read_bytes().endswith(b"\n/music/caf\xe9.mp3\n")
+    assert list(tmp_path.iterdir()) == [file]
+
+
+def test_what_cannot_be_written_is_refused_at_once(tmp_path):
+    with pytest.raises(DataError, match=r"must end in \.m3u8"):
+        check_playlist(tmp_path / "list.txt")
+    with pytest.raises(DataError, match="there is no folder"):
+        check_playlist(tmp_path / "none" / "list.m3u8")
+
+
+def test_a_name_with_a_line_break_does_not_stop_the_others():
+    tracks = [track(1, "/a\nb.ogg"), track(1, "/c.ogg"), track(1, "/d\r.ogg")]
+    assert playlist(tracks) == "#EXTM3U\n#EXTINF:-1,c\n/c.ogg\n"

@@ -43,9 +43,7 @@ track = sa.Table(
     sa.Column("sound", sa.Text, nullable=False),
     sa.Column("state", sa.Text, nullable=False),  # present, missing, unreadable or forgotten
     sa.Column("reason", sa.Text),
-    sa.Column("title", sa.Text),
-    sa.Column("artist", sa.Text),
-    sa.Column("album", sa.Text),
+    *(sa.Column(name, sa.Text) for name in ("title", "artist", "album")),
     sa.Column("duration", sa.Float),  # seconds
     sa.Column("file_tags", sa.Text, nullable=False),  # JSON
     sa.Column("size", sa.BigInteger, nullable=False),  # the file's, when it was last read
@@ -178,29 +176,17 @@ opinion = sa.Table(
     sa.Column("begun_by", _Id, sa.ForeignKey("change.id"), nullable=False),
     sa.Column("ended_by", _Id, sa.ForeignKey("change.id")),  # NULL: in force
 )
-sa.Index(
-    "opinion_in_force",
-    opinion.c.track_id,
-    opinion.c.tag_id,
-    opinion.c.person_id,
-    unique=True,
-    sqlite_where=opinion.c.ended_by.is_(None),
-    postgresql_where=opinion.c.ended_by.is_(None),
-)
-sa.Index(
-    "opinion_of_tag",
-    opinion.c.tag_id,
-    opinion.c.track_id,
-    sqlite_where=opinion.c.ended_by.is_(None),
-    postgresql_where=opinion.c.ended_by.is_(None),
-)
+_begun: dict[str, Any] = {
+    f"{name}_where": opinion.c.ended_by.is_(None) for name in ("sqlite", "postgresql")
+}
+_ended: dict[str, Any] = {
+    f"{name}_where": opinion.c.ended_by.is_not(None) for name in ("sqlite", "postgresql")
+}
+_triple = (opinion.c.track_id, opinion.c.tag_id, opinion.c.person_id)
+sa.Index("opinion_in_force", *_triple, unique=True, **_begun)
+sa.Index("opinion_of_tag", opinion.c.tag_id, opinion.c.track_id, **_begun)
 sa.Index("opinion_begun_by", opinion.c.begun_by)
-sa.Index(
-    "opinion_ended_by",
-    opinion.c.ended_by,
-    sqlite_where=opinion.c.ended_by.is_not(None),
-    postgresql_where=opinion.c.ended_by.is_not(None),
-)
+sa.Index("opinion_ended_by", opinion.c.ended_by, **_ended)
 
 # Follows from the opinions in force; `opinions` keeps it up to date.
 people_count = sa.Table(

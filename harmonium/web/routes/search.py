@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Depends, Path, Query, Response
 
 from harmonium.library.edits import RenamedTag
-from harmonium.library.playlist import playlist
+from harmonium.library.export import playlist
 from harmonium.library.snapshot import Order, Question, SearchResult
 from harmonium.library.tags import TagDetail, TagMap
 from harmonium.web import bodies
