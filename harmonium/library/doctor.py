@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import combinations
+from os.path import commonprefix
 from typing import NamedTuple
 
 import numpy as np
@@ -16,10 +17,10 @@ from harmonium.library.store.tracks import FORGOTTEN, Track
 from harmonium.library.tagger import Tagger
 from harmonium.library.verdicts import judge, label_matrix, only_answered_tracks, with_kinds
 
-SURPRISING = 1.0
-"""A label is surprising from here on: the model finds it e times less probable than usual."""
-SHORTEST = 5
-"""Shorter words are too often another word with one letter changed."""
+MIN_SURPRISE = 1.0
+"""The surprise from which on a label is shown: it is e times less probable than usual."""
+MIN_LENGTH = 5
+"""Letters that a word must have: one letter makes of a shorter one another word too often."""
 
 
 class Copy(NamedTuple):
@@ -114,16 +115,12 @@ def find_doubts(library: Library, model: StoredModel, n: int) -> list[Doubt]:
     surprise[~tagged] = -np.inf
     order = np.argsort(-surprise, axis=None, kind="stable")[:n]
     rows, columns = np.unravel_index(order, surprise.shape)
-    kept = surprise[rows, columns] >= SURPRISING
+    kept = surprise[rows, columns] >= MIN_SURPRISE
     rows, columns = rows[kept], columns[kept]
     return [
         Doubt(
-            track,
-            tagger.tags[j],
-            bool(Y[i, j]),
-            float(P[i, j]),
-            float(tagger.rates[j]),
-            float(surprise[i, j]),
+            *(track, tagger.tags[j], bool(Y[i, j])),
+            *(float(P[i, j]), float(tagger.rates[j]), float(surprise[i, j])),
         )
         for track, i, j in zip(library.tracks.many(ids[rows]), rows, columns, strict=True)
     ]
@@ -179,14 +176,14 @@ def near_spellings(counts: Mapping[str, int]) -> list[Spellings]:
 def _letters_of(tag: str) -> str:
     """Letters and digits alone, without a plural s."""
     letters = "".join(c for c in tag if c.isalnum())
-    return letters[:-1] if len(letters) >= SHORTEST and letters.endswith("s") else letters
+    return letters[:-1] if len(letters) >= MIN_LENGTH and letters.endswith("s") else letters
 
 
 def _keys(tag: str) -> Iterator[str]:
     """What a tag has in common with those that are near: itself, and itself less one letter."""
     plain = _letters_of(tag)
     yield plain or tag
-    if len(plain) >= SHORTEST:
+    if len(plain) >= MIN_LENGTH:
         yield from (plain[:i] + plain[i + 1 :] for i in range(len(plain)))
 
 
@@ -194,25 +191,11 @@ def _is_near(one: str, other: str) -> bool:
     a, b = _letters_of(one), _letters_of(other)
     if a == b:
         return bool(a)
-    if min(len(a), len(b)) < SHORTEST:
+    if min(len(a), len(b)) < MIN_LENGTH:
         return False
-    return _one_letter_apart(a, b) or _swapped(a, b)
-
-
-def _one_letter_apart(a: str, b: str) -> bool:
-    """Whether one letter, not a digit, is added, missing or another: 1980s is not 1990s."""
-    a, b = sorted((a, b), key=len)
-    start = next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), len(a))
-    rest_a, rest_b = a[start:], b[start:]
-    if len(a) == len(b):
-        return rest_a[1:] == rest_b[1:] and not (rest_a[:1] + rest_b[:1]).isdigit()
-    return len(b) == len(a) + 1 and rest_a == rest_b[1:] and not rest_b[0].isdigit()
-
-
-def _swapped(a: str, b: str) -> bool:
-    """Whether two letters next to one another have changed places."""
-    differ = [i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y]
-    if len(a) != len(b) or len(differ) != 2 or differ[1] != differ[0] + 1:
-        return False
-    i, j = differ
-    return a[i] == b[j] and a[j] == b[i]
+    start = len(commonprefix([a, b]))
+    end = len(commonprefix([a[start:][::-1], b[start:][::-1]]))
+    a, b = a[start : len(a) - end], b[start : len(b) - end]
+    if len(a) <= 1 and len(b) <= 1:  # one letter added, missing or another: 1980s is not 1990s
+        return not (a + b).isdigit()
+    return len(a) == len(b) == 2 and a == b[::-1]  # two letters that have changed places

@@ -1,9 +1,10 @@
 """Tracks for other programs: a playlist, a document for Rekordbox, or commands for beets.
 
 A playlist is extended M3U in UTF-8, which players take under the ending .m3u8. Rekordbox reads an
-XML document in which each track has its attributes and a playlist names some of them. beets has no format to import; its users change its library by `beet modify`, so there is a
-line of that for each track. The tags go where they replace nothing: after the file's own comment
-for Rekordbox, and into a field of their own for beets.
+XML document in which each track has its attributes and a playlist names some of them. beets has no
+format to import; its users change its library by `beet modify`, so there is a line of that for each
+track. The tags go where they replace nothing: after the file's own comment for Rekordbox, and into
+a field of their own for beets.
 """
 
 import os
