@@ -41,7 +41,7 @@ from harmonium.estimators import CooccurrenceTagger, NaiveBayesTagger
 from harmonium.estimators.calibration import matching_thresholds
 from harmonium.evaluation import auc_per_clip, auc_per_tag, calibration_error_per_tag
 from harmonium.library.learning.thresholds import auc_error
-from harmonium.library.precision import NEVER, USUAL_PRECISION, make_curves, threshold_for
+from harmonium.library.precision import UNREACHABLE, USUAL_PRECISION, make_curves, threshold_for
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "recipes"))
 from builtin_model import making
@@ -262,7 +262,7 @@ def written(corpus, P, new, P_new):
     least = np.array([threshold_for(curve, USUAL_PRECISION) for curve in curves], np.float32)
     chosen = (P_new >= least) & ~np.isnan(new.Y)
     right, there = (chosen & (new.Y == 1)).sum(axis=0), (new.Y == 1).sum(axis=0)
-    return np.stack([least < NEVER, chosen.sum(axis=0), right, there], axis=1)
+    return np.stack([least < UNREACHABLE, chosen.sum(axis=0), right, there], axis=1)
 
 
 def precision():

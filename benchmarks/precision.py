@@ -42,7 +42,7 @@ from harmonium.library import Library
 from harmonium.library.learning.train import train
 from harmonium.library.precision import (
     FEWEST,
-    NEVER,
+    UNREACHABLE,
     PrecisionCurve,
     lower_bound,
     precision_curves,
@@ -71,11 +71,11 @@ DATASETS = {
 
 def by_point(curve: PrecisionCurve, precision: float) -> float:
     enough = np.flatnonzero(curve.precision >= precision)
-    return float(curve.thresholds[enough[-1]]) if len(enough) else NEVER
+    return float(curve.thresholds[enough[-1]]) if len(enough) else UNREACHABLE
 
 
 def counted(curve: PrecisionCurve, precision: float) -> float:
-    threshold = NEVER
+    threshold = UNREACHABLE
     enough = lower_bound(curve.right, curve.chosen) >= precision
     for rank in np.flatnonzero(curve.chosen >= FEWEST):
         if not enough[rank]:
@@ -157,7 +157,7 @@ def main() -> None:
                     ways[way] = (np.array([rule(curve, 0.8) for curve in curves]), 0.8)
                 ways["p ≥ 0.8"] = (np.full(len(curves), 0.8), 0.8)
                 for way, (thresholds, asked) in ways.items():
-                    used = np.where(model.learnt, thresholds, NEVER)
+                    used = np.where(model.learnt, thresholds, UNREACHABLE)
                     found.setdefault(way, []).append(judge(used, asked, P, Y))
         for way, rows in found.items():
             n, right, expected, there, tags, worse = np.array(rows, float).T

@@ -185,9 +185,9 @@ def _rules(
 
 def _about_predictions(library: Library, plan: WritePlan, precision: float) -> Iterable[str]:
     """Which predictions are missing or not written, and what their precision rests on."""
-    from harmonium.library.write import count_unheard, imprecise_tags
+    from harmonium.library.write import count_untagged, imprecise_tags
 
-    if n := count_unheard(library, plan.ids):
+    if n := count_untagged(library, plan.ids):
         yield f"{counted(n, 'track')} without predictions; run `harmonium tag`."
     model = library.models.current(whole=False)
     if not precision or model is None:

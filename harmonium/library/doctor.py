@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import combinations
-from os.path import commonprefix
 from typing import NamedTuple
 
 import numpy as np
@@ -193,9 +192,10 @@ def _is_near(one: str, other: str) -> bool:
         return bool(a)
     if min(len(a), len(b)) < MIN_LENGTH:
         return False
-    start = len(commonprefix([a, b]))
-    end = len(commonprefix([a[start:][::-1], b[start:][::-1]]))
-    a, b = a[start : len(a) - end], b[start : len(b) - end]
+    while a and b and a[0] == b[0]:
+        a, b = a[1:], b[1:]
+    while a and b and a[-1] == b[-1]:
+        a, b = a[:-1], b[:-1]
     if len(a) <= 1 and len(b) <= 1:  # one letter added, missing or another: 1980s is not 1990s
         return not (a + b).isdigit()
     return len(a) == len(b) == 2 and a == b[::-1]  # two letters that have changed places

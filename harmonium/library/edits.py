@@ -14,7 +14,7 @@ from harmonium.errors import DataError, LibraryError, counted
 from harmonium.library.library import Library
 from harmonium.library.query import unknown_tag
 from harmonium.library.store.changes import MODEL_TAG, SETTING, TRACK_STATE
-from harmonium.library.store.models import NEVER, StoredModel
+from harmonium.library.store.models import UNREACHABLE, StoredModel
 from harmonium.library.store.schema import HIDDEN, RENAMED, storable
 from harmonium.library.store.tracks import FORGOTTEN, Track
 from harmonium.library.track_tags import CompletedTag, complete_track
@@ -161,7 +161,7 @@ def rename_tag(library: Library, old: str, new: str) -> RenamedTag:
         library.changes.set_value(number, SETTING, RENAMED + after, None)  # it is in use again
         for one, place in _with_tag(library, before):
             threshold = float(one.thresholds[place])
-            new_value = [before, NEVER] if after in one.vocabulary else [after, threshold]
+            new_value = [before, UNREACHABLE] if after in one.vocabulary else [after, threshold]
             library.changes.set_value(number, MODEL_TAG, f"{one.id}:{place}", new_value)
     learnt = [] if model is None else np.array(model.vocabulary)[model.learnt].tolist()
     both = {before, after} <= set(learnt)
@@ -181,7 +181,7 @@ def hide_tag(library: Library, tag: str) -> int:
         number = library.changes.begin("hide", name)
         library.changes.set_value(number, SETTING, HIDDEN + name, value=True)
         for one, place in _with_tag(library, name):
-            library.changes.set_value(number, MODEL_TAG, f"{one.id}:{place}", [name, NEVER])
+            library.changes.set_value(number, MODEL_TAG, f"{one.id}:{place}", [name, UNREACHABLE])
     return number
 
 

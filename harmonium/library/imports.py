@@ -56,7 +56,7 @@ class ImportReport:
     n_matched: int = 0
     """Rows whose track was found."""
     n_added: int = 0
-    """Opinions that are new, or were taken back; in a dry run, those that would be."""
+    """Opinions that are new, or ended; in a dry run, those that would be."""
     people: list[str] = field(default_factory=list)
     n_tracks: int = 0
     n_tags: int = 0

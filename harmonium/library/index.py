@@ -76,7 +76,7 @@ class IndexReport:
     unlisted: dict[str, str] = field(default_factory=dict)
     """Folder → why it could not be searched."""
     hidden: list[str] = field(default_factory=list)
-    """Folders that were passed over, as their names begin with one dot."""
+    """Folders that were skipped, as their names begin with one dot."""
     unchanged: int = 0
     """Files that are what they were: most were not read, and some read and found to be the same."""
     heard: int = 0

@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harmonium.errors import DataError
-from harmonium.library.store.models import NEVER, StoredModel
+from harmonium.library.store.models import UNREACHABLE, StoredModel
 
 USUAL_PRECISION = 0.8
 """What is written is to be right so often."""
@@ -214,10 +214,10 @@ def _earlier(groups: NDArray[Any]) -> NDArray[np.int64]:
 
 
 def threshold_for(curve: PrecisionCurve, precision: float) -> float:
-    """The probability from which on a tag is right with this share; `NEVER` where it cannot be."""
+    """The probability from which on a tag has this precision; `UNREACHABLE` if it never does."""
     if not 0 <= precision < 1:
         raise DataError(f"'precision' must be at least 0 and below 1. Got {precision}.")
-    passed, threshold = curve.bounds[0] >= precision, NEVER
+    passed, threshold = curve.bounds[0] >= precision, UNREACHABLE
     for rank in np.flatnonzero(curve.effective >= FEWEST).tolist():
         if not passed[rank]:
             break
@@ -293,13 +293,13 @@ def knows_precision(model: StoredModel) -> bool:
 
 
 def thresholds_for(model: StoredModel, precision: float | None) -> NDArray[np.float32]:
-    """(n_tags,) from which probability on each tag is right with this share; else `NEVER`.
+    """(n_tags,) from which probability on each tag is right with this share; else `UNREACHABLE`.
 
     The model's own thresholds where no precision is asked for, or it knows none.
     """
     curves = None if precision is None else precision_curves(model)
     if precision is None or curves is None:
         return model.thresholds
-    found = np.full(len(model.vocabulary), NEVER)
+    found = np.full(len(model.vocabulary), UNREACHABLE)
     found[: len(curves)] = [threshold_for(curve, precision) for curve in curves]
-    return np.where(model.learnt, found, NEVER).astype(np.float32)
+    return np.where(model.learnt, found, UNREACHABLE).astype(np.float32)

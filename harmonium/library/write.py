@@ -52,7 +52,7 @@ class TagSources(NamedTuple):
     people: bool = True
     predicted: bool = True
     owner: Owner | None = None
-    """Whose predictions: of tags learnt from the library, of those that came along, or both."""
+    """Whose predictions: of tags learnt from the library, of built-in ones, or both."""
     precision: float | None = None
     """The share of what is predicted that is to be right (`precision`), tag by tag; None takes
     all that reaches the thresholds by which `harmonium tag` goes."""
@@ -130,7 +130,7 @@ def wanted_tags(
     A tag is wanted where people agree that it holds (`verdicts`). Where they leave it open,
     it is wanted if the current model's probability reaches the threshold of the tag that
     ``source.precision`` asks for, as the model was trained, which is what held-out tracks speak
-    of, and with what it learnt from answers since. Without a precision, a tag that came along is
+    of, and with what it learnt from answers since. Without a precision, a built-in tag is
     wanted only if its own threshold was right for most held-out clips (`StoredModel.sure`). Tags
     that were found in files are in them already, and do not count.
 
@@ -177,7 +177,7 @@ def imprecise_tags(library: Library, precision: float) -> list[str] | None:
     return [model.vocabulary[j] for j in np.flatnonzero(never)]
 
 
-def count_unheard(library: Library, ids: Sequence[int]) -> int:
+def count_untagged(library: Library, ids: Sequence[int]) -> int:
     """How many of the tracks the current model has not tagged yet; 0 where there is no model."""
     model = library.models.current(whole=False)
     if model is None or model.id is None:
@@ -308,7 +308,7 @@ def write_planned(
 def last_change(library: Library) -> Change:
     """The last change that is not undone, and does not undo another.
 
-    One that was undone in part is passed over: the rest of it is what could not be undone. But an
+    One that was undone in part is skipped: the rest of it is what could not be undone. But an
     undo that was interrupted goes on.
     """
     passed = []

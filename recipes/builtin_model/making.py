@@ -25,7 +25,7 @@ from harmonium.estimators.calibration import (
 )
 from harmonium.estimators.model_files import to_bytes
 from harmonium.evaluation import grouped_folds, reliability
-from harmonium.library.learning.thresholds import NEVER, choose_thresholds, score_tags
+from harmonium.library.learning.thresholds import UNREACHABLE, choose_thresholds, score_tags
 from harmonium.library.precision import (
     USUAL_PRECISION,
     PrecisionCurve,
@@ -178,7 +178,7 @@ class ShippedModel:
     def thresholds(self) -> Floats:
         """(C,) from which probability on a clip has a tag."""
         found = [tag["threshold"] for tag in self.report["tags"]]
-        return np.array([NEVER if one is None else one for one in found], np.float32)
+        return np.array([UNREACHABLE if one is None else one for one in found], np.float32)
 
     def to_bytes(self) -> bytes:
         """As the file has it."""
@@ -262,7 +262,7 @@ def _names(corpus: Corpus) -> list[str]:
 
 def _at_threshold(y: Floats, p: Floats, threshold: float) -> dict[str, Any]:
     """What held-out clips say about a threshold: how many reach it, and the share that is right."""
-    if threshold == NEVER:
+    if threshold == UNREACHABLE:
         return {"threshold": None, "reached": 0, "precision": None}
     reached = p >= threshold
     right = float(y[reached].mean()) if reached.any() else None
@@ -271,9 +271,9 @@ def _at_threshold(y: Floats, p: Floats, threshold: float) -> dict[str, Any]:
 
 def _written(curve: PrecisionCurve, learnt: bool) -> dict[str, Any]:
     """From where on the tag is right as often as `harmonium write` asks, and how many reach it."""
-    threshold = threshold_for(curve, USUAL_PRECISION) if learnt else NEVER
+    threshold = threshold_for(curve, USUAL_PRECISION) if learnt else UNREACHABLE
     rank = curve.at(threshold)
-    if threshold == NEVER or rank is None:
+    if threshold == UNREACHABLE or rank is None:
         return {"write_from": None, "written": 0}
     return {"write_from": threshold, "written": int(curve.chosen[rank])}
 

@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 
 from harmonium import DiscriminativeRBM
-from harmonium.library.store.models import NEVER, StoredModel
+from harmonium.library.store.models import UNREACHABLE, StoredModel
 from harmonium.library.store.tracks import Track
 from harmonium.library.tagging import tag_library
 
@@ -90,7 +90,7 @@ def quick_model():
     return StoredModel(
         name="DiscriminativeRBM",
         vocabulary=tags,
-        thresholds=np.array([0.4] * len(TAGS) + [NEVER], np.float32),
+        thresholds=np.array([0.4] * len(TAGS) + [UNREACHABLE], np.float32),
         extractor=EXTRACTOR,
         bytes=model.to_bytes(more),
         report={"min_count": 1, "min_share": 0.2, "tags": [], "left_out": []},

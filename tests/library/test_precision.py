@@ -10,7 +10,7 @@ from harmonium.errors import DataError
 from harmonium.estimators.model_files import to_bytes
 from harmonium.library.precision import (
     DOUBT,
-    NEVER,
+    UNREACHABLE,
     curves_to_arrays,
     expected_shares,
     lower_bound,
@@ -34,7 +34,7 @@ def stored(curves):
     return StoredModel(
         name="DiscriminativeRBM",
         vocabulary=["rock", "jazz"],
-        thresholds=np.array([0.3, NEVER], np.float32),
+        thresholds=np.array([0.3, UNREACHABLE], np.float32),
         extractor="made up",
         bytes=to_bytes(curves_to_arrays(curves) if curves else {"x": np.zeros(1)}, {}),
         report={},
@@ -73,21 +73,21 @@ def test_tracks_of_one_artist_count_as_far_as_artists_differ():
         _, sizes = np.unique(names[:n], return_counts=True)
         assert effective == pytest.approx(n**2 / (sizes**2).sum())
     assert threshold_for(alone, 0.8) == pytest.approx(p[-1])
-    assert threshold_for(together, 0.8) == NEVER  # three artists prove nothing
+    assert threshold_for(together, 0.8) == UNREACHABLE  # three artists prove nothing
 
 
 def test_few_tracks_promise_nothing_and_mistakes_end_it():
     y = np.array([1] * 7 + [0] * 20, np.float32)
     p = np.linspace(0.95, 0.1, 27, dtype=np.float32)
-    assert threshold_for(make_curve(y, p), 0.8) == NEVER
+    assert threshold_for(make_curve(y, p), 0.8) == UNREACHABLE
     y[7:9] = 1
     assert threshold_for(make_curve(y, p), 0.8) == pytest.approx(p[8])
     y[[3, 5]] = 0
-    assert threshold_for(make_curve(y, p), 0.8) == NEVER
+    assert threshold_for(make_curve(y, p), 0.8) == UNREACHABLE
     sure = np.linspace(0.99, 0.95, 12, dtype=np.float32)
     unsure = np.linspace(0.6, 0.4, 12, dtype=np.float32)
     y = np.ones(12, np.float32)
-    assert threshold_for(make_curve(y, unsure), 0.9) == NEVER  # as all tags together have shown
+    assert threshold_for(make_curve(y, unsure), 0.9) == UNREACHABLE  # as all tags show
     assert threshold_for(make_curve(y, sure), 0.9) == pytest.approx(sure[-1])
 
 
@@ -98,7 +98,7 @@ def test_the_promise_is_kept_beyond_the_doubt():
     kept, broken = 0, 0
     for _ in range(300):
         threshold = threshold_for(make_curve(*draw(400, rng, 2.0)), 0.8)
-        if threshold < NEVER:
+        if threshold < UNREACHABLE:
             kept += truth[many >= threshold].mean() >= 0.8
             broken += truth[many >= threshold].mean() < 0.8
     assert kept > 150
@@ -116,7 +116,7 @@ def test_a_tag_that_says_nothing_seldom_passes(share, least, most):
     for _ in range(300):
         y = (rng.random(300) < share).astype(np.float32)
         p = rng.uniform(least, most, 300).astype(np.float32)
-        passed += threshold_for(make_curve(y, p), 0.8) < NEVER
+        passed += threshold_for(make_curve(y, p), 0.8) < UNREACHABLE
     assert passed / 300 < DOUBT + 0.07
 
 
@@ -130,7 +130,7 @@ def test_tracks_that_go_together_do_not_pass_as_many():
         p = (0.78 + 0.02 * rng.random(100)[artists]).astype(np.float32)
         p += 1e-5 * rng.random(300, np.float32)
         for way, groups in (("together", artists.tolist()), ("apart", None)):
-            passed[way] += threshold_for(make_curve(y, p, groups), 0.8) < NEVER
+            passed[way] += threshold_for(make_curve(y, p, groups), 0.8) < UNREACHABLE
     assert passed["together"] / 300 < DOUBT + 0.07
     assert passed["apart"] / 300 > 0.4
 
@@ -163,7 +163,7 @@ def test_a_stored_model_gives_the_curve_of_a_tag():
     assert precision_curve(model, "polka") is None
     thresholds = thresholds_for(model, 0.8)
     assert thresholds[0] == np.float32(threshold_for(precision_curves(model)[0], 0.8))
-    assert thresholds[1] == NEVER  # not learnt, however it looks
+    assert thresholds[1] == UNREACHABLE  # not learnt, however it looks
     np.testing.assert_allclose(found.effective, curves[1].effective, rtol=1e-6)
     low, high = found.bounds
     assert (low < high).all()
@@ -184,7 +184,7 @@ def test_tags_that_nobody_was_asked_for_promise_nothing():
     curves = [make_curve(y, p), make_curve(np.full(400, np.nan, np.float32), p)]
     model = dataclasses.replace(stored(curves), thresholds=np.array([0.3, 0.2], np.float32))
     assert thresholds_for(model, 0.5)[0] < 1
-    assert thresholds_for(model, 0.5)[1] == NEVER
+    assert thresholds_for(model, 0.5)[1] == UNREACHABLE
     assert precision_curve(model, "jazz").at(0.1) is None
     only_one = dataclasses.replace(model, bytes=stored(curves[:1]).bytes)
     np.testing.assert_array_equal(thresholds_for(only_one, 0.5), thresholds_for(model, 0.5))

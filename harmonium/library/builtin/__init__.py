@@ -14,7 +14,7 @@ import numpy as np
 from harmonium.data.genre_tree import own_tree
 from harmonium.errors import ModelFileError
 from harmonium.library.library import Library
-from harmonium.library.store.models import NEVER, StoredModel
+from harmonium.library.store.models import UNREACHABLE, StoredModel
 from harmonium.library.store.schema import EXTRACTOR
 
 FILE = Path(__file__).with_name("model.safetensors")
@@ -63,7 +63,7 @@ def model_of_file(data: bytes, extractor: str) -> StoredModel:
     if about is None:
         raise ModelFileError(f"The built-in model is another file. {way_out}")
     tags = [{**tag, "learnt": tag["threshold"] is not None} for tag in about["tags"]]
-    thresholds = [NEVER if tag["threshold"] is None else tag["threshold"] for tag in tags]
+    thresholds = [UNREACHABLE if tag["threshold"] is None else tag["threshold"] for tag in tags]
     aucs = [tag["auc"] for tag in tags if "auc" in tag]
     return StoredModel(
         name=NAME,

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harmonium.library.learning.training_files import by_columns
-from harmonium.library.store.models import NEVER
+from harmonium.library.store.models import UNREACHABLE
 
 CLEARLY = 2.0
 """An AUC is clearly above 0.5 if it is by so many of the standard errors that chance has."""
@@ -65,9 +65,9 @@ def chance_error(positives: NDArray[np.int64], negatives: NDArray[np.int64]) -> 
 def choose_thresholds(Y: Floats, P: Floats, scores: TagScores) -> Floats:
     """The probability from which a track is said to have a tag, (n_tags,).
 
-    As many held-out tracks reach it as have the tag. ``NEVER`` for tags that are not learnt.
+    As many held-out tracks reach it as have the tag. ``UNREACHABLE`` for tags that are not learnt.
     """
     from harmonium.estimators.calibration import matching_thresholds
 
     chosen = np.clip(by_columns(matching_thresholds, Y, P), 0.01, 0.99)
-    return np.where(scores.learnt, chosen, NEVER).astype(np.float32)
+    return np.where(scores.learnt, chosen, UNREACHABLE).astype(np.float32)

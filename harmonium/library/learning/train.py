@@ -46,7 +46,7 @@ from harmonium.library.precision import (
     make_curves,
     threshold_for,
 )
-from harmonium.library.store.models import NEVER, StoredModel
+from harmonium.library.store.models import UNREACHABLE, StoredModel
 from harmonium.library.store.schema import EXTRACTOR, GENRES
 from harmonium.library.tagger import keep_compiled
 from harmonium.library.verdicts import (
@@ -361,7 +361,7 @@ def _promise(curve: PrecisionCurve, threshold: float) -> dict[str, float | None]
         "precision": None if rank is None else float(curve.precision[rank]),
         "precision_at_least": None if rank is None else float(low[rank]),
         "recall": None if rank is None else float(curve.recall[rank]),
-        "write_from": write_from if write_from < NEVER else None,
+        "write_from": write_from if write_from < UNREACHABLE else None,
     }
 
 

@@ -62,7 +62,7 @@ _WAYS_OUT = {
     (
         *("terminating connection", "server closed the connection", "connection is lost"),
         *("starting up", "shutting down"),
-    ): f" The server stopped or was started anew. {_SAFE} Run the command again.",
+    ): f" The server stopped or was restarted. {_SAFE} Run the command again.",
 }
 """Parts of what a database says → what to do about it."""
 TRACKS, PREDICTIONS = "version_of_tracks", "version_of_predictions"

@@ -13,8 +13,8 @@ from typing import Any, Literal
 
 import numpy as np
 import sqlalchemy as sa
-from numpy.typing import NDArray
 
+from harmonium.arrays import Floats, Mask
 from harmonium.errors import LibraryError, NotInLibraryError
 from harmonium.library.store.database import LibraryPart, stored_json
 from harmonium.library.store.predictions import Refinement, read_refinements
@@ -33,9 +33,9 @@ CURRENT = "current_model"
 """The setting that holds the number of the model in use."""
 Owner = Literal["own", "built-in", "people"]
 """Whose tag it is: learnt from the library, of the built-in model, or only of people."""
-SURE = 0.8
-"""Share of held-out clips with a tag that came along that must have it, for it to be written."""
-NEVER = 2.0
+MIN_WRITTEN_PRECISION = 0.8
+"""The precision on held-out clips that a tag of the built-in model needs to be written."""
+UNREACHABLE = 2.0
 """The threshold of a tag that is not predicted: no probability reaches it."""
 _WITHOUT_BYTES = [column for column in model.c if column is not model.c.bytes]
 
@@ -50,7 +50,7 @@ class StoredModel:
     name: str
     vocabulary: list[str]
     """Its tags, in the order of its outputs."""
-    thresholds: NDArray[np.float32]
+    thresholds: Floats
     """(n_tags,) the probability from which on a track gets the tag."""
     extractor: str
     """The key of the extractor whose features it takes."""
@@ -64,7 +64,7 @@ class StoredModel:
     """How many of its tags, the last ones, are new words, learnt from answers alone."""
 
     @property
-    def learnt(self) -> NDArray[np.bool_]:
+    def learnt(self) -> Mask:
         """(n_tags,) which tags it has learnt: the threshold of the others is above 1."""
         return self.thresholds <= 1
 
@@ -75,11 +75,11 @@ class StoredModel:
 
     @property
     def n_own(self) -> int:
-        """How many of those, the first ones, were learnt from the library; others came along."""
+        """How many of those, the first ones, were learnt from the library; others are built-in."""
         return int(self.report.get("own", self.n_trained))
 
     @property
-    def is_own(self) -> NDArray[np.bool_]:
+    def is_own(self) -> Mask:
         """(n_tags,) which tags were learnt from the library."""
         places = np.arange(len(self.vocabulary))
         return (places < self.n_own) | (places >= self.n_trained)
@@ -90,7 +90,7 @@ class StoredModel:
             return self
         thresholds = self.thresholds[: self.n_trained].copy()
         alone = [one.place for one in self.refinements if not one.has_model]
-        thresholds[[place for place in alone if place < self.n_trained]] = NEVER
+        thresholds[[place for place in alone if place < self.n_trained]] = UNREACHABLE
         tags = self.vocabulary[: self.n_trained]
         return replace(self, vocabulary=tags, thresholds=thresholds, refinements=(), n_new=0)
 
@@ -100,7 +100,7 @@ class StoredModel:
             return self
         n = len(self.vocabulary)
         new = [one.name for one in refinements if one.place >= n]
-        thresholds = np.append(self.thresholds, np.full(len(new), NEVER, np.float32))
+        thresholds = np.append(self.thresholds, np.full(len(new), UNREACHABLE, np.float32))
         for one in refinements:
             if one.threshold is not None:
                 thresholds[one.place] = one.threshold
@@ -113,11 +113,8 @@ class StoredModel:
         )
 
     def only(self, owner: Owner | None) -> StoredModel:
-        """The same model as if it had learnt one's own tags only, or only those that came along."""
-        if owner is None:
-            return self
-        wanted = self.is_own if owner == "own" else ~self.is_own
-        return replace(self, thresholds=np.where(wanted, self.thresholds, np.float32(NEVER)))
+        """The same model as if it had learnt one's own tags only, or only the built-in ones."""
+        return self if owner is None else self._predicting(self.is_own == (owner == "own"))
 
     def without(self, hidden: Collection[str], renamed: Mapping[str, str]) -> StoredModel:
         """The same model without hidden tags, and with the new names of renamed ones.
@@ -129,15 +126,21 @@ class StoredModel:
             new = renamed.get(tag, tag)
             wanted[j] = new not in hidden and (new == tag or new not in tags)
             tags[j] = new if wanted[j] else tag
-        thresholds = np.where(wanted, self.thresholds, np.float32(NEVER))
-        return replace(self, vocabulary=tags, thresholds=thresholds)
+        return replace(self._predicting(wanted), vocabulary=tags)
 
     def sure(self) -> StoredModel:
-        """The same model without tags that came along and are wrong too often to be written."""
+        """The same model without built-in tags that are wrong too often to be written."""
         precision = self.report.get("precision", {})
         wanted = np.arange(len(self.vocabulary)) < self.n_own
-        wanted |= [(precision.get(tag) or 0) >= SURE for tag in self.vocabulary]
-        return replace(self, thresholds=np.where(wanted, self.thresholds, np.float32(NEVER)))
+        least = MIN_WRITTEN_PRECISION
+        return self._predicting(
+            wanted | [(precision.get(tag) or 0) >= least for tag in self.vocabulary]
+        )
+
+    def _predicting(self, wanted: Mask) -> StoredModel:
+        """The same model with some tags (n_tags,) predicted, and no others."""
+        thresholds = np.where(wanted, self.thresholds, np.float32(UNREACHABLE))
+        return replace(self, thresholds=thresholds)
 
 
 class Models(LibraryPart):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from harmonium.library.learning.thresholds import (
-    NEVER,
+    UNREACHABLE,
     auc_error,
     chance_error,
     choose_thresholds,
@@ -46,7 +46,7 @@ def test_chance_is_not_learnt_and_gets_no_threshold():
     assert scores.positives[0] + scores.negatives[0] == 197
     thresholds = choose_thresholds(Y, P, scores)
     assert 0.25 < thresholds[0] < 0.8
-    assert thresholds[1] == NEVER > P.max()
+    assert thresholds[1] == UNREACHABLE > P.max()
 
 
 def test_as_many_tracks_reach_a_threshold_as_have_the_tag():

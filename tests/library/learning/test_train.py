@@ -34,7 +34,7 @@ from harmonium.library.learning.fitting import (
     usual_patience,
 )
 from harmonium.library.learning.reading import group_tracks
-from harmonium.library.learning.thresholds import NEVER, score_tags
+from harmonium.library.learning.thresholds import UNREACHABLE, score_tags
 from harmonium.library.learning.train import TrainingOptions, train
 from harmonium.library.precision import thresholds_for
 from harmonium.library.store.models import StoredModel
@@ -74,7 +74,7 @@ def test_the_tags_are_learnt_and_the_score_is_that_of_tracks_not_heard(learnt):
 def test_tags_that_are_not_learnt_have_a_threshold_that_nothing_reaches(learnt):
     _, stored, *_ = learnt
     for tag, threshold in zip(stored.report["tags"], stored.thresholds, strict=True):
-        assert (threshold == NEVER) != tag["learnt"]
+        assert (threshold == UNREACHABLE) != tag["learnt"]
         assert (tag["threshold"] is None) != tag["learnt"]
 
 

@@ -1,6 +1,6 @@
 """ID3 tags, and the formats that have them: MP3, WAV and AIFF.
 
-Mutagen reads the values. It would write every frame anew, which drops the frames that it cannot
+Mutagen reads the values. It would rewrite every frame, which drops the frames that it cannot
 read and turns others into their successors. So the frames are cut apart here, only those of ours
 are replaced, and all others stay to the byte.
 """
@@ -35,7 +35,7 @@ from harmonium.library.filetags.music_file import FileProblem, blocks, copy, rea
 HEADER = 10
 PADDING = 1024
 """Bytes left free in a tag that had to grow."""
-_LARGEST = 1 << 28
+_MAX_TAG = 1 << 28
 _ID3V1, _APE = 128, 32
 
 _UNSYNCHRONISED, _EXTENDED, _EXPERIMENTAL, _FOOTER = 0x80, 0x40, 0x20, 0x10
@@ -157,7 +157,7 @@ class Id3Tag:
             body = body.ljust(room - HEADER, b"\0")
         else:
             body += bytes(PADDING)
-        if len(body) >= _LARGEST:
+        if len(body) >= _MAX_TAG:
             raise FileProblem(f"its ID3 tag would have {len(body)} bytes, more than 256 MiB")
         return (
             b"ID3" + bytes((self.version, self.revision, self.flags)) + _synchsafe(len(body)) + body
@@ -229,17 +229,17 @@ def _values(tag: ID3, options: Id3Options) -> dict[str, Values]:
     separator = None if tag.version >= (2, 4) or tag.version[0] == 1 else options.separator
     for name in (*_LISTS, *_TEXTS):
         if name in tag:
-            values[name] = _parted(tag[name].text, separator if name in _LISTS else None)
+            values[name] = _split(tag[name].text, separator if name in _LISTS else None)
     if "TCON" in tag:
-        genres = TCON(encoding=3, text=list(_parted(tag["TCON"].text, separator))).genres
-        values["TCON"] = _parted(genres, None)
+        genres = TCON(encoding=3, text=list(_split(tag["TCON"].text, separator))).genres
+        values["TCON"] = _split(genres, None)
     for frame in tag.getall("TXXX"):
         if place := _OWN.get(f"TXXX:{frame.desc}".casefold()):
-            values[place] = (*values.get(place, ()), *_parted(frame.text, separator))
+            values[place] = (*values.get(place, ()), *_split(frame.text, separator))
     for frame in tag.getall("COMM"):
         if not frame.desc or frame.desc.casefold() in _COMMENTS:
             place = OTHER_COMMENTS if frame.desc else "COMM"
-            values[place] = (*values.get(place, ()), *_parted(frame.text, None))
+            values[place] = (*values.get(place, ()), *_split(frame.text, None))
     return values
 
 
@@ -253,7 +253,7 @@ def _version_number(version: str | None, options: Id3Options) -> int:
     return int(version[-1]) if version and version.startswith("ID3v2.") else options.version
 
 
-def _parted(texts: list[str], separator: str | None) -> Values:
+def _split(texts: list[str], separator: str | None) -> Values:
     """The texts without empty ones, split at the separator if there is one."""
     if separator is not None:
         mark = separator.strip() or separator
@@ -406,7 +406,7 @@ def _ape_length(file: BinaryIO, end: int) -> int:
 
 _TAGS = (b"ID3 ", b"id3 ")
 _INFO = {b"IGNR": "TCON", b"INAM": "TIT2", b"IART": "TPE1", b"IPRD": "TALB", b"ICMT": "COMM"}
-_LARGEST_CONTAINER = 1 << 32
+_MAX_CONTAINER = 1 << 32
 _CUT_SHORT = "its last chunk is cut short, or its sizes were never filled in"
 
 
@@ -467,7 +467,7 @@ class Iff(Format):
         chunk = old.name + len(new).to_bytes(4, self.order) + new + b"\0" * (len(new) % 2)
         fill = b"\0" * (start - min(start, size_of(source)))  # padding that the last one lacks
         total = 4 + start - 12 + len(chunk) + end - after
-        if total >= _LARGEST_CONTAINER:
+        if total >= _MAX_CONTAINER:
             raise FileProblem(f"it would have {total} bytes, more than its format allows (4 GiB)")
         form = read_at(source, 0, 12)
         target.write(form[:4] + total.to_bytes(4, self.order) + form[8:])

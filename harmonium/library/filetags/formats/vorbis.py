@@ -111,7 +111,7 @@ PADDING = 4096
 _STREAMINFO, _PADDING, _COMMENT = 0, 1, 4
 _HEADER = 4
 _LAST = 0x80
-_LARGEST = 1 << 24
+_MAX_BLOCK = 1 << 24
 
 
 class _Block(NamedTuple):
@@ -206,7 +206,7 @@ def _render(kept: list[_Block], room: int) -> bytes:
         kept = [*kept, _Block(_PADDING, bytes(PADDING))]
     parts = []
     for i, (kind, data) in enumerate(kept):
-        if len(data) >= _LARGEST:
+        if len(data) >= _MAX_BLOCK:
             raise FileProblem(f"one of its blocks would have {len(data)} bytes, more than 16 MiB")
         last = _LAST if i == len(kept) - 1 else 0
         parts.append(bytes((kind | last,)) + len(data).to_bytes(3) + data)
@@ -246,7 +246,7 @@ class Ogg(Format):
         return TagContents(version=VERSION, values=values, duration=duration)
 
     def write(self, source: BinaryIO, target: BinaryIO, edits: Edits, options: Id3Options) -> None:
-        """Replace the packet; Mutagen numbers the pages after it anew where their number grows."""
+        """Replace the packet; Mutagen renumbers the pages after it where their number grows."""
         copy(source, target, 0, size_of(source))
         pages = _comment_pages(target, self.first)
         packets = OggPage.to_packets(pages)
