@@ -197,7 +197,7 @@ def _walk_in(folder: Path) -> dict[str, set[str]]:
         with Library.open(place) as library:
             library.index(mp3, **options)
             number = library.track(mp3).id
-            library.tag(mp3)
+            library.tag_all()
         tags = page.get(f"/tracks/{number}").raise_for_status().json()["tags"]
     yes = {"yes": [next(tag["tag"] for tag in tags if tag["said"] is None)], "no": []}
     with walk.recorded() as found['a click on "yes" to the other tags moving, and saved']:

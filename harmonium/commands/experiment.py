@@ -22,7 +22,6 @@ from harmonium.errors import DataError
 
 if TYPE_CHECKING:
     from harmonium.experiments.datasets import DatasetSpec
-    from harmonium.experiments.plan import Run
     from harmonium.experiments.recipe import Recipe
     from harmonium.experiments.results import ExperimentProgress
 
@@ -94,6 +93,7 @@ def run(
             with _watched(console, progress, jobs or available_cores()) as watch:
                 run_experiment(chosen, store, engine=engine, jobs=jobs, watch=watch)
         except KeyboardInterrupt:
+            progress.refresh()
             console.print(
                 f"Stopped; {progress.done:,} runs are saved in {folder}. "
                 "The same command resumes from there."
@@ -214,29 +214,26 @@ def _chosen(what: str, known: dict[str, Any], wanted: str) -> list[Any]:
 @contextmanager
 def _watched(
     console: Console, progress: ExperimentProgress, jobs: int
-) -> Iterator[Callable[[Run, dict[str, Any]], None]]:
+) -> Iterator[Callable[..., None]]:
     """A live table on a terminal; elsewhere a line from time to time."""
     last = time.monotonic()
     seconds = REFRESH_SECONDS if console.is_terminal else LINE_SECONDS
     on_screen = Live(_view(progress, jobs), console=console, auto_refresh=False)
     with on_screen if console.is_terminal else nullcontext() as live:
 
-        def show() -> None:
-            if live is None:
-                return console.print(_line(progress, jobs))
-            progress.refresh()
-            live.update(_view(progress, jobs), refresh=True)
-
-        def watch(run: Run, measured: dict[str, Any]) -> None:
+        def show(*_: Any, at_once: bool = False) -> None:
             nonlocal last
-            progress.add(run, measured)
-            if time.monotonic() - last >= seconds:
+            if at_once or time.monotonic() - last >= seconds:
                 last = time.monotonic()
-                show()
+                progress.refresh()
+                if live is None:
+                    console.print(_line(progress, jobs))
+                else:
+                    live.update(_view(progress, jobs), refresh=True)
 
-        yield watch
+        yield show
         if live:
-            show()
+            show(at_once=True)
 
 
 def _view(progress: ExperimentProgress, jobs: int) -> Group:
@@ -256,7 +253,7 @@ def _progress_table(progress: ExperimentProgress) -> Table:
     last = None
     for (dataset, name), model in progress.models.items():
         each = f"{sum(model.seconds) / len(model.seconds):.1f}" if model.seconds else ""
-        auc = "" if model.auc is None else f"{100 * model.auc:.1f} %"
+        auc = f"{100 * sum(model.aucs) / len(model.aucs):.1f} %" if model.aucs else ""
         shown = "" if dataset == last else dataset
         table.add_row(shown, name, f"{model.done} / {model.total}", each, auc)
         last = dataset

@@ -142,67 +142,56 @@ def _append(path: Path, content: dict[str, Any]) -> None:
 
 # Progress
 
-DatasetAndModel = tuple[str, str]
-"""A dataset's label and a model's name."""
-
 
 @dataclass
 class ModelProgress:
     """How far one model is on one dataset."""
 
     total: int = 0
-    """Runs that it takes at most."""
+    """The most runs that it takes."""
     done: int = 0
     seconds: list[float] = field(default_factory=list)
     """What each run so far has taken."""
-    auc: float | None = None
-    """Mean over tags, folds and arms that are finished."""
+    aucs: list[float] = field(default_factory=list)
+    """The mean over tags of each finished test fold."""
 
 
 class ExperimentProgress:
-    """The state of an experiment, kept up to date run by run."""
+    """How far an experiment is, and how long it will take."""
 
     def __init__(self, recipe: Recipe, store: ResultStore) -> None:
         self.recipe, self.store = recipe, store
-        self.models: dict[DatasetAndModel, ModelProgress] = {}
-        for arm in arms(recipe):
-            name = (arm.dataset.label, arm.model.name)
-            self.models.setdefault(name, ModelProgress()).total += most_runs(recipe, arm)
-        for _, state in fold_states(recipe, store.results):
-            for run in state.done:
-                self.add(run, store.measurements.get(run.key, {}))
+        self.models: dict[tuple[str, str], ModelProgress] = {}
+        """A dataset's label and a model's name -> how far it is."""
         self.refresh()
 
-    def add(self, run: Run, measured: dict[str, Any]) -> None:
-        """A run ended."""
-        model = self.models[run.dataset.label, run.model]
-        model.done = min(model.done + 1, model.total)
-        if "seconds" in measured:
-            parts = ("seconds", "test_seconds", "smoothing_seconds")
-            model.seconds.append(sum(measured[part] for part in parts))
-
     def refresh(self) -> None:
-        """Update the scores of what is finished."""
-        aucs: dict[DatasetAndModel, list[float]] = {name: [] for name in self.models}
+        """Bring it up to date with the results."""
+        models: dict[tuple[str, str], ModelProgress] = {}
+        for arm in arms(self.recipe):
+            name = (arm.dataset.label, arm.model.name)
+            models.setdefault(name, ModelProgress()).total += most_runs(self.recipe, arm)
+        parts = ("seconds", "test_seconds", "smoothing_seconds")
         for arm, state in fold_states(self.recipe, self.store.results):
+            model = models[arm.dataset.label, arm.model.name]
+            model.done = min(model.done + len(state.done), model.total)
+            measured = [self.store.measurements.get(run.key, {}) for run in state.done]
+            model.seconds += [sum(one[p] for p in parts) for one in measured if "seconds" in one]
             if state.finished:
-                values = [self.store.results[run.key]["tests"][0]["auc"] for run in state.final]
-                mean = float(np.nanmean(np.array(values, dtype=float)))
-                aucs[arm.dataset.label, arm.model.name].append(mean)
-        for name, model in self.models.items():
-            model.auc = float(np.mean(aucs[name])) if aucs[name] else None
+                aucs = [self.store.results[run.key]["tests"][0]["auc"] for run in state.final]
+                model.aucs.append(float(np.nanmean(np.array(aucs, dtype=float))))
+        self.models = models
 
     def remaining_seconds(self, jobs: int) -> float | None:
         """From how long the runs of each model took so far; None before the first."""
         known = [seconds for model in self.models.values() for seconds in model.seconds]
         if not known:
             return None
-        usual = float(np.mean(known))
-        left = sum(
-            (model.total - model.done) * (float(np.mean(model.seconds)) if model.seconds else usual)
+        left = [
+            (model.total - model.done) * float(np.mean(model.seconds or known))
             for model in self.models.values()
-        )
-        return left / jobs
+        ]
+        return sum(left) / jobs
 
     @property
     def done(self) -> int:
@@ -211,5 +200,5 @@ class ExperimentProgress:
 
     @property
     def total(self) -> int:
-        """Runs there are at most."""
+        """The most runs that there are."""
         return sum(model.total for model in self.models.values())

@@ -25,7 +25,7 @@ from harmonium.experiments.report.formats import (
     markdown,
     one_line,
 )
-from harmonium.experiments.report.forms import FORMS, reliability_items, settings_table
+from harmonium.experiments.report.forms import FORMS, per_tag_csv, reliability_items, settings_table
 from harmonium.experiments.report.numbers import (
     Summary,
     format_duration,
@@ -47,15 +47,16 @@ def build_report(folder: str | Path) -> Report:
             f"{folder} holds {counted(summary.n_runs, 'run')}, but no test fold of its recipe is "
             "finished yet. Let 'harmonium experiment run' go on."
         )
-    items, files = FORMS[summary.recipe.form](summary)
-    settings = [] if summary.recipe.form == "search" else settings_table(summary)
+    form = summary.recipe.form
+    items = FORMS[form](summary)
+    settings = [] if form == "search" else settings_table(summary)
     items += [*reliability_items(summary), *settings, *_times(summary), *_unfinished(summary)]
     return Report(
         title=summary.recipe.title,
         paragraphs=tuple(_paragraphs(summary)),
         items=tuple(items),
         unfinished=_unfinished_sentence(summary),
-        files=files,
+        files={"per-tag.csv": per_tag_csv(summary)} if form == "comparison" else {},
     )
 
 

@@ -11,6 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -163,8 +164,8 @@ Rows = dict[tuple[str, bool], dict[str, Score]]
 """The rows of Table 2: (dataset, whether smoothed) -> model -> score, for those that have one."""
 
 
-def comparison(summary: Summary) -> tuple[Items, dict[str, str]]:
-    """The tables and figures, Table 2 first, and the AUCs by tag."""
+def _rows(summary: Summary) -> tuple[Rows, list[str]]:
+    """The rows of Table 2 and the names of the models."""
     axes = ("model", *summary.varying("dataset", "smoothing", "model"))
     found: Rows = {}
     for score in summary.scores:
@@ -172,14 +173,18 @@ def comparison(summary: Summary) -> tuple[Items, dict[str, str]]:
         found.setdefault(place, {})[score.name(axes)] = score
     datasets = distinct(summary.scores, "dataset")
     rows = {place: found[place] for place in itertools.product(datasets, _SIGN) if place in found}
-    models = list(dict.fromkeys(name for scores in rows.values() for name in scores))
-    items = [
+    return rows, list(dict.fromkeys(name for scores in rows.values() for name in scores))
+
+
+def comparison(summary: Summary) -> Items:
+    """The tables and figures, Table 2 first."""
+    rows, models = _rows(summary)
+    return [
         _auc_table(rows, models),
         *_models_against_others(summary),
         *_smoothed_against_raw(summary),
         *_ranks(rows, models),
     ]
-    return items, {"per-tag.csv": _per_tag_csv(rows, models)}
 
 
 def _auc_table(rows: Rows, models: list[str]) -> Table:
@@ -333,11 +338,12 @@ def _ranks(rows: Rows, models: list[str]) -> list[Table]:
     return [table]
 
 
-def _per_tag_csv(rows: Rows, models: list[str]) -> str:
+def per_tag_csv(summary: Summary) -> str:
     """A line per dataset, smoothing and tag: the mean AUC over folds of each model.
 
     And for each model after the first, the p value of the paired t-test against the first.
     """
+    rows, models = _rows(summary)
     first, *others = models
     frames = []
     for (dataset, smoothing), scores in rows.items():
@@ -735,13 +741,13 @@ def _reliability_line(name: str, found: Reliability) -> Series:
     return Series(name, tuple(y), tuple(errors), tuple(x))
 
 
-FORMS: dict[str, Callable[[Summary], tuple[Items, dict[str, str]]]] = {
+FORMS: dict[str, Callable[[Summary], Items]] = {
     "comparison": comparison,
-    "damping": lambda summary: (along_axis(summary, DAMPING), {}),
-    "approximations": lambda summary: (along_axis(summary, APPROXIMATIONS), {}),
-    "search": lambda summary: (search(summary), {}),
-    "completion": lambda summary: (completion(summary), {}),
-    "learning-curve": lambda summary: (along_axis(summary, LEARNING), {}),
-    "feature-groups": lambda summary: (along_axis(summary, FEATURES), {}),
+    "search": search,
+    "completion": completion,
+    "damping": partial(along_axis, form=DAMPING),
+    "approximations": partial(along_axis, form=APPROXIMATIONS),
+    "learning-curve": partial(along_axis, form=LEARNING),
+    "feature-groups": partial(along_axis, form=FEATURES),
 }
-"""Form -> its tables and figures, the main table first, and further files."""
+"""Form -> its tables and figures, the main table first."""
