@@ -26,27 +26,19 @@ def test_music_by_its_ending_sorted_to_the_bottom(folder):
 def test_named_files_are_taken_as_they_are(folder):
     paths = [folder / "d", folder / "a" / "notes.txt", folder / "not-there.mp3"]
     assert find_audio(paths).files == [str(path) for path in paths]
-
-
-def test_each_file_once(folder):
-    paths = [folder / "b" / "2.mp3", folder, folder / "b"]
+    paths = [folder / "b" / "2.mp3", folder, folder / "b"]  # each file once
     assert names(find_audio(paths), folder) == ["b/2.mp3", "a/x.wav", "b/10.FLAC", "c.Ogg"]
 
 
 def test_hidden_files_and_folders_are_left_out(folder):
-    (folder / "a" / "._x.wav").touch()
-    (folder / ".trash").mkdir()
-    (folder / ".trash" / "old.mp3").touch()
-    assert names(find_audio([folder]), folder) == ["a/x.wav", "b/10.FLAC", "b/2.mp3", "c.Ogg"]
+    for name in ("a/._x.wav", ".trash/old.mp3", "...And Oceans/...intro.mp3"):  # the last is a band
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).touch()
+    found = find_audio([folder])
+    assert names(found, folder)[:2] == ["...And Oceans/...intro.mp3", "a/x.wav"]
+    assert len(found.files) == 5
+    assert found.hidden == [str(folder / ".trash")]
     assert names(find_audio([folder / ".trash"]), folder) == [".trash/old.mp3"]
-    assert find_audio([folder]).hidden == [str(folder / ".trash")]
-
-
-def test_a_band_whose_name_begins_with_dots_is_not_hidden(tmp_path):
-    (tmp_path / "...And Oceans").mkdir()
-    (tmp_path / "...And Oceans" / "...intro.mp3").touch()
-    assert names(find_audio([tmp_path]), tmp_path) == ["...And Oceans/...intro.mp3"]
-    assert find_audio([tmp_path]).hidden == []
 
 
 def test_links_are_followed_but_not_in_circles(folder, tmp_path_factory):

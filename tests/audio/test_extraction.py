@@ -46,10 +46,20 @@ def songs(tmp_path_factory):
     return paths
 
 
-def counting(**options):
-    """An extractor that counts its calls, and the settings to use it with."""
-    function = Counting(**options)
-    return function, {"extractor": odd.extractor(function), "engine": "serial"}
+@pytest.fixture
+def counted(tmp_path):
+    """An extractor that counts its calls, and extracts with it in this process, with a cache."""
+
+    def make(**options):
+        function = Counting(**options)
+
+        def extract(*paths, **more):
+            settings = {"extractor": odd.extractor(function), "engine": "serial"} | more
+            return extract_files(paths, cache=tmp_path / "cache", **settings)
+
+        return function, extract
+
+    return make
 
 
 def reasons(done):
@@ -90,11 +100,9 @@ class TestMatrix:
         assert reasons[2] == "is a folder, not a music file."
         assert reasons[3] == "cannot be opened: No such file or directory."
 
-    def test_nothing_usable_and_nothing_at_all(self, tmp_path):
+    def test_no_file_none_that_is_usable_and_one_twice(self, tmp_path):
         done = extract_files([tmp_path / "none.wav"], engine="serial")
         assert done.features.shape == extract_files([]).features.shape == (0, 389)
-
-    def test_a_path_may_be_there_twice(self, tmp_path):
         path = write_level(tmp_path / "a.wav", 0.3)
         done = extract_files([path] * 3, extractor=LEVELS, jobs=2, cache=tmp_path)
         assert done.paths == (str(path),) * 3
@@ -129,30 +137,29 @@ class TestMatrix:
 
 
 class TestCache:
-    def test_a_changed_file_is_done_again(self, tmp_path):
+    def test_a_changed_file_is_done_again(self, tmp_path, counted):
         a, b = write_levels(tmp_path, [0.1, 0.2])
-        function, options = counting()
-        extract_files([a, b], cache=tmp_path / "cache", **options)
+        function, extract = counted()
+        extract(a, b)
         before = a.stat()
         _wait_for_the_clock_after(before.st_ctime_ns, tmp_path)
         write_level(a, 0.4)  # as long as before, and pretending to be as old
         os.utime(a, ns=(before.st_atime_ns, before.st_mtime_ns))
         assert (a.stat().st_size, a.stat().st_mtime_ns) == (before.st_size, before.st_mtime_ns)
-        done = extract_files([a, b], cache=tmp_path / "cache", **options)
+        done = extract(a, b)
         assert (function.calls, done.n_cached) == (3, 1)
         np.testing.assert_allclose(done.features[:, 0], [0.4, 0.2], atol=1e-4)
 
-    def test_renamed_copied_and_touched_files_are_known(self, tmp_path):
+    def test_renamed_copied_and_touched_files_are_known(self, tmp_path, counted):
         a, b, c = write_levels(tmp_path, [0.1, 0.2, 0.3])
-        function, options = counting()
-        first = extract_files([a, b, c], cache=tmp_path / "cache", **options)
-        again = extract_files([a, b, c], cache=tmp_path / "cache", **options)
+        function, extract = counted()
+        first, again = extract(a, b, c), extract(a, b, c)
         assert (function.calls, first.n_cached, again.n_cached) == (3, 0, 3)
         renamed, copied = tmp_path / "renamed.wav", tmp_path / "copied.wav"
         a.rename(renamed)
         shutil.copyfile(b, copied)
         os.utime(c)
-        done = extract_files([renamed, copied, c], cache=tmp_path / "cache", **options)
+        done = extract(renamed, copied, c)
         assert (function.calls, done.n_cached) == (3, 3)
         assert done.features.tobytes() == first.features.tobytes()
         # From now on, they are known by their new names, without reading them.
@@ -162,57 +169,44 @@ class TestCache:
                 status = cache_module.file_status(path)
                 assert cache.find_by_path(str(path), status, recipe) is not None
 
-    @pytest.mark.parametrize(
-        "change", [{"start": 0.01}, {"seconds": 0.1}, {"revision": "2"}, {"name": "even"}]
-    )
-    def test_other_settings_are_computed_anew(self, tmp_path, change):
+    @pytest.mark.parametrize("change", [{}, {"seconds": 0.1}, {"revision": "2"}, {"name": "even"}])
+    def test_other_settings_are_computed_anew(self, tmp_path, counted, change):
         paths = write_levels(tmp_path, [0.1, 0.2])
-        function, options = counting()
-        extract_files(paths, cache=tmp_path / "cache", **options)
-        if "start" in change:
-            options["start"] = change["start"]
-        else:
-            options["extractor"] = replace(options["extractor"], **change)
-        assert extract_files(paths, cache=tmp_path / "cache", **options).n_cached == 0
+        function, extract = counted()
+        extract(*paths)
+        changed = {"extractor": replace(odd.extractor(function), **change)} if change else {}
+        assert extract(*paths, **changed or {"start": 0.01}).n_cached == 0
         assert function.calls == 4
 
-    def test_a_vector_of_another_length_is_not_used(self, tmp_path):
-        paths = write_levels(tmp_path, [0.1])
-        function, options = counting()
-        extract_files(paths, cache=tmp_path / "cache", **options)
-        longer = replace(options["extractor"], feature_names=("a", "b", "c"))
-        done = extract_files(paths, extractor=longer, engine="serial", cache=tmp_path / "cache")
-        assert "must give a vector of 3 numbers" in done.failures[0].reason
-        assert function.calls == 2
-
-    def test_failures_are_not_kept(self, tmp_path):
-        path = tmp_path / "a.wav"
-        path.write_bytes(b"nothing yet")
-        _, options = counting()
-        assert extract_files([path], cache=tmp_path / "cache", **options).failures
-        write_level(path, 0.1)
-        assert not extract_files([path], cache=tmp_path / "cache", **options).failures
+    def test_a_vector_of_another_length_is_not_used_and_failures_are_not_kept(
+        self, tmp_path, counted
+    ):
+        path = write_level(tmp_path / "a.wav", 0.1)
+        function, extract = counted()
+        extract(path)
+        longer = replace(odd.extractor(function), feature_names=("a", "b", "c"))
+        for _ in range(2):
+            assert "a vector of 3 numbers" in extract(path, extractor=longer).failures[0].reason
+        assert function.calls == 3
 
     def test_a_digest_that_is_known_is_not_computed(self, tmp_path, monkeypatch):
         path, moved = write_levels(tmp_path / "a", [0.1])[0], tmp_path / "moved.wav"
-        function, options = counting()
-        options["cache"] = tmp_path / "cache"
+        options = {"extractor": LEVELS, "engine": "serial", "cache": tmp_path / "cache"}
         status = cache_module.file_status(path)
         known = (str(path), b"sound", status.size, status.modified)
         monkeypatch.setattr(extraction, "file_digest", None)
         (first,) = iterate_files([known], **options)
         path.rename(moved)
         (second,) = iterate_files([(str(moved), *known[1:])], **options)
-        assert (first.cached, second.cached, function.calls) == (False, True, 1)
+        assert (first.cached, second.cached) == (False, True)
         np.testing.assert_array_equal(first.vector, second.vector)
 
     def test_a_digest_of_a_file_that_is_another_now_is_not_used(self, tmp_path):
-        first, second = write_levels(tmp_path, [0.1, 0.2])
-        _, options = counting()
-        for path in (first, second):
+        options = {"extractor": LEVELS, "engine": "serial", "cache": tmp_path / "cache"}
+        for path in write_levels(tmp_path, [0.1, 0.2]):
             status = cache_module.file_status(path)
             was = (str(path), b"sound", status.size, status.modified - 1)
-            (found,) = iterate_files([was], cache=tmp_path / "cache", **options)
+            (found,) = iterate_files([was], **options)
             assert not found.cached
 
 
@@ -241,7 +235,9 @@ class TestTrouble:
             ("at the end", "vanished while it was read."),
         ],
     )
-    def test_a_file_that_vanishes_while_it_is_read(self, tmp_path, monkeypatch, moment, reason):
+    def test_a_file_that_vanishes_while_it_is_read(
+        self, tmp_path, monkeypatch, counted, moment, reason
+    ):
         a, b = write_levels(tmp_path, [0.1, 0.2])
 
         def vanish(calls):
@@ -252,45 +248,39 @@ class TestTrouble:
             vanish(0)
             return digest
 
-        _, options = counting(then=None if moment == "at the end" else vanish)
+        _, extract = counted(then=None if moment == "at the end" else vanish)
         if moment == "at the end":
             monkeypatch.setattr(extraction, "file_digest", digest_and_vanish)
-        done = extract_files([a, b], cache=tmp_path / "cache", **options)
+        done = extract(a, b)
         assert reasons(done) == {str(a): reason}
         assert done.paths == (str(b),)
 
-    def test_a_file_that_changes_once_while_it_is_read(self, tmp_path):
+    def test_a_file_that_changes_once_while_it_is_read(self, tmp_path, counted):
         path = write_level(tmp_path / "a.wav", 0.1)
 
         def change(calls):
             if calls == 1:
                 write_level(path, 0.3, seconds=0.4)
 
-        function, options = counting(then=change)
-        done = extract_files([path], cache=tmp_path / "cache", **options)
+        function, extract = counted(then=change)
+        done = extract(path)
         assert function.calls == 2
         np.testing.assert_allclose(done.features[0, 0], 0.3, atol=1e-4)
-        again = extract_files([path], cache=tmp_path / "cache", **options)
-        assert (again.n_cached, function.calls) == (1, 2)
+        assert (extract(path).n_cached, function.calls) == (1, 2)
 
-    def test_a_file_that_keeps_changing(self, tmp_path):
+    def test_a_file_that_keeps_changing(self, tmp_path, counted):
         path = write_level(tmp_path / "a.wav", 0.1)
-        function, options = counting(
-            then=lambda calls: write_level(path, 0.1, seconds=0.3 + calls / 100)
-        )
-        done = extract_files([path], cache=tmp_path / "cache", **options)
-        assert reasons(done) == {str(path): "changed while it was read, 3 times."}
+        then = lambda calls: write_level(path, 0.1, seconds=0.3 + calls / 100)  # noqa: E731
+        function, extract = counted(then=then)
+        assert reasons(extract(path)) == {str(path): "changed while it was read, 3 times."}
         assert function.calls == 3
 
-    def test_an_extractor_that_cannot_be_sent(self, tmp_path):
+    def test_an_extractor_that_cannot_be_sent_or_loaded_by_the_workers(self, tmp_path):
         path = write_level(tmp_path / "a.wav", 0.1)
         local = odd.extractor(lambda samples, rate: odd.mean_level(samples, rate))
         with pytest.raises(EngineError, match="'odd' cannot be sent to other processes"):
             extract_files([path], extractor=local, jobs=1)
         assert extract_files([path], extractor=local, engine="serial").paths
-
-    def test_an_extractor_that_cannot_be_loaded_by_the_workers(self, tmp_path):
-        path = write_level(tmp_path / "a.wav", 0.1)
         with pytest.raises(EngineError, match="no module named 'only_here'"):
             extract_files([path], extractor=odd.extractor(odd.OnlyHere()), jobs=1)
 
