@@ -39,7 +39,7 @@ import numpy as np
 import soundfile
 
 from harmonium.data.datasets import load
-from harmonium.data.normalise import normalise_tag
+from harmonium.data.tag_names import normalise_tag
 from harmonium.library import Library
 
 PER_ARTIST = 5

@@ -15,7 +15,7 @@ from harmonium.commands.output import Output, percent
 from harmonium.errors import counted
 
 if TYPE_CHECKING:
-    from harmonium.data.genre_tree import GenreTree
+    from harmonium.data.tag_names import GenreTree
     from harmonium.library import Library
     from harmonium.library.store.models import StoredModel
 
@@ -137,10 +137,10 @@ def _stopped(library: Library, firsts: list[int]) -> str:
 
 
 def _tree(named: str) -> GenreTree:
-    from harmonium.data.genre_tree import GenreTree, own_tree, read_tree
+    from harmonium.data.tag_names import GenreTree, builtin_tree, read_tree
 
     if named in ("own", "none"):
-        return own_tree() if named == "own" else GenreTree()
+        return builtin_tree() if named == "own" else GenreTree()
     return read_tree(Path(named).expanduser())
 
 

@@ -158,7 +158,7 @@ def _rules(
     library: Library, file: Path | None, given: dict[str, Any], *, remember: bool, forget: bool
 ) -> Rules:
     """What the library remembers, then the file, then the options."""
-    from harmonium.data.normalise import normalise_tag
+    from harmonium.data.tag_names import normalise_tag
     from harmonium.library.query import unknown_tag
     from harmonium.library.write_rules import (
         RULES_SETTING,

@@ -1,6 +1,6 @@
 """Triples of (user, item, tag), the labels made from them, and the datasets that hold them."""
 
-from harmonium.data.normalise import artist_groups, artist_key, normalise_tag
+from harmonium.data.tag_names import artist_groups, artist_key, normalise_tag
 from harmonium.data.triples import (
     Conditioning,
     TagCounts,

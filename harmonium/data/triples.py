@@ -36,8 +36,8 @@ from harmonium.data.codes import (
     most_frequent,
     positions,
 )
-from harmonium.data.normalise import speller
 from harmonium.data.table_files import PathLike, read_rows
+from harmonium.data.tag_names import speller
 from harmonium.errors import DataError
 
 _MAX_COUNT = np.iinfo(np.int32).max

@@ -2,6 +2,12 @@
 
 Clips of one track sound alike, and so do tracks of one artist. A model that has seen one of them
 has half seen the others, so none may be in training while another is in testing.
+
+What a fold should have is a list of columns: for each tag, a positive and a negative. Iterative
+stratification (Sechidis, Tsoumakas and Vlahavas, 2011), here over groups instead of clips, deals
+out the groups of the rarest column first. Because a group brings many columns at once, this alone
+leaves gaps; moves and exchanges of groups between folds then close those they can, and last even
+out the sizes where that opens no gap.
 """
 
 from collections.abc import Iterator
@@ -14,7 +20,14 @@ from sklearn.model_selection import BaseCrossValidator
 
 from harmonium.errors import DataError
 from harmonium.evaluation.metrics import Integers, Ternary, at_least, ternary
-from harmonium.evaluation.stratify import assign
+
+_LARGE_SHARE = 0.1
+"""A group with more than this share of a fold is placed before all others, while there is room. To
+close a gap, two folds may come to differ by as much in size."""
+_MAX_TRIED = 100
+"""The groups of a fold tried for an exchange: the search stays fast for any number of groups."""
+_MIN_ROUNDS, _MAX_ROUNDS, _ROUNDS_TIMES_GROUPS = 10, 50, 50_000
+"""The number of times that all gaps are tried; in between, fewer with more groups."""
 
 
 def grouped_folds(groups: ArrayLike, Y: ArrayLike, *, n_folds: int = 5, seed: int = 0) -> Integers:
@@ -240,3 +253,241 @@ def _fold_index(folds: ArrayLike, *, least: int) -> tuple[Integers, int]:
             f"folds must be numbered from 0 without a gap, and at least {least}. Got {found}."
         )
     return fold_of, len(found)
+
+
+# The search for folds
+
+
+class Folds:
+    """Which group is in which fold, with the counts that follow from it."""
+
+    def __init__(self, sizes: Integers, counts: Integers, n_folds: int) -> None:
+        self.sizes = sizes  # (n_groups,) clips of each group
+        self.counts = counts.astype(np.float32)  # (n_groups, n_columns) clips that have the column
+        self.has = (counts > 0).astype(np.float32)  # (n_groups, n_columns)
+        self.n_folds = n_folds
+        self.capacity = _capacity(sizes, n_folds)
+        self.fold = np.full(len(sizes), -1)  # (n_groups,) -1: not placed yet
+        self.size = np.zeros(n_folds, dtype=np.int64)  # clips of each fold
+        self.got = np.zeros((n_folds, counts.shape[1]), dtype=np.float32)  # clips with the column
+        self.groups_with = np.zeros_like(self.got)
+        self.lacks = np.ones_like(self.got)  # 1 where no group of the fold has the column
+
+    def place(self, group: int, fold: int) -> None:
+        """Put a group into a fold, out of the one that it was in."""
+        for index, sign in ((int(self.fold[group]), -1), (fold, 1)):
+            if index >= 0:
+                self.size[index] += sign * self.sizes[group]
+                self.got[index] += sign * self.counts[group]
+                self.groups_with[index] += sign * self.has[group]
+                np.equal(self.groups_with[index], 0, out=self.lacks[index])
+        self.fold[group] = fold
+
+    def value(self, source: int, target: int) -> NDArray[np.float32]:
+        """(n_columns,) what moving a group with the column is worth: 1 to fill, -1 to empty."""
+        return self.lacks[target] - (self.groups_with[source] == 1)
+
+    def total(self, groups: Integers, value: NDArray[np.float32]) -> NDArray[np.float32]:
+        """(len(groups),) the value of all columns of each group."""
+        columns = np.flatnonzero(value)  # few
+        return self.has[np.ix_(groups, columns)] @ value[columns]
+
+    def gain(self, groups: Integers, source: int, target: int) -> NDArray[np.float32]:
+        """(len(groups),) how many more (fold, column) are filled if one group moves."""
+        return self.total(groups, self.value(source, target))
+
+    def members(self, fold: int) -> Integers:
+        """The groups in a fold."""
+        return np.flatnonzero(self.fold == fold)
+
+    def keeps_balance(self, clips: Integers, source: int, target: int) -> NDArray[np.bool_]:
+        """Whether so many clips may go from one fold to the other without upsetting their sizes."""
+        gap = self.size[source] - self.size[target]
+        return np.abs(gap - 2 * clips) <= max(abs(gap), _LARGE_SHARE * self.capacity)
+
+
+def assign(
+    sizes: Integers,
+    counts: Integers,
+    *,
+    n_folds: int,
+    rng: np.random.Generator,
+) -> Integers:
+    """(n_groups,) the fold of each group.
+
+    Parameters
+    ----------
+    sizes : (n_groups,) clips of each group.
+    counts : (n_groups, n_columns) clips of each group that have a column.
+    n_folds : number of folds.
+    rng : decides between groups that are alike.
+    """
+    order = rng.permutation(len(sizes))
+    folds = Folds(sizes[order], counts[order], n_folds)
+    _place_large(folds)
+    _place_by_rarest_column(folds)
+    _close_gaps(folds, rng)
+    _even_out(folds)
+    result = np.empty(len(sizes), dtype=np.int64)
+    result[order] = folds.fold
+    return result
+
+
+def _capacity(sizes: Integers, n_folds: int) -> float:
+    """Clips per fold, once each group that is larger than that has a fold of its own."""
+    rest, free = float(sizes.sum()), n_folds
+    for size in np.sort(sizes)[::-1]:
+        if free == 1 or size <= rest / free:
+            break
+        rest, free = rest - size, free - 1
+    return rest / free
+
+
+def _place_large(folds: Folds) -> None:
+    """Large groups first, the largest ahead, each where most of its columns are lacking."""
+    for group in np.argsort(-folds.sizes, kind="stable").tolist():
+        if folds.sizes[group] <= max(1, _LARGE_SHARE * folds.capacity):
+            return
+        lacking = (folds.lacks @ folds.has[group]).tolist()
+        fits = _with_room(folds, group)
+        folds.place(group, max(fits, key=lambda fold: (lacking[fold], -folds.size[fold])))
+
+
+def _place_by_rarest_column(folds: Folds) -> None:
+    """Iterative stratification of all groups that have no fold yet."""
+    share = folds.counts.sum(axis=0) / folds.n_folds
+    for groups, column in _rarest_first(folds):
+        for group in groups.tolist():
+            # In this order: the fold lacks the column, misses more of its share, lacks more of the
+            # group's other columns, is smaller.
+            first = folds.lacks[:, column].tolist()
+            second = (share[column] - folds.got[:, column]).tolist()
+            third = (folds.lacks @ folds.has[group]).tolist()
+            fourth = (-folds.size).tolist()
+            need = list(zip(first, second, third, fourth, strict=True))
+            folds.place(group, max(_with_room(folds, group), key=need.__getitem__))
+    for group in np.flatnonzero(folds.fold < 0).tolist():  # groups without any known label
+        folds.place(group, int(np.argmin(folds.size)))
+
+
+def _with_room(folds: Folds, group: int) -> list[int]:
+    """The folds that the group still fits into; the smallest where it fits nowhere."""
+    after = (folds.size + folds.sizes[group]).tolist()
+    fits = [fold for fold, size in enumerate(after) if size < folds.capacity + 1]
+    return fits or [int(np.argmin(folds.size))]
+
+
+def _rarest_first(folds: Folds) -> Iterator[tuple[Integers, int]]:
+    """(groups not placed yet that have the column, column), fewest groups first, at each time."""
+    while True:
+        waiting = folds.fold < 0
+        left = folds.has[waiting].sum(axis=0)
+        if not left.any():
+            return
+        column = int(np.argmin(np.where(left > 0, left, np.inf)))
+        groups = np.flatnonzero(waiting & (folds.has[:, column] > 0))
+        yield groups[np.argsort(-folds.counts[groups, column], kind="stable")], column
+
+
+def _close_gaps(folds: Folds, rng: np.random.Generator) -> None:
+    """Close one gap after another; a change may open as many as it closes, but never more.
+
+    Changes that gain nothing lead, at random, to others that do.
+    """
+    enough = folds.has.sum(axis=0) >= folds.n_folds
+    rounds = np.clip(_ROUNDS_TIMES_GROUPS // len(folds.sizes), _MIN_ROUNDS, _MAX_ROUNDS)
+    for _ in range(rounds):
+        gaps = rng.permutation(np.argwhere((folds.lacks > 0) & enough))
+        changed = [_close(folds, target, column, rng) for target, column in gaps.tolist()]
+        if not any(changed):
+            return
+
+
+def _close(folds: Folds, target: int, column: int, rng: np.random.Generator) -> bool:
+    """Bring the column to the target fold; False if that opens more gaps than it closes."""
+    if not folds.lacks[target, column]:
+        return False
+    changes = list(_changes(folds, target, column))
+    gains = np.array([gain for gain, _ in changes])
+    if gains.max(initial=-1.0) < 0:
+        return False
+    for group, fold in changes[rng.choice(np.flatnonzero(gains == gains.max()))][1]:
+        folds.place(group, fold)
+    return True
+
+
+def _changes(
+    folds: Folds, target: int, column: int
+) -> Iterator[tuple[float, list[tuple[int, int]]]]:
+    """(gain, [(group, new fold), …]) of changes that bring the column to the target fold."""
+    others = folds.members(target)
+    for source in range(folds.n_folds):
+        groups = folds.members(source)
+        groups = groups[folds.has[groups, column] > 0]
+        if source == target or len(groups) == 0:
+            continue
+        gains = folds.gain(groups, source, target)
+        returns = folds.gain(others, target, source)
+        for index in np.argsort(-gains, kind="stable")[:_MAX_TRIED].tolist():
+            group, size = int(groups[index]), folds.sizes[groups[index]]
+            if folds.keeps_balance(size, source, target):
+                yield float(gains[index]), [(group, target)]
+            allowed = folds.keeps_balance(size - folds.sizes[others], source, target)
+            if allowed.any():
+                both = _exchange_gains(folds, group, others, returns, source, target)
+                best = int(np.argmax(np.where(allowed, both, -np.inf)))
+                yield float(both[best]), [(group, target), (int(others[best]), source)]
+
+
+def _exchange_gains(
+    folds: Folds,
+    group: int,
+    others: Integers,
+    returns: NDArray[np.float32],
+    source: int,
+    target: int,
+) -> NDArray[np.float32]:
+    """(len(others),) gain of moving the group to the target and one of the others back.
+
+    ``returns`` is the gain of moving one of the others back while the group is still at the source.
+    """
+    first = folds.gain(np.array([group]), source, target)
+    before = folds.value(target, source)
+    folds.place(group, target)
+    change = folds.value(target, source) - before
+    folds.place(group, source)
+    return first + returns + folds.total(others, change)
+
+
+def _even_out(folds: Folds) -> None:
+    """Move or exchange groups between larger and smaller folds while that opens no gap."""
+    shifted = True
+    while shifted:
+        by_size = np.argsort(folds.size, kind="stable").tolist()
+        shifted = any(
+            folds.size[source] - folds.size[target] > 1 and _shift(folds, source, target)
+            for source in reversed(by_size)
+            for target in by_size
+        )
+
+
+def _shift(folds: Folds, source: int, target: int) -> bool:
+    """Bring two folds' sizes closer; False if no move or exchange can without opening a gap."""
+    gap = folds.size[source] - folds.size[target]
+    groups = folds.members(source)
+    groups = groups[(folds.sizes[groups] < gap) & (folds.gain(groups, source, target) >= 0)]
+    if len(groups) > 0:
+        closest = np.argmin(np.abs(folds.sizes[groups] - gap / 2))
+        folds.place(int(groups[closest]), target)
+        return True
+    others = folds.members(target)
+    returns = folds.gain(others, target, source)
+    for group in folds.members(source)[:_MAX_TRIED].tolist():
+        surplus = folds.sizes[group] - folds.sizes[others]
+        both = _exchange_gains(folds, group, others, returns, source, target)
+        useful = others[(surplus > 0) & (surplus < gap) & (both >= 0)]
+        if len(useful) > 0:
+            folds.place(group, target)
+            folds.place(int(useful[0]), source)
+            return True
+    return False

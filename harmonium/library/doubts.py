@@ -12,7 +12,7 @@ import numpy as np
 import sqlalchemy as sa
 from numpy.typing import NDArray
 
-from harmonium.data.normalise import normalise_tag
+from harmonium.data.tag_names import normalise_tag
 from harmonium.errors import LibraryError, UnknownTagError, counted
 from harmonium.library.edits import ME, keep_said
 from harmonium.library.library import Library

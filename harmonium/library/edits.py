@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from harmonium.data.normalise import normalise_tag
+from harmonium.data.tag_names import normalise_tag
 from harmonium.errors import DataError, LibraryError, counted
 from harmonium.library.library import Library
 from harmonium.library.query import unknown_tag

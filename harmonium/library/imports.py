@@ -16,9 +16,14 @@ from pathlib import Path
 import polars as pl
 import sqlalchemy as sa
 
-from harmonium.data.normalise import normalise_names, normalise_tag, speller
 from harmonium.data.table_files import USUAL_NAMES, CodedRows, find_columns, read_rows
-from harmonium.data.tag_splitting import TagSplitter, possible_parts
+from harmonium.data.tag_names import (
+    TagSplitter,
+    normalise_names,
+    normalise_tag,
+    possible_parts,
+    speller,
+)
 from harmonium.errors import DataError, FileTagError, LibraryError, counted
 from harmonium.library.filetags import FIELDS, UndoRecord, genre_names
 from harmonium.library.library import Library
@@ -115,7 +120,7 @@ def import_table(
     header, encoding : how a text file is written, as in `harmonium.data.read_triples`
     delimiter : what separates its columns; by default recognised from its first line
     split : what separates tags in one cell; none: nothing does. By default where it is safe, see
-        `harmonium.data.tag_splitting`.
+        `harmonium.data.tag_names`.
     replace : whether all that the same people said before and is not in the table is taken back
     dry_run : whether only to find out what would be imported
 
@@ -166,7 +171,7 @@ def import_file_tags(
     fields : some of "genre", "mood", "grouping" and "comment"
     person : the name under which these tags are kept
     split : what separates tags in one value; none: nothing does. By default, commas, semicolons
-        and line breaks in grouping and comment; elsewhere see `harmonium.data.tag_splitting`.
+        and line breaks in grouping and comment; elsewhere see `harmonium.data.tag_names`.
     replace : whether tags under that name that are no longer in the files are taken back
     dry_run : whether only to find out what would be imported
     """

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import sqlalchemy as sa
 
-from harmonium.data.genre_tree import GenreTree
+from harmonium.data.tag_names import GenreTree
 from harmonium.errors import DataError, HarmoniumError, LibraryError, NoLibraryError
 from harmonium.library.store import database
 from harmonium.library.store.changes import Changes

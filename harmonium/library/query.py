@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harmonium import errors
-from harmonium.data.normalise import normalise_tag
+from harmonium.data.tag_names import normalise_tag
 from harmonium.errors import DataError, UnknownTagError
 
 OPERATORS = ("AND", "OR", "NOT")

@@ -20,8 +20,7 @@ import sqlalchemy as sa
 from numpy.typing import NDArray
 
 from harmonium.arrays import Floats, Ids, Mask
-from harmonium.data.normalise import normalise_tag
-from harmonium.data.tag_splitting import possible_parts
+from harmonium.data.tag_names import normalise_tag, possible_parts
 from harmonium.errors import DataError
 from harmonium.library import sound_space
 from harmonium.library.builtin import OTHER, tag_groups

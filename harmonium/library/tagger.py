@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harmonium.arrays import Doubles, Floats, Ids, sigmoid
-from harmonium.data.normalise import normalise_tag
+from harmonium.data.tag_names import normalise_tag
 from harmonium.errors import DataError, LibraryError, ModelFileError, UnknownTagError
 from harmonium.estimators.model_files import chosen_inference
 from harmonium.library import sound_space

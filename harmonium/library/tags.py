@@ -16,7 +16,7 @@ import polars as pl
 import scipy.sparse as sp
 
 from harmonium.arrays import Doubles, Floats, Ids
-from harmonium.data.normalise import normalise_tag
+from harmonium.data.tag_names import normalise_tag
 from harmonium.errors import DataError
 from harmonium.estimators.smoother.results import relations, suggestions, with_counts
 from harmonium.library.builtin import builtin_model, use_builtin

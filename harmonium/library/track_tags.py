@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harmonium.arrays import Floats
-from harmonium.data.normalise import normalise_tag
+from harmonium.data.tag_names import normalise_tag
 from harmonium.errors import DataError, LibraryError
 from harmonium.library.builtin import OTHER, tag_groups
 from harmonium.library.snapshot import Snapshot

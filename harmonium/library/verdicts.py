@@ -24,8 +24,7 @@ import sqlalchemy as sa
 from numpy.typing import NDArray
 
 from harmonium.arrays import Floats, Ids, Mask
-from harmonium.data.genre_tree import GenreTree
-from harmonium.data.tag_splitting import possible_parts
+from harmonium.data.tag_names import GenreTree, possible_parts
 from harmonium.errors import DataError
 from harmonium.library.library import Library
 from harmonium.library.store.database import LibraryVersion

@@ -17,8 +17,7 @@ import numpy as np
 import polars as pl
 import sqlalchemy as sa
 
-from harmonium.data.normalise import normalise_tag
-from harmonium.data.tag_splitting import possible_parts
+from harmonium.data.tag_names import normalise_tag, possible_parts
 from harmonium.errors import DataError, FileChangedError, FileTagError, LibraryError, counted
 from harmonium.library.filetags import (
     LIST_FIELDS,

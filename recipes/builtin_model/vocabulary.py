@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from harmonium.data.normalise import normalise_tag
+from harmonium.data.tag_names import normalise_tag
 from harmonium.library import builtin
 
 GROUPS = ("genre", "mood", "instrument", "voice", "era", "sound")

@@ -10,7 +10,7 @@ from fuzz_targets import TARGETS, run
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harmonium.data.genre_tree import GenreTree
+from harmonium.data.tag_names import GenreTree
 from harmonium.errors import DataError
 from harmonium.experiments import recipe
 from harmonium.experiments.recipe import Recipe, parse_recipe

@@ -127,7 +127,7 @@ def counts(data):
 @target(b"\0alias,tag\nhiphop,hip hop\nrap,hip hop\n", b"\0alias,tag\na,b\nb,a\n")
 def aliases(data):
     from harmonium.data import read_aliases
-    from harmonium.data.normalise import resolve_aliases
+    from harmonium.data.tag_names import resolve_aliases
 
     way, rest = halves(data)
     resolve_aliases(read_aliases(file(TABLE_NAMES[way % 4], rest)), normalise=True)
@@ -135,7 +135,7 @@ def aliases(data):
 
 @target(b"Rock/Pop; Hip-Hop, R&B\nDrum & Bass\n")
 def parting(data):
-    from harmonium.data.tag_splitting import TagSplitter
+    from harmonium.data.tag_names import TagSplitter
 
     texts = data.decode(errors="replace").split("\n")
     one = TagSplitter(pl.Series(texts), known=TAGS)
@@ -281,7 +281,7 @@ def rules(data):
 
 @target(b'compounds = ["R&B"]\n[kinds]\nRock = ["Punk"]\n[aliases]\n"Punk Rock" = "Punk"\n')
 def genres(data):
-    from harmonium.data.genre_tree import GenreTree, read_tree
+    from harmonium.data.tag_names import GenreTree, read_tree
 
     tree = read_tree(file("genres.toml", data))
     again = GenreTree.from_dict(json.loads(json.dumps(tree.to_dict())))

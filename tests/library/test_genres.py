@@ -5,7 +5,7 @@ import polars as pl
 import pytest
 from some_tracks import in_force, say
 
-from harmonium.data.genre_tree import GenreTree, own_tree
+from harmonium.data.tag_names import GenreTree, builtin_tree
 from harmonium.library import Library
 from harmonium.library.imports import import_file_tags, import_table
 from harmonium.library.store.schema import GENRES
@@ -96,7 +96,7 @@ def test_an_unparted_genre_is_no_negative_of_its_parts(library):
 def test_kinds_count_for_a_genre_unless_that_is_denied():
     rows = [("a", 1, "bebop", 1), ("a", 2, "bebop", 1), ("a", 2, "jazz", -1), ("b", 1, "dnb", 1)]
     schema = ["person", "track_id", "tag", "value"]
-    said = with_kinds(pl.DataFrame(rows, schema=schema, orient="row"), own_tree())
+    said = with_kinds(pl.DataFrame(rows, schema=schema, orient="row"), builtin_tree())
     assert set(said.rows()) == {
         ("a", 1, "bebop", 1),
         ("a", 1, "jazz", 1),
@@ -111,7 +111,7 @@ def test_search_counts_kinds_by_the_library_s_tree(library):
     for track, given in ((1, ["bebop", "swing"]), (2, ["jazz"]), (3, ["rock"])):
         say(library, "ann", track, present=given)
     assert agreed_tracks(library, ["jazz"])["jazz"].yes.tolist() == [2]
-    library.settings.set(GENRES, own_tree().to_dict())
+    library.settings.set(GENRES, builtin_tree().to_dict())
     assert agreed_tracks(library, ["jazz"])["jazz"].yes.tolist() == [1, 2]
     library.settings.set(GENRES, GenreTree().to_dict())
     assert agreed_tracks(library, ["jazz"])["jazz"].yes.tolist() == [2]

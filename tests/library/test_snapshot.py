@@ -5,7 +5,7 @@ import pytest
 from small_library import TAGS, trained
 from some_tracks import say as said_by
 
-from harmonium.data.genre_tree import own_tree
+from harmonium.data.tag_names import builtin_tree
 from harmonium.library.edits import forget, hide_tag, keep_said, rename_tag
 from harmonium.library.snapshot import Question, Snapshot
 from harmonium.library.store.schema import GENRES
@@ -85,7 +85,7 @@ def test_a_tag_that_was_renamed_or_hidden_is_so_at_once(library):
 def test_verdicts_brought_up_to_date_are_those_read_anew(library, with_tree):
     trained(library, tagged=30, people=("ann", "bob", "cy"))
     if with_tree:
-        library.settings.set(GENRES, own_tree().to_dict())
+        library.settings.set(GENRES, builtin_tree().to_dict())
     table, version = VerdictTable.read(library), library.version()
     said_by(library, "dee", 3, present=["bebop", "rock"], absent=["jazz"])
     said_by(library, "ann", 40, present=["hip-hop"])

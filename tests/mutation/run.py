@@ -29,8 +29,7 @@ UNDO = "harmonium/library"
 GROUPS: dict[str, dict[str, list[str]]] = {
     "evaluation": {
         f"harmonium/evaluation/{name}.py": ["tests/evaluation"]
-        for name in ("calibration", "folds", "inputs", "metrics", "ranking", "significance",
-                     "stratify")
+        for name in ("folds", "metrics", "significance")
     },
     "undo": {
         f"{UNDO}/store/changes.py": ["tests/library/store", "tests/commands/test_undo.py"],

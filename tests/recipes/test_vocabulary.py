@@ -4,7 +4,7 @@ import pytest
 from builtin_model.vocabulary import GROUPS, shared_vocabulary
 
 from harmonium.data.datasets.listening import HEADS
-from harmonium.data.normalise import normalise_tag
+from harmonium.data.tag_names import normalise_tag
 
 VOCABULARY = shared_vocabulary()
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from harmonium.arrays import Codes, Floats
 from harmonium.data.codes import encode
-from harmonium.data.normalise import artist_groups
+from harmonium.data.tag_names import artist_groups
 from harmonium.data.triples import TagCounts, Triples
 from harmonium.errors import DataError
 

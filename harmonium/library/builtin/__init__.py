@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from harmonium.data.genre_tree import own_tree
+from harmonium.data.tag_names import builtin_tree
 from harmonium.errors import ModelFileError
 from harmonium.library.library import Library
 from harmonium.library.store.models import UNREACHABLE, StoredModel
@@ -86,6 +86,6 @@ def model_of_file(data: bytes, extractor: str) -> StoredModel:
 @cache
 def tag_groups() -> dict[str, str]:
     """Tag → genre, mood, instrument, voice, era or sound; for the tags of which it is known."""
-    tree = own_tree()
+    tree = builtin_tree()
     genres = dict.fromkeys([*tree.aliases, *tree.parents], "genre")
     return genres | {tag["tag"]: tag["group"] for tag in builtin_model().report["tags"]}

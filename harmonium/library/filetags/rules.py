@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal, NamedTuple, TypeAlias, get_args
 
-from harmonium.data.normalise import normalise_tag
+from harmonium.data.tag_names import normalise_tag
 from harmonium.errors import DataError
 from harmonium.library.filetags.formats import FIELDS, Id3Options, Values
 

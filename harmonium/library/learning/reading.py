@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from harmonium.data.normalise import artist_key
+from harmonium.data.tag_names import artist_key
 from harmonium.errors import DataError
 from harmonium.library.learning.beside_shipped import ShippedSays
 from harmonium.library.learning.fitting import N_FOLDS

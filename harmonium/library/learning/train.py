@@ -14,7 +14,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from harmonium import __version__
-from harmonium.data.genre_tree import GenreTree
+from harmonium.data.tag_names import GenreTree
 from harmonium.engine import Engine
 from harmonium.errors import DataError
 from harmonium.library.learning.beside_shipped import ShippedSays

@@ -22,7 +22,7 @@ import sqlalchemy as sa
 from numpy.typing import ArrayLike
 
 from harmonium.arrays import Ids
-from harmonium.data.normalise import normalise_names, normalise_tag
+from harmonium.data.tag_names import normalise_names, normalise_tag
 from harmonium.errors import LibraryError
 from harmonium.library.store import bulk
 from harmonium.library.store.database import LibraryPart, damaged

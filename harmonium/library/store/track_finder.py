@@ -21,7 +21,7 @@ from functools import cached_property
 import polars as pl
 import sqlalchemy as sa
 
-from harmonium.data.normalise import normalise_names, normalise_tag
+from harmonium.data.tag_names import normalise_names, normalise_tag
 from harmonium.errors import LibraryError, nearest_names
 from harmonium.files import absolute_path
 from harmonium.library.store.schema import stored_path, track, track_copy

@@ -8,7 +8,7 @@ import numpy as np
 from fastapi import APIRouter, Query
 from numpy.typing import NDArray
 
-from harmonium.data.normalise import normalise_tag
+from harmonium.data.tag_names import normalise_tag
 from harmonium.files import absolute_path
 from harmonium.library.chosen_tracks import MIN_PROBABILITY
 from harmonium.library.snapshot import Question, Snapshot

@@ -1,0 +1,385 @@
+"""Names of tags and artists: one spelling for each, several tags in one text, and a tree of genres.
+
+Several tags may stand in one text, such as "Jazz; Blues", "Pop, Rock" or "Jazz/Vocal/Blues".
+Semicolons, bars, NUL and line breaks always separate tags. Commas and slashes do so only where it
+is safe: "Jazz/Blues" is two genres, "Pop/Rock" one and "AC/DC" none. A text is split at them if it
+is not itself a known name, and if every part is
+
+- a genre or a usual tag of the built-in tree,
+- or a text that stands alone elsewhere,
+- or a part of at least two different texts.
+
+Ampersands, plus signs and "and" never separate tags, unless asked to. A text that stays whole may
+still mean several tags: `possible_parts` gives these, so that nobody takes them for absent.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+import unicodedata
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from harmonium.arrays import Codes
+from harmonium.data.codes import encode
+from harmonium.errors import DataError
+
+# White space, underscores, and what Unicode calls dashes, with the minus sign.
+_ASCII_SEPARATORS = r"[\s\x1c-\x1f_\-]+"
+_SEPARATORS = re.compile(
+    r"[\s\x1c-\x1f_\-\u058a\u05be\u1400\u1806\u2010-\u2015\u2212\u2e17\u2e1a\u2e3a\u2e3b\u2e40"
+    r"\u2e5d\u301c\u3030\u30a0\U00010ead]+"
+)
+# A guest begins with one of these words, in brackets or not, after at least one word of the name.
+_GUESTS = re.compile(r"(?<=\S)\s*[\s(\[](?:feat|ft|featuring)(?:\.|\s).*$")
+_AND = re.compile(r"\s*[&+]\s*")
+
+_ALWAYS = re.compile(r"[;|\0\n\r]|\\\\")
+_SOMETIMES = re.compile(r"[,/]")
+_LISTED = re.compile(r"[,/;|\\]")
+_JOINED = re.compile(r"[&+]| and | n |'n'", re.IGNORECASE)
+_AROUND, _SLASH = re.compile(r"\s*([,/])\s*"), re.compile(r"\s*/\s*")
+
+_TREE_TABLES = {
+    "kinds": "a table of genres and lists of their kinds",
+    "aliases": "a table of names and genres",
+    "compounds": "a list of names",
+    "words": "a list of names",
+}
+
+
+# Spelling
+
+
+def normalise_tag(tag: str) -> str:
+    """The tag in lower case, its words set apart by single spaces.
+
+    Unicode's compatibility form (NFKC) makes full-width and decomposed letters plain, case is
+    folded, and runs of white space, hyphens, dashes and underscores become one space, with none
+    left at the ends: "Hip-Hop", "hip_hop " and "HIP  HOP" are all "hip hop".
+    """
+    folded = unicodedata.normalize("NFKC", tag).casefold()
+    return _SEPARATORS.sub(" ", unicodedata.normalize("NFKC", folded)).strip(" ")
+
+
+def normalise_names(names: pl.Series) -> pl.Series:
+    """normalise_tag of each name, (n,)."""
+    # ASCII is its own NFKC, and its lower case is its folded case: polars does these all at once.
+    normal = names.str.to_lowercase().str.replace_all(_ASCII_SEPARATORS, " ").str.strip_chars(" ")
+    others = np.flatnonzero((names.str.len_bytes() != names.str.len_chars()).to_numpy())
+    if len(others):
+        normal = normal.scatter(others, [normalise_tag(name) for name in names.gather(others)])
+    return normal
+
+
+def speller(
+    *, normalise: bool, aliases: Mapping[str, str] | None
+) -> Callable[[pl.Series], pl.Series]:
+    """A function from tags to their final spelling: normalised, then replaced by their alias."""
+    table = resolve_aliases(aliases or {}, normalise=normalise)
+
+    def spell(tags: pl.Series) -> pl.Series:
+        if normalise:
+            tags = normalise_names(tags)
+        return tags.replace(list(table), list(table.values())) if table else tags
+
+    return spell
+
+
+def resolve_aliases(aliases: Mapping[str, str], *, normalise: bool) -> dict[str, str]:
+    """The alias table, both sides normalised, with chains (a to b, b to c) followed to the end."""
+    table: dict[str, str] = {}
+    for spelling, tag in aliases.items():
+        if normalise:
+            spelling, tag = normalise_tag(spelling), normalise_tag(tag)
+        if not spelling.strip() or not tag.strip():
+            raise DataError(f"'aliases' has an empty tag: {spelling!r} -> {tag!r}. Leave it out.")
+        if table.setdefault(spelling, tag) != tag:
+            raise DataError(
+                f"'aliases' gives {spelling!r} two meanings, {table[spelling]!r} and {tag!r}. "
+                "Keep one of them."
+            )
+    resolved = {}
+    for spelling, tag in table.items():
+        seen = {spelling}
+        while table.get(tag, tag) != tag:
+            seen.add(tag)
+            tag = table[tag]
+            if tag in seen:
+                raise DataError(f"'aliases' goes in a circle through {tag!r}. Break it there.")
+        resolved[spelling] = tag
+    return resolved
+
+
+# Artists
+
+
+def artist_key(name: str) -> str:
+    """What the spellings of one artist's name have in common.
+
+    Case, accents, punctuation, spaces, a leading or trailing "The", guests ("feat. …"), and the
+    choice between "&", "+" and "and" make no difference: "The Prodigy", "Prodigy" and "Prodigy,
+    The" are one; so are "Simon & Garfunkel" and "Simon and Garfunkel". It is for grouping, where
+    taking two artists for one does no harm: letters that differ by an accent only count as equal.
+    A name without any letter or digit ("!!!") stays as it is.
+    """
+    folded = unicodedata.normalize("NFKD", name).casefold().strip()
+    words = _AND.sub(" and ", _GUESTS.sub("", folded)).strip()
+    without = words.removeprefix("the ").removesuffix(", the")
+    keys = ("".join(filter(str.isalnum, text)) for text in (without, words, folded))
+    return next(filter(None, keys), folded)
+
+
+def artist_groups(*columns: pl.Series) -> Codes:
+    """(n,) a number for each row, equal where two rows have an artist in common.
+
+    Each column names the artist of a row in its own way, such as by name and by id; rows are of one
+    artist if they agree in one of the columns, up to the spelling of `artist_key`, or if others
+    link them.
+    """
+    keys = []
+    for column in columns:
+        names = column.unique()
+        spelled = pl.Series([artist_key(name) for name in names], dtype=pl.String)
+        keys.append(column.replace_strict(names, spelled, return_dtype=pl.String))
+    return linked_groups(*keys)
+
+
+def linked_groups(*columns: pl.Series) -> Codes:
+    """(n,) a number for each row, equal where rows agree in a column or where others link them."""
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    n = len(columns[0])
+    codes, size = [], n
+    for column in columns:
+        found, names = encode(column)
+        codes.append(size + found.astype(np.int64))
+        size += len(names)
+    rows = np.tile(np.arange(n), len(columns))
+    links = coo_array((np.ones(len(rows), np.int8), (rows, np.concatenate(codes))), (size, size))
+    groups = connected_components(links, directed=False)[1][:n]
+    return np.unique(groups, return_inverse=True)[1].astype(np.int32)
+
+
+# Genres
+
+
+@dataclass(frozen=True)
+class GenreTree:
+    """Which genre is a kind of which, and which names mean the same; all names are normalised.
+
+    Without any genre, every tag is its own and only name, and of no kind.
+    """
+
+    parents: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    """Genre → those that it is a kind of."""
+    aliases: Mapping[str, str] = field(default_factory=dict)
+    """Another name → the genre."""
+    spellings: Mapping[str, str] = field(default_factory=dict)
+    """Normalised name → how it is written."""
+    compounds: frozenset[str] = frozenset()
+    """Names that look like several genres and are one."""
+    words: frozenset[str] = frozenset()
+    """Other tags that are known."""
+
+    def __bool__(self) -> bool:
+        return bool(self.parents or self.aliases)
+
+    def knows(self, name: str) -> bool:
+        """Whether a normalised name is that of a genre, or another known tag."""
+        return any(name in names for names in (self.parents, self.aliases, self.words))
+
+    def canonical(self, name: str) -> str:
+        """The one name of a genre."""
+        return self.aliases.get(name, name)
+
+    def ancestors(self, name: str) -> list[str]:
+        """What a genre is a kind of, the nearest first."""
+        found: dict[str, None] = {}
+        level = [self.canonical(name)]
+        while level:
+            level = [one for child in level for one in sorted(self.parents.get(child, ()))]
+            level = [one for one in level if one not in found]
+            found |= dict.fromkeys(level)
+        return list(found)
+
+    def counts_for(self, name: str) -> set[str]:
+        """The tags whose tracks count for a genre: its other names, and all its kinds."""
+        genre = self.canonical(name)
+        names = {*self.parents, *self.aliases}
+        return {one for one in names if genre in (self.canonical(one), *self.ancestors(one))}
+
+    def in_list(self, name: str, allowed: Iterable[str]) -> str | None:
+        """The nearest genre on a list that a tag means, or that it is a kind of; normalised."""
+        there = {self.canonical(one): one for one in map(normalise_tag, allowed)}
+        chain = [self.canonical(name), *self.ancestors(name)]
+        return next((there[one] for one in chain if one in there), None)
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON, and for `from_dict`."""
+        kinds: dict[str, list[str]] = {}
+        for child, parents in self.parents.items():
+            kinds.setdefault(self.spellings[child], [])
+            for parent in parents:
+                kinds.setdefault(self.spellings[parent], []).append(self.spellings[child])
+        return {
+            "kinds": kinds,
+            "aliases": {name: self.spellings[genre] for name, genre in self.aliases.items()},
+            "compounds": sorted(self.compounds),
+            "words": sorted(self.words),
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any], source: str = "the tree of genres") -> GenreTree:
+        """From tables such as those of `genres.toml`, checked."""
+        for name, value in data.items():
+            if name not in _TREE_TABLES:
+                raise DataError(
+                    f"There is no '{name}' in {source}; there are {', '.join(_TREE_TABLES)}."
+                )
+            if not _is_tree_table(name, value):
+                raise DataError(
+                    f"'{name}' must be {_TREE_TABLES[name]} in {source}, got {value!r}."
+                )
+        kinds, aliases = data.get("kinds", {}), data.get("aliases", {})
+        parents: dict[str, set[str]] = {}
+        spellings: dict[str, str] = {}
+        for genre, children in [*kinds.items(), *((genre, ()) for genre in aliases.values())]:
+            for name in (genre, *children):
+                spellings.setdefault(normalise_tag(name), name.strip())
+                parents.setdefault(normalise_tag(name), set())
+            for child in children:
+                parents[normalise_tag(child)].add(normalise_tag(genre))
+        other_names = resolve_aliases(aliases, normalise=True)
+        same = {name: genre for name, genre in other_names.items() if name != genre}
+        for name in same:
+            if parents.get(name):
+                raise DataError(f"{source}: {name!r} is another name, so it can have no parents.")
+        tree = cls(
+            {name: frozenset(above) for name, above in parents.items() if name not in same},
+            same,
+            spellings,
+            frozenset(map(normalise_tag, data.get("compounds", ()))),
+            frozenset(map(normalise_tag, data.get("words", ()))),
+        )
+        for name in tree.parents:
+            if name in tree.ancestors(name):
+                raise DataError(f"{source}: {name!r} is a kind of itself. Break the circle.")
+        return tree
+
+
+def _is_tree_table(name: str, value: object) -> bool:
+    if name == "kinds":
+        return isinstance(value, Mapping) and all(map(_are_names, ([*value], *value.values())))
+    if name == "aliases":
+        return isinstance(value, Mapping) and _are_names([*value.values()])
+    return _are_names(value)
+
+
+def _are_names(value: object) -> bool:
+    return isinstance(value, list) and all(isinstance(v, str) and normalise_tag(v) for v in value)
+
+
+def read_tree(path: Path) -> GenreTree:
+    """A tree from a TOML file such as `genres.toml`."""
+    try:
+        data = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise DataError(f"The genres '{path}' cannot be read: {error.strerror}.") from None
+    except (ValueError, RecursionError) as error:  # not TOML, too large a number, too deep
+        raise DataError(f"The genres '{path}' are not TOML: {error}.") from None
+    return GenreTree.from_dict(data, f"the genres '{path}'")
+
+
+@cache
+def builtin_tree() -> GenreTree:
+    """The tree of `genres.toml`."""
+    return read_tree(Path(__file__).with_name("genres.toml"))
+
+
+# Several tags in one text
+
+
+class TagSplitter:
+    """Splits texts into tags, given all texts that there are.
+
+    Parameters
+    ----------
+    texts : all of them, each as often as it occurs
+    known : tags that are known from elsewhere
+    separators : split at these alone, whatever the parts are; none: split nothing; None: split
+        where it is safe
+    """
+
+    def __init__(
+        self,
+        texts: Iterable[str],
+        *,
+        known: Iterable[str] = (),
+        separators: Sequence[str] | None = None,
+    ) -> None:
+        self._separator = (
+            None
+            if separators is None
+            else re.compile("|".join(map(re.escape, separators)) or r"(?!)")
+        )
+        pieces = {piece for text in set(texts) for piece in _ALWAYS.split(text)}
+        alone = {_key(piece) for piece in pieces if not _SOMETIMES.search(piece)}
+        wholes = {_key(piece) for piece in pieces if _SOMETIMES.search(piece)}
+        shared = Counter(part for one in wholes for part in set(map(_key, _SOMETIMES.split(one))))
+        recurring = {part for part, n in shared.items() if n > 1}
+        elsewhere = {_key(name) for name in known if not _SOMETIMES.search(name)}
+        self._known = {*alone, *recurring, *elsewhere} - {""}
+
+    def split(self, text: str) -> tuple[str, ...]:
+        """The tags in a text as they are spelled there, each once; empty where there is none."""
+        if self._separator is not None:
+            found = self._separator.split(text)
+        else:
+            found = [part for piece in _ALWAYS.split(text) for part in self._split_piece(piece)]
+        spelled = {_key(part): " ".join(part.split()) for part in reversed(found)}
+        return tuple(spelled[key] for key in dict.fromkeys(map(_key, found)) if key)
+
+    def _split_piece(self, piece: str) -> list[str]:
+        if not _SOMETIMES.search(piece):
+            return [piece]
+        if self._is_name(piece):
+            return [_SLASH.sub("/", piece)]
+        by_comma = [self._split_at_slashes(part) for part in piece.split(",")]
+        return [part for parts in by_comma for part in parts] if all(by_comma) else [piece]
+
+    def _split_at_slashes(self, piece: str) -> list[str]:
+        """The parts of what stands between commas; none where one of them is not known."""
+        if self._is_name(piece):
+            return [_SLASH.sub("/", piece)]
+        parts = piece.split("/")
+        return parts if all(self._is_known(_key(part)) for part in parts) else []
+
+    def _is_name(self, text: str) -> bool:
+        """Whether a text is a name as a whole, although it has a separator in it."""
+        key = _key(text)
+        return not key or key in builtin_tree().compounds or self._is_known(key)
+
+    def _is_known(self, key: str) -> bool:
+        return builtin_tree().knows(key) or key in self._known
+
+
+def possible_parts(tag: str) -> frozenset[str]:
+    """The normalised tags that a text left whole may mean; none if it is plainly one tag."""
+    listed = _LISTED.split(tag)
+    parts = {normalise_tag(part) for one in listed for part in (one, *_JOINED.split(one))}
+    return frozenset(parts - {"", normalise_tag(tag)})
+
+
+def _key(text: str) -> str:
+    """A normalised text, without space around commas and slashes."""
+    return normalise_tag(_AROUND.sub(r"\1", text))
