@@ -38,7 +38,7 @@ from harmonium.files import user_cache_folder
 from harmonium.library.learning.beside_shipped import ShippedSays
 from harmonium.library.learning.fitting import TrainingSet
 from harmonium.library.learning.fitting import fit as fit_library
-from harmonium.library.sound_space import FULL, SoundSpace
+from harmonium.library.store.features import FULL, SoundSpace
 from harmonium.library.store.models import StoredModel
 from harmonium.library.tagger import log_odds, mix
 

@@ -35,7 +35,7 @@ from harmonium.library.edits import keep_said
 from harmonium.library.learning import quick
 from harmonium.library.learning.fitting import Hyperparameters, TrainingSet, fit
 from harmonium.library.learning.quick import learn_answers
-from harmonium.library.sound_space import FULL, SoundSpace
+from harmonium.library.store.features import FULL, SoundSpace
 from harmonium.library.store.models import StoredModel
 from harmonium.library.store.tracks import Track
 from harmonium.library.tagger import log_odds

@@ -197,7 +197,8 @@ def measure_costs(sizes, place):
     import collection_search as made_up
     import sqlalchemy as sa
 
-    from harmonium.library import Library, sound_space
+    from harmonium.library import Library
+    from harmonium.library.store import features
     from harmonium.library.tagging import tag_library
 
     print(
@@ -213,7 +214,7 @@ def measure_costs(sizes, place):
                 made_up.add_opinions(library, n, 3 * n)
                 made_up.add_model(library)
                 tagged = cpu_ms(lambda: tag_library(library))
-                sound_space.bring_up_to_date(library)
+                features.update_sound_vectors(library)
                 times = [
                     cpu_ms(lambda: library.search(question), 9)  # noqa: B023
                     for question in made_up.QUESTIONS[:2]

@@ -48,7 +48,7 @@ RESERVED = {
 
 
 BELOW_SNAPSHOT = {
-    *("library", "builtin", "precision", "query", "search", "sound_space", "tagger", "verdicts"),
+    *("library", "builtin", "precision", "query", "search", "tagger"),
 }
 # What a room of the collection may import of the others, but for the names of types.
 ROOMS = {
@@ -56,31 +56,26 @@ ROOMS = {
     "store": set(),
     "filetags": set(),
     "library": {"store"},
-    "verdicts": {"store", "library"},
     "precision": {"store"},
     "export": {"store"},
-    "sound_space": {"store", "library"},
-    "known_files": {"store", "filetags"},
-    "index": {"store", "library", "known_files", "sound_space"},
+    "index": {"store", "library", "filetags"},
     "imports": {"store", "library", "filetags"},
-    "feature_tables": {"store", "library", "imports"},
     "query": set(),
     "builtin": {"store", "library", "index"},
-    "tagger": {"store", "library", "builtin", "precision", "query", "sound_space"},
-    "search": {"store", "query", "sound_space", "verdicts"},
+    "tagger": {"store", "library", "builtin", "precision", "query"},
+    "search": {"store", "query"},
     "snapshot": {"store", *BELOW_SNAPSHOT},
     "track_tags": {"store", "snapshot", *BELOW_SNAPSHOT},
     "tags": {"store", "snapshot", "track_tags", *BELOW_SNAPSHOT},
     "write_outline": {"store", "snapshot", "precision"},
-    "chosen_tracks": {"store", "library", "known_files", "snapshot"},
-    "tagging": {"store", "library", "builtin", "chosen_tracks", "index", "tagger", "verdicts"},
+    "tagging": {"store", "library", "builtin", "index", "tagger"},
     "edits": {"store", "library", "query", "track_tags"},
-    "doubts": {"store", "library", "query", "edits", "snapshot", "tagger", "verdicts"},
+    "doubts": {"store", "library", "query", "edits", "snapshot", "tagger"},
     "models": {"store", "library"},
     "learning": {"store", "tags", *BELOW_SNAPSHOT},
-    "write": {"store", "library", "verdicts", "filetags", "precision"},
+    "write": {"store", "library", "filetags", "precision"},
     "write_rules": {"library", "filetags"},
-    "doctor": {"store", "library", "tagger", "verdicts"},
+    "doctor": {"store", "library", "tagger"},
 }
 ROOMS["library"] |= set(ROOMS)  # its methods are the verbs of all the others
 

@@ -10,11 +10,12 @@ import sqlalchemy as sa
 from numpy.typing import NDArray
 
 from harmonium.library.library import Library
+from harmonium.library.store.database import loaded_path
 from harmonium.library.store.models import StoredModel
-from harmonium.library.store.schema import loaded_path, track_copy
+from harmonium.library.store.opinions import judge, label_matrix, only_answered_tracks, with_kinds
+from harmonium.library.store.schema import track_copy
 from harmonium.library.store.tracks import FORGOTTEN, Track
 from harmonium.library.tagger import Tagger
-from harmonium.library.verdicts import judge, label_matrix, only_answered_tracks, with_kinds
 
 MIN_SURPRISE = 1.0
 """The surprise from which on a label is shown: it is e times less probable than usual."""

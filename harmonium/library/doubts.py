@@ -18,12 +18,11 @@ from harmonium.library.edits import ME, keep_said
 from harmonium.library.library import Library
 from harmonium.library.query import did_you_mean
 from harmonium.library.snapshot import Snapshot
-from harmonium.library.store.models import StoredModel
-from harmonium.library.store.predictions import Steps, unpacked
+from harmonium.library.store.models import Steps, StoredModel, unpacked
+from harmonium.library.store.opinions import REVIEW
 from harmonium.library.store.schema import opinion
 from harmonium.library.store.tracks import Track
 from harmonium.library.tagger import log_odds
-from harmonium.library.verdicts import REVIEW
 
 N_CANDIDATES = 20
 """The most doubtful questions among which each one is chosen."""

@@ -14,8 +14,9 @@ from harmonium.errors import DataError, LibraryError, counted
 from harmonium.library.library import Library
 from harmonium.library.query import unknown_tag
 from harmonium.library.store.changes import MODEL_TAG, SETTING, TRACK_STATE
+from harmonium.library.store.database import storable
 from harmonium.library.store.models import UNREACHABLE, StoredModel
-from harmonium.library.store.schema import HIDDEN, RENAMED, storable
+from harmonium.library.store.schema import HIDDEN, RENAMED
 from harmonium.library.store.tracks import FORGOTTEN, Track
 from harmonium.library.track_tags import CompletedTag, complete_track
 

@@ -18,10 +18,16 @@ from harmonium.data.tag_names import GenreTree
 from harmonium.errors import DataError, HarmoniumError, LibraryError, NoLibraryError
 from harmonium.library.store import database
 from harmonium.library.store.changes import Changes
-from harmonium.library.store.migrations import read_table_version, upgrade
-from harmonium.library.store.models import CURRENT, Models, Owner, StoredModel
+from harmonium.library.store.database import read_table_version, upgrade
+from harmonium.library.store.models import (
+    CURRENT,
+    Models,
+    Owner,
+    Predictions,
+    Refinements,
+    StoredModel,
+)
 from harmonium.library.store.opinions import Opinions
-from harmonium.library.store.predictions import Predictions, Refinements
 from harmonium.library.store.schema import (
     GENRES,
     HIDDEN,
@@ -37,9 +43,8 @@ if TYPE_CHECKING:
     from harmonium.library.doctor import Health
     from harmonium.library.doubts import Doubt
     from harmonium.library.edits import RenamedTag, Said
-    from harmonium.library.feature_tables import FeatureReport
     from harmonium.library.filetags import Rules
-    from harmonium.library.imports import ImportReport
+    from harmonium.library.imports import FeatureReport, ImportReport
     from harmonium.library.index import IndexReport
     from harmonium.library.learning.quick import Improvement, QuickReport
     from harmonium.library.models import ModelComparison, ModelEntry
@@ -283,7 +288,7 @@ class Library:
 
     def import_features(self, path: str | Path, **options: Any) -> "FeatureReport":
         """Import a table of features; see `importing.import_features`."""
-        from harmonium.library.feature_tables import import_features
+        from harmonium.library.imports import import_features
 
         return import_features(self, path, **options)
 
@@ -394,8 +399,8 @@ class Library:
         order : "probability", "likeness", "name" or "added"
         name : words that a track's title, artist, album and file name must have between them
         """
-        from harmonium.library import sound_space
         from harmonium.library.snapshot import Question
+        from harmonium.library.store import features
 
         if not (text or "").strip() and like is None:
             raise DataError("Ask for tags, for tracks like another (--like), or for both.")
@@ -403,7 +408,7 @@ class Library:
             raise DataError(f"'limit' must be at least 1, got {limit}.")
         number = None if like is None else self.track(like).id
         if number is not None:
-            sound_space.bring_up_to_date(self, progress)
+            features.update_sound_vectors(self, progress)
         question = Question(
             (text or "").strip(), number, order, min_probability, owner, predicted, name
         )
@@ -724,9 +729,14 @@ class Library:
         -------
         the numbers of the tracks, ascending, and the files that were named; None if none were
         """
-        from harmonium.library.chosen_tracks import chosen_tracks
-
-        return chosen_tracks(self, named, query)
+        chosen, files = set(self.tracks.ids().tolist()), None
+        if named:
+            found = [pair for one in named for pair in self.tracks.files_of(one)]
+            chosen &= {number for number, _ in found}
+            files = {path for _, path in found}
+        if query is not None and query.strip():
+            chosen &= set(self.snapshot().likely(query).tolist())
+        return sorted(chosen), files
 
     def _bring_up_to_date(self, create: bool) -> None:
         with self.connect() as connection:

@@ -7,8 +7,7 @@ import numpy as np
 
 from harmonium.library.library import Library
 from harmonium.library.store.changes import SETTING
-from harmonium.library.store.models import CURRENT, StoredModel
-from harmonium.library.store.predictions import packed
+from harmonium.library.store.models import CURRENT, StoredModel, packed
 
 MIN_GAIN = 0.01
 """The difference of AUCs from which on a tag counts as better or worse."""

@@ -8,7 +8,7 @@ others, by their probability.
 
 Tracks can also be ordered by how much they are like one of them: in their sound, and in their tags
 where the model has learnt some. By sound, two tracks are alike as far as their vectors in the space
-of `sound_space` point the same way: their cosine. By tags, a track is described by what sets it
+of `store.features` point the same way: their cosine. By tags, a track is described by what sets it
 apart: the probability of each tag that the model has learnt, less its mean over the library, in
 units of its deviation; again it is the cosine that counts. The similarity is the mean of both, the
 tags weighted by how many there are.
@@ -23,10 +23,9 @@ from numpy.typing import NDArray
 
 from harmonium.arrays import Floats, Ids, Mask
 from harmonium.library.query import And, Not, Or, Query, Tag, probability, tags_of
-from harmonium.library.sound_space import SoundVectors
-from harmonium.library.store.models import StoredModel
-from harmonium.library.store.predictions import STEP
-from harmonium.library.verdicts import Agreement
+from harmonium.library.store.features import SoundVectors
+from harmonium.library.store.models import STEP, StoredModel
+from harmonium.library.store.opinions import Agreement
 
 SOURCES = ("nobody", "model", "people")
 """Who answers a question."""

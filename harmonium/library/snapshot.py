@@ -22,20 +22,19 @@ from numpy.typing import NDArray
 from harmonium.arrays import Floats, Ids, Mask
 from harmonium.data.tag_names import normalise_tag, possible_parts
 from harmonium.errors import DataError
-from harmonium.library import sound_space
 from harmonium.library.builtin import OTHER, tag_groups
 from harmonium.library.library import Library
 from harmonium.library.precision import knows_precision, thresholds_for
 from harmonium.library.query import parse
 from harmonium.library.search import SOURCES, Found, rank
-from harmonium.library.sound_space import SoundVectors
+from harmonium.library.store import features
 from harmonium.library.store.database import LibraryVersion
-from harmonium.library.store.models import Owner
-from harmonium.library.store.predictions import Steps, packed, steps_of, unpacked
+from harmonium.library.store.features import SoundVectors
+from harmonium.library.store.models import Owner, Steps, packed, steps_of, unpacked
+from harmonium.library.store.opinions import Agreement, VerdictTable, agreed_tags, agreed_tracks
 from harmonium.library.store.schema import BLOCK, prediction, track
 from harmonium.library.store.tracks import Track
 from harmonium.library.tagger import Tagger
-from harmonium.library.verdicts import Agreement, VerdictTable, agreed_tags, agreed_tracks
 
 T = TypeVar("T")
 Order = Literal["probability", "likeness", "name", "added"]
@@ -477,11 +476,15 @@ class Snapshot:
                 self._results.popitem(last=False)
         return found
 
+    def likely(self, text: str) -> Ids:
+        """The tracks for which a question is at least as likely as not."""
+        return self.find(Question(text.strip(), min_probability=0.5)).ids
+
     def _make_comparable(self, question: Question) -> None:
         """Let all tracks have the vectors that a question compares."""
         if question.like is not None:
             self.library.tracks.get(question.like)
-            sound_space.bring_up_to_date(self.library)
+            features.update_sound_vectors(self.library)
 
     def _ranked(self, question: Question, present: Ids | None = None) -> Found:
         """The tracks that answer a question, of those that are ``present``; None: of any."""

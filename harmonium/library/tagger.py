@@ -7,7 +7,7 @@
    log-odds are the mean of the two, with the weight that training gave them. Where training found
    it better, the built-in model's log-odds are further inputs of one's own.
 3. What tags gained from answers since the model was trained: b + wᵀv in log-odds, where v is how
-   the track sounds (`sound_space`). A new word has no other log-odds.
+   the track sounds (`store.features`). A new word has no other log-odds.
 4. What people said of a track: its observed tags, which count for all layers.
 
 All of it is NumPy: starting JAX would take longer than tagging some files.
@@ -25,14 +25,13 @@ from harmonium.arrays import Doubles, Floats, Ids, sigmoid
 from harmonium.data.tag_names import normalise_tag
 from harmonium.errors import DataError, LibraryError, ModelFileError, UnknownTagError
 from harmonium.estimators.model_files import chosen_inference
-from harmonium.library import sound_space
 from harmonium.library.builtin import NAME, PART, PLACES, model_of_file
 from harmonium.library.library import Library
 from harmonium.library.precision import PrecisionCurve, curves_from_arrays
 from harmonium.library.query import did_you_mean
-from harmonium.library.sound_space import SoundVectors
-from harmonium.library.store.models import StoredModel
-from harmonium.library.store.predictions import Refinement
+from harmonium.library.store import features
+from harmonium.library.store.features import SoundVectors
+from harmonium.library.store.models import Refinement, StoredModel
 from harmonium.library.store.schema import EXTRACTOR
 
 # "ExactLogisticTagger" is what the first libraries call a LogisticTagger
@@ -88,7 +87,7 @@ class Tagger:
         trained = stored.as_trained()
         self._gains = self._space = None
         if library is not None and stored.refinements:
-            space = sound_space.current_space(library)
+            space = features.current_space(library)
             if space is not None and library.settings.get(EXTRACTOR) == stored.extractor:
                 self._space = space
                 self._gains = Gains.of(stored.refinements, SoundVectors.of(library))
@@ -352,7 +351,7 @@ class Gains(NamedTuple):
         gained = np.empty((len(vectors), len(self.bias)), np.float32)
         for start in range(0, len(vectors), _PAGE):  # all of them as floats would not fit the cache
             some = vectors[start : start + _PAGE].astype(np.float32)
-            gained[start : start + _PAGE] = some @ (self.W / np.float32(sound_space.FULL))
+            gained[start : start + _PAGE] = some @ (self.W / np.float32(features.FULL))
         has_model = np.array([one.has_model for one in self.refinements])
         odds = np.where(has_model, log_odds(P), np.float32(0)) + (gained + self.bias)
         return (1 / (1 + np.exp(-odds))).astype(np.float32)
@@ -376,7 +375,7 @@ def bring_columns_up_to_date(library: Library, model_id: int) -> None:
     """Let new tracks have what the model's tags gained."""
     model = library.models.get(model_id, whole=False)
     if model.refinements:
-        sound_space.bring_up_to_date(library)
+        features.update_sound_vectors(library)
         columns = refined_columns(library, model, model.refinements, SoundVectors.of(library))
         library.refinements.put_columns(model_id, columns)
 

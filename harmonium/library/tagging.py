@@ -13,16 +13,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from harmonium.audio.audio_files import find_audio
 from harmonium.errors import DataError, LibraryError
 from harmonium.files import absolute_path
 from harmonium.library.builtin import builtin_model, use_builtin
-from harmonium.library.chosen_tracks import music_files
 from harmonium.library.library import Library
-from harmonium.library.store.bulk import batches
+from harmonium.library.store.database import batches
 from harmonium.library.store.models import Owner, StoredModel
+from harmonium.library.store.opinions import agreed_tags
 from harmonium.library.store.tracks import Track
 from harmonium.library.tagger import Tagger, bring_columns_up_to_date, current_model
-from harmonium.library.verdicts import agreed_tags
 
 if TYPE_CHECKING:
     from harmonium.audio.extraction import FileFeatures, FileProgress
@@ -180,7 +180,7 @@ def tag_named(
         model = builtin_model()
     tagger = Tagger(model.only(owner), library)
     given = None if known is None else read_known(known, tagger)
-    files = music_files(library, named)
+    files = _music_files(library, named)
     use_people = not sound_only
     found, failures = tag_files(
         library, tagger, files, known=given, use_people=use_people, progress=progress
@@ -308,3 +308,23 @@ def stored_tags(
         said = agreed_tags(library.opinions.triples(some), tree)
         for track, p in zip(library.tracks.many(some), P, strict=True):
             yield TaggedFile(track.path, track, said.get(track.id, {}), p, {}, tagger)
+
+
+def _music_files(library: Library | None, named: Sequence[str | Path]) -> list[str]:
+    """The files that are named, in folders too, or by what the library knows of them."""
+    paths = []
+    for one in named:
+        path = Path(one).expanduser()
+        try:
+            if path.exists():
+                paths.append(path)
+            elif library is None:
+                raise LibraryError("There is no library that could know it, either.")
+            else:
+                paths.append(Path(library.tracks.resolve(str(one)).path))
+        except LibraryError as error:
+            raise LibraryError(f"There is no file {str(one)!r}. {error}") from None
+    found = find_audio(paths)
+    if not found.files:
+        raise DataError("There is no music file in the folders named.")
+    return [str(file) for file in found.files]

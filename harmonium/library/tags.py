@@ -24,9 +24,9 @@ from harmonium.library.library import Library
 from harmonium.library.query import unknown_tag
 from harmonium.library.snapshot import Hit, Snapshot
 from harmonium.library.store.models import Owner
+from harmonium.library.store.opinions import with_kinds
 from harmonium.library.tagger import Tagger, log_odds
 from harmonium.library.track_tags import needed_tagger
-from harmonium.library.verdicts import with_kinds
 
 MAX_TRACKS = 8
 """Tracks of each list of a tag."""

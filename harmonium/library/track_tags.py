@@ -22,8 +22,8 @@ from harmonium.errors import DataError, LibraryError
 from harmonium.library.builtin import OTHER, tag_groups
 from harmonium.library.snapshot import Snapshot
 from harmonium.library.store.models import Owner
+from harmonium.library.store.opinions import verdict
 from harmonium.library.tagger import Tagger, log_odds
-from harmonium.library.verdicts import verdict
 
 MAX_MOVED = 8
 """Tags that an answer moved most, which are named."""

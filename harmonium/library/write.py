@@ -31,13 +31,13 @@ from harmonium.library.filetags import (
 )
 from harmonium.library.library import Library
 from harmonium.library.precision import knows_precision, thresholds_for
-from harmonium.library.store.bulk import batches
 from harmonium.library.store.changes import Change, UndoReport, WrittenFile
+from harmonium.library.store.database import batches, stored_path
 from harmonium.library.store.models import Owner, StoredModel
+from harmonium.library.store.opinions import agreed_tags
 from harmonium.library.store.schema import change as change_table
-from harmonium.library.store.schema import stored_path, written_file
+from harmonium.library.store.schema import written_file
 from harmonium.library.store.tracks import Track
-from harmonium.library.verdicts import agreed_tags
 
 Progress = Callable[[int, int], object]
 """Called with how much is done, and how much there is to do."""
@@ -126,7 +126,7 @@ def wanted_tags(
 ) -> Iterator[tuple[Track, ScoredTags]]:
     """(track, its tags) of each track, in this order.
 
-    A tag is wanted where people agree that it holds (`verdicts`). Where they leave it open,
+    A tag is wanted where people agree that it holds (`store.opinions`). Where they leave it open,
     it is wanted if the current model's probability reaches the threshold of the tag that
     ``source.precision`` asks for, as the model was trained, which is what held-out tracks speak
     of, and with what it learnt from answers since. Without a precision, a built-in tag is

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from harmonium.library.precision import lower_bound
 from harmonium.library.snapshot import Snapshot
-from harmonium.library.store.predictions import packed, unpacked
+from harmonium.library.store.models import packed, unpacked
 
 Ids = NDArray[np.int64]
 

@@ -9,7 +9,7 @@ from some_tracks import in_force
 from harmonium.commands import corrections
 from harmonium.errors import DataError
 from harmonium.library.doubts import doubtful
-from harmonium.library.verdicts import judge, label_matrix, only_answered_tracks
+from harmonium.library.store.opinions import judge, label_matrix, only_answered_tracks
 
 
 @pytest.fixture

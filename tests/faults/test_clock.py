@@ -2,6 +2,7 @@
 
 import os
 import re
+import time
 from datetime import UTC, datetime, timedelta
 
 import numpy as np
@@ -12,9 +13,8 @@ from some_tracks import add_tracks, in_force, say
 
 from harmonium.audio import cache as cache_module
 from harmonium.audio.cache import FeatureCache, file_status
-from harmonium.library import known_files
 from harmonium.library.index import index
-from harmonium.library.store import schema
+from harmonium.library.store import database
 from harmonium.library.store.models import StoredModel
 from harmonium.web import guard
 
@@ -32,7 +32,7 @@ def clock(monkeypatch):
             def now(cls, zone=None):
                 return datetime.now(zone) + years * YEAR
 
-        monkeypatch.setattr(schema, "datetime", Clock)
+        monkeypatch.setattr(database, "datetime", Clock)
 
     return jump
 
@@ -76,8 +76,8 @@ def test_a_file_from_the_future_is_looked_at_again(library, tmp_path, monkeypatc
     if ahead > 0:
         os.utime(path, (LONG_AGO + ahead, LONG_AGO + ahead))
     else:
-        real = known_files.time.time_ns
-        monkeypatch.setattr(known_files.time, "time_ns", lambda: real() + ahead * NANOSECONDS)
+        real = time.time_ns
+        monkeypatch.setattr(time, "time_ns", lambda: real() + ahead * NANOSECONDS)
     when = path.stat().st_mtime
     index(library, [tmp_path / "music"], extractor=LEVEL, engine="serial", cache=None)
     (before,) = library.tracks.all()
@@ -127,9 +127,9 @@ def test_nothing_else_reads_a_clock_that_can_be_set():
     }
     assert found == {
         "audio/cache.py",
-        "library/known_files.py",
+        "library/index.py",
         "library/store/models.py",
-        "library/store/schema.py",
+        "library/store/database.py",
         "experiments/results.py",
         "web/guard.py",
         "web/jobs.py",

@@ -176,7 +176,7 @@ FEATURE_NAMES = ("f.csv", "f.tsv", "f.parquet", "f.npz")
     b"\3" + npz(path=np.array(["1.mp3"]), X=np.ones((1, 3))),
 )
 def feature_table(data):
-    from harmonium.library.feature_tables import import_features
+    from harmonium.library.imports import import_features
 
     way, rest = halves(data)
     import_features(tagged_library(), file(FEATURE_NAMES[way % 4], rest), dry_run=True)

@@ -10,7 +10,7 @@ from harmonium.audio import get_extractor
 from harmonium.cli import app
 from harmonium.errors import DataError
 from harmonium.library import Library
-from harmonium.library.feature_tables import import_features
+from harmonium.library.imports import import_features
 
 X = np.arange(12, dtype=np.float32).reshape(4, 3) ** 2
 PATHS = ["/music/003.ogg", "001", "#5", "nowhere.ogg"]

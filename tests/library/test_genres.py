@@ -8,9 +8,9 @@ from some_tracks import in_force, say
 from harmonium.data.tag_names import GenreTree, builtin_tree
 from harmonium.library import Library
 from harmonium.library.imports import import_file_tags, import_table
+from harmonium.library.store.opinions import agreed_tracks, judge, label_matrix, with_kinds
 from harmonium.library.store.schema import GENRES
 from harmonium.library.store.tracks import Track
-from harmonium.library.verdicts import agreed_tracks, judge, label_matrix, with_kinds
 
 GENRES_IN_FILES = [["Jazz; Blues"], ["Hip-Hop"], ["hip hop", "Pop/Rock"], ["Hip-Hop"], ["(17)"]]
 

@@ -11,9 +11,9 @@ from harmonium.data.table_files import read_rows
 from harmonium.errors import DataError, LibraryError
 from harmonium.library import Library
 from harmonium.library.imports import choose_columns, import_file_tags, import_table
-from harmonium.library.store.schema import stored_path, track_copy
-from harmonium.library.store.track_finder import EMPTY, NONE, SEVERAL, TrackFinder
-from harmonium.library.store.tracks import Track
+from harmonium.library.store.database import stored_path
+from harmonium.library.store.schema import track_copy
+from harmonium.library.store.tracks import EMPTY, NONE, SEVERAL, Track, TrackFinder
 
 ROLES = dict.fromkeys(("item", "artist", "title", "tag", "user", "value"))
 NEEDED = ("user", "item", "tag")
@@ -291,7 +291,7 @@ def test_an_import_can_be_undone(library, tmp_path):
 
 
 def test_an_import_may_replace_what_the_same_people_said(library, tmp_path, monkeypatch):
-    monkeypatch.setattr("harmonium.library.store.bulk.CHUNK", 2)
+    monkeypatch.setattr("harmonium.library.store.database.CHUNK", 2)
     add_tracks(library, 3)
     say(library, "ann", 1, ["old", "both"], ["no"])
     say(library, "ann", 3, ["far"])
@@ -380,7 +380,7 @@ def test_what_undoing_brought_back_is_its_owners_tag(library, tmp_path):
     from tagged_files import untagged
 
     from harmonium.library.filetags import Rules, apply_change, plan_write
-    from harmonium.library.known_files import examine
+    from harmonium.library.index import examine
     from harmonium.library.write import undo_change
 
     path = tmp_path / "a.flac"

@@ -12,7 +12,7 @@ from harmonium.audio import extraction
 from harmonium.audio.audio_files import find_audio
 from harmonium.audio.extractors import Extractor, features_of_file
 from harmonium.errors import LibraryError
-from harmonium.library import Library, known_files
+from harmonium.library import Library
 from harmonium.library import index as index_module
 from harmonium.library.filetags import apply_change, plan_write
 from harmonium.library.index import extractor_key, index
@@ -52,7 +52,7 @@ def never_read(monkeypatch):
             raise AssertionError("a file was read")
 
         if read:
-            monkeypatch.setattr(known_files, "examine", refuse)
+            monkeypatch.setattr(index_module, "examine", refuse)
         if heard:
             monkeypatch.setattr(index_module, "iterate_files", refuse)
 

@@ -13,7 +13,7 @@ from some_tracks import add_tracks, in_force
 from harmonium.errors import LibraryError
 from harmonium.library import Library
 from harmonium.library import library as library_module
-from harmonium.library.store import database, migrations, opinions
+from harmonium.library.store import database, opinions
 from harmonium.library.store.schema import VERSION, metadata, table_version
 
 WRITER = """
@@ -102,8 +102,8 @@ def test_an_older_library_is_migrated_and_a_newer_one_refused(place, monkeypatch
         add_tracks(library, 2)
     with monkeypatch.context() as later:
         statements = ("ALTER TABLE track ADD COLUMN colour TEXT", "UPDATE track SET colour = 'red'")
-        later.setitem(migrations.MIGRATIONS, "9999", statements)
-        for module in (library_module, migrations):
+        later.setitem(database.MIGRATIONS, "9999", statements)
+        for module in (library_module, database):
             later.setattr(module, "VERSION", "9999")
         with Library.open(place, create=False) as library, library.connect() as connection:
             assert connection.execute(sa.text("SELECT colour FROM track")).all() == [("red",)] * 2
@@ -123,8 +123,8 @@ def test_a_library_from_before_the_last_unreleased_version_is_refused(place):
 def test_a_migration_that_fails_changes_nothing(place, monkeypatch):
     Library.open(place).close()
     with monkeypatch.context() as later:
-        later.setitem(migrations.MIGRATIONS, "9999", ("DROP TABLE prediction", "no such statement"))
-        for module in (library_module, migrations):
+        later.setitem(database.MIGRATIONS, "9999", ("DROP TABLE prediction", "no such statement"))
+        for module in (library_module, database):
             later.setattr(module, "VERSION", "9999")
         with pytest.raises(LibraryError, match="syntax error"):
             Library.open(place)

@@ -9,7 +9,7 @@ from small_library import NOISE, TAGS, new_change
 from harmonium.errors import DataError, LibraryError
 from harmonium.library.query import parse, probability, tags_of
 from harmonium.library.search import N_TAGS_LIKE_SOUND, alike, answered
-from harmonium.library.sound_space import SoundVectors
+from harmonium.library.store.features import SoundVectors
 from harmonium.library.store.models import StoredModel
 from harmonium.library.store.schema import BLOCK, EXTRACTOR
 from harmonium.library.store.schema import track as track_table

@@ -4,9 +4,13 @@ import numpy as np
 import pytest
 from small_library import EXTRACTOR, fill
 
-from harmonium.library import sound_space
-from harmonium.library.sound_space import MAX_DEVIATIONS, SoundSpace, SoundVectors, bring_up_to_date
 from harmonium.library.store import features
+from harmonium.library.store.features import (
+    MAX_DEVIATIONS,
+    SoundSpace,
+    SoundVectors,
+    update_sound_vectors,
+)
 from harmonium.library.store.tracks import Track
 
 
@@ -31,7 +35,7 @@ def count_fits(monkeypatch):
 
 def test_likeness_is_the_cosine_of_features_in_units_of_their_deviations(library):
     ids, X, _ = fill(library, 30)
-    bring_up_to_date(library)
+    update_sound_vectors(library)
     found, near = cosines(library, int(ids[7]))
     np.testing.assert_array_equal(found, ids)
     np.testing.assert_allclose(near, directly(X.astype(float), 7), atol=0.02)
@@ -49,24 +53,24 @@ def test_of_many_features_the_axes_on_which_tracks_differ_are_kept():
 
 def test_the_gain_and_offset_of_a_feature_do_not_matter(library):
     ids, X, _ = fill(library, 30)
-    bring_up_to_date(library)
+    update_sound_vectors(library)
     _, before = cosines(library, 1)
     library.tracks.put_features(ids, 1000 * X + 5, extractor=EXTRACTOR)
-    bring_up_to_date(library)
+    update_sound_vectors(library)
     np.testing.assert_allclose(cosines(library, 1)[1], before, atol=0.02)
 
 
 def test_new_tracks_join_and_a_grown_library_is_measured_anew(library, monkeypatch):
     fits = count_fits(monkeypatch)
     ids, X, _ = fill(library, 40)
-    bring_up_to_date(library)
-    bring_up_to_date(library)
+    update_sound_vectors(library)
+    update_sound_vectors(library)
     assert fits == [40]
     for n, expected in ((2, [40]), (10, [40, 52])):
         files = [Track(f"/more/{n} {i}.ogg", f"{n} {i}") for i in range(n)]
         new = library.tracks.put(files)
         library.tracks.put_features(new, X[:n], extractor=EXTRACTOR)
-        bring_up_to_date(library)
+        update_sound_vectors(library)
         assert fits == expected
         found, near = cosines(library, int(ids[0]))
         assert near[np.searchsorted(found, new[0])] == pytest.approx(1, abs=1e-5)
@@ -80,11 +84,11 @@ def test_new_tracks_join_and_a_grown_library_is_measured_anew(library, monkeypat
 
 def test_changed_features_are_compared_as_they_are_now(library):
     ids, X, _ = fill(library, 30)
-    bring_up_to_date(library)
+    update_sound_vectors(library)
     library.tracks.put_features(ids[4:5], X[9:10], extractor=EXTRACTOR)
     found, _ = cosines(library, int(ids[9]))
     assert int(ids[4]) not in found  # dropped with what it was made of
-    bring_up_to_date(library)
+    update_sound_vectors(library)
     assert cosines(library, int(ids[9]))[1][4] == pytest.approx(1, abs=1e-5)
     with library.begin() as connection:
         features.forget(connection, int(ids[4]))
@@ -92,11 +96,11 @@ def test_changed_features_are_compared_as_they_are_now(library):
 
 
 def test_a_large_library_is_measured_by_a_choice_of_its_tracks(library, monkeypatch):
-    monkeypatch.setattr(sound_space, "MAX_TRACKS", 20)
-    monkeypatch.setattr(sound_space, "_PAGE", 7)
+    monkeypatch.setattr(features, "MAX_TRACKS", 20)
+    monkeypatch.setattr(features, "_PAGE", 7)
     fits, calls = count_fits(monkeypatch), []
     ids, _, _ = fill(library, 30)
-    bring_up_to_date(library, lambda *call: calls.append(call))
+    update_sound_vectors(library, lambda *call: calls.append(call))
     assert fits == [20]
     assert calls[-1] == (30, 30)
     assert len(cosines(library, int(ids[0]))[0]) == 30
@@ -104,6 +108,6 @@ def test_a_large_library_is_measured_by_a_choice_of_its_tracks(library, monkeypa
 
 def test_a_single_track_is_like_nothing(library):
     fill(library, 1, tagged=0)
-    bring_up_to_date(library)
+    update_sound_vectors(library)
     ids, near = cosines(library, 1)
     assert (ids.tolist(), near.tolist()) == ([1], [0])

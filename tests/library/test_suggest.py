@@ -10,9 +10,9 @@ from harmonium.data import Triples
 from harmonium.errors import DataError
 from harmonium.library import Library
 from harmonium.library.learning.smoothing import can_smooth, learn_smoothing
+from harmonium.library.store.opinions import judge
 from harmonium.library.tagger import Tagger, tag_probabilities
 from harmonium.library.tags import related_by, said_together, suggest_by
-from harmonium.library.verdicts import judge
 
 TAGS = ("rock", "guitar", "piano", "calm")
 

@@ -7,7 +7,7 @@ from some_tracks import add_tracks, triples
 
 from harmonium.errors import DataError
 from harmonium.library.learning.vocabulary import choose_vocabulary
-from harmonium.library.verdicts import agreed_tags, agreed_tracks, judge, label_matrix
+from harmonium.library.store.opinions import agreed_tags, agreed_tracks, judge, label_matrix
 
 IDS = np.array([3, 5, 9])
 

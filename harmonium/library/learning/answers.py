@@ -8,15 +8,10 @@ import sqlalchemy as sa
 from numpy.typing import NDArray
 
 from harmonium.library.library import Library
+from harmonium.library.store.database import to_microseconds
 from harmonium.library.store.models import StoredModel
-from harmonium.library.store.schema import (
-    change,
-    opinion,
-    person,
-    tag,
-    to_microseconds,
-)
-from harmonium.library.verdicts import REVIEW, agreed_tracks
+from harmonium.library.store.opinions import REVIEW, agreed_tracks
+from harmonium.library.store.schema import change, opinion, person, tag
 
 MOST_ANSWERS = 200
 """The latest answers of a tag that count."""

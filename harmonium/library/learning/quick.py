@@ -4,7 +4,7 @@
 are in force and that the model in use has not been trained with, three things:
 
 1. What each tag that was answered gains on all tracks. Its log-odds f = m + b + wᵀv are those of
-   the model, m, and a linear function of how a track sounds, v (`sound_space`), with b ~ N(0, 1)
+   the model, m, and a linear function of how a track sounds, v (`store.features`), with b ~ N(0, 1)
    and w ~ N(0, I): the most probable ones given the answers. With few answers little changes.
 2. The same for a word that the model was not trained with, once five tracks have it. There is no m
    then, and tracks of which nobody has said anything are taken for tracks without the word, all of
@@ -30,14 +30,14 @@ import sqlalchemy as sa
 from numpy.typing import NDArray
 
 from harmonium.arrays import sigmoid
-from harmonium.library import sound_space
 from harmonium.library.learning.answers import Answers, answers_since
 from harmonium.library.learning.training_files import row_blocks
 from harmonium.library.learning.vocabulary import FEWEST_EXAMPLES
 from harmonium.library.library import Library, Progress
-from harmonium.library.sound_space import SoundVectors
-from harmonium.library.store.models import StoredModel
-from harmonium.library.store.predictions import Refinement, Steps, packed, unpacked
+from harmonium.library.store import features
+from harmonium.library.store.features import SoundVectors
+from harmonium.library.store.models import Refinement, Steps, StoredModel, packed, unpacked
+from harmonium.library.store.opinions import agreed_tags
 from harmonium.library.store.schema import change
 from harmonium.library.tagger import (
     BIAS_DEVIATION,
@@ -47,7 +47,6 @@ from harmonium.library.tagger import (
     log_odds,
     refined_columns,
 )
-from harmonium.library.verdicts import agreed_tags
 
 MOST_JUDGED = 50
 """The latest answers that are guessed from those before them."""
@@ -97,7 +96,7 @@ def learn_answers(library: Library, progress: Progress | None = None) -> QuickRe
     progress : called with (tracks done, tracks) where tracks must be made comparable first
     """
     began = time.perf_counter()
-    sound_space.bring_up_to_date(library, progress)
+    features.update_sound_vectors(library, progress)
     work = None
     for _ in range(3):  # answers may come meanwhile
         before = _last_change(library)
@@ -387,7 +386,7 @@ def improvement(library: Library, change_id: int | None = None) -> Improvement |
     Of the latest answers, at most `MOST_JUDGED`, of one change or of all; None where there are none
     to be judged by.
     """
-    sound_space.bring_up_to_date(library)
+    features.update_sound_vectors(library)
     with library.reading():
         model = library.models.current(whole=False)
         if model is None or model.id is None:

@@ -20,8 +20,8 @@ from harmonium.library.learning.fitting import N_FOLDS
 from harmonium.library.learning.training_files import FoldTable, TrainingFiles, row_blocks
 from harmonium.library.learning.training_set import TrainingSet
 from harmonium.library.library import Library
+from harmonium.library.store.opinions import label_matrix
 from harmonium.library.store.tracks import Track
-from harmonium.library.verdicts import label_matrix
 
 
 class Source(NamedTuple):

@@ -7,9 +7,9 @@ import polars as pl
 from numpy.typing import NDArray
 
 from harmonium.library.learning.fitting import interrupts_raise
+from harmonium.library.store.opinions import label_matrix
 from harmonium.library.tagger import TagRBM
 from harmonium.library.tags import MIN_PEOPLE
-from harmonium.library.verdicts import label_matrix
 
 FEWEST_SHARED = 20
 """Tracks that two people have tagged, from which smoothing is worth a try,"""

@@ -47,14 +47,9 @@ from harmonium.library.precision import (
     threshold_for,
 )
 from harmonium.library.store.models import UNREACHABLE, StoredModel
+from harmonium.library.store.opinions import MIN_SHARE, judge, only_answered_tracks, with_kinds
 from harmonium.library.store.schema import EXTRACTOR, GENRES
 from harmonium.library.tagger import keep_compiled
-from harmonium.library.verdicts import (
-    MIN_SHARE,
-    judge,
-    only_answered_tracks,
-    with_kinds,
-)
 
 MOST_IN_MEMORY = 50_000
 """Tracks whose features are held in memory; those of more are in files, see `training_files`."""
@@ -77,7 +72,7 @@ class TrainingOptions:
     """Whether to try smoothed tags, where several people have tagged the same tracks."""
     seed: int = 0
     genres: GenreTree | None = None
-    """A tree of genres to use from now on, see `verdicts`; None: that of the library, if any."""
+    """A tree of genres to use from now on, see `store.opinions`; None: that of the library, if any."""
 
 
 def train(

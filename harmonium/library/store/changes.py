@@ -22,20 +22,26 @@ import polars as pl
 import sqlalchemy as sa
 
 from harmonium.errors import LibraryError, NotInLibraryError
-from harmonium.library.store import bulk
-from harmonium.library.store.database import TRACKS, LibraryPart, bump_version, stored_json
+from harmonium.library.store.database import (
+    TRACKS,
+    LibraryPart,
+    bump_version,
+    key_of,
+    loaded_path,
+    make_table,
+    now,
+    pairs,
+    storable,
+    stored_json,
+    stored_path,
+    to_datetime,
+)
 from harmonium.library.store.opinions import TRIPLE, recount_people
 from harmonium.library.store.schema import (
     change,
     changed_value,
-    key_of,
-    loaded_path,
     model,
-    now,
     setting,
-    storable,
-    stored_path,
-    to_datetime,
     track,
     written_file,
 )
@@ -356,7 +362,7 @@ def _set_aside_touched(connection: sa.Connection, number: int) -> dict[int, int]
     rows = connection.execute(sa.text(_LATER), {"change": number}).all()
     if not rows:
         return {}
-    undoes = bulk.pairs(connection, change.c.id, change.c.undoes)
+    undoes = pairs(connection, change.c.id, change.c.undoes)
     touched = _touching(rows, number)
     patterns = touched.select("changes").unique()
     last = [standing(number, pattern, undoes) for pattern in patterns["changes"]]
@@ -364,7 +370,7 @@ def _set_aside_touched(connection: sa.Connection, number: int) -> dict[int, int]
     blocked = touched.join(patterns, on="changes").filter(
         pl.col("standing").is_null() | (pl.col("standing") != number)
     )
-    bulk.make_table(connection, blocked.select(TRIPLE))
+    make_table(connection, blocked.select(TRIPLE))
     connection.exec_driver_sql(_DROP_BLOCKED)
     connection.exec_driver_sql("DROP TABLE incoming")
     counts = blocked.drop_nulls("standing").group_by("standing").len().sort("standing")

@@ -1,4 +1,4 @@
-"""The two databases that a library can be in, set up alike, and the versions of what is in them.
+"""The database of a library: SQLite or PostgreSQL, set up alike, and how values are stored in it.
 
 One transaction writes at a time: SQLite works that way, and on PostgreSQL an advisory lock does the
 same, so that no other writer can come between reading and writing.
@@ -6,7 +6,12 @@ same, so that no other writer can come between reading and writing.
 Whoever keeps parts of a library in memory sees by its `LibraryVersion` when to read again. Opinions
 and changes only ever get new numbers, so the last ones tell. Tracks and predictions change in
 place; whoever changes them calls `bump_version` in the same transaction.
+
+Text holds neither NUL nor lone surrogates, which PostgreSQL rejects: `storable` replaces them, and
+`stored_path` keeps paths that are not UTF-8.
 """
+
+from __future__ import annotations
 
 import json
 import os
@@ -14,6 +19,7 @@ import sqlite3
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote
@@ -27,6 +33,14 @@ from harmonium.library.store.schema import change, opinion, setting
 
 if TYPE_CHECKING:
     from harmonium.library.library import Library
+
+from collections.abc import Iterable, Sequence
+from itertools import islice
+from typing import TypeVar
+
+import polars as pl
+
+from harmonium.library.store.schema import VERSION, metadata, table_version
 
 ENVIRONMENT = "HARMONIUM_LIBRARY"
 """The environment variable that names the default library."""
@@ -81,7 +95,7 @@ class LibraryVersion(NamedTuple):
 class LibraryPart:
     """One kind of thing in a library."""
 
-    def __init__(self, library: "Library") -> None:
+    def __init__(self, library: Library) -> None:
         self._library = library
 
 
@@ -247,3 +261,171 @@ def read_version(connection: sa.Connection) -> LibraryVersion:
         *(counter.where(setting.c.key == key).scalar_subquery() for key in (TRACKS, PREDICTIONS)),
     )
     return LibraryVersion(*(int(value or 0) for value in connection.execute(query).one()))
+
+
+Item = TypeVar("Item")
+PAGE = 1000
+"""Rows that are read, or values of an IN, at a time."""
+CHUNK = 100_000
+"""Rows that are under way at a time."""
+
+
+def batches(items: Iterable[Item], size: int | None = None) -> Iterator[list[Item]]:
+    """The items in lists of at most ``size``, by default `PAGE`."""
+    remaining = iter(items)
+    while some := list(islice(remaining, size or PAGE)):
+        yield some
+
+
+def make_table(connection: sa.Connection, rows: pl.DataFrame, name: str = "incoming") -> None:
+    """Make a temporary table of a frame of whole numbers."""
+    columns = ", ".join(f"{column} bigint NOT NULL" for column in rows.columns)
+    connection.exec_driver_sql(f"CREATE TEMPORARY TABLE {name} ({columns})")
+    if connection.dialect.name == "postgresql":
+        cursor: Any = connection.connection.cursor()
+        with cursor, cursor.copy(f"COPY {name} ({', '.join(rows.columns)}) FROM STDIN") as copy:
+            for some in rows.iter_slices(CHUNK):
+                copy.write(some.write_csv(include_header=False, separator="\t"))
+        connection.exec_driver_sql(f"ANALYZE {name}")
+    else:
+        for some in rows.iter_slices(CHUNK):
+            connection.exec_driver_sql(_insertion(name, rows.columns), some.rows())
+
+
+def new_numbers(connection: sa.Connection, table: sa.Table, count: int) -> list[int]:
+    """Numbers for rows of a table that are about to be inserted, ascending; for one writer."""
+    if connection.dialect.name == "postgresql":
+        query = sa.text(
+            "SELECT nextval(pg_get_serial_sequence(:t, 'id')) FROM generate_series(1, :n)"
+        )
+        return sorted(connection.execute(query, {"t": table.name, "n": count}).scalars())
+    last = connection.scalar(sa.select(sa.func.max(table.c.id))) or 0
+    return list(range(last + 1, last + 1 + count))
+
+
+def insert_rows(
+    connection: sa.Connection, table: sa.Table, rows: Sequence[tuple[Any, ...]]
+) -> None:
+    """Insert rows with a value for each column, in the order in which the schema has them."""
+    names = [column.name for column in table.c]  # in an old library their order may be another
+    if connection.dialect.name == "postgresql":
+        cursor: Any = connection.connection.cursor()
+        statement = f"COPY {table.name} ({', '.join(names)}) FROM STDIN (FORMAT BINARY)"
+        with cursor, cursor.copy(statement) as copy:
+            copy.set_types([_postgres_type(column, connection) for column in table.c])
+            for row in rows:
+                copy.write_row(row)
+    elif rows:
+        connection.exec_driver_sql(_insertion(table.name, names), list(rows))
+
+
+def _insertion(table: str, columns: Sequence[str]) -> str:
+    """The statement that inserts a row into SQLite's table, with a mark for each value."""
+    marks = ", ".join("?" * len(columns))
+    return f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({marks})"
+
+
+def _postgres_type(column: sa.Column[Any], connection: sa.Connection) -> str:
+    """The name by which psycopg knows a column's type."""
+    name = str(column.type.compile(connection.dialect)).lower()
+    return "float8" if name == "float" else name
+
+
+def pairs(connection: sa.Connection, key: sa.Column[Any], value: sa.Column[Any]) -> dict[Any, Any]:
+    """One column of a table by another."""
+    return {row[0]: row[1] for row in connection.execute(sa.select(key, value))}
+
+
+MIGRATIONS = {
+    "0009": (
+        "ALTER TABLE feature DROP COLUMN heads",
+        "ALTER TABLE crowd RENAME TO people_count",
+    ),
+}
+"""Version → the statements that make its tables out of those of the version before."""
+_OLDEST = "0008"
+
+
+def read_table_version(connection: sa.Connection) -> tuple[str | None, bool]:
+    """The version of the tables, None where there is none; and whether there are no tables."""
+    names = sa.inspect(connection).get_table_names()
+    if table_version.name not in names:
+        return None, not names
+    return connection.scalar(sa.select(table_version.c.version_num)), False
+
+
+def upgrade(connection: sa.Connection, place: str) -> None:
+    """Make the tables, or bring them up to date, in the connection's transaction.
+
+    Raises
+    ------
+    LibraryError
+        where they are of a newer version, or of one that is too old
+    """
+    version, _ = read_table_version(connection)  # another process may have been faster
+    if version is None:
+        for tables in (metadata, table_version.metadata):
+            tables.create_all(connection)
+        connection.execute(sa.insert(table_version).values(version_num=VERSION))
+        return
+    if version > VERSION:
+        raise LibraryError(
+            f"The library {place} was written by a newer version of Harmonium (its tables are "
+            f"version {version}, known here up to {VERSION}). Upgrade Harmonium, or name another "
+            "library with --library."
+        )
+    if version < _OLDEST:
+        raise LibraryError(
+            f"The library {place} was written by a version of Harmonium from before its first "
+            f"release (its tables are version {version}, known here from {_OLDEST} on). Index the "
+            "music into a new library."
+        )
+    for number, statements in MIGRATIONS.items():
+        for statement in statements if number > version else ():
+            connection.exec_driver_sql(statement)
+    connection.execute(sa.update(table_version).values(version_num=VERSION))
+
+
+# Values as they are stored. ----
+
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def now() -> int:
+    """The present, in microseconds since 1970."""
+    return (datetime.now(UTC) - _EPOCH) // timedelta(microseconds=1)
+
+
+def to_datetime(microseconds: int) -> datetime:
+    """A stored time."""
+    return _EPOCH + timedelta(microseconds=microseconds)
+
+
+def to_microseconds(time: datetime) -> int:
+    """A time as it is stored; one without a zone is taken for UTC."""
+    aware = time if time.tzinfo else time.replace(tzinfo=UTC)
+    return (aware - _EPOCH) // timedelta(microseconds=1)
+
+
+def key_of(result: sa.CursorResult[Any]) -> int:
+    """The number that a new row got."""
+    assert result.inserted_primary_key is not None
+    return int(result.inserted_primary_key[0])
+
+
+def storable(text: str) -> str:
+    """Text as both databases take it: NUL becomes a space, what is not Unicode a mark for that."""
+    return text.replace("\0", " ").encode(errors="replace").decode()
+
+
+def stored_path(path: str) -> dict[str, Any]:
+    """The columns of a path: readable text, and the bytes where the text is not enough."""
+    raw = os.fsencode(path)
+    text = raw.decode(errors="backslashreplace")
+    return {"path": text, "path_bytes": None if text == path else raw}
+
+
+def loaded_path(row: Any) -> str:
+    """The path that `stored_path` was given, of a row with its columns."""
+    return str(row.path) if row.path_bytes is None else os.fsdecode(bytes(row.path_bytes))

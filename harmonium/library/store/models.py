@@ -1,32 +1,48 @@
-"""The models that were trained on a library, stored in it whole.
+"""The models that were trained on a library, and the probabilities that they predict.
 
-`Models.current` and `Models.get` give them with what their tags gained from answers since.
+Predictions are stored by tag, in blocks of `BLOCK` track numbers: searching reads few tags of all
+tracks, and tagging writes all tags of one block after the other. A probability takes two bytes and
+is kept to within `STEP`, far closer than any model knows it.
+
+What a model's tags gained from answers since it was trained is kept beside its predictions, which
+stay as they were. A tag's log-odds gain, for every track, its likeness in sound to the tracks that
+were answered, weighted by what each of them taught (`Refinement`). The resulting probabilities of
+all tracks are stored like predictions, and so is what follows for a track from what people said
+about it. `harmonium.library.learning.quick` computes them. Reading includes them, unless the
+model is asked for as it was trained.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import sqlalchemy as sa
+from numpy.typing import ArrayLike, NDArray
+from safetensors.numpy import load, save
 
-from harmonium.arrays import Floats, Mask
+from harmonium.arrays import Doubles, Floats, Ids, Mask
 from harmonium.errors import LibraryError, NotInLibraryError
-from harmonium.library.store.database import LibraryPart, stored_json
-from harmonium.library.store.predictions import Refinement, read_refinements
-from harmonium.library.store.schema import (
-    completed_track,
+from harmonium.library.store.database import (
+    PREDICTIONS,
+    LibraryPart,
+    bump_version,
     key_of,
+    stored_json,
+    to_datetime,
+    to_microseconds,
+)
+from harmonium.library.store.schema import (
+    BLOCK,
+    completed_track,
     model,
     prediction,
     refined_prediction,
     refined_tag,
-    to_datetime,
-    to_microseconds,
 )
 
 CURRENT = "current_model"
@@ -224,3 +240,337 @@ def _stored(row: Any) -> StoredModel:
             "report": stored_json(row.report),
         }
     )
+
+
+STEP = 1 / 65534
+"""Between two probabilities that can be told apart in the library."""
+_NONE = 65535
+"""In place of the probability of a track that has none."""
+
+Steps = NDArray[np.uint16]
+"""Stored probabilities, in units of `STEP`."""
+
+
+def packed(probabilities: Floats) -> Steps:
+    """Probabilities as they are stored; NaN is none. Only 0 and 1 become 0 and 1."""
+    p = np.clip(probabilities, 0, 1).astype(np.float64)
+    steps = np.clip(np.rint(p / STEP), np.ceil(p), 65533 + np.floor(p))
+    return np.where(np.isnan(p), _NONE, steps).astype("<u2")
+
+
+def unpacked(steps: Steps) -> Floats:
+    """Stored probabilities, NaN where there are none."""
+    result = steps * np.float32(STEP)
+    result[steps == _NONE] = np.nan
+    return result
+
+
+def steps_of(data: bytes) -> Steps:
+    """The blocks of a tag, one after the other, as the database has them."""
+    return np.frombuffer(data, "<u2")
+
+
+class Refinement(NamedTuple):
+    """What a tag gained from answers."""
+
+    place: int
+    """In the model's vocabulary; a new word's is after the tags that the model was trained with."""
+    name: str
+    threshold: float | None
+    """None: the model's own."""
+    has_model: bool
+    """Whether it adds to what the model says; otherwise it stands alone."""
+    ids: Ids
+    """(n,) the tracks that it was learnt from."""
+    weights: Doubles
+    """(n,) what each of these tracks taught."""
+    bias: float
+    """What all tracks gain."""
+    n_yes: int
+    n_no: int
+    digest: str
+    """The digest of what it was learnt from."""
+
+
+class Predictions(LibraryPart):
+    """The predictions of a library's models."""
+
+    def put(self, model_id: int, ids: ArrayLike, probabilities: ArrayLike) -> None:
+        """Store the probabilities (n, n_tags) of tracks (n,), in place of what these had."""
+        numbers, values = np.asarray(ids, np.int64), np.asarray(probabilities, np.float32)
+        if values.ndim != 2 or len(values) != len(numbers):
+            raise LibraryError(
+                f"'probabilities' must have a row for each of the {len(numbers)} tracks, got "
+                f"{values.shape}."
+            )
+        blocks = numbers // BLOCK
+        with self._library.begin() as connection:
+            for block in np.unique(blocks).tolist():
+                rows = np.flatnonzero(blocks == block)
+                _put_block(connection, model_id, block, numbers[rows] % BLOCK, values[rows])
+            bump_version(connection, PREDICTIONS)
+
+    def columns(
+        self, model_id: int, tags: Sequence[int], *, refined: bool = True
+    ) -> tuple[Ids, Floats]:
+        """The tracks that have predictions (n,), ascending, and those of some tags (n, len(tags)).
+
+        tags : places in the model's vocabulary
+        refined : whether to take in what the tags gained from answers since the model was trained
+        """
+        ids, steps = self._read(model_id, [int(tag) for tag in tags], refined)
+        return ids, np.ascontiguousarray(unpacked(steps).T)
+
+    def matrix(self, model_id: int, *, refined: bool = True) -> tuple[Ids, Steps]:
+        """The tracks that have predictions (n,), ascending, and all of these (n_tags, n).
+
+        They are as `columns` gives them, with new words after the model's tags.
+        """
+        return self._read(model_id, None, refined)
+
+    def _read(self, model_id: int, tags: list[int] | None, refined: bool) -> tuple[Ids, Steps]:
+        """The tracks that have predictions (n,), and those of some tags or of all (n_tags, n)."""
+        tables = (prediction, refined_prediction) if refined else (prediction,)
+        with self._library.connect() as connection:
+            found = [_read_tags(connection, table, model_id, tags) for table in tables]
+            if tags is None:
+                tags = list(range(max(_n_tags(connection, model_id, table) for table in tables)))
+            completed = _completed(connection, model_id) if refined and tags else {}
+        blocks = sorted({block for one in found for _, block in one})
+        steps = np.full((len(tags), len(blocks) * BLOCK), _NONE, "<u2")
+        for row, tag in enumerate(tags):
+            for i, block in enumerate(blocks):
+                here = steps[row, i * BLOCK : (i + 1) * BLOCK]
+                for one in found:
+                    if (data := one.get((tag, block))) is not None:
+                        np.copyto(here, data, where=data != _NONE)
+        ids = (np.array(blocks, np.int64)[:, None] * BLOCK + np.arange(BLOCK)).ravel()
+        have = steps[0] != _NONE if tags else np.zeros(len(ids), bool)
+        ids, steps, places = ids[have], steps[:, have], np.array(tags, np.int64)
+        for track, known in completed.items():
+            at = int(np.searchsorted(ids, track))
+            if at < len(ids) and ids[at] == track:
+                inside = places < len(known)  # a new word has none
+                steps[inside, at] = known[places[inside]]
+        return ids, steps
+
+    def probabilities(self, model_id: int, ids: ArrayLike, *, refined: bool = True) -> Floats:
+        """The probabilities of tracks (n,), (n, n_tags); NaN where there are none.
+
+        refined : as of `columns`; there may be new words after the model's tags
+        """
+        numbers = np.asarray(ids, np.int64).ravel()
+        blocks = numbers // BLOCK
+        tables = (prediction, refined_prediction) if refined else (prediction,)
+        with self._library.connect() as connection:
+            n_tags = max(_n_tags(connection, model_id, table) for table in tables)
+            result = np.full((len(numbers), n_tags), np.nan, np.float32)
+            for block in np.unique(blocks).tolist():
+                rows = np.flatnonzero(blocks == block)
+                for table in tables:
+                    for tag, steps in _read_block(connection, model_id, block, table).items():
+                        found = unpacked(steps[numbers[rows] % BLOCK])
+                        result[rows, tag] = np.where(np.isnan(found), result[rows, tag], found)
+            if refined:
+                said = _completed(connection, model_id, numbers)
+                for row in (i for i, number in enumerate(numbers.tolist()) if number in said):
+                    found = unpacked(said[int(numbers[row])])
+                    result[row, : len(found)] = found
+        return result
+
+    def forget_tracks(self, ids: ArrayLike) -> None:
+        """Drop what all models say about these tracks (n,): their sound has changed."""
+        numbers = np.asarray(ids, np.int64).ravel()
+        with self._library.begin() as connection:
+            models = connection.execute(sa.select(prediction.c.model_id).distinct()).scalars().all()
+            for model_id in models:
+                nothing = np.full((len(numbers), _n_tags(connection, model_id)), np.nan, np.float32)
+                self.put(model_id, numbers, nothing)
+            here = completed_track.c.track_id.in_(numbers.tolist())
+            connection.execute(sa.delete(completed_track).where(here))
+            _forget_refined(connection, numbers)
+
+
+class Refinements(LibraryPart):
+    """What the tags of a library's models gained."""
+
+    def put(
+        self,
+        model_id: int,
+        refinements: Iterable[Refinement],
+        columns: Mapping[int, tuple[Ids, Floats]],
+    ) -> None:
+        """Keep these and no others; new probabilities of tags, by place: of tracks (n,), (n,)."""
+        rows = [_refinement_row(model_id, one) for one in refinements]
+        with self._library.begin() as connection:
+            connection.execute(sa.delete(refined_tag).where(refined_tag.c.model_id == model_id))
+            if rows:
+                connection.execute(sa.insert(refined_tag), rows)
+            table = refined_prediction
+            void = table.c.tag.in_(columns) | table.c.tag.not_in([row["tag"] for row in rows])
+            connection.execute(sa.delete(table).where(table.c.model_id == model_id, void))
+            self.put_columns(model_id, columns)
+
+    def put_columns(
+        self,
+        model_id: int,
+        columns: Mapping[int, tuple[Ids, Floats]],
+    ) -> None:
+        """Keep new probabilities of all tracks that have any, by tag."""
+        table = refined_prediction
+        rows = []
+        for place, (ids, p) in columns.items():
+            blocks, steps = ids // BLOCK, packed(p)
+            for block in np.unique(blocks).tolist():
+                here = blocks == block
+                data = _fill_block(ids[here] % BLOCK, steps[here])
+                values = {"model_id": model_id, "tag": place, "block": block}
+                rows.append({**values, "probabilities": data})
+        with self._library.begin() as connection:
+            old = (table.c.model_id == model_id, table.c.tag.in_(columns))
+            connection.execute(sa.delete(table).where(*old))
+            if rows:
+                connection.execute(sa.insert(table), rows)
+            bump_version(connection, PREDICTIONS)
+
+    def completed(self, model_id: int) -> dict[int, tuple[str, Steps]]:
+        """Track → digest of what was said of it, and what follows from that, (n_tags,)."""
+        table = completed_track
+        query = sa.select(table.c.track_id, table.c.digest, table.c.completed)
+        rows = self._library.fetch(query.where(table.c.model_id == model_id))
+        return {row.track_id: (row.digest, steps_of(row.completed)) for row in rows}
+
+    def put_completed(
+        self, model_id: int, digests: Mapping[int, str], completed: Steps, probabilities: Steps
+    ) -> None:
+        """Keep these rows, (n, n_tags) of the tracks in the order of the digests, and no others."""
+        rows = [
+            {
+                "model_id": model_id,
+                "track_id": track_id,
+                "completed": completed[i].tobytes(),
+                "probabilities": probabilities[i].tobytes(),
+                "digest": digest,
+            }
+            for i, (track_id, digest) in enumerate(digests.items())
+        ]
+        table = completed_track
+        with self._library.begin() as connection:
+            connection.execute(sa.delete(table).where(table.c.model_id == model_id))
+            if rows:
+                connection.execute(sa.insert(table), rows)
+            bump_version(connection, PREDICTIONS)
+
+
+def read_refinements(connection: sa.Connection, model_id: int) -> list[Refinement]:
+    """The refinements of a model, by place."""
+    query = sa.select(refined_tag).where(refined_tag.c.model_id == model_id)
+    found = []
+    for row in connection.execute(query.order_by(refined_tag.c.tag)):
+        arrays = load(bytes(row.answers))
+        has_model, n_yes, n_no = arrays["counts"].tolist()
+        found.append(
+            Refinement(
+                *(row.tag, row.name, row.threshold, bool(has_model)),
+                *(arrays["ids"], arrays["weights"], float(arrays["bias"][0])),
+                *(n_yes, n_no, row.digest),
+            )
+        )
+    return found
+
+
+def _refinement_row(model_id: int, one: Refinement) -> dict[str, object]:
+    arrays = {
+        "ids": one.ids,
+        "weights": one.weights,
+        "bias": np.array([one.bias]),
+        "counts": np.array([one.has_model, one.n_yes, one.n_no], np.int64),
+    }
+    return {
+        "model_id": model_id,
+        "tag": one.place,
+        "name": one.name,
+        "threshold": one.threshold,
+        "answers": save(arrays),
+        "digest": one.digest,
+    }
+
+
+def _fill_block(places: Ids, steps: Steps) -> bytes:
+    """A block with these probabilities (n,) at places (n,), and none elsewhere."""
+    whole = np.full(BLOCK, _NONE, "<u2")
+    whole[places] = steps
+    return whole.tobytes()
+
+
+def _n_tags(connection: sa.Connection, model_id: int, table: sa.Table = prediction) -> int:
+    """How many tags a model predicts; 0 where it has not predicted any."""
+    query = sa.select(sa.func.max(table.c.tag)).where(table.c.model_id == model_id)
+    last = connection.scalar(query)
+    return 0 if last is None else int(last) + 1
+
+
+def _read_tags(
+    connection: sa.Connection, table: sa.Table, model_id: int, tags: list[int] | None = None
+) -> dict[tuple[int, int], Steps]:
+    """(tag, block) → the stored probabilities, (BLOCK,), of some tags or of all."""
+    query = sa.select(table.c.tag, table.c.block, table.c.probabilities)
+    query = query.where(table.c.model_id == model_id)
+    if tags is not None:
+        query = query.where(table.c.tag.in_(set(tags)))
+    return {(tag, block): steps_of(data) for tag, block, data in connection.execute(query)}
+
+
+def _completed(
+    connection: sa.Connection, model_id: int, ids: Ids | None = None
+) -> dict[int, Steps]:
+    """Track → its probabilities given what people said of it, (n_tags,), where that is kept."""
+    table = completed_track
+    query = sa.select(table.c.track_id, table.c.probabilities).where(table.c.model_id == model_id)
+    if ids is not None:
+        query = query.where(table.c.track_id.in_(ids.tolist()))
+    return {number: steps_of(data) for number, data in connection.execute(query)}
+
+
+def _forget_refined(connection: sa.Connection, ids: Ids) -> None:
+    """Drop what tags of all models had gained for these tracks."""
+    table = refined_prediction
+    for block in np.unique(ids // BLOCK).tolist():
+        places = ids[ids // BLOCK == block] % BLOCK
+        here = sa.select(table).where(table.c.block == block)
+        for row in connection.execute(here).all():
+            steps = steps_of(row.probabilities).copy()
+            steps[places] = _NONE
+            same = (table.c[name] == row._mapping[name] for name in ("model_id", "tag", "block"))
+            change = sa.update(table).where(*same).values(probabilities=steps.tobytes())
+            connection.execute(change)
+
+
+def _put_block(
+    connection: sa.Connection,
+    model_id: int,
+    block: int,
+    places: Ids,
+    values: Floats,
+) -> None:
+    """Write values (n, n_tags) at places (n,) of a block."""
+    old = _read_block(connection, model_id, block)
+    rows = []
+    for tag, column in enumerate(values.T):
+        whole = old[tag].copy() if tag in old else np.full(BLOCK, _NONE, "<u2")
+        whole[places] = packed(column)
+        data = whole.tobytes()
+        rows.append({"model_id": model_id, "tag": tag, "block": block, "probabilities": data})
+    here = (prediction.c.model_id == model_id, prediction.c.block == block)
+    connection.execute(sa.delete(prediction).where(*here))
+    connection.execute(sa.insert(prediction), rows)
+
+
+def _read_block(
+    connection: sa.Connection, model_id: int, block: int, table: sa.Table = prediction
+) -> dict[int, Steps]:
+    """Tag → the stored probabilities of a block, (BLOCK,)."""
+    query = sa.select(table.c.tag, table.c.probabilities).where(
+        table.c.model_id == model_id, table.c.block == block
+    )
+    return {tag: steps_of(data) for tag, data in connection.execute(query)}

@@ -1,11 +1,9 @@
-"""The tables of a library. `migrations` makes them, in an old library out of the old ones.
+"""The tables of a library. `database.upgrade` makes them, in an old library out of the old ones.
 
 Times are whole microseconds since 1970, UTC. Text holds neither NUL nor lone surrogates, which
 PostgreSQL does not take: `storable` sees to that, and `stored_path` keeps paths that are not UTF-8.
 """
 
-import os
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import sqlalchemy as sa
@@ -83,7 +81,7 @@ feature = sa.Table(
     sa.Column("vector", sa.LargeBinary, nullable=False),  # little-endian float32
 )
 
-# Follows from the features; `features` and `sound_space` keep it up to date.
+# Follows from the features; `features` keeps it up to date.
 sound_space = sa.Table(
     "sound_space",
     metadata,
@@ -97,7 +95,7 @@ sound_vector = sa.Table(
     sa.Column("extractor_id", _Id, sa.ForeignKey("extractor.id"), primary_key=True),
     sa.Column("block", sa.Integer, primary_key=True),  # as of predictions
     sa.Column("n_vectors", sa.Integer, nullable=False),
-    sa.Column("vectors", sa.LargeBinary, nullable=False),  # int8, see features
+    sa.Column("vectors", sa.LargeBinary, nullable=False),  # int8, see `features`
 )
 
 change = sa.Table(
@@ -215,10 +213,10 @@ prediction = sa.Table(
     sa.Column("model_id", _Id, sa.ForeignKey("model.id"), primary_key=True),
     sa.Column("tag", sa.Integer, primary_key=True),  # place in the model's vocabulary
     sa.Column("block", sa.Integer, primary_key=True),  # track ids from BLOCK * block on
-    sa.Column("probabilities", sa.LargeBinary, nullable=False),  # BLOCK uint16, see predictions
+    sa.Column("probabilities", sa.LargeBinary, nullable=False),  # BLOCK uint16, see `models`
 )
 
-# What a model's tags gained from answers since it was trained; see predictions.
+# What a model's tags gained from answers since it was trained; see `models`.
 refined_tag = sa.Table(
     "refined_tag",
     metadata,
@@ -248,45 +246,3 @@ completed_track = sa.Table(
     sa.Column("probabilities", sa.LargeBinary, nullable=False),  # and what the tags gained
     sa.Column("digest", sa.Text, nullable=False),  # of what was said
 )
-
-
-def now() -> int:
-    """The present, in microseconds since 1970."""
-    return (datetime.now(UTC) - _EPOCH) // timedelta(microseconds=1)
-
-
-def to_datetime(microseconds: int) -> datetime:
-    """A stored time."""
-    return _EPOCH + timedelta(microseconds=microseconds)
-
-
-def to_microseconds(time: datetime) -> int:
-    """A time as it is stored; one without a zone is taken for UTC."""
-    aware = time if time.tzinfo else time.replace(tzinfo=UTC)
-    return (aware - _EPOCH) // timedelta(microseconds=1)
-
-
-def key_of(result: sa.CursorResult[Any]) -> int:
-    """The number that a new row got."""
-    assert result.inserted_primary_key is not None
-    return int(result.inserted_primary_key[0])
-
-
-def storable(text: str) -> str:
-    """Text as both databases take it: NUL becomes a space, what is not Unicode a mark for that."""
-    return text.replace("\0", " ").encode(errors="replace").decode()
-
-
-def stored_path(path: str) -> dict[str, Any]:
-    """The columns of a path: readable text, and the bytes where the text is not enough."""
-    raw = os.fsencode(path)
-    text = raw.decode(errors="backslashreplace")
-    return {"path": text, "path_bytes": None if text == path else raw}
-
-
-def loaded_path(row: Any) -> str:
-    """The path that `stored_path` was given, of a row with its columns."""
-    return str(row.path) if row.path_bytes is None else os.fsdecode(bytes(row.path_bytes))
-
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -1,37 +1,61 @@
-"""The tracks of a library and their features.
+"""The tracks of a library, and how people and other programs name them.
 
 A track is one piece of sound: its file may be renamed, moved and tagged anew, and stays the track.
+
+Which track is meant follows from these rules, tried in this order until tracks fit:
+
+1. its number, "#12"
+2. its path: absolute, from the present folder, or from a folder that was indexed
+3. the end of its path; then the same without the extension
+4. the end of its path, with or without the extension, ignoring case
+5. its artist and title, in any spelling; or the title alone
+
+If a missing track and a present one have had the same path, the present one is meant. The path of a
+copy of a track's file means the track as well.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import os
+import unicodedata
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import polars as pl
 import sqlalchemy as sa
 from numpy.typing import ArrayLike
 
 from harmonium.arrays import Ids
-from harmonium.errors import LibraryError, NotInLibraryError
+from harmonium.data.tag_names import normalise_names, normalise_tag
+from harmonium.errors import LibraryError, NotInLibraryError, nearest_names
 from harmonium.files import absolute_path
-from harmonium.library.store import bulk, features
-from harmonium.library.store.database import TRACKS, LibraryPart, bump_version, stored_json
-from harmonium.library.store.features import TrackFeatures
-from harmonium.library.store.schema import (
-    FOLDERS,
+from harmonium.library.store import database, features
+from harmonium.library.store.database import (
+    TRACKS,
+    LibraryPart,
+    batches,
+    bump_version,
+    insert_rows,
     loaded_path,
+    new_numbers,
     now,
     storable,
+    stored_json,
     stored_path,
     to_datetime,
-    track,
-    track_copy,
 )
-from harmonium.library.store.track_finder import resolve, track_number
+from harmonium.library.store.features import TrackFeatures
+from harmonium.library.store.schema import FOLDERS, track, track_copy
+
+if TYPE_CHECKING:
+    from harmonium.library.library import TrackName
 
 FORGOTTEN = "forgotten"
 STATES = ("present", "missing", "unreadable", FORGOTTEN)
@@ -110,7 +134,7 @@ class Tracks(LibraryPart):
     def copies(self, ids: ArrayLike) -> dict[int, list[str]]:
         """Track → the paths of other files with its sound, where there are any."""
         found: dict[int, list[str]] = {}
-        for some in bulk.batches(np.asarray(ids, np.int64).ravel().tolist()):
+        for some in batches(np.asarray(ids, np.int64).ravel().tolist()):
             query = sa.select(track_copy).where(track_copy.c.track_id.in_(some))
             for row in self._library.fetch(query.order_by(track_copy.c.path)):
                 found.setdefault(row.track_id, []).append(loaded_path(row))
@@ -131,7 +155,7 @@ class Tracks(LibraryPart):
                 connection.execute(sa.delete(track_copy).where(same))
 
     def resolve(self, text: str) -> Track:
-        """The track that a person means: by the rules of `track_finder`.
+        """The track that a person means: by the rules of this module.
 
         Raises
         ------
@@ -153,13 +177,37 @@ class Tracks(LibraryPart):
             folders = self._library.settings.get(FOLDERS, [])
             return self.get(resolve(connection, text, folders))
 
+    def files_of(self, named: TrackName) -> list[tuple[int, str]]:
+        """(track, file) of each file that a person means by a track, a file or a folder."""
+        place = absolute_path(str(named)) if isinstance(named, str | Path) else ""
+        if not place or not Path(place).is_dir():
+            one = self._library.track(named)
+            if one.state != "present":
+                why = f": {one.reason.rstrip('.')}" if one.reason else ""
+                raise LibraryError(f"{named} cannot be used; its file is {one.state}{why}.")
+            everywhere = [one.path, *self.copies([one.id]).get(one.id, [])]
+            return [(one.id, path) for path in ([place] if place in everywhere else everywhere)]
+        copies = self.copies(self.ids())
+        inside = [
+            (one.id, path)
+            for one in self.all()
+            for path in (one.path, *copies.get(one.id, []))
+            if is_below(path, [place])
+        ]
+        if not inside:
+            raise LibraryError(
+                f"The library has no track in the folder {named}. `harmonium index {named}` adds "
+                "those that are there."
+            )
+        return inside
+
     def all(self, states: Iterable[str] = ("present",)) -> Iterator[Track]:
         """The tracks, in the order of their numbers; read page by page."""
         wanted = [_checked(state) for state in states]
         last = 0
         while True:
             query = sa.select(track).where(track.c.id > last, track.c.state.in_(wanted))
-            page = self._library.fetch(query.order_by(track.c.id).limit(bulk.PAGE))
+            page = self._library.fetch(query.order_by(track.c.id).limit(database.PAGE))
             if not page:
                 return
             yield from map(_track, page)
@@ -170,7 +218,7 @@ class Tracks(LibraryPart):
         wanted = [int(i) for i in np.asarray(ids).ravel()]
         found: dict[int, Track] = {}
         with self._library.reading():
-            for some in bulk.batches(wanted):
+            for some in batches(wanted):
                 rows = self._library.fetch(sa.select(track).where(track.c.id.in_(some)))
                 found |= {row.id: _track(row) for row in rows}
         for number in wanted:
@@ -231,7 +279,7 @@ class Tracks(LibraryPart):
     def put(self, tracks: Iterable[Track]) -> list[int]:
         """Add tracks for new sounds, bring those of known ones up to date; their numbers."""
         with self._library.begin() as connection:
-            pages = [_put(connection, some) for some in bulk.batches(tracks)]
+            pages = [_put(connection, some) for some in batches(tracks)]
             bump_version(connection, TRACKS)
         return [number for page in pages for number in page]
 
@@ -246,7 +294,7 @@ class Tracks(LibraryPart):
         """Say that tracks are present, missing or unreadable."""
         values = {"state": _checked(state), "reason": reason}
         with self._library.begin() as connection:
-            for some in bulk.batches(map(int, ids)):
+            for some in batches(map(int, ids)):
                 connection.execute(sa.update(track).where(track.c.id.in_(some)).values(values))
             bump_version(connection, TRACKS)
 
@@ -260,10 +308,10 @@ def _put(connection: sa.Connection, tracks: Sequence[Track]) -> list[int]:
     new = [row | {"added_at": now()} for sound, row in rows.items() if sound not in known]
     for sound, number in known.items():
         connection.execute(sa.update(track).where(track.c.id == number).values(rows[sound]))
-    for row, number in zip(new, bulk.new_numbers(connection, track, len(new)), strict=True):
+    for row, number in zip(new, new_numbers(connection, track, len(new)), strict=True):
         row["id"] = known[row["sound"]] = number
     values = [tuple(row[column.name] for column in track.c) for row in new]
-    bulk.insert_rows(connection, track, values)
+    insert_rows(connection, track, values)
     return [int(known[one.sound]) for one in tracks]
 
 
@@ -291,3 +339,217 @@ def _checked(state: str) -> str:
     if state not in STATES:
         raise LibraryError(f"'state' must be one of {', '.join(STATES)}, got {state!r}.")
     return state
+
+
+NONE, SEVERAL, EMPTY = "no such track", "several tracks", "nothing to find a track by"
+"""Why a row means no track."""
+_SHOWN = 5  # tracks named in a message
+_Spelling = Callable[[str], str]
+
+
+def resolve(connection: sa.Connection, text: str, folders: Iterable[str] = ()) -> int:
+    """The number of the track that a person means.
+
+    Raises
+    ------
+    LibraryError
+        where none or several fit; it names those that come near
+    """
+    # Most often the name of the file is as written; then few tracks have to be read.
+    file = _path_in(text).rpartition("/")[2]
+    finder = TrackFinder(connection, folders, containing=file, for_one=True)
+    found = finder.by_path(text)
+    if not found:
+        finder = TrackFinder(connection, folders, for_one=True)
+        found = finder.by_path(text) or finder.by_path_in_any_case(text) or finder.by_name(text)
+    if not found:
+        raise LibraryError(f"There is no track {text!r} in the library.{finder.near(text)}")
+    if len(found) > 1:
+        raise LibraryError(
+            f"{text!r} could be any of {len(found):,} tracks: {finder.listed(found)}. Name one "
+            "by its number, or by more of its path."
+        )
+    return found[0]
+
+
+class TrackFinder:
+    """The tracks of a library, to be found by what people and other programs call them.
+
+    Parameters
+    ----------
+    connection : to the library; it is read once, for any number of questions
+    folders : those that relative paths may be relative to
+    containing : only tracks with this in their paths
+    for_one : whether there is only one question, for which no index is worth while
+    """
+
+    def __init__(
+        self,
+        connection: sa.Connection,
+        folders: Iterable[str] = (),
+        *,
+        containing: str = "",
+        for_one: bool = False,
+    ) -> None:
+        self._folders = [_one_spelling(folder) for folder in folders]
+        columns = (track.c.id, track.c.path, track.c.artist, track.c.title)
+        order = (track.c.state == "present", track.c.id)  # of tracks with one path, the last stays
+        query = sa.select(*columns).where(track.c.state != "forgotten").order_by(*order)
+        copies = sa.select(track_copy.c.path, track_copy.c.track_id)
+        if containing:
+            copies = copies.where(track_copy.c.path.contains(containing, autoescape=True))
+            of_copies = track.c.id.in_(copies.with_only_columns(track_copy.c.track_id))
+            own = track.c.path.contains(containing, autoescape=True)
+            query = query.where(sa.or_(own, of_copies))
+        self._tracks = {row.id: row for row in connection.execute(query)}
+        self._ids = {
+            _one_spelling(row.path): row.track_id
+            for row in connection.execute(copies)
+            if row.track_id in self._tracks
+        }
+        self._ids |= {_one_spelling(row.path): row.id for row in self._tracks.values()}
+        self._for_one = for_one
+        self._by_file: dict[_Spelling, Mapping[str, list[tuple[str, int]]]] = {}
+
+    def match(
+        self, item: str | None = None, *, artist: str | None = None, title: str | None = None
+    ) -> int | str:
+        """The number of the track that the row of a table means; or why there is none.
+
+        Parameters
+        ----------
+        item : its number, path, or the end of its path
+        artist, title : the title alone is enough if no other track has it
+        """
+        answers = []
+        if item and item.strip():
+            item = item.strip()
+            answers.append(_single(self.by_path(item) or self.by_path_in_any_case(item)))
+        if title and title.strip():
+            answers.append(_single(self._by_artist_and_title(artist or "", title)))
+        found = next((answer for answer in answers if isinstance(answer, int)), None)
+        return found if found is not None else (answers or [EMPTY])[0]
+
+    def by_path(self, text: str) -> list[int]:
+        """The tracks that fit by the first three rules."""
+        number = track_number(text)
+        if number is not None:
+            return [number] if number in self._tracks else []
+        path = _path_in(text)
+        absolute = _one_spelling(absolute_path(path))
+        places = (absolute, *(f"{folder}/{path}" for folder in self._folders))
+        for place in places:
+            if place in self._ids:
+                return [self._ids[place]]
+        return self._by_end(path, str)
+
+    def by_path_in_any_case(self, text: str) -> list[int]:
+        """The tracks that fit by the fourth rule."""
+        return self._by_end(_path_in(text).casefold(), str.casefold)
+
+    def by_name(self, text: str) -> list[int]:
+        """The tracks that fit by the last rule: "artist - title", or a title."""
+        wanted = normalise_tag(text)
+        rows = [row for row in self._tracks.values() if row.title]
+        names = _normalised(f"{row.artist or ''} {row.title}" for row in rows)
+        titles = _normalised(row.title for row in rows)
+        named = zip(rows, names, titles, strict=True)
+        return [row.id for row, name, title in named if wanted in (name, title)]
+
+    def _by_artist_and_title(self, artist: str, title: str) -> list[int]:
+        wanted = normalise_tag(artist)
+        titled = self._titles.get(normalise_tag(title), [])
+        return [number for who, number in titled if not wanted or who == wanted]
+
+    def _by_end(self, end: str, spell: _Spelling) -> list[int]:
+        """The tracks whose paths end with these parts of one; or do without the file's ending."""
+        paths = self._spelt_paths(spell, end.rpartition("/")[2])
+        end = f"/{end.lstrip('/')}"
+        whole = [number for path, number in paths if path.endswith(end)]
+        found = whole or [n for path, n in paths if _without_ending(path).endswith(end)]
+        return list(dict.fromkeys(found))
+
+    def _spelt_paths(self, spell: _Spelling, file: str) -> list[tuple[str, int]]:
+        """The paths, and tracks, whose file may be called so."""
+        if self._for_one:
+            return [(spell(path), number) for path, number in self._ids.items()]
+        if spell not in self._by_file:
+            self._by_file[spell] = _by_file_name(self._ids, spell)
+        return self._by_file[spell].get(file, [])
+
+    @cached_property
+    def _titles(self) -> Mapping[str, list[tuple[str, int]]]:
+        """Title → the artists and numbers of tracks."""
+        rows = [row for row in self._tracks.values() if row.title]
+        artists = _normalised(row.artist or "" for row in rows)
+        titles = _normalised(row.title for row in rows)
+        found = defaultdict(list)
+        for row, title, artist in zip(rows, titles, artists, strict=True):
+            found[title].append((artist, row.id))
+        return found
+
+    def near(self, text: str) -> str:
+        """The tracks whose names are most like the text."""
+        names: dict[str, int] = {}
+        for row in sorted(self._tracks.values(), key=lambda row: row.id):
+            names.setdefault(row.path.rpartition("/")[2].casefold(), row.id)
+            if row.title:
+                names.setdefault(f"{row.artist or ''} - {row.title}".casefold(), row.id)
+        file = text.replace("\\", "/").rpartition("/")[2]
+        near = [*nearest_names(file, names, n=3), *nearest_names(text, names, n=3)]
+        if not near:
+            return " `harmonium index FOLDER` adds music."
+        return f" Near it: {self.listed(list(dict.fromkeys(names[name] for name in near)))}."
+
+    def listed(self, numbers: list[int]) -> str:
+        """The first of these tracks, for a message."""
+        shown = ", ".join(f"#{number} {self._tracks[number].path}" for number in numbers[:_SHOWN])
+        more = f" and {len(numbers) - _SHOWN:,} more" if len(numbers) > _SHOWN else ""
+        return shown + more
+
+
+def is_below(path: str, folders: Iterable[str]) -> bool:
+    """Whether a path is inside one of these folders."""
+    return any(path.startswith(folder.rstrip(os.sep) + os.sep) for folder in folders)
+
+
+def track_number(text: str) -> int | None:
+    """12 of "#12"; None of any other text."""
+    return int(text[1:]) if text.startswith("#") and text[1:].isdecimal() else None
+
+
+def _path_in(text: str) -> str:
+    """The path that a text is, or the end of one, as tracks have them here."""
+    return _one_spelling(stored_path(text)["path"]).removeprefix("./")
+
+
+def _one_spelling(path: str) -> str:
+    """A path with slashes, its accents as one letter each: systems differ in both."""
+    return unicodedata.normalize("NFC", path.replace("\\", "/"))
+
+
+def _normalised(names: Iterable[str]) -> Iterable[str]:
+    return normalise_names(pl.Series(list(names), dtype=pl.String))
+
+
+def _by_file_name(ids: Mapping[str, int], spell: _Spelling) -> Mapping[str, list[tuple[str, int]]]:
+    """The name of a file, with its ending and without → the paths, and the tracks there."""
+    found = defaultdict(list)
+    for path, number in ids.items():
+        full = spell(path)
+        file = full.rpartition("/")[2]
+        found[file].append((full, number))
+        stem = _without_ending(file)
+        if stem != file:
+            found[stem].append((full, number))
+    return found
+
+
+def _without_ending(path: str) -> str:
+    return os.path.splitext(path)[0]  # noqa: PTH122
+
+
+def _single(numbers: list[int]) -> int | str:
+    if len(numbers) == 1:
+        return numbers[0]
+    return SEVERAL if numbers else NONE

@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from harmonium.data.tag_names import normalise_tag
 from harmonium.files import absolute_path
-from harmonium.library.chosen_tracks import MIN_PROBABILITY
-from harmonium.library.snapshot import Question, Snapshot
+from harmonium.library.snapshot import Snapshot
 from harmonium.library.write import PlannedFile
 from harmonium.library.write_outline import write_outline
 from harmonium.web import bodies
@@ -107,7 +106,7 @@ def _tracks_to_write(snapshot: Snapshot, query: str) -> NDArray[np.int64]:
     """The tracks for which a query is more likely than not; all tracks without one."""
     if not query.strip():
         return snapshot.ids
-    return snapshot.find(Question(query.strip(), min_probability=MIN_PROBABILITY)).ids
+    return snapshot.likely(query)
 
 
 @router.get("/models", tags=["models"], response_model=bodies.Models)

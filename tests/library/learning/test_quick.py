@@ -11,16 +11,17 @@ from scipy.optimize import minimize
 from scipy.special import expit
 
 from harmonium.estimators.model_files import from_bytes
-from harmonium.library import Library, sound_space
+from harmonium.library import Library
 from harmonium.library.builtin import FILE, extractor_key, use_builtin
 from harmonium.library.edits import hide_tag, keep_said
 from harmonium.library.learning import quick
 from harmonium.library.learning.quick import fit_answers, improvement, kernel, learn_answers
-from harmonium.library.store.predictions import unpacked
+from harmonium.library.store import features
+from harmonium.library.store.models import unpacked
+from harmonium.library.store.opinions import REVIEW
 from harmonium.library.store.schema import EXTRACTOR, refined_tag
 from harmonium.library.tagger import BIAS_DEVIATION, SOUND_DEVIATION, Tagger
 from harmonium.library.tagging import stored_tags, tag_library
-from harmonium.library.verdicts import REVIEW
 from harmonium.library.write import TagSources, wanted_tags
 
 JAZZ = small_library.TAGS.index("jazz")
@@ -101,8 +102,8 @@ def test_without_answers_nothing_changes(tagged):
 def test_tracks_that_sound_alike_follow_and_undoing_leaves_nothing(anywhere):
     before = column(anywhere, "jazz")
     surprise = min((track for track in before if track > 20), key=before.get)
-    sound_space.bring_up_to_date(anywhere)
-    sounds = sound_space.SoundVectors.of(anywhere)
+    features.update_sound_vectors(anywhere)
+    sounds = features.SoundVectors.of(anywhere)
     alike = dict(zip(sounds.ids.tolist(), sounds.cosines(surprise).tolist(), strict=True))
     doubtful = [t for t in before if 0.001 < before[t] < 0.999 and t != surprise]
     near, far = max(doubtful, key=alike.get), min(doubtful, key=alike.get)

@@ -21,8 +21,8 @@ from harmonium.library.learning.thresholds import choose_thresholds, score_tags
 from harmonium.library.learning.training_files import FoldTable, TrainingFiles, by_columns
 from harmonium.library.learning.training_set import TrainingSet
 from harmonium.library.precision import make_curves
+from harmonium.library.store.opinions import judge
 from harmonium.library.tagger import Tagger
-from harmonium.library.verdicts import judge
 
 LONG = pytest.mark.long
 QUICK = functools.partial(fit, to_try=(Hyperparameters(0.01, 0.1),), n_hidden=5)

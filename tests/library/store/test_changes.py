@@ -100,7 +100,7 @@ def test_another_persons_opinion_is_no_conflict(library):
 
 
 def test_an_import_of_many_is_undone_around_what_was_touched(library, monkeypatch):
-    monkeypatch.setattr("harmonium.library.store.bulk.CHUNK", 4)
+    monkeypatch.setattr("harmonium.library.store.database.CHUNK", 4)
     ids = add_tracks(library, 20)
     change = library.changes.begin("import", "x")
     library.opinions.add_triples(triples(*[("u", i, "t", 1) for i in ids]), change=change)

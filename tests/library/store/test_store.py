@@ -9,8 +9,7 @@ import pytest
 from some_tracks import add_tracks, in_force, say, triples
 
 from harmonium.errors import LibraryError
-from harmonium.library.store.models import CURRENT, StoredModel
-from harmonium.library.store.predictions import STEP
+from harmonium.library.store.models import CURRENT, STEP, StoredModel
 from harmonium.library.store.schema import BLOCK
 from harmonium.library.store.tracks import Track
 
@@ -81,7 +80,7 @@ def test_tracks_by_state(library):
 
 
 def test_many_tracks_are_read_page_by_page_in_order(library, monkeypatch):
-    monkeypatch.setattr("harmonium.library.store.bulk.PAGE", 4)
+    monkeypatch.setattr("harmonium.library.store.database.PAGE", 4)
     ids = add_tracks(library, 11)
     assert [track.id for track in library.tracks.all()] == ids
     assert [track.id for track in library.tracks.many(ids[::-1])] == ids[::-1]
@@ -229,7 +228,7 @@ def test_tags_of_a_track_or_change_that_is_not_there_are_refused(library):
 
 
 def test_many_at_once(library, monkeypatch):
-    monkeypatch.setattr("harmonium.library.store.bulk.CHUNK", 3)
+    monkeypatch.setattr("harmonium.library.store.database.CHUNK", 3)
     ids = add_tracks(library, 5)
     frame = triples(*[("ann", i, "Rock", 1) for i in ids], *[("bob", i, "pop", -1) for i in ids])
     change = library.changes.begin("import", "x")
