@@ -48,7 +48,7 @@ RESERVED = {
 
 
 BELOW_SNAPSHOT = {
-    *("library", "builtin", "precision", "query", "search", "tagger"),
+    *("library", "builtin", "precision", "search", "tagger"),
 }
 # What a room of the collection may import of the others, but for the names of types.
 ROOMS = {
@@ -60,17 +60,16 @@ ROOMS = {
     "export": {"store"},
     "index": {"store", "library", "filetags"},
     "imports": {"store", "library", "filetags"},
-    "query": set(),
     "builtin": {"store", "library", "index"},
-    "tagger": {"store", "library", "builtin", "precision", "query"},
-    "search": {"store", "query"},
+    "tagger": {"store", "library", "builtin", "precision", "search"},
+    "search": {"store"},
     "snapshot": {"store", *BELOW_SNAPSHOT},
     "track_tags": {"store", "snapshot", *BELOW_SNAPSHOT},
     "tags": {"store", "snapshot", "track_tags", *BELOW_SNAPSHOT},
     "write_outline": {"store", "snapshot", "precision"},
     "tagging": {"store", "library", "builtin", "index", "tagger"},
-    "edits": {"store", "library", "query", "track_tags"},
-    "doubts": {"store", "library", "query", "edits", "snapshot", "tagger"},
+    "edits": {"store", "library", "search", "track_tags"},
+    "doubts": {"store", "library", "search", "edits", "snapshot", "tagger"},
     "models": {"store", "library"},
     "learning": {"store", "tags", *BELOW_SNAPSHOT},
     "write": {"store", "library", "filetags", "precision"},

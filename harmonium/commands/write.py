@@ -159,7 +159,7 @@ def _rules(
 ) -> Rules:
     """What the library remembers, then the file, then the options."""
     from harmonium.data.tag_names import normalise_tag
-    from harmonium.library.query import unknown_tag
+    from harmonium.library.search import unknown_tag
     from harmonium.library.write_rules import (
         RULES_SETTING,
         join_layers,

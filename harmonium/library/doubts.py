@@ -13,10 +13,10 @@ import sqlalchemy as sa
 from numpy.typing import NDArray
 
 from harmonium.data.tag_names import normalise_tag
-from harmonium.errors import LibraryError, UnknownTagError, counted
+from harmonium.errors import LibraryError, counted
 from harmonium.library.edits import ME, keep_said
 from harmonium.library.library import Library
-from harmonium.library.query import did_you_mean
+from harmonium.library.search import unknown_tag
 from harmonium.library.snapshot import Snapshot
 from harmonium.library.store.models import Steps, StoredModel, unpacked
 from harmonium.library.store.opinions import REVIEW
@@ -151,7 +151,7 @@ def _asked_about(model: StoredModel, tag: str | None) -> list[str]:
         return learnt
     name = normalise_tag(tag)
     if name not in learnt:
-        raise UnknownTagError(f"The model has not learnt {name!r}.{did_you_mean(name, learnt)}")
+        raise unknown_tag(name, learnt, f"The model has not learnt {name!r}.")
     return [name]
 
 

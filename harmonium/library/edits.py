@@ -12,7 +12,7 @@ import numpy as np
 from harmonium.data.tag_names import normalise_tag
 from harmonium.errors import DataError, LibraryError, counted
 from harmonium.library.library import Library
-from harmonium.library.query import unknown_tag
+from harmonium.library.search import unknown_tag
 from harmonium.library.store.changes import MODEL_TAG, SETTING, TRACK_STATE
 from harmonium.library.store.database import storable
 from harmonium.library.store.models import UNREACHABLE, StoredModel

@@ -390,7 +390,7 @@ class Library:
 
         Parameters
         ----------
-        text : the question, as ``mellow piano -rock``; see `query`
+        text : the question, as ``mellow piano -rock``; see `search.parse`
         like : a track; the others are ordered by probability times similarity to it
         limit, offset : how many hits, and how many to skip before them
         min_probability : leave out less probable ones

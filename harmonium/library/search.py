@@ -1,4 +1,14 @@
-"""Tracks by a question in tags, the surest first; see ``query`` for what can be asked.
+"""Questions in tags, and the tracks that answer them, the surest first.
+
+    question := group ("OR" group)*
+    group    := part (["AND"] part)*
+    part     := ("NOT" | "-") part | "(" question ")" | tag
+
+as in `mellow piano -rock` or `("hip hop" OR rap) AND NOT live`. AND, OR and NOT are operators in
+capitals only, so that "drum and bass" stays a tag. Words side by side are tags that must all hold,
+and are read as the fewest known tags: "alternative rock" is that tag if there is one, though its
+words may be tags, too; "alternative AND rock" asks for both. Where two readings have equally few
+tags, the question is refused and quotes decide.
 
 What people agree on about a tag is certain: its probability is 1 or 0. Where they leave it open,
 the probability is the model's; where the model has none (it has not learnt the tag, or not tagged
@@ -14,19 +24,28 @@ units of its deviation; again it is the cosine that counts. The similarity is th
 tags weighted by how many there are.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from functools import reduce
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from harmonium import errors
 from harmonium.arrays import Floats, Ids, Mask
-from harmonium.library.query import And, Not, Or, Query, Tag, probability, tags_of
-from harmonium.library.store.features import SoundVectors
+from harmonium.data.tag_names import normalise_tag
+from harmonium.errors import DataError, UnknownTagError
 from harmonium.library.store.models import STEP, StoredModel
-from harmonium.library.store.opinions import Agreement
 
+if TYPE_CHECKING:
+    from harmonium.library.snapshot import Snapshot
+
+OPERATORS = ("AND", "OR", "NOT")
+MAX_DEPTH = 100
+"""The most brackets and negations within one another."""
 SOURCES = ("nobody", "model", "people")
 """Who answers a question."""
 MIN_ORDERED = 500
@@ -38,26 +57,205 @@ ROUNDING = 1e-6
 
 Masks = dict[str, tuple[Mask, Mask]]
 """Tag → whether it surely holds by what people say, and whether it may hold, for each track."""
+_Token = tuple[str, str]
+"""A kind, "word", "tag", "(", ")", "AND", "OR", "NOT" or "end", and the text of a word or tag."""
 
 
-class Columns(Protocol):
-    """What a ranking reads of a library; `Snapshot` has it."""
+class Query(NamedTuple):
+    """A question: a tag, or an operator with the questions that it joins."""
+
+    operator: Literal["TAG", "NOT", "AND", "OR"]
+    parts: tuple["Query", ...] = ()
+    """One of NOT, at least two of AND and OR."""
+    tag: str = ""
 
     @property
-    def sounds(self) -> SoundVectors:
-        """How the tracks sound."""
+    def tags(self) -> list[str]:
+        """The tags of the question, each once, in order of appearance."""
+        inner = [name for part in self.parts for name in part.tags]
+        return [self.tag] if self.operator == "TAG" else list(dict.fromkeys(inner))
 
-    def agreed(self, names: Sequence[str]) -> dict[str, Agreement]:
-        """Tag → the tracks of which people agree on it."""
+    def probability(self, of_tag: Callable[[str], Floats]) -> Floats:
+        """p of the question for each track, (n,), from p of each tag, (n,), as if independent.
 
-    def agreed_of(self, track_id: int) -> dict[str, bool]:
-        """Tag → whether it holds for a track, where people agree on that."""
+        p(a AND b) = p(a) p(b);  p(a OR b) = 1 - (1 - p(a)) (1 - p(b));  p(NOT a) = 1 - p(a)
 
-    def columns(self, tags: Sequence[int]) -> tuple[Ids, Floats]:
-        """The tracks with predictions (n,), ascending, and those of some tags (n, len(tags))."""
+        With p of 0 and 1 only, these are the operators of logic.
+        """
+        if self.operator == "TAG":
+            return of_tag(self.tag)
+        parts = (part.probability(of_tag) for part in self.parts)
+        if self.operator == "AND":
+            return reduce(np.multiply, parts)
+        return 1 - reduce(np.multiply, (1 - p for p in parts) if self.operator == "OR" else parts)
 
-    def trained_columns(self, tags: NDArray[np.intp], ids: Ids) -> Iterable[Floats]:
-        """The probabilities of tracks (n,), tag by tag, as the model was trained."""
+    def answered(self, masks: Masks) -> tuple[Mask, Mask]:
+        """Whether it surely holds by what people say, and whether it may hold, (n,) each."""
+        if self.operator == "TAG":
+            return masks[self.tag]
+        surely, maybe = zip(*(part.answered(masks) for part in self.parts), strict=True)
+        if self.operator == "NOT":
+            return ~maybe[0], ~surely[0]
+        combine = np.logical_and if self.operator == "AND" else np.logical_or
+        return combine.reduce(surely), combine.reduce(maybe)
+
+
+def parse(
+    text: str, known: Collection[str], aliases: Mapping[str, str] = MappingProxyType({})
+) -> Query:
+    """The question that a text asks, in tags that are among the known (normalised) ones.
+
+    ``aliases`` are other words for known tags; they count where the text has no other meaning.
+
+    Raises
+    ------
+    DataError
+        for a tag that is not known, naming near ones; for words that can be read in two ways; for
+        brackets, quotes and operators that do not fit
+    """
+    tokens = _with_tags(_tokens(text), known, aliases)[::-1]  # the next one is the last
+
+    def question(depth: int) -> Query:
+        parts = [group(depth)]
+        while tokens[-1][0] == "OR":
+            tokens.pop()
+            parts.append(group(depth))
+        return Query("OR", tuple(parts)) if len(parts) > 1 else parts[0]
+
+    def group(depth: int) -> Query:
+        parts = [part(depth)]
+        while (kind := tokens[-1][0]) in ("AND", "NOT", "(", "tag"):
+            if kind == "AND":
+                tokens.pop()
+            parts.append(part(depth))
+        return Query("AND", tuple(parts)) if len(parts) > 1 else parts[0]
+
+    def part(depth: int) -> Query:
+        if tokens[-1][0] not in ("NOT", "(", "tag"):
+            raise misfit()
+        kind, name = tokens.pop()
+        if kind == "tag":
+            return Query("TAG", tag=name)
+        if depth == MAX_DEPTH:
+            raise DataError(f"The question has more than {MAX_DEPTH} brackets within one another.")
+        if kind == "NOT":
+            return Query("NOT", (part(depth + 1),))
+        inner = question(depth + 1)
+        if tokens.pop()[0] != ")":
+            raise DataError(f"A bracket of the question {text!r} is not closed.")
+        return inner
+
+    def misfit() -> DataError:
+        found = {"end": "its end", ")": "a closing bracket"}.get(tokens[-1][0], tokens[-1][0])
+        return DataError(
+            f"The question {text!r} has {found} where a tag was expected. Operators stand "
+            "between tags: rock AND NOT (live OR acoustic)."
+        )
+
+    if tokens[-1][0] == "end":
+        raise DataError('The question is empty. Ask for tags, as in: mellow piano -"hip hop"')
+    whole = question(0)
+    if tokens[-1][0] != "end":
+        raise misfit()
+    return whole
+
+
+def unknown_tag(name: str, known: Collection[str], problem: str = "") -> UnknownTagError:
+    """The error of a tag that is not known, with the nearest ones that are."""
+    hint = errors.did_you_mean(name, known, n=3, examples=8, quote=_quoted)
+    if not problem:
+        problem = f"No track has the tag {_quoted(name)}, and the model does not know it."
+        if name.upper() in OPERATORS:
+            hint = f" If it is not to be a tag, write {name.upper()}."
+    return UnknownTagError(problem + hint)
+
+
+_PIECES = re.compile(
+    r"""\s+
+    | (?P<bracket>[()])
+    | (?P<quoted>"(?:[^"\\]|\\.)*")
+    | (?P<minus>-(?=[^\s)]))
+    | (?P<word>[^\s()"]+)
+    | (?P<wrong>.)""",
+    re.VERBOSE | re.DOTALL,
+)
+
+
+def _tokens(text: str) -> list[_Token]:
+    found = []
+    for piece in _PIECES.finditer(text):
+        what = piece.group()
+        if piece.lastgroup == "wrong":
+            raise DataError(f"A quotation mark of the question {text!r} has no partner.")
+        if piece.lastgroup == "minus":
+            found.append(("NOT", ""))
+        elif piece.lastgroup == "bracket" or what in OPERATORS:
+            found.append((what, ""))
+        elif piece.lastgroup is not None:
+            quoted = piece.lastgroup == "quoted"
+            name = normalise_tag(re.sub(r"\\(.)", r"\1", what[1:-1]) if quoted else what)
+            if not name:
+                raise DataError(f"{what!r} in the question {text!r} is no tag.")
+            found.append(("tag" if quoted else "word", name))
+    return [*found, ("end", "")]
+
+
+def _with_tags(
+    tokens: list[_Token], known: Collection[str], aliases: Mapping[str, str]
+) -> list[_Token]:
+    """The tokens with words, which may make up a tag together, replaced by tags."""
+    result: list[_Token] = []
+    run: list[str] = []
+    for kind, text in tokens:
+        if kind == "word":
+            run += text.split(" ")  # a hyphen may have made two of one
+            continue
+        result += [("tag", name) for name in _read_run(run, known, aliases)]
+        run = []
+        if kind == "tag" and text not in known:
+            if text not in aliases:
+                raise unknown_tag(text, known)
+            text = aliases[text]
+        result.append((kind, text))
+    return result
+
+
+def _read_run(words: list[str], known: Collection[str], aliases: Mapping[str, str]) -> list[str]:
+    """Words side by side as the fewest known tags, where there is just one way."""
+    readings: list[list[list[str]]] = [[[]]]  # of the first i words, the shortest, two at most
+    for end in range(1, len(words) + 1):
+        ways = [
+            [*before, name]
+            for start in range(end)
+            if (name := " ".join(words[start:end])) in known
+            for before in readings[start]
+        ]
+        fewest = min(map(len, ways), default=0)
+        readings.append([way for way in ways if len(way) == fewest][:2])
+    if not readings[-1] and aliases:
+        names = _read_run(words, {*known, *aliases}, {})
+        return [name if name in known else aliases[name] for name in names]
+    if not readings[-1]:
+        furthest = max(i for i, ways in enumerate(readings) if ways)
+        raise unknown_tag(words[furthest], known)
+    if len(readings[-1]) > 1:
+        one, other = (" AND ".join(map(_quoted, way)) for way in readings[-1])
+        raise DataError(
+            f"{' '.join(words)!r} can be read as {one} and as {other}. Put tags of several "
+            'words in quotes, as "hip hop", or AND between tags.'
+        )
+    return readings[-1][0]
+
+
+def _quoted(name: str) -> str:
+    """A tag as it is written in a question."""
+    if re.fullmatch(r"\w+", name) and name not in OPERATORS:
+        return name
+    escaped = name.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
+
+
+# Tracks that answer a question. ------------------------------------------------------------------
 
 
 @dataclass(eq=False)
@@ -103,7 +301,7 @@ class Found:
 
 
 def rank(
-    columns: Columns,
+    snapshot: "Snapshot",
     model: StoredModel | None,
     query: Query | None,
     like: int | None = None,
@@ -118,27 +316,34 @@ def rank(
         those that are less alike than chance come last
     predicted : whether to leave out what people's tags answer: only what the model adds is found
     """
-    names = [] if query is None else tags_of(query)
-    agreed = columns.agreed(names)
-    tagged, modelled = _modelled(columns, model, names)
+    names = [] if query is None else query.tags
+    agreed = snapshot.agreed(names)
+    tagged, modelled = _modelled(snapshot, model, names)
     if like is None:
-        ids, similarity = _joined(tagged, [some for pair in agreed.values() for some in pair]), None
+        similarity = None
+        strangers = [some[~_places(tagged, some)[1]] for pair in agreed.values() for some in pair]
+        ids = (
+            np.unique(np.concatenate([tagged, *strangers])) if any(map(len, strangers)) else tagged
+        )
     else:
-        known, near = similarities(columns, model, like, tagged)
+        known, near = similarities(snapshot, model, like, tagged)
         ids, similarity = known[known != like], near[known != like]
     own = {name: _spread(tagged, modelled.get(name), ids) for name in names}
     masks = {name: (_mask(ids, pair.yes), ~_mask(ids, pair.no)) for name, pair in agreed.items()}
-    mixed = {name: _settled(own[name], *mask) for name, mask in masks.items()}
+    mixed = {
+        name: np.where(surely, np.float32(1), np.where(maybe, own[name], np.float32(0)))
+        for name, (surely, maybe) in masks.items()
+    }
     if query is None:
         p, certain = np.ones(len(ids), np.float32), np.zeros(len(ids), bool)
     else:
-        p, (certain, _) = probability(query, mixed.__getitem__), answered(query, masks)
+        p, (certain, _) = query.probability(mixed.__getitem__), query.answered(masks)
     if similarity is not None:
         score = np.where(similarity > 0, p * similarity, similarity)
     else:
         score = p.copy()
         if query is not None and certain.any():  # before all that are not certain
-            score[certain] = 2 + probability(query, lambda name: own[name][certain])
+            score[certain] = 2 + query.probability(lambda name: own[name][certain])
     people_only = [name for name in names if name not in modelled]
     sources = _sources(certain, masks, _mask(ids, tagged), modelled)
     if predicted:
@@ -165,24 +370,8 @@ def _sources(
     return codes
 
 
-def _settled(p: Floats, surely: Mask, maybe: Mask) -> Floats:
-    """Probabilities, 1 and 0 where people say so, (n,)."""
-    p = p.copy()
-    p[surely] = 1
-    p[~maybe] = 0
-    return p
-
-
-def _joined(ids: Ids, more: list[Ids]) -> Ids:
-    """All of the numbers, ascending; mostly the others are among the first."""
-    strangers = [some[~_places(ids, some)[1]] for some in more]
-    if not any(map(len, strangers)):
-        return ids
-    return np.unique(np.concatenate([ids, *strangers]))
-
-
 def _modelled(
-    columns: Columns, model: StoredModel | None, names: list[str]
+    snapshot: "Snapshot", model: StoredModel | None, names: list[str]
 ) -> tuple[Ids, dict[str, Floats]]:
     """Tracks with predictions, (n,), and those of the tags that the model has learnt, (n,) each.
 
@@ -192,7 +381,7 @@ def _modelled(
         return np.empty(0, np.int64), {}
     learnt = {tag: j for j, tag in enumerate(model.vocabulary) if model.learnt[j]}
     places = {name: learnt[name] for name in names if name in learnt}
-    ids, P = columns.columns(list(places.values()) or [0])
+    ids, P = snapshot.columns(list(places.values()) or [0])
     # a track may be too new to have anything of a word learnt from answers
     return ids, {name: np.nan_to_num(P[:, i]) for i, name in enumerate(places)}
 
@@ -229,20 +418,6 @@ def _places(everyone: Ids, some: Ids) -> tuple[NDArray[np.intp], Mask]:
     return at, everyone[at] == some
 
 
-def answered(query: Query, masks: Masks) -> tuple[Mask, Mask]:
-    """Whether the question surely holds by what people say, and whether it may hold, (n,) each."""
-    match query:
-        case Tag(name):
-            return masks[name]
-        case Not(part):
-            surely, maybe = answered(part, masks)
-            return ~maybe, ~surely
-        case And(parts) | Or(parts):
-            combine = np.logical_and if isinstance(query, And) else np.logical_or
-            pairs = [answered(part, masks) for part in parts]
-            return combine.reduce([s for s, _ in pairs]), combine.reduce([m for _, m in pairs])
-
-
 def first(score: Floats, n: int) -> NDArray[np.intp]:
     """Places of the n largest scores, largest first; equal ones in their order."""
     candidates = np.arange(len(score))
@@ -255,22 +430,22 @@ def first(score: Floats, n: int) -> NDArray[np.intp]:
 
 
 def similarities(
-    columns: Columns, model: StoredModel | None, track_id: int, tagged: Ids
+    snapshot: "Snapshot", model: StoredModel | None, track_id: int, tagged: Ids
 ) -> tuple[Ids, Floats]:
     """Tracks that can be compared with one, (n,), and how alike they are, (n,) in [-1, 1].
 
     What people agree on about that track counts, for it, as certain. A track that the model has not
     tagged is compared by its sound alone; ``tagged`` (m,) are the others, ascending.
     """
-    ids, by_sound = columns.sounds.ids, columns.sounds.cosines(track_id)
+    ids, by_sound = snapshot.sounds.ids, snapshot.sounds.cosines(track_id)
     row = int(np.searchsorted(tagged, track_id))
     model = None if model is None else model.as_trained()
     if model is None or row == len(tagged) or tagged[row] != track_id or not model.learnt.any():
         return ids, by_sound
     learnt = np.flatnonzero(model.learnt)
-    said = columns.agreed_of(track_id)
+    said = snapshot.agreed_of(track_id)
     own = np.array([said.get(model.vocabulary[j], np.nan) for j in learnt], np.float32)
-    by_tags = alike(columns.trained_columns(learnt, tagged), row, own)
+    by_tags = alike(snapshot.trained_columns(learnt, tagged), row, own)
     if not np.array_equal(tagged, ids):
         place = np.minimum(np.searchsorted(tagged, ids), len(tagged) - 1)
         by_tags = np.where(tagged[place] == ids, by_tags[place], by_sound)

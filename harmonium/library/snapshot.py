@@ -25,8 +25,7 @@ from harmonium.errors import DataError
 from harmonium.library.builtin import OTHER, tag_groups
 from harmonium.library.library import Library
 from harmonium.library.precision import knows_precision, thresholds_for
-from harmonium.library.query import parse
-from harmonium.library.search import SOURCES, Found, rank
+from harmonium.library.search import SOURCES, Found, parse, rank
 from harmonium.library.store import features
 from harmonium.library.store.database import LibraryVersion
 from harmonium.library.store.features import SoundVectors
@@ -50,7 +49,7 @@ class Question(NamedTuple):
     """What is looked for."""
 
     text: str = ""
-    """A question in tags, as `query` reads it; empty for any track."""
+    """A question in tags, as `search.parse` reads it; empty for any track."""
     like: int | None = None
     """The number of a track to be like."""
     order: Order | None = None

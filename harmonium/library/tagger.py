@@ -23,12 +23,12 @@ from numpy.typing import NDArray
 
 from harmonium.arrays import Doubles, Floats, Ids, sigmoid
 from harmonium.data.tag_names import normalise_tag
-from harmonium.errors import DataError, LibraryError, ModelFileError, UnknownTagError
+from harmonium.errors import DataError, LibraryError, ModelFileError
 from harmonium.estimators.model_files import chosen_inference
 from harmonium.library.builtin import NAME, PART, PLACES, model_of_file
 from harmonium.library.library import Library
 from harmonium.library.precision import PrecisionCurve, curves_from_arrays
-from harmonium.library.query import did_you_mean
+from harmonium.library.search import unknown_tag
 from harmonium.library.store import features
 from harmonium.library.store.features import SoundVectors
 from harmonium.library.store.models import Refinement, StoredModel
@@ -144,10 +144,8 @@ class Tagger:
         name = normalise_tag(tag)
         name = name if name in self.tags else self.aliases.get(name, name)
         if name not in self.tags:
-            hint = did_you_mean(name, self.tags)
-            raise UnknownTagError(
-                f"The model has no tag {name!r}; it knows {len(self.tags):,} tags.{hint}"
-            )
+            problem = f"The model has no tag {name!r}; it knows {len(self.tags):,} tags."
+            raise unknown_tag(name, self.tags, problem)
         return self.tags.index(name)
 
     def probabilities(self, X: Floats, observed: Floats | None = None) -> Floats:

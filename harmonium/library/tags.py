@@ -21,7 +21,7 @@ from harmonium.errors import DataError
 from harmonium.estimators.smoother.results import relations, suggestions, with_counts
 from harmonium.library.builtin import builtin_model, use_builtin
 from harmonium.library.library import Library
-from harmonium.library.query import unknown_tag
+from harmonium.library.search import unknown_tag
 from harmonium.library.snapshot import Hit, Snapshot
 from harmonium.library.store.models import Owner
 from harmonium.library.store.opinions import with_kinds

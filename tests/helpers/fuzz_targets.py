@@ -231,11 +231,11 @@ def npz_arrays(data):
 
 @target(b'mellow -rock "hip hop"', b'(rock OR jazz) AND NOT "a-ha"', b"drum and bass")
 def query(data):
-    from harmonium.library.query import parse, probability, tags_of
+    from harmonium.library.search import parse
 
     found = parse(data.decode(errors="replace"), TAGS, {"rap": "hip hop"})
-    assert set(tags_of(found)) <= set(TAGS)
-    p = probability(found, lambda tag: np.float32([0.0, 0.25, 1.0]))
+    assert set(found.tags) <= set(TAGS)
+    p = found.probability(lambda tag: np.float32([0.0, 0.25, 1.0]))
     assert ((p >= 0) & (p <= 1)).all()
 
 

@@ -13,7 +13,7 @@ from harmonium.library import builtin as module
 from harmonium.library.builtin import FILE, PART, PLACES, builtin_model, use_builtin
 from harmonium.library.edits import hide_tag
 from harmonium.library.precision import thresholds_for
-from harmonium.library.query import And, Not, Tag, parse
+from harmonium.library.search import Query, parse
 from harmonium.library.store.schema import EXTRACTOR
 from harmonium.library.tagger import Tagger, log_odds, mix
 from harmonium.library.tagging import read_known, tag_library
@@ -69,9 +69,9 @@ def test_a_genre_makes_its_moods_likely_whatever_the_sound():
 def test_its_tags_and_other_words_can_be_searched_without_quotes():
     tagger = Tagger(builtin_model())
     for word, tag in {**{tag: tag for tag in tagger.tags}, **tagger.aliases}.items():
-        assert parse(word, tagger.tags, tagger.aliases) == Tag(tag)
+        assert parse(word, tagger.tags, tagger.aliases) == Query("TAG", tag=tag)
         asked = parse(f"calm {word} -drums", tagger.tags, tagger.aliases)
-        assert asked == And((Tag("calm"), Tag(tag), Not(Tag("drums")))), word
+        assert asked == parse(f'"calm" AND "{tag}" AND NOT "drums"', tagger.tags), word
 
 
 @pytest.fixture

@@ -9,16 +9,7 @@ from hypothesis import strategies as st
 
 from harmonium.data import normalise_tag
 from harmonium.errors import DataError
-from harmonium.library.query import (
-    DEEPEST,
-    And,
-    Not,
-    Or,
-    Tag,
-    parse,
-    probability,
-    tags_of,
-)
+from harmonium.library.search import MAX_DEPTH, Query, parse
 
 KNOWN = {"rock", "roll", "hip hop", "drum and bass", "piano", "mellow", "80s", "rock and roll"}
 
@@ -28,9 +19,27 @@ names = st.one_of(
 )
 
 
+def Tag(name):
+    return Query("TAG", tag=name)
+
+
+def Not(part):
+    return Query("NOT", (part,))
+
+
+def And(*parts):
+    return Query("AND", parts)
+
+
+def Or(*parts):
+    return Query("OR", parts)
+
+
 def groups(parts):
-    several = st.lists(parts, min_size=2, max_size=3).map(tuple)
-    return st.one_of(parts.map(Not), several.map(And), several.map(Or))
+    several = st.lists(parts, min_size=2, max_size=3)
+    return st.one_of(
+        parts.map(Not), several.map(lambda some: And(*some)), several.map(lambda some: Or(*some))
+    )
 
 
 queries = st.recursive(names.map(Tag), groups, max_leaves=8)
@@ -38,31 +47,26 @@ queries = st.recursive(names.map(Tag), groups, max_leaves=8)
 
 def show(query):
     """A text that asks the question."""
-    match query:
-        case Tag(name):
-            escaped = name.replace("\\", "\\\\").replace('"', '\\"')
-            return f'"{escaped}"'
-        case Not(part):
-            return f"NOT ({show(part)})"
-        case And(parts):
-            return " AND ".join(f"({show(part)})" for part in parts)
-        case Or(parts):
-            return " OR ".join(f"({show(part)})" for part in parts)
+    if query.operator == "TAG":
+        escaped = query.tag.replace("\\", "\\\\").replace('"', '\\"')
+        return f'"{escaped}"'
+    parts = [f"({show(part)})" for part in query.parts]
+    return f"NOT {parts[0]}" if query.operator == "NOT" else f" {query.operator} ".join(parts)
 
 
 @given(queries)
 @settings(deadline=None, max_examples=300)
 def test_what_is_shown_is_read_as_the_same_question(query):
-    assert parse(show(query), set(tags_of(query))) == query
+    assert parse(show(query), set(query.tags)) == query
 
 
 @given(queries, st.integers(0, 2**32 - 1))
 @settings(deadline=None, max_examples=200)
 def test_with_certain_tags_a_question_is_answered_as_logic_has_it(query, seed):
     rng = np.random.default_rng(seed)
-    truth = {name: rng.random(16) < 0.5 for name in tags_of(query)}
+    truth = {name: rng.random(16) < 0.5 for name in query.tags}
     certain = {name: holds.astype(np.float32) for name, holds in truth.items()}
-    found = probability(query, certain.__getitem__)
+    found = query.probability(certain.__getitem__)
     for track in range(16):
         holds = {name: bool(column[track]) for name, column in truth.items()}
         assert found[track] == _logic(query, holds)
@@ -71,7 +75,7 @@ def test_with_certain_tags_a_question_is_answered_as_logic_has_it(query, seed):
 @given(queries, st.integers(0, 2**32 - 1))
 @settings(deadline=None, max_examples=100)
 def test_a_question_about_distinct_tags_has_the_probability_of_independent_tags(query, seed):
-    tags = tags_of(query)
+    tags = query.tags
     if _n_leaves(query) > len(tags):
         return  # a tag that is asked for twice is not independent of itself
     p = dict(zip(tags, np.random.default_rng(seed).random(len(tags)), strict=True))
@@ -80,17 +84,15 @@ def test_a_question_about_distinct_tags_has_the_probability_of_independent_tags(
         for world in _worlds(tags)
         if _logic(query, world)
     )
-    found = probability(query, lambda name: np.array([p[name]]))
+    found = query.probability(lambda name: np.array([p[name]]))
     np.testing.assert_allclose(found[0], expected, atol=1e-9)
 
 
 def _logic(query, holds):
-    if isinstance(query, Tag):
-        return holds[query.name]
-    if isinstance(query, Not):
-        return not _logic(query.part, holds)
-    combine = all if isinstance(query, And) else any
-    return combine(_logic(part, holds) for part in query.parts)
+    if query.operator == "TAG":
+        return holds[query.tag]
+    parts = [_logic(part, holds) for part in query.parts]
+    return {"NOT": not parts[0], "AND": all(parts), "OR": any(parts)}[query.operator]
 
 
 def _worlds(tags):
@@ -99,10 +101,7 @@ def _worlds(tags):
 
 
 def _n_leaves(query):
-    if isinstance(query, Tag):
-        return 1
-    parts = (query.part,) if isinstance(query, Not) else query.parts
-    return sum(map(_n_leaves, parts))
+    return sum(map(_n_leaves, query.parts)) or 1
 
 
 @pytest.mark.parametrize(
@@ -110,17 +109,17 @@ def _n_leaves(query):
     [
         ("rock", Tag("rock")),
         ("Rock", Tag("rock")),
-        ("rock piano", And((Tag("rock"), Tag("piano")))),
-        ("mellow piano -rock", And((Tag("mellow"), Tag("piano"), Not(Tag("rock"))))),
+        ("rock piano", And(Tag("rock"), Tag("piano"))),
+        ("mellow piano -rock", And(Tag("mellow"), Tag("piano"), Not(Tag("rock")))),
         ("hip hop", Tag("hip hop")),
         ("Hip-Hop", Tag("hip hop")),
-        ("-hip hop rock", And((Not(Tag("hip hop")), Tag("rock")))),
+        ("-hip hop rock", And(Not(Tag("hip hop")), Tag("rock"))),
         ("drum and bass", Tag("drum and bass")),
-        ('"hip hop" OR rock', Or((Tag("hip hop"), Tag("rock")))),
-        ("rock OR roll piano", Or((Tag("rock"), And((Tag("roll"), Tag("piano")))))),
-        ("(rock OR roll) piano", And((Or((Tag("rock"), Tag("roll"))), Tag("piano")))),
-        ("NOT (rock AND NOT roll)", Not(And((Tag("rock"), Not(Tag("roll")))))),
-        ("-(rock roll)", Not(And((Tag("rock"), Tag("roll"))))),
+        ('"hip hop" OR rock', Or(Tag("hip hop"), Tag("rock"))),
+        ("rock OR roll piano", Or(Tag("rock"), And(Tag("roll"), Tag("piano")))),
+        ("(rock OR roll) piano", And(Or(Tag("rock"), Tag("roll")), Tag("piano"))),
+        ("NOT (rock AND NOT roll)", Not(And(Tag("rock"), Not(Tag("roll"))))),
+        ("-(rock roll)", Not(And(Tag("rock"), Tag("roll")))),
         ("--rock", Not(Not(Tag("rock")))),
         ("rock and roll", Tag("rock and roll")),
     ],
@@ -143,7 +142,7 @@ def test_questions_as_people_write_them(text, meant):
         ("(rock", "not closed"),
         ('"rock', "no partner"),
         ('""', "is no tag"),
-        ("(" * (DEEPEST + 1) + "rock" + ")" * (DEEPEST + 1), f"more than {DEEPEST} brackets"),
+        ("(" * (MAX_DEPTH + 1) + "rock" + ")" * (MAX_DEPTH + 1), f"more than {MAX_DEPTH} brackets"),
     ],
 )
 def test_questions_that_cannot_be_read(text, message):
@@ -154,9 +153,9 @@ def test_questions_that_cannot_be_read(text, message):
 def test_words_side_by_side_are_the_fewest_tags():
     known = {"hip", "hop", "hip hop", "rock", "indie", "pop", "indie pop"}
     assert parse("hip hop", known) == Tag("hip hop")
-    assert parse("hip AND hop", known) == And((Tag("hip"), Tag("hop")))
-    assert parse("hop hip hop", known) == And((Tag("hop"), Tag("hip hop")))
-    assert parse("-indie pop rock", known) == And((Not(Tag("indie pop")), Tag("rock")))
+    assert parse("hip AND hop", known) == And(Tag("hip"), Tag("hop"))
+    assert parse("hop hip hop", known) == And(Tag("hop"), Tag("hip hop"))
+    assert parse("-indie pop rock", known) == And(Not(Tag("indie pop")), Tag("rock"))
 
 
 def test_words_that_are_equally_few_tags_in_two_ways_want_quotes():
@@ -164,7 +163,7 @@ def test_words_that_are_equally_few_tags_in_two_ways_want_quotes():
     message = 'can be read as indie AND "pop rock" and as "indie pop" AND rock'
     with pytest.raises(DataError, match=re.escape(message)):
         parse("indie pop rock", known)
-    assert parse('"indie pop" rock', known) == And((Tag("indie pop"), Tag("rock")))
+    assert parse('"indie pop" rock', known) == And(Tag("indie pop"), Tag("rock"))
 
 
 def test_words_of_which_some_are_other_words_for_tags():
@@ -176,4 +175,4 @@ def test_words_of_which_some_are_other_words_for_tags():
             "vocals": "voice",
         },
     )
-    assert parse("female vocals piano", known, aliases) == And((Tag("female voice"), Tag("piano")))
+    assert parse("female vocals piano", known, aliases) == And(Tag("female voice"), Tag("piano"))

@@ -7,8 +7,7 @@ import sqlalchemy as sa
 from small_library import NOISE, TAGS, new_change
 
 from harmonium.errors import DataError, LibraryError
-from harmonium.library.query import parse, probability, tags_of
-from harmonium.library.search import N_TAGS_LIKE_SOUND, alike, answered
+from harmonium.library.search import N_TAGS_LIKE_SOUND, alike, parse
 from harmonium.library.store.features import SoundVectors
 from harmonium.library.store.models import StoredModel
 from harmonium.library.store.schema import BLOCK, EXTRACTOR
@@ -35,16 +34,16 @@ def brute_force(library, model, ids, text):
         ids.tolist(), library.predictions.probabilities(model.id, ids), strict=True
     ):
         own, mixed, masks = {}, {}, {}
-        for name in tags_of(query):
+        for name in query.tags:
             j = model.vocabulary.index(name)
             own[name] = float(p[j]) if model.thresholds[j] <= 1 else 0.0
             said = votes.get((track, name), set())
             mixed[name] = {(1,): 1.0, (-1,): 0.0}.get(tuple(said), own[name])
             masks[name] = np.array([said == {1}]), np.array([said != {-1}])
-        score = float(probability(query, lambda name, of=mixed: np.float32([of[name]]))[0])
-        certain = bool(answered(query, masks)[0][0])
+        score = float(query.probability(lambda name, of=mixed: np.float32([of[name]]))[0])
+        certain = bool(query.answered(masks)[0][0])
         if certain:
-            order = float(probability(query, lambda name, of=own: np.float32([of[name]]))[0])
+            order = float(query.probability(lambda name, of=own: np.float32([of[name]]))[0])
         else:
             order = score
         if score > 0:

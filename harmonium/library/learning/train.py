@@ -72,7 +72,7 @@ class TrainingOptions:
     """Whether to try smoothed tags, where several people have tagged the same tracks."""
     seed: int = 0
     genres: GenreTree | None = None
-    """A tree of genres to use from now on, see `store.opinions`; None: that of the library, if any."""
+    """A tree of genres to use from now on, see `store.opinions`; None: the library's, if any."""
 
 
 def train(
