@@ -19,9 +19,9 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from harmonium import __version__
 from harmonium.errors import DataError
-from harmonium.web import problems
+from harmonium.web import library_routes, track_routes
+from harmonium.web.bodies import ErrorAnswer, install_errors
 from harmonium.web.guard import Guard, ServerSettings
-from harmonium.web.routes import ROUTERS
 from harmonium.web.service import Service
 
 STATIC = Path(__file__).with_name("static")
@@ -70,13 +70,12 @@ def create_app(settings: ServerSettings) -> FastAPI:
         redirect_slashes=False,
     )
     app.state.service = service
-    problems.install(app)
+    install_errors(app)
     errors: dict[int | str, dict[str, Any]] = {
-        status: {"description": text, "model": problems.ErrorAnswer}
-        for status, text in ERRORS.items()
+        status: {"description": text, "model": ErrorAnswer} for status, text in ERRORS.items()
     }
-    for router in ROUTERS:
-        app.include_router(router, prefix=PREFIX, responses=errors)
+    for routes in (library_routes, track_routes):
+        app.include_router(routes.router, prefix=PREFIX, responses=errors)
     app.add_api_route("/", _page, include_in_schema=False)
     app.mount("/static", StaticFiles(directory=STATIC), name="static")
     app.add_middleware(Guard, settings=settings)

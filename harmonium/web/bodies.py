@@ -1,4 +1,4 @@
-"""The bodies of requests, and of the answers that are not records of the library as they are.
+"""Bodies of requests and answers, and errors in one shape: {"error": {"code", "message", "field"}}.
 
 A route returns the library's record. FastAPI reads the fields of the answer from its attributes.
 """
@@ -7,22 +7,35 @@ from datetime import datetime
 from types import GenericAlias
 from typing import Annotated, Any, Literal, get_type_hints
 
-from fastapi import Path
+from fastapi import FastAPI, Path, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
 from pydantic import (
     AfterValidator,
+    AliasPath,
     BaseModel,
     BeforeValidator,
     ConfigDict,
     Field,
     create_model,
-    model_validator,
 )
+from starlette.exceptions import HTTPException
+from starlette.routing import Match
 
+from harmonium.errors import (
+    AudioError,
+    DataError,
+    HarmoniumError,
+    LibraryError,
+    NoLibraryError,
+    NotInLibraryError,
+    UnknownTagError,
+)
 from harmonium.files import readable
 from harmonium.library import tags as library_tags
 from harmonium.library.doubts import Doubt
 from harmonium.library.models import ModelComparison
-from harmonium.library.snapshot import Facet, Hit, SearchResult, ShownTag
+from harmonium.library.snapshot import Facet, SearchResult, ShownTag
 from harmonium.library.tags import TagEntry
 from harmonium.library.track_tags import CompletedTag, TagOfTrack
 from harmonium.library.write_outline import OutlinedTag, UnreachedTag
@@ -35,21 +48,10 @@ TagName = Annotated[str, Field(min_length=1, max_length=200)]
 TagNames = Annotated[list[TagName], Field(max_length=1000)]
 Text = Annotated[str, AfterValidator(readable)]
 """A name of a file, of which JSON may not be able to hold every byte."""
+IfAny = BeforeValidator(lambda value: value is not None)
 
 
-def answer(name: str, record: type | None = None, /, **fields: Any) -> Any:
-    """A model of an answer: the fields of a record, and others, as name=type.
-
-    [type] stands for a list of that type.
-    """
-    kinds = {} if record is None else get_type_hints(record)
-    for key, kind in fields.items():
-        kinds[key] = GenericAlias(list, (kind[0],)) if isinstance(kind, list) else kind
-    types: dict[str, Any] = {key: (kind, ...) for key, kind in kinds.items()}
-    return create_model(name, **types)
-
-
-# Requests.
+# Requests
 
 
 class Asked(BaseModel):
@@ -119,52 +121,50 @@ class IndexAsked(Asked):
     folder: Annotated[str, Field(min_length=1, max_length=4096)]
 
 
-# Tracks.
+# Answers
 
 
-class TrackLine(BaseModel):
-    """A track in a line."""
+def answer(name: str, record: type | None = None, /, **fields: Any) -> Any:
+    """A model of an answer: the fields of a record, and others, as name=type.
 
-    id: int
-    name: Text
-    title: str | None
-    artist: str | None
-    album: str | None
-    duration: float | None
-
-
-class FoundTrack(TrackLine):
-    """A track that was found."""
-
-    probability: float | None
-    similarity: float | None
-    source: Literal["people", "model", "nobody"] | None
-    tags: list[ShownTag]
-
-    @model_validator(mode="before")
-    @classmethod
-    def _flat(cls, hit: Hit) -> dict[str, Any]:
-        fields = {name: getattr(hit.track, name) for name in TrackLine.model_fields}
-        return {**fields, **vars(hit), "tags": hit.shown_tags}
+    [type] stands for a list of that type.
+    """
+    kinds = {} if record is None else get_type_hints(record)
+    for key, kind in fields.items():
+        kinds[key] = GenericAlias(list, (kind[0],)) if isinstance(kind, list) else kind
+    types: dict[str, Any] = {key: (kind, ...) for key, kind in kinds.items()}
+    return create_model(name, **types)
 
 
-class TrackDetail(TrackLine):
-    """A track with all its tags."""
-
-    state: str
-    file: Text
-    playable: bool
-    copies: list[Text]
-    tags: list[TagOfTrack]
+def read_from(kind: Any, *path: str) -> Any:
+    """A field whose value is elsewhere in the record."""
+    return Annotated[kind, Field(validation_alias=AliasPath(*path))]
 
 
+TRACK: dict[str, Any] = {
+    "id": int,
+    "name": Text,
+    "title": str | None,
+    "artist": str | None,
+    "album": str | None,
+    "duration": float | None,
+}
+TrackLine = answer("TrackLine", **TRACK)
+FoundTrack = answer(
+    "FoundTrack",
+    **{name: read_from(kind, "track", name) for name, kind in TRACK.items()},
+    probability=float | None,
+    similarity=float | None,
+    source=Literal["people", "model", "nobody"] | None,
+    tags=read_from(list[ShownTag], "shown_tags"),
+)
+TrackDetail = answer(
+    "TrackDetail", **TRACK, state=str, file=Text, playable=bool, copies=[Text], tags=[TagOfTrack]
+)
 SaidAnswer = answer("SaidAnswer", change=int | None, track=TrackDetail, moved=[CompletedTag])
 Found = answer("Found", SearchResult, hits=[FoundTrack])
 Facets = answer("Facets", facets=[Facet])
 FileTags = answer("FileTags", name=Text, duration=float | None, tags=[TagOfTrack])
-
-
-# Tags.
 
 RelatedTag = answer("RelatedTag", tag=str, probability_with=float, probability_without=float)
 Tags = answer("Tags", tags=[TagEntry])
@@ -178,56 +178,46 @@ TagDetail = answer(
 )
 Renamed = answer("Renamed", change=int, merged=bool, needs_training=bool)
 ChangeNumber = answer("ChangeNumber", change=int | None)
-
-
-class Progress(BaseModel):
-    """How much the last answers have improved the model."""
-
-    answers: int = Field(validation_alias="n")
-    right_before: int
-    right_now: int
-    log_loss_before: float | None = Field(validation_alias="loss_before")
-    log_loss_now: float | None = Field(validation_alias="loss_now")
-    text: str
-
-
+Progress = answer(
+    "Progress",
+    answers=read_from(int, "n"),
+    right_before=int,
+    right_now=int,
+    log_loss_before=read_from(float | None, "loss_before"),
+    log_loss_now=read_from(float | None, "loss_now"),
+    text=str,
+)
 Question = answer("Question", Doubt, track=TrackLine)
 Questions = answer("Questions", questions=[Question])
 Taught = answer("Taught", change=int, progress=Progress)
 
-
-# Work.
-
-
-class Job(BaseModel):
-    """Work that a process of its own does."""
-
-    id: int
-    kind: Literal["index", "train", "write", "tag"]
-    state: Literal["waiting", "running", "done", "failed", "stopped"]
-    text: str
-    done: int
-    total: int | None
-    started_at: datetime
-    seconds: float
-    result: dict[str, Any] | None
-    error: str | None
-
-
-class ModelSummary(BaseModel):
-    """A model in short."""
-
-    id: int
-    made_at: datetime
-    in_use: bool
-    tags: int = Field(validation_alias="n_tags")
-    learnt: int = Field(validation_alias="n_learnt")
-    mean_auc: float | None
-    tracks: int | None = Field(validation_alias="n_tracks")
-
-
-Person = answer("Person", name=str, n=Annotated[int, Field(validation_alias="n_tracks")])
-BuiltInModel = answer("BuiltInModel", ready=bool, why=str | None)
+Job = answer(
+    "Job",
+    id=int,
+    kind=Literal["index", "train", "write", "tag"],
+    state=Literal["waiting", "running", "done", "failed", "stopped"],
+    text=str,
+    done=int,
+    total=int | None,
+    started_at=datetime,
+    seconds=float,
+    result=dict[str, Any] | None,
+    error=str | None,
+)
+Jobs = answer("Jobs", jobs=[Job])
+ModelSummary = answer(
+    "ModelSummary",
+    id=int,
+    made_at=datetime,
+    in_use=bool,
+    tags=read_from(int, "n_tags"),
+    learnt=read_from(int, "n_learnt"),
+    mean_auc=float | None,
+    tracks=read_from(int | None, "n_tracks"),
+)
+Models = answer("Models", models=[ModelSummary])
+Comparison = answer("Comparison", ModelComparison, a=ModelSummary, b=ModelSummary)
+Person = answer("Person", name=str, n=read_from(int, "n_tracks"))
 LibrarySummary = answer(
     "LibrarySummary",
     name=Text,
@@ -238,25 +228,23 @@ LibrarySummary = answer(
     people=[Person],
     person=str,
     model=ModelSummary | None,
-    shipped=BuiltInModel,
+    shipped=answer("BuiltInModel", ready=bool, why=str | None),
     jobs=[Job],
     empty=bool,
 )
-IfAny = BeforeValidator(lambda value: value is not None)
 Change = answer(
     "Change",
     id=int,
     at=datetime,
     command=str,
     summary=str,
-    undone=Annotated[bool, Field(validation_alias="undone_by"), IfAny],
-    undone_in_part=Annotated[bool, Field(validation_alias="undone_in_part_by"), IfAny],
+    undone=Annotated[read_from(bool, "undone_by"), IfAny],
+    undone_in_part=Annotated[read_from(bool, "undone_in_part_by"), IfAny],
 )
+Changes = answer("Changes", changes=[Change])
+Undone = answer("Undone", change=int, complete=bool, done=int, left=int, problems=[str])
 FieldChange = answer("FieldChange", field=str, before=[Text], after=[Text])
 PlannedFile = answer("PlannedFile", track=TrackLine, fields=[FieldChange], guessed=dict[str, float])
-Jobs = answer("Jobs", jobs=[Job])
-Models = answer("Models", models=[ModelSummary])
-Comparison = answer("Comparison", ModelComparison, a=ModelSummary, b=ModelSummary)
 WritePlan = answer(
     "WritePlan",
     files=int,
@@ -266,5 +254,112 @@ WritePlan = answer(
     guessed=int,
     preview=[PlannedFile],
 )
-Changes = answer("Changes", changes=[Change])
-Undone = answer("Undone", change=int, complete=bool, done=int, left=int, problems=[str])
+
+
+# Errors
+
+ErrorAnswer = answer(
+    "ErrorAnswer", error=answer("ErrorBody", code=str, message=str, field=str | None)
+)
+CODES = {
+    400: "bad_request",
+    401: "unauthorized",
+    403: "forbidden",
+    404: "not_found",
+    409: "conflict",
+    413: "too_large",
+    415: "unsupported_media",
+    503: "busy",
+}
+"""Status → code, unless a problem has a code of its own; other statuses are bad requests."""
+LIBRARY_ERRORS: tuple[tuple[type[HarmoniumError], int, str | None], ...] = (
+    (UnknownTagError, 400, "unknown_tag"),
+    (NotInLibraryError, 404, None),
+    (NoLibraryError, 409, "not_ready"),
+    (AudioError, 415, None),
+    (DataError, 400, None),
+)
+"""Error of the library, status and code; the first that fits."""
+TEMPORARY = ("locked", "connection", "server stopped", "disk")
+"""Words in errors of the library that may soon be over: it is locked, restarts, or lacks space."""
+
+
+class Problem(HTTPException):
+    """An answer that says what is wrong and what to do.
+
+    ``code`` is by default that of the status; ``field`` is the parameter that is wrong.
+    """
+
+    def __init__(
+        self,
+        status: int,
+        message: str,
+        *,
+        code: str | None = None,
+        field: str | None = None,
+        retry_after: int | None = None,
+    ) -> None:
+        headers = {} if retry_after is None else {"Retry-After": str(retry_after)}
+        if status in (408, 413):  # The rest of a body may still come.
+            headers["Connection"] = "close"
+        super().__init__(status, message, headers)
+        self.code, self.field = code or CODES.get(status, "bad_request"), field
+
+    def response(self) -> JSONResponse:
+        """The answer in the one shape."""
+        error = {"code": self.code, "message": self.detail, "field": self.field}
+        return JSONResponse({"error": error}, self.status_code, self.headers)
+
+
+def not_ready(message: str) -> Problem:
+    """The library or a model is missing."""
+    return Problem(409, message, code="not_ready")
+
+
+def problem_of(error: HarmoniumError) -> Problem:
+    """The answer to an error of the library."""
+    message = str(error)
+    for kind, status, code in LIBRARY_ERRORS:
+        if isinstance(error, kind):
+            return Problem(status, message, code=code)
+    if isinstance(error, LibraryError) and any(word in message for word in TEMPORARY):
+        return Problem(503, message, retry_after=5)
+    return Problem(409, message)
+
+
+def install_errors(app: FastAPI) -> None:
+    """Give every error of an app the one shape."""
+
+    @app.exception_handler(HTTPException)
+    async def known(request: Request, error: HTTPException) -> JSONResponse:
+        if not isinstance(error, Problem):
+            words = {404: "Nothing is at this address.", 405: "This method is not supported here."}
+            error = Problem(error.status_code, words.get(error.status_code, str(error.detail)))
+        if error.status_code == 405:
+            error.headers = {"Allow": ", ".join(_methods(app, request))}
+        return error.response()
+
+    @app.exception_handler(RequestValidationError)
+    async def malformed(_: Request, error: RequestValidationError) -> JSONResponse:
+        first = error.errors()[0]
+        where = [str(part) for part in first.get("loc", ())]
+        field = where[-1] if len(where) > 1 else None
+        said = str(first.get("msg", "cannot be read"))
+        message = f"{field or 'The request'}: {said[:1].lower()}{said[1:]}."
+        return Problem(400, message, field=field).response()
+
+    @app.exception_handler(HarmoniumError)
+    async def expected(_: Request, error: HarmoniumError) -> JSONResponse:
+        return problem_of(error).response()
+
+
+def _methods(app: FastAPI, request: Request) -> list[str]:
+    """The methods that a path supports; several routes may have the same path."""
+    found: set[str] = set()
+    for method in ("GET", "POST", "DELETE"):
+        scope = dict(request.scope, method=method)
+        if any(route.matches(scope)[0] == Match.FULL for route in app.router.routes):
+            found.add(method)
+    if request.scope["path"].endswith(("/rename", "/hide")):  # not tags that end so
+        found.discard("GET")
+    return sorted(found)

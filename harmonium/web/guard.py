@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from http.cookies import CookieError, SimpleCookie
 from typing import Any
 
-from harmonium.web.problems import Problem, answer
+from harmonium.web.bodies import Problem
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -120,7 +120,7 @@ class Guard:
             await self.app(scope, body.receive, response.send)
         except Problem as problem:
             if not response.begun:
-                await answer(problem)(scope, receive, response.send)
+                await problem.response()(scope, receive, response.send)
         except TimeoutError:
             return  # The client does not read; the connection is closed.
 

@@ -1,9 +1,13 @@
 """What the routes share: the library, its jobs and events, learning, and limits on costly work."""
 
+from __future__ import annotations
+
+import asyncio
+import json
 import logging
 import threading
 import time
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Annotated, Any, TypeVar
 
@@ -15,16 +19,22 @@ from harmonium.library import Library
 from harmonium.library.learning.quick import Improvement
 from harmonium.library.snapshot import Question, Snapshot
 from harmonium.library.store.database import default_place
-from harmonium.web.events import Events
+from harmonium.web.bodies import Problem, not_ready
 from harmonium.web.guard import ServerSettings
 from harmonium.web.jobs import Jobs
-from harmonium.web.problems import Problem, not_ready
 
 T = TypeVar("T")
 RETRY_SECONDS = 2
 """When to try again what was refused because the server was busy."""
 LAG = 19
 """A cached value may be outdated for this many times the seconds that it takes to make it."""
+HEARTBEAT_SECONDS = 15.0
+"""Time without events after which a comment shows that the server is alive."""
+POLL_SECONDS = 1.0
+"""Time between two looks at the changes, which other processes make too."""
+MAX_LISTENERS = 64
+MAX_WAITING = 200
+"""Events that may wait for a page that does not read them; then its connection ends."""
 log = logging.getLogger("harmonium.web")
 
 
@@ -35,8 +45,8 @@ class Service:
         self.settings = settings
         self.closing = threading.Event()
         """Set when the server shuts down."""
-        self.events = Events(self._changes, self.closing)
-        self.jobs = Jobs(self, lambda job: self.events.tell("job", job))
+        self.events = Events(self)
+        self.jobs = Jobs(self)
         self.learner = Learner(self)
         self._lock = threading.Lock()
         self._library: Library | None = None
@@ -129,14 +139,98 @@ class Service:
                 snapshot.search(Question(), 1, shown_tags=True)
                 snapshot.tagger  # noqa: B018
 
+
+class Events:
+    """Server-sent events for every open page: the progress of jobs, and changes of the library.
+
+    All methods but `tell` are for the server's event loop.
+    """
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+        self._listeners: set[asyncio.Queue[str | None]] = set()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._poller: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Start to watch for changes."""
+        self._loop = asyncio.get_running_loop()
+        self._poller = asyncio.create_task(self._poll())
+
+    async def stop(self) -> None:
+        """End all streams."""
+        if self._poller is not None:
+            self._poller.cancel()
+        for queue in self._listeners:
+            queue.put_nowait(None)
+
+    def tell(self, event: str, data: Any) -> None:
+        """Send an event to all listeners; any thread may call it."""
+        if self._loop is not None and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._spread, _event(event, data))
+
+    def _spread(self, text: str) -> None:
+        for queue in list(self._listeners):
+            if queue.qsize() < MAX_WAITING:
+                queue.put_nowait(text)
+            else:
+                self._listeners.discard(queue)
+                queue.put_nowait(None)
+
+    def listen(self) -> AsyncIterator[str]:
+        """The events from now on, as lines of an event stream."""
+        if len(self._listeners) >= MAX_LISTENERS:
+            raise Problem(503, "Too many pages are open.", retry_after=30)
+        queue: asyncio.Queue[str | None] = asyncio.Queue()
+        self._listeners.add(queue)
+        return self._lines(queue)
+
+    async def _lines(self, queue: asyncio.Queue[str | None]) -> AsyncIterator[str]:
+        try:
+            yield "retry: 2000\n\n"
+            waited = 0.0
+            while not self._service.closing.is_set():
+                try:
+                    async with asyncio.timeout(POLL_SECONDS):
+                        text = await queue.get()
+                except TimeoutError:
+                    waited += POLL_SECONDS
+                    if waited >= HEARTBEAT_SECONDS:
+                        waited = 0.0
+                        yield ": still here\n\n"
+                    continue
+                if text is None:
+                    return
+                waited = 0.0
+                yield text
+        finally:
+            self._listeners.discard(queue)
+
+    async def _poll(self) -> None:
+        last: int | None = None
+        while True:
+            found: Sequence[tuple[int, str]] = []
+            with suppress(HarmoniumError):  # The next look may succeed.
+                found = await asyncio.to_thread(self._changes, last)
+            for number, command in found:
+                if last is not None:
+                    self._spread(_event("change", {"id": number, "command": command}))
+                last = number
+            last = last or 0
+            await asyncio.sleep(POLL_SECONDS)
+
     def _changes(self, last: int | None) -> Sequence[tuple[int, str]]:
         """The number and command of each change after one; with None, of the last change."""
-        library = self.library_if_any()
+        library = self._service.library_if_any()
         if library is None:
             return []
         if last is None:
             return [(one.id, one.command) for one in library.changes.list(1)]
         return library.changes.commands_since(last)
+
+
+def _event(name: str, data: Any) -> str:
+    return f"event: {name}\ndata: {json.dumps(data)}\n\n"
 
 
 class Learner:

@@ -16,7 +16,7 @@ from harmonium.library.learning import fitting
 from harmonium.library.learning import train as train_module
 from harmonium.library.learning.train import train
 from harmonium.library.tagging import tag_library
-from harmonium.web.processes import work
+from harmonium.web.jobs import work
 
 RATE, SECONDS = 22050, 2.5
 TAGS = ("bass", "bright", "drums", "calm", "dark", "energetic")
@@ -86,6 +86,6 @@ def trained_quickly(n_hidden: int):
 
 
 def work_quickly(*job):
-    """In the place of `processes.work`: a job of the server that trains quickly."""
+    """In the place of `jobs.work`: a job of the server that trains quickly."""
     with trained_quickly(n_hidden=20):
         work(*job)

@@ -170,7 +170,7 @@ def test_a_sound_of_days_is_refused(tagging_client):
 
 def test_whoever_hears_a_file_has_little_memory_and_writes_nothing(tmp_path):
     code = (
-        "from harmonium.web.processes import _set_limits\n"
+        "from harmonium.web.jobs import _set_limits\n"
         "import resource\n"
         "_set_limits()\n"
         "print(resource.getrlimit(resource.RLIMIT_CPU)[0])\n"
@@ -443,7 +443,7 @@ def test_too_many_connections_are_turned_away(place, monkeypatch):
 def test_costly_work_is_limited(client):
     service = client.server.config.app.state.service
     with service.limited("drawing", 1), pytest.MonkeyPatch.context() as patch:
-        patch.setattr("harmonium.web.routes.tracks.SPECTRUM_SECONDS", 0.1)
+        patch.setattr("harmonium.web.track_routes.SPECTRUM_SECONDS", 0.1)
         answer = client.get("tracks/61/spectrum")
     assert answer.status_code == 503
     assert answer.json()["error"]["code"] == "busy"

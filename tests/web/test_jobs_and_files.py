@@ -16,7 +16,7 @@ from harmonium.library import Library
 from harmonium.library.filetags import read_tags
 from harmonium.library.store.models import StoredModel
 from harmonium.library.tagging import tag_library
-from harmonium.web import processes
+from harmonium.web import jobs
 
 RATE = 22_050
 OCTETS = {"Content-Type": "application/octet-stream"}
@@ -172,7 +172,7 @@ def test_a_job_that_is_stopped_before_it_has_begun_is_stopped(monkeypatch):
     def stop_at_once(pipe):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(processes, "_listen_for_stop", stop_at_once)
+    monkeypatch.setattr(jobs, "_listen_for_stop", stop_at_once)
     ours, theirs = Pipe()
-    processes.work("index", "nowhere.db", {}, theirs)
+    jobs.work("index", "nowhere.db", {}, theirs)
     assert ours.recv() == ("stopped", None)

@@ -21,8 +21,8 @@ from harmonium.library.tagger import Tagger
 from harmonium.library.tagging import extractor_named
 from harmonium.library.track_tags import Completion, Why, tags_by_sound, tags_of_track
 from harmonium.web import bodies
-from harmonium.web.problems import Problem, not_ready
-from harmonium.web.processes import TooLongError, decode
+from harmonium.web.bodies import Problem, not_ready
+from harmonium.web.jobs import TooLongError, decode
 from harmonium.web.service import Service, UsedService
 
 router = APIRouter()

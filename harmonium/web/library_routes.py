@@ -1,0 +1,382 @@
+"""Routes of the library: search, tags, jobs, writing, models, changes, events, signing in."""
+
+import os
+from contextlib import suppress
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from fastapi import APIRouter, Depends, Query, Response
+from fastapi import Path as InPath
+from fastapi.responses import StreamingResponse
+from numpy.typing import NDArray
+
+from harmonium import __version__
+from harmonium.data.tag_names import normalise_tag
+from harmonium.errors import LibraryError
+from harmonium.files import absolute_path, readable
+from harmonium.library import Library
+from harmonium.library.builtin import extractor_key
+from harmonium.library.edits import RenamedTag
+from harmonium.library.export import playlist
+from harmonium.library.snapshot import Order, Question, SearchResult, Snapshot
+from harmonium.library.store.schema import EXTRACTOR, FOLDERS
+from harmonium.library.tags import TagDetail, TagMap
+from harmonium.library.write import PlannedFile
+from harmonium.library.write_outline import write_outline
+from harmonium.web import bodies
+from harmonium.web.bodies import MAX_ID, Problem
+from harmonium.web.guard import SESSION_SECONDS, cookie_name, new_session, same_secret
+from harmonium.web.jobs import Record
+from harmonium.web.service import UsedService
+
+router = APIRouter()
+STATES = {"tracks": "present", "missing": "missing", "unreadable": "unreadable"}
+TagPath = Annotated[str, InPath(min_length=1, max_length=200)]
+Offset = Annotated[int, Query(ge=0, le=MAX_ID)]
+ModelNumber = Annotated[int, Query(ge=1, le=MAX_ID)]
+MAX_HITS, MAX_PLAYLIST, MAX_PREVIEW = 500, 10_000, 100
+
+
+@router.get("/health", tags=["library"])
+def health() -> dict[str, str]:
+    """Whether the server works; needs no token."""
+    return {"status": "ok", "version": __version__}
+
+
+@router.get("/library", tags=["library"], response_model=bodies.LibrarySummary)
+def library(service: UsedService) -> dict[str, Any]:
+    """The library in short; it is empty if there is none yet."""
+    opened = service.library_if_any()
+    counts = dict.fromkeys(STATES, 0)
+    more: dict[str, Any] = {"folders": [], "people": [], "model": None}
+    if opened is not None:
+        version = opened.version()
+        counts = service.cached("counts", version.tracks, lambda: _counts(opened), may_lag=True)
+        people = service.cached("people", version.opinion, opened.opinions.people, may_lag=True)
+        more = {
+            "folders": opened.settings.get(FOLDERS, []),
+            "people": [one for one in people if one.n_tracks],
+            "model": next((one for one in opened.list_models() if one.in_use), None),
+        }
+    return {
+        "name": _name(service.place),
+        "person": service.settings.person,
+        "jobs": service.jobs.list(),
+        **counts,
+        **more,
+        "shipped": _built_in(opened),
+        "empty": not any(counts.values()),
+    }
+
+
+def _counts(library: Library) -> dict[str, int]:
+    return {name: library.tracks.count(state) for name, state in STATES.items()}
+
+
+def _name(place: str) -> str:
+    if "://" in place:
+        return place.rpartition("/")[2].partition("?")[0] or "library"
+    return Path(place).stem
+
+
+def _built_in(library: Library | None) -> dict[str, bool | str | None]:
+    """Whether the built-in model can tag this library."""
+    from harmonium.audio.musicnn import weights_file
+
+    key = None if library is None else library.settings.get(EXTRACTOR)
+    why = None
+    if key != extractor_key() and not weights_file().is_file():
+        why = "musicnn is not installed: run `harmonium extractor download musicnn` (29 MB)."
+    elif key not in (extractor_key(), None):
+        name = key.rpartition("@")[0] or key
+        why = (
+            f"The library was indexed with {name}. `harmonium index --extractor musicnn` computes "
+            "the features that the built-in model needs."
+        )
+    return {"ready": why is None, "why": why}
+
+
+@router.post("/session", tags=["session"], status_code=204, response_class=Response)
+def sign_in(service: UsedService, asked: bodies.Token) -> Response:
+    """Sign a browser in with the token; a cookie that scripts cannot read replaces it."""
+    token = service.settings.token
+    response = Response(status_code=204)
+    if token is None:
+        return response
+    if not same_secret(asked.token, token):
+        raise Problem(401, "That is not the token of this server.", field="token")
+    response.set_cookie(
+        cookie_name(service.settings),
+        new_session(token),
+        max_age=SESSION_SECONDS,
+        path="/",
+        httponly=True,
+        samesite="strict",
+    )
+    return response
+
+
+@router.delete("/session", tags=["session"], status_code=204, response_class=Response)
+def sign_out(service: UsedService) -> Response:
+    """Sign a browser out."""
+    response = Response(status_code=204)
+    response.delete_cookie(
+        cookie_name(service.settings), path="/", httponly=True, samesite="strict"
+    )
+    return response
+
+
+@router.get("/changes", tags=["changes"], response_model=bodies.Changes)
+def changes(
+    service: UsedService,
+    offset: Offset = 0,
+    limit: Annotated[int, Query(ge=1, le=500)] = 50,
+) -> dict[str, Any]:
+    """The changes of the library, the latest first."""
+    return {"changes": service.library().changes.list(limit, offset=offset)}
+
+
+@router.post("/changes/{id}/undo", tags=["changes"], response_model=bodies.Undone)
+def undo(service: UsedService, id: bodies.PathId) -> dict[str, Any]:
+    """Undo a change: people's tags, and files to the byte."""
+    library = service.library()
+    with service.limited("undoing", 1, wait=5.0):
+        report = library.undo(id, learn=False)
+    service.learner.learn()
+    problems = [f"{readable(path)}: {why}" for path, why in report.files_left.items()]
+    problems += [f"{what}: {why}" for what, why in report.values_left.items()]
+    problems += [f"change {by} changed {n} of it later" for by, n in report.conflicts.items()]
+    return {
+        "change": report.change,
+        "complete": report.complete,
+        "done": report.n_done,
+        "left": report.n_left,
+        "problems": problems,
+    }
+
+
+@router.get(
+    "/events",
+    tags=["events"],
+    response_class=StreamingResponse,
+    responses={200: {"content": {"text/event-stream": {}}, "description": "Events, as they come."}},
+)
+async def events(service: UsedService) -> StreamingResponse:
+    """Server-sent events: "job" (a job), "change" (its number and command), "learnt" (tags)."""
+    return StreamingResponse(service.events.listen(), media_type="text/event-stream")
+
+
+# Search and tags
+
+
+def _question(
+    q: Annotated[str, Query(max_length=1000, description="A query of tags.")] = "",
+    like: Annotated[
+        int | None, Query(ge=1, le=MAX_ID, description="The track to find similar ones to.")
+    ] = None,
+    order: Order | None = None,
+    min_probability: Annotated[float, Query(ge=0, le=1)] = 0.05,
+    owner: Literal["own", "built-in", "all"] = "all",
+    predicted: bool = False,
+    name: Annotated[
+        str,
+        Query(max_length=1000, description="Words of titles, artists, albums or file names."),
+    ] = "",
+) -> Question:
+    whose = None if owner == "all" else owner
+    return Question(q.strip(), like, order, min_probability, whose, predicted, name)
+
+
+AskedQuestion = Annotated[Question, Depends(_question)]
+
+
+@router.get("/search", tags=["search"], response_model=bodies.Found)
+def search(
+    service: UsedService,
+    question: AskedQuestion,
+    offset: Offset = 0,
+    limit: Annotated[int, Query(ge=1, le=MAX_HITS)] = 50,
+) -> SearchResult:
+    """The tracks that match a query, or are like a track, or both; all tracks without either."""
+    return service.snapshot().search(question, limit, offset, shown_tags=True)
+
+
+@router.get("/facets", tags=["search"], response_model=bodies.Facets)
+def facets(service: UsedService, question: AskedQuestion) -> dict[str, Any]:
+    """The most common tags among the tracks that match a query."""
+    snapshot = service.snapshot()
+    return {"facets": snapshot.facets(snapshot.find(question))}
+
+
+@router.get(
+    "/playlist",
+    tags=["search"],
+    response_class=Response,
+    responses={200: {"content": {"audio/x-mpegurl": {}}, "description": "A playlist (.m3u8)."}},
+)
+def make_playlist(
+    service: UsedService,
+    question: AskedQuestion,
+    limit: Annotated[int, Query(ge=1, le=MAX_PLAYLIST)] = 500,
+) -> Response:
+    """The tracks that match a query, as a playlist."""
+    snapshot = service.snapshot()
+    tracks = snapshot.library.tracks.many(snapshot.find(question).first(limit))
+    headers = {"Content-Disposition": 'attachment; filename="harmonium.m3u8"'}
+    return Response(os.fsencode(playlist(tracks)), media_type="audio/x-mpegurl", headers=headers)
+
+
+@router.get("/tags", tags=["tags"], response_model=bodies.Tags)
+def tags(service: UsedService) -> dict[str, Any]:
+    """All tags that people gave or the model has learnt, the most used first."""
+    return {"tags": service.library().tags()}
+
+
+@router.get("/tags/map", tags=["tags"])
+def tag_map(service: UsedService) -> TagMap:
+    """How the tags relate, by the weights that the model has learnt."""
+    library = service.library()
+    with service.limited("drawing the map", 1, wait=20.0):
+        return service.cached("map", library.snapshot().model_id, library.tag_map)
+
+
+@router.post("/tags/{tag:path}/rename", tags=["tags"], response_model=bodies.Renamed)
+def rename(service: UsedService, tag: TagPath, asked: bodies.NewName) -> RenamedTag:
+    """Rename a tag; if the new name is a tag already, the two are merged."""
+    done = service.library().rename(tag, asked.to, learn=False)
+    service.learner.learn()
+    return done
+
+
+@router.post("/tags/{tag:path}/hide", tags=["tags"], response_model=bodies.ChangeNumber)
+def hide(service: UsedService, tag: TagPath) -> dict[str, Any]:
+    """Hide a tag: it is no longer predicted, suggested or written."""
+    return {"change": service.library().hide(tag, learn=False)}
+
+
+@router.get("/tags/{tag:path}", tags=["tags"], response_model=bodies.TagDetail)
+def one_tag(service: UsedService, tag: TagPath) -> TagDetail:
+    """A tag with its precision and recall, related tags, and tracks to look at."""
+    if tag.endswith(("/rename", "/hide")):
+        raise Problem(405, "Use POST for this.")
+    library = service.library()
+    with service.limited("describing a tag", 2, wait=10.0):
+        return library.tag_detail(tag)
+
+
+# Jobs, writing and models
+
+
+@router.get("/jobs", tags=["jobs"], response_model=bodies.Jobs)
+def jobs(service: UsedService) -> dict[str, list[Record]]:
+    """The last jobs, the latest first."""
+    return {"jobs": service.jobs.list()}
+
+
+@router.get("/jobs/{id}", tags=["jobs"], response_model=bodies.Job)
+def job(service: UsedService, id: bodies.PathId) -> Record:
+    """One job."""
+    return service.jobs.get(id)
+
+
+@router.post("/jobs/{id}/stop", tags=["jobs"], response_model=bodies.Job)
+def stop(service: UsedService, id: bodies.PathId) -> Record:
+    """Stop a job; a file that is being written is finished first."""
+    return service.jobs.stop(id)
+
+
+@router.post("/index", tags=["jobs"], response_model=bodies.Job)
+def index(service: UsedService, asked: bodies.IndexAsked) -> Record:
+    """Index a folder of music on the server's machine; creates a library if there is none."""
+    folder = absolute_path(asked.folder)
+    if not os.path.isdir(folder):  # noqa: PTH112 - names that no folder can have are no error
+        message = f"There is no folder {asked.folder!r} on the server's machine."
+        raise Problem(400, message, field="folder")
+    return service.jobs.start("index", {"folder": folder}, create=True)
+
+
+@router.post("/train", tags=["jobs"], response_model=bodies.Job)
+def train(service: UsedService, asked: bodies.TrainAsked) -> Record:
+    """Train a new model; it is used at once only if asked to, or if it is the first."""
+    service.library()
+    return service.jobs.start("train", asked.model_dump())
+
+
+@router.post("/write", tags=["jobs"], response_model=bodies.Job)
+def write(service: UsedService, asked: bodies.WriteAsked) -> Record:
+    """Write tags into files, as one change that can be undone."""
+    _tracks_to_write(service.snapshot(), asked.q)  # An invalid query is refused at once.
+    return service.jobs.start("write", asked.model_dump())
+
+
+@router.get("/write/plan", tags=["write"], response_model=bodies.WritePlan)
+def plan(
+    service: UsedService,
+    precision: Annotated[float, Query(ge=0, lt=1)] = 0.8,
+    q: Annotated[str, Query(max_length=1000)] = "",
+    ignore: Annotated[str, Query(max_length=6000, description="Tags, with commas.")] = "",
+    offset: Offset = 0,
+    limit: Annotated[int, Query(ge=0, le=MAX_PREVIEW)] = 20,
+) -> dict[str, Any]:
+    """What writing would add to the files, tag by tag, and some files before and after.
+
+    The numbers are based on what the library knows of the files. The preview reads them.
+    """
+    snapshot = service.snapshot()
+    ignored = {name for tag in ignore.split(",") if (name := normalise_tag(tag))}
+    with service.limited("planning", 2, wait=10.0):
+        tracks = _tracks_to_write(snapshot, q)
+        outline = write_outline(snapshot, tracks, precision or None, ignored)
+        some = outline.tracks[offset : offset + limit].tolist()
+        files: list[PlannedFile] = []
+        if some:
+            rules = {"ignore": sorted(ignored)}
+            files = snapshot.library.plan_write(*some, precision=precision, rules=rules).files
+    return {
+        "files": len(outline.tracks),
+        "tags": outline.tags,
+        "not_reached": outline.not_reached,
+        "expected_wrong": outline.expected_wrong,
+        "guessed": outline.n_guessed,
+        "preview": [
+            {"track": one.track, "fields": one.change.fields, "guessed": one.new_guesses}
+            for one in files
+        ],
+    }
+
+
+def _tracks_to_write(snapshot: Snapshot, query: str) -> NDArray[np.int64]:
+    """The tracks for which a query is more likely than not; all tracks without one."""
+    if not query.strip():
+        return snapshot.ids
+    return snapshot.likely(query)
+
+
+@router.get("/models", tags=["models"], response_model=bodies.Models)
+def models(service: UsedService) -> dict[str, Any]:
+    """All models, the newest first."""
+    return {"models": service.library().list_models()}
+
+
+@router.get("/models/compare", tags=["models"], response_model=bodies.Comparison)
+def compare(service: UsedService, a: ModelNumber, b: ModelNumber) -> dict[str, Any]:
+    """The AUC of each tag in two models, and how many tracks get other tags from b than from a."""
+    library = service.library()
+    with service.limited("comparing", 2, wait=10.0):
+        found = library.compare_models(a, b)
+    entries = {one.id: one for one in library.list_models()}
+    return {"a": entries[a], "b": entries[b], **vars(found)}
+
+
+@router.post("/models/{id}/use", tags=["models"], response_model=bodies.ChangeNumber)
+def use(service: UsedService, id: bodies.PathId) -> dict[str, Any]:
+    """Use a model from now on; it tags the tracks that it has not tagged yet."""
+    library = service.library()
+    number = library.use_model(id, learn=False)
+    service.learner.learn()
+    entry = next(one for one in library.list_models() if one.id == id)
+    if entry.n_tagged < library.tracks.count("present"):
+        with suppress(LibraryError):  # It may be tagging already.
+            service.jobs.start("tag", {})
+    return {"change": number}
