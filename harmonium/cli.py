@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from importlib import import_module
-from typing import Annotated, Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -21,49 +21,42 @@ from harmonium.errors import HarmoniumError, HarmoniumWarning
 
 # A new command is a line here: its name, its module, and the first line of its docstring.
 # "module:name" where the function is not called like the command.
-YOUR_MUSIC = (
-    ("index", "index", "Scan folders of music and update the library."),
-    ("import", "import_:import_", "Import tags from a table or from the music files."),
-    ("train", "train", "Train a model on your tags."),
-    ("tag", "tag", "Tag files or the whole library."),
-    ("search", "search", "Search tracks by their tags, the most likely first."),
-    ("suggest", "search", "Suggest more tags for a track that has these."),
-    ("related", "search", "List the tags that a tag makes more likely, and less likely."),
-    ("say", "corrections", "Set a track's tags; -TAG rejects one."),
-    ("review", "corrections", "Answer what the model is unsure about, with one key each."),
-    ("rename", "corrections", "Rename or merge a tag."),
-    ("hide", "corrections", "Hide a tag."),
-    ("forget", "corrections", "Remove tracks from the library; their files are not touched."),
-    ("models", "train", "List the trained models, or switch to another one."),
-    ("doctor", "doctor", "Check the library's files and tags for problems."),
-    ("write", "write", "Write tags into the music files, where players read them."),
-    ("undo", "corrections", "Undo a change: tags, and files to the byte."),
-    ("extractor", "features:extractor", "List the feature extractors, and download musicnn."),
-    ("serve", "serve", "Open the library in a browser."),
-    ("demo", "demo", "Generate music, learn its tags, and tag the rest of it."),
-)
-DATA_AND_EXPERIMENTS = (
-    ("features", "features", "Compute the features of music files as a table."),
-    ("inspect", "features", "Draw the spectrum and the rhythm of a clip."),
-    ("smooth", "smooth", "Predict the tags that a new user would give each clip."),
-    ("data", "data:app", "List, describe and download the public datasets."),
-    (
-        "experiment",
-        "experiment:app",
-        "Run the paper's experiments, and make tables and figures of their results.",
+PANELS = {
+    "Your music": (
+        ("index", "index", "Scan folders of music and update the library."),
+        ("import", "import_:import_", "Import tags from a table or from the music files."),
+        ("train", "train", "Train a model on your tags."),
+        ("tag", "tag", "Tag files or the whole library."),
+        ("search", "search", "Search tracks by their tags, the most likely first."),
+        ("suggest", "search", "Suggest more tags for a track that has these."),
+        ("related", "search", "List the tags that a tag makes more likely, and less likely."),
+        ("say", "corrections", "Set a track's tags; -TAG rejects one."),
+        ("review", "corrections", "Answer what the model is unsure about, with one key each."),
+        ("rename", "corrections", "Rename or merge a tag."),
+        ("hide", "corrections", "Hide a tag."),
+        ("forget", "corrections", "Remove tracks from the library; their files are not touched."),
+        ("models", "train", "List the trained models, or switch to another one."),
+        ("doctor", "doctor", "Check the library's files and tags for problems."),
+        ("write", "write", "Write tags into the music files, where players read them."),
+        ("undo", "corrections", "Undo a change: tags, and files to the byte."),
+        ("extractor", "features:extractor", "List the feature extractors, and download musicnn."),
+        ("serve", "serve", "Open the library in a browser."),
+        ("demo", "demo", "Generate music, learn its tags, and tag the rest of it."),
     ),
-)
-
-
-class Listed(NamedTuple):
-    """What `harmonium --help` shows of a command, and where it is."""
-
-    place: str
-    """"module:name" of its function, or of the `typer.Typer` of a group of commands."""
-    summary: str
-    """The first line of its own help; a test compares them."""
-    panel: str
-    """The heading under which it is listed."""
+    "Data and experiments": (
+        ("features", "features", "Compute the features of music files as a table."),
+        ("inspect", "features", "Draw the spectrum and the rhythm of a clip."),
+        ("smooth", "smooth", "Predict the tags that a new user would give each clip."),
+        ("data", "data:app", "List, describe and download the public datasets."),
+        (
+            "experiment",
+            "experiment:app",
+            "Run the paper's experiments, and make tables and figures of their results.",
+        ),
+    ),
+}
+LABELS = "Example|In Python|Exit codes|Then|Without a network"
+"""Words that begin a paragraph of their own in the help of a command."""
 
 
 class _PlainHelp:
@@ -79,7 +72,15 @@ class _PlainHelp:
 
 
 class Command(_PlainHelp, TyperCommand):
-    """A command; if its function has `takes_rejected_tags`, then "-rock" is not the option -r."""
+    """A command whose help is its docstring, in paragraphs that are as wide as the terminal.
+
+    If its function has `takes_rejected_tags`, then "-rock" is not the option -r.
+    """
+
+    def __init__(self, *names: Any, help: str | None = None, **options: Any) -> None:
+        text = re.sub(rf"\n+({LABELS}): +", r"\n\n[dim]\1:[/dim]  ", help or "")
+        paragraphs = [" ".join(one.split("\n")) for one in text.split("\n\n")]
+        super().__init__(*names, help="\n\n".join(paragraphs), **options)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Put a space before rejected tags, with which they are no options; readers strip it."""
@@ -102,13 +103,15 @@ class Group(_PlainHelp, TyperGroup):
     """A group of commands."""
 
 
-class LazyGroup(Group):
-    """A group whose commands are known by name and summary until one is called.
+class Commands(Group):
+    """All commands, known by name and summary until one is called."""
 
-    `listed` has them, in the order of the help; a subclass sets it.
-    """
-
-    listed: ClassVar[Mapping[str, Listed]] = {}
+    listed: ClassVar[Mapping[str, tuple[str, str, str]]] = {
+        name: (f"harmonium.commands.{place}{'' if ':' in place else f':{name}'}", summary, panel)
+        for panel, commands in PANELS.items()
+        for name, place, summary in commands
+    }
+    """Name → "module:name" of its function or `typer.Typer`, first line of its help, heading."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
@@ -149,9 +152,7 @@ class LazyGroup(Group):
 
 
 def _leave(code: int) -> None:
-    """End the process at once: a computation of JAX outlives Ctrl-C, and would crash without
-    the interpreter.
-    """
+    """End the process at once, since a computation of JAX that outlives Ctrl-C may crash later."""
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError, ValueError):
             stream.flush()
@@ -161,7 +162,7 @@ def _leave(code: int) -> None:
 class _Imported(Mapping[str, Any]):
     """Name → command, imported when it is asked for."""
 
-    def __init__(self, listed: Mapping[str, Listed]) -> None:
+    def __init__(self, listed: Mapping[str, tuple[str, str, str]]) -> None:
         self._listed = listed
 
     def __iter__(self) -> Iterator[str]:
@@ -186,19 +187,6 @@ class _Imported(Mapping[str, Any]):
             command.callback.takes_rejected_tags = getattr(found, "takes_rejected_tags", False)
         command.name, command.rich_help_panel = name, panel
         return command
-
-
-class Commands(LazyGroup):
-    """All commands, in the order in which they are listed."""
-
-    listed: ClassVar[Mapping[str, Listed]] = {
-        name: Listed(f"harmonium.commands.{place}{'' if ':' in place else f':{name}'}", text, panel)
-        for panel, commands in (
-            ("Your music", YOUR_MUSIC),
-            ("Data and experiments", DATA_AND_EXPERIMENTS),
-        )
-        for name, place, text in commands
-    }
 
 
 app = typer.Typer(

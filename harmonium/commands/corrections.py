@@ -59,17 +59,14 @@ def say(
 ) -> None:
     """Set a track's tags; -TAG rejects one.
 
-    Your tags count in searches, in what is written to files, and in
-    training. The model learns from them at once: the track's other tags
-    change, and so do those of tracks that sound like it. A new tag is
-    predicted once five tracks have it. Your tags replace what you said
-    before about the same tags, and what the file says.
+    Your tags count in searches, in what is written to files, and in training. The model learns from
+    them at once: the track's other tags change, and so do those of tracks that sound like it. A new
+    tag is predicted once five tracks have it. Your tags replace what you said before about the same
+    tags, and what the file says.
 
-    [dim]Example:[/dim]  harmonium say song.mp3 rock "hip hop" -live
-
-    [dim]In Python:[/dim]  library.say("song.mp3", "rock", "-live")
-
-    [dim]Exit codes:[/dim]  0 done, or nothing new; 2 nothing was done.
+    Example: harmonium say song.mp3 rock "hip hop" -live
+    In Python: library.say("song.mp3", "rock", "-live")
+    Exit codes: 0 done, or nothing new; 2 nothing was done.
     """
     from harmonium.library import Library
     from harmonium.library.edits import read_said
@@ -98,17 +95,13 @@ def review(
 ) -> None:
     """Answer what the model is unsure about, with one key each.
 
-    Shows the tracks that the model is least sure about, of different tags
-    and artists: y if the tag fits, n if not, space to skip, p to play the
-    track, q to quit. Every answer is saved at once, and the model learns
-    after every ten. One review is one change for `harmonium undo`.
+    Shows the tracks that the model is least sure about, of different tags and artists: y if the tag
+    fits, n if not, space to skip, p to play the track, q to quit. Every answer is saved at once,
+    and the model learns after every ten. One review is one change for `harmonium undo`.
 
-    [dim]Example:[/dim]  harmonium review jazz
-
-    [dim]In Python:[/dim]  library.doubts("jazz"), library.answer(track, "jazz", True)
-
-    [dim]Exit codes:[/dim]  0 done; 2 nothing to ask, or no terminal; 130
-    interrupted, the answers are saved.
+    Example: harmonium review jazz
+    In Python: library.doubts("jazz"), library.answer(track, "jazz", True)
+    Exit codes: 0 done; 2 nothing to ask, or no terminal; 130 interrupted, the answers are saved.
     """
     from harmonium.library import Library
 
@@ -230,15 +223,12 @@ def rename(
 ) -> None:
     """Rename or merge a tag.
 
-    People's tags and the models get the new name. If NEW is a tag, the
-    two are merged. Files are not touched; the old name in files and
-    tables is imported under the new name from now on.
+    People's tags and the models get the new name. If NEW is a tag, the two are merged. Files are
+    not touched; the old name in files and tables is imported under the new name from now on.
 
-    [dim]Example:[/dim]  harmonium rename "electronica" electronic
-
-    [dim]In Python:[/dim]  library.rename("electronica", "electronic")
-
-    [dim]Exit codes:[/dim]  0 done; 2 nothing was done.
+    Example: harmonium rename "electronica" electronic
+    In Python: library.rename("electronica", "electronic")
+    Exit codes: 0 done; 2 nothing was done.
     """
     from harmonium.library import Library
 
@@ -267,15 +257,12 @@ def hide(
 ) -> None:
     """Hide a tag.
 
-    A hidden tag is neither predicted nor learnt. For tags that say nothing
-    about the sound, such as "seen live". People's tags stay: they are
-    found and written. `harmonium undo` shows it again.
+    A hidden tag is neither predicted nor learnt. For tags that say nothing about the sound, such as
+    "seen live". People's tags stay: they are found and written. `harmonium undo` shows it again.
 
-    [dim]Example:[/dim]  harmonium hide "seen live"
-
-    [dim]In Python:[/dim]  library.hide("seen live")
-
-    [dim]Exit codes:[/dim]  0 done; 2 nothing was done.
+    Example: harmonium hide "seen live"
+    In Python: library.hide("seen live")
+    Exit codes: 0 done; 2 nothing was done.
     """
     from harmonium.library import Library
 
@@ -301,15 +288,12 @@ def forget(
 ) -> None:
     """Remove tracks from the library; their files are not touched.
 
-    A removed track is not found, tagged, learnt from or written to, and
-    `harmonium index` skips its file. `harmonium undo` brings it back with
-    all its tags.
+    A removed track is not found, tagged, learnt from or written to, and `harmonium index` skips its
+    file. `harmonium undo` brings it back with all its tags.
 
-    [dim]Example:[/dim]  harmonium forget "Audiobook - Chapter 1"
-
-    [dim]In Python:[/dim]  library.forget("chapter 1.mp3")
-
-    [dim]Exit codes:[/dim]  0 done; 2 nothing was done.
+    Example: harmonium forget "Audiobook - Chapter 1"
+    In Python: library.forget("chapter 1.mp3")
+    Exit codes: 0 done; 2 nothing was done.
     """
     from harmonium.library import Library
 
@@ -339,17 +323,14 @@ def undo(
 ) -> None:
     """Undo a change: tags, and files to the byte.
 
-    Every change of tags, files, tracks or the model in use can be undone.
-    To redo, undo the undo: name its number. Tags that later changes
-    touched are kept, and so are files that another program changed since;
-    both are listed, and the next undo without a number skips them.
+    Every change of tags, files, tracks or the model in use can be undone. To redo, undo the undo:
+    name its number. Tags that later changes touched are kept, and so are files that another program
+    changed since; both are listed, and the next undo without a number skips them.
 
-    [dim]Example:[/dim]  harmonium undo --list
-
-    [dim]In Python:[/dim]  library.undo(), library.changes.list()
-
-    [dim]Exit codes:[/dim]  0 all is undone; 1 a part is, the rest is listed; 2
-    nothing was done; 130 interrupted, the same command continues.
+    Example: harmonium undo --list
+    In Python: library.undo(), library.changes.list()
+    Exit codes: 0 all is undone; 1 a part is, the rest is listed; 2 nothing was done; 130
+    interrupted, the same command continues.
     """
     from harmonium.library import Library
     from harmonium.library.write import last_change

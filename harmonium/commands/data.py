@@ -36,7 +36,7 @@ MIN_WIDTH_FOR_TITLES = 110
 def list_datasets(folder: Path | None = FOLDER, as_json: bool = options.JSON) -> None:
     """List the public datasets, and which of them are on this machine.
 
-    [dim]Example:[/dim]  HARMONIUM_DATA=~/datasets harmonium data list
+    Example: HARMONIUM_DATA=~/datasets harmonium data list
     """
     from harmonium.data import datasets
 
@@ -82,7 +82,7 @@ def show_dataset(
 ) -> None:
     """Read a dataset and show its sizes, tags, labels, groups and terms.
 
-    [dim]Example:[/dim]  harmonium data show majorminer --tags 20
+    Example: harmonium data show majorminer --tags 20
     """
     from harmonium.data import datasets
     from harmonium.data.datasets.dataset import describe
@@ -113,7 +113,7 @@ def download_dataset(
 
     The SHA-256 of each file is stored beside it, and a file that changes later is refused.
 
-    [dim]Example:[/dim]  harmonium data download mturk
+    Example: harmonium data download mturk
     """
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 

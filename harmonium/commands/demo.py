@@ -31,12 +31,11 @@ def demo(
 ) -> None:
     """Generate music, learn its tags, and tag the rest of it.
 
-    Three simulated people tag half of the tracks. The rest is what you
-    would do with your own music: index, import, train, tag, search; each
-    step shows its command. At the end there is a page to look at and
-    listen to. A second run continues with what the first has written.
+    Three simulated people tag half of the tracks. The rest is what you would do with your own
+    music: index, import, train, tag, search; each step shows its command. At the end there is a
+    page to look at and listen to. A second run continues with what the first has written.
 
-    [dim]Example:[/dim]  harmonium demo /tmp/demo --tracks 100
+    Example: harmonium demo /tmp/demo --tracks 100
     """
     from harmonium import demo as steps
     from harmonium.demo.page import NEXT_STEPS, write_page

@@ -21,17 +21,13 @@ def doctor(
 ) -> None:
     """Check the library's files and tags for problems.
 
-    Lists files that are unreadable or missing, files with the same sound,
-    tags that are unused or used once, tags that may be spellings of one
-    another, and people's tags that surprise the model most. A track's tags
-    are judged by a model that was not trained on it.
+    Lists files that are unreadable or missing, files with the same sound, tags that are unused or
+    used once, tags that may be spellings of one another, and people's tags that surprise the model
+    most. A track's tags are judged by a model that was not trained on it.
 
-    [dim]Example:[/dim]  harmonium doctor --doubts 50
-
-    [dim]In Python:[/dim]  library.doctor()
-
-    [dim]Exit codes:[/dim]  0 all files are present and readable; 1 some are not; 2
-    there is no library.
+    Example: harmonium doctor --doubts 50
+    In Python: library.doctor()
+    Exit codes: 0 all files are present and readable; 1 some are not; 2 there is no library.
     """
     from harmonium.library import Library
 

@@ -39,16 +39,13 @@ def features(
 ) -> None:
     """Compute the features of music files as a table.
 
-    Works on all cores. Features are cached by file content, so a second
-    run is fast, even after an interruption or when files were renamed.
-    Unreadable files are listed at the end.
+    Works on all cores. Features are cached by file content, so a second run is fast, even after an
+    interruption or when files were renamed. Unreadable files are listed at the end.
 
-    [dim]Example:[/dim]  harmonium features ~/Music -o features.parquet
-
-    [dim]In Python:[/dim]  harmonium.AudioFeatures().transform(paths)
-
-    [dim]Exit codes:[/dim]  0 all files are in the table; 1 some could not be read;
-    2 nothing was written; 130 interrupted.
+    Example: harmonium features ~/Music -o features.parquet
+    In Python: harmonium.AudioFeatures().transform(paths)
+    Exit codes: 0 all files are in the table; 1 some could not be read; 2 nothing was written; 130
+    interrupted.
     """
     from harmonium.audio.audio_files import find_audio
     from harmonium.audio.extraction import (
@@ -159,7 +156,7 @@ def inspect(
 
     With a model, its tags are drawn too.
 
-    [dim]Example:[/dim]  harmonium inspect song.mp3 -o song.png --start 60
+    Example: harmonium inspect song.mp3 -o song.png --start 60
     """
     from harmonium.audio import decode
     from harmonium.audio.decoding import quoted
@@ -230,11 +227,11 @@ extractor = typer.Typer(
 def list_extractors(as_json: bool = options.JSON) -> None:
     """List the feature extractors: how good, how fast, and whether installed.
 
-    AUC: the mean over the nine emotions of Emotify, by logistic regression
-    in five folds. ms: milliseconds for a clip of 15 s on one core,
-    including decoding. Both were measured once, on one machine.
+    AUC: the mean over the nine emotions of Emotify, by logistic regression in five folds. ms:
+    milliseconds for a clip of 15 s on one core, including decoding. Both were measured once, on one
+    machine.
 
-    [dim]Example:[/dim]  harmonium extractor list
+    Example: harmonium extractor list
     """
     from harmonium.audio.extractors import available_extractors, default_extractor
 
@@ -264,14 +261,12 @@ def download_extractor(
 ) -> None:
     """Download the weights of musicnn into your data folder.
 
-    pip downloads the wheel of musicnn (29 MB) from its registry. The
-    SHA-256 is checked, the weights are extracted (6 MB), and the rest is
-    discarded: nothing is installed or run.
+    pip downloads the wheel of musicnn (29 MB) from its registry. The SHA-256 is checked, the
+    weights are extracted (6 MB), and the rest is discarded: nothing is installed or run.
 
-    [dim]Example:[/dim]  harmonium extractor download musicnn
-
-    [dim]Without a network:[/dim]  on another machine, pip download --no-deps
-    musicnn==0.1.0; then here, harmonium extractor download musicnn --wheel FILE
+    Example: harmonium extractor download musicnn
+    Without a network: on another machine, pip download --no-deps musicnn==0.1.0; then here,
+    harmonium extractor download musicnn --wheel FILE
     """
     from harmonium.audio.musicnn import check_weights, is_installed
     from harmonium.errors import DataError, ModelFileError

@@ -74,21 +74,15 @@ def import_(
 ) -> None:
     """Import tags from a table or from the music files.
 
-    Columns are recognised by their names. A text with several tags, such
-    as "Jazz; Blues", is split. Rows without a track are reported. An
-    import is done completely or not at all, importing the same again adds
-    nothing, and `harmonium undo` undoes it.
+    Columns are recognised by their names. A text with several tags, such as "Jazz; Blues", is
+    split. Rows without a track are reported. An import is done completely or not at all, importing
+    the same again adds nothing, and `harmonium undo` undoes it.
 
-    [dim]Example:[/dim]  harmonium import tags.csv
-
-    [dim]Example:[/dim]  harmonium import --from-files --fields genre,mood
-
-    [dim]Example:[/dim]  harmonium import --features embeddings.parquet
-
-    [dim]In Python:[/dim]  library.import_tags("tags.csv"), library.import_file_tags()
-
-    [dim]Exit codes:[/dim]  0 all rows were used; 1 some were not, and are reported;
-    2 nothing was imported.
+    Example: harmonium import tags.csv
+    Example: harmonium import --from-files --fields genre,mood
+    Example: harmonium import --features embeddings.parquet
+    In Python: library.import_tags("tags.csv"), library.import_file_tags()
+    Exit codes: 0 all rows were used; 1 some were not, and are reported; 2 nothing was imported.
     """
     from harmonium.data import read_aliases
     from harmonium.library import Library

@@ -48,19 +48,15 @@ def index(
 ) -> None:
     """Scan folders of music and update the library.
 
-    Recognises new, moved, changed and missing files by their sound, and
-    computes the features of new ones. Unchanged files are not read again.
-    People's tags are kept: a missing track has them when it comes back.
-    New tracks are tagged at once by the model in use or, with musicnn, by
-    the built-in model.
+    Recognises new, moved, changed and missing files by their sound, and computes the features of
+    new ones. Unchanged files are not read again. People's tags are kept: a missing track has them
+    when it comes back. New tracks are tagged at once by the model in use or, with musicnn, by the
+    built-in model.
 
-    [dim]Example:[/dim]  harmonium index ~/Music
-
-    [dim]In Python:[/dim]  library.index("~/Music")
-
-    [dim]Exit codes:[/dim]  0 all files are in the library; 1 some could not be read
-    and are listed; 2 nothing was done; 130 interrupted, the same command
-    continues.
+    Example: harmonium index ~/Music
+    In Python: library.index("~/Music")
+    Exit codes: 0 all files are in the library; 1 some could not be read and are listed; 2 nothing
+    was done; 130 interrupted, the same command continues.
     """
     out, began = Output(as_json), time.monotonic()
     with _opened(library, paths or []) as opened:

@@ -50,22 +50,18 @@ def search(
 ) -> None:
     """Search tracks by their tags, the most likely first.
 
-    Tracks that people tagged so are certain and come first. Then come the
-    tracks that the model finds, by probability: that of several tags is
-    their product, that of -tag is one minus that of tag. If neither
-    people nor the model say anything about a tag, it counts as absent; a
-    track found by that alone is shown as open.
+    Tracks that people tagged so are certain and come first. Then come the tracks that the model
+    finds, by probability: that of several tags is their product, that of -tag is one minus that of
+    tag. If neither people nor the model say anything about a tag, it counts as absent; a track
+    found by that alone is shown as open.
 
-    With --like, tracks are ordered by how similar they sound and how
-    similar their learnt tags are: 100 % is the same, 0 % as different as
-    any two tracks. This needs no model, only `harmonium index`.
+    With --like, tracks are ordered by how similar they sound and how similar their learnt tags are:
+    100 % is the same, 0 % as different as any two tracks. This needs no model, only `harmonium
+    index`.
 
-    [dim]Example:[/dim]  harmonium search jazz -rock --playlist evening.m3u8
-
-    [dim]In Python:[/dim]  library.search("jazz -rock"), library.similar("song.mp3")
-
-    [dim]Exit codes:[/dim]  0 something was found; 1 nothing was found; 2 the query
-    is invalid.
+    Example: harmonium search jazz -rock --playlist evening.m3u8
+    In Python: library.search("jazz -rock"), library.similar("song.mp3")
+    Exit codes: 0 something was found; 1 nothing was found; 2 the query is invalid.
     """
     from harmonium.errors import DataError
     from harmonium.library import Library
@@ -188,15 +184,12 @@ def suggest(
 ) -> None:
     """Suggest more tags for a track that has these.
 
-    The sound is not used. First counts which tags people in the library
-    gave together with these. If few did, the model answers; without one,
-    the built-in model.
+    The sound is not used. First counts which tags people in the library gave together with these.
+    If few did, the model answers; without one, the built-in model.
 
-    [dim]Example:[/dim]  harmonium suggest rock guitar
-
-    [dim]In Python:[/dim]  library.suggest("rock", "guitar")
-
-    [dim]Exit codes:[/dim]  0 done; 2 unknown tag.
+    Example: harmonium suggest rock guitar
+    In Python: library.suggest("rock", "guitar")
+    Exit codes: 0 done; 2 unknown tag.
     """
     from harmonium.library.tags import suggest as find
 
@@ -221,14 +214,12 @@ def related(
 ) -> None:
     """List the tags that a tag makes more likely, and less likely.
 
-    The strength is the difference in log-odds with and without the tag.
-    The sound is not used. -n applies to each of the two lists.
+    The strength is the difference in log-odds with and without the tag. The sound is not used. -n
+    applies to each of the two lists.
 
-    [dim]Example:[/dim]  harmonium related "hip hop"
-
-    [dim]In Python:[/dim]  library.related("hip hop")
-
-    [dim]Exit codes:[/dim]  0 done; 2 unknown tag.
+    Example: harmonium related "hip hop"
+    In Python: library.related("hip hop")
+    Exit codes: 0 done; 2 unknown tag.
     """
     from harmonium.library.tags import related as find
 

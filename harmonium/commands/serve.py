@@ -41,14 +41,12 @@ def serve(
 ) -> None:
     """Open the library in a browser.
 
-    Search, listen, correct, teach, train and write on a page; an HTTP API
-    is under /api/v1. Runs until Ctrl-C. Without a library, the page offers
-    to index a folder. Other machines can connect only if --host names
-    another address, and then need the token that is printed.
+    Search, listen, correct, teach, train and write on a page; an HTTP API is under /api/v1. Runs
+    until Ctrl-C. Without a library, the page offers to index a folder. Other machines can connect
+    only if --host names another address, and then need the token that is printed.
 
-    [dim]Example:[/dim]  harmonium serve --port 9000
-
-    [dim]Exit codes:[/dim]  0 stopped by Ctrl-C; 2 the server could not start.
+    Example: harmonium serve --port 9000
+    Exit codes: 0 stopped by Ctrl-C; 2 the server could not start.
     """
     from harmonium.web.app import bind, make_server
     from harmonium.web.guard import ServerSettings, is_loopback

@@ -56,15 +56,12 @@ def smooth(
 ) -> None:
     """Predict the tags that a new user would give each clip.
 
-    Fills in what users left out, and doubts what only one of them said.
-    Writes the probability of every tag for every clip, and shows where
-    it differs most from what the users said.
+    Fills in what users left out, and doubts what only one of them said. Writes the probability of
+    every tag for every clip, and shows where it differs most from what the users said.
 
-    [dim]Example:[/dim]  harmonium smooth triples.csv -o smoothed.parquet --tags 100
-
-    [dim]Then:[/dim]     polars.read_parquet("smoothed.parquet")
-
-    [dim]In Python:[/dim]  harmonium.TagSmoother().fit(triples).smooth()
+    Example: harmonium smooth triples.csv -o smoothed.parquet --tags 100
+    Then: polars.read_parquet("smoothed.parquet")
+    In Python: harmonium.TagSmoother().fit(triples).smooth()
     """
     from harmonium.data import read_triples
     from harmonium.estimators import TagSmoother

@@ -54,19 +54,16 @@ def tag(
 ) -> None:
     """Tag files or the whole library.
 
-    For files, people's tags come first and help to infer the others. For
-    the whole library, predictions from the sound are stored for search
-    and write; a second run only tags new tracks. People's own tags are
-    never changed. Without a trained model, the built-in model tags files,
-    with or without a library. Precision is the share of held-out tracks
-    of at least that probability that have the tag.
+    For files, people's tags come first and help to infer the others. For the whole library,
+    predictions from the sound are stored for search and write; a second run only tags new tracks.
+    People's own tags are never changed. Without a trained model, the built-in model tags files,
+    with or without a library. Precision is the share of held-out tracks of at least that
+    probability that have the tag.
 
-    [dim]Example:[/dim]  harmonium tag song.mp3 --known "rock, -live"
-
-    [dim]In Python:[/dim]  library.tag("song.mp3"), library.tag_all()
-
-    [dim]Exit codes:[/dim]  0 done; 1 some files could not be read and are listed;
-    2 nothing was done; 130 interrupted, the same command continues.
+    Example: harmonium tag song.mp3 --known "rock, -live"
+    In Python: library.tag("song.mp3"), library.tag_all()
+    Exit codes: 0 done; 1 some files could not be read and are listed; 2 nothing was done; 130
+    interrupted, the same command continues.
     """
     from harmonium.errors import DataError
     from harmonium.library.tagging import tag_named

@@ -54,19 +54,15 @@ def train(
 ) -> None:
     """Train a model on your tags.
 
-    Tries a few settings by cross-validation on the tags with enough
-    tracks. For each tag it reports the AUC on held-out tracks, with its
-    standard error: 0.5 is chance, 1 is perfect. Tags that are not clearly
-    better than chance are not predicted. A first model is ready after a
-    few seconds; the final one replaces it. --engine processes tries
-    several settings at once.
+    Tries a few settings by cross-validation on the tags with enough tracks. For each tag it reports
+    the AUC on held-out tracks, with its standard error: 0.5 is chance, 1 is perfect. Tags that are
+    not clearly better than chance are not predicted. A first model is ready after a few seconds;
+    the final one replaces it. --engine processes tries several settings at once.
 
-    [dim]Example:[/dim]  harmonium train --min-examples 20
-
-    [dim]In Python:[/dim]  library.train(min_examples=20)
-
-    [dim]Exit codes:[/dim]  0 there is a new model; 1 there is one, but it learnt no
-    tag; 2 there is none; 130 interrupted, the first model stays if ready.
+    Example: harmonium train --min-examples 20
+    In Python: library.train(min_examples=20)
+    Exit codes: 0 there is a new model; 1 there is one, but it learnt no tag; 2 there is none; 130
+    interrupted, the first model stays if ready.
     """
     from harmonium.engine import EngineError
     from harmonium.library import Library
@@ -222,15 +218,12 @@ def models(
 ) -> None:
     """List the trained models, or switch to another one.
 
-    The AUC is the mean over a model's tags on held-out tracks: 0.5 is
-    chance, 1 is perfect. It does not compare models of different tags or
-    tracks.
+    The AUC is the mean over a model's tags on held-out tracks: 0.5 is chance, 1 is perfect. It does
+    not compare models of different tags or tracks.
 
-    [dim]Example:[/dim]  harmonium models use 2
-
-    [dim]In Python:[/dim]  library.list_models(), library.use_model(2)
-
-    [dim]Exit codes:[/dim]  0 done; 2 no such model.
+    Example: harmonium models use 2
+    In Python: library.list_models(), library.use_model(2)
+    Exit codes: 0 done; 2 no such model.
     """
     from harmonium.library import Library
 

@@ -93,17 +93,14 @@ def write(
 ) -> None:
     """Write tags into the music files, where players read them.
 
-    Writes people's tags, and predictions with the precision asked for, to
-    the fields genre, mood, grouping and comment by the rules. The sound is
-    not touched, and `harmonium undo` restores the files to the byte. After
-    an interruption, the same command continues.
+    Writes people's tags, and predictions with the precision asked for, to the fields genre, mood,
+    grouping and comment by the rules. The sound is not touched, and `harmonium undo` restores the
+    files to the byte. After an interruption, the same command continues.
 
-    [dim]Example:[/dim]  harmonium write ~/Music/Jazz --field mellow=mood --dry-run
-
-    [dim]In Python:[/dim]  library.write("Jazz", precision=0.8, dry_run=True)
-
-    [dim]Exit codes:[/dim]  0 all files have their tags; 1 some could not be
-    written, and are listed; 2 nothing was done; 130 interrupted.
+    Example: harmonium write ~/Music/Jazz --field mellow=mood --dry-run
+    In Python: library.write("Jazz", precision=0.8, dry_run=True)
+    Exit codes: 0 all files have their tags; 1 some could not be written, and are listed; 2 nothing
+    was done; 130 interrupted.
     """
     from harmonium.library import Library
     from harmonium.library.write_rules import parse_pairs
