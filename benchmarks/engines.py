@@ -5,8 +5,7 @@ times as fast as on one core.
 
 Each command runs in a process of its own, as a user would start it. Its BLAS has one thread. A
 cluster has workers with one thread and 4 GiB each, and has done the same work once before, as one's
-own would have; local processes are started by the command itself. Needs the extra "dask" and the
-weights of musicnn (`harmonium extractor download musicnn`).
+own would have; local processes are started by the command itself. Needs the extra "dask".
 
 - index: sound of the generated collection, 30 s each, heard by musicnn, into a new library;
 - experiment: recipes/small/figure3.toml;

@@ -3,8 +3,8 @@
     python benchmarks/first_minutes.py                    # from a fresh clone of this repository
     python benchmarks/first_minutes.py --wheel FILE.whl   # from a wheel, outside of any repository
 
-Everything happens in a new folder, with an empty home: no cache of pip, no compiled programs, no
-weights. It needs git, Python and access to a package registry, and nothing of Harmonium. The music
+Everything happens in a new folder, with an empty home: no cache of pip, no compiled programs.
+It needs git, Python and access to a package registry, and nothing of Harmonium. The music
 is generated, 200 tracks of ten seconds, and not counted: you have yours. Every command is the one
 that a person would type; where it prints something, the last lines are shown.
 """
@@ -94,8 +94,6 @@ def main() -> None:
         story.run("python -m venv venv", base, "-m", "venv", "venv")
         story.run(what, str(python), "-m", "pip", "install", "--quiet", *install)
         harmonium = str(folder / "venv" / "bin" / "harmonium")
-        download = ("extractor", "download", "musicnn")
-        story.run(" ".join(("harmonium", *download)), harmonium, *download)
         code = GENERATE.format(n=options.tracks, folder=str(folder / "Music"))
         story.run("", str(python), "-c", code)
         songs = sorted((folder / "Music").rglob("*.wav"))

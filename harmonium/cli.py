@@ -39,7 +39,7 @@ PANELS = {
         ("doctor", "doctor", "Check the library's files and tags for problems."),
         ("write", "write", "Write tags into the music files, where players read them."),
         ("undo", "corrections", "Undo a change: tags, and files to the byte."),
-        ("extractor", "features:extractor", "List the feature extractors, and download musicnn."),
+        ("extractor", "features:extractor", "List the feature extractors."),
         ("serve", "serve", "Open the library in a browser."),
         ("demo", "demo", "Generate music, learn its tags, and tag the rest of it."),
     ),
@@ -55,7 +55,7 @@ PANELS = {
         ),
     ),
 }
-LABELS = "Example|In Python|Exit codes|Then|Without a network"
+LABELS = "Example|In Python|Exit codes|Then"
 """Words that begin a paragraph of their own in the help of a command."""
 
 

@@ -4,8 +4,7 @@
     HARMONIUM_DATA=FOLDER python recipes/make_builtin_model.py --check    # compares them
 
 The same data on the same machine gives the same bits. It takes the collections 4q, gtzan and
-emotify (docs/datasets.md). Emotify's clips are heard by the extractor musicnn, which must have
-been fetched: harmonium extractor download musicnn.
+emotify (docs/datasets.md). Emotify's clips are heard by the extractor musicnn.
 """
 
 import argparse

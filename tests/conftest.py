@@ -9,9 +9,6 @@ from pathlib import Path
 import postgres_server
 import pytest
 
-from harmonium.audio import musicnn
-from harmonium.audio.musicnn_fetch import fetch_musicnn
-from harmonium.errors import DataError
 from harmonium.files import user_cache_folder
 from harmonium.library import Library
 from harmonium.library.store import database
@@ -71,7 +68,7 @@ def data_folder() -> Path:
 
 @pytest.fixture(scope="session", autouse=True)
 def no_data_of_the_user(tmp_path_factory):
-    """Nobody's own library, weights or answers; for the processes that tests start, too."""
+    """Nobody's own library or answers; for the processes that tests start, too."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_DATA_HOME", str(tmp_path_factory.mktemp("data-home")))
         yield
@@ -83,32 +80,6 @@ def data_home(tmp_path, monkeypatch) -> Path:
     folder = tmp_path / "data-home"
     monkeypatch.setenv("XDG_DATA_HOME", str(folder))
     return folder
-
-
-WEIGHTS = musicnn.weights_file()
-"""Where the weights of musicnn are, if the user has fetched them."""
-
-
-@pytest.fixture(scope="session")
-def fetched_musicnn(tmp_path_factory) -> Path:
-    """A data folder with musicnn's weights: the user's own, or a new one if they can be fetched."""
-    if WEIGHTS.is_file():
-        return WEIGHTS.parents[2]
-    folder = tmp_path_factory.mktemp("fetched")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_DATA_HOME", str(folder))
-        patch.setenv("PIP_RETRIES", "1")  # without a network, no longer than needed
-        try:
-            fetch_musicnn()
-        except DataError as error:
-            pytest.skip(f"musicnn's weights are not there and cannot be fetched: {error}")
-    return folder
-
-
-@pytest.fixture
-def musicnn_weights(fetched_musicnn, monkeypatch) -> None:
-    """The real weights of musicnn; the test is skipped where they cannot be had."""
-    monkeypatch.setenv("XDG_DATA_HOME", str(fetched_musicnn))
 
 
 @pytest.fixture(scope="session")

@@ -157,8 +157,6 @@ def iterate_files(
     are in the cache before they are yielded. The parameters are those of `extract_files`.
     """
     extractor = get_extractor(extractor)
-    if extractor.check:
-        extractor.check()
     serial = engine == "serial" or isinstance(engine, Serial)
     read = partial(_read, extractor if serial else _pickled(extractor), start)
     with (

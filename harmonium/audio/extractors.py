@@ -34,8 +34,8 @@ ONNX = "onnx:"
 """The beginning of the name of a model in ONNX's format; the path of its file follows."""
 DEFINITIONS = 1
 """To be raised whenever the paper's features of the same samples change."""
-N_WINDOWS = 3
-"""Windows of a track that a new library is indexed by, where the extractor hears one."""
+DEFAULT = "musicnn"
+"""What a new library is indexed with."""
 
 Function = Callable[[Floats, int], ArrayLike]
 
@@ -64,8 +64,6 @@ class Extractor:
     windows: Plan | None = None
     """Which windows of a sound are heard; the numbers are the mean of theirs. None: one window,
     the middle one."""
-    check: Callable[[], None] | None = field(default=None, repr=False)
-    """Raises a HarmoniumError where something that the function needs is missing."""
     summary: str = field(default="", repr=False)
     """What it hears, in a few words."""
     auc: float | None = field(default=None, repr=False)
@@ -189,7 +187,6 @@ _registered: dict[str, Extractor] = {
         seconds=musicnn.PATCH_SECONDS,
         head_names=musicnn.HEAD_NAMES,
         windows=musicnn.Patches(),
-        check=musicnn.check_weights,
         summary="what two networks learnt to hear for tags",
         auc=0.809,
         milliseconds=215,
@@ -238,11 +235,6 @@ def register(
         )
     _registered[name] = Extractor(name, function, names, revision, rate, seconds)
     return _registered[name]
-
-
-def default_extractor() -> str:
-    """The extractor for a new library: musicnn if its weights are installed, or the paper's."""
-    return "musicnn" if musicnn.is_installed() else with_windows("paper", N_WINDOWS)
 
 
 def with_windows(name: str, count: int) -> str:

@@ -1,26 +1,38 @@
-"""How musicnn listens: its weights, its spectrum, its patches, and what a window of sound becomes.
+"""musicnn: where it listens, its spectrum, and its two networks in NumPy.
 
-The samples are at 16 kHz. A frame lies about every 256th sample, from the first on, so that the
-first and the last reach half a frame out of the sound, where it is silent.
+After Pons and Serra, "musicnn: Pre-trained convolutional neural networks for music audio tagging"
+(2019). The samples are at 16 kHz. A frame lies about every 256th sample, from the first on, so that
+the first and the last reach half a frame out of the sound, where it is silent. Frames are rows,
+(n_frames, n_bands), and become rows of channels, (n_frames, n_channels).
+
+Nearly all of the work is in filters of 7 frames by 38 or 67 bands, of which only the maximum over
+frequency counts. Along frequency they are done by a Fourier transform of all n = 96 bands. For a
+frame and a filter let z_k, k = 0 … n/2, be the transform of what comes out, turned such that the
+places where the filter fits wholly, g = −m … m, lie evenly about 0. There
+
+    y(g) = C(g) − S(g),  C(g) = Σ_k Re z_k cos(2πkg/n),  S(g) = Σ_k Im z_k sin(2πkg/n),
+
+and since C is even and S is odd, max(y(g), y(−g)) = C(g) + |S(g)|: the inverse transform is a
+product with two matrices of half the places each, at the valid places only.
+
+The weights are in musicnn.safetensors, which recipes/musicnn.py makes. The largest kernels are
+16-bit integers there, with a scale for each filter and frame.
 """
 
-import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import scipy.fft
+from numpy.lib.stride_tricks import sliding_window_view
 
 from harmonium.arrays import Floats
 from harmonium.audio.decoding import Window
 from harmonium.audio.spectrum import FeatureParameters, mel_spectrogram
 from harmonium.errors import DataError, ModelFileError
-from harmonium.files import readable, user_data_folder, write_atomically
-
-if TYPE_CHECKING:
-    from harmonium.audio.musicnn_network import Network
 
 MSD_TAGS = tuple(
     (  # noqa: SIM905
@@ -44,6 +56,8 @@ MTT_TAGS = tuple(
 )
 """The outputs of the network of MagnaTagATune: the fifty most used tags of its players."""
 
+FILE = Path(__file__).with_name("musicnn.safetensors")
+
 RATE, FRAME, HOP, BANDS = 16_000, 512, 256, 96
 PATCH_FRAMES = 187
 PATCH_SECONDS = (FRAME + (PATCH_FRAMES - 1) * HOP) / RATE
@@ -63,9 +77,16 @@ NETWORKS = ("MSD", "MTT")
 FEATURE_NAMES = tuple(f"{name} {k}" for name in NETWORKS for k in range(N_HIDDEN))
 HEAD_NAMES = (*(f"MSD {tag}" for tag in MSD_TAGS), *(f"MTT {tag}" for tag in MTT_TAGS))
 
-FORMAT = "musicnn 1"
-"""What the metadata of the file of weights say that it is."""
-FETCH = "`harmonium extractor download musicnn`"
+EPSILON = 1e-3
+"""What is added to the variances in all batch normalisations."""
+FILTER_FRAMES = 7
+"""Frames that the filters of the timbre and of the middle layers span."""
+TIMBRE, TEMPO, MIDDLE = 2, 3, 3
+"""The number of layers of each kind, in the order in which they are numbered."""
+FRAMES_TOGETHER = 32
+"""Frames whose filtered spectra are computed at once, so that they stay in the cache."""
+BANDS_TOGETHER = 8
+"""Bands that are filtered along time at once, so that they stay in the cache."""
 
 Tensors = Mapping[str, Floats]
 
@@ -110,7 +131,7 @@ def log_mel_patches(samples: Floats) -> Floats:
     return frames[: n_patches * PATCH_FRAMES].reshape(n_patches, PATCH_FRAMES, BANDS)
 
 
-@lru_cache(maxsize=1)
+@cache
 def _blas() -> Any:
     """Keeps matrix products, which are small, to one thread: on a busy machine, two wait."""
     from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
@@ -133,85 +154,182 @@ def listen(samples: Floats, rate: int) -> Floats:
     return np.concatenate([*hidden, *heads])
 
 
-def weights_file() -> Path:
-    """The file of the weights, safetensors in the user's data folder."""
-    return user_data_folder() / "extractors" / "musicnn.safetensors"
-
-
-def is_installed() -> bool:
-    """Whether the weights are installed; whether they are whole shows when they are loaded."""
-    return weights_file().is_file()
-
-
-def check_weights() -> None:
-    """Raise ModelFileError where the weights are missing, or cannot be used."""
-    load_networks()
-
-
-def write_weights(networks: Mapping[str, Tensors], licence: str) -> Path:
-    """Write the tensors of both networks to the file of the weights."""
-    from safetensors.numpy import save
-
-    tensors = {
-        f"{name}/{key}": np.ascontiguousarray(value)
-        for name in NETWORKS
-        for key, value in networks[name].items()
-    }
-    metadata = {"format": FORMAT, "sha256": _digest(tensors), "licence": licence}
-    file = weights_file()
-    file.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(file, save(tensors, metadata))
-    return file
-
-
+@cache
 def load_networks() -> "tuple[Network, ...]":
-    """Both networks; read once, as long as the file stays the same. Or ModelFileError."""
-    file = weights_file()
-    try:
-        status = file.stat()
-    except FileNotFoundError:
-        raise ModelFileError(
-            f"The weights of musicnn are not installed: {FETCH} gets them (29 MB)."
-        ) from None
-    except OSError as error:
-        raise _unusable(file, str(error.strerror)) from error
-    return _loaded(file, status.st_mtime_ns, status.st_size)
-
-
-@lru_cache(maxsize=1)
-def _loaded(file: Path, modified: int, size: int) -> "tuple[Network, ...]":
-    from safetensors import SafetensorError, safe_open
-
-    from harmonium.audio.musicnn_network import Network
+    """Both networks, read when they are first needed."""
+    from safetensors import SafetensorError
+    from safetensors.numpy import load_file
 
     try:
-        with safe_open(file, "numpy") as opened:
-            metadata = opened.metadata() or {}
-            tensors = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118
+        tensors = load_file(FILE)
     except (SafetensorError, OSError) as error:
-        raise _unusable(file, f"truncated or damaged, {error}") from None
-    if metadata.get("format") != FORMAT:
-        raise _unusable(file, "another file")
-    if metadata.get("sha256") != _digest(tensors):
-        raise _unusable(file, "damaged, its digest is another")
-    by_network: dict[str, dict[str, Floats]] = {name: {} for name in NETWORKS}
-    for key, tensor in tensors.items():
-        network, _, name = key.partition("/")
-        by_network[network][name] = tensor
-    return tuple(map(Network, by_network.values()))
+        raise ModelFileError(
+            f"The weights of musicnn in {FILE} cannot be used ({error}). Install Harmonium again; "
+            "`--extractor paper` does without them."
+        ) from error
+    return tuple(Network(unpacked(tensors, name)) for name in NETWORKS)
 
 
-def _digest(tensors: Tensors) -> str:
-    """SHA-256 of the names, shapes and numbers."""
-    digest = hashlib.sha256()
-    for name in sorted(tensors):
-        digest.update(f"{name} {tensors[name].shape} {tensors[name].dtype}\n".encode())
-        digest.update(np.ascontiguousarray(tensors[name]).data)
-    return digest.hexdigest()
+def unpacked(tensors: Tensors, network: str) -> Tensors:
+    """The tensors of one network by their names in its checkpoint, all float32."""
+    own = {
+        name.removeprefix(f"{network}/"): tensor
+        for name, tensor in tensors.items()
+        if name.startswith(f"{network}/")
+    }
+    return {
+        name: tensor * own[f"{name}/scale"] if tensor.dtype == np.int16 else tensor
+        for name, tensor in own.items()
+    }
 
 
-def _unusable(file: Path, why: str) -> ModelFileError:
-    return ModelFileError(
-        f"The weights of musicnn in {readable(file)} cannot be used ({why}). {FETCH} gets them "
-        "again; `--extractor paper` does without them."
-    )
+class Affine:
+    """x ↦ scale · x + shift by channel: a batch normalisation after training."""
+
+    def __init__(self, tensors: Tensors, number: int) -> None:
+        name = "batch_normalization" + (f"_{number}" if number else "")
+        mean, variance = tensors[f"{name}/moving_mean"], tensors[f"{name}/moving_variance"]
+        scale = tensors[f"{name}/gamma"] / np.sqrt(variance.astype(np.float64) + EPSILON)
+        self.scale = scale.astype(np.float32)
+        self.shift = (tensors[f"{name}/beta"] - scale * mean).astype(np.float32)
+
+    def __call__(self, x: Floats) -> Floats:
+        """(…, n_channels) → the same shape"""
+        return x * self.scale + self.shift
+
+
+class PooledFilters:
+    """norm(relu(filters + bias)), then the maximum over frequency.
+
+    Where the normalisation turns the sign, that is the minimum before it: such filters have theirs
+    turned, too.
+    """
+
+    def __init__(self, tensors: Tensors, number: int) -> None:
+        name = "conv2d" + (f"_{number}" if number else "")
+        self.norm = Affine(tensors, number + 1)
+        self.sign = np.where(self.norm.scale < 0, -1, 1).astype(np.float32)
+        self.bias = tensors[f"{name}/bias"]
+        self.kernel = tensors[f"{name}/kernel"][:, :, 0] * self.sign  # (frame, band, filter)
+
+    def finished(self, maximum: Floats) -> Floats:
+        """(…, n_filters) maxima of the filters with their signs → outputs"""
+        return self.norm(np.maximum(self.sign * maximum + self.bias, 0))
+
+
+class TimbreFilters:
+    """Filters of some frames by many bands, at all places where they fit within the spectrum."""
+
+    def __init__(self, tensors: Tensors, number: int) -> None:
+        self.pooled = PooledFilters(tensors, number)
+        kernel = self.pooled.kernel
+        self.n_frames, width, self.n_filters = kernel.shape
+        n_places = BANDS - width + 1
+        k = np.arange(BANDS // 2 + 1)
+        angle = 2 * np.pi * k / BANDS
+        # conj: a correlation. Then the weight of k in the inverse, and the turn to the middle.
+        weight = np.where((k == 0) | (2 * k == BANDS), 1, 2) / BANDS
+        turn = weight * np.exp(1j * angle * (n_places - 1) / 2)
+        filters = np.fft.rfft(kernel.astype(np.float64), BANDS, axis=1).conj() * turn[:, None]
+        filters = filters.transpose(1, 0, 2)  # (k, frame, filter)
+        # Real and imaginary part of a product with [Re x, Im x] of each frame.
+        self.real = np.concatenate([filters.real, -filters.imag], 1).astype(np.float32)
+        self.imag = np.concatenate([filters.imag, filters.real], 1).astype(np.float32)
+        g = np.arange((n_places + 1) // 2) + (0 if n_places % 2 else 0.5)
+        self.cosines = np.cos(np.outer(g, angle)).astype(np.float32)
+        self.sines = np.sin(np.outer(g, angle)).astype(np.float32)
+
+    def __call__(self, spectra: Floats) -> Floats:
+        """(n_k, n, 2 · n_frames) transformed frames before and after n → (n, n_filters)"""
+        n = spectra.shape[1]
+        maximum = np.empty((n, self.n_filters), np.float32)
+        for start in range(0, n, FRAMES_TOGETHER):
+            some = spectra[:, start : start + FRAMES_TOGETHER]
+            shape = (len(some), -1)  # (k, frames · filters)
+            even = self.cosines @ np.matmul(some, self.real).reshape(shape)
+            odd = self.sines @ np.matmul(some, self.imag).reshape(shape)
+            np.abs(odd, out=odd)
+            even += odd
+            even.max(axis=0, out=maximum[start : start + FRAMES_TOGETHER].reshape(-1))
+        return self.pooled.finished(maximum)
+
+
+class Network:
+    """A musicnn, by the tensors of its checkpoint."""
+
+    def __init__(self, tensors: Tensors) -> None:
+        self.input_norm = Affine(tensors, 0)
+        self.timbre = [TimbreFilters(tensors, i) for i in range(TIMBRE)]
+        first = TIMBRE + TEMPO
+        self.tempo = [PooledFilters(tensors, i) for i in range(TIMBRE, first)]
+        self.middle = [_MiddleLayer(tensors, first + i) for i in range(MIDDLE)]
+        self.pool_norm = Affine(tensors, first + MIDDLE + 1)
+        self.hidden = tensors["dense/kernel"], tensors["dense/bias"]
+        self.hidden_norm = Affine(tensors, first + MIDDLE + 2)
+        self.output = tensors["dense_1/kernel"], tensors["dense_1/bias"]
+
+    def __call__(self, patch: Floats) -> tuple[Floats, Floats]:
+        """The last hidden layer, normalised, (n_hidden,), and the tags' probabilities, (n_tags,).
+
+        ``patch`` is a log-mel spectrum, (n_frames, n_bands).
+        """
+        x = self.input_norm(patch)
+        front = np.concatenate([*self._timbre(x), *self._tempo(x)], axis=1)
+        first, second, third = self.middle
+        one = first(front)
+        two = second(one) + one
+        three = third(two) + two
+        layers = np.concatenate([front, one, two, three], axis=1)  # (n_frames, n_channels)
+        pooled = np.stack([layers.max(axis=0), layers.mean(axis=0)], axis=1).ravel()
+        weights, bias = self.hidden
+        hidden = self.hidden_norm(np.maximum(self.pool_norm(pooled) @ weights + bias, 0))
+        weights, bias = self.output
+        logits = hidden @ weights + bias
+        return hidden, 1 / (1 + np.exp(-logits))
+
+    def _timbre(self, x: Floats) -> list[Floats]:
+        side = FILTER_FRAMES // 2
+        transformed = scipy.fft.rfft(np.pad(x, ((side, side), (0, 0))), axis=1, workers=1)
+        near = sliding_window_view(transformed, FILTER_FRAMES, axis=0)  # (n, k, frame)
+        near = near.transpose(1, 0, 2)
+        spectra = np.concatenate([near.real, near.imag], axis=2)  # (k, n, 2 · frames)
+        return [filters(spectra) for filters in self.timbre]
+
+    def _tempo(self, x: Floats) -> list[Floats]:
+        """Filters along time, the maximum over all bands."""
+        longest = max(len(filters.kernel) for filters in self.tempo)
+        n, before = len(x), (longest - 1) // 2
+        padded = np.pad(x, ((before, longest - 1 - before), (0, 0))).T  # (band, frame)
+        near = sliding_window_view(np.ascontiguousarray(padded), longest, axis=1)
+        maxima = [np.full((n, one.kernel.shape[2]), -np.inf, np.float32) for one in self.tempo]
+        for start in range(0, BANDS, BANDS_TOGETHER):
+            some = np.ascontiguousarray(near[start : start + BANDS_TOGETHER])  # (bands, n, longest)
+            rows = some.reshape(-1, longest)
+            for filters, maximum in zip(self.tempo, maxima, strict=True):
+                length = len(filters.kernel)
+                first = before - (length - 1) // 2
+                filtered = rows[:, first : first + length] @ filters.kernel[:, 0]
+                found = filtered.reshape(len(some), n, -1).max(axis=0)
+                np.maximum(maximum, found, out=maximum)
+        return [one.finished(found) for one, found in zip(self.tempo, maxima, strict=True)]
+
+
+class _MiddleLayer:
+    """Filters of some frames by all channels."""
+
+    def __init__(self, tensors: Tensors, number: int) -> None:
+        name = f"conv2d_{number}"
+        kernel = tensors[f"{name}/kernel"][:, :, 0]  # (frame, channel, filter)
+        self.n_frames, _, self.n_filters = kernel.shape
+        self.weights = np.concatenate(kernel, axis=1)  # (channel, frame · filter)
+        self.bias = tensors[f"{name}/bias"]
+        self.norm = Affine(tensors, number + 1)
+
+    def __call__(self, x: Floats) -> Floats:
+        """(n, n_channels) → (n, n_filters)"""
+        n, side = len(x), self.n_frames // 2
+        parts = (x @ self.weights).reshape(n, self.n_frames, self.n_filters)
+        total = np.zeros((n + 2 * side, self.n_filters), np.float32)
+        for j in range(self.n_frames):  # frame t contributes to t + side − j
+            total[2 * side - j :][:n] += parts[:, j]
+        return self.norm(np.maximum(total[side : side + n] + self.bias, 0))

@@ -219,13 +219,13 @@ def _load_tagger(path: Path) -> Any:
 extractor = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode="rich",
-    help="List the feature extractors, and download musicnn.",
+    help="List the feature extractors.",
 )
 
 
 @extractor.command("list")
 def list_extractors(as_json: bool = options.JSON) -> None:
-    """List the feature extractors: how good, how fast, and whether installed.
+    """List the feature extractors: how good and how fast.
 
     AUC: the mean over the nine emotions of Emotify, by logistic regression in five folds. ms:
     milliseconds for a clip of 15 s on one core, including decoding. Both were measured once, on one
@@ -233,7 +233,7 @@ def list_extractors(as_json: bool = options.JSON) -> None:
 
     Example: harmonium extractor list
     """
-    from harmonium.audio.extractors import available_extractors, default_extractor
+    from harmonium.audio.extractors import DEFAULT, available_extractors
 
     out, records = Output(as_json), [_record(name) for name in available_extractors()]
     out.show(
@@ -243,86 +243,16 @@ def list_extractors(as_json: bool = options.JSON) -> None:
             ">Numbers": lambda one: one["features"],
             ">AUC": lambda one: "-" if one["auc"] is None else f"{one['auc']:.3f}",
             ">ms": lambda one: "-" if one["milliseconds"] is None else f"{one['milliseconds']:.0f}",
-            "Installed": lambda one: "yes" if one["missing"] is None else "no",
             "What it hears": lambda one: one["summary"],
         },
     )
-    if not as_json:
-        out.note(*(one["missing"] for one in records if one["missing"] is not None))
-    out.hint(f"A new library is indexed with {default_extractor()}.")
-
-
-@extractor.command("download")
-def download_extractor(
-    name: str = options.argument("NAME", "musicnn.", default=...),
-    wheel: Path | None = options.file(
-        "The wheel of musicnn 0.1.0, if you have it; by default pip downloads it."
-    ),
-) -> None:
-    """Download the weights of musicnn into your data folder.
-
-    pip downloads the wheel of musicnn (29 MB) from its registry. The SHA-256 is checked, the
-    weights are extracted (6 MB), and the rest is discarded: nothing is installed or run.
-
-    Example: harmonium extractor download musicnn
-    Without a network: on another machine, pip download --no-deps musicnn==0.1.0; then here,
-    harmonium extractor download musicnn --wheel FILE
-    """
-    from harmonium.audio.musicnn import check_weights, is_installed
-    from harmonium.errors import DataError, ModelFileError
-
-    if name != "musicnn":
-        raise DataError(f"Only musicnn can be downloaded, got '{name}'.")
-    if wheel is None and is_installed():
-        try:
-            check_weights()
-        except ModelFileError:
-            pass  # damaged: again
-        else:
-            print("musicnn is already installed.")
-            return
-    _download(Output(), wheel)
-
-
-def offer_musicnn(out: Output) -> None:
-    """Offer the weights at a terminal; a no is remembered."""
-    from harmonium.audio.musicnn_fetch import LICENCE, decline
-    from harmonium.errors import HarmoniumError
-
-    out.note(
-        "musicnn, two networks trained on people's tags, makes far better features than the "
-        f"paper's. It is a download of 29 MB ({LICENCE})."
-    )
-    if not typer.confirm("Download it now?", default=True, err=True):
-        decline()
-        out.note("Not now; `harmonium extractor download musicnn` does it at any time.")
-        return
-    try:
-        _download(out, None)
-    except HarmoniumError as error:
-        out.note(f"{error} Using the paper's features.")
-
-
-def _download(out: Output, wheel: Path | None) -> None:
-    from harmonium.audio.musicnn_fetch import CITATION, LICENCE, fetch_musicnn
-
-    with out.errors.status("Downloading musicnn (29 MB)"):
-        file = fetch_musicnn(wheel)
-    out.say(f"musicnn installed: {file}", f"Licence: {LICENCE}", f"Cite: {CITATION}")
-    out.say("New libraries use it; for an older one, `harmonium index --extractor musicnn`.")
+    out.hint(f"A new library is indexed with {DEFAULT}.")
 
 
 def _record(name: str) -> dict[str, Any]:
     from harmonium.audio.extractors import get_extractor
-    from harmonium.errors import HarmoniumError
 
-    missing = None
     found = get_extractor(name)
-    try:
-        if found.check:
-            found.check()
-    except HarmoniumError as error:
-        missing = str(error)
     return {
         "name": name,
         "features": len(found.feature_names),
@@ -330,5 +260,4 @@ def _record(name: str) -> dict[str, Any]:
         "auc": found.auc,
         "milliseconds": found.milliseconds,
         "summary": found.summary,
-        "missing": missing,
     }

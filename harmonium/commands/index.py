@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from harmonium.commands import IN_PART, options
-from harmonium.commands.output import Output, has_reader, shortened
+from harmonium.commands.output import Output, shortened
 from harmonium.errors import counted
 
 if TYPE_CHECKING:
@@ -29,14 +29,14 @@ def index(
     extractor: str | None = options.value(
         "NAME",
         "Feature extractor: a name from `harmonium extractor list`, or onnx:FILE. By default "
-        "the library's; in a new library musicnn if it is installed, else paper.",
+        "the library's; in a new library musicnn.",
         "--extractor",
         "-e",
     ),
     windows: int | None = options.number(
         None,
-        "Average over N windows of ten seconds per track. By default as before, and 3 in a new "
-        "library; musicnn has its own.",
+        "Average over N windows of ten seconds per track, for extractors of one window such as "
+        "paper. By default as before.",
     ),
     jobs: int | None = options.JOBS,
     engine: str = options.engine("processes"),
@@ -50,8 +50,8 @@ def index(
 
     Recognises new, moved, changed and missing files by their sound, and computes the features of
     new ones. Unchanged files are not read again. People's tags are kept: a missing track has them
-    when it comes back. New tracks are tagged at once by the model in use or, with musicnn, by the
-    built-in model.
+    when it comes back. New tracks are tagged at once, by the model in use or the built-in
+    model.
 
     Example: harmonium index ~/Music
     In Python: library.index("~/Music")
@@ -61,7 +61,7 @@ def index(
     out, began = Output(as_json), time.monotonic()
     with _opened(library, paths or []) as opened:
         if extractor is None and windows is None:
-            _choose_extractor(out, opened)
+            _note_extractor(out, opened)
         with out.bar("listening", _stopped, at_first="looking for music") as progress:
             report = opened.index(
                 *(paths or []),
@@ -90,34 +90,16 @@ def _stopped() -> str:
     return "Stopped. What was done is kept; the same command continues."
 
 
-def _choose_extractor(out: Output, library: Library) -> None:
-    """Note which extractor the library keeps, or offer the better one, once."""
-    from harmonium.audio.extractors import N_WINDOWS, default_extractor
-    from harmonium.audio.musicnn_fetch import was_declined
-    from harmonium.commands.features import offer_musicnn
+def _note_extractor(out: Output, library: Library) -> None:
+    """Note that the library keeps another extractor than a new one would have."""
+    from harmonium.audio.extractors import DEFAULT
     from harmonium.library.index import kept_extractor
 
-    kept, best = kept_extractor(library), default_extractor()
-    if kept is not None:
-        if kept != best == "musicnn":
-            out.note(
-                f"The library keeps the features of {kept}. To switch to {best}: `harmonium index "
-                f"--extractor {best}`, then `harmonium train`."
-            )
-        elif kept == "paper":
-            out.note(
-                "The library keeps the features of one window per track. "
-                f"{N_WINDOWS} tell more: `harmonium index --windows {N_WINDOWS}`, then "
-                "`harmonium train`."
-            )
-    elif best != "musicnn" and not was_declined():
-        if out.form != "json" and out.errors.is_terminal and has_reader():
-            offer_musicnn(out)
-        else:
-            out.note(
-                "musicnn, which makes better features, is not installed: `harmonium extractor "
-                "download musicnn` (29 MB). Using the paper's features."
-            )
+    if (kept := kept_extractor(library)) not in (None, DEFAULT):
+        out.note(
+            f"The library keeps the features of {kept}. To switch to {DEFAULT}: `harmonium index "
+            f"--extractor {DEFAULT}`, then `harmonium train`."
+        )
 
 
 def _opened(place: str | None, paths: list[Path]) -> Library:

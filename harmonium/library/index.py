@@ -33,7 +33,7 @@ from harmonium.audio.extraction import (
     PathLike,
     iterate_files,
 )
-from harmonium.audio.extractors import Extractor, default_extractor, get_extractor, with_windows
+from harmonium.audio.extractors import DEFAULT, Extractor, get_extractor, with_windows
 from harmonium.engine import Engine, available_cores
 from harmonium.errors import FileTagError, LibraryError
 from harmonium.files import absolute_path, readable
@@ -164,7 +164,7 @@ def index(
     library : to bring up to date
     paths : folders, searched to the bottom, and files; by default the folders of earlier runs
     extractor : as in `extract_files`; by default the one that the library was indexed with, or for
-        a new library `default_extractor`
+        a new library musicnn, or paper where ``windows`` are given
     windows : how many windows of each track are heard, for an extractor that hears one; by default
         as many as the extractor's name says
     jobs, engine, cache, time_limit : as in `extract_files`
@@ -182,12 +182,10 @@ def index(
     EngineError, DataError
         where the engine, the extractor or the cache cannot be used; never because of a file
     """
-    named = extractor or kept_extractor(library) or default_extractor()
+    named = extractor or kept_extractor(library) or ("paper" if windows else DEFAULT)
     if windows is not None and isinstance(named, str):
         named = with_windows(named, windows)
     chosen = get_extractor(named)
-    if chosen.check:
-        chosen.check()
     folders, gone, found = _find(library, paths)
     run = _Run(library, chosen, progress)
     todo = run.begin(folders, gone, found, retry)

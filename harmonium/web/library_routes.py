@@ -82,13 +82,9 @@ def _name(place: str) -> str:
 
 def _built_in(library: Library | None) -> dict[str, bool | str | None]:
     """Whether the built-in model can tag this library."""
-    from harmonium.audio.musicnn import weights_file
-
     key = None if library is None else library.settings.get(EXTRACTOR)
     why = None
-    if key != extractor_key() and not weights_file().is_file():
-        why = "musicnn is not installed: run `harmonium extractor download musicnn` (29 MB)."
-    elif key not in (extractor_key(), None):
+    if key not in (extractor_key(), None):
         name = key.rpartition("@")[0] or key
         why = (
             f"The library was indexed with {name}. `harmonium index --extractor musicnn` computes "

@@ -244,8 +244,6 @@ def _file_tags(service: Service, path: str, name: str) -> dict[str, Any]:
     tagger, spellings = _tagger(service)
     try:
         extractor = extractor_named(tagger.extractor)
-        if extractor.check:
-            extractor.check()
     except DataError as error:
         raise not_ready(str(error)) from None
     with service.limited("decoding files", MAX_DECODED, wait=DECODE_SECONDS):

@@ -68,9 +68,9 @@ def listening_corpus(
 ) -> Corpus:
     """The collections of the data folder, with the words of the shared vocabulary.
 
-    Emotify's clips are heard by the extractor musicnn, which must have been fetched. It is the only
-    one whose volume can be changed: without it, or with no directions of `volume` to take out, the
-    features are left as they are.
+    Emotify's clips are heard by the extractor musicnn. It is the only collection whose volume can
+    be changed: without it, or with no directions of `volume` to take out, the features are left as
+    they are.
     """
     corpus = join(_listened(name, folder) for name in collections)
     if "emotify" not in collections or not n_directions:

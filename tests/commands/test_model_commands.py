@@ -260,8 +260,6 @@ def test_without_a_model_the_one_that_comes_along_answers(tmp_path):
         small_library.fill(library, 20)
     with pytest.raises(LibraryError, match="`harmonium train` makes one"):
         call("tag", "-L", str(file))
-    with pytest.raises(ModelFileError, match="`harmonium extractor download musicnn` gets them"):
-        call("tag", "#1", "-L", str(file))
     more = [row[0] for row in rows(call("related", "metal", "-L", str(file), "-n", "8"))]
     assert "heavy metal" in more[:8]
     assert len(rows(call("suggest", "rap", "-L", str(file)))) == 10

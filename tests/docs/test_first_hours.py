@@ -1,8 +1,7 @@
 """The walks of docs/first-hour work as they are typed, except where a page says "not run".
 
 Commands run in this process, on a few generated files. Training tries one setting instead of
-several, for ten epochs, and musicnn is a tiny network of the same shape: what it hears is not
-judged here.
+several, for ten epochs.
 """
 
 import re
@@ -15,7 +14,6 @@ import heard_library
 import pytest
 from command_line import run_main
 from places import DOCS
-from tiny_musicnn import write_tiny_weights
 
 from harmonium.audio import extractors
 from harmonium.library.filetags import apply_change, plan_write
@@ -29,13 +27,12 @@ BLOCK = re.compile(
 
 @pytest.fixture
 def home(tmp_path, data_home, monkeypatch) -> Iterator[Path]:
-    """A home with some music in it, and musicnn fetched."""
+    """A home with some music in it."""
     for name, value in {"HOME": tmp_path, "HARMONIUM_CACHE": tmp_path / "cache"}.items():
         monkeypatch.setenv(name, str(value))
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(fitting, "usual_epochs", lambda *_: 10)
     monkeypatch.setattr(heard_library, "N_TRACKS", 24)
-    write_tiny_weights()
     with heard_library.trained_quickly(n_hidden=5):
         yield tmp_path
 
