@@ -14,7 +14,7 @@ from small_library import TAGS, new_change
 from typer.testing import CliRunner
 
 from harmonium.cli import app
-from harmonium.errors import DataError, LibraryError, ModelFileError
+from harmonium.errors import DataError, LibraryError
 from harmonium.library import Library
 from harmonium.library.index import extractor_key
 from harmonium.library.learning import train as train_module
