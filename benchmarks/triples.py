@@ -204,12 +204,12 @@ def compare_codes(file: Path, repeats: int) -> None:
     """Codes by first appearance of the three columns: ours, and two ways of polars, in turn."""
     import polars as pl
 
-    from harmonium.data.codes import encode_batches
+    from harmonium.data.tables import encode_batches
 
     columns = {column.name: column for column in pl.read_csv(file)}
 
     def ours() -> list[list[int]]:
-        found = encode_batches(lambda: [columns], list(columns)).values()
+        found = encode_batches([columns], list(columns)).values()
         return [coded.codes[-9:].tolist() for coded in found]
 
     def enum() -> list[list[int]]:

@@ -124,17 +124,9 @@ def _well_known(triples: Triples, min_users: int) -> Triples:
 
 def _tracks(path: Path, columns: dict[str, Any], layout: dict[str, Any]) -> dict[str, str]:
     """The track of each item of a table, which must not have two for one item."""
-    from harmonium.data.table_files import read_rows
+    from harmonium.data.tables import read_rows
 
-    rows = read_rows(path, columns, **layout).usable()
-    track_of: dict[str, str] = {}
-    for item, track in zip(rows.values("item"), rows.values("track"), strict=True):
-        if track_of.setdefault(item, track) != track:
-            raise DataError(
-                f"{path.name} has two tracks for {item!r}: {track_of[item]!r} and {track!r}. "
-                "A clip has one track."
-            )
-    return track_of
+    return read_rows(path, columns, **layout).usable().mapping("item", "track")
 
 
 def _say_sizes(out: Output, triples: Triples, track_of: dict[str, str] | None, n_tags: int) -> None:

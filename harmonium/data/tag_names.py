@@ -29,7 +29,7 @@ import numpy as np
 import polars as pl
 
 from harmonium.arrays import Codes
-from harmonium.data.codes import encode
+from harmonium.data.tables import encode
 from harmonium.errors import DataError
 
 # White space, underscores, and what Unicode calls dashes, with the minus sign.

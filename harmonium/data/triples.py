@@ -2,11 +2,11 @@
 
 A file that cannot be used is a DataError. Single rows that cannot be used are left out, with one
 DataWarning that counts them by reason and names the first lines. The functions that read files
-share these options:
+share the options `header`, `delimiter`, `quote` and `encoding`:
 
 header : whether the first row names the columns; without a header, columns are given by position,
     and by default are the first ones in the order of the function's signature
-delimiter : "," for .csv and a tab for .tsv and .tab unless named here; needed for other extensions
+delimiter : by default the one that the extension means, or else one that is in the first line
 quote : the character around fields that hold a delimiter or a line break; None if there is none
 encoding : the encoding of a text file
 
@@ -25,18 +25,19 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from harmonium.arrays import Codes, Floats, Ids, Mask
-from harmonium.data.codes import (
+from harmonium.data.tables import (
     Coded,
     CodedRows,
     Column,
+    PathLike,
     as_strings,
     compact,
     distinct_rows,
     encode,
     most_frequent,
     positions,
+    read_rows,
 )
-from harmonium.data.table_files import PathLike, read_rows
 from harmonium.data.tag_names import speller
 from harmonium.errors import DataError
 
@@ -455,10 +456,7 @@ def read_triples(
     tag: str | int = "tag",
     normalise: bool = True,
     aliases: Mapping[str, str] | PathLike | None = None,
-    header: bool = True,
-    delimiter: str | None = None,
-    quote: str | None = '"',
-    encoding: str = "utf-8",
+    **layout: Any,
 ) -> Triples:
     """The (user, item, tag) triples of a file; repeated ones count once.
 
@@ -469,16 +467,9 @@ def read_triples(
         name that they often have, such as listener, clip and label
     normalise : whether tags are brought to one spelling, see `normalise_tag`
     aliases : spelling -> tag, or a file of them for `read_aliases`; applied after normalisation
-    header, delimiter, quote, encoding : how a text file is written, see above
+    layout : `header`, `delimiter`, `quote` and `encoding` of a text file, see above
     """
-    rows = read_rows(
-        path,
-        {"user": user, "item": item, "tag": tag},
-        header=header,
-        delimiter=delimiter,
-        quote=quote,
-        encoding=encoding,
-    )
+    rows = read_rows(path, {"user": user, "item": item, "tag": tag}, **layout)
     return triples_from_rows(rows, normalise=normalise, aliases=_alias_table(aliases))
 
 
@@ -491,10 +482,7 @@ def read_counts(
     all_items: Column | None = None,
     normalise: bool = True,
     aliases: Mapping[str, str] | PathLike | None = None,
-    header: bool = True,
-    delimiter: str | None = None,
-    quote: str | None = '"',
-    encoding: str = "utf-8",
+    **layout: Any,
 ) -> TagCounts:
     """The (item, tag, count) rows of a file; counts of the same item and tag are added up.
 
@@ -503,50 +491,21 @@ def read_counts(
     path : a .csv, .tsv or .parquet file, also with .gz
     item, tag, count : the columns, by name or by position from 0
     all_items : the rows of the matrix in this order, for items that may have no tag at all
-    normalise : whether tags are brought to one spelling, see `normalise_tag`
-    aliases : spelling -> tag, or a file of them for `read_aliases`; applied after normalisation
-    header, delimiter, quote, encoding : how a text file is written, see above
+    normalise, aliases, layout : as those of `read_triples`
     """
-    rows = read_rows(
-        path,
-        {"item": item, "tag": tag, "count": count},
-        header=header,
-        delimiter=delimiter,
-        quote=quote,
-        encoding=encoding,
-    )
+    rows = read_rows(path, {"item": item, "tag": tag, "count": count}, **layout)
     table = _alias_table(aliases)
     return counts_from_rows(rows, all_items=all_items, normalise=normalise, aliases=table)
 
 
 def read_aliases(
-    path: PathLike,
-    *,
-    alias: str | int = "alias",
-    tag: str | int = "tag",
-    header: bool = True,
-    delimiter: str | None = None,
-    quote: str | None = '"',
-    encoding: str = "utf-8",
+    path: PathLike, *, alias: str | int = "alias", tag: str | int = "tag", **layout: Any
 ) -> dict[str, str]:
-    """An alias table, spelling -> tag, from a file with the columns alias and tag."""
-    rows = read_rows(
-        path,
-        {"alias": alias, "tag": tag},
-        header=header,
-        delimiter=delimiter,
-        quote=quote,
-        encoding=encoding,
-    )
-    rows = rows.usable()
-    table: dict[str, str] = {}
-    for spelling, name in zip(rows.values("alias"), rows.values("tag"), strict=True):
-        if table.setdefault(spelling, name) != name:
-            raise DataError(
-                f"{rows.source} gives {spelling!r} two meanings, {table[spelling]!r} and {name!r}. "
-                "Keep one of them."
-            )
-    return table
+    """An alias table, spelling -> tag, from a file with the columns alias and tag.
+
+    `layout` is as that of `read_triples`.
+    """
+    return read_rows(path, {"alias": alias, "tag": tag}, **layout).usable().mapping("alias", "tag")
 
 
 def _alias_table(aliases: Mapping[str, str] | PathLike | None) -> Mapping[str, str] | None:

@@ -15,8 +15,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from harmonium.data import Triples
-from harmonium.data.codes import codes_in, encode
 from harmonium.data.datasets import Dataset, DatasetInfo, info, load
+from harmonium.data.tables import codes_in, encode
 from harmonium.engine import available_cores
 from harmonium.errors import DataError
 from harmonium.files import user_cache_folder

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from harmonium import __version__
-from harmonium.data.codes import codes_in
+from harmonium.data.tables import codes_in
 from harmonium.engine import Runner, TaskOutcome
 from harmonium.errors import DataError, HarmoniumError
 from harmonium.evaluation import Split, grouped_folds, nested_folds

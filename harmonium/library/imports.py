@@ -19,7 +19,7 @@ import polars as pl
 import sqlalchemy as sa
 from numpy.typing import NDArray
 
-from harmonium.data.table_files import USUAL_NAMES, CodedRows, find_columns, read_rows
+from harmonium.data.tables import USUAL_NAMES, CodedRows, find_columns, read_rows
 from harmonium.data.tag_names import (
     TagSplitter,
     normalise_names,
@@ -140,9 +140,7 @@ def import_table(
     named = {**tracks, "tag": tag, "user": user, "value": value}
     needed = ("item", "tag") if has_person else ("user", "item", "tag")
     choose = partial(choose_columns, named, needed, file.name)
-    rows = read_rows(
-        file, choose, header=header, delimiter=delimiter, encoding=encoding, any_delimiter=True
-    )
+    rows = read_rows(file, choose, header=header, delimiter=delimiter, encoding=encoding)
     check_has_tracks(library)
     report = ImportReport()
     known = library.opinions.tags()["tag"].to_list()

@@ -100,7 +100,7 @@ def test_tracks_from_a_table_of_their_own(file, triples, tmp_path):
         (("-o", "{}/out.csv", "--model", "{}"), "is a folder"),
         (("-o", "{}/out.csv", "--user", "listener"), "no column 'listener' for 'user'"),
         (("-o", "{}/out.csv", "--min-users", "99"), "tagged by 99 users"),
-        (("-o", "{}/out.csv", "--track", "user"), "has two tracks for"),
+        (("-o", "{}/out.csv", "--track", "user"), "two values"),
     ],
     ids=["format", "folder", "model", "column", "users", "tracks"],
 )

@@ -7,7 +7,7 @@ import pytest
 import sqlalchemy as sa
 from some_tracks import add_tracks, in_force, say
 
-from harmonium.data.table_files import read_rows
+from harmonium.data.tables import read_rows
 from harmonium.errors import DataError, LibraryError
 from harmonium.library import Library
 from harmonium.library.imports import choose_columns, import_file_tags, import_table
@@ -174,15 +174,15 @@ def test_what_parts_the_columns_is_told_from_the_first_line(tmp_path, name, text
         return {"item": 0}
 
     path = table(tmp_path, f"{text}\n{text}\n", name)
-    read_rows(path, choose, any_delimiter=True)
-    read_rows(path, choose, any_delimiter=True, header=False)
+    read_rows(path, choose)
+    read_rows(path, choose, header=False)
     assert found[0] == (expected, len(expected))
     assert found[1] == ([], len(expected))
 
 
 def test_a_delimiter_that_is_named_counts(tmp_path):
     path = table(tmp_path, "file,tag|x\na,b|c\n")
-    rows = read_rows(path, {"item": "file,tag"}, any_delimiter=True, delimiter="|")
+    rows = read_rows(path, {"item": "file,tag"}, delimiter="|")
     assert rows.values("item").to_list() == ["a,b"]
 
 

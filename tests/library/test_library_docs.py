@@ -5,7 +5,7 @@ import re
 from noise_files import write
 from places import DOCS
 
-from harmonium.data.table_files import USUAL_NAMES
+from harmonium.data.tables import USUAL_NAMES
 
 PAGE = (DOCS / "library.md").read_text(encoding="utf-8")
 

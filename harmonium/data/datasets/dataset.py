@@ -13,7 +13,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from harmonium.arrays import Codes, Floats
-from harmonium.data.codes import encode
+from harmonium.data.tables import encode
 from harmonium.data.tag_names import artist_groups
 from harmonium.data.triples import TagCounts, Triples
 from harmonium.errors import DataError

@@ -7,7 +7,6 @@ from typing import Literal
 import numpy as np
 import polars as pl
 
-from harmonium.data.codes import codes_in, positions
 from harmonium.data.datasets.dataset import INFOS, Dataset
 from harmonium.data.datasets.published import (
     check_option,
@@ -16,6 +15,7 @@ from harmonium.data.datasets.published import (
     read_table,
     strings,
 )
+from harmonium.data.tables import codes_in, positions
 from harmonium.data.triples import TagCounts, Triples
 from harmonium.errors import DataError
 

@@ -9,9 +9,9 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from harmonium.arrays import Floats
-from harmonium.data.codes import encode, positions
 from harmonium.data.datasets.dataset import INFOS, Dataset
 from harmonium.data.datasets.published import locate, read_arrays, read_table, strings
+from harmonium.data.tables import encode, positions
 from harmonium.data.tag_names import artist_groups, linked_groups, normalise_names
 from harmonium.data.triples import TagCounts, Triples
 from harmonium.errors import DataError

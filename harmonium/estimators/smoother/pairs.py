@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from harmonium.arrays import Arrays, Codes, Doubles, Floats, Mask
 from harmonium.data import Conditioning, Triples, normalise_tag, read_triples
-from harmonium.data.codes import as_strings, codes_in
+from harmonium.data.tables import as_strings, codes_in
 from harmonium.data.triples import Pairs
 from harmonium.errors import DataError, did_you_mean
 

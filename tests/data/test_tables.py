@@ -1,4 +1,4 @@
-"""Tables in files: good ones however they are written; bad ones with one clear message."""
+"""Names as codes, against plain Python; and tables in files, good and bad."""
 
 import gzip
 import re
@@ -10,7 +10,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harmonium.data import Triples, read_aliases, read_counts, read_triples, table_files
+from harmonium.data import Triples, read_aliases, read_counts, read_triples, tables
+from harmonium.data.tables import (
+    distinct_rows,
+    encode,
+    encode_batches,
+    first_equal,
+    most_frequent,
+)
 from harmonium.errors import DataError, DataWarning
 
 HEADER = b"user,item,tag\n"
@@ -21,6 +28,77 @@ FRAME = pl.DataFrame(
     schema=["user", "item", "tag"],
     orient="row",
 )
+
+
+# Names as codes
+
+SETTINGS = settings(deadline=None, max_examples=60)
+
+
+def assert_encodes(values):
+    codes, names = encode(pl.Series(values, dtype=pl.String))
+    assert codes.dtype == np.int32
+    assert names.to_list() == list(dict.fromkeys(values))
+    assert [names[int(code)] for code in codes] == values
+
+
+@given(st.lists(st.text(max_size=3), max_size=80))
+@SETTINGS
+def test_encode_numbers_the_names_by_first_appearance(values):
+    assert_encodes(values)
+
+
+@given(st.lists(st.text("ab", max_size=4), max_size=60), st.integers(1, 20))
+@SETTINGS
+def test_batches_make_no_difference(values, size):
+    batches = [
+        {"a": pl.Series(values[i : i + size], dtype=pl.String)} for i in range(0, len(values), size)
+    ]
+    codes, names = encode_batches(batches, ["a"])["a"]
+    whole = encode(pl.Series(values, dtype=pl.String))
+    assert codes.tolist() == whole.codes.tolist()
+    assert names.to_list() == whole.names.to_list()
+
+
+def test_names_that_share_a_hash_are_told_apart(monkeypatch):
+    seeds = []
+
+    def colliding(values, seed):
+        seeds.append(seed)
+        if seed == 0:  # the first try: only the length counts
+            return values.str.len_bytes().to_numpy().astype(np.uint64) << np.uint64(60)
+        return values.hash(seed=seed).to_numpy()
+
+    monkeypatch.setattr(tables, "_hashes", colliding)
+    assert_encodes(["rock", "jazz", "pop", "rock", "jazz", "soul"])
+    assert {0, 2} <= set(seeds)
+
+
+@given(st.lists(st.sampled_from([0, 1, 2**63, 2**64 - 1, 7]), max_size=40))
+@SETTINGS
+def test_first_equal_is_the_index_of_the_first(keys):
+    assert first_equal(np.array(keys, np.uint64)).tolist() == [keys.index(key) for key in keys]
+
+
+@pytest.mark.parametrize("size", [4, 2**31])  # packed into 63 bits, and too wide for that
+@given(st.lists(st.tuples(*[st.integers(0, 3)] * 3), max_size=40))
+@SETTINGS
+def test_distinct_rows_are_the_sorted_set(size, rows):
+    columns = [np.array([row[i] for row in rows], np.int32) for i in range(3)]
+    distinct = distinct_rows(*((column, size) for column in columns))
+    assert list(zip(*(column.tolist() for column in distinct), strict=True)) == sorted(set(rows))
+
+
+@given(st.lists(st.integers(0, 3), max_size=20), st.integers(1, 25))
+@SETTINGS
+def test_most_frequent_breaks_ties_by_the_alphabet(totals, n):
+    names = [f"tag{(7 * i) % 20:02d}" for i in range(len(totals))]
+    expected = sorted(range(len(totals)), key=lambda i: (-totals[i], names[i]))[:n]
+    found = most_frequent(np.array(totals, np.int64), pl.Series(names, dtype=pl.String), n)
+    assert found.tolist() == expected
+
+
+# Files
 
 
 @pytest.fixture
@@ -125,8 +203,9 @@ def test_columns_by_name_by_position_and_by_their_usual_names(write, content, op
 
 
 def test_other_delimiters_and_encodings(write):
-    path = write("user;item;tag\nann;t2;Café\n".encode("latin-1"), "tags.dat")
-    assert rows(read_triples(path, delimiter=";", encoding="latin-1")) == [EXPECTED[2]]
+    path = write("user:item:tag\nann:t2:Café\n".encode("latin-1"), "tags.dat")
+    assert rows(read_triples(path, delimiter=":", encoding="latin-1")) == [EXPECTED[2]]
+    assert rows(read_triples(write("user;item;tag\nann;t2;Café\n"))) == [EXPECTED[2]]
     path = write("user|item|tag\nann|t2|Café\n".encode("utf-16"), "tags.txt")
     assert rows(read_triples(path, delimiter="|", encoding="utf-16")) == [EXPECTED[2]]
 
@@ -179,7 +258,7 @@ def test_a_file_read_in_pieces_is_the_same_as_one_read_whole(write, monkeypatch,
     )
     path = write(content)
     whole = read_triples(path)
-    monkeypatch.setattr(table_files, "PIECE_BYTES", 1000)
+    monkeypatch.setattr(tables, "PIECE_BYTES", 1000)
     pieces = read_triples(path)
     assert pieces.frame().equals(whole.frame())
     assert pieces.users.equals(whole.users)
@@ -317,7 +396,7 @@ def test_bad_counts_and_aliases(write):
         table = read_aliases(write("alias,tag\nrap,hip hop\nx,\n", "aliases.csv"))
     assert table == {"rap": "hip hop"}
     path = write("alias,tag\nrap,hip hop\nrap,pop\n", "aliases.csv")
-    assert "two meanings, 'hip hop' and 'pop'" in error_of(read_aliases, path)
+    assert "for 'rap': 'hip hop' and 'pop'" in error_of(read_aliases, path)
     path = write("rap,hip hop\n", "aliases.csv")
     assert "no column 'alias'" in error_of(read_triples, write(GOOD), aliases=path)
 
@@ -328,7 +407,7 @@ def test_bad_counts_and_aliases(write):
         (HEADER + b"ann,t1\nann,,x\n", {}, "None of the 2 rows"),
         (b"user,artist,Tagz\na,b,c\n", {"item": "artist"}, "The nearest is 'Tagz'"),
         (b"user,artist,Tagz\na,b,c\n", {}, "no column 'item'"),
-        (b"user;item;tag\na;b;c\n", {}, "name the delimiter"),
+        (b"user:item:tag\na:b:c\n", {}, "name the delimiter"),
         (",".join(f"c{i}" for i in range(30)) + "\n", {}, "'c19' and 10 more"),
         (b"user,item,tag,tag\na,b,c,d\n", {}, "by position: 2 or 3"),
         (b"user,item,tag,tag\na,b,c,d\n", {"tag": 4}, "from 0 to 3: got 4"),
@@ -372,7 +451,7 @@ def test_places_that_cannot_be_read(write):
     assert "nowhere does not exist" in error_of(read_triples, path.parent / "nowhere" / "x.csv")
     assert "is a folder" in error_of(read_triples, path.parent)
     assert "cannot be read" in error_of(read_triples, path / "below.csv")  # a file is no folder
-    assert "does not show its format" in error_of(read_triples, write(GOOD, "tags.dat"))
+    assert "shows its format" in error_of(read_triples, write(b"user\n", "tags.dat"))
 
 
 def test_parquet_that_cannot_be_used(write, tmp_path):
@@ -403,7 +482,7 @@ def test_the_fast_way_and_the_careful_way_agree(tmp_path_factory, content):
 
     usual = outcome()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(table_files, "PIECE_BYTES", 7)
+        patch.setattr(tables, "PIECE_BYTES", 7)
         assert outcome() == usual
-        patch.setattr(table_files._TextReader, "_read_fast", lambda *_: None)
+        patch.setattr(tables._TextTable, "_read_fast", lambda *_: None)
         assert outcome() == usual

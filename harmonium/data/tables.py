@@ -1,0 +1,725 @@
+"""Tables: columns of names as integer codes, and files of CSV, TSV or Parquet, plain or gzipped.
+
+Each distinct name is handled once; rows are integers. Names are told apart by a 64-bit hash, and a
+second hash shows whether two of them shared the first one. docs/design.md says why this is not left
+to polars.
+
+Of delimited text, polars reads what is well formed and the csv module the rest, piece by piece: a
+row that cannot be used is left out, and its line is known.
+"""
+
+import csv
+import gzip
+import io
+import os
+import warnings
+import zlib
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from itertools import count, islice
+from pathlib import Path
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from harmonium.arrays import Codes, Ids, Mask
+from harmonium.errors import DataError, DataWarning, nearest_names
+
+Column: TypeAlias = Sequence[Any] | NDArray[Any] | pl.Series
+Batch: TypeAlias = Mapping[str, pl.Series]
+PathLike: TypeAlias = str | os.PathLike[str]
+Roles: TypeAlias = Mapping[str, str | int]
+"""Role → its column, by name or by position from 0."""
+ChooseRoles: TypeAlias = Callable[[list[str], int], Roles]
+"""Names of the columns, none without a header, and how many columns there are → the roles."""
+
+DELIMITERS = {".csv": ",", ".tsv": "\t", ".tab": "\t"}
+PARQUET = (".parquet", ".pq")
+USUAL_NAMES = {
+    "item": (
+        *("path", "file", "filename", "file_name", "location"),
+        *("item", "clip", "track", "track_id", "song", "id"),
+    ),
+    "artist": ("artist", "artist_name", "performer"),
+    "title": ("title", "track_title", "song_title", "track_name", "name"),
+    "tag": ("tag", "tags", "label", "genre", "mood"),
+    "user": ("user", "person", "listener", "user_id", "username", "who", "annotator"),
+}
+"""Role → names that columns usually have, the likeliest first."""
+
+PIECE_BYTES = 1 << 24
+WRONG_NUMBER = "a wrong number of fields"
+NOT_UTF8 = "bytes that are not UTF-8"
+MAX_PLACES = 5
+"""A warning names the places of this many rows for each reason."""
+MAX_COLUMNS = 20
+"""A message lists at most this many columns."""
+_POSSIBLE_DELIMITERS = (",", ";", "\t", "|")
+_HEAD_BYTES = 1 << 16  # the first line must be within these
+_BATCH_ROWS = 100_000  # held as Python strings at a time
+_FIRST_ROWS = 100  # tell the number of columns where there is no header
+_UTF8_MARK, _UTF16_MARKS = b"\xef\xbb\xbf", (b"\xff\xfe", b"\xfe\xff")
+_ODD = 0x9E3779B97F4A7C15  # 2**64 / golden ratio: its products spread keys over the slots
+
+
+# Names as codes
+
+
+class Coded(NamedTuple):
+    """A column: codes (n,) and the distinct names they stand for, in order of first appearance."""
+
+    codes: Codes
+    names: pl.Series
+
+
+def encode(values: pl.Series) -> Coded:
+    """The codes of a column of strings without nulls, (n,)."""
+    for seed in count(0, 2):
+        first = first_equal(_hashes(values, seed))
+        check = _hashes(values, seed + 1)
+        if (check.take(first) == check).all():  # otherwise two names share the first hash
+            break
+    is_first = first == np.arange(len(first), dtype=np.int32)
+    codes = (np.cumsum(is_first, dtype=np.int32) - 1).take(first)
+    return Coded(codes, values.gather(np.flatnonzero(is_first)))
+
+
+def encode_batches(batches: Iterable[Batch], columns: Sequence[str]) -> dict[str, Coded]:
+    """The codes of each of the columns, which come in batches of rows.
+
+    The columns go through threads, and so does the making of the next batch: most of the work is
+    outside Python's lock.
+    """
+    parts: dict[str, list[Coded]] = {column: [] for column in columns}
+    iterator = iter(batches)
+    with ThreadPoolExecutor(len(columns) + 1) as pool:
+        upcoming = pool.submit(next, iterator, None)
+        while (batch := upcoming.result()) is not None:
+            upcoming = pool.submit(next, iterator, None)
+            coded = pool.map(encode, [batch[column] for column in columns])
+            for column, part in zip(columns, coded, strict=True):
+                parts[column].append(part)
+        return dict(zip(columns, pool.map(_joined, parts.values()), strict=True))
+
+
+def _joined(parts: Sequence[Coded]) -> Coded:
+    """One column of the rows of all parts."""
+    codes, names = encode(pl.concat([pl.Series(dtype=pl.String), *(part.names for part in parts)]))
+    found, start = [codes[:0]], 0
+    for part in parts:
+        found.append(codes[start:].take(part.codes))
+        start += len(part.names)
+    return Coded(np.concatenate(found), names)
+
+
+def first_equal(keys: NDArray[np.uint64]) -> Codes:
+    """For each of n keys the index of the first one equal to it, (n,).
+
+    In a round every key left writes its index into its slot, the first of a slot last, so that it
+    stays. Keys that find an equal there are done; the others try another slot in the next round.
+    """
+    first = np.empty(len(keys), dtype=np.int32)
+    rows, left = np.arange(len(keys), dtype=np.int32), keys
+    bits, multiplier = len(keys).bit_length() or 1, _ODD
+    table = np.empty(1 << bits, dtype=np.int32)
+    while len(rows):
+        slots = ((left * np.uint64(multiplier)) >> np.uint64(64 - bits)).view(np.int64)
+        table[slots[::-1]] = rows[::-1]
+        owner = table.take(slots)
+        first[rows] = owner
+        lost = np.flatnonzero(keys.take(owner) != left)
+        rows, left = rows.take(lost), left.take(lost)
+        multiplier += 2
+    return first
+
+
+def _hashes(values: pl.Series, seed: int) -> NDArray[np.uint64]:
+    return values.hash(seed=seed).to_numpy()
+
+
+def compact(column: Coded) -> Coded:
+    """The same rows with the names that none of them uses left out, order kept."""
+    used = np.bincount(column.codes, minlength=len(column.names)) > 0
+    if used.all():
+        return column
+    new_code = (np.cumsum(used) - 1).astype(np.int32)
+    return Coded(new_code[column.codes], column.names.filter(pl.Series(used)))
+
+
+def distinct_rows(*columns: tuple[Codes, int]) -> list[Codes]:
+    """Each distinct row once, ascending, of columns given as (codes, number of codes).
+
+    The codes of a row are packed into one integer, so that one sort of integers does it.
+    """
+    widths = [max(size - 1, 0).bit_length() for _, size in columns]
+    if sum(widths) > 63:
+        frame = pl.DataFrame([pl.Series(str(i), codes) for i, (codes, _) in enumerate(columns)])
+        return [column.to_numpy() for column in frame.unique().sort(pl.all())]
+    key = np.zeros(len(columns[0][0]), dtype=np.int64)
+    for (codes, _), width in zip(columns, widths, strict=True):
+        key <<= width
+        key |= codes
+    key.sort()
+    key = key[np.diff(key, prepend=-1) != 0]
+    unpacked = []
+    for width in reversed(widths):
+        unpacked.append((key & ((1 << width) - 1)).astype(np.int32))
+        key >>= width
+    return unpacked[::-1]
+
+
+@dataclass(frozen=True)
+class CodedRows:
+    """Rows of a file or of sequences, one coded column per role."""
+
+    columns: Mapping[str, Coded]  # role ("user", "item", "tag", "count", "alias") -> its column
+    source: str = "the columns"  # where the rows come from, for messages
+    unit: str = "position"  # what `locate` counts in: "line", "row" or "position"
+    locate: Callable[[NDArray[np.intp]], NDArray[Any]] = lambda rows: rows  # rows -> their places
+    left_out: Mapping[str, list[int]] = field(default_factory=dict)  # reason -> places, so far
+
+    def __len__(self) -> int:
+        return len(next(iter(self.columns.values())).codes)
+
+    @classmethod
+    def from_columns(cls, columns: Mapping[str, Column], **attributes: Any) -> "CodedRows":
+        """Rows of sequences of equal length, by role, with the attributes named above."""
+        strings = {
+            role: as_strings(values, name=role, fractions=role == "count")
+            for role, values in columns.items()
+        }
+        lengths = {role: len(values) for role, values in strings.items()}
+        if len(set(lengths.values())) > 1:
+            given = ", ".join(f"{length:,} for '{role}'" for role, length in lengths.items())
+            raise DataError(f"The columns must be of equal length, got {given}.")
+        return cls(encode_batches([strings], list(strings)), **attributes)
+
+    def values(self, role: str) -> pl.Series:
+        """The column of a role as strings, (n,)."""
+        codes, names = self.columns[role]
+        return names.gather(codes)
+
+    def mapping(self, role: str, other: str) -> dict[str, str]:
+        """The other role's value for each value of a role, which must have one only."""
+        table: dict[str, str] = {}
+        for key, value in zip(self.values(role), self.values(other), strict=True):
+            if table.setdefault(key, value) != value:
+                raise DataError(
+                    f"{self.source} has two values of '{other}' for {key!r}: {table[key]!r} and "
+                    f"{value!r}. Keep one of them."
+                )
+        return table
+
+    def respelled(self, role: str, spell: Callable[[pl.Series], pl.Series]) -> "CodedRows":
+        """The rows with other spellings of a role's names; names that become equal are merged."""
+        codes, names = self.columns[role]
+        new_code, names = encode(spell(names))
+        return replace(self, columns={**self.columns, role: Coded(new_code[codes], names)})
+
+    def usable(self, faults: Mapping[str, tuple[str, Mask]] | None = None) -> "CodedRows":
+        """The rows without an empty name and without these faults, each a role and its bad names.
+
+        Rows left out get one warning, which counts them by reason and says where the first are; it
+        is an error if no row is left.
+        """
+        empty = {
+            f"an empty {role}": (role, (column.names.str.strip_chars() == "").to_numpy())
+            for role, column in self.columns.items()
+        }
+        good = np.ones(len(self), dtype=np.bool_)
+        left_out = dict(self.left_out)
+        for reason, (role, bad_names) in {**empty, **(faults or {})}.items():
+            if bad_names.any():
+                bad = np.flatnonzero(bad_names[self.columns[role].codes] & good)
+                good[bad] = False
+                left_out |= {reason: self.locate(bad).tolist()} if len(bad) else {}
+        if not left_out:
+            return self
+        n_good, n_bad = int(good.sum()), sum(map(len, left_out.values()))
+        account = ", ".join(self._account(*reason) for reason in left_out.items())
+        if not n_good:
+            raise DataError(f"None of the {n_bad:,} rows of {self.source} can be used: {account}.")
+        verb = "was" if n_bad == 1 else "were"
+        warnings.warn(
+            f"{n_bad:,} of {n_bad + n_good:,} rows of {self.source} {verb} left out: {account}.",
+            DataWarning,
+            stacklevel=4,  # the caller of read_triples, Triples.from_columns and the like
+        )
+        kept = {
+            role: compact(Coded(codes[good], names))
+            for role, (codes, names) in self.columns.items()
+        }
+        return CodedRows(kept, self.source)
+
+    def _account(self, reason: str, where: list[int]) -> str:
+        """For example "2 with an empty tag (lines 5, 17)"."""
+        shown = ", ".join(f"{number:,}" for number in where[:MAX_PLACES])
+        more = f" and {len(where) - MAX_PLACES:,} more" if len(where) > MAX_PLACES else ""
+        plural = "s" if len(where) > 1 else ""
+        return f"{len(where):,} with {reason} ({self.unit}{plural} {shown}{more})"
+
+
+def as_strings(values: Column, *, name: str, fractions: bool = False) -> pl.Series:
+    """A column as strings, (n,): whole numbers are written out, missing values become "".
+
+    `fractions` lets numbers with a fraction through as well.
+    """
+    series = as_series(values, name=name)
+    if series.dtype != pl.String:
+        known = series.dtype.is_integer() or series.dtype in (pl.Categorical, pl.Enum, pl.Null)
+        if not (known or (fractions and series.dtype.is_numeric())):
+            raise DataError(
+                f"'{name}' must hold strings or whole numbers, got {series.dtype}. "
+                "Convert its values with str() first."
+            )
+        series = series.cast(pl.String)
+    return series.fill_null("") if series.null_count() else series
+
+
+def as_series(values: Column, *, name: str) -> pl.Series:
+    """A list, tuple, array or pandas Series as a polars Series, (n,)."""
+    if isinstance(values, pl.Series):
+        return values
+    try:
+        if isinstance(values, np.ndarray) and values.dtype.kind in "iufb":
+            return pl.Series(values)
+        return pl.Series(list(values))
+    except (TypeError, OverflowError, pl.exceptions.PolarsError) as error:
+        raise DataError(
+            f"'{name}' must be one sequence of values of one type, got {type(values).__name__}: "
+            f"{error}. Convert its values with str() first."
+        ) from None
+
+
+def most_frequent(totals: NDArray[Any], names: pl.Series, n: int) -> NDArray[np.intp]:
+    """Indices of the n largest totals, largest first; equal totals in alphabetical order."""
+    if n < 1:
+        raise DataError(f"'n', the number of tags to keep, must be at least 1, got {n}.")
+    smallest = np.partition(totals, -n)[-n] if n < len(totals) else 0
+    candidates = np.flatnonzero(totals >= smallest)
+    alphabetical = names.gather(candidates).rank("ordinal").to_numpy()
+    return candidates[np.lexsort((alphabetical, -totals[candidates]))[:n]]
+
+
+def positions(wanted: Column, names: pl.Series, *, name: str) -> NDArray[np.intp]:
+    """Where each wanted name, or index, is in names, (n,)."""
+    series = as_series(wanted, name=name)
+    if series.dtype.is_integer():
+        index = series.to_numpy().astype(np.intp)
+        if len(index) and not (index.min() >= 0 and index.max() < len(names)):
+            raise DataError(
+                f"'{name}' must hold names, or indices from 0 to {len(names) - 1}, "
+                f"got {index.min()} to {index.max()}."
+            )
+        return index
+    strings = as_strings(series, name=name)
+    codes = codes_in(strings, names)
+    if (codes < 0).any():
+        missing = strings.filter(pl.Series(codes < 0)).unique(maintain_order=True)
+        shown = ", ".join(repr(value) for value in missing[:5])
+        more = f" and {len(missing) - 5:,} more" if len(missing) > 5 else ""
+        raise DataError(f"'{name}' has names not among the {len(names):,} known: {shown}{more}.")
+    return codes.astype(np.intp)
+
+
+def codes_in(wanted: pl.Series, names: pl.Series) -> NDArray[np.int32]:
+    """The index of each wanted name in names, (n,), -1 for one that is not there."""
+    codes = pl.Series(np.arange(len(names), dtype=np.int32))
+    return wanted.replace_strict(names, codes, default=-1, return_dtype=pl.Int32).to_numpy()
+
+
+# Files
+
+
+def read_rows(
+    path: PathLike,
+    roles: Roles | ChooseRoles,
+    *,
+    header: bool = True,
+    delimiter: str | None = None,
+    quote: str | None = '"',
+    encoding: str = "utf-8",
+) -> CodedRows:
+    """The columns that `roles` asks for, from a CSV, TSV or Parquet file, plain or gzipped.
+
+    Parameters
+    ----------
+    header : whether the first row names the columns; without a header, columns are given by
+        position, and by default are the first ones in the order of the roles
+    delimiter : by default the one that the extension means, or else one that is in the first line
+    quote : the character around fields that hold a delimiter or a line break; None if there is none
+    encoding : the encoding of a text file
+    """
+    file = Path(path).expanduser()
+    source = file.name
+    suffix = (Path(file.stem) if file.suffix.lower() == ".gz" else file).suffix.lower()
+    data = _unpacked(_bytes(file), source=source)
+    if suffix in PARQUET and delimiter is None:
+        return _rows_of_parquet(data, roles, source=source)
+    data = _utf8(data, encoding, source=source)
+    delimiter = delimiter or _recognised_delimiter(data, DELIMITERS.get(suffix))
+    if delimiter is None:
+        known = ", ".join([*DELIMITERS, *PARQUET])
+        raise DataError(
+            f"Neither the extension of {source} nor its first line shows its format; known are "
+            f"{known}, each also with .gz. If it is a text file, name its delimiter (--delimiter; "
+            "in Python, delimiter=)."
+        )
+    for name, sign in {"delimiter": delimiter, "quote": quote}.items():
+        if sign is not None and (len(sign) != 1 or not sign.isascii() or sign in "\r\n"):
+            none = ", or None" if name == "quote" else ""
+            raise DataError(f"'{name}' must be one ASCII character{none}, got {sign!r}.")
+    if quote == delimiter:
+        raise DataError(f"'quote' and 'delimiter' must differ, got {quote!r} for both.")
+    return _TextTable(data, delimiter, quote, header=header, source=source).rows(roles)
+
+
+def _bytes(file: Path) -> bytes:
+    try:
+        return file.read_bytes()
+    except FileNotFoundError:
+        hint = f" Its folder {file.parent} does not exist either."
+        if file.parent.is_dir():
+            near = nearest_names(file.name, [other.name for other in file.parent.iterdir()])
+            hint = f" The nearest name in that folder is {near[0]!r}." if near else ""
+        raise DataError(f"There is no file {file}.{hint}") from None
+    except IsADirectoryError:
+        raise DataError(f"{file} is a folder. Name a file in it.") from None
+    except OSError as error:
+        raise DataError(f"{file} cannot be read: {error.strerror}.") from None
+
+
+def _unpacked(data: bytes, *, source: str) -> bytes:
+    """The bytes inside, if they are gzipped; by content, as names can mislead."""
+    if data.startswith(b"\x1f\x8b"):
+        try:
+            data = gzip.decompress(data)
+        except (EOFError, OSError, zlib.error) as error:
+            problem = "cut short" if isinstance(error, EOFError) else "damaged"
+            raise DataError(
+                f"{source} is {problem} gzip data ({error}). Get the file again."
+            ) from None
+    if not data:
+        raise DataError(f"{source} is empty (0 bytes).")
+    return data
+
+
+def _recognised_delimiter(data: bytes, usual: str | None) -> str | None:
+    """The usual one, if it is in the first line; else one that is; else the usual one."""
+    text = data[:_HEAD_BYTES].decode(errors="replace")
+    candidates = _POSSIBLE_DELIMITERS if usual is None else (usual, *_POSSIBLE_DELIMITERS)
+    return next((one for one in candidates if _splits_first_line(text, one)), usual)
+
+
+def _splits_first_line(text: str, delimiter: str) -> bool:
+    try:
+        return len(next(csv.reader(io.StringIO(text), delimiter=delimiter))) > 1
+    except (StopIteration, csv.Error):
+        return False  # reading it says what is wrong
+
+
+def _utf8(data: bytes, encoding: str, *, source: str) -> bytes:
+    """The text as UTF-8 without a byte-order mark."""
+    if encoding.lower().replace("_", "-") not in ("utf-8", "utf8", "utf-8-sig"):
+        try:
+            return data.decode(encoding).removeprefix("\ufeff").encode()
+        except LookupError:
+            raise DataError(
+                f"'encoding' must be one that Python knows, got {encoding!r}."
+            ) from None
+        except UnicodeError as error:
+            raise DataError(f"{source} is not in the encoding {encoding!r}: {error}.") from None
+    if data.startswith(_UTF16_MARKS):
+        raise DataError(
+            f"{source} is in UTF-16, not in UTF-8. Pass encoding='utf-16' (--encoding utf-16)."
+        )
+    if data.startswith(b"PAR1"):
+        raise DataError(f"{source} is Parquet, not text. Rename it to end in .parquet.")
+    if b"\0" in data[:4096]:
+        raise DataError(f"{source} is not a text file: it has zero bytes. Unpack or convert it.")
+    return data.removeprefix(_UTF8_MARK)
+
+
+def _rows_of_parquet(data: bytes, roles: Roles | ChooseRoles, *, source: str) -> CodedRows:
+    try:
+        names = list(pl.read_parquet_schema(io.BytesIO(data)))
+        roles = roles(names, len(names)) if callable(roles) else roles
+        where = find_columns(roles, names, source=source)
+        frame = pl.read_parquet(io.BytesIO(data), columns=[names[at] for at in where.values()])
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
+        reason = str(error).splitlines()[0]
+        raise DataError(f"{source} is not a whole Parquet file: {reason}.") from None
+    if not frame.height:
+        raise DataError(f"{source} has columns but no row.")
+    columns = {role: frame[names[at]] for role, at in where.items()}
+    return CodedRows.from_columns(columns, source=source, unit="row", locate=lambda rows: rows + 1)
+
+
+def find_columns(
+    roles: Roles, names: Sequence[str], *, source: str, header: bool = True
+) -> dict[str, int]:
+    """The position of each role's column among the names of all columns.
+
+    A role that is to be found by its own name, such as "user", may have another of `USUAL_NAMES`.
+    Without a header, names do not stand in the file.
+    """
+    names = [name.strip() for name in names]
+    found: dict[str, int] = {}
+    for role, wanted in roles.items():
+        if isinstance(wanted, int):
+            if isinstance(wanted, bool) or not 0 <= wanted < len(names):
+                raise DataError(
+                    f"'{role}' must be a column's name or its position, here from 0 to "
+                    f"{len(names) - 1}: got {wanted}. The columns of {source}: {_listed(names)}."
+                )
+            position = wanted
+        else:
+            usual = USUAL_NAMES.get(role, ()) if wanted == role and wanted not in names else ()
+            folded = {name.casefold(): name for name in reversed(names)}
+            others = (one for one in usual if one in folded and one not in roles.values())
+            wanted = next((folded[one] for one in others), wanted.strip())
+            position = _by_name(role, wanted, names, source=source, header=header)
+        twin = next((other for other, at in found.items() if at == position), None)
+        if twin is not None:
+            raise DataError(
+                f"'{twin}' and '{role}' are both column {position} of {source}, "
+                f"{names[position]!r}. Name another column for one of them."
+            )
+        found[role] = position
+    return found
+
+
+def _by_name(role: str, wanted: str, names: Sequence[str], *, source: str, header: bool) -> int:
+    matches = [i for i, name in enumerate(names) if name == wanted]
+    if len(matches) == 1:
+        return matches[0]
+    if matches:
+        raise DataError(
+            f"{source} has {len(matches)} columns named {wanted!r}. Give '{role}' by position: "
+            f"{' or '.join(str(i) for i in matches)}."
+        )
+    if not header:
+        raise DataError(
+            f"{source} is read without a header, so '{role}' must be a position from 0 to "
+            f"{len(names) - 1}, got {wanted!r}."
+        )
+    near = nearest_names(wanted, names)
+    use = "" if wanted == role else f" for '{role}'"
+    guess = f" The nearest is {near[0]!r}." if near else ""
+    if len(names) == 1:
+        guess += " If that is not one column, name the delimiter (--delimiter; delimiter=)."
+    raise DataError(
+        f"{source} has no column {wanted!r}{use}. Its columns: {_listed(names)}.{guess} "
+        f"Name the right one (--{role}; in Python, {role}=), or say that the file has no header "
+        "(--no-header; header=False)."
+    )
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - MAX_COLUMNS:,} more" if len(names) > MAX_COLUMNS else ""
+    return ", ".join(repr(name) for name in names[:MAX_COLUMNS]) + more
+
+
+class _TextTable:
+    """A text in UTF-8, read piece by piece, which knows where its rows are."""
+
+    def __init__(
+        self, data: bytes, delimiter: str, quote: str | None, *, header: bool, source: str
+    ) -> None:
+        if data.isspace() or not data:
+            raise DataError(f"{source} is empty: it holds nothing but white space.")
+        if b"\n" not in data:
+            data = data.replace(b"\r", b"\n")
+        if data.endswith((b"\n\n", b"\n\r\n")):
+            data = data.rstrip(b"\r\n")
+        self.data, self.delimiter, self.quote = data, delimiter, quote
+        self.header, self.source = header, source
+        self.n_fields = 0
+        self.where: Mapping[str, int] = {}  # role -> the position of its column
+        self.left_out: dict[str, list[int]] = {WRONG_NUMBER: [], NOT_UTF8: []}  # reason -> lines
+        self.read: list[tuple[slice, int]] = []  # pieces, and the rows of each
+
+    def rows(self, roles: Roles | ChooseRoles) -> CodedRows:
+        """The columns that the roles ask for."""
+        names, roles = self._names(roles)
+        self.n_fields = len(names)
+        self.where = find_columns(roles, names, source=self.source, header=self.header)
+        columns = encode_batches(self._batches(), list(self.where))
+        left_out = {reason: lines for reason, lines in self.left_out.items() if lines}
+        rows = CodedRows(columns, self.source, "line", self._lines_of, left_out)
+        if not len(rows) and not left_out:
+            raise DataError(f"{self.source} has a header but no row below it.")
+        return rows
+
+    def _names(self, roles: Roles | ChooseRoles) -> tuple[list[str], Roles]:
+        """The names of the columns, and the roles.
+
+        Without a header, the names are the roles in their order, then positions, as many as the
+        first rows usually have fields.
+        """
+        found = self._records(slice(0, len(self.data)))
+        if self.header:
+            _, header = next(found)
+            if not _is_utf8(header):
+                raise DataError(
+                    f"The header of {self.source} has bytes that are not UTF-8. "
+                    "Name the file's encoding, for example encoding='latin-1'."
+                )
+            return header, roles(header, len(header)) if callable(roles) else roles
+        widths = Counter(len(fields) for _, fields in islice(found, _FIRST_ROWS))
+        n_fields = widths.most_common(1)[0][0]
+        roles = roles([], n_fields) if callable(roles) else roles
+        return [*roles, *(str(i) for i in range(len(roles), n_fields))][:n_fields], roles
+
+    def _batches(self) -> Iterator[dict[str, pl.Series]]:
+        """The good rows, as columns by role."""
+        for piece, is_regular in self._pieces():
+            n_rows = 0
+            fast = self._read_fast(piece) if is_regular else None
+            for columns in [fast] if fast is not None else self._read_with_care(piece):
+                n_rows += len(next(iter(columns.values())))
+                yield columns
+            self.read.append((piece, n_rows))
+
+    def _pieces(self) -> Iterator[tuple[slice, bool]]:
+        """Pieces of whole records, and whether quotes are only where they should be.
+
+        A line break after an odd number of quotes ends no piece. From the first misplaced quote on,
+        that says nothing, and the rest is one piece.
+        """
+        data, mark = self.data, (self.quote or "").encode()
+        quoted = bool(mark) and mark in data
+        start = 0
+        while start < len(data):
+            end, step, n_quotes = start, PIECE_BYTES, 0
+            while end == start or (n_quotes % 2 and end < len(data)):
+                last, end = end, data.find(b"\n", end + step) + 1 or len(data)
+                n_quotes += data.count(mark, last, end) if quoted else 0
+                step = 0
+            if quoted and not _is_well_quoted(data[start:end], mark, self.delimiter.encode()):
+                yield slice(start, len(data)), False
+                return
+            yield slice(start, end), True
+            start = end
+
+    def _read_fast(self, piece: slice) -> dict[str, pl.Series] | None:
+        """The columns by role, or None if anything in the piece is not as it should be.
+
+        Rows that are too long are an error of polars; rows that are too short, and blank lines,
+        have a null in the last column, which is therefore read too.
+        """
+        data = self.data[piece]
+        lone_return = b"\r" in data and data.count(b"\r") != data.count(b"\r\n")
+        if lone_return or data[:1] in (b"\n", b"\r"):
+            return None
+        if data.endswith(self.delimiter.encode()):  # where polars sees no field too many
+            return None
+        try:
+            frame = pl.read_csv(
+                data,
+                has_header=False,
+                skip_rows=int(self.header and piece.start == 0),
+                separator=self.delimiter,
+                quote_char=self.quote,
+                schema={str(position): pl.String for position in range(self.n_fields)},
+                columns=sorted({*self.where.values(), self.n_fields - 1}),
+            )
+        except pl.exceptions.PolarsError:
+            return None
+        if any(column.null_count() for column in frame):
+            return None
+        return {role: frame[str(position)] for role, position in self.where.items()}
+
+    def _read_with_care(self, piece: slice) -> Iterator[dict[str, pl.Series]]:
+        """The good rows as columns by role; the lines of the others go to `left_out`."""
+        found = self._body(piece)
+        while batch := list(islice(found, _BATCH_ROWS)):
+            good = []
+            for line, fields in batch:
+                if fault := self._fault(fields):
+                    self.left_out[fault].append(line)
+                else:
+                    good.append(fields)
+            yield {
+                role: pl.Series([fields[at] for fields in good], dtype=pl.String)
+                for role, at in self.where.items()
+            }
+
+    def _lines_of(self, rows: NDArray[np.intp]) -> Ids:
+        """The lines in which these rows begin, ascending as the rows."""
+        lines = []
+        start = 0
+        for piece, n_rows in self.read:
+            inside = rows[(rows >= start) & (rows < start + n_rows)] - start
+            if len(inside):
+                good = [line for line, fields in self._body(piece) if not self._fault(fields)]
+                lines.append(np.array(good)[inside])
+            start += n_rows
+        return np.concatenate(lines)
+
+    def _fault(self, fields: list[str]) -> str | None:
+        if len(fields) != self.n_fields:
+            return WRONG_NUMBER
+        return None if _is_utf8(fields) else NOT_UTF8
+
+    def _body(self, piece: slice) -> Iterator[tuple[int, list[str]]]:
+        """The records of a piece, without the header."""
+        return islice(self._records(piece), int(self.header and piece.start == 0), None)
+
+    def _records(self, piece: slice) -> Iterator[tuple[int, list[str]]]:
+        """The line each record starts in and its fields; blank lines are skipped."""
+        first_line = 1 + self.data.count(b"\n", 0, piece.start)
+        lines = io.TextIOWrapper(
+            io.BytesIO(self.data[piece]), encoding="utf-8", errors="surrogateescape", newline="\n"
+        )
+        reader = csv.reader(
+            lines,
+            delimiter=self.delimiter,
+            quotechar=self.quote,
+            quoting=csv.QUOTE_MINIMAL if self.quote else csv.QUOTE_NONE,
+            strict=True,
+        )
+        while True:
+            line = first_line + reader.line_num
+            try:
+                fields = next(reader)
+            except StopIteration:
+                return
+            except csv.Error as error:
+                reason = str(error)
+                if reason.startswith("new-line"):
+                    reason = "a carriage return in a field that is not quoted"
+                raise DataError(
+                    f"{self.source} cannot be understood from the row that begins in line {line} "
+                    f"on: {reason}. Correct that row, or pass quote=None if quotes are ordinary "
+                    "characters."
+                ) from None
+            if fields:
+                yield line, fields
+
+
+def _is_well_quoted(piece: bytes, quote: bytes, delimiter: bytes) -> bool:
+    """Whether quotes only open fields, close them, or stand doubled inside them.
+
+    Counted from 0, every even quote must then come after a delimiter, a line break or a quote, and
+    every odd one before one of these.
+    """
+    text = np.frombuffer(b"\n" + piece + b"\n", dtype=np.uint8)
+    at = np.flatnonzero(text == quote[0])
+    before, after = text[at[::2] - 1], text[at[1::2] + 1]
+    opened = np.isin(before, list(quote + delimiter + b"\n"))
+    closed = np.isin(after, list(quote + delimiter + b"\r\n"))
+    return len(at) % 2 == 0 and bool(opened.all()) and bool(closed.all())
+
+
+def _is_utf8(fields: list[str]) -> bool:
+    """Whether the fields came from valid UTF-8: other bytes have become lone surrogates."""
+    try:
+        "".join(fields).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
