@@ -40,7 +40,7 @@ from harmonium.data.datasets import load
 from harmonium.estimators import CooccurrenceTagger, NaiveBayesTagger
 from harmonium.estimators.calibration import matching_thresholds
 from harmonium.evaluation import auc_per_clip, auc_per_tag, calibration_error_per_tag
-from harmonium.library.learning.thresholds import auc_error
+from harmonium.library.learning.fitting import auc_error
 from harmonium.library.precision import UNREACHABLE, USUAL_PRECISION, make_curves, threshold_for
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "recipes"))

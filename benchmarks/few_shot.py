@@ -35,11 +35,10 @@ from harmonium.audio import extract_files
 from harmonium.data import datasets
 from harmonium.evaluation import auc_per_tag
 from harmonium.files import user_cache_folder
-from harmonium.library.learning.beside_shipped import ShippedSays
 from harmonium.library.learning.fitting import TrainingSet
 from harmonium.library.learning.fitting import fit as fit_library
+from harmonium.library.learning.train import with_prior
 from harmonium.library.store.features import FULL, SoundSpace
-from harmonium.library.store.models import StoredModel
 from harmonium.library.tagger import log_odds, mix
 
 SIZES = (5, 10, 20, 50)
@@ -121,20 +120,20 @@ def by_training(X, Y, P, known, tags, draws):
                 ]
             ).T
             results = {"learnt at once": quick[~half]}
-            for name, more in (("trained alone", None), ("trained beside it", log_odds(P))):
+            for name, more in (("trained alone", None), ("trained beside it", P)):
                 examples = TrainingSet(
-                    X[rows], labels[rows], folds, words, None, None if more is None else more[rows]
+                    X[rows],
+                    labels[rows],
+                    folds,
+                    words,
+                    builtin=None if more is None else more[rows],
                 )
                 fitted = fit_library(examples)
                 chosen = fitted.candidates[0].hyperparameters
                 inputs = np.concatenate([X, log_odds(P)], axis=1) if chosen.more_inputs else X
                 found_p = fitted.model.predict_proba(inputs[~half])
                 if more is not None:
-                    stored = StoredModel(
-                        name="", vocabulary=vocabulary, thresholds=np.zeros(len(tags)),
-                        extractor="", bytes=b"", report={},
-                    )  # fmt: skip
-                    _, weights = ShippedSays(stored, P[rows]).as_prior(examples, fitted)
+                    _, weights = with_prior(examples, fitted.held_out, vocabulary)
                     for j, place in known.items():
                         weight = np.float32(weights[j])
                         found_p[:, j] = mix(found_p[:, j], P[~half, place], weight)

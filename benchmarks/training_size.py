@@ -56,13 +56,13 @@ def measure(size: int, n_tags: int, seed: int) -> dict[str, float]:
     examples = TrainingSet(learnt, Y[rows], folds, tuple(labels.tags))
     first, how = 0.0, {}
     try:
-        from harmonium.library.learning.first_model import MOST_TRACKS, fit_first
+        from harmonium.library.learning.fitting import MAX_FIRST, fit_first
     except ImportError:  # an older checkout
         pass
     else:
-        linear, _, _ = fit_first(examples.rows(np.arange(min(size, MOST_TRACKS))))
+        linear, _, _ = fit_first(examples.rows(np.arange(min(size, MAX_FIRST))))
         first = time.process_time() - loading
-        how = {"beside_l2": linear.hyperparameters.l2} if size <= MOST_TRACKS else {}
+        how = {"beside_l2": linear.hyperparameters.l2} if size <= MAX_FIRST else {}
     import jax
 
     compiled: list[str] = []
@@ -89,8 +89,7 @@ def small(size: int, seed: int) -> dict[str, float]:
 
     from harmonium.evaluation import auc_per_tag, grouped_folds
     from harmonium.experiments.datasets import CATALOGUE, load_dataset
-    from harmonium.library.learning.first_model import fit_first
-    from harmonium.library.learning.fitting import TO_TRY, Fitted, TrainingSet, fit
+    from harmonium.library.learning.fitting import TO_TRY, Fitted, TrainingSet, fit, fit_first
     from harmonium.library.tagger import keep_compiled
 
     keep_compiled()

@@ -25,7 +25,7 @@ from harmonium.estimators.calibration import (
 )
 from harmonium.estimators.model_files import to_bytes
 from harmonium.evaluation import grouped_folds, reliability
-from harmonium.library.learning.thresholds import UNREACHABLE, choose_thresholds, score_tags
+from harmonium.library.learning.fitting import UNREACHABLE, choose_thresholds, score_tags
 from harmonium.library.precision import (
     USUAL_PRECISION,
     PrecisionCurve,

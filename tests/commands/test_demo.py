@@ -19,7 +19,7 @@ from harmonium.commands.demo import MIN_TRACKS
 from harmonium.demo.page import chosen_rows, render_card, render_page, spectrogram_png
 from harmonium.library import Library
 from harmonium.library.index import index
-from harmonium.library.learning.vocabulary import FEWEST_TRACKS
+from harmonium.library.learning.examples import MIN_TRACKS as MIN_TAGGED
 
 N_TRACKS = MIN_TRACKS
 
@@ -141,12 +141,12 @@ def ignore(done, total):
 
 class TestFewestTracks:
     def test_half_of_them_are_as_many_as_training_needs(self):
-        assert MIN_TRACKS // 2 == FEWEST_TRACKS
+        assert MIN_TRACKS // 2 == MIN_TAGGED
 
     @pytest.mark.parametrize("seed", range(5))
     def test_people_tag_all_of_their_half(self, seed):
         music = steps.draw_music(".", MIN_TRACKS, seed=seed)
-        assert steps.given_tags(music)["item"].n_unique() == FEWEST_TRACKS
+        assert steps.given_tags(music)["item"].n_unique() == MIN_TAGGED
 
     def test_fewer_are_refused_at_once(self, tmp_path):
         arguments = ["demo", str(tmp_path / "demo"), "--tracks", str(MIN_TRACKS - 1)]

@@ -9,7 +9,7 @@ from harmonium import TagSmoother
 from harmonium.data import Triples
 from harmonium.errors import DataError
 from harmonium.library import Library
-from harmonium.library.learning.smoothing import can_smooth, learn_smoothing
+from harmonium.library.learning.train import can_smooth, learn_smoothing
 from harmonium.library.store.opinions import judge
 from harmonium.library.tagger import Tagger, tag_probabilities
 from harmonium.library.tags import related_by, said_together, suggest_by

@@ -6,7 +6,7 @@ import pytest
 from some_tracks import add_tracks, triples
 
 from harmonium.errors import DataError
-from harmonium.library.learning.vocabulary import choose_vocabulary
+from harmonium.library.learning.examples import choose_vocabulary
 from harmonium.library.store.opinions import agreed_tags, agreed_tracks, judge, label_matrix
 
 IDS = np.array([3, 5, 9])
@@ -56,9 +56,9 @@ def judged(**counts):
 
 
 def test_the_vocabulary_are_the_tags_with_enough_tracks_most_used_first():
-    found = choose_vocabulary(judged(rare=9, some=10, much=40, all=95), 100)
-    assert found.tags == ("much", "some")
-    assert [(one.tag, one.missing, one.reason) for one in found.left_out] == [
+    tags, excluded = choose_vocabulary(judged(rare=9, some=10, much=40, all=95), 100)
+    assert tags == ("much", "some")
+    assert [(one.tag, one.missing, one.reason) for one in excluded] == [
         ("all", 5, "5 more tracks without it"),
         ("rare", 1, "1 more track with it"),
     ]
@@ -66,14 +66,14 @@ def test_the_vocabulary_are_the_tags_with_enough_tracks_most_used_first():
 
 def test_with_few_tracks_fewer_examples_are_enough():
     counts = {"rare": 4, "some": 5}
-    assert choose_vocabulary(judged(**counts), 30).tags == ("some",)
-    assert choose_vocabulary(judged(**counts), 30, min_examples=4).tags == ("some", "rare")
+    assert choose_vocabulary(judged(**counts), 30)[0] == ("some",)
+    assert choose_vocabulary(judged(**counts), 30, min_examples=4)[0] == ("some", "rare")
 
 
 def test_only_the_most_used_tags_are_taken():
-    found = choose_vocabulary(judged(a=12, b=11, c=10), 100, max_tags=2)
-    assert found.tags == ("a", "b")
-    assert found.left_out[0].reason == "only the 2 most used tags are learnt"
+    tags, excluded = choose_vocabulary(judged(a=12, b=11, c=10), 100, max_tags=2)
+    assert tags == ("a", "b")
+    assert excluded[0].reason == "only the 2 most used tags are learnt"
 
 
 def test_too_few_tracks_and_too_few_tags_say_what_is_needed():

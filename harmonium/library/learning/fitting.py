@@ -1,15 +1,17 @@
 """Fitting the model: hyperparameters by cross-validation, held-out probabilities, then everything.
 
-1. A few sets of hyperparameters are tried on the folds: a model learns from all folds but one, and
-   stops when that one is ranked best. The set with the highest pooled AUC is chosen, with the
-   median of its numbers of epochs. With many tracks, only a random share of them is used for this.
-2. With these and that many epochs, a model learns from all folds but one, and predicts the
+1. A logistic regression, solved to convergence, is the first answer after a few seconds. The next
+   penalty on a scale is tried as long as it is better. Of many tracks, it learns from some.
+2. A few sets of hyperparameters of the RBM are tried on the folds: a model learns from all folds
+   but one, and stops when that one is ranked best. The set with the highest pooled AUC is chosen,
+   with the median of its numbers of epochs. With many tracks, only a random share is used for this.
+3. With these and that many epochs, a model learns from all folds but one, and predicts the
    probabilities of that one. So every track has held-out probabilities.
-3. Where tracks are few, a logistic regression (`first_model`) stays beside the RBM, if held-out
-   tracks are ranked better by the mean of the two models' log-odds.
-4. Probabilities are corrected by what is true of held-out tracks: those of a fold by the other
+4. Where tracks are few, a logistic regression stays beside the RBM, if held-out tracks are ranked
+   better by the mean of the two models' log-odds.
+5. Probabilities are corrected by what is true of held-out tracks: those of a fold by the other
    folds, and those of the model that is used by all of them.
-5. A model with the same hyperparameters learns from all tracks. It is the one that is used.
+6. A model with the same hyperparameters learns from all tracks. It is the one that is used.
 
 Choosing on the folds that are then scored flatters the score a little; what is chosen is one of a
 handful of hyperparameters and a number of epochs for all tags together.
@@ -23,47 +25,230 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
+from harmonium.arrays import Doubles, Floats, Ids, Mask
 from harmonium.engine import Engine, EngineError, Runner, WorkerDied
 from harmonium.errors import DataError, TrainingInterrupted
-from harmonium.estimators.calibration import Question, fit_recalibration
-from harmonium.library.learning.first_model import (
-    LinearFit,
-    fit_linear,
-    linear_hyperparameters,
-    mean_auc,
+from harmonium.estimators.calibration import Question, Recalibration, fit_recalibration
+from harmonium.library.learning.examples import (
+    Hyperparameters,
+    StoredRows,
+    TrainingSet,
+    by_columns,
+    opened,
+    row_blocks,
 )
-from harmonium.library.learning.training_files import StoredRows, opened, row_blocks
-from harmonium.library.learning.training_set import Hyperparameters, TrainingSet
+from harmonium.library.store.models import UNREACHABLE
 from harmonium.library.tagger import LINEAR, keep_compiled, mix
 
-Floats = NDArray[np.float32]
 TrainingProgress = Callable[[str, int, int], None]
 """Called with what is being done, how many fits are done, and of how many; 0: not known yet."""
 
-N_FOLDS = 5
-MOST_TO_SEARCH = 3000
-"""Tracks with which hyperparameters are tried."""
-FOLDS_TO_SEARCH = 3
-"""Folds on which they are tried where there are more tracks than that."""
-MOST_UPDATES = 20_000
-PATIENT_UPDATES = 500
-"""Minibatches without a better ranking after which training may stop, but at least 50 epochs."""
-HALF = np.float32(0.5)
-MOST_TO_CALIBRATE = 5000
-"""Tracks by which probabilities are corrected."""
-MOST_AT_ONCE = 50_000
-"""Tracks that are predicted, or corrected, at a time."""
-
-
+CLEARLY = 2.0
+"""An AUC is clearly above 0.5 if it is by so many of the standard errors that chance has."""
+MAX_FIRST = 2000
+"""Tracks that the first answer learns from, and up to which it stays beside the RBM."""
+PENALTIES = tuple(10 ** (k / 2) for k in range(-9, 0))
+"""Those of the logistic regression; the search starts at 0.001, the fourth."""
+MAX_ON_ALL_FOLDS = 500
+"""With more tracks, penalties of the logistic regression are tried on three of the folds."""
 TO_TRY = tuple(Hyperparameters(0.01, l2) for l2 in (0.1, 0.3, 1.0, 3.0))
 """Few tracks are tried with the three strongest penalties, others with the three weakest."""
 FEW_TRACKS = 300
+MAX_TO_SEARCH = 3000
+"""Tracks with which hyperparameters are tried."""
+FOLDS_TO_SEARCH = 3
+"""Folds on which they are tried where there are more tracks than that."""
+MAX_UPDATES = 20_000
+PATIENT_UPDATES = 500
+"""Minibatches without a better ranking after which training may stop, but at least 50 epochs."""
+HALF = np.float32(0.5)
+MAX_TO_CALIBRATE = 5000
+"""Tracks by which probabilities are corrected."""
+MAX_AT_ONCE = 50_000
+"""Tracks that are predicted, or corrected, at a time."""
+
+
+# How well each tag is learnt, from held-out probabilities. ----------------------------------------
+
+
+@dataclass(frozen=True)
+class TagScores:
+    """What held-out probabilities say about each tag; all (n_tags,)."""
+
+    positives: Ids
+    negatives: Ids
+    auc: Doubles
+    error: Doubles
+    """Standard error of the AUC."""
+    learnt: Mask
+    """Whether the AUC is clearly above chance."""
+
+
+def score_tags(Y: Floats, P: Floats) -> TagScores:
+    """AUC by tag, with its error, from labels (n, C), NaN unknown, and probabilities (n, C)."""
+    from harmonium.evaluation import auc_per_tag
+
+    positives = by_columns(lambda y: (y == 1).sum(axis=0).astype(np.int64), Y)
+    negatives = by_columns(lambda y: (y == 0).sum(axis=0).astype(np.int64), Y)
+    auc = by_columns(lambda y, p: auc_per_tag(y, p).values, Y, P)
+    with np.errstate(invalid="ignore"):
+        learnt = auc - 0.5 > CLEARLY * chance_error(positives, negatives)
+    return TagScores(positives, negatives, auc, auc_error(auc, positives, negatives), learnt)
+
+
+def auc_error(auc: Doubles, positives: Ids, negatives: Ids) -> Doubles:
+    """√([A(1 - A) + (P - 1)(Q₁ - A²) + (N - 1)(Q₂ - A²)] / PN): Hanley and McNeil (1982).
+
+    Q₁ = A / (2 - A) and Q₂ = 2A² / (1 + A) are the chances that two positives outrank a negative,
+    and that a positive outranks two negatives. A is kept half a pair away from 0 and 1: that some
+    twenty tracks are in perfect order does not prove that all are.
+    """
+    pairs = np.maximum(positives * negatives, 1)
+    a = np.clip(auc, 0.5 / pairs, 1 - 0.5 / pairs)
+    first, second = a / (2 - a), 2 * a**2 / (1 + a)
+    variance = a * (1 - a) + (positives - 1) * (first - a**2) + (negatives - 1) * (second - a**2)
+    return np.sqrt(np.maximum(variance, 0) / pairs)
+
+
+def chance_error(positives: Ids, negatives: Ids) -> Doubles:
+    """√((P + N + 1) / 12PN): the standard error of the AUC of scores that say nothing."""
+    return np.sqrt((positives + negatives + 1) / (12 * np.maximum(positives * negatives, 1)))
+
+
+def choose_thresholds(Y: Floats, P: Floats, scores: TagScores) -> Floats:
+    """The probability from which a track is said to have a tag, (n_tags,).
+
+    As many held-out tracks reach it as have the tag. ``UNREACHABLE`` for tags that are not learnt.
+    """
+    from harmonium.estimators.calibration import matching_thresholds
+
+    chosen = np.clip(by_columns(matching_thresholds, Y, P), 0.01, 0.99)
+    return np.where(scores.learnt, chosen, UNREACHABLE).astype(np.float32)
+
+
+def mean_auc(Y: Floats, P: Floats) -> float:
+    """Mean over tags of the AUC, of the tracks that have probabilities."""
+    from harmonium.evaluation import auc_per_tag
+
+    scored = ~np.isnan(P[:, 0])
+    auc = by_columns(lambda y, p: auc_per_tag(y[scored], p[scored]).values, Y, P)
+    return float(np.nanmean(auc)) if np.isfinite(auc).any() else 0.5
+
+
+# The logistic regression. -------------------------------------------------------------------------
+
+
+class LinearFit(NamedTuple):
+    """A logistic regression of all tracks, and what others like it say of held-out ones."""
+
+    model: Any
+    """LogisticTagger"""
+    held_out: Floats
+    """(n, C) probabilities of models that had not seen the track, not corrected."""
+    hyperparameters: Hyperparameters
+
+
+def fit_first(examples: TrainingSet) -> tuple[LinearFit, Recalibration, Floats]:
+    """The first answer, its correction, and the corrected held-out probabilities, (n, C)."""
+    n_folds = int(examples.folds.max()) + 1
+    few = len(examples.X) <= MAX_ON_ALL_FOLDS
+    searched = np.arange(n_folds if few else min(FOLDS_TO_SEARCH, n_folds))
+
+    @lru_cache
+    def score(place: int, more_inputs: bool) -> float:
+        if not 0 <= place < len(PENALTIES):
+            return -np.inf
+        hyperparameters = linear_hyperparameters(PENALTIES[place], more_inputs=more_inputs)
+        return mean_auc(examples.Y, linear_held_out(examples, hyperparameters, searched))
+
+    def climb(place: int, more_inputs: bool) -> int:
+        for step in (-1, 1):
+            while score(place + step, more_inputs) > score(place, more_inputs):
+                place += step
+        return place
+
+    place, more = climb(3, False), False
+    if examples.builtin is not None:
+        with_more = climb(place, True)
+        if score(with_more, True) > score(place, False):
+            place, more = with_more, True
+    fitted = fit_linear(examples, linear_hyperparameters(PENALTIES[place], more_inputs=more))
+    asked = [
+        [Question(P, examples.Y[held], np.zeros(len(P)), np.ones(len(P)))]
+        for held in (examples.folds == fold for fold in range(n_folds))
+        for P in [fitted.held_out[held]]
+    ]
+    corrected, correction = _corrected(examples, fitted.held_out, asked)
+    return fitted, correction, corrected
+
+
+def linear_hyperparameters(l2: float, *, more_inputs: bool = False) -> Hyperparameters:
+    """Those of a logistic regression."""
+    return Hyperparameters(0.0, l2, more_inputs=more_inputs, linear=True)
+
+
+def fit_linear(examples: TrainingSet, hyperparameters: Hyperparameters) -> LinearFit:
+    """A logistic regression of all tracks, with held-out probabilities."""
+    P = linear_held_out(examples, hyperparameters, np.arange(int(examples.folds.max()) + 1))
+    named = pl.DataFrame(examples.targets(hyperparameters), schema=list(examples.tags))
+    model = _fitted_linear(hyperparameters.l2, examples.inputs(hyperparameters), named)
+    return LinearFit(model, P, hyperparameters)
+
+
+def linear_held_out(
+    examples: TrainingSet, hyperparameters: Hyperparameters, folds: NDArray[np.intp]
+) -> Floats:
+    """The probabilities of these folds by models of the others, (n, C); NaN elsewhere."""
+    X, targets = examples.inputs(hyperparameters), examples.targets(hyperparameters)
+    P = np.full(examples.Y.shape, np.nan, np.float32)
+    for fold in folds:
+        held = examples.folds == fold
+        model = _fitted_linear(hyperparameters.l2, X[~held], targets[~held])
+        P[held] = model.predict_proba(X[held])
+    return P
+
+
+def _fitted_linear(l2: float, X: Floats, Y: Any) -> Any:
+    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+    from harmonium.estimators import LogisticTagger
+
+    with threadpool_limits(1):  # products of small matrices take longer on several threads
+        return LogisticTagger(solver="newton", l2=l2).fit(X, Y)
+
+
+def _corrected(
+    examples: TrainingSet, held_out: Floats, asked: Sequence[Sequence[Question]]
+) -> tuple[Floats, Recalibration]:
+    """Each fold's probabilities corrected by the other folds, (n, C); the correction by all.
+
+    ``asked`` are questions about the tracks of each fold, and the answers.
+    """
+    corrected = examples.new_table()
+    for fold in range(len(asked)):
+        others = fit_recalibration(_joined([*asked[:fold], *asked[fold + 1 :]]))
+        held = np.flatnonzero(examples.folds == fold)
+        for block in row_blocks(len(held), MAX_AT_ONCE):
+            corrected[held[block]] = others(np.asarray(held_out[held[block]]))
+    return corrected, fit_recalibration(_joined(asked))
+
+
+def _joined(asked: Sequence[Sequence[Question]]) -> list[Question]:
+    """The questions of several folds, those of one kind as one."""
+    return [
+        Question(*map(np.concatenate, zip(*alike, strict=True)))
+        for alike in zip(*asked, strict=True)
+    ]
+
+
+# The RBM. -----------------------------------------------------------------------------------------
 
 
 class Candidate(NamedTuple):
@@ -82,9 +267,9 @@ class Fitted:
     model: Any
     """DiscriminativeRBM"""
     held_out: Floats
-    """(n, C) probabilities of models that had not seen the track,"""
+    """(n, C) held-out probabilities, corrected."""
     uncorrected: Floats
-    """and the same before they were corrected."""
+    """(n, C) the same before they were corrected."""
     candidates: tuple[Candidate, ...] = field(repr=False)
     """Best first; the hyperparameters of the first were taken."""
     beside: LinearFit | None = None
@@ -131,13 +316,13 @@ def fit(
         raise DataError(f"'folds' must have at least 2 folds. Got {n_folds}.")
     rng = np.random.default_rng(seed)
     searched, n_searched = examples, n_folds
-    if n > MOST_TO_SEARCH:
-        searched = examples.rows(np.sort(rng.permutation(n)[:MOST_TO_SEARCH]))
+    if n > MAX_TO_SEARCH:
+        searched = examples.rows(np.sort(rng.permutation(n)[:MAX_TO_SEARCH]))
         n_searched = min(n_folds, FOLDS_TO_SEARCH)
     further = [
         change
         for change, there in (
-            ({"more_inputs": True}, examples.more_inputs),
+            ({"more_inputs": True}, examples.builtin),
             ({"smoothed": True}, examples.smoothed),
         )
         if there is not None
@@ -177,27 +362,13 @@ def fit(
         else:
             beside = None
     model = final.model
-    model.recalibration_ = fit_recalibration(_joined(asked))
-    corrected = examples.new_table()
-    for fold in range(n_folds):
-        others = fit_recalibration(_joined(asked[:fold] + asked[fold + 1 :]))
-        held = np.flatnonzero(examples.folds == fold)
-        for block in row_blocks(len(held), MOST_AT_ONCE):
-            corrected[held[block]] = others(np.asarray(held_out[held[block]]))
+    corrected, model.recalibration_ = _corrected(examples, held_out, asked)
     return Fitted(model, corrected, held_out, tuple(candidates), beside)
-
-
-def _joined(asked: Sequence[Sequence[Question]]) -> list[Question]:
-    """The questions of several folds, those of one kind as one."""
-    return [
-        Question(*map(np.concatenate, zip(*alike, strict=True)))
-        for alike in zip(*asked, strict=True)
-    ]
 
 
 def usual_epochs(n_tracks: int, batch_size: int) -> int:
     """Epochs at most: few tracks need more passes, many need fewer."""
-    return int(np.clip(MOST_UPDATES * batch_size / n_tracks, 30, 500))
+    return int(np.clip(MAX_UPDATES * batch_size / n_tracks, 30, 500))
 
 
 def usual_patience(n_tracks: int, batch_size: int) -> int:
@@ -237,11 +408,11 @@ class FitTask(NamedTuple):
     valid: tuple[Floats, Floats] | None = None
     """Tracks by whose ranking to stop."""
     held: Floats | StoredRows | None = None
-    """Tracks whose probabilities are wanted,"""
+    """Tracks whose probabilities are wanted."""
     into: StoredRows | None = None
-    """and where to write them, if they are too many to be sent."""
+    """Where to write them, if they are too many to be sent."""
     asked: tuple[Floats, Floats] | None = None
-    """Tracks to ask about, with and without tags told."""
+    """Tracks to ask about, with and without tags observed."""
 
 
 class FitOutcome(NamedTuple):
@@ -274,7 +445,7 @@ def fit_one(task: FitTask) -> FitOutcome:
     assert task.held is not None
     held = opened(task.held)
     P = np.empty((len(held), len(model.tags_)), np.float32) if into is None else into
-    for some in row_blocks(len(held), MOST_AT_ONCE):
+    for some in row_blocks(len(held), MAX_AT_ONCE):
         P[some] = model.predict_proba(np.asarray(held[some]))
     return FitOutcome(epochs, P if into is None else None, asked)
 
@@ -323,8 +494,8 @@ class _Fits:
         """For each of the first folds, the fit of a model of the others, which says what it thinks.
 
         Where ``rows`` is given, the models are asked about some tracks of the fold, with and
-        without tags told; which tracks these are is added to it. ``into`` is the table (n, C) of a
-        file for the probabilities, where the tracks are in files.
+        without observed tags; which tracks these are is added to it. ``into`` is the table (n, C)
+        of a file for the probabilities, where the tracks are in files.
         With ``epochs`` a model learns that long, otherwise until the fold is ranked best. All learn
         from equally many tracks, so that one compiled program serves them: a few, at random, are
         left out.
@@ -350,7 +521,7 @@ class _Fits:
             if epochs is None:
                 task = task._replace(valid=(X[held], Y[held]))
             if rows is not None:
-                some = self.rng.permutation(held)[: MOST_TO_CALIBRATE // n_folds]
+                some = self.rng.permutation(held)[: MAX_TO_CALIBRATE // n_folds]
                 rows.append(some)
                 task = task._replace(asked=(np.array(X[some]), np.array(Y[some])))
             tasks.append(task)

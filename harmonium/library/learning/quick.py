@@ -31,8 +31,7 @@ from numpy.typing import NDArray
 
 from harmonium.arrays import sigmoid
 from harmonium.library.learning.answers import Answers, answers_since
-from harmonium.library.learning.training_files import row_blocks
-from harmonium.library.learning.vocabulary import FEWEST_EXAMPLES
+from harmonium.library.learning.examples import MIN_EXAMPLES, row_blocks
 from harmonium.library.library import Library, Progress
 from harmonium.library.store import features
 from harmonium.library.store.features import SoundVectors
@@ -187,7 +186,7 @@ def _places(
         place = places.get(name)
         if place is not None and trained.learnt[place]:
             yield name, place, True
-        elif one.y.sum() >= FEWEST_EXAMPLES:
+        elif one.y.sum() >= MIN_EXAMPLES:
             yield name, place, False
 
 

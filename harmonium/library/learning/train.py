@@ -1,4 +1,11 @@
-"""Learning a library's tags: from what people say and how it sounds to a stored model."""
+"""Learning a library's tags: from what people say and how it sounds to a stored model.
+
+The built-in model's log-odds are offered to training as further inputs. Where a tag is in both
+vocabularies, one's own examples count, and the built-in model is a prior while they are few: n
+examples weigh n / (n + 5) of the log-odds, if held-out tracks are ranked better so.
+
+If several people tagged the same tracks, labels are also smoothed: what would a new person say?
+"""
 
 import operator
 import time
@@ -14,47 +21,60 @@ import polars as pl
 from numpy.typing import NDArray
 
 from harmonium import __version__
+from harmonium.arrays import Arrays, Doubles, Floats, Ids
 from harmonium.data.tag_names import GenreTree
 from harmonium.engine import Engine
 from harmonium.errors import DataError
-from harmonium.library.learning.beside_shipped import ShippedSays
-from harmonium.library.learning.first_model import MOST_TRACKS as MOST_FIRST
-from harmonium.library.learning.first_model import LinearFit, fit_first, mean_auc
-from harmonium.library.learning.fitting import (
+from harmonium.library.builtin import PART, PLACES, builtin_model
+from harmonium.library.learning.examples import (
     N_FOLDS,
+    ExcludedTag,
+    FoldTable,
+    TrainingSet,
+    choose_vocabulary,
+    read_training_set,
+    row_blocks,
+)
+from harmonium.library.learning.fitting import (
+    MAX_FIRST,
     Candidate,
     Fitted,
+    LinearFit,
     TrainingProgress,
+    choose_thresholds,
     fit,
-)
-from harmonium.library.learning.reading import Source, in_files, in_memory
-from harmonium.library.learning.smoothing import can_smooth, learn_smoothing
-from harmonium.library.learning.thresholds import choose_thresholds, score_tags
-from harmonium.library.learning.training_files import FoldTable, row_blocks
-from harmonium.library.learning.training_set import TrainingSet
-from harmonium.library.learning.vocabulary import (
-    ExcludedTag,
-    Vocabulary,
-    choose_vocabulary,
+    fit_first,
+    interrupts_raise,
+    mean_auc,
+    score_tags,
 )
 from harmonium.library.library import Library
 from harmonium.library.precision import (
     USUAL_PRECISION,
     PrecisionCurve,
-    curves_from_arrays,
     curves_to_arrays,
     make_curves,
+    precision_curves,
     threshold_for,
 )
 from harmonium.library.store.models import UNREACHABLE, StoredModel
-from harmonium.library.store.opinions import MIN_SHARE, judge, only_answered_tracks, with_kinds
+from harmonium.library.store.opinions import MIN_SHARE, judge, label_matrix, only_answered_tracks, with_kinds
 from harmonium.library.store.schema import EXTRACTOR, GENRES
-from harmonium.library.tagger import keep_compiled
+from harmonium.library.tagger import TagRBM, keep_compiled, mix
+from harmonium.library.tags import MIN_PEOPLE
 
-MOST_IN_MEMORY = 50_000
-"""Tracks whose features are held in memory; those of more are in files, see `training_files`."""
-MOST_KEPT = 50_000
+MAX_IN_MEMORY = 50_000
+"""Tracks whose features are held in memory; those of more are in files."""
+MAX_KEPT = 50_000
 """Tracks whose held-out probabilities are kept with a model; of more, a random choice."""
+PRIOR_STRENGTH = 5.0
+"""So many examples weigh as much as the built-in model."""
+MIN_SHARED = 20
+"""Smoothing is tried where two people have tagged so many tracks in common."""
+MIN_SHARED_FRACTION = 0.1
+"""Smoothing is tried where this fraction of the tagged tracks has tags of several people."""
+MAX_SMOOTHING = 2_000_000
+"""Pairs of person and track, times passes over them, at most."""
 
 
 @dataclass(frozen=True)
@@ -65,14 +85,14 @@ class TrainingOptions:
     """Tracks that a tag needs; None: 10, or 5 where fewer than 100 tracks are tagged."""
     max_tags: int = 200
     min_count: int = 1
-    """People who must give a track a tag,"""
+    """How many people must give a track a tag."""
     min_share: float = MIN_SHARE
-    """and their share of the people who tagged the track."""
+    """The share of a track's people who must give it the tag."""
     smooth: bool = True
     """Whether to try smoothed tags, where several people have tagged the same tracks."""
     seed: int = 0
     genres: GenreTree | None = None
-    """A tree of genres to use from now on, see `store.opinions`; None: the library's, if any."""
+    """A tree of genres to use from now on; None: that of the library, if any."""
 
 
 def train(
@@ -103,44 +123,35 @@ def train(
         where the engine cannot be used, or no longer works; the first answer is stored then
     """
     options = options or TrainingOptions()
+
+    def step(what: str) -> None:
+        if progress:
+            progress(what, 0, 0)
+
     with TemporaryDirectory(prefix="harmonium-train-", ignore_cleanup_errors=True) as folder:
-        if progress:
-            progress("Reading", 0, 0)
+        step("Reading")
         task = _Task.read(library, options, Path(folder))
-        return _train(task, progress, use, first, {"engine": engine, "jobs": jobs})
-
-
-def _train(
-    task: "_Task",
-    progress: TrainingProgress | None,
-    use: bool,
-    first: Callable[[StoredModel], object] | None,
-    where: dict[str, Any],
-) -> StoredModel:
-    library, options = task.library, task.options
-    if progress:
-        progress("First model", 0, 0)
-    in_use = library.models.current(whole=False)
-    linear, answer = task.first_answer()
-    with library.begin():
-        if options.genres is not None:
-            library.settings.set(GENRES, options.genres.to_dict())
-        number = library.models.add(answer, use=use and (in_use is None or not in_use.n_own))
-    if first:
-        first(replace(answer, id=number))
-    if options.smooth and can_smooth(task.opinions):
-        if progress:
-            progress("Smoothing", 0, 0)
-        task = task.smoothed()
-    few = len(task.ids) <= MOST_FIRST
-    fitted = fit(
-        task.examples,
-        seed=options.seed,
-        beside_l2=linear.hyperparameters.l2 if few else None,
-        progress=progress,
-        **where,
-    )
-    stored = task.stored(fitted, "DiscriminativeRBM")
+        step("First model")
+        in_use = library.models.current(whole=False)
+        linear, answer = task.first_answer()
+        with library.begin():
+            if options.genres is not None:
+                library.settings.set(GENRES, options.genres.to_dict())
+            number = library.models.add(answer, use=use and (in_use is None or not in_use.n_own))
+        if first:
+            first(replace(answer, id=number))
+        if options.smooth and can_smooth(task.opinions):
+            step("Smoothing")
+            task = task.smoothed()
+        fitted = fit(
+            task.examples,
+            seed=options.seed,
+            beside_l2=linear.hyperparameters.l2 if len(task.ids) <= MAX_FIRST else None,
+            progress=progress,
+            engine=engine,
+            jobs=jobs,
+        )
+        stored = task.stored(fitted, "DiscriminativeRBM")
     with library.begin():
         stored = replace(stored, id=library.models.add(stored, use=use))
         library.models.remove(number, instead=stored.id)
@@ -154,61 +165,72 @@ class _Task:
     library: Library
     options: TrainingOptions
     extractor: str
-    ids: NDArray[np.int64]
     opinions: pl.DataFrame
     judged: pl.DataFrame
-    answered: NDArray[np.int64]
-    vocabulary: Vocabulary
-    groups: NDArray[np.int64]
+    answered: Ids
+    """Tracks of which people have only answered questions."""
+    excluded: list[ExcludedTag]
+    ids: Ids
+    examples: TrainingSet
+    groups: Ids
     """(n,) numbers of what no two folds share."""
     grouped_by: str
-    examples: TrainingSet
-    says: ShippedSays | None
-    more: dict[str, NDArray[Any]] = field(default_factory=dict)
+    began: float
+    more: Arrays = field(default_factory=dict)
     """Further arrays of the model."""
-    began: float = field(default_factory=time.perf_counter)
 
     @classmethod
     def read(cls, library: Library, options: TrainingOptions, folder: Path) -> "_Task":
         """Read what there is to learn from; large tables go to files in the folder."""
-        began, extractor = time.perf_counter(), _extractor(library)
+        began, extractor = time.perf_counter(), library.settings.get(EXTRACTOR)
+        if extractor is None:
+            raise DataError(
+                "The library has no features to learn from. `harmonium index FOLDER` computes "
+                "those of the music in a folder."
+            )
         opinions = library.opinions.triples()
         tagged = np.unique(opinions["track_id"].to_numpy().astype(np.int64))
-        ids, n_features = library.tracks.with_features(tagged, extractor=extractor)
+        ids, _ = library.tracks.with_features(tagged, extractor=extractor)
         opinions = opinions.filter(pl.col("track_id").is_in(pl.Series(ids).implode()))
         answered = only_answered_tracks(library, opinions)
         opinions = with_kinds(opinions, _tree(library, options))
         opinions = opinions.filter(~pl.col("tag").is_in(list(library.hidden_tags())))
         judged = judge(opinions, min_count=options.min_count, min_share=options.min_share)
-        vocabulary = choose_vocabulary(
+        tags, excluded = choose_vocabulary(
             judged,
             len(ids) - len(answered),
             min_examples=options.min_examples,
             max_tags=options.max_tags,
         )
         keep_compiled()
-        read = in_memory if len(ids) <= MOST_IN_MEMORY else in_files
-        source = Source(library, extractor, n_features, judged, answered, vocabulary.tags, folder)
-        tables = read(source, ids, options.seed)
-        people = (opinions, judged, answered, vocabulary)
-        of_tracks = (ids[tables.order], *people, tables.groups, tables.grouped_by)
-        return cls(
-            library, options, extractor, *of_tracks, tables.examples, tables.says, began=began
+        tracks = judged["track_id"].to_numpy()
+
+        def labels(some: Ids) -> Floats:
+            first, last = np.searchsorted(tracks, [some[0], some[-1] + 1])
+            votes = judged.slice(int(first), int(last - first))
+            return label_matrix(votes, some, tags, only_answered=answered)
+
+        where = folder if len(ids) > MAX_IN_MEMORY else None
+        examples, order, groups, grouped_by = read_training_set(
+            library, extractor, ids, labels, tags, seed=options.seed, folder=where
         )
+        people = (opinions, judged, answered, excluded)
+        of_tracks = (ids[order], examples, groups, grouped_by)
+        return cls(library, options, extractor, *people, *of_tracks, began)
 
     def smoothed(self) -> "_Task":
         """The same with smoothed labels to try."""
-        labels_of, together = learn_smoothing(
-            self.opinions, self.judged, self.vocabulary.tags, seed=self.options.seed
-        )
         examples, files = self.examples, self.examples.files
+        labels_of, together = learn_smoothing(
+            self.opinions, self.judged, examples.tags, seed=self.options.seed
+        )
         alone, by_id = np.isin(self.ids, self.answered), np.argsort(self.ids)
         if files is None:
             labels = examples.new_table()
         else:
             table = FoldTable(files.folder / "smoothed", examples.folds, len(examples.tags))
             labels, files = table.values, replace(files, smoothed=table)
-        for some in row_blocks(len(by_id), MOST_IN_MEMORY):
+        for some in row_blocks(len(by_id), MAX_IN_MEMORY):
             rows = by_id[some]
             found = labels_of(self.ids[rows])
             found[alone[rows]] = examples.Y[rows[alone[rows]]]
@@ -219,19 +241,14 @@ class _Task:
         more = {f"together.{name}": array for name, array in together._asdict().items()}
         return replace(self, examples=replace(examples, smoothed=labels, files=files), more=more)
 
-    def some(self, most: int) -> "_Task":
-        """A random choice of the tracks, where there are more."""
-        if len(self.ids) <= most:
-            return self
-        rng = np.random.default_rng(self.options.seed)
-        rows = np.sort(rng.permutation(len(self.ids))[:most])
-        says = None if self.says is None else self.says.rows(rows)
-        ids, groups, examples = self.ids[rows], self.groups[rows], self.examples.rows(rows)
-        return replace(self, ids=ids, groups=groups, examples=examples, says=says)
-
     def first_answer(self) -> tuple[LinearFit, StoredModel]:
-        """A logistic regression of the tracks, or of some of them."""
-        task = self.some(MOST_FIRST)
+        """A logistic regression of the tracks, or of a random choice of them."""
+        task = self
+        if len(self.ids) > MAX_FIRST:
+            rng = np.random.default_rng(self.options.seed)
+            rows = np.sort(rng.permutation(len(self.ids))[:MAX_FIRST])
+            examples, groups = self.examples.rows(rows), self.groups[rows]
+            task = replace(self, ids=self.ids[rows], groups=groups, examples=examples)
         linear, correction, corrected = fit_first(task.examples)
         auc = mean_auc(task.examples.Y, linear.held_out)
         candidate = Candidate(linear.hyperparameters, auc, 0)
@@ -240,46 +257,48 @@ class _Task:
 
     def stored(self, fitted: Fitted, name: str) -> StoredModel:
         """A fitted model with its report."""
-        says, more = self.says, dict(self.more)
-        if says is not None:
-            fitted, weights = says.as_prior(self.examples, fitted)
-        thresholds, arrays, scores = _scores(
-            self.examples, fitted, self.groups, self.vocabulary.left_out
-        )
-        report = {
-            "tracks": len(self.ids),
-            "people": self.opinions["person"].n_unique(),
-            **scores,
-            "folds": N_FOLDS,
-            "grouped_by": self.grouped_by,
-            "min_count": self.options.min_count,
-            "min_share": self.options.min_share,
-            "seed": self.options.seed,
-            "genres": bool(_tree(self.library, self.options)),
-            "seconds": time.perf_counter() - self.began,
-            "version": __version__,
-        }
+        examples, more, held_out = self.examples, dict(self.more), fitted.held_out
+        if examples.builtin is not None:
+            held_out, more["own_weight"] = with_prior(
+                examples, held_out, builtin_model().vocabulary
+            )
+        thresholds, curves, rates, scores = _scores(examples, fitted, held_out, self.groups)
         stored = StoredModel(
             name=name,
-            vocabulary=list(self.vocabulary.tags),
+            vocabulary=list(examples.tags),
             thresholds=thresholds,
             extractor=self.extractor,
             bytes=b"",
-            report=report,
+            report={
+                "tracks": len(self.ids),
+                "people": self.opinions["person"].n_unique(),
+                **scores,
+                "left_out": [excluded._asdict() for excluded in self.excluded],
+                "folds": N_FOLDS,
+                "grouped_by": self.grouped_by,
+                "min_count": self.options.min_count,
+                "min_share": self.options.min_share,
+                "seed": self.options.seed,
+                "genres": bool(_tree(self.library, self.options)),
+                "seconds": time.perf_counter() - self.began,
+                "version": __version__,
+            },
         )
-        if says is not None:
-            stored, shipped = says.joined(stored, weights, curves_from_arrays(arrays) or [])
+        if examples.builtin is not None:
+            stored, curves, places = _with_builtin_tags(stored, curves)
             stored = stored.without(self.library.hidden_tags(), self.library.renamed_tags())
-            more |= shipped
-        rng = np.random.default_rng(self.options.seed)
+            more |= places
         kept = np.arange(len(self.ids))
-        if len(kept) > MOST_KEPT:
-            kept = rng.permutation(len(kept))[:MOST_KEPT]
+        if len(kept) > MAX_KEPT:
+            kept = np.random.default_rng(self.options.seed).permutation(len(kept))[:MAX_KEPT]
         kept = kept[np.argsort(self.ids[kept])]
-        arrays["held_out.ids"] = self.ids[kept]
-        arrays["held_out.probabilities"] = fitted.held_out[kept].astype(np.float16)
-        data = fitted.to_bytes({**arrays, **more})
-        return replace(stored, bytes=data)
+        more |= {
+            "rates": rates,
+            **curves_to_arrays(curves),
+            "held_out.ids": self.ids[kept],
+            "held_out.probabilities": held_out[kept].astype(np.float16),
+        }
+        return replace(stored, bytes=fitted.to_bytes(more))
 
 
 def _tree(library: Library, options: TrainingOptions) -> GenreTree:
@@ -287,20 +306,60 @@ def _tree(library: Library, options: TrainingOptions) -> GenreTree:
     return library.genres() if options.genres is None else options.genres
 
 
+def with_prior(
+    examples: TrainingSet, held_out: Floats, known: Sequence[str]
+) -> tuple[Floats, Doubles]:
+    """Held-out probabilities with the built-in model as a prior where that helps, (n, C).
+
+    Also the weights of one's own examples, (C,). ``known`` are the tags of the built-in model.
+    """
+    from harmonium.evaluation import auc_per_tag
+
+    assert examples.builtin is not None
+    weights, found = np.ones(len(examples.tags)), examples.new_table()
+    found[:] = held_out
+    for j, tag in enumerate(examples.tags):
+        if tag not in known:
+            continue
+        n = float((examples.Y[:, j] == 1).sum())
+        weight = np.float32(n / (n + PRIOR_STRENGTH))
+        prior = examples.builtin[:, known.index(tag)]
+        both = np.stack([found[:, j], mix(found[:, j], prior, weight)], axis=1)
+        alone, mixed = auc_per_tag(np.repeat(examples.Y[:, [j]], 2, axis=1), both).values
+        if mixed > alone:
+            weights[j], found[:, j] = weight, both[:, 1]
+    return found, weights
+
+
+def _with_builtin_tags(
+    stored: StoredModel, curves: list[PrecisionCurve]
+) -> tuple[StoredModel, list[PrecisionCurve], Arrays]:
+    """The model with the other tags of the built-in one after its own, and its further arrays."""
+    known, own = builtin_model(), list(stored.vocabulary)
+    new = [j for j, tag in enumerate(known.vocabulary) if tag not in own]
+    tags = own + [known.vocabulary[j] for j in new]
+    thresholds = np.concatenate([stored.thresholds, known.thresholds[new]])
+    shared = {name: known.report[name] for name in ("aliases", "precision")}
+    report = stored.report | {"own": len(own)} | shared
+    known_curves = precision_curves(known) or []
+    arrays = {
+        PART: np.frombuffer(known.bytes, np.uint8),
+        PLACES: np.array([tags.index(tag) for tag in known.vocabulary]),
+    }
+    stored = replace(stored, vocabulary=tags, thresholds=thresholds, report=report)
+    return stored, [*curves, *(known_curves[j] for j in new if known_curves)], arrays
+
+
 def _scores(
-    examples: TrainingSet,
-    fitted: Fitted,
-    groups: NDArray[np.int64],
-    left_out: Sequence[ExcludedTag],
-) -> tuple[NDArray[np.float32], dict[str, NDArray[Any]], dict[str, Any]]:
-    """What held-out probabilities tell: thresholds, arrays to store, and a part of the report."""
+    examples: TrainingSet, fitted: Fitted, held_out: Floats, groups: Ids
+) -> tuple[Floats, list[PrecisionCurve], NDArray[Any], dict[str, Any]]:
+    """What held-out probabilities say: thresholds, precision, how usual tags are, and a report."""
     from harmonium.evaluation import reliability
 
-    scores = score_tags(examples.Y, fitted.held_out)
-    thresholds = choose_thresholds(examples.Y, fitted.held_out, scores)
-    arrays = {"rates": scores.positives / np.maximum(scores.positives + scores.negatives, 1)}
-    curves = make_curves(examples.Y, fitted.held_out, groups)
-    arrays |= curves_to_arrays(curves)
+    scores = score_tags(examples.Y, held_out)
+    thresholds = choose_thresholds(examples.Y, held_out, scores)
+    rates = scores.positives / np.maximum(scores.positives + scores.negatives, 1)
+    curves = make_curves(examples.Y, held_out, groups)
     tags = [
         {
             "tag": tag,
@@ -317,39 +376,36 @@ def _scores(
     before, after = (
         reduce(
             operator.add,
-            (reliability(examples.Y[some], P[some]) for some in row_blocks(len(P), MOST_IN_MEMORY)),
+            (reliability(examples.Y[some], P[some]) for some in row_blocks(len(P), MAX_IN_MEMORY)),
         )
-        for P in (fitted.uncorrected, fitted.held_out)
+        for P in (fitted.uncorrected, held_out)
     )
-    return (
-        thresholds,
-        arrays,
-        {
-            "mean_auc": _number(defined.mean()) if len(defined) else None,
-            "tags": tags,
-            "calibration": {
-                "error": after.error,
-                "uncorrected": before.error,
-                "edges": after.edges,
-                "n": after.n.tolist(),
-                "mean_probability": _means(after.scores, after.n),
-                "share_true": _means(after.positives, after.n),
-            },
-            "left_out": [excluded._asdict() for excluded in left_out],
-            "smoothing_tried": examples.smoothed is not None,
-            "smoothed": fitted.candidates[0].hyperparameters.smoothed,
-            "beside": fitted.beside is not None,
-            "shipped_inputs": fitted.candidates[0].hyperparameters.more_inputs,
-            "trials": [
-                {**hyperparameters._asdict(), "auc": auc, "epochs": epochs}
-                for hyperparameters, auc, epochs in fitted.candidates
-            ],
+    chosen = fitted.candidates[0].hyperparameters
+    report = {
+        "mean_auc": _number(defined.mean()) if len(defined) else None,
+        "tags": tags,
+        "calibration": {
+            "error": after.error,
+            "uncorrected": before.error,
+            "edges": after.edges,
+            "n": after.n.tolist(),
+            "mean_probability": _means(after.scores, after.n),
+            "share_true": _means(after.positives, after.n),
         },
-    )
+        "smoothing_tried": examples.smoothed is not None,
+        "smoothed": chosen.smoothed,
+        "beside": fitted.beside is not None,
+        "shipped_inputs": chosen.more_inputs,
+        "trials": [
+            {**hyperparameters._asdict(), "auc": auc, "epochs": epochs}
+            for hyperparameters, auc, epochs in fitted.candidates
+        ],
+    }
+    return thresholds, curves, rates, report
 
 
 def _promise(curve: PrecisionCurve, threshold: float) -> dict[str, float | None]:
-    """How often a tag is right from its threshold on, and from where on it is to be written."""
+    """The precision and recall from the threshold on, and the threshold for writing."""
     rank, low = curve.at(threshold), curve.bounds[0]
     write_from = threshold_for(curve, USUAL_PRECISION)
     return {
@@ -360,17 +416,6 @@ def _promise(curve: PrecisionCurve, threshold: float) -> dict[str, float | None]
     }
 
 
-def _extractor(library: Library) -> str:
-    """The key of the extractor that a library was indexed with."""
-    key = library.settings.get(EXTRACTOR)
-    if key is None:
-        raise DataError(
-            "The library has no features to learn from. `harmonium index FOLDER` computes those "
-            "of the music in a folder."
-        )
-    return str(key)
-
-
 def _means(sums: NDArray[np.float64], n: NDArray[np.int64]) -> list[float | None]:
     """Sums divided by n; None where n is 0."""
     return [_number(total / count) if count else None for total, count in zip(sums, n, strict=True)]
@@ -378,3 +423,49 @@ def _means(sums: NDArray[np.float64], n: NDArray[np.int64]) -> list[float | None
 
 def _number(value: float) -> float | None:
     return float(value) if np.isfinite(value) else None
+
+
+# Smoothing. ---------------------------------------------------------------------------------------
+
+
+def can_smooth(opinions: pl.DataFrame) -> bool:
+    """Whether enough tracks have been tagged by several people."""
+    people = opinions.group_by("track_id").agg(pl.col("person").n_unique())["person"]
+    shared = int((people > 1).sum())
+    enough = opinions["person"].n_unique() >= MIN_PEOPLE
+    return enough and shared >= max(MIN_SHARED, MIN_SHARED_FRACTION * len(people))
+
+
+def learn_smoothing(
+    opinions: pl.DataFrame, judged: pl.DataFrame, tags: tuple[str, ...], *, seed: int = 0
+) -> tuple[Callable[[Ids], Floats], TagRBM]:
+    """What gives smoothed labels (n_tracks, n_tags) of tracks with sorted ids; what was learnt.
+
+    What was learnt is which tags people give together, whatever the track. Every track has
+    opinions, and ``judged`` are the verdicts on them. A tag stays absent where people agree that it
+    is.
+    """
+    from harmonium.data import Triples
+    from harmonium.estimators import TagSmoother
+
+    given = opinions.filter((pl.col("value") > 0) & pl.col("tag").is_in(tags))
+    triples = Triples.from_columns(
+        given["person"], given["track_id"], given["tag"], normalise=False
+    )
+    seen = opinions.select("person", "track_id").unique(maintain_order=True)
+    epochs = int(np.clip(MAX_SMOOTHING / len(seen), 8, 100))
+    smoother = TagSmoother(
+        max_epochs=epochs, refit=len(seen) * epochs < MAX_SMOOTHING, random_state=seed, n_jobs=-1
+    )
+    with interrupts_raise():
+        smoother.fit(triples, pairs=(seen["person"], seen["track_id"]))
+    columns = [smoother.tags_.tolist().index(tag) for tag in tags]
+    denied = judged.filter(pl.col("verdict") == 0).with_columns(denied=pl.lit(1.0))
+
+    def labels_of(ids: Ids) -> Floats:
+        soft = smoother.smooth(ids).values[:, columns]
+        soft[label_matrix(denied, ids, tags, "denied") == 1] = 0
+        return soft
+
+    U, c, d = (np.asarray(getattr(smoother.params_, k), np.float64) for k in "Ucd")
+    return labels_of, TagRBM(U[:, columns], c, d[columns])

@@ -4,7 +4,6 @@ import dataclasses
 import functools
 import re
 import warnings
-from datetime import UTC, datetime
 
 import numpy as np
 import polars as pl
@@ -13,32 +12,29 @@ import small_library
 from places import DOCS
 from small_library import NOISE, TAGS, new_change
 
+from harmonium.arrays import sigmoid
 from harmonium.errors import DataError, TrainingInterrupted, TrainingWarning
 from harmonium.evaluation import grouped_folds
 from harmonium.library import Library
 from harmonium.library.learning import fitting
 from harmonium.library.learning import train as train_module
-from harmonium.library.learning.first_model import (
+from harmonium.library.learning.examples import Hyperparameters, TrainingSet, group_tracks
+from harmonium.library.learning.fitting import (
     PENALTIES,
+    UNREACHABLE,
+    fit,
     fit_first,
     fit_linear,
+    interrupts_raise,
     linear_hyperparameters,
     mean_auc,
-)
-from harmonium.library.learning.fitting import (
-    Hyperparameters,
-    TrainingSet,
-    fit,
-    interrupts_raise,
+    score_tags,
     usual_epochs,
     usual_patience,
 )
-from harmonium.library.learning.reading import group_tracks
-from harmonium.library.learning.thresholds import UNREACHABLE, score_tags
 from harmonium.library.learning.train import TrainingOptions, train
 from harmonium.library.precision import thresholds_for
 from harmonium.library.store.models import StoredModel
-from harmonium.library.store.tracks import Track
 from harmonium.library.tagger import Tagger
 
 QUICK = functools.partial(fit, to_try=(Hyperparameters(0.01, 0.1),), n_hidden=10)
@@ -180,14 +176,14 @@ def test_the_penalty_is_found_step_by_step():
     told = dataclasses.replace(
         examples,
         X=rng.normal(size=(200, 2)).astype(np.float32),
-        more_inputs=(Y + rng.normal(size=Y.shape)).astype(np.float32),
+        builtin=sigmoid(Y + rng.normal(size=Y.shape)).astype(np.float32),
     )
     assert fit_first(told)[0].hyperparameters.more_inputs
 
 
 def test_the_model_takes_the_place_of_a_first_answer_from_some_of_the_tracks(tmp_path, monkeypatch):
     monkeypatch.setattr(train_module, "fit", QUICK)
-    monkeypatch.setattr(train_module, "MOST_FIRST", 40)
+    monkeypatch.setattr(train_module, "MAX_FIRST", 40)
     told = []
 
     def use(first):
@@ -228,7 +224,7 @@ def test_too_little_to_learn_from_says_what_is_needed(library):
 
 
 def test_smoothed_labels_are_tried_and_many_tracks_are_searched_by_a_share(monkeypatch):
-    monkeypatch.setattr(fitting, "MOST_TO_SEARCH", 40)
+    monkeypatch.setattr(fitting, "MAX_TO_SEARCH", 40)
     X, truth = small_library.world(80)
     Y = truth.astype(np.float32)
     folds = grouped_folds(np.arange(80), Y, n_folds=5)
@@ -260,10 +256,8 @@ def test_more_tracks_mean_less_patience():
     assert patience == [100, 62, 50, 40, 10]
 
 
-def tracks(n, **fields):
-    empty = dict.fromkeys(field.name for field in dataclasses.fields(Track))
-    made = {**empty, "added_at": datetime.now(UTC), "file_tags": {}}
-    return [Track(**{**made, "id": i, **{k: f(i) for k, f in fields.items()}}) for i in range(n)]
+def tracks(n, *, artist=None, album=None, title=None):
+    return [(i, *(f and f(i) for f in (artist, album, title))) for i in range(n)]
 
 
 def test_tracks_that_sound_alike_stay_together():

@@ -12,16 +12,29 @@ from small_library import TAGS
 from harmonium.errors import DataError
 from harmonium.library import Library
 from harmonium.library.builtin import builtin_model, extractor_key
-from harmonium.library.learning import fitting, reading, training_files
+from harmonium.library.learning import examples as examples_module
+from harmonium.library.learning import fitting
 from harmonium.library.learning import train as train_module
-from harmonium.library.learning.first_model import mean_auc
-from harmonium.library.learning.fitting import FitTask, Hyperparameters, fit, fit_one
-from harmonium.library.learning.reading import _even_folds
-from harmonium.library.learning.thresholds import choose_thresholds, score_tags
-from harmonium.library.learning.training_files import FoldTable, TrainingFiles, by_columns
-from harmonium.library.learning.training_set import TrainingSet
+from harmonium.library.learning.examples import (
+    FoldTable,
+    StoredRows,
+    TrainingFiles,
+    TrainingSet,
+    by_columns,
+    even_folds,
+    read_training_set,
+)
+from harmonium.library.learning.fitting import (
+    FitTask,
+    Hyperparameters,
+    choose_thresholds,
+    fit,
+    fit_one,
+    mean_auc,
+    score_tags,
+)
 from harmonium.library.precision import make_curves
-from harmonium.library.store.opinions import judge
+from harmonium.library.store.opinions import judge, label_matrix
 from harmonium.library.tagger import Tagger
 
 LONG = pytest.mark.long
@@ -54,7 +67,7 @@ def test_a_full_disk_is_said_before_anything_is_written(tmp_path, monkeypatch):
 
 def test_folds_are_even_and_keep_groups_together():
     groups = np.random.default_rng(0).integers(0, 300, 5000)
-    folds = _even_folds(groups, np.random.default_rng(1))
+    folds = even_folds(groups, np.random.default_rng(1))
     assert all(len(set(folds[groups == group])) == 1 for group in range(300))
     sizes = np.bincount(folds)
     assert len(sizes) == 5
@@ -67,7 +80,7 @@ def test_what_takes_all_tracks_is_the_same_tag_by_tag(monkeypatch):
     Y, P = Y.astype(np.float32), rng.random((200, 7)).astype(np.float32)
     found = []
     for most in (10**6, 400):
-        monkeypatch.setattr(training_files, "MOST_NUMBERS", most)
+        monkeypatch.setattr(examples_module, "MAX_NUMBERS", most)
         scores = score_tags(Y, P)
         found.append([mean_auc(Y, P), *vars(scores).values(), choose_thresholds(Y, P, scores)])
     for one, other in zip(*found, strict=True):
@@ -87,7 +100,7 @@ def in_files(folder, X, Y, folds, smoothed=None):
     for table, values in zip(tables, (X, Y), strict=True):
         table.put(rows, values)
     files = TrainingFiles(folder, *tables)
-    return TrainingSet(tables[0].values, tables[1].values, folds, TAGS, smoothed, None, files)
+    return TrainingSet(tables[0].values, tables[1].values, folds, TAGS, smoothed, files=files)
 
 
 def test_a_fit_from_files_is_that_of_the_same_rows_in_memory(tmp_path):
@@ -96,7 +109,7 @@ def test_a_fit_from_files_is_that_of_the_same_rows_in_memory(tmp_path):
     examples = in_files(tmp_path, X, Y, folds)
     stored = examples.stored(Hyperparameters(0.01, 0.1), 1, 40)
     into = examples.new_table()
-    place = training_files.StoredRows(str(into.filename), 5, 20, 40, 5)
+    place = StoredRows(str(into.filename), 5, 20, 40, 5)
     parameters = {"n_hidden": 5, "max_epochs": 3, "validation_fraction": 0.0, "random_state": 0}
     fit_one(FitTask("", parameters, *stored[:2], held=stored[2], into=place))
     rest = np.r_[40:60, 0:20]
@@ -109,10 +122,10 @@ def test_a_fit_from_files_is_that_of_the_same_rows_in_memory(tmp_path):
 @pytest.mark.parametrize("people", [("ann",), pytest.param(("ann", "bob", "cy"), marks=LONG)])
 def test_a_library_larger_than_memory_is_learnt_from_as_a_whole(tmp_path, monkeypatch, people):
     monkeypatch.setattr(train_module, "fit", QUICK)
-    monkeypatch.setattr(train_module, "MOST_IN_MEMORY", 25)
-    monkeypatch.setattr(train_module, "MOST_KEPT", 30)
-    monkeypatch.setattr(fitting, "MOST_TO_SEARCH", 40)
-    monkeypatch.setattr(fitting, "MOST_AT_ONCE", 7)
+    monkeypatch.setattr(train_module, "MAX_IN_MEMORY", 25)
+    monkeypatch.setattr(train_module, "MAX_KEPT", 30)
+    monkeypatch.setattr(fitting, "MAX_TO_SEARCH", 40)
+    monkeypatch.setattr(fitting, "MAX_AT_ONCE", 7)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     used = []
     with Library.open(tmp_path / "library.db") as library:
@@ -166,32 +179,33 @@ def test_a_worker_that_does_not_see_the_files_leaves_the_fit_to_the_caller(tmp_p
     assert outcome.model.tags_.tolist() == list(TAGS)
 
 
-def test_files_hold_what_memory_would_with_the_shipped_models_word(tmp_path, monkeypatch):
-    monkeypatch.setattr(training_files, "BLOCK", 7)
-    model = builtin_model()
-    n_features = Tagger(model).n_features
+def test_files_hold_what_memory_would_with_the_built_in_model(tmp_path, monkeypatch):
+    monkeypatch.setattr(examples_module, "BLOCK", 7)
+    n_more, n_features = len(builtin_model().vocabulary), Tagger(builtin_model()).n_features
     with Library.open(tmp_path / "library.db") as library:
         ids, *_ = small_library.fill(library, 40, artists=20)
         X = np.random.default_rng(0).normal(size=(40, n_features)).astype(np.float32)
         library.tracks.put_features(ids, X, extractor=extractor_key())
-        opinions = library.opinions.triples()
-        answered, judged = ids[3:5], judge(opinions)
-        ids = np.unique(opinions["track_id"].to_numpy()).astype(np.int64)
-        source = reading.Source(
-            library, extractor_key(), n_features, judged, answered, TAGS, tmp_path
+        judged = judge(library.opinions.triples())
+        ids = np.unique(judged["track_id"].to_numpy()).astype(np.int64)
+
+        def labels(some):
+            return label_matrix(judged, some, TAGS, only_answered=ids[3:5])
+
+        here, there = (
+            read_training_set(library, extractor_key(), ids, labels, TAGS, folder=folder)
+            for folder in (None, tmp_path)
         )
-        here, there = (read(source, ids, 0) for read in (reading.in_memory, reading.in_files))
-    assert sorted(there.order.tolist()) == list(range(len(ids)))
-    for name in ("X", "Y", "more_inputs"):
-        one, other = (getattr(tables.examples, name) for tables in (here, there))
-        np.testing.assert_allclose(other, one[there.order], rtol=2e-5, atol=1e-6)
-    assert np.isnan(there.examples.Y).any()
-    np.testing.assert_allclose(
-        there.says.probabilities, here.says.probabilities[there.order], atol=1e-6
-    )
-    np.testing.assert_array_equal(there.groups, here.groups[there.order])
-    folds = there.examples.folds
-    assert (np.diff(folds) >= 0).all()
-    assert all(len(set(folds[there.groups == group])) == 1 for group in set(there.groups))
-    both = there.examples.inputs(Hyperparameters(0.01, 0.1, more_inputs=True))
-    assert both.shape == (len(ids), n_features + len(model.vocabulary))
+    examples, order, groups, _ = there
+    assert sorted(order.tolist()) == list(range(len(ids)))
+    for name in ("X", "Y", "builtin"):
+        one, other = (getattr(found[0], name) for found in (here, there))
+        np.testing.assert_allclose(other, one[order], rtol=2e-5, atol=1e-6)
+    assert np.isnan(examples.Y).any()
+    np.testing.assert_array_equal(groups, here[2][order])
+    assert (np.diff(examples.folds) >= 0).all()
+    assert all(len(set(examples.folds[groups == group])) == 1 for group in set(groups))
+    more = Hyperparameters(0.01, 0.1, more_inputs=True)
+    both, expected = examples.inputs(more), here[0].inputs(more)[order]
+    assert both.shape == (len(ids), n_features + n_more)
+    np.testing.assert_allclose(both, expected, rtol=2e-5, atol=1e-5)

@@ -1,4 +1,4 @@
-"""Training one's own words beside the model that comes along."""
+"""Training one's own words beside the built-in model."""
 
 import numpy as np
 import polars as pl
@@ -12,7 +12,6 @@ from harmonium.library import Library
 from harmonium.library.builtin import FILE, builtin_model, extractor_key
 from harmonium.library.doctor import examine
 from harmonium.library.edits import keep_said
-from harmonium.library.learning.beside_shipped import ShippedSays
 from harmonium.library.learning.fitting import (
     Candidate,
     Fitted,
@@ -20,7 +19,7 @@ from harmonium.library.learning.fitting import (
     TrainingSet,
 )
 from harmonium.library.learning.quick import learn_answers
-from harmonium.library.learning.train import TrainingOptions, train
+from harmonium.library.learning.train import TrainingOptions, train, with_prior
 from harmonium.library.precision import precision_curve, precision_curves
 from harmonium.library.store.schema import EXTRACTOR
 from harmonium.library.tagger import Tagger
@@ -28,7 +27,7 @@ from harmonium.library.tagging import tag_library
 
 
 def sounds(n):
-    """Features such as the shipped model takes, and which of TAGS fit, told by a few of them."""
+    """Features such as the built-in model takes, and which of TAGS fit, as a few of them show."""
     arrays, _ = from_bytes(FILE.read_bytes())
     deviation = arrays["scaling.scale"] / np.sqrt(400)
     _, truth = small_library.world(n)
@@ -47,7 +46,7 @@ def library(tmp_path):
 
 
 def quick_fit(examples, **_):
-    """A model with the shipped one's further inputs, at once; nothing is held out."""
+    """A model with the built-in one's further inputs, at once; nothing is held out."""
     chosen = Hyperparameters(0.01, 0.1, more_inputs=True)
     X = examples.inputs(chosen)
     assert X.shape[1] == 400 + len(builtin_model().vocabulary)
@@ -76,7 +75,7 @@ def test_both_vocabularies_are_in_the_model_and_searched_together(library, monke
     found = tagger.probabilities(sounds(60))
     piano = builtin_model().vocabulary.index("piano")
     np.testing.assert_allclose(found[:, tagger.place("piano")], P[:, piano], atol=1e-6)
-    # answers: of one's own tag, of one that came along, and a word of neither
+    # answers: of one's own tag, of a built-in one, and a word of neither
     for number in range(1, 7):
         keep_said(library, number, yes=["sunday"], no=["piano", "live"])
     assert {one.name for one in learn_answers(library).tags} == {"sunday", "piano", "live"}
@@ -90,18 +89,19 @@ def test_both_vocabularies_are_in_the_model_and_searched_together(library, monke
 
 
 def test_a_prior_is_used_where_it_ranks_better_and_weighs_less_with_examples():
-    shipped, rng = builtin_model(), np.random.default_rng(0)
-    n, calm = 200, shipped.vocabulary.index("calm")
+    rng, n = np.random.default_rng(0), 200
+    vocabulary = builtin_model().vocabulary
     y = (np.arange(n) < 15).astype(np.float32)
-    says = np.full((n, len(shipped.vocabulary)), 0.5, np.float32)
-    says[:, calm] = np.clip(0.3 + 0.5 * y + 0.05 * rng.normal(size=n), 0.01, 0.99)
-    Y = np.stack([y, y], axis=1)
+    P = np.full((n, len(vocabulary)), 0.5, np.float32)
+    calm = np.clip(0.3 + 0.5 * y + 0.05 * rng.normal(size=n), 0.01, 0.99)
+    P[:, vocabulary.index("calm")] = calm
+    Y, X = np.stack([y, y], axis=1), np.zeros((n, 1), np.float32)
     own = rng.uniform(0.3, 0.7, size=(n, 2)).astype(np.float32)
-    examples = TrainingSet(np.zeros((n, 1), np.float32), Y, np.arange(n) % 5, ("calm", "sunday"))
-    fitted, weights = ShippedSays(shipped, says).as_prior(examples, Fitted(None, own, own, ()))
+    examples = TrainingSet(X, Y, np.arange(n) % 5, ("calm", "sunday"), builtin=P)
+    held_out, weights = with_prior(examples, own, vocabulary)
     assert weights.tolist() == [pytest.approx(15 / 20), 1.0]
-    np.testing.assert_array_equal(fitted.held_out[:, 1], own[:, 1])
-    assert np.corrcoef(fitted.held_out[:, 0], y)[0, 1] > np.corrcoef(own[:, 0], y)[0, 1] + 0.2
-    says[:, calm] = 1 - says[:, calm]
-    _, weights = ShippedSays(shipped, says).as_prior(examples, Fitted(None, own, own, ()))
+    np.testing.assert_array_equal(held_out[:, 1], own[:, 1])
+    assert np.corrcoef(held_out[:, 0], y)[0, 1] > np.corrcoef(own[:, 0], y)[0, 1] + 0.2
+    P[:, vocabulary.index("calm")] = 1 - calm
+    _, weights = with_prior(examples, own, vocabulary)
     assert weights[0] == 1.0
