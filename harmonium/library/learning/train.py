@@ -58,7 +58,13 @@ from harmonium.library.precision import (
     threshold_for,
 )
 from harmonium.library.store.models import UNREACHABLE, StoredModel
-from harmonium.library.store.opinions import MIN_SHARE, judge, label_matrix, only_answered_tracks, with_kinds
+from harmonium.library.store.opinions import (
+    MIN_SHARE,
+    judge,
+    label_matrix,
+    only_answered_tracks,
+    with_kinds,
+)
 from harmonium.library.store.schema import EXTRACTOR, GENRES
 from harmonium.library.tagger import TagRBM, keep_compiled, mix
 from harmonium.library.tags import MIN_PEOPLE
