@@ -1,17 +1,19 @@
-"""A music file → the samples of one window of it, or of several.
+"""Music files: finding them in folders, and decoding windows of their sound.
 
-Only the windows are decoded: a seek finds them, however long the file is. `DECODERS` are asked in
-turn: libsndfile is faster where it knows the format, and FFmpeg reads the rest.
+Only the windows are decoded: a seek finds them, however long the file is. libsndfile is tried
+first, as it is faster where it knows the format: WAV, AIFF, AU, FLAC, MP3, Ogg Vorbis, most Opus.
+FFmpeg reads the rest.
 """
 
+import ctypes
 import os
 import stat
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import closing
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from importlib import import_module
 from math import ceil, gcd, isfinite
-from typing import BinaryIO, ClassVar, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 import soxr
@@ -19,7 +21,20 @@ import soxr
 from harmonium.arrays import Floats
 from harmonium.errors import AudioError, DataError
 
+if TYPE_CHECKING:
+    from harmonium.audio.ffmpeg import FFmpeg
+
 Found = TypeVar("Found")
+PathLike = str | os.PathLike[str]
+
+EXTENSIONS = frozenset(
+    {
+        *(".wav", ".wave", ".bwf", ".w64", ".rf64", ".aif", ".aiff", ".aifc", ".au", ".snd"),
+        *(".flac", ".mp3", ".mp2", ".ogg", ".oga", ".opus", ".m4a", ".m4b", ".aac", ".caf"),
+        *(".alac", ".ape", ".wv", ".wma", ".mka", ".tta", ".ac3", ".dsf"),
+    }
+)
+"""Endings of the files that are taken from folders, in lower case."""
 
 DECODING_VERSION = 1
 """To be raised whenever the same file gives other samples than before."""
@@ -30,6 +45,11 @@ MARGIN = 0.02
 """Seconds of sound on either side of a window that its first and last samples are made from."""
 ROUNDING = 2
 """Samples by which the resampler may give fewer than the file's length suggests."""
+BLOCK = 2**18
+"""Numbers decoded at a time, so that many channels need no more memory than one. After each block
+soundfile seeks to where it is anyway, for which MP3 decodes some frames again: not too few."""
+UNKNOWN_LENGTH = 2**63 - 1
+"""What libsndfile gives for a length that it does not know."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +65,7 @@ class Clip:
     duration: float | None
     """Seconds of the whole file; None where only decoding all of it would tell."""
     decoder: str
-    """``"libsndfile"`` or ``"ffmpeg"``; ``"none"`` where there was no file."""
+    """``"libsndfile"`` or ``"ffmpeg"``."""
 
 
 class Window(NamedTuple):
@@ -88,10 +108,65 @@ class SpreadWindows:
         return Window(first, end if length is None or self.whole else min(end, length))
 
 
+def find_audio(
+    paths: Iterable[PathLike],
+) -> tuple[list[str], dict[str, str], list[str]]:
+    """The files that are named, whatever they are, and the music files in folders that are named.
+
+    Folders are searched to the bottom, in the order of the names, and links are followed; each
+    folder and file counts once. Hidden ones are left out: among them are the "._" files that macOS
+    leaves on other systems' disks, which have the endings of music files.
+
+    Returns
+    -------
+    the files; the folders that could not be listed, with the reasons; and the hidden folders
+    """
+    files: dict[str, None] = {}
+    unreadable: dict[str, str] = {}
+    hidden: list[str] = []
+    searched: set[tuple[int, int]] = set()
+
+    def entries(folder: str) -> Iterator[os.DirEntry[str]]:
+        """What is in a folder, sorted; nothing if it was searched before or cannot be."""
+        try:
+            status = os.stat(folder)  # noqa: PTH116
+            if (status.st_dev, status.st_ino) in searched:
+                return iter(())
+            searched.add((status.st_dev, status.st_ino))
+            with os.scandir(folder) as listing:
+                found = sorted(listing, key=lambda entry: os.fsencode(entry.name))
+        except OSError as error:
+            unreadable[folder] = f"cannot be listed: {error.strerror or error}."
+            return iter(())
+        hidden.extend(one.path for one in found if is_hidden(one.name) and one.is_dir())
+        return (one for one in found if not is_hidden(one.name))
+
+    for path in paths:
+        name = os.fspath(path)
+        if not os.path.isdir(name):  # noqa: PTH112
+            files[name] = None
+            continue
+        open_folders = [entries(name)]  # not by recursion: folders may be nested deeply
+        while open_folders:
+            entry = next(open_folders[-1], None)
+            if entry is None:
+                open_folders.pop()
+            elif entry.is_dir():
+                open_folders.append(entries(entry.path))
+            elif os.path.splitext(entry.name)[1].lower() in EXTENSIONS:  # noqa: PTH122
+                files[entry.path] = None
+    return [*files], unreadable, hidden
+
+
+def is_hidden(name: str) -> bool:
+    """Whether a file or folder of this name is hidden: ".git" is, "...And Oceans" is not."""
+    return name.startswith(".") and not name.startswith("..")
+
+
 class Decoder(Protocol):
     """An open file's sound."""
 
-    name: ClassVar[str]
+    name: str
     rate: int
     """Frames per second."""
     n_frames: int | None
@@ -108,31 +183,59 @@ class CannotDecode(Exception):
     """A decoder does not know the format, or meets damage that it cannot skip."""
 
 
-class SamplesInMemory:
+class _Samples:
     """A `Decoder` of samples that need none."""
 
-    name: ClassVar[str] = "none"
+    name = "none"
 
     def __init__(self, samples: Floats, rate: int) -> None:
-        self._samples = samples
+        self.samples = samples
         self.rate = rate
         self.n_frames: int | None = len(samples)
 
     def read(self, start: int, count: int) -> Floats:
-        """(≤ count,) from sample ``start`` on."""
-        return self._samples[start : start + count]
+        return self.samples[start : start + count]
 
     def close(self) -> None:
-        """Do nothing."""
+        pass
 
 
-DECODERS = {"libsndfile": "Sndfile", "ffmpeg": "FFmpeg"}
-"""The decoders by their modules, in the order in which they are tried. FFmpeg takes a tenth of a
-second to import, and is seldom needed."""
+class Sndfile:
+    """A file open in libsndfile."""
+
+    name = "libsndfile"
+
+    def __init__(self, file: BinaryIO) -> None:
+        import soundfile
+
+        os.lseek(file.fileno(), 0, os.SEEK_SET)
+        with _calling_libsndfile():
+            # By descriptor: any name will do, and its ending is no hint.
+            self._sound = soundfile.SoundFile(file.fileno(), closefd=False)
+        self.rate: int = self._sound.samplerate
+        frames = self._sound.frames
+        self.n_frames: int | None = frames if 0 <= frames < UNKNOWN_LENGTH else None
+
+    def read(self, start: int, count: int) -> Floats:
+        """The mean of the channels from frame ``start`` on, (≤ count,)."""
+        channels = self._sound.channels
+        block = np.empty((min(count, max(1, BLOCK // channels)), channels), np.float32)
+        parts = [np.zeros(0, np.float32)]
+        with _calling_libsndfile():
+            self._sound.seek(start)
+            while count > 0:
+                frames = self._sound.read(out=block[:count])
+                parts.append(mean_of_channels(frames))
+                count = count - len(frames) if len(frames) else 0
+        return np.concatenate(parts)
+
+    def close(self) -> None:
+        """Free the decoder; the file stays open."""
+        self._sound.close()
 
 
 def decode(
-    path: str | os.PathLike[str],
+    path: PathLike,
     *,
     rate: int = 22_050,
     seconds: float = 10.0,
@@ -154,7 +257,7 @@ def decode(
 
 
 def decode_windows(
-    path: str | os.PathLike[str],
+    path: PathLike,
     plan: Plan | None,
     *,
     rate: int,
@@ -182,22 +285,29 @@ def windows_of_samples(
     """The windows that `decode_windows` gives of a file with these samples."""
     _check_window(rate, seconds, start)
     try:
-        return _windows(SamplesInMemory(samples, samples_rate), plan, rate, seconds, start)
+        return _windows(_Samples(samples, samples_rate), plan, rate, seconds, start)
     except CannotDecode as refusal:
         raise DataError(f"The samples have no such window: {refusal}.") from None
 
 
-def with_decoder(path: str | os.PathLike[str], use: Callable[[Decoder], Found]) -> Found:
+def decoders() -> "Iterator[type[Sndfile | FFmpeg]]":
+    """The decoders in the order in which they are tried."""
+    yield Sndfile
+    from harmonium.audio.ffmpeg import FFmpeg  # takes a tenth of a second, and is seldom needed
+
+    yield FFmpeg
+
+
+def with_decoder(path: PathLike, use: Callable[[Decoder], Found]) -> Found:
     """What ``use`` finds in the sound of a file, by the first decoder that can; or AudioError."""
     reasons: dict[str, str] = {}
     with _open(path) as file:
-        for name, kind in DECODERS.items():
-            decoder = getattr(import_module(f"harmonium.audio.{name}"), kind)
+        for decoder in decoders():
             try:
                 with closing(decoder(file)) as source:
                     return use(source)
             except CannotDecode as refusal:
-                reasons[name] = str(refusal)
+                reasons[decoder.name] = str(refusal)
             except OSError as error:
                 raise AudioError(f"{quoted(path)} cannot be read: {error.strerror}.") from None
     said = [f"{reason} ({name})" for name, reason in reasons.items()]
@@ -206,7 +316,7 @@ def with_decoder(path: str | os.PathLike[str], use: Callable[[Decoder], Found]) 
     raise AudioError(f"{quoted(path)} cannot be decoded: {'; '.join(said)}.")
 
 
-def quoted(path: str | os.PathLike[str]) -> str:
+def quoted(path: PathLike) -> str:
     """A file's name for a message: on one line, whatever is in it."""
     return repr(os.fsdecode(path))
 
@@ -238,7 +348,7 @@ def _check_window(rate: int, seconds: float, start: float | None) -> None:
         )
 
 
-def _open(path: str | os.PathLike[str]) -> BinaryIO:
+def _open(path: PathLike) -> BinaryIO:
     """The file, open; AudioError where it is not a readable file of bytes."""
     # Not blocking: opening a FIFO otherwise waits for a writer, for ever if there is none.
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
@@ -375,3 +485,61 @@ def _read(source: Decoder, first: int, count: int, rate: int) -> Floats | None:
         return frames
     padded = np.pad(frames, (max(0, margin - first), 0))
     return soxr.resample(padded, source.rate, rate)[units * unit_out :]
+
+
+# libsndfile
+
+
+@contextmanager
+def _calling_libsndfile() -> Iterator[None]:
+    """Silence for libsndfile, and its errors in its own words."""
+    try:
+        with quiet_c_libraries():
+            yield
+    except (RuntimeError, OSError, ValueError) as error:
+        reason = (getattr(error, "error_string", None) or str(error)).strip().rstrip(".").lower()
+        if reason.startswith("file does not exist"):  # what it says of an MP3 file without a frame
+            reason = "no sound found"
+        raise CannotDecode(reason) from None
+
+
+# libmpg123 inside libsndfile notes every damaged byte on ``stderr``, and cannot be asked not to.
+_lock = threading.Lock()
+_inside = 0  # threads that are silent at the moment
+_saved: int | None = None  # C's own stream meanwhile
+
+
+def _streams() -> tuple[ctypes.c_void_p, int] | None:
+    """C's variable ``stderr``, and a stream that goes nowhere; None where there is none."""
+    try:
+        libc = ctypes.CDLL(None)
+        variable = ctypes.c_void_p.in_dll(libc, "stderr")
+        libc.fopen.restype = ctypes.c_void_p
+        nowhere = libc.fopen(os.fsencode(os.devnull), b"w")
+    except (OSError, TypeError, ValueError, AttributeError):
+        return None
+    return (variable, nowhere) if nowhere else None
+
+
+_STREAMS = _streams()
+
+
+@contextmanager
+def quiet_c_libraries() -> Iterator[None]:
+    """Let C code print to nowhere instead of ``stderr``; what Python writes there arrives."""
+    global _inside, _saved
+    if _STREAMS is None:
+        yield
+        return
+    variable, nowhere = _STREAMS
+    with _lock:
+        if _inside == 0:
+            _saved, variable.value = variable.value, nowhere
+        _inside += 1
+    try:
+        yield
+    finally:
+        with _lock:
+            _inside -= 1
+            if _inside == 0:
+                variable.value = _saved

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from fractions import Fraction
-from typing import BinaryIO, ClassVar
+from typing import BinaryIO
 
 import av
 import numpy as np
@@ -38,7 +38,7 @@ Piece = tuple[int, Floats]  # the place of its first sample, the samples
 class FFmpeg:
     """A file open in FFmpeg: its main sound stream."""
 
-    name: ClassVar[str] = "ffmpeg"
+    name = "ffmpeg"
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = _SilentSeeks(file)

@@ -47,7 +47,7 @@ def features(
     Exit codes: 0 all files are in the table; 1 some could not be read; 2 nothing was written; 130
     interrupted.
     """
-    from harmonium.audio.audio_files import find_audio
+    from harmonium.audio.decoding import find_audio
     from harmonium.audio.extraction import (
         FileFeatures,
         check_output,
@@ -70,8 +70,8 @@ def features(
         chosen = replace(chosen, seconds=seconds)
     out = Output()
     with out.errors.status("Looking for music files"):
-        found = find_audio(paths)
-    if not found.files and not found.unreadable:
+        files, unreadable, _ = find_audio(paths)
+    if not files and not unreadable:
         raise DataError(
             "No music files in these folders. Files are found by their endings (.mp3, .flac, .wav "
             "and so on); a file with another ending must be named itself."
@@ -79,7 +79,7 @@ def features(
     began = time.monotonic()
     extraction = _extract(
         out,
-        found.files,
+        files,
         extractor=chosen,
         jobs=jobs,
         engine=engine,
@@ -87,7 +87,7 @@ def features(
         start=start,
         time_limit=time_limit,
     )
-    unlisted = (FileFeatures(path, reason=why) for path, why in found.unreadable.items())
+    unlisted = (FileFeatures(path, reason=why) for path, why in unreadable.items())
     failed = [*unlisted, *extraction.failures]
     if failures is not None:
         write_failures(failures, failed)

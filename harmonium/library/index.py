@@ -23,8 +23,8 @@ from typing import Any
 import numpy as np
 import sqlalchemy as sa
 
-from harmonium.audio.audio_files import AudioFiles, find_audio
 from harmonium.audio.cache import SETTLED_NS, file_digest
+from harmonium.audio.decoding import find_audio
 from harmonium.audio.extraction import (
     TIME_LIMIT,
     FileFeatures,
@@ -186,13 +186,13 @@ def index(
     if windows is not None and isinstance(named, str):
         named = with_windows(named, windows)
     chosen = get_extractor(named)
-    folders, gone, found = _find(library, paths)
     run = _Run(library, chosen, progress)
-    todo = run.begin(folders, gone, found, retry)
+    folders, gone, files = _find(library, paths, run.report)
+    todo = run.begin(folders, gone, files, retry)
     threads = 1 if engine == "serial" else jobs or available_cores()
     options = {"jobs": jobs, "engine": engine, "cache": cache, "time_limit": time_limit}
     run.extract(run.needing_features(todo, threads), options)
-    run.note_vanished([*folders, *gone], set(found.files))
+    run.note_vanished([*folders, *gone], set(files))
     features.update_sound_vectors(library)
     return run.report
 
@@ -217,17 +217,15 @@ class _Run:
         self.done = self.total = 0
 
     def begin(
-        self, folders: list[str], gone: list[str], found: AudioFiles, retry: bool
+        self, folders: list[str], gone: list[str], files: list[str], retry: bool
     ) -> dict[str, list[str]]:
         """Compare the files with what the library knows; which ones are to be read."""
         report, known = self.report, self.known
-        report.unlisted.update(found.unreadable)
-        report.hidden += found.hidden
         before = set(self.library.settings.get(FOLDERS, []))
         with self.library.begin():
             self.library.settings.set(FOLDERS, sorted((before | set(folders)) - set(gone)))
             self.library.settings.set(EXTRACTOR, self.key)
-        todo = known.sort(found.files, retry=retry)
+        todo = known.sort(files, retry=retry)
         unchanged = [known.by_path[path] for path in todo["unchanged"]]
         report.unchanged = sum(one.state != "missing" for one in unchanged)
         owners = {path: known.by_id[known.copies[path].id].path for path in todo["copies"]}
@@ -433,10 +431,12 @@ class _Run:
             self.progress(self.done, self.total)
 
 
-def _find(library: Library, paths: Iterable[PathLike]) -> tuple[list[str], list[str], AudioFiles]:
+def _find(
+    library: Library, paths: Iterable[PathLike], report: IndexReport
+) -> tuple[list[str], list[str], list[str]]:
     """Search what is named, or else the folders of earlier runs.
 
-    Returns the folders that were searched, what was named and is gone, and what was found.
+    Returns the folders that were searched, what was named and is gone, and the files found.
     """
     named = [absolute_path(path) for path in paths]
     before = library.settings.get(FOLDERS, [])
@@ -448,16 +448,16 @@ def _find(library: Library, paths: Iterable[PathLike]) -> tuple[list[str], list[
         )
     there = [place for place in places if os.path.lexists(place)]
     gone = [place for place in places if place not in there]
-    found = find_audio(there)
+    files, report.unlisted, report.hidden = find_audio(there)
     if named:
         for place in gone:  # it must have been there
             if place not in before and library.tracks.find(place) is None:
                 raise LibraryError(f"There is no file or folder {readable(place)}.")
     else:  # perhaps on a disk that is not mounted: its tracks stay as they are
-        found.unreadable |= dict.fromkeys(gone, "is not there. Its tracks stay as they are.")
+        report.unlisted |= dict.fromkeys(gone, "is not there. Its tracks stay as they are.")
         gone = []
     folders = [place for place in there if os.path.isdir(place)]  # noqa: PTH112
-    return folders, gone, found
+    return folders, gone, files
 
 
 UNREAD = "unread:"

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from harmonium.audio.audio_files import find_audio
+from harmonium.audio.decoding import find_audio
 from harmonium.errors import DataError, LibraryError
 from harmonium.files import absolute_path
 from harmonium.library.builtin import builtin_model, use_builtin
@@ -324,7 +324,7 @@ def _music_files(library: Library | None, named: Sequence[str | Path]) -> list[s
                 paths.append(Path(library.tracks.resolve(str(one)).path))
         except LibraryError as error:
             raise LibraryError(f"There is no file {str(one)!r}. {error}") from None
-    found = find_audio(paths)
-    if not found.files:
+    files, _, _ = find_audio(paths)
+    if not files:
         raise DataError("There is no music file in the folders named.")
-    return [str(file) for file in found.files]
+    return files

@@ -10,7 +10,7 @@ from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import FileResponse
 from starlette.concurrency import run_in_threadpool
 
-from harmonium.audio.audio_files import EXTENSIONS
+from harmonium.audio.decoding import EXTENSIONS
 from harmonium.audio.pictures import overview_png
 from harmonium.errors import DataError, counted
 from harmonium.files import user_cache_folder

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from harmonium.audio.audio_files import find_audio
+from harmonium.audio.decoding import find_audio
 
 
 @pytest.fixture
@@ -15,30 +15,30 @@ def folder(tmp_path):
     return tmp_path
 
 
-def names(found, folder):
-    return [os.path.relpath(path, folder) for path in found.files]
+def names(paths, folder):
+    return [os.path.relpath(path, folder) for path in find_audio(paths)[0]]
 
 
 def test_music_by_its_ending_sorted_to_the_bottom(folder):
-    assert names(find_audio([folder]), folder) == ["a/x.wav", "b/10.FLAC", "b/2.mp3", "c.Ogg"]
+    assert names([folder], folder) == ["a/x.wav", "b/10.FLAC", "b/2.mp3", "c.Ogg"]
 
 
 def test_named_files_are_taken_as_they_are(folder):
     paths = [folder / "d", folder / "a" / "notes.txt", folder / "not-there.mp3"]
-    assert find_audio(paths).files == [str(path) for path in paths]
+    assert find_audio(paths)[0] == [str(path) for path in paths]
     paths = [folder / "b" / "2.mp3", folder, folder / "b"]  # each file once
-    assert names(find_audio(paths), folder) == ["b/2.mp3", "a/x.wav", "b/10.FLAC", "c.Ogg"]
+    assert names(paths, folder) == ["b/2.mp3", "a/x.wav", "b/10.FLAC", "c.Ogg"]
 
 
 def test_hidden_files_and_folders_are_left_out(folder):
     for name in ("a/._x.wav", ".trash/old.mp3", "...And Oceans/...intro.mp3"):  # the last is a band
         (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).touch()
-    found = find_audio([folder])
-    assert names(found, folder)[:2] == ["...And Oceans/...intro.mp3", "a/x.wav"]
-    assert len(found.files) == 5
-    assert found.hidden == [str(folder / ".trash")]
-    assert names(find_audio([folder / ".trash"]), folder) == [".trash/old.mp3"]
+    files, _, hidden = find_audio([folder])
+    assert names([folder], folder)[:2] == ["...And Oceans/...intro.mp3", "a/x.wav"]
+    assert len(files) == 5
+    assert hidden == [str(folder / ".trash")]
+    assert names([folder / ".trash"], folder) == [".trash/old.mp3"]
 
 
 def test_links_are_followed_but_not_in_circles(folder, tmp_path_factory):
@@ -49,14 +49,14 @@ def test_links_are_followed_but_not_in_circles(folder, tmp_path_factory):
     (folder / "z").symlink_to(elsewhere)
     (folder / "gone.mp3").symlink_to(folder / "nothing")
     expected = ["a/x.wav", "b/10.FLAC", "b/2.mp3", "c.Ogg", "gone.mp3", "z/far.opus"]
-    assert names(find_audio([folder]), folder) == expected
+    assert names([folder], folder) == expected
 
 
 def test_names_of_any_kind(tmp_path):
     odd = [os.fsdecode(b"\xff.mp3"), "two\nlines.mp3", "🎵.mp3"]
     for name in odd:
         (tmp_path / name).touch()
-    assert set(names(find_audio([tmp_path]), tmp_path)) == set(odd)
+    assert set(names([tmp_path], tmp_path)) == set(odd)
 
 
 def test_deeper_than_python_recurses(tmp_path):
@@ -66,7 +66,7 @@ def test_deeper_than_python_recurses(tmp_path):
     file = f"{folders[-1]}/x.mp3"
     os.close(os.open(file, os.O_CREAT))
     try:
-        assert find_audio([tmp_path]).files == [file]
+        assert find_audio([tmp_path])[0] == [file]
     finally:  # Python's own way of removing folders recurses
         os.remove(file)  # noqa: PTH107
         for folder in reversed(folders):
@@ -82,6 +82,5 @@ def test_a_folder_that_cannot_be_listed(folder, monkeypatch):
         return real(path)
 
     monkeypatch.setattr(os, "scandir", scandir)
-    found = find_audio([folder])
-    assert names(found, folder) == ["b/10.FLAC", "b/2.mp3", "c.Ogg"]
-    assert found.unreadable == {str(folder / "a"): "cannot be listed: Permission denied."}
+    assert names([folder], folder) == ["b/10.FLAC", "b/2.mp3", "c.Ogg"]
+    assert find_audio([folder])[1] == {str(folder / "a"): "cannot be listed: Permission denied."}

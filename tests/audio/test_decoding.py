@@ -9,6 +9,7 @@ from sound_files import lag, timed_noise, write_ffmpeg, write_film, write_sndfil
 
 from harmonium.audio import decode, decoding
 from harmonium.audio.decoding import SpreadWindows, Window, decode_windows, windows_of_samples
+from harmonium.audio.ffmpeg import FFmpeg
 from harmonium.errors import AudioError, DataError
 
 EVERY_RATE = (8_000, 44_100, 48_000, 192_000)
@@ -92,7 +93,7 @@ def test_ffmpeg_finds_the_same_window_where_libsndfile_refuses(case, tmp_path, m
     name, rate, channels, options = case
     sound = timed_noise(4, rate, channels)
     path = write(tmp_path / name, sound, rate, options)
-    monkeypatch.setattr(decoding, "DECODERS", {"ffmpeg": decoding.DECODERS["ffmpeg"]})
+    monkeypatch.setattr(decoding, "decoders", lambda: [FFmpeg])
     for start in (0.2, 1.7, 2.9):
         clip = decode(path, rate=rate, seconds=1, start=start)
         assert clip.decoder == "ffmpeg"

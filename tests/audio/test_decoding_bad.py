@@ -16,9 +16,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sound_files import lag, timed_noise, write_ffmpeg, write_sndfile
 
-from harmonium.audio import decode, decoding, features_of_file, libsndfile
-from harmonium.audio.decoding import quoted
-from harmonium.audio.libsndfile import quiet_c_libraries
+from harmonium.audio import decode, decoding, features_of_file
+from harmonium.audio.decoding import quiet_c_libraries, quoted
 from harmonium.errors import AudioError
 
 RATE = 8_000
@@ -348,7 +347,7 @@ def test_threads_do_not_end_the_silence_of_others(capfd):
 
 
 def test_where_c_has_no_such_variable_nothing_happens(monkeypatch, capfd):
-    monkeypatch.setattr(libsndfile, "_STREAMS", None)
+    monkeypatch.setattr(decoding, "_STREAMS", None)
     with quiet_c_libraries():
         c_library_says("heard")
     assert capfd.readouterr().err == "heard"

@@ -9,7 +9,7 @@ from noise_files import LEVEL, RATE, level, long_ago, write
 from some_tracks import in_force, say
 
 from harmonium.audio import extraction
-from harmonium.audio.audio_files import find_audio
+from harmonium.audio.decoding import find_audio
 from harmonium.audio.extractors import Extractor, features_of_file
 from harmonium.errors import LibraryError
 from harmonium.library import Library
@@ -36,8 +36,8 @@ def run(library):
     def run(*paths, **options):
         report = index(library, paths, **{"extractor": LEVEL, "engine": "serial", **options})
         places = paths or library.settings.get(FOLDERS)
-        there = find_audio(place for place in places if os.path.lexists(place))
-        assert report.n_files == len(there.files)  # each is counted once
+        there, _, _ = find_audio(place for place in places if os.path.lexists(place))
+        assert report.n_files == len(there)  # each is counted once
         return report
 
     return run
