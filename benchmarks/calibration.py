@@ -43,9 +43,8 @@ from harmonium.evaluation import (
     reliability,
 )
 from harmonium.experiments.datasets import CATALOGUE, load_dataset
-from harmonium.experiments.questions import questions
 from harmonium.experiments.recipe import ONE
-from harmonium.experiments.run import _smoothed_tags
+from harmonium.experiments.run import _smoothed_tags, questions
 
 N_FOLDS, SEED = 5, 0
 METHODS = {

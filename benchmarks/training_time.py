@@ -36,7 +36,7 @@ def seconds_to_train(arm: Any, settings: dict[str, Any], n_folds: int, seed: int
     """The median of three trainings, after a first, on the first split of the protocol."""
     from harmonium.evaluation import grouped_folds, nested_folds
     from harmonium.experiments.datasets import load_dataset
-    from harmonium.experiments.models import build_model
+    from harmonium.experiments.run import build_model
 
     data = load_dataset(arm.dataset)
     folds = grouped_folds(data.groups, data.Y, n_folds=n_folds, seed=seed)
@@ -58,9 +58,8 @@ BESIDE = {"MLP": "MLP", "LOG": "LOG", "LOG exact": "LOG"}
 def differences(summary: Any) -> list[str]:
     """AUC less that of scikit-learn's model, in points, with the error of the paired difference."""
     aucs = {
-        (found.arm.dataset.label, found.arm.model.name): np.nanmean(found.scores[0].aucs, axis=1)
-        for found in summary.arms
-        if found.scores
+        (first.arm.dataset.label, first.arm.model.name): np.nanmean(first.aucs, axis=1)
+        for first, *_ in summary.arms
     }
     lines = []
     for (dataset, model), own in aucs.items():
@@ -83,12 +82,12 @@ def main(arguments: list[str] | None = None) -> None:
     recipe, results, measurements = read_results(options.results)
     summary = summarise(recipe, results, measurements)
     print("| dataset | model | mean AUC | seconds to train |\n|---|---|---|---|")
-    for found in summary.arms:
-        if found.n_finished < recipe.n_folds:
+    for found, *_ in summary.arms:
+        if not found.complete:
             continue
-        by_fold = np.nanmean(found.scores[0].aucs, axis=1)
+        by_fold = np.nanmean(found.aucs, axis=1)
         error = by_fold.std(ddof=1) / np.sqrt(len(by_fold))
-        settings = usual_settings(found.chosen)
+        settings = usual_settings([state.settings for state in found.states])
         seconds = seconds_to_train(found.arm, settings, recipe.n_folds, recipe.seed)
         print(
             f"| {found.arm.dataset.label} | {found.arm.model.name} "

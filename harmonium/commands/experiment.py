@@ -21,9 +21,10 @@ from harmonium.commands.output import Output, bar
 from harmonium.errors import DataError
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from harmonium.experiments.datasets import DatasetSpec
     from harmonium.experiments.recipe import Recipe
-    from harmonium.experiments.results import ExperimentProgress
 
 REFRESH_SECONDS = 1.0
 """Time between two updates of the live table."""
@@ -71,11 +72,11 @@ def run(
     from harmonium.engine import available_cores
     from harmonium.experiments.datasets import extract_features
     from harmonium.experiments.recipe import read_recipe
-    from harmonium.experiments.results import ExperimentProgress, open_results
+    from harmonium.experiments.results import open_results, progress
     from harmonium.experiments.run import run_experiment
 
     console = Console()
-    path = found_recipe(recipe)
+    path = _found_recipe(recipe)
     chosen = _restricted(read_recipe(path), datasets, models, console)
     folder = results or Path("results") / path.with_suffix("").name
     console.print(f"[bold]{chosen.title}[/bold]", highlight=False)
@@ -85,25 +86,28 @@ def run(
                 extract_features(spec, progress=update)
     began = time.monotonic()
     with open_results(folder, path.read_text(encoding="utf-8")) as store:
-        progress = ExperimentProgress(chosen, store)
-        before = progress.done
+
+        def so_far() -> pl.DataFrame:
+            return progress(chosen, store)
+
+        before = int(so_far()["done"].sum())
         if before:
             console.print(f"{before:,} runs are done already.")
         try:
-            with _watched(console, progress, jobs or available_cores()) as watch:
+            with _watched(console, so_far, jobs or available_cores()) as watch:
                 run_experiment(chosen, store, engine=engine, jobs=jobs, watch=watch)
         except KeyboardInterrupt:
-            progress.refresh()
             console.print(
-                f"Stopped; {progress.done:,} runs are saved in {folder}. "
+                f"Stopped; {so_far()['done'].sum():,} runs are saved in {folder}. "
                 "The same command resumes from there."
             )
             raise typer.Exit(INTERRUPTED) from None
-    progress.refresh()
+        ended = so_far()
     if not console.is_terminal:
-        console.print(_progress_table(progress))
+        console.print(_progress_table(ended))
+    seconds = round(time.monotonic() - began)
     console.print(
-        f"{progress.done - before:,} runs in {timedelta(seconds=round(time.monotonic() - began))}. "
+        f"{int(ended['done'].sum()) - before:,} runs in {timedelta(seconds=seconds)}. "
         f"Tables and figures: [bold]harmonium experiment report {folder}[/bold]",
         highlight=False,
     )
@@ -147,8 +151,7 @@ def report(
 
     [dim]Example:[/dim]  harmonium experiment report results/table2
     """
-    from harmonium.experiments.report import write_report
-    from harmonium.experiments.report.formats import terminal_table
+    from harmonium.experiments.report import terminal_table, write_report
 
     console = Console()
     made, folder = write_report(results, output)
@@ -162,7 +165,7 @@ def report(
     console.print(Text(f"Written to {folder}: report.html, report.md, report.tex, figures/"))
 
 
-def found_recipe(name: Path) -> Path:
+def _found_recipe(name: Path) -> Path:
     """The recipe of this path or name."""
     named = [root / each for root in _roots() for each in (name, f"{name}.toml")]
     for path in (name, *named):
@@ -213,48 +216,46 @@ def _chosen(what: str, known: dict[str, Any], wanted: str) -> list[Any]:
 
 @contextmanager
 def _watched(
-    console: Console, progress: ExperimentProgress, jobs: int
+    console: Console, so_far: Callable[[], pl.DataFrame], jobs: int
 ) -> Iterator[Callable[..., None]]:
     """A live table on a terminal; elsewhere a line from time to time."""
     last = time.monotonic()
     seconds = REFRESH_SECONDS if console.is_terminal else LINE_SECONDS
-    on_screen = Live(_view(progress, jobs), console=console, auto_refresh=False)
+    on_screen = Live(console=console, auto_refresh=False)
     with on_screen if console.is_terminal else nullcontext() as live:
 
         def show(*_: Any, at_once: bool = False) -> None:
             nonlocal last
             if at_once or time.monotonic() - last >= seconds:
-                last = time.monotonic()
-                progress.refresh()
+                last, progress = time.monotonic(), so_far()
+                line = _line(progress, jobs)
                 if live is None:
-                    console.print(_line(progress, jobs))
+                    console.print(line)
                 else:
-                    live.update(_view(progress, jobs), refresh=True)
+                    live.update(Group(_progress_table(progress), Text(line)), refresh=True)
 
+        if live:
+            show(at_once=True)
         yield show
         if live:
             show(at_once=True)
 
 
-def _view(progress: ExperimentProgress, jobs: int) -> Group:
-    return Group(_progress_table(progress), Text(_line(progress, jobs)))
-
-
-def _line(progress: ExperimentProgress, jobs: int) -> str:
-    left = progress.remaining_seconds(jobs)
+def _line(progress: pl.DataFrame, jobs: int) -> str:
+    done, total, seconds = progress["done"], progress["total"], progress["seconds"]
+    left = ((total - done) * seconds.fill_null(seconds.mean() or 0.0)).sum() / jobs
     time_left = f", about {timedelta(seconds=round(left))} left" if left else ""
-    return f"{progress.done:,} of {progress.total:,} runs{time_left}"
+    return f"{done.sum():,} of {total.sum():,} runs{time_left}"
 
 
-def _progress_table(progress: ExperimentProgress) -> Table:
+def _progress_table(progress: pl.DataFrame) -> Table:
     table = Table("dataset", "model")
     for name in ("runs", "seconds each", "mean AUC so far"):
         table.add_column(name, justify="right")
     last = None
-    for (dataset, name), model in progress.models.items():
-        each = f"{sum(model.seconds) / len(model.seconds):.1f}" if model.seconds else ""
-        auc = f"{100 * sum(model.aucs) / len(model.aucs):.1f} %" if model.aucs else ""
-        shown = "" if dataset == last else dataset
-        table.add_row(shown, name, f"{model.done} / {model.total}", each, auc)
+    for dataset, model, total, done, seconds, auc in progress.iter_rows():
+        each = "" if seconds is None else f"{seconds:.1f}"
+        shown = "" if auc is None else f"{100 * auc:.1f} %"
+        table.add_row("" if dataset == last else dataset, model, f"{done} / {total}", each, shown)
         last = dataset
     return table

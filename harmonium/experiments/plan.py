@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from harmonium.experiments.datasets import UNKNOWN, DatasetSpec
-from harmonium.experiments.recipe import Known, ModelSpec, Recipe
+from harmonium.experiments.recipe import ARM_AXES, Known, ModelSpec, Recipe
 
 MEANING = 2
 """Raised whenever runs of the same description come out otherwise, so that old results are not
@@ -85,7 +85,7 @@ class WayToTest(NamedTuple):
     inference: str | None
     """How to predict; None is the model's own way."""
     known: Known
-    """What the model is told of a clip's tags."""
+    """How much of a clip's tags the model observes."""
 
 
 def ways_to_test(inference: Sequence[str], known: Iterable[Known]) -> list[WayToTest]:
@@ -93,23 +93,14 @@ def ways_to_test(inference: Sequence[str], known: Iterable[Known]) -> list[WayTo
     return [WayToTest(*way) for way in itertools.product(inference or (None,), known)]
 
 
+CLIP_MEASURES = ("clip_auc", "clip_precision_at_3")
+"""How a test ranks a clip's other tags, besides the AUC of each tag: means over clips."""
+
 Results = Mapping[str, Mapping[str, Any]]
 """Run key -> the result of the run."""
 
-
-@dataclass(frozen=True)
-class Stage:
-    """One stage of a search on one test fold, all of whose runs are done."""
-
-    points: list[dict[str, Any]]
-    """The settings that were tried."""
-    valid_aucs: list[float]
-    """The mean validation AUC of each point."""
-
-    @property
-    def chosen(self) -> int:
-        """The best point, the first of equals."""
-        return int(np.argmax(self.valid_aucs))
+Stage = tuple[list[dict[str, Any]], list[float]]
+"""One stage of a search on one test fold: the settings tried, and their mean validation AUCs."""
 
 
 @dataclass(frozen=True)
@@ -144,29 +135,21 @@ def arms(recipe: Recipe) -> list[Arm]:
     Only tags whose givers are known can be smoothed, only features of sound have groups, and a
     small dataset has no large part.
     """
-    return [
-        Arm(
-            dataset=dataset,
-            model=model,
-            settings=settings,
-            smoothing=smoothing,
-            clips=clips,
-            features=features,
-            unsure=unsure,
-        )
-        for dataset in recipe.datasets
-        for model in recipe.models
-        for settings in grid(recipe.vary.settings)
-        for smoothing in recipe.vary.smoothing
-        for clips in recipe.vary.clips
-        for features in recipe.vary.features
-        for unsure in recipe.vary.unsure
-        if (dataset.has_triples or not smoothing)
-        and (dataset.has_audio or features == "all")
-        and (unsure == UNKNOWN or not smoothing)  # the smoother has its own probabilities
+    found = []
+    for dataset, model in itertools.product(recipe.datasets, recipe.models):
         # folds are not all of one size
-        and clips <= 0.9 * (dataset.n_clips or math.inf) * (recipe.n_folds - 2) / recipe.n_folds
-    ]
+        most = 0.9 * (dataset.n_clips or math.inf) * (recipe.n_folds - 2) / recipe.n_folds
+        for point in grid(recipe.vary):
+            own = {name: point.pop(name) for name in ARM_AXES}
+            arm = Arm(dataset=dataset, model=model, settings=point, **own)
+            if (
+                (dataset.has_triples or not arm.smoothing)
+                and (dataset.has_audio or arm.features == "all")
+                and (arm.unsure == UNKNOWN or not arm.smoothing)  # smoothing gives probabilities
+                and arm.clips <= most
+            ):
+                found.append(arm)
+    return found
 
 
 def fold_state(recipe: Recipe, arm: Arm, test_fold: int, results: Results) -> FoldState:
@@ -190,8 +173,8 @@ def fold_state(recipe: Recipe, arm: Arm, test_fold: int, results: Results) -> Fo
             if any(run.key not in results for run in runs):
                 return _state(None, stages, [], runs, results)
             aucs = [mean_validation_auc(of_point, results) for of_point in tried]
-            stages.append(Stage(points, aucs))
-            points = [points[stages[-1].chosen]]
+            stages.append((points, aucs))
+            points = [points[np.argmax(aucs)]]  # the first of equals
         settings = {**settings, **points[0]}
     final = _runs(recipe, arm, settings, test_fold, others)
     return _state(settings, stages, final, [*runs, *final], results)

@@ -4,15 +4,16 @@ A recipe names datasets and models; ``vary`` makes an arm of each combination of
 model's ``search`` lists grids that are searched one after the other. See docs/experiments.md.
 """
 
+import inspect
 import tomllib
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, fields
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from harmonium.errors import DataError, did_you_mean
 from harmonium.experiments.datasets import CATALOGUE, GROUPS, UNKNOWN, DatasetSpec
-from harmonium.experiments.models import MODELS, check_settings
 
 FORMS = (
     *("comparison", "damping", "approximations", "search"),
@@ -27,6 +28,32 @@ Known = float | str
 """How much of a clip's tags a model is given: a share of those that are known, or `ONE`."""
 
 
+OURS, SKLEARN = "harmonium.estimators", "sklearn."
+MODELS = {
+    "DiscriminativeRBM": OURS,
+    "GenerativeRBM": OURS,
+    "MLPTagger": OURS,
+    "LogisticTagger": OURS,
+    "SVMTagger": OURS,
+    "ChainTagger": OURS,
+    "CooccurrenceTagger": OURS,
+    "NaiveBayesTagger": OURS,
+    f"{SKLEARN}MLPClassifier": "sklearn.neural_network",
+    f"{SKLEARN}LogisticRegression": "sklearn.linear_model",
+}
+"""Name -> the module of its class. Estimators of Harmonium take unknown and soft labels."""
+
+ARM_AXES: dict[str, tuple[Any, ...]] = {
+    "smoothing": (False,),
+    "clips": (0,),
+    "features": ("all",),
+    "unsure": (UNKNOWN,),
+}
+"""What may vary besides settings, with its default: whether to train on smoothed tags, on how many
+clips (0 is all) and on which features; and what a tag counts for that some people gave, but too
+few: "unknown", or the probability that it applies."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class ModelSpec:
     """A model, and the settings that are fixed or searched."""
@@ -34,25 +61,10 @@ class ModelSpec:
     name: str
     """In tables and figures."""
     estimator: str
-    """One of `harmonium.experiments.models.MODELS`."""
+    """One of `MODELS`."""
     settings: dict[str, Any] = field(default_factory=dict)
     search: tuple[dict[str, tuple[Any, ...]], ...] = ()
     """Grids, each searched around what the one before found."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Variations:
-    """Every combination of these is an arm of its own."""
-
-    settings: dict[str, tuple[Any, ...]] = field(default_factory=dict)
-    smoothing: tuple[bool, ...] = (False,)
-    """Train on smoothed tags; needs a dataset with triples."""
-    clips: tuple[int, ...] = (0,)
-    """Train on so many clips; 0 is all of them."""
-    features: tuple[str, ...] = ("all",)
-    unsure: tuple[float | str, ...] = (UNKNOWN,)
-    """What a tag counts for in training that some people gave, but too few: "unknown", or the
-    probability that it applies."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,7 +75,8 @@ class Recipe:
     form: str
     datasets: tuple[DatasetSpec, ...]
     models: tuple[ModelSpec, ...]
-    vary: Variations = Variations()
+    vary: dict[str, tuple[Any, ...]]
+    """Settings and all `ARM_AXES`; every combination of their values is an arm of its own."""
     inference: tuple[str, ...] = ()
     """Ways to predict that each trained model is tested with; by default the model's own."""
     known: tuple[Known, ...] = (0.0,)
@@ -122,11 +135,30 @@ def parse_recipe(text: str, *, trusted: bool = False) -> Recipe:
     _check_distinct("model name", [spec.name for spec in recipe.models])
     for model in () if trusted else recipe.models:
         where = f"of model '{model.name}'"
-        check_settings(model.estimator, model.settings, where=f"settings {where}")
+        _check_settings(model.estimator, model.settings, where=f"settings {where}")
         for stage in model.search:
-            check_settings(model.estimator, stage, where=f"search {where}")
-        check_settings(model.estimator, recipe.vary.settings, where="[vary]")
+            _check_settings(model.estimator, stage, where=f"search {where}")
+        varied = [key for key in recipe.vary if key not in ARM_AXES]
+        _check_settings(model.estimator, varied, where="[vary]")
     return recipe
+
+
+def model_class(estimator: str) -> Callable[..., Any]:
+    """The class of one of `MODELS`, imported only now: JAX takes a second."""
+    return getattr(import_module(MODELS[estimator]), estimator.removeprefix(SKLEARN))
+
+
+def _check_settings(estimator: str, settings: Iterable[str], *, where: str) -> None:
+    """Refuse a setting that the estimator does not have."""
+    if not settings:
+        return
+    known = sorted(inspect.signature(model_class(estimator)).parameters)
+    for key in settings:
+        if key not in known:
+            raise DataError(
+                f"{where}: {estimator} has no setting '{key}'.{did_you_mean(key, known)} "
+                f"It has {', '.join(known)}."
+            )
 
 
 def _datasets(table: dict[str, Any]) -> tuple[DatasetSpec, ...]:
@@ -152,12 +184,12 @@ def _model(entry: dict[str, Any]) -> ModelSpec:
     return ModelSpec(**entry | {"search": tuple(_with_tuples(stage) for stage in stages)})
 
 
-def _vary(table: dict[str, Any]) -> Variations:
-    own = {name for name in _names(Variations) if name != "settings"}
-    settings = {key: values for key, values in table.items() if key not in own}
+def _vary(table: dict[str, Any]) -> dict[str, tuple[Any, ...]]:
+    settings = {key: values for key, values in table.items() if key not in ARM_AXES}
+    own = {key: values for key, values in table.items() if key in ARM_AXES}
     _check_lists(settings)
-    _check({key: table[key] for key in table if key in own}, own, where="[vary]")
-    return Variations(settings=_with_tuples(settings), **_with_tuples(table, own))
+    _check(own, ARM_AXES, where="[vary]")
+    return _with_tuples(settings) | ARM_AXES | _with_tuples(own)
 
 
 # What each key may hold
@@ -178,10 +210,6 @@ def _are_tables(value: Any) -> bool:
     return isinstance(value, list) and all(map(_is_table, value))
 
 
-_SHARE: Rule = (
-    lambda value: value == ONE or (isinstance(value, int | float) and 0 <= value < 1),
-    f"shares from 0 to below 1, or '{ONE}'",
-)
 _RULES: dict[str, Rule] = {
     "n_folds": _whole(3),
     "search_folds": _whole(1),
@@ -190,6 +218,19 @@ _RULES: dict[str, Rule] = {
     "min_positives": _whole(1),
     "datasets": (lambda value: isinstance(value, list), "a list of names"),
     "search": (lambda value: _is_table(value) or _are_tables(value), "a table or a list of tables"),
+    "smoothing": (lambda value: isinstance(value, bool), "a list of true and false"),
+    "clips": _whole(0),
+    "unsure": (
+        lambda value: value == UNKNOWN or (isinstance(value, float) and 0 < value < 1),
+        f'"{UNKNOWN}" or probabilities between 0 and 1',
+    ),
+    **dict.fromkeys(
+        ("known", "search_known"),
+        (
+            lambda value: value == ONE or (isinstance(value, int | float) and 0 <= value < 1),
+            f"shares from 0 to below 1, or '{ONE}'",
+        ),
+    ),
     **dict.fromkeys(
         ("title", "note", "name", "label"), (lambda value: isinstance(value, str), "text")
     ),
@@ -198,21 +239,15 @@ _RULES: dict[str, Rule] = {
         ("dataset", "model"), (lambda value: bool(value) and _are_tables(value), "[[...]] tables")
     ),
 }
-_LIST_RULES: dict[str, Rule] = {
-    "smoothing": (lambda value: isinstance(value, bool), "a list of true and false"),
-    "clips": _whole(0),
-    "unsure": (
-        lambda value: value == UNKNOWN or (isinstance(value, float) and 0 < value < 1),
-        f'"{UNKNOWN}" or probabilities between 0 and 1',
-    ),
-    "known": _SHARE,
-    "search_known": _SHARE,
-}
-_CHOICES: dict[str, Collection[str]] = {"form": FORMS, "groups": GROUPS, "estimator": MODELS}
-_LIST_CHOICES: dict[str, Collection[str]] = {
+_CHOICES: dict[str, Collection[str]] = {
+    "form": FORMS,
+    "groups": GROUPS,
+    "estimator": MODELS,
     "features": ("all", "timbre", "rhythm"),
     "inference": ("lbp", "mean_field", "gibbs", "exact"),
 }
+_LISTS = {*ARM_AXES, "known", "search_known", "inference"}
+"""Keys with a list of values, each of which follows the rule or is one of the choices."""
 
 
 def _check(
@@ -225,16 +260,13 @@ def _check(
         if key not in table:
             raise DataError(f"{where} needs the key '{key}'.")
     for key, value in table.items():
-        in_list = key in _LIST_RULES or key in _LIST_CHOICES
-        if in_list:
+        if key in _LISTS:
             _check_lists({key: value})
-        for each in value if in_list else [value]:
-            if choices := (_CHOICES | _LIST_CHOICES).get(key):
-                _check_choice(key, each, choices)
-                continue
-            holds, rule = (_RULES | _LIST_RULES)[key]
-            if not holds(each):
-                raise DataError(f"'{key}' must be {rule}. Got {each!r}.")
+        for each in value if key in _LISTS else [value]:
+            if key in _CHOICES:
+                _check_choice(key, each, _CHOICES[key])
+            elif not _RULES[key][0](each):
+                raise DataError(f"'{key}' must be {_RULES[key][1]}. Got {each!r}.")
 
 
 def _check_lists(table: Mapping[str, Any]) -> None:

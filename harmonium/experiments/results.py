@@ -13,15 +13,16 @@ import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 
 from harmonium.errors import DataError
-from harmonium.experiments.plan import Run, arms, fold_states, most_runs
+from harmonium.experiments.plan import Run, fold_states, most_runs
 from harmonium.experiments.recipe import Recipe, parse_recipe
 from harmonium.files import try_lock, write_atomically
 
@@ -140,65 +141,31 @@ def _append(path: Path, content: dict[str, Any]) -> None:
         os.fsync(file.fileno())
 
 
-# Progress
+def progress(recipe: Recipe, store: ResultStore) -> pl.DataFrame:
+    """How far an experiment is: a row per dataset and model.
 
-
-@dataclass
-class ModelProgress:
-    """How far one model is on one dataset."""
-
-    total: int = 0
-    """The most runs that it takes."""
-    done: int = 0
-    seconds: list[float] = field(default_factory=list)
-    """What each run so far has taken."""
-    aucs: list[float] = field(default_factory=list)
-    """The mean over tags of each finished test fold."""
-
-
-class ExperimentProgress:
-    """How far an experiment is, and how long it will take."""
-
-    def __init__(self, recipe: Recipe, store: ResultStore) -> None:
-        self.recipe, self.store = recipe, store
-        self.models: dict[tuple[str, str], ModelProgress] = {}
-        """A dataset's label and a model's name -> how far it is."""
-        self.refresh()
-
-    def refresh(self) -> None:
-        """Bring it up to date with the results."""
-        models: dict[tuple[str, str], ModelProgress] = {}
-        for arm in arms(self.recipe):
-            name = (arm.dataset.label, arm.model.name)
-            models.setdefault(name, ModelProgress()).total += most_runs(self.recipe, arm)
-        parts = ("seconds", "test_seconds", "smoothing_seconds")
-        for arm, state in fold_states(self.recipe, self.store.results):
-            model = models[arm.dataset.label, arm.model.name]
-            model.done = min(model.done + len(state.done), model.total)
-            measured = [self.store.measurements.get(run.key, {}) for run in state.done]
-            model.seconds += [sum(one[p] for p in parts) for one in measured if "seconds" in one]
-            if state.finished:
-                aucs = [self.store.results[run.key]["tests"][0]["auc"] for run in state.final]
-                model.aucs.append(float(np.nanmean(np.array(aucs, dtype=float))))
-        self.models = models
-
-    def remaining_seconds(self, jobs: int) -> float | None:
-        """From how long the runs of each model took so far; None before the first."""
-        known = [seconds for model in self.models.values() for seconds in model.seconds]
-        if not known:
-            return None
-        left = [
-            (model.total - model.done) * float(np.mean(model.seconds or known))
-            for model in self.models.values()
-        ]
-        return sum(left) / jobs
-
-    @property
-    def done(self) -> int:
-        """Runs that ended."""
-        return sum(model.done for model in self.models.values())
-
-    @property
-    def total(self) -> int:
-        """The most runs that there are."""
-        return sum(model.total for model in self.models.values())
+    Its columns: the most runs that it takes (total), those that ended (done), their mean seconds,
+    and the mean AUC over tags and finished test folds; null where there is none yet.
+    """
+    parts = ("seconds", "test_seconds", "smoothing_seconds")
+    rows = []
+    for arm, state in fold_states(recipe, store.results):
+        measured = [store.measurements.get(run.key, {}) for run in state.done]
+        tests = [store.results[run.key]["tests"][0]["auc"] for run in state.final if state.finished]
+        rows.append(
+            {
+                "dataset": arm.dataset.label,
+                "model": arm.model.name,
+                "total": most_runs(recipe, arm) // recipe.n_folds,
+                "done": len(state.done),
+                "seconds": [sum(one[p] for p in parts) for one in measured if "seconds" in one],
+                "auc": float(np.nanmean(np.array(tests, dtype=float))) if tests else None,
+            }
+        )
+    columns: dict[str, Any] = {"seconds": pl.List(pl.Float64), "auc": pl.Float64}
+    return (
+        pl.DataFrame(rows, schema_overrides=columns)
+        .group_by("dataset", "model", maintain_order=True)
+        .agg(pl.sum("total", "done"), pl.col("seconds").explode().mean(), pl.mean("auc"))
+        .with_columns(done=pl.min_horizontal("done", "total"))
+    )

@@ -3,35 +3,49 @@
 One run trains a model on some folds, stops early on another, and tests it on the last.
 """
 
+import inspect
 import os
 import platform
 import sys
 import time
+import warnings
 from collections import defaultdict, deque
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import closing
 from functools import lru_cache
 from importlib.metadata import version
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from harmonium import __version__
 from harmonium.data.tables import codes_in
 from harmonium.engine import Runner, TaskOutcome
 from harmonium.errors import DataError, HarmoniumError
-from harmonium.evaluation import Split, grouped_folds, nested_folds
+from harmonium.estimators.calibration import observed_fraction
+from harmonium.evaluation import (
+    MetricResult,
+    Split,
+    auc_per_clip,
+    auc_per_tag,
+    grouped_folds,
+    nested_folds,
+    precision_at_k_per_clip,
+    reliability,
+)
+from harmonium.evaluation.metrics import are_probabilities
 from harmonium.experiments.datasets import DatasetSpec, PreparedDataset, load_dataset
-from harmonium.experiments.models import Matrix, build_model
 from harmonium.experiments.plan import Run, missing, ways_to_test
-from harmonium.experiments.questions import judge, validation_score
-from harmonium.experiments.recipe import Recipe
+from harmonium.experiments.recipe import ONE, SKLEARN, Known, Recipe, model_class
 from harmonium.experiments.results import ResultStore
 
 try:
     import resource
 except ImportError:  # Windows
     resource = None  # type: ignore[assignment]
+
+Matrix = NDArray[np.float32]
 
 STACKED = "stacked"
 """The engine that trains many models as one program, on the GPU that JAX finds."""
@@ -319,3 +333,151 @@ def _versions() -> dict[str, str]:
         "python": platform.python_version(),
         **{name: version(name) for name in packages},
     }
+
+
+# Models
+
+
+def build_model(estimator: str, settings: dict[str, Any], *, seed: int) -> Any:
+    """An untrained model."""
+    cls = model_class(estimator)
+    seeded = "random_state" in inspect.signature(cls).parameters
+    model = cls(**{**({"random_state": seed} if seeded else {}), **settings})
+    return ScikitLearnTagger(model) if estimator.startswith(SKLEARN) else model
+
+
+class ScikitLearnTagger:
+    """scikit-learn's own classifier on standardised features, one per tag where it has to be.
+
+    An unknown label counts as absent: these classifiers have no other way to take it.
+    """
+
+    def __init__(self, classifier: Any) -> None:
+        from sklearn.multiclass import OneVsRestClassifier
+        from sklearn.neural_network import MLPClassifier
+        from sklearn.pipeline import make_pipeline
+        from sklearn.preprocessing import StandardScaler
+
+        several = isinstance(classifier, MLPClassifier)
+        classifier = classifier if several else OneVsRestClassifier(classifier)
+        self._pipeline = make_pipeline(StandardScaler(), classifier)
+
+    def fit(self, X: Matrix, Y: Matrix, eval_set: object = None) -> "ScikitLearnTagger":
+        """Learn; there is no early stopping on ``eval_set``."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # a network that max_iter stops says so each time
+            self._pipeline.fit(X, np.nan_to_num(Y))
+        return self
+
+    def predict_proba(self, X: Matrix) -> Matrix:
+        """p(y_j = 1 | x), (n_clips, n_tags)."""
+        return self._pipeline.predict_proba(X)
+
+
+# What a trained model is asked, and how well it answers
+#
+# A model predicts the tags of clips from their sound alone, or observes some tags first: a random
+# share of a clip's known tags, present or absent; or "one" true tag, as a person would begin. Then
+# every clip with at least two of them is asked about once for each, so that chance plays no part.
+# The answers are judged on the other tags.
+
+
+class Questions(NamedTuple):
+    """Clips to give the tags of, each once or several times."""
+
+    clips: NDArray[np.intp]
+    """(n_questions,) the clip of each question."""
+    given: Matrix
+    """(n_questions, n_tags) the tags that the model is given; NaN for the others."""
+    asked: Matrix
+    """(n_questions, n_tags) the true labels of the others; NaN where given or unknown."""
+
+
+def questions(Y: Matrix, known: Known, seed: Sequence[int]) -> Questions:
+    """The questions about clips with the labels Y (n_clips, n_tags), of which so much is given."""
+    if known == ONE:
+        clips, tags = np.nonzero((Y == 1) & (np.sum(Y == 1, axis=1, keepdims=True) >= 2))
+        is_given = np.zeros((len(clips), Y.shape[1]), bool)
+        is_given[np.arange(len(clips)), tags] = True
+    else:
+        clips = np.arange(len(Y))
+        is_given = np.random.default_rng(seed).random(Y.shape) < float(known)
+    nan, labels = np.float32(np.nan), Y[clips]
+    return Questions(clips, np.where(is_given, labels, nan), np.where(is_given, nan, labels))
+
+
+def answers(model: Any, X: Matrix, about: Questions) -> Matrix:
+    """Scores of all tags, (n_questions, n_tags); a model that takes no tags goes by sound."""
+    if hasattr(model, "complete") and not np.isnan(about.given).all():
+        return model.complete(X[about.clips], about.given)
+    predict = model.predict_proba if hasattr(model, "predict_proba") else model.decision_function
+    return predict(X)[about.clips]
+
+
+def plain_and_corrected(model: Any, X: Matrix, about: Questions) -> tuple[Matrix, Matrix]:
+    """The answers before and after the model's own correction; the same where it has none."""
+    correction = getattr(model, "recalibration_", None)
+    if correction is None:
+        plain = answers(model, X, about)
+        return plain, plain
+    model.recalibration_ = None  # inference, which takes time, is done once
+    try:
+        plain = answers(model, X, about)
+    finally:
+        model.recalibration_ = correction
+    share = observed_fraction(about.given) if hasattr(model, "complete") else None
+    return plain, correction(plain, share)
+
+
+def judge(model: Any, X: Matrix, Y: Matrix, known: Known, seed: Sequence[int]) -> dict[str, Any]:
+    """The measures of a model on some clips, by name; None where one is not defined.
+
+    "auc" is a list by tag, the others are means over clips. A clip that is asked about several
+    times counts as one, with the mean of its questions. "reliability" is there for probabilities:
+    numbers, sums of probabilities and positives by bin, before and after the model's correction.
+    """
+    about = questions(Y, known, seed)
+    labels = about.asked
+    plain, scores = plain_and_corrected(model, X, about)
+    aucs = auc_per_tag(labels, scores).values.tolist()
+    found: dict[str, Any] = {
+        "auc": [None if np.isnan(auc) else auc for auc in aucs],
+        "clip_auc": _mean_over_clips(about.clips, auc_per_clip(labels, scores)),
+        "clip_precision_at_3": _mean_over_clips(
+            about.clips, precision_at_k_per_clip(labels, scores, k=3)
+        ),
+    }
+    if are_probabilities(plain):
+        parts = {"plain": reliability(labels, plain), "corrected": reliability(labels, scores)}
+        found["reliability"] = {
+            name: [part.n.tolist(), part.scores.tolist(), part.positives.tolist()]
+            for name, part in parts.items()
+        }
+    return found
+
+
+def validation_score(
+    model: Any, X: Matrix, Y: Matrix, known: Sequence[Known], seed: Sequence[int]
+) -> float:
+    """What settings are chosen by: the mean of an AUC for each of the ways to be asked.
+
+    With one tag given it is the AUC within a clip, else the mean AUC over tags.
+    """
+    found = []
+    for share in known:
+        judged = judge(model, X, Y, share, seed)
+        aucs = [judged["clip_auc"]] if share == ONE else judged["auc"]
+        defined = [auc for auc in aucs if auc is not None]
+        found += [np.mean(defined)] if defined else []
+    return float(np.mean(found)) if found else float("nan")
+
+
+def _mean_over_clips(clips: NDArray[np.intp], result: MetricResult) -> float | None:
+    """The mean over clips of the mean over the questions about each, where they are defined."""
+    values = result.values
+    defined = ~np.isnan(values)
+    if not defined.any():
+        return None
+    number = np.bincount(clips[defined])
+    total = np.bincount(clips[defined], weights=values[defined])
+    return float(np.mean(total[number > 0] / number[number > 0]))

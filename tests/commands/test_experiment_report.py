@@ -49,11 +49,8 @@ def test_a_narrow_window_shows_every_column(tmp_path, monkeypatch):
     monkeypatch.setenv("COLUMNS", "50")
     text = RECIPES["comparison"] + '[[model]]\nname = "LOG"\nestimator = "LogisticTagger"\n'
     output = run(fabricate(tmp_path / "results", text, plausible))
-    head, differences = [
-        line.split() for line in output.splitlines() if line.strip().startswith("Dataset")
-    ]
-    assert head == ["Dataset", "Tags", "Sm", "DRBM", "MLP", "SVM", "LOG"]
-    assert differences[0] == "Dataset"
+    words = [line.split() for line in output.splitlines()]
+    assert ["Dataset", "Tags", "Sm", "DRBM", "MLP", "SVM", "LOG"] in words
     assert all(len(line) <= 50 for line in output.splitlines())
     assert "Standard errors are in the report" in " ".join(output.split())
 

@@ -8,8 +8,8 @@ from toy_data import RECIPE
 from harmonium.estimators import CooccurrenceTagger
 from harmonium.evaluation import auc_per_tag
 from harmonium.experiments.plan import missing
-from harmonium.experiments.questions import judge, questions, validation_score
 from harmonium.experiments.recipe import ONE, parse_recipe
+from harmonium.experiments.run import judge, questions, validation_score
 
 NAN = np.nan
 Y = np.array([[1, 1, 0, 0, NAN], [1, 0, 0, 0, 0], [1, 1, 1, 0, 0]], np.float32)

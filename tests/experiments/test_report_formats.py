@@ -18,22 +18,18 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.text import Text
 from places import DOCS
 
-from harmonium.experiments.report import figures, write_report
-from harmonium.experiments.report.formats import (
+from harmonium.experiments.report import (
     MAX_LATEX_ROWS,
-    Bold,
-    Faint,
-    Panel,
-    Picture,
-    Series,
-    Table,
     escape_latex,
     escape_markdown,
+    figures,
     html_table,
     latex_table,
     markdown_table,
     terminal_table,
+    write_report,
 )
+from harmonium.experiments.report.forms import Bold, Faint, Picture, Table
 
 NASTY = r"a_b & 100% $x$ #1 {y} \z ~ ^ [k] <script>alert(1)</script> | *s* `c`"
 
@@ -206,9 +202,12 @@ def labels_out_of_view(axis):
     ids=["long", "like-formulas"],
 )
 def test_any_names_are_legible(title, panel, groups, series):
-    values = (tuple(range(len(groups))), (-1,) * len(groups))
-    counts = tuple(Series(*pair) for pair in zip(series, values, strict=True))
-    panels = (Panel(panel, counts, groups),)
+    up, down = series
+    counts = {
+        up: [(group, i, 0.0) for i, group in enumerate(groups)],
+        down: [(group, -1, 0.0) for group in groups],
+    }
+    panels = {panel: counts}
     words = {"name": "", "title": title, "caption": "", "x_label": "$$"}
     check_legible(Picture(kind="counts", panels=panels, **words))
 
@@ -309,7 +308,7 @@ texts = st.text(
 
 
 def small_table(rows):
-    return Table(name="t", title="T", caption="C", header=("A", "B"), align="l", rows=rows)
+    return Table(name="t", title="T", caption="C", header=("Dataset", "B"), align="l", rows=rows)
 
 
 @settings(deadline=None, max_examples=60)
@@ -318,8 +317,8 @@ def test_any_text_survives_in_a_table(texts):
     table = small_table([(Bold(text), Faint(text)) for text in texts])
     words = [word for text in texts for word in (text, text) if text]
     page = Page(html_table(table))
-    assert [w for w in page.words if w.strip("\n") and w not in ("A", "B")] == [
-        word for word in words if word not in ("A", "B")
+    assert [w for w in page.words if w.strip("\n") and w not in table.header] == [
+        word for word in words if word not in table.header
     ]
     check_latex(latex_table(table))
     for line in markdown_table(table).splitlines():
@@ -353,7 +352,7 @@ def test_a_narrow_terminal_leaves_out_standard_errors():
 
 def test_differences_look_alike_in_every_panel():
     def panel(*values):
-        return Panel("", (Series("", values, (np.nan,) * len(values)),))
+        return {"": [(i, value, np.nan) for i, value in enumerate(values)]}
 
     (low, high), (other_low, other_high) = figures.same_span([panel(60, 70), panel(80, 81)])
     assert low < 60 < 70 < high

@@ -13,7 +13,7 @@ from harmonium.errors import DataError
 from harmonium.experiments.plan import arms, fold_state
 from harmonium.experiments.recipe import FORMS
 from harmonium.experiments.report import build_report, summarise, write_report
-from harmonium.experiments.report.formats import Bold, Faint
+from harmonium.experiments.report.forms import Bold, Faint
 from harmonium.experiments.report.numbers import mean_known, standard_error
 from harmonium.experiments.results import read_results
 
@@ -112,17 +112,16 @@ class TestComparison:
 
     def test_the_figures_show_the_same_counts(self, hand_made):
         found = [
-            (panel.title, panel.groups, {series.name: series.values for series in panel.series})
+            (title, name, [point[:2] for point in points])
             for picture in hand_made.figures
-            for panel in picture.panels
+            for title, panel in picture.panels.items()
+            for name, points in panel.items()
         ]
         assert found == [
-            ("emotify", ("DRBM against LOG, 3 tags",), {"DRBM better": (1,), "DRBM worse": (-1,)}),
-            (
-                "emotify",
-                ("DRBM, 3 tags", "LOG, 3 tags"),
-                {"smoothed better": (3, 0), "smoothed worse": (0, 0)},
-            ),
+            ("emotify", "DRBM better", [("DRBM against LOG, 3 tags", 1)]),
+            ("emotify", "DRBM worse", [("DRBM against LOG, 3 tags", -1)]),
+            ("emotify", "smoothed better", [("DRBM, 3 tags", 3), ("LOG, 3 tags", 0)]),
+            ("emotify", "smoothed worse", [("DRBM, 3 tags", 0), ("LOG, 3 tags", 0)]),
         ]
 
     def test_counts_after_correction(self, tmp_path):
@@ -207,10 +206,10 @@ class TestSettings:
         folder = fabricate(tmp_path, RECIPES["search"], plausible, valid=plausible_valid)
         recipe, results, measurements = read_results(folder)
         summary = summarise(recipe, results, measurements)
-        for arm, found in zip(arms(recipe), summary.arms, strict=True):
+        for arm, (found, *_) in zip(arms(recipe), summary.arms, strict=True):
             for fold in range(recipe.n_folds):
                 state = fold_state(recipe, arm, fold, results)
-                assert found.chosen[fold] == state.settings
+                assert found.states[fold].settings == state.settings
                 for points, valid_aucs in found.stages:
                     assert points[valid_aucs[fold].argmax()].items() <= state.settings.items()
 
@@ -239,10 +238,11 @@ class TestOtherForms:
     def test_curves(self, tmp_path, form, columns, x):
         report = self.report(tmp_path, form)
         assert list(report.tables[0].header[2:]) == columns
-        line = report.figures[0].panels[0].series[0]
-        assert (line.name, line.x) == ("DRBM", x)
+        panel = next(iter(report.figures[0].panels.values()))
+        line = panel["DRBM"]
+        assert tuple(place for place, _, _ in line) == x
         shown = [text.split()[0] for text in report.tables[0].rows[0][2:]]
-        assert shown == [f"{value:.1f}" for value in line.values]
+        assert shown == [f"{value:.1f}" for _, value, _ in line]
 
     def test_differences_along_a_curve(self, tmp_path):
         """Damping factors are compared, amounts of known tags are not."""
@@ -258,16 +258,17 @@ class TestOtherForms:
         report = self.report(tmp_path, "approximations")
         main = report.tables[0]
         assert list(main.header[2:]) == ["tested with LBP", "tested with MF"]
-        panel = report.figures[0].panels[1]
-        ways = ("CD", "PL", "MF", "LBP")
-        assert (panel.title, panel.groups) == ("mturk", tuple(f"trained with {w}" for w in ways))
-        shown = [f"{series.values[2]:.1f}" for series in panel.series]
+        panel = report.figures[0].panels["mturk"]
+        values = {name: dict(point[:2] for point in points) for name, points in panel.items()}
+        for of_way in values.values():
+            assert list(of_way) == [f"trained with {way}" for way in ("CD", "PL", "MF", "LBP")]
+        shown = [f"{of_way['trained with MF']:.1f}" for of_way in values.values()]
         assert [text.split()[0] for text in rows(main)[6][2:]] == shown
         differences = rows(table_of(report, "differences"))
         assert len(differences) == 2 * (3 * 2 + 1 * 4)
         assert differences[0][1:4] == ["trained with PL", "trained with CD", "tested with LBP"]
         found = next(row[4] for row in differences if row[0] == "mturk").split()[0]
-        cd, pl = panel.series[0].values[:2]
+        cd, pl, *_ = values["tested with LBP"].values()
         assert float(found.replace("−", "-")) == pytest.approx(pl - cd, abs=0.01)
 
     def test_measures_within_clips(self, tmp_path):
@@ -306,17 +307,16 @@ def test_calibration_of_the_models_that_give_probabilities(tmp_path):
 
     def add(line):
         if line["run"]["model"] == "DRBM":
-            found = {"plain": bins(0.35, 0.5), "corrected": bins(0.55, 0.5)}
+            found = {"corrected": bins(0.55, 0.5), "plain": bins(0.35, 0.5)}  # as files sort them
             line["tests"][0]["reliability"] = found
 
     change_lines(folder, add)
     report = build_report(folder)
     assert rows(table_of(report, "calibration")) == [["emotify", "DRBM", "0.1500", "0.0500"]]
     picture = next(item for item in report.figures if item.name == "reliability")
-    lines = {line.name: line for line in picture.panels[0].series}
+    lines = picture.panels["emotify"]
     assert list(lines) == ["perfect", "DRBM", "DRBM, not corrected"]
-    assert lines["DRBM"].x == pytest.approx((55.0,))
-    assert lines["DRBM"].values == pytest.approx((50.0,))
+    assert lines["DRBM"][0][:2] == pytest.approx((55.0, 50.0))
     write_report(folder)
     assert (folder / "report" / "figures" / "reliability.svg").stat().st_size > 1000
 

@@ -5,9 +5,8 @@ palette of Okabe and Ito) and in hatch, marker or dashes besides.
 """
 
 import io
-import math
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -17,7 +16,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 
-from harmonium.experiments.report.formats import Panel, Picture
+from harmonium.experiments.report.forms import Panel, Picture
 
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#999999")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
@@ -70,6 +69,7 @@ def house_style() -> Iterator[None]:
 
 def image_files(picture: Picture) -> dict[str, bytes]:
     """The picture as "png" and as "svg", the same bytes for the same picture."""
+    files = {}
     with house_style():
         figure = draw_picture(picture)
         # Find a place for everything, once; rounded, since the last bits differ from time to time.
@@ -78,21 +78,15 @@ def image_files(picture: Picture) -> dict[str, bytes]:
         figure.set_layout_engine("none")
         for axes in figure.axes:
             axes.set_position(np.round(axes.get_position().bounds, 6))
-        return {
-            "png": _saved_image(figure, "png", {"Software": None}),
-            "svg": _saved_image(figure, "svg", {"Date": None, "Creator": None}),
-        }
-
-
-def _saved_image(figure: Figure, kind: str, metadata: dict[str, None]) -> bytes:
-    file = io.BytesIO()
-    figure.savefig(file, format=kind, metadata=metadata)
-    return file.getvalue()
+        for kind, unset in (("png", ("Software",)), ("svg", ("Date", "Creator"))):
+            figure.savefig(file := io.BytesIO(), format=kind, metadata=dict.fromkeys(unset))
+            files[kind] = file.getvalue()
+    return files
 
 
 def draw_picture(picture: Picture) -> Figure:
     """The picture as a figure of matplotlib, in the style that is set."""
-    names = list(dict.fromkeys(line.name for panel in picture.panels for line in panel.series))
+    names = list(dict.fromkeys(name for panel in picture.panels.values() for name in panel))
     figure = (_draw_lines if picture.kind == "lines" else _draw_bars)(picture, names)
     width = figure.get_figwidth()
     figure.suptitle(textwrap.fill(picture.title, int(11 * width)), x=0.01, ha="left")
@@ -126,25 +120,27 @@ def _draw_lines(picture: Picture, names: list[str]) -> Figure:
     axes = figure.subplots(rows, columns, squeeze=False).ravel()
     for axis in axes[n_panels:]:
         axis.remove()
-    for axis, panel, limit in zip(axes, picture.panels, same_span(picture.panels), strict=False):
-        for line in panel.series:
-            look = _look(names.index(line.name))
-            dashes = DASHES[names.index(line.name) % len(DASHES)]
-            y, errors = np.array(line.values), np.nan_to_num(np.array(line.errors))
-            axis.plot(line.x, y, label=line.name, linestyle=dashes, **look)
-            axis.fill_between(line.x, y - errors, y + errors, color=look["color"], alpha=0.2, lw=0)
+    limits = same_span(picture.panels.values())
+    for axis, (title, panel), limit in zip(axes, picture.panels.items(), limits, strict=False):
+        for name, points in panel.items():
+            look = _look(names.index(name))
+            dashes = DASHES[names.index(name) % len(DASHES)]
+            x, y, errors = np.array(points, dtype=float).reshape(-1, 3).T
+            errors = np.nan_to_num(errors)
+            axis.plot(x, y, label=name, linestyle=dashes, **look)
+            axis.fill_between(x, y - errors, y + errors, color=look["color"], alpha=0.2, lw=0)
         if picture.log_x:
-            _log_axis(axis, panel)
-        axis.set_title(textwrap.fill(panel.title, 40))
+            _log_axis(axis, {x for points in panel.values() for x, _, _ in points})
+        axis.set_title(textwrap.fill(title, 40))
         axis.set(ylim=limit, xlabel=picture.x_label, ylabel=picture.y_label)
     return figure
 
 
-def _log_axis(axis: Axes, panel: Panel) -> None:
+def _log_axis(axis: Axes, places: Iterable[float]) -> None:
     """Ticks at the numbers that were tried, not at powers of ten; if some are close, at one."""
     axis.set_xscale("log")
     ticks: list[float] = []
-    for x in sorted({x for line in panel.series for x in line.x}, reverse=True):
+    for x in sorted(places, reverse=True):
         if not ticks or ticks[-1] / x >= 1.3:
             ticks.append(x)
     axis.xaxis.set_major_locator(FixedLocator(ticks))
@@ -156,46 +152,49 @@ def _draw_bars(picture: Picture, names: list[str]) -> Figure:
     """Panels one above the other, each as high as its groups need; every bar has its number."""
     counts = picture.kind == "counts"
     each = 0.2 if counts else 0.06 + 0.14 * len(names)
-    heights = [0.45 + each * len(panel.groups) for panel in picture.panels]
+    groups = [
+        [group for group, _, _ in next(iter(panel.values()))] for panel in picture.panels.values()
+    ]
+    heights = [0.45 + each * len(own) for own in groups]
     figure = Figure(figsize=(WIDTH, 0.6 + sum(heights)), layout="constrained")
     axes = figure.subplots(len(heights), 1, squeeze=False, height_ratios=heights).ravel()
-    limits = same_count_span(picture.panels) if counts else same_span(picture.panels)
-    for axis, panel, limit in zip(axes, picture.panels, limits, strict=True):
+    limits = (same_count_span if counts else same_span)(picture.panels.values())
+    panels = picture.panels.items()
+    for axis, (title, panel), own, limit in zip(axes, panels, groups, limits, strict=True):
         (_draw_counts if counts else _draw_dots)(axis, panel, names)
-        places = np.arange(len(panel.groups))
-        for place, note in zip(places, panel.notes, strict=False):
+        for place, note in enumerate(picture.notes.get(title, ())):
             coordinates: Any = ("axes fraction", "data")
             _write(axis, note, (1.0, place), 4, xycoords=coordinates)
-        axis.set_title(textwrap.fill(panel.title, 80))
-        axis.set_yticks(places, [textwrap.fill(group, 60) for group in panel.groups])
-        axis.set(xlim=limit, ylim=(len(places) - 0.4, -0.6))
+        axis.set_title(textwrap.fill(title, 80))
+        axis.set_yticks(np.arange(len(own)), [textwrap.fill(group, 60) for group in own])
+        axis.set(xlim=limit, ylim=(len(own) - 0.4, -0.6))
     axes[-1].set_xlabel(picture.x_label)
     return figure
 
 
 def _draw_dots(axis: Axes, panel: Panel, names: list[str]) -> None:
     """A dot per value with its error: its axis need not begin at zero, as that of a bar must."""
-    for i, series in enumerate(panel.series):
-        places = np.arange(len(panel.groups)) + 0.8 * ((i + 0.5) / len(panel.series) - 0.5)
-        errors = np.nan_to_num(series.errors)
-        look = _look(names.index(series.name)) | {"linestyle": "", "ecolor": "black"}
-        axis.errorbar(series.values, places, xerr=errors, label=series.name, **look)
-        for place, value, error in zip(places, series.values, errors, strict=True):
-            if not math.isnan(value):
+    for i, (name, points) in enumerate(panel.items()):
+        _, values, errors = zip(*points, strict=True)
+        errors = np.nan_to_num(errors)
+        places = np.arange(len(points)) + 0.8 * ((i + 0.5) / len(panel) - 0.5)
+        look = _look(names.index(name)) | {"linestyle": "", "ecolor": "black"}
+        axis.errorbar(values, places, xerr=errors, label=name, **look)
+        for place, value, error in zip(places, values, errors, strict=True):
+            if not np.isnan(value):
                 _write(axis, f"{value:.1f}", (value + error, place), 4)
 
 
 def _draw_counts(axis: Axes, panel: Panel, names: list[str]) -> None:
     """Two bars from zero, to the right and to the left."""
-    places = np.arange(len(panel.groups))
-    for series in panel.series:
-        number = names.index(series.name)
+    for name, points in panel.items():
+        number = names.index(name)
+        values = [value for _, value, _ in points]
         look: Any = {"color": COLOURS[5 * number], "hatch": "///" * number, "edgecolor": "black"}
-        axis.barh(places, series.values, 0.7, label=series.name, linewidth=0.6, **look)
-        for place, value in zip(places, series.values, strict=True):
-            side = -1 if number else 1
-            align = "right" if number else "left"
-            _write(axis, f"{abs(value):.0f}", (value, place), 3 * side, ha=align)
+        axis.barh(np.arange(len(points)), values, 0.7, label=name, linewidth=0.6, **look)
+        for place, value in enumerate(values):
+            align, offset = ("right", -3) if number else ("left", 3)
+            _write(axis, f"{abs(value):.0f}", (value, place), offset, ha=align)
     axis.axvline(0, color="black", linewidth=0.8)
     axis.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=7))
     axis.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{abs(value):g}"))
@@ -207,22 +206,24 @@ def _write(axis: Axes, text: str, place: tuple[Any, Any], offset: float, **look:
     axis.annotate(text, place, xytext=(offset, 0), textcoords="offset points", **look)
 
 
-def same_span(panels: Sequence[Panel]) -> list[tuple[float, float]]:
+def same_span(panels: Iterable[Panel]) -> list[tuple[float, float]]:
     """Limits for the values of panels and their errors: each its own, all as far apart.
 
     So differences look alike in every panel, and small ones are not made to look large.
     """
     ends = []
     for panel in panels:
-        values = np.concatenate([series.values for series in panel.series])
-        errors = np.nan_to_num(np.concatenate([series.errors for series in panel.series]))
+        points = [point for own in panel.values() for point in own]
+        values = np.array([value for _, value, _ in points])
+        errors = np.nan_to_num([error for *_, error in points])
         ends.append((float(np.nanmin(values - errors)), float(np.nanmax(values + errors))))
     span = max(MIN_SPAN, *(1.15 * (high - low) for low, high in ends))
     return [((low + high - span) / 2, (low + high + span) / 2) for low, high in ends]
 
 
-def same_count_span(panels: Sequence[Panel]) -> list[tuple[float, float]]:
+def same_count_span(panels: Iterable[Panel]) -> list[tuple[float, float]]:
     """The same limits for all panels, with room for the numbers."""
-    counts = np.concatenate([series.values for panel in panels for series in panel.series])
-    room = 0.08 * max(np.ptp(counts), 4)
-    return [(float(min(counts) - room), float(max(counts) + room))] * len(panels)
+    counts = [[value for own in panel.values() for _, value, _ in own] for panel in panels]
+    ends = np.concatenate(counts)
+    room = 0.08 * max(np.ptp(ends), 4)
+    return [(float(min(ends) - room), float(max(ends) + room))] * len(counts)

@@ -1,18 +1,20 @@
-"""The forms of a report: its tables, curves and bars, by what an experiment compares.
+"""The tables and figures of a report, as data, by what an experiment compares.
 
 - ``comparison``: models by datasets, with and without smoothing (Table 2, Figures 4 and 5)
 - ``search``: the settings found, and what each is worth (Table 1)
 - all others: mean AUCs along an axis, as curves (Figure 2) or as groups of bars (Figure 3)
+
+A table without rows and a figure without panels are left out of the report.
 """
 
 import itertools
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
-from typing import Any, Literal, NamedTuple
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
+from typing import Any, Literal
 
 import numpy as np
 import polars as pl
@@ -20,28 +22,90 @@ import polars as pl
 from harmonium.errors import DataError
 from harmonium.evaluation import Reliability, friedman
 from harmonium.experiments.recipe import ONE
-from harmonium.experiments.report.formats import NOTHING, Bold, Faint, Panel, Picture, Series, Table
 from harmonium.experiments.report.numbers import (
     CORRECTIONS,
-    ArmSummary,
-    Numbers,
-    PairedComparison,
+    NOTHING,
+    SETTING_NAMES,
+    Comparison,
     Score,
     Summary,
     by_dataset,
     compare,
     distinct,
     format_difference,
+    format_duration,
     format_p,
     format_percent,
+    format_seconds,
     format_setting,
     format_value,
     grouped,
     mean_known,
     measured,
-    setting_heading,
     standard_error,
 )
+
+
+class Bold(str):
+    """A cell with the best value of those it is compared with."""
+
+
+class Faint(str):
+    """A cell that was not measured here: it is from the paper."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Table:
+    """Rows of text under a header."""
+
+    name: str
+    """The name of its file, and of its place on the page."""
+    title: str
+    caption: str
+    """What the numbers are and how to read them."""
+    header: tuple[str, ...]
+    align: str = "ll"
+    """l, r or c for each column; columns beyond these are aligned to the right."""
+    rows: Sequence[tuple[str, ...]]
+    details: int = 0
+    """The number of columns at the end that a terminal, which is narrow, leaves out."""
+
+    @property
+    def alignments(self) -> str:
+        """l, r or c for every column."""
+        return self.align.ljust(len(self.header), "r")
+
+    @cached_property
+    def group_starts(self) -> set[int]:
+        """The rows that begin another dataset; a row from the paper begins none."""
+        here = [(i, row[0]) for i, row in enumerate(self.rows) if not isinstance(row[0], Faint)]
+        changes = itertools.pairwise(here if self.header[0] == "Dataset" else ())
+        return {i for (_, above), (i, cell) in changes if cell != above}
+
+
+Panel = dict[str, list[tuple[Any, float, float]]]
+"""Name of a series -> its points: place, value, standard error. The place on a line is a number,
+that of a bar the name of its group. AUCs are in percent; NaN where there is none."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Picture:
+    """A figure as data. Its panels share one legend and the scale of their axes."""
+
+    name: str
+    """The name of its files, and of its place on the page."""
+    title: str
+    caption: str
+    kind: Literal["lines", "bars", "counts"]
+    """Bars lie side by side; counts are two series that go left and right from zero."""
+    x_label: str
+    y_label: str = ""
+    panels: Mapping[str, Panel]
+    """Title -> what is in it."""
+    notes: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """Title of a panel -> the text beside each group."""
+    log_x: bool = False
+
 
 Items = list[Table | Picture]
 
@@ -78,39 +142,32 @@ _PAPER_SETTINGS: dict[str, dict[str, dict[str, float]]] = {
 # Parts of every form
 
 
-def _format_score(score: Score | None) -> str:
-    """Mean and standard error in percent, and how many folds where not all are finished."""
-    if score is None or not score.n_finished:
-        return NOTHING
-    text = format_percent(score.mean, score.error)
-    return text if score.complete else f"{text} ({score.n_finished}/{len(score.finished)})"
-
-
 def _score_cells(scores: Sequence[Score | None]) -> list[str]:
-    """A cell for each score; the best of two or more complete ones is bold, equals included."""
+    """Mean and standard error of each score, and how many folds where not all are finished.
+
+    The best of two or more complete ones is bold, equals included.
+    """
     means = [format_percent(s.mean) if s and s.complete else NOTHING for s in scores]
     known = [mean for mean in means if mean != NOTHING]
     best = max(known, key=float) if len(known) > 1 else None
-    texts = [_format_score(score) for score in scores]
-    return [Bold(t) if mean == best else t for t, mean in zip(texts, means, strict=True)]
+    cells = []
+    for score, mean in zip(scores, means, strict=True):
+        text = format_percent(score.mean, score.error) if score else NOTHING
+        if score and not score.complete:
+            text += f" ({score.n_finished}/{len(score.finished)})"
+        cells.append(Bold(text) if mean == best else text)
+    return cells
 
 
-class Pair(NamedTuple):
-    """Two scores that are compared, in words, and the comparison."""
-
-    dataset: str
-    first: str
-    second: str
-    common: str
-    """What else both are."""
-    found: PairedComparison
+Pair = tuple[str, str, str, str, Comparison]
+"""A dataset, two scores that are compared and what else both are, in words; and the comparison."""
 
 
 def _pairs(summary: Summary, axis: str, *, every: bool = False) -> list[Pair]:
     """Scores that differ on one axis only: each less the first of them, or ``every`` two."""
     common = summary.varying("dataset", axis)
     alike = grouped(
-        summary.scores, lambda score: tuple(score.value(other) for other in ("dataset", *common))
+        summary.scores, lambda s: tuple(s.axes[other] for other in ("dataset", *common))
     )
     pairs = []
     for first, *rest in alike.values():
@@ -119,7 +176,7 @@ def _pairs(summary: Summary, axis: str, *, every: bool = False) -> list[Pair]:
             if found := compare(one, other):
                 names = (one.name((axis,)), other.name((axis,)))
                 both = one.name(common) if common else NOTHING
-                pairs.append(Pair(one.arm.dataset.label, *names, both, found))
+                pairs.append((one.axes["dataset"], *names, both, found))
     return pairs
 
 
@@ -128,18 +185,17 @@ _BY_CHANCE = "Without any difference, about 2.5 % of the tags count as better an
 
 def _difference_table(
     pairs: list[Pair], name: str = "differences", title: str = "Differences on the same folds"
-) -> list[Table]:
-    """A row per comparison; no table without any."""
-    if not pairs:
-        return []
+) -> Table:
+    """A row per comparison."""
     counts = [f"{which}{end}" for end in CORRECTIONS.values() for which in ("Better", "Worse")]
     rows = []
     for *texts, pair in pairs:
-        tests = [pair.tests[correction] for correction in CORRECTIONS]
-        found = [str(count) for test in tests for count in (test.n_better, test.n_worse)]
         difference = (format_difference(pair.difference, pair.error), format_p(pair.p))
-        rows.append((*texts, *difference, str(pair.n_tested), str(pair.n_folds), *found))
-    table = Table(
+        numbers = [pair.n_tested, pair.n_folds]
+        for test in pair.tests.values():
+            numbers += [test.n_better, test.n_worse]
+        rows.append((*texts, *difference, *map(str, numbers)))
+    return Table(
         name=name,
         title=title,
         caption="Both: what the two have in common. Difference: of the means, in percentage "
@@ -152,7 +208,6 @@ def _difference_table(
         rows=rows,
         details=len(counts) - 2,
     )
-    return [table]
 
 
 # Comparison: Table 2, Figures 4 and 5
@@ -167,28 +222,59 @@ Rows = dict[tuple[str, bool], dict[str, Score]]
 def _rows(summary: Summary) -> tuple[Rows, list[str]]:
     """The rows of Table 2 and the names of the models."""
     axes = ("model", *summary.varying("dataset", "smoothing", "model"))
-    found: Rows = {}
-    for score in summary.scores:
-        place = (score.value("dataset"), score.value("smoothing"))
-        found.setdefault(place, {})[score.name(axes)] = score
-    datasets = distinct(summary.scores, "dataset")
-    rows = {place: found[place] for place in itertools.product(datasets, _SIGN) if place in found}
+    alike = grouped(summary.scores, lambda score: (score.axes["dataset"], score.axes["smoothing"]))
+    places = itertools.product(distinct(summary.scores, "dataset"), _SIGN)
+    rows = {at: {score.name(axes): score for score in alike[at]} for at in places if at in alike}
     return rows, list(dict.fromkeys(name for scores in rows.values() for name in scores))
 
 
 def comparison(summary: Summary) -> Items:
-    """The tables and figures, Table 2 first."""
+    """Table 2; every model against every other, and smoothed against raw tags; ranks."""
     rows, models = _rows(summary)
+    pairs = _pairs(summary, "model", every=True)
+    first = summary.scores[0].arm.model.name
+    mixed: list[Pair] = []  # the first model on raw tags, the others on smoothed ones
+    for dataset, scores in by_dataset(summary.scores).items():
+        raw = [s for s in scores if s.arm.model.name == first and not s.arm.smoothing]
+        others = [s for s in scores if s.arm.model.name != first and s.arm.smoothing]
+        for one, other in itertools.product(raw, others):
+            if found := compare(one, other):
+                names = (f"{first}, raw", f"{other.arm.model.name}, smoothed")
+                mixed.append((dataset, *names, NOTHING, found))
+    base = {dataset: common for dataset, *_, common, _ in reversed(pairs)}  # raw tags, if any
+    of_first = [
+        (dataset, f"{first} against {second}", found)
+        for dataset, one, second, common, found in pairs
+        if one == first and common == base[dataset]
+    ]
+    smoothed = _pairs(summary, "smoothing")
+    title = "Every model less every other, on the same folds"
+    title_smoothed = "Smoothed less raw training tags, on the same folds"
     return [
         _auc_table(rows, models),
-        *_models_against_others(summary),
-        *_smoothed_against_raw(summary),
+        _difference_table([*pairs, *mixed], title=title),
+        _count_figure(
+            of_first,
+            name="tags-better",
+            title=f"Tags on which {first} is significantly better or worse than another model "
+            "(as in the paper's Figure 4)",
+            whose=first,
+        ),
+        _count_figure(
+            [(dataset, common, found) for dataset, _, _, common, found in smoothed],
+            name="tags-smoothing",
+            title="Tags on which smoothing the training tags is significantly better or worse "
+            "(as in the paper's Figure 5)",
+            whose="smoothed",
+        ),
+        _difference_table(smoothed, "differences-smoothing", title_smoothed),
         *_ranks(rows, models),
     ]
 
 
 def _auc_table(rows: Rows, models: list[str]) -> Table:
     cells: list[tuple[str, ...]] = []
+    seldom: dict[str, None] = {}
     for (dataset, smoothing), scores in rows.items():
         n_tags = max(len(score.tags) for score in scores.values())
         of_models = _score_cells([scores.get(name) for name in models])
@@ -199,17 +285,21 @@ def _auc_table(rows: Rows, models: list[str]) -> Table:
             aucs = dict(zip(_PAPER_MODELS, map(str, printed), strict=True))
             head = (f"{dataset}, paper", str(spec.n_tags), _SIGN[smoothing])
             cells.append(tuple(map(Faint, (*head, *(aucs.get(m, NOTHING) for m in models)))))
+        score = max(scores.values(), key=lambda score: score.n_finished)
+        in_folds = (~np.isnan(score.aucs[score.finished])).sum(axis=0)
+        if n_seldom := (in_folds < score.n_finished).sum():
+            seldom[f"{dataset} {n_seldom} ({(in_folds <= 1).sum()})"] = None
     caption = (
         f"{_PERCENT} Tags: how many were scored. Sm: trained on tags as people gave them (−) or "
         "smoothed (+); always tested on the former. Bold: the best of the row."
     )
     if any(not score.complete for scores in rows.values() for score in scores.values()):
         caption += " A fraction: so many test folds are finished; such a score is never bold."
-    if seldom := _seldom_scored(rows):
+    if seldom:
         caption += (
             " Tags that are not scored in every fold, because a fold has no positive or no "
-            f"negative clip of theirs, and in brackets those scored in one fold at most: {seldom}. "
-            "The latter have no test of their own."
+            "negative clip of theirs, and in brackets those scored in one fold at most: "
+            f"{'; '.join(seldom)}. The latter have no test of their own."
         )
     if len(cells) > len(rows):
         caption += f" Rows marked “paper”: {CITATION}, Table 2."
@@ -223,80 +313,18 @@ def _auc_table(rows: Rows, models: list[str]) -> Table:
     )
 
 
-def _seldom_scored(rows: Rows) -> str:
-    """How many tags are not scored in every fold: all their positives are by one or two artists."""
-    found: dict[str, None] = {}
-    for (dataset, _), scores in rows.items():
-        score = max(scores.values(), key=lambda score: score.n_finished)
-        in_folds = (~np.isnan(score.aucs[score.finished])).sum(axis=0)
-        n_seldom, n_once = int((in_folds < score.n_finished).sum()), int((in_folds <= 1).sum())
-        if n_seldom:
-            found[f"{dataset} {n_seldom} ({n_once})"] = None
-    return "; ".join(found)
-
-
-def _models_against_others(summary: Summary) -> Items:
-    """Every two models trained on the same tags; the first, on raw tags, also with smoothed."""
-    pairs = _pairs(summary, "model", every=True)
-    first = summary.scores[0].arm.model.name
-    mixed = []
-    for dataset, scores in by_dataset(summary.scores).items():
-        raw = [s for s in scores if s.arm.model.name == first and not s.arm.smoothing]
-        others = [s for s in scores if s.arm.model.name != first and s.arm.smoothing]
-        for one, other in itertools.product(raw, others):
-            if found := compare(one, other):
-                names = (f"{first}, raw", f"{other.arm.model.name}, smoothed")
-                mixed.append(Pair(dataset, *names, NOTHING, found))
-    base = {pair.dataset: pair.common for pair in reversed(pairs)}  # raw tags, where there are any
-    figure = _count_figure(
-        [
-            (f"{first} against {pair.second}", pair)
-            for pair in pairs
-            if pair.first == first and pair.common == base[pair.dataset]
-        ],
-        name="tags-better",
-        title=f"Tags on which {first} is significantly better or worse than another model "
-        "(as in the paper's Figure 4)",
-        whose=first,
-    )
-    title = "Every model less every other, on the same folds"
-    return [*_difference_table([*pairs, *mixed], title=title), *figure]
-
-
-def _smoothed_against_raw(summary: Summary) -> Items:
-    """Each model, trained on smoothed tags and on raw ones."""
-    pairs = _pairs(summary, "smoothing")
-    figure = _count_figure(
-        [(pair.common, pair) for pair in pairs],
-        name="tags-smoothing",
-        title="Tags on which smoothing the training tags is significantly better or worse "
-        "(as in the paper's Figure 5)",
-        whose="smoothed",
-    )
-    title = "Smoothed less raw training tags, on the same folds"
-    return [*figure, *_difference_table(pairs, "differences-smoothing", title)]
-
-
 def _count_figure(
-    pairs: list[tuple[str, Pair]], *, name: str, title: str, whose: str
-) -> list[Picture]:
-    """Bars to the right and to the left, of (what is compared, pair); no figure without any."""
-    if not pairs:
-        return []
-    panels = []
-    for dataset, own in grouped(pairs, lambda entry: entry[1].dataset).items():
-        groups = [
-            f"{compared}, {pair.found.n_tested} tags"
-            + (f", {pair.found.n_folds} folds" if not pair.found.complete else "")
-            for compared, pair in own
-        ]
-        tests = [pair.found.tests["none"] for _, pair in own]
-        series = (
-            Series(f"{whose} better", tuple(test.n_better for test in tests)),
-            Series(f"{whose} worse", tuple(-test.n_worse for test in tests)),
-        )
-        panels.append(Panel(dataset, series, tuple(groups)))
-    figure = Picture(
+    pairs: Iterable[tuple[str, str, Comparison]], *, name: str, title: str, whose: str
+) -> Picture:
+    """Bars to the right and to the left, of (dataset, what is compared, comparison)."""
+    panels: dict[str, Panel] = {}
+    for dataset, compared, found in pairs:
+        folds = "" if found.complete else f", {found.n_folds} folds"
+        group, test = f"{compared}, {found.n_tested} tags{folds}", found.tests["none"]
+        panel = panels.setdefault(dataset, {f"{whose} better": [], f"{whose} worse": []})
+        for points, count in zip(panel.values(), (test.n_better, -test.n_worse), strict=True):
+            points.append((group, count, 0.0))
+    return Picture(
         name=name,
         title=title,
         caption=f"To the right, the tags on which {whose} is better; to the left, those on which "
@@ -304,9 +332,8 @@ def _count_figure(
         f"{_BY_CHANCE}",
         kind="counts",
         x_label="Number of tags",
-        panels=tuple(panels),
+        panels=panels,
     )
-    return [figure]
 
 
 def _ranks(rows: Rows, models: list[str]) -> list[Table]:
@@ -320,6 +347,7 @@ def _ranks(rows: Rows, models: list[str]) -> list[Table]:
     if len(models) < 3 or len(used) < 2:
         return []
     test = friedman(list(used.values()))
+    ranks = sorted(zip(test.average_ranks, models, strict=True), key=lambda pair: pair[0])
     table = Table(
         name="ranks",
         title="Average rank of each model over datasets",
@@ -329,11 +357,7 @@ def _ranks(rows: Rows, models: list[str]) -> list[Table]:
         "independent; those that share clips are not.",
         header=("Model", "Average rank"),
         align="l",
-        rows=[
-            (models[i], f"{test.average_ranks[i]:.2f}")
-            for i in np.argsort(test.average_ranks, kind="stable")
-        ],
-        grouped=False,
+        rows=[(model, f"{rank:.2f}") for rank, model in ranks],
     )
     return [table]
 
@@ -348,11 +372,12 @@ def per_tag_csv(summary: Summary) -> str:
     frames = []
     for (dataset, smoothing), scores in rows.items():
         tags = next(iter(scores.values())).tags
-        nothing = np.full(len(tags), np.nan)
-        columns = {name: scores[name].by_tag if name in scores else nothing for name in models}
+        columns = dict.fromkeys(models, np.full(len(tags), np.nan))
+        columns |= {name: mean_known(score.aucs, axis=0) for name, score in scores.items()}
         for other in others:
             pair = compare(scores.get(first), scores.get(other))
-            columns[f"p {first} against {other}"] = pair.tests["none"].p if pair else nothing
+            p = pair.tests["none"].p if pair else np.full(len(tags), np.nan)
+            columns[f"p {first} against {other}"] = p
         texts = {
             name: [None if math.isnan(value) else f"{value:.6g}" for value in values]
             for name, values in columns.items()
@@ -438,17 +463,21 @@ WITHIN_CLIPS = {
 
 def along_axis(summary: Summary, form: AxisForm) -> Items:
     """The table, the differences, and the figure: a line or a group of bars per row."""
-    if form is DAMPING and form.axis not in summary.recipe.vary.settings:
+    if form is DAMPING and form.axis not in summary.recipe.vary:
         raise DataError("A recipe of the form 'damping' needs damping = [...] under [vary].")
     headings, grid = _grid(summary, form)
-    panels = []
+    panels: dict[str, Panel] = {}
     for dataset, lines in grid.items():
+        panel = panels.setdefault(dataset, {})
+        for name, scores in lines.items():
+            for heading, score in zip(headings, scores, strict=True):
+                mean, error = (score.mean, score.error) if score else (math.nan, math.nan)
+                if form.kind == "bars":
+                    panel.setdefault(heading, []).append((name, 100 * mean, 100 * error))
+                elif score and not math.isnan(x := _position(score, form.axis)):
+                    panel.setdefault(name, []).append((x, 100 * mean, 100 * error))
         if form.kind == "lines":
-            panels.append(Panel(dataset, _lines(summary, lines, form)))
-        else:
-            columns = zip(headings, zip(*lines.values(), strict=True), strict=True)
-            bars = tuple(_series(heading, enumerate(column)) for heading, column in columns)
-            panels.append(Panel(dataset, bars, tuple(lines)))
+            panels[dataset] = {name: sorted(points) for name, points in panel.items()}
     figure = Picture(
         name=summary.recipe.form,
         title=form.title,
@@ -457,9 +486,9 @@ def along_axis(summary: Summary, form: AxisForm) -> Items:
         x_label=form.x_label,
         y_label="Mean AUC (%)",
         log_x=form.axis == "clips",
-        panels=tuple(panels),
+        panels=panels,
     )
-    return [_axis_table(summary, form), *_difference_table(_pairs_along(summary, form)), figure]
+    return [_axis_table(summary, form), _difference_table(_pairs_along(summary, form)), figure]
 
 
 def _pairs_along(summary: Summary, form: AxisForm) -> list[Pair]:
@@ -468,7 +497,7 @@ def _pairs_along(summary: Summary, form: AxisForm) -> list[Pair]:
     return [pair for axis in summary.varying("dataset", *but) for pair in _pairs(summary, axis)]
 
 
-def _grid(summary: Summary, form: AxisForm) -> tuple[list[str], dict[str, dict[str, Any]]]:
+def _grid(summary: Summary, form: AxisForm) -> tuple[list[str], dict[str, dict[str, list[Any]]]]:
     """The places on the axis in words, and dataset -> name of a row -> its score at each place."""
 
     def order(value: Any) -> Any:
@@ -479,18 +508,18 @@ def _grid(summary: Summary, form: AxisForm) -> tuple[list[str], dict[str, dict[s
 
     places = sorted(distinct(summary.scores, form.axis), key=order)
     axes = summary.varying("dataset", form.axis)
-    grid: dict[str, dict[str, Any]] = {}
+    grid: dict[str, dict[str, list[Any]]] = {}
     for score in summary.scores:
-        lines = grid.setdefault(score.arm.dataset.label, {})
+        lines = grid.setdefault(score.axes["dataset"], {})
         line = lines.setdefault(score.name(axes), [None] * len(places))
-        line[places.index(score.value(form.axis))] = score
+        line[places.index(score.axes[form.axis])] = score
     return [form.heading.format(format_value(form.axis, place)) for place in places], grid
 
 
 def _axis_table(summary: Summary, form: AxisForm) -> Table:
     """A row per dataset and model, a column per place on the axis."""
     headings, grid = _grid(summary, form)
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for dataset, lines in grid.items():
         if form.kind == "bars":
             rows += [(dataset, name, *_score_cells(line)) for name, line in lines.items()]
@@ -503,42 +532,22 @@ def _axis_table(summary: Summary, form: AxisForm) -> Table:
         title=form.title,
         caption=f"{_PERCENT} Bold: the best of the {best}.{form.note}",
         header=("Dataset", "Model", *headings),
-        align="ll",
         rows=rows,
     )
 
 
-def _series(name: str, points: Iterable[tuple[float, Score | None]]) -> Series:
-    """A series of (position, score) points; NaN where there is no score."""
-    x, scores = zip(*points, strict=True)
-    return Series(
-        name,
-        values=tuple(100 * score.mean if score else math.nan for score in scores),
-        errors=tuple(100 * score.error if score else math.nan for score in scores),
-        x=x,
-    )
+def _position(score: Score, axis: str) -> float:
+    """Where a score lies on the x axis; all clips are as many as were trained on.
 
-
-def _lines(summary: Summary, lines: dict[str, Any], form: AxisForm) -> tuple[Series, ...]:
-    """A line for each row that has points; one known tag is no place on the axis."""
-    series = []
-    for name, scores in lines.items():
-        points = [(_position(summary, score, form), score) for score in scores if score]
-        points = [(x, score) for x, score in points if not math.isnan(x)]
-        if points:
-            series.append(_series(name, sorted(points, key=lambda point: point[0])))
-    return tuple(series)
-
-
-def _position(summary: Summary, score: Score, form: AxisForm) -> float:
-    """Where a score lies on the x axis; all clips are as many as were trained on."""
-    value = score.value(form.axis)
-    if form.axis == "known":
+    NaN for one known tag, which is no place on the axis.
+    """
+    value = score.axes[axis]
+    if axis == "known":
         return math.nan if value == ONE else 100.0 * value
-    if form.axis != "clips" or value:
+    if axis != "clips" or value:
         return float(value)
-    runs = next(arm.final_runs for arm in summary.arms if arm.arm is score.arm)
-    return float(np.median(clips)) if len(clips := measured(runs, "clips")) else math.nan
+    clips = measured(score.final_runs, "clips")
+    return float(np.median(clips)) if len(clips) else math.nan
 
 
 def completion(summary: Summary) -> Items:
@@ -550,7 +559,7 @@ def completion(summary: Summary) -> Items:
             name = f"{summary.recipe.form}-{form.table}-differences"
             title = f"{form.title}: differences on the same folds"
             pairs = _pairs_along(of_clips, form)
-            items += [_axis_table(of_clips, form), *_difference_table(pairs, name, title)]
+            items += [_axis_table(of_clips, form), _difference_table(pairs, name, title)]
     return items
 
 
@@ -559,119 +568,46 @@ def completion(summary: Summary) -> Items:
 
 def search(summary: Summary) -> Items:
     """Table 1; then the validation AUC of every setting tried, as a figure and as a table."""
-    found = settings_table(summary)
-    if not found:
+    searched = [arm[0] for arm in summary.arms if arm[0].n_finished and arm[0].stages]
+    if not searched:
         raise DataError(
             "A recipe of the form 'search' needs a model with search = {...} of several values."
         )
-    searched = [arm for arm in summary.arms if arm.n_finished and arm.stages]
-    figures = [
-        _search_figure(dataset, arms, summary)
-        for dataset, arms in grouped(searched, lambda arm: arm.arm.dataset.label).items()
-    ]
-    return [*found, *figures, _tried_table(summary, searched)]
-
-
-def settings_table(summary: Summary) -> list[Table]:
-    """A row per arm: what was chosen on how many test folds; no table if nothing was searched."""
-    finished = [arm for arm in summary.arms if arm.n_finished]
-    keys = list(dict.fromkeys(k for arm in finished for points, _ in arm.stages for k in points[0]))
-    if not keys:
-        return []
-    rows = []
-    from_paper: set[tuple[str, str]] = set()
-    for arm in finished:
-        place = dataset, model = (arm.arm.dataset.name, arm.arm.model.name)
-        head, test = (arm.arm.dataset.label, summary.arm_name(arm.arm)), arm.scores[0]
-        valid = format_percent(float(mean_known(arm.valid_aucs)), standard_error(arm.valid_aucs))
-        choices = [_format_choices(key, arm.chosen) for key in keys]
-        rows.append((*head, *choices, valid, format_percent(test.mean, test.error)))
-        printed = _PAPER_SETTINGS.get(dataset, {}).get(model)
-        if printed and place not in from_paper:
-            values = [format_value(k, printed[k]) if k in printed else NOTHING for k in keys]
-            texts = (head[0], f"{model}, paper", *values, NOTHING, NOTHING)
-            rows.append(tuple(map(Faint, texts)))
-            from_paper.add(place)
-    table = Table(
-        name="settings",
-        title="Settings found by the search (as in the paper's Table 1)",
-        caption=_settings_caption(summary)
-        + (f" Rows marked “paper”: {CITATION}, Table 1." if from_paper else ""),
-        header=("Dataset", "Model", *map(setting_heading, keys), "Validation AUC", "Test AUC"),
-        align="ll" + "l" * len(keys),
-        rows=rows,
-    )
-    return [table]
-
-
-def _settings_caption(summary: Summary) -> str:
-    known = summary.recipe.search_known
-    amounts = " and ".join(format_value("known", amount) for amount in known)
-    return (
-        "Chosen for each test fold by the mean AUC on validation folds (so many: "
-        f"{summary.recipe.search_folds})"
-        + (f", with {amounts} of the tags known" if known != (0.0,) else "")
-        + "; the test fold has no part in it. ×n: on n of the test folds; without it, on all. AUCs "
-        "are of the chosen settings, in percent, ± the standard error over folds."
-    )
-
-
-def _format_choices(key: str, chosen: Sequence[dict[str, Any]]) -> str:
-    """How often each value was chosen, the most frequent first: 0.01 ×4, 0.1 ×1."""
-    counts = Counter(format_value(key, settings[key]) for settings in chosen if key in settings)
-    if not counts:
-        return NOTHING
-    if len(counts) == 1 and counts.total() == len(chosen):
-        return next(iter(counts))
-    return ", ".join(f"{value}\u00a0×{times}" for value, times in counts.most_common())
-
-
-def _format_point(point: dict[str, Any]) -> str:
-    return ", ".join(format_setting(key, value) for key, value in point.items())
-
-
-def _times_chosen(valid_aucs: Numbers) -> list[int]:
-    """On how many test folds each point of a stage was chosen."""
-    return np.bincount(valid_aucs.argmax(axis=1), minlength=valid_aucs.shape[1]).tolist()
-
-
-def _search_figure(dataset: str, arms: list[ArmSummary], summary: Summary) -> Picture:
-    panels = []
-    for arm in arms:
-        for number, (points, aucs) in enumerate(arm.stages, start=1):
-            stage = f", stage {number}" if len(arm.stages) > 1 else ""
-            means = tuple((100 * aucs.mean(axis=0)).tolist())
-            errors = tuple(100 * standard_error(column) for column in aucs.T)
-            notes = tuple(f"chosen {times}×" if times else "" for times in _times_chosen(aucs))
-            groups = tuple(map(_format_point, points))
-            series = (Series("", means, errors),)
-            panels.append(Panel(summary.arm_name(arm.arm) + stage, series, groups, notes))
-    return Picture(
-        name="search-" + re.sub(r"[^a-z0-9]+", "-", dataset.lower()).strip("-"),
-        title=f"{dataset}: validation AUC by setting",
-        caption="Mean AUC over tags on the validation folds of the search, and over test folds, "
-        "with its standard error; beside it, on how many test folds the setting was chosen. Each "
-        "stage keeps what the one before has chosen.",
-        kind="bars",
-        x_label="Mean validation AUC (%)",
-        panels=tuple(panels),
-    )
-
-
-def _tried_table(summary: Summary, arms: list[ArmSummary]) -> Table:
-    rows = []
-    for arm in arms:
-        place = (arm.arm.dataset.label, summary.arm_name(arm.arm))
-        for number, (points, aucs) in enumerate(arm.stages, start=1):
-            means = mean_known(aucs, axis=0)
-            less = aucs - aucs[:, [means.argmax()]]
-            for i, (point, times) in enumerate(zip(points, _times_chosen(aucs), strict=True)):
-                auc = format_percent(float(means[i]), standard_error(aucs[:, i]), digits=2)
-                auc = Bold(auc) if means[i] == means.max() else auc
-                apart = format_difference(float(less[:, i].mean()), standard_error(less[:, i]))
-                rows.append((*place, str(number), _format_point(point), auc, apart, str(times)))
+    rows: list[tuple[str, ...]] = []
+    figures: Items = []
+    for dataset, arms in by_dataset(searched).items():
+        panels: dict[str, Panel] = {}
+        notes: dict[str, list[str]] = {}
+        for arm in arms:
+            model = summary.arm_name(arm)
+            for number, (points, aucs) in enumerate(arm.stages, start=1):
+                title = f"{model}, stage {number}" if len(arm.stages) > 1 else model
+                names = [", ".join(itertools.starmap(format_setting, p.items())) for p in points]
+                means, errors = mean_known(aucs, axis=0), [standard_error(c) for c in aucs.T]
+                chosen = np.bincount(aucs.argmax(axis=1), minlength=len(points))
+                scaled = zip(names, 100 * means, 100 * np.array(errors), strict=True)
+                panels[title] = {"": list(scaled)}
+                notes[title] = [f"chosen {times}×" if times else "" for times in chosen]
+                less = aucs - aucs[:, [means.argmax()]]
+                for i, (name, mean, error) in enumerate(zip(names, means, errors, strict=True)):
+                    auc = format_percent(mean, error, digits=2)
+                    auc = Bold(auc) if mean == means.max() else auc
+                    apart = format_difference(less[:, i].mean(), standard_error(less[:, i]))
+                    rows.append((dataset, model, str(number), name, auc, apart, str(chosen[i])))
+        figure = Picture(
+            name="search-" + re.sub(r"[^a-z0-9]+", "-", dataset.lower()).strip("-"),
+            title=f"{dataset}: validation AUC by setting",
+            caption="Mean AUC over tags on the validation folds of the search, and over test "
+            "folds, with its standard error; beside it, on how many test folds the setting was "
+            "chosen. Each stage keeps what the one before has chosen.",
+            kind="bars",
+            x_label="Mean validation AUC (%)",
+            panels=panels,
+            notes=notes,
+        )
+        figures.append(figure)
     header = ("Dataset", "Model", "Stage", "Setting", "Validation AUC", "Less the best", "Chosen")
-    return Table(
+    tried = Table(
         name="search-tried",
         title="Every setting tried",
         caption="Mean validation AUC in percent, ± its standard error over test folds; its "
@@ -681,24 +617,78 @@ def _tried_table(summary: Summary, arms: list[ArmSummary]) -> Table:
         align="llcl",
         rows=rows,
     )
+    return [settings_table(summary), *figures, tried]
 
 
-# Reliability: of any form whose results have probabilities
+def settings_table(summary: Summary) -> Table:
+    """A row per arm: what was chosen on how many test folds; no rows if nothing was searched."""
+    finished = [arm[0] for arm in summary.arms if arm[0].n_finished]
+    keys = list(dict.fromkeys(k for arm in finished for points, _ in arm.stages for k in points[0]))
+    rows: list[tuple[str, ...]] = []
+    from_paper: set[tuple[str, str]] = set()
+    for arm in finished if keys else ():
+        place = dataset, model = (arm.arm.dataset.name, arm.arm.model.name)
+        label = arm.axes["dataset"]
+        valid = format_percent(float(mean_known(arm.valid_aucs)), standard_error(arm.valid_aucs))
+        choices = [_format_choices(k, [state.settings or {} for state in arm.states]) for k in keys]
+        aucs = (valid, format_percent(arm.mean, arm.error))
+        rows.append((label, summary.arm_name(arm), *choices, *aucs))
+        printed = _PAPER_SETTINGS.get(dataset, {}).get(model)
+        if printed and place not in from_paper:
+            values = [format_value(k, printed[k]) if k in printed else NOTHING for k in keys]
+            rows.append(tuple(map(Faint, (label, f"{model}, paper", *values, NOTHING, NOTHING))))
+            from_paper.add(place)
+    names = [SETTING_NAMES.get(key, key.replace("_", " ")) for key in keys]
+    headings = [name[0].upper() + name[1:] if name[0].isascii() else name for name in names]
+    recipe = summary.recipe
+    amounts = " and ".join(format_value("known", amount) for amount in recipe.search_known)
+    return Table(
+        name="settings",
+        title="Settings found by the search (as in the paper's Table 1)",
+        caption="Chosen for each test fold by the mean AUC on validation folds (so many: "
+        f"{recipe.search_folds})"
+        + (f", with {amounts} of the tags known" if recipe.search_known != (0.0,) else "")
+        + "; the test fold has no part in it. ×n: on n of the test folds; without it, on all. AUCs "
+        "are of the chosen settings, in percent, ± the standard error over folds."
+        + (f" Rows marked “paper”: {CITATION}, Table 1." if from_paper else ""),
+        header=("Dataset", "Model", *headings, "Validation AUC", "Test AUC"),
+        align="ll" + "l" * len(keys),
+        rows=rows,
+    )
+
+
+def _format_choices(key: str, chosen: Sequence[dict[str, Any]]) -> str:
+    """How often each value was chosen, the most frequent first: 0.01 ×4, 0.1 ×1."""
+    counts = Counter(format_value(key, settings[key]) for settings in chosen if key in settings)
+    if len(counts) == 1 and counts.total() == len(chosen):
+        return next(iter(counts))
+    texts = (f"{value}\u00a0×{times}" for value, times in counts.most_common())
+    return ", ".join(texts) or NOTHING
+
+
+# Of any form: reliability, where the results have probabilities; times; what is not finished
 
 MIN_LABELS = 30
 """The labels that a point of the diagram needs."""
 
 
 def reliability_items(summary: Summary) -> Items:
-    """The table and the diagram; nothing where the results have no probabilities."""
-    scores = [score for score in summary.scores if score.reliability]
-    if not scores:
-        return []
+    """The errors of all probabilities, and the diagram of those with no tag known."""
     axes = ("model", *summary.varying("dataset", "model"))
-    rows = []
-    for score in scores:
-        errors = (score.reliability[name].error for name in ("plain", "corrected"))
-        rows.append((score.value("dataset"), score.name(axes), *(f"{e:.4f}" for e in errors)))
+    rows: list[tuple[str, ...]] = []
+    panels: dict[str, Panel] = {}
+    for score in summary.scores:
+        if not score.reliability:
+            continue
+        dataset, name = score.axes["dataset"], score.name(axes)
+        plain, corrected = score.reliability["plain"], score.reliability["corrected"]
+        rows.append((dataset, name, f"{plain.error:.4f}", f"{corrected.error:.4f}"))
+        if not score.axes["known"]:
+            perfect = [(0.0, 0.0, 0.0), (100.0, 100.0, 0.0)]
+            panel = panels.setdefault(dataset, {"perfect": perfect})
+            panel[name] = _reliability_line(corrected)
+            if plain.error != corrected.error:
+                panel[f"{name}, not corrected"] = _reliability_line(plain)
     table = Table(
         name="calibration",
         title="Calibration error",
@@ -706,10 +696,8 @@ def reliability_items(summary: Summary) -> Items:
         "was predicted and how often it was true; 0 is best. Corrected: by what is true of the "
         "validation clips, where the model does so.",
         header=("Dataset", "Model", "As predicted", "Corrected"),
-        align="ll",
         rows=rows,
     )
-    alone = by_dataset(score for score in scores if not score.way.known)
     picture = Picture(
         name="reliability",
         title="How often a tag was true, by how likely it was predicted to be",
@@ -719,26 +707,73 @@ def reliability_items(summary: Summary) -> Items:
         kind="lines",
         x_label="Probability, %",
         y_label="Share that was true, %",
-        panels=tuple(Panel(name, _reliability_lines(own, axes)) for name, own in alone.items()),
+        panels=panels,
     )
-    return [table, picture] if alone else [table]
+    return [table, picture]
 
 
-def _reliability_lines(scores: list[Score], axes: tuple[str, ...]) -> tuple[Series, ...]:
-    lines = [Series("perfect", (0.0, 100.0), (0.0, 0.0), (0.0, 100.0))]
-    for score in scores:
-        name, (plain, corrected) = score.name(axes), score.reliability.values()
-        lines.append(_reliability_line(name, corrected))
-        if plain.error != corrected.error:
-            lines.append(_reliability_line(f"{name}, not corrected", plain))
-    return tuple(lines)
-
-
-def _reliability_line(name: str, found: Reliability) -> Series:
+def _reliability_line(found: Reliability) -> list[tuple[Any, float, float]]:
     shown = found.n >= MIN_LABELS
     x, y = (100 * part[shown] / found.n[shown] for part in (found.scores, found.positives))
-    errors = np.sqrt(y * (100 - y) / found.n[shown])
-    return Series(name, tuple(y), tuple(errors), tuple(x))
+    return list(zip(x, y, np.sqrt(y * (100 - y) / found.n[shown]), strict=True))
+
+
+def times_table(summary: Summary) -> Table:
+    """Seconds and memory by arm, where they were measured."""
+    rows = []
+    for arm, *_ in summary.arms:
+        columns = ("seconds", "seconds_to_best", "test_seconds")
+        seconds = [measured(arm.final_runs, name) for name in columns]
+        if not len(seconds[0]):
+            continue
+        parts = ("seconds", "test_seconds", "smoothing_seconds")
+        total = sum(measured(arm.all_runs, part).sum() for part in parts)
+        memory = measured(arm.all_runs, "peak_memory_mb")
+        rows.append(
+            (
+                arm.axes["dataset"],
+                summary.arm_name(arm),
+                *map(format_seconds, seconds),
+                f"{len(arm.all_runs):,}",
+                format_duration(total),
+                f"{memory.max():,.0f}" if len(memory) else NOTHING,
+            )
+        )
+    return Table(
+        name="times",
+        title="Time and memory",
+        caption="Train, to the best epoch, test: seconds of one run with the chosen settings, the "
+        "median. All runs: everything that the finished test folds took, search, smoothing and "
+        "testing included, if done one run after the other. Memory: the largest of any process, "
+        "which may have done other runs before. The paper reports about 48 CPU-hours for training "
+        "a DRBM on its MajorMiner data.",
+        header=(
+            *("Dataset", "Model", "Train, s", "To best, s", "Test, s"),
+            *("Runs", "All runs", "Memory, MB"),
+        ),
+        rows=rows,
+    )
+
+
+def unfinished_table(summary: Summary) -> Table:
+    """A row per arm that is partly there, and one per dataset for those without a finished fold."""
+    rows = []
+    n_folds = summary.recipe.n_folds
+    for dataset, arms in by_dataset(summary.unfinished).items():
+        names = {summary.arm_name(arm): arm.n_finished for arm in arms}
+        rows += [(dataset, name, f"{n}/{n_folds}") for name, n in names.items() if n]
+        if missing := [name for name, n in names.items() if not n]:
+            every = sum(arm[0].axes["dataset"] == dataset for arm in summary.arms)
+            text = "all" if len(missing) == every else "; ".join(missing)
+            rows.append((dataset, text, f"0/{n_folds}"))
+    return Table(
+        name="unfinished",
+        title="Not finished",
+        caption="An arm is a model on a dataset, trained in one way. Means are over the test folds "
+        "that are finished.",
+        header=("Dataset", "Arms", "Test folds"),
+        rows=rows,
+    )
 
 
 FORMS: dict[str, Callable[[Summary], Items]] = {
