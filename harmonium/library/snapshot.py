@@ -30,7 +30,7 @@ from harmonium.library.store import features
 from harmonium.library.store.database import LibraryVersion
 from harmonium.library.store.features import SoundVectors
 from harmonium.library.store.models import Owner, Steps, packed, steps_of, unpacked
-from harmonium.library.store.opinions import Agreement, VerdictTable, agreed_tags, agreed_tracks
+from harmonium.library.store.opinions import Agreement, VerdictTable, agreed_tags
 from harmonium.library.store.schema import BLOCK, prediction, track
 from harmonium.library.store.tracks import Track
 from harmonium.library.tagger import Tagger
@@ -372,9 +372,9 @@ class Snapshot:
 
     def agreed(self, names: Sequence[str]) -> dict[str, Agreement]:
         """Tag → the tracks of which people agree on it."""
-        if "verdicts" in self.__dict__ or self._is_warm:
-            return {name: self.verdicts.agreement(name) for name in names}
-        return agreed_tracks(self.library, names)
+        warm = "verdicts" in self.__dict__ or self._is_warm
+        table = self.verdicts if warm else VerdictTable.read(self.library, names)
+        return {name: table.agreement(name) for name in names}
 
     def agreed_of(self, track_id: int) -> dict[str, bool]:
         """Tag → whether it holds for a track, where people agree on that; the most said first."""

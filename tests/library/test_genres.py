@@ -8,7 +8,7 @@ from some_tracks import in_force, say
 from harmonium.data.tag_names import GenreTree, builtin_tree
 from harmonium.library import Library
 from harmonium.library.imports import import_file_tags, import_table
-from harmonium.library.store.opinions import agreed_tracks, judge, label_matrix, with_kinds
+from harmonium.library.store.opinions import VerdictTable, judge, label_matrix, with_kinds
 from harmonium.library.store.schema import GENRES
 from harmonium.library.store.tracks import Track
 
@@ -110,8 +110,8 @@ def test_kinds_count_for_a_genre_unless_that_is_denied():
 def test_search_counts_kinds_by_the_library_s_tree(library):
     for track, given in ((1, ["bebop", "swing"]), (2, ["jazz"]), (3, ["rock"])):
         say(library, "ann", track, present=given)
-    assert agreed_tracks(library, ["jazz"])["jazz"].yes.tolist() == [2]
+    assert VerdictTable.read(library, ["jazz"]).agreement("jazz").yes.tolist() == [2]
     library.settings.set(GENRES, builtin_tree().to_dict())
-    assert agreed_tracks(library, ["jazz"])["jazz"].yes.tolist() == [1, 2]
+    assert VerdictTable.read(library, ["jazz"]).agreement("jazz").yes.tolist() == [1, 2]
     library.settings.set(GENRES, GenreTree().to_dict())
-    assert agreed_tracks(library, ["jazz"])["jazz"].yes.tolist() == [2]
+    assert VerdictTable.read(library, ["jazz"]).agreement("jazz").yes.tolist() == [2]

@@ -7,7 +7,7 @@ from some_tracks import add_tracks, triples
 
 from harmonium.errors import DataError
 from harmonium.library.learning.examples import choose_vocabulary
-from harmonium.library.store.opinions import agreed_tags, agreed_tracks, judge, label_matrix
+from harmonium.library.store.opinions import VerdictTable, agreed_tags, judge, label_matrix
 
 IDS = np.array([3, 5, 9])
 
@@ -114,8 +114,18 @@ def test_one_tag_of_all_tracks_is_settled_as_all_tags_of_one_are(library, n_peop
     assert True in held
     assert False in held
     names = ["tag 0", "tag 1", "tag 2", "tag 3", "never said"]
-    found = agreed_tracks(library, names)
+    found = VerdictTable.read(library, names)
     for name in names:
-        said = found[name]
+        said = found.agreement(name)
         assert said.yes.tolist() == [i for i in ids if expected.get(i, {}).get(name) is True]
         assert said.no.tolist() == [i for i in ids if expected.get(i, {}).get(name) is False]
+
+
+def test_after_undoing_the_only_opinions_the_next_ones_are_read(library):
+    add_tracks(library, 3)
+    assert library.snapshot().verdicts.of_track(2) == {}
+    for tag in ("rock", "jazz"):
+        change = library.say(2, tag).change
+        assert library.snapshot().verdicts.of_track(2) == {tag: True}
+        library.undo(change)
+        assert library.snapshot().verdicts.of_track(2) == {}

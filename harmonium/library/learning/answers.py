@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from harmonium.library.library import Library
 from harmonium.library.store.database import to_microseconds
 from harmonium.library.store.models import StoredModel
-from harmonium.library.store.opinions import REVIEW, agreed_tracks
+from harmonium.library.store.opinions import REVIEW, VerdictTable
 from harmonium.library.store.schema import change, opinion, person, tag
 
 MOST_ANSWERS = 200
@@ -67,7 +67,9 @@ def answers_since(library: Library, model: StoredModel) -> dict[str, Answers]:
     said = said.unique(["tag", "track"], keep="last", maintain_order=True)
     names = said["tag"].unique(maintain_order=True).to_list()
     found = {}
-    for name, (yes, no) in agreed_tracks(library, names).items():
+    table = VerdictTable.read(library, names)
+    for name in names:
+        yes, no = table.agreement(name)
         one = said.filter(pl.col("tag") == name)
         ids = one["track"].to_numpy()
         holds = np.isin(ids, yes)

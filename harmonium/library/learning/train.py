@@ -98,7 +98,7 @@ class TrainingOptions:
     """Whether to try smoothed tags, where several people have tagged the same tracks."""
     seed: int = 0
     genres: GenreTree | None = None
-    """A tree of genres to use from now on; None: that of the library, if any."""
+    """The genre tree to use from now on; by default that of the library, if any."""
 
 
 def train(

@@ -17,30 +17,31 @@ import json
 import os
 import sqlite3
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
+from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from urllib.parse import quote
 
+import polars as pl
 import sqlalchemy as sa
 from sqlalchemy.exc import DBAPIError
 
 from harmonium.errors import LibraryError
 from harmonium.files import user_data_folder
-from harmonium.library.store.schema import change, opinion, setting
+from harmonium.library.store.schema import (
+    VERSION,
+    change,
+    metadata,
+    opinion,
+    setting,
+    table_version,
+)
 
 if TYPE_CHECKING:
     from harmonium.library.library import Library
-
-from collections.abc import Iterable, Sequence
-from itertools import islice
-from typing import TypeVar
-
-import polars as pl
-
-from harmonium.library.store.schema import VERSION, metadata, table_version
 
 ENVIRONMENT = "HARMONIUM_LIBRARY"
 """The environment variable that names the default library."""

@@ -25,12 +25,18 @@ from numpy.typing import NDArray
 from harmonium.arrays import Doubles, Floats, Ids, Mask
 from harmonium.errors import LibraryError
 from harmonium.library.store.database import batches, insert_rows, key_of
-from harmonium.library.store.schema import BLOCK, extractor, feature, sound_vector, track
+from harmonium.library.store.schema import (
+    BLOCK,
+    EXTRACTOR,
+    extractor,
+    feature,
+    sound_space,
+    sound_vector,
+    track,
+)
 
 if TYPE_CHECKING:
     from harmonium.library.library import Library, Progress
-
-from harmonium.library.store.schema import EXTRACTOR, sound_space
 
 TrackFeatures = tuple[Ids, Floats]
 """Numbers of tracks (n,) and their features (n, n_features)."""

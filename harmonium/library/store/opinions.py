@@ -24,51 +24,50 @@ the genre's ancestors, unless they reject them; and other names of a genre count
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 import polars as pl
 import sqlalchemy as sa
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from harmonium.arrays import Ids
-from harmonium.data.tag_names import normalise_names, normalise_tag
-from harmonium.errors import LibraryError
+from harmonium.arrays import Floats, Ids, Mask
+from harmonium.data.tag_names import GenreTree, normalise_names, normalise_tag, possible_parts
+from harmonium.errors import DataError, LibraryError
 from harmonium.library.store import database
 from harmonium.library.store.database import (
     LibraryPart,
+    LibraryVersion,
     batches,
     damaged,
     make_table,
     pairs,
     storable,
 )
-from harmonium.library.store.schema import BLOCK, opinion, people_count, person, spelling, tag
+from harmonium.library.store.schema import BLOCK, opinion, people_count, spelling, tag
 from harmonium.library.store.schema import change as change_table
+from harmonium.library.store.schema import person as people_table
 
 if TYPE_CHECKING:
     from harmonium.library.library import Library
 
-
-from collections.abc import Sequence
-from functools import cached_property
-from typing import NamedTuple, Self
-
-from numpy.typing import NDArray
-
-from harmonium.arrays import Floats, Mask
-from harmonium.data.tag_names import GenreTree, possible_parts
-from harmonium.errors import DataError
-from harmonium.library.store.database import LibraryVersion
-
 KINDS = ("person", "file", "import")
 TRIPLE = ["track_id", "tag_id", "person_id"]
-"""The columns of what an opinion is about."""
+"""The columns that say what an opinion is about."""
+MIN_SHARE = 0.2
+"""Up to five people of a track, one of them is enough for a tag."""
+MAX_TOUCHED = 5_000
+"""If a change touched more tracks, all are judged again."""
+REVIEW = "review"
+"""The command of changes whose answers were asked for, one tag each; a track's other tags stay
+unknown."""
 _IN_FORCE = opinion.c.ended_by.is_(None)
+_SCHEMA = {"person": pl.Int64, "track_id": pl.Int64, "tag": pl.String, "value": pl.Int64}
 _MAX_SINGLE_TRACKS = 500
-"""Tracks of a block that are counted one by one; where there are more, the whole block is."""
+"""If more tracks of a block have new opinions, the whole block is counted."""
 _SAME = " AND ".join(f"o.{name} = i.{name}" for name in TRIPLE)
 _END_CONTRARY = f"""
 UPDATE opinion SET ended_by = :change WHERE id IN (
@@ -117,9 +116,9 @@ class Opinions(LibraryPart):
             .subquery()
         )
         query = (
-            sa.select(person, *(sa.func.coalesce(counts.c[n], 0) for n in ("n_tags", "n_tracks")))
-            .join_from(person, counts, counts.c.person_id == person.c.id, isouter=True)
-            .order_by(person.c.id)
+            sa.select(people_table, *(sa.func.coalesce(n, 0) for n in list(counts.c)[1:]))
+            .join_from(people_table, counts, counts.c.person_id == people_table.c.id, isouter=True)
+            .order_by(people_table.c.id)
         )
         return [Person(*row) for row in self._library.fetch(query)]
 
@@ -133,7 +132,7 @@ class Opinions(LibraryPart):
         *,
         change: int,
     ) -> int:
-        """Let a person say that tags fit a track, that others do not, and take back others.
+        """Let a person give a track tags, reject others, and take back what they said of others.
 
         What the track's file says to the contrary ends.
 
@@ -150,16 +149,35 @@ class Opinions(LibraryPart):
         """
         given = {1: present, -1: absent, 0: retract}
         spelt = [(storable(name), value) for value, names in given.items() for name in names]
-        said = [(normalise_tag(name), value) for name, value in spelt]
-        _check_said(said)
+        said: dict[str, int] = {}
+        for text, value in spelt:
+            if not (name := normalise_tag(text)):
+                raise LibraryError("A tag must have a name, got an empty one.")
+            if said.setdefault(name, value) != value:
+                raise LibraryError(
+                    f"The tag {name!r} cannot be given, rejected and taken back at once. Choose "
+                    "one."
+                )
         rows = [(person, int(track_id), name, value) for name, value in spelt if value]
         schema = {"person": pl.String, "track_id": pl.Int64, "tag": pl.String, "value": pl.Int8}
+        files = people_table.c.kind == "file"
+        themselves = people_table.c.name == storable(person).strip()
         with self._library.begin() as connection:
+            ended = 0
+            for value, whose in ((1, files), (-1, files), (0, themselves)):
+                tags = [name for name, spoken in said.items() if spoken == value]
+                ended += _end(
+                    connection,
+                    change,
+                    opinion.c.track_id == int(track_id),
+                    opinion.c.tag_id.in_(sa.select(tag.c.id).where(tag.c.name.in_(tags))),
+                    opinion.c.person_id.in_(sa.select(people_table.c.id).where(whose)),
+                    *([opinion.c.value == -value] if value else []),
+                )
             frame = pl.DataFrame(rows, schema=schema, orient="row")
-            ended = _end_contrary_files(connection, int(track_id), said, change)
             began = self.add_triples(frame, change=change, kind="person")
-            retracted = [name for name, value in said if not value]
-            return ended + began + _retract(connection, person, int(track_id), retracted, change)
+            recount_people(connection, [track_id])
+            return began + ended
 
     def end_tracks(self, ids: Iterable[int], *, change: int) -> int:
         """End all opinions about tracks; how many ended."""
@@ -180,8 +198,7 @@ class Opinions(LibraryPart):
         how many opinions have the new tag now, and how many ended without that
         """
         with self._library.begin() as connection:
-            spelt = pl.Series([old, new])
-            before, after = _ids(connection, tag, spelt, _storable_tags).to_list()
+            before, after = _ids(connection, tag, pl.Series([old, new])).to_list()
             named = pl.DataFrame({"tag_id": [after], "spelling": [new]})
             _note_spellings(connection, named, "person", replace=False)
             other = opinion.alias()
@@ -211,11 +228,12 @@ class Opinions(LibraryPart):
 
         Parameters
         ----------
-        frame : columns person (str), track_id (int), tag (str, in any spelling), and perhaps value
-            (1 it is so, -1 it is not so) and spelling (str, if tag is not how people spell it)
+        frame : columns person (str), track_id (int), tag (str, in any spelling), and optionally
+            value (1 it is so, -1 it is not so) and spelling (str, if tag is not how people spell
+            it)
         change : the number of the change that this is part of
         kind : what kind of people new ones are, see `Person.kind`
-        replace : whether all else that these people say ends
+        replace : whether everything else that these people said ends
 
         Returns
         -------
@@ -225,11 +243,14 @@ class Opinions(LibraryPart):
             raise LibraryError(f"'kind' must be one of {', '.join(KINDS)}, got {kind!r}.")
         values = pl.col("value") if "value" in frame.columns else pl.lit(1)
         with self._library.begin() as connection:
-            tag_ids = _ids(connection, tag, frame["tag"], _storable_tags)
+            at = connection.scalar(sa.select(change_table.c.at).where(change_table.c.id == change))
+            if at is None:
+                raise LibraryError(f"There is no change {change}; `Changes.begin` makes one.")
+            tag_ids = _ids(connection, tag, frame["tag"])
             coded = frame.select(
                 pl.col("track_id").cast(pl.Int64),
                 tag_ids,
-                _ids(connection, person, frame["person"], _storable_names, kind=kind),
+                _ids(connection, people_table, frame["person"], kind=kind),
                 values.cast(pl.Int8).alias("value"),
             )
             wrong = coded.filter(~pl.col("value").is_in([1, -1]))["value"]
@@ -240,12 +261,16 @@ class Opinions(LibraryPart):
             coded = coded.drop_nulls().unique(TRIPLE, keep="last", maintain_order=True).sort(TRIPLE)
             if kind == "file" and len(coded):
                 coded = _without_contrary_files(connection, coded)
-            at = _time_of(connection, change)
             spelt = frame["spelling" if "spelling" in frame.columns else "tag"]
             said = pl.DataFrame({"tag_id": tag_ids, "spelling": spelt})
             _note_spellings(connection, said, kind, replace=replace)
             ended = _end_others(connection, coded, change) if replace else 0
-            began = _begin(connection, coded, change, at)
+            began = 0
+            for some in coded.iter_slices(database.CHUNK):
+                make_table(connection, some)
+                connection.execute(sa.text(_END_CONTRARY), {"change": change})
+                began += connection.execute(sa.text(_BEGIN), {"change": change, "at": at}).rowcount
+                connection.exec_driver_sql("DROP TABLE incoming")
             recount_people(connection, coded["track_id"])
             if ended:
                 touched = sa.select(opinion.c.track_id).where(opinion.c.ended_by == change)
@@ -266,9 +291,9 @@ class Opinions(LibraryPart):
     def of_track(self, track_id: int) -> list[tuple[str, str, int]]:
         """(person, tag, value) of all that is in force about one track; value is 1 or -1."""
         query = (
-            sa.select(person.c.name, tag.c.name, opinion.c.value)
+            sa.select(people_table.c.name, tag.c.name, opinion.c.value)
             .join_from(opinion, tag)
-            .join(person)
+            .join(people_table)
             .where(_IN_FORCE, opinion.c.track_id == int(track_id))
             .order_by(opinion.c.id)
         )
@@ -309,14 +334,17 @@ class Opinions(LibraryPart):
         query = query.order_by(opinion.c.track_id, opinion.c.tag_id, opinion.c.person_id)
         with self._library.connect() as connection:
             rows = [tuple(row) for row in connection.execute(query)]
-            people, tags = (_names(connection, table) for table in (person, tag))
+            people, tags = (
+                {row.id: row.name for row in connection.execute(sa.select(table))}
+                for table in (people_table, tag)
+            )
         schema = {name: pl.Int8 if name == "value" else pl.Int64 for name in columns}
         try:
             frame = pl.DataFrame(rows, schema=schema, orient="row")
             return frame.select(
-                pl.col("person_id").replace_strict(*people, return_dtype=pl.String).alias("person"),
+                pl.col("person_id").replace_strict(people, return_dtype=pl.String).alias("person"),
                 "track_id",
-                pl.col("tag_id").replace_strict(*tags, return_dtype=pl.String).alias("tag"),
+                pl.col("tag_id").replace_strict(tags, return_dtype=pl.String).alias("tag"),
                 "value",
                 pl.col("at").cast(pl.Datetime("us", "UTC")),
             )
@@ -324,45 +352,19 @@ class Opinions(LibraryPart):
             raise damaged("a tag is of a person or a name that is not there") from error
 
 
-def _names(connection: sa.Connection, table: sa.Table) -> tuple[pl.Series, pl.Series]:
-    """The numbers and the names of all people, or tags."""
-    names = pairs(connection, table.c.id, table.c.name)
-    return pl.Series(list(names), dtype=pl.Int64), pl.Series(names.values(), dtype=pl.String)
-
-
-def _ids(
-    connection: sa.Connection, table: sa.Table, names: pl.Series, spell: Any, **values: str
-) -> pl.Series:
-    """The numbers of names (n,), null for empty ones; new names get new numbers."""
-    distinct = pl.Series("name", names.unique(maintain_order=True), dtype=pl.String)
-    spelt = spell(distinct)
-    wanted = [name for name in spelt.unique(maintain_order=True) if name]
+def _ids(connection: sa.Connection, table: sa.Table, names: pl.Series, **values: str) -> pl.Series:
+    """The numbers of tags or people (n,), null for empty names; new names get new numbers."""
+    distinct = names.unique(maintain_order=True)
+    stored = pl.Series([storable(name).strip() for name in distinct], dtype=pl.String)
+    if table is tag:
+        stored = normalise_names(stored)
     known = pairs(connection, table.c.name, table.c.id)
-    new = [{"name": name, **values} for name in wanted if name not in known]
+    new = [name for name in stored.unique(maintain_order=True) if name and name not in known]
     if new:
-        connection.execute(sa.insert(table), new)
+        connection.execute(sa.insert(table), [{"name": name, **values} for name in new])
         known = pairs(connection, table.c.name, table.c.id)
-    numbers = pl.Series([known.get(name) for name in spelt], dtype=pl.Int64)
+    numbers = pl.Series([known.get(name) for name in stored], dtype=pl.Int64)
     return names.replace_strict(distinct, numbers, return_dtype=pl.Int64).alias(f"{table.name}_id")
-
-
-def _storable_tags(names: pl.Series) -> pl.Series:
-    return normalise_names(_storable_names(names))
-
-
-def _storable_names(names: pl.Series) -> pl.Series:
-    return pl.Series([storable(name).strip() for name in names], dtype=pl.String)
-
-
-def _check_said(said: list[tuple[str, int]]) -> None:
-    seen: dict[str, int] = {}
-    for name, value in said:
-        if not name:
-            raise LibraryError("A tag must have a name, got an empty one.")
-        if seen.setdefault(name, value) != value:
-            raise LibraryError(
-                f"The tag {name!r} cannot be given, rejected and taken back at once. Choose one."
-            )
 
 
 def _end(connection: sa.Connection, change: int, *conditions: sa.ColumnElement[bool]) -> int:
@@ -371,68 +373,17 @@ def _end(connection: sa.Connection, change: int, *conditions: sa.ColumnElement[b
     return connection.execute(ending.values(ended_by=change)).rowcount
 
 
-def _is_tag(names: Iterable[str]) -> sa.ColumnElement[bool]:
-    """The condition that an opinion has one of these tags."""
-    return opinion.c.tag_id.in_(sa.select(tag.c.id).where(tag.c.name.in_(names)))
-
-
-def _end_contrary_files(
-    connection: sa.Connection, track_id: int, said: list[tuple[str, int]], change: int
-) -> int:
-    """End what a track's file says, where a person says the contrary now; how many opinions."""
-    files = opinion.c.person_id.in_(sa.select(person.c.id).where(person.c.kind == "file"))
-    ended = 0
-    for value in (1, -1):
-        contrary = _is_tag([name for name, spoken in said if spoken == value])
-        here = (opinion.c.track_id == track_id, opinion.c.value == -value)
-        ended += _end(connection, change, *here, files, contrary)
-    return ended
-
-
 def _without_contrary_files(connection: sa.Connection, coded: pl.DataFrame) -> pl.DataFrame:
     """What files say (track_id, tag_id, value …), without what a person says the contrary of."""
     query = (
         sa.select(opinion.c.track_id, opinion.c.tag_id, -opinion.c.value)
-        .join_from(opinion, person)
-        .where(_IN_FORCE, person.c.kind == "person")
+        .join_from(opinion, people_table)
+        .where(_IN_FORCE, people_table.c.kind == "person")
     )
     schema = {"track_id": pl.Int64, "tag_id": pl.Int64, "value": pl.Int8}
     rows = [tuple(row) for row in connection.execute(query)]
     contrary = pl.DataFrame(rows, schema=schema, orient="row")
     return coded.join(contrary, on=list(schema), how="anti", maintain_order="left")
-
-
-def _retract(
-    connection: sa.Connection, name: str, track_id: int, tags: list[str], change: int
-) -> int:
-    """End what a person says about a track with these tags; how many opinions ended."""
-    who = sa.select(person.c.id).where(person.c.name == storable(name).strip()).scalar_subquery()
-    here = (opinion.c.track_id == track_id, opinion.c.person_id == who)
-    ended = _end(connection, change, *here, _is_tag(tags))
-    if ended:
-        recount_people(connection, [track_id])
-    return ended
-
-
-def _time_of(connection: sa.Connection, change: int) -> int:
-    at = connection.scalar(sa.select(change_table.c.at).where(change_table.c.id == change))
-    if at is None:
-        raise LibraryError(f"There is no change {change}; `Changes.begin` makes one.")
-    return int(at)
-
-
-def _begin(connection: sa.Connection, rows: pl.DataFrame, change: int, at: int) -> int:
-    """Begin opinions, and end those that say otherwise; how many began.
-
-    rows : distinct track_id, tag_id, person_id, with value
-    """
-    began = 0
-    for some in rows.iter_slices(database.CHUNK):
-        make_table(connection, some)
-        connection.execute(sa.text(_END_CONTRARY), {"change": change})
-        began += connection.execute(sa.text(_BEGIN), {"change": change, "at": at}).rowcount
-        connection.exec_driver_sql("DROP TABLE incoming")
-    return began
 
 
 def _end_others(connection: sa.Connection, rows: pl.DataFrame, change: int) -> int:
@@ -475,32 +426,27 @@ def _note_spellings(
         connection.execute(sa.insert(spelling), new)
 
 
-# How many people have opinions about each track. -----------------------------------------------
-
-
 def recount_people(connection: sa.Connection, track_ids: Iterable[int]) -> None:
     """Count anew the people of tracks whose opinions have begun or ended."""
     touched = np.unique(np.fromiter(track_ids, np.int64))
-    blocks = touched // BLOCK
-    for block in np.unique(blocks).tolist():
-        ids = touched[blocks == block]
+    for block in np.unique(touched // BLOCK).tolist():
+        ids = touched[touched // BLOCK == block]
+        chosen = opinion.c.track_id.in_(ids.tolist())
         if len(ids) > _MAX_SINGLE_TRACKS:
             ids = block * BLOCK + np.arange(BLOCK)
             chosen = opinion.c.track_id.between(int(ids[0]), int(ids[-1]))
-        else:
-            chosen = opinion.c.track_id.in_(ids.tolist())
-        people = _read_people(connection, [block]).get(block, np.zeros(BLOCK, np.int64))
+        people = _read_people(connection, [block]).get(block, np.zeros(BLOCK, "<i4"))
         people[ids % BLOCK] = 0
         counted = (
             sa.select(opinion.c.track_id, sa.func.count(sa.distinct(opinion.c.person_id)))
-            .where(opinion.c.ended_by.is_(None), chosen)
+            .where(_IN_FORCE, chosen)
             .group_by(opinion.c.track_id)
         )
         for track_id, n_people in connection.execute(counted):
             people[track_id % BLOCK] = n_people
-        data = people.astype("<i4").tobytes()
         connection.execute(sa.delete(people_count).where(people_count.c.block == block))
-        connection.execute(sa.insert(people_count).values(block=block, people=data))
+        values = {"block": block, "people": people.tobytes()}
+        connection.execute(sa.insert(people_count).values(values))
 
 
 def people_of(connection: sa.Connection, track_ids: Ids) -> Ids:
@@ -513,21 +459,13 @@ def people_of(connection: sa.Connection, track_ids: Ids) -> Ids:
     return result
 
 
-def _read_people(connection: sa.Connection, blocks: list[int]) -> dict[int, Ids]:
+def _read_people(connection: sa.Connection, blocks: list[int]) -> dict[int, NDArray[np.int32]]:
     query = sa.select(people_count).where(people_count.c.block.in_(blocks))
-    return {
-        row.block: np.frombuffer(row.people, "<i4").astype(np.int64)
-        for row in connection.execute(query)
-    }
+    rows = connection.execute(query)
+    return {row.block: np.frombuffer(row.people, "<i4").copy() for row in rows}
 
 
-MIN_SHARE = 0.2
-"""Up to five people of a track, one of them is enough for a tag."""
-MAX_TOUCHED = 5_000
-"""Where a change touched more tracks, all are judged again."""
-REVIEW = "review"
-"""The command of changes whose answers were asked for, one tag each, and leave a track's others
-open."""
+# What people agree on. --------------------------------------------------------------------------
 
 
 def verdict(
@@ -551,9 +489,6 @@ def verdict(
     return np.where(absent > present, 0, holds).astype(np.float32)
 
 
-# From a table of opinions. -------------------------------------------------------------------
-
-
 def judge(
     opinions: pl.DataFrame, *, min_count: int = 1, min_share: float = MIN_SHARE
 ) -> pl.DataFrame:
@@ -566,18 +501,37 @@ def judge(
         raise DataError(f"'min_count' must be at least 1, got {min_count}.")
     if not 0 <= min_share <= 1:
         raise DataError(f"'min_share' must be between 0 and 1, got {min_share}.")
-    everyone = opinions.group_by("track_id").agg(people=pl.col("person").n_unique())
-    votes = (
-        opinions.group_by("track_id", "tag")
-        .agg(present=(pl.col("value") > 0).sum(), absent=(pl.col("value") < 0).sum())
-        .join(everyone, on="track_id")
-        .sort("track_id", "tag")
-    )
-    present, absent, people = (votes[name].to_numpy() for name in ("present", "absent", "people"))
+    names, tracks, tags, present, absent, people = _votes(opinions)
     verdicts = verdict(present, absent, people, min_count=min_count, min_share=min_share)
     labels = np.where(present < min_share * people, 0, verdicts).astype(np.float32)
-    judged = votes.drop("people").with_columns(verdict=pl.Series(verdicts), label=pl.Series(labels))
+    columns = {"present": present, "absent": absent, "verdict": verdicts, "label": labels}
+    judged = pl.DataFrame({"track_id": tracks, "tag": names.gather(tags), **columns})
     return _parts_unknown(judged)
+
+
+def _votes(
+    opinions: pl.DataFrame, count_people: Callable[[Ids], Ids] | None = None
+) -> tuple[pl.Series, Ids, Ids, Ids, Ids, Ids]:
+    """How many people give a tag to a track, and how many reject it.
+
+    ``count_people`` says how many people tracks have, if there are others than in the opinions.
+    Returns the names of the tags, and for each pair, in order: the track, the place of the tag
+    among the names, how many give it, how many reject it, and how many people the track has.
+    """
+    names = opinions["tag"].unique().sort()
+    codes = opinions["tag"].cast(pl.Enum(names)).to_physical().to_numpy()
+    n_names = max(len(names), 1)
+    keys = opinions["track_id"].to_numpy() * n_names + codes
+    keys, places = np.unique(keys, return_inverse=True)
+    tracks, tags = np.divmod(keys, n_names)
+    values = opinions["value"].to_numpy()
+    present = np.bincount(places[values > 0], minlength=len(keys))
+    absent = np.bincount(places[values < 0], minlength=len(keys))
+    if count_people is not None:
+        return names, tracks, tags, present, absent, count_people(tracks)
+    speaking = opinions.unique(["track_id", "person"])["track_id"].to_numpy()
+    known, counts = np.unique(speaking, return_counts=True)
+    return names, tracks, tags, present, absent, counts[np.searchsorted(known, tracks)]
 
 
 def _parts_unknown(judged: pl.DataFrame) -> pl.DataFrame:
@@ -661,97 +615,22 @@ def label_matrix(
     return Y
 
 
-def settled(opinions: pl.DataFrame, tree: GenreTree | None = None) -> pl.DataFrame:
-    """Columns track_id, tag and holds, where people agree; of a track, the tags most said first.
-
-    With a tree of genres, what follows by it is among them.
-    """
-    return (
-        judge(opinions if tree is None else with_kinds(opinions, tree))
-        .filter(pl.col("verdict").is_not_nan())
-        .with_columns(said=pl.max_horizontal("present", "absent"))
-        .sort("track_id", "said", "tag", descending=[False, True, False])
-        .select("track_id", "tag", holds=pl.col("verdict") == 1)
-    )
-
-
 def agreed_tags(
     opinions: pl.DataFrame, tree: GenreTree | None = None
 ) -> dict[int, dict[str, bool]]:
-    """Track → tag → whether it holds, where people agree on that; as of `settled`."""
-    found: dict[int, dict[str, bool]] = {}
-    for track, name, holds in settled(opinions, tree).iter_rows():
-        found.setdefault(track, {})[name] = holds
-    return found
+    """Track → tag → whether it holds, where people agree on that; the tags most said first.
 
-
-# From the library, for a few tags of all tracks. -------------------------------------------------
+    opinions : all those of the tracks; with a genre tree, what follows by it is added
+    """
+    table = VerdictTable.of(opinions, tree or GenreTree())
+    return {track: table.of_track(track) for track in np.unique(table.tracks).tolist()}
 
 
 class Agreement(NamedTuple):
-    """The tracks of which people agree that a tag holds, and that it does not; ascending."""
+    """The tracks of which people agree that they have a tag, and that they do not; ascending."""
 
     yes: Ids
     no: Ids
-
-
-def agreed_tracks(library: Library, names: Sequence[str]) -> dict[str, Agreement]:
-    """Tag → the tracks of which people agree on it; the names are normalised."""
-    tree = library.genres()
-    with library.connect() as connection:
-        found = {}
-        for name in names:
-            kinds = tree.counts_for(name) - {name}
-            found[name] = (
-                _agreement_by_kinds(connection, name, kinds, tree)
-                if kinds
-                else _agreement(connection, name)
-            )
-        return found
-
-
-def _agreement_by_kinds(
-    connection: sa.Connection, name: str, kinds: set[str], tree: GenreTree
-) -> Agreement:
-    """What people agree on of a genre, by what they say of it and of its kinds."""
-    columns = (opinion.c.person_id, opinion.c.track_id, tag.c.name, opinion.c.value)
-    query = (
-        sa.select(*columns)
-        .join_from(opinion, tag)
-        .where(opinion.c.ended_by.is_(None), tag.c.name.in_([name, *kinds]))
-    )
-    schema = {"person": pl.Int64, "track_id": pl.Int64, "tag": pl.String, "value": pl.Int8}
-    rows = [tuple(row) for row in connection.execute(query)]
-    said = with_kinds(pl.DataFrame(rows, schema=schema, orient="row"), tree)
-    votes = (
-        said.filter(pl.col("tag") == tree.canonical(name))
-        .group_by("track_id")
-        .agg(present=(pl.col("value") > 0).sum(), absent=(pl.col("value") < 0).sum())
-        .sort("track_id")
-    )
-    tracks = votes["track_id"].to_numpy()
-    present, absent = votes["present"].to_numpy(), votes["absent"].to_numpy()
-    verdicts = verdict(present, absent, people_of(connection, tracks))
-    return Agreement(tracks[verdicts == 1], tracks[verdicts == 0])
-
-
-def _agreement(connection: sa.Connection, name: str) -> Agreement:
-    signed = sa.cast(opinion.c.track_id * opinion.c.value, sa.String)  # -12: not of track 12
-    query = (
-        # as one text: thousands of rows would each become an object first
-        sa.select(sa.func.aggregate_strings(signed, ","))
-        .join_from(opinion, tag)
-        .where(opinion.c.ended_by.is_(None), tag.c.name == name)
-    )
-    votes = np.fromstring(connection.scalar(query) or "", np.int64, sep=",")
-    tracks, places = np.unique(np.abs(votes), return_inverse=True)
-    present = np.bincount(places, votes > 0, len(tracks))
-    absent = np.bincount(places, votes < 0, len(tracks))
-    verdicts = verdict(present, absent, people_of(connection, tracks))
-    return Agreement(tracks[verdicts == 1], tracks[verdicts == 0])
-
-
-# All of a library, in memory. --------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
@@ -767,56 +646,60 @@ class VerdictTable:
     """The tags."""
     tracks: Ids
     """(n,) ascending; of one track the tag that most people speak of comes first."""
-    tags: NDArray[np.int32]
+    tags: Ids
     """(n,) places in ``names``"""
     holds: Mask
     """(n,)"""
 
     @classmethod
-    def read(cls, library: Library) -> Self:
-        """That of a library as it is now."""
+    def read(cls, library: Library, names: Iterable[str] | None = None) -> Self:
+        """That of a library as it is now, for some tags or for all."""
         tree = library.genres()
-        return cls._of(tree, settled(library.opinions.triples(), tree))
+        if names is None:
+            return cls.of(library.opinions.triples(), tree)
+        with library.connect() as connection:
+            wanted = {one for name in names for one in (name, *tree.counts_for(name))}
+            opinions = _read_opinions(connection, wanted)
+            return cls.of(opinions, tree, lambda tracks: people_of(connection, tracks))
 
     @classmethod
-    def _of(cls, tree: GenreTree, frame: pl.DataFrame) -> Self:
-        names = frame["tag"].unique().sort().to_list()
-        codes = frame["tag"].cast(pl.Enum(names)).to_physical().cast(pl.Int32)
-        return cls(
-            tree,
-            names,
-            frame["track_id"].to_numpy(),
-            codes.to_numpy(),
-            frame["holds"].to_numpy(),
+    def of(
+        cls,
+        opinions: pl.DataFrame,
+        tree: GenreTree,
+        count_people: Callable[[Ids], Ids] | None = None,
+    ) -> Self:
+        """That of opinions; ``count_people`` as of `_votes`."""
+        names, tracks, tags, present, absent, people = _votes(
+            with_kinds(opinions, tree), count_people
         )
+        verdicts = verdict(present, absent, people)
+        rows = np.flatnonzero(~np.isnan(verdicts))
+        said = np.maximum(present, absent)[rows]
+        rows = rows[np.lexsort((tags[rows], -said, tracks[rows]))]
+        return cls(tree, names.to_list(), tracks[rows], tags[rows], verdicts[rows] == 1)
 
     def brought_up_to(self, library: Library, since: LibraryVersion) -> VerdictTable:
-        """The table as it is now, where this one is of the version ``since``."""
-        if library.genres() != self.tree:
-            return self.read(library)
+        """The table as it is now, if this one is of the version ``since``."""
         touched = _touched(library, since)
-        if len(touched) > MAX_TOUCHED:
+        if library.genres() != self.tree or len(touched) > MAX_TOUCHED:
             return self.read(library)
-        new = settled(library.opinions.triples(touched), self.tree)
+        new = self.of(library.opinions.triples(touched), self.tree)
         stay = ~np.isin(self.tracks, touched)
-        names = np.array(self.names, object)
-        old = pl.DataFrame(
-            {
-                "track_id": self.tracks[stay],
-                "tag": pl.Series(names[self.tags[stay]], dtype=pl.String),
-                "holds": self.holds[stay],
-            }
+        names = sorted({*self.names, *new.names})
+        place = {name: i for i, name in enumerate(names)}
+        old_tags, new_tags = (
+            np.array([place[name] for name in one.names], np.int64)[one.tags] for one in (self, new)
         )
-        joined = pl.concat([old, new]).sort("track_id", maintain_order=True)
-        return self._of(self.tree, joined)
+        tracks = np.append(self.tracks[stay], new.tracks)
+        tags = np.append(old_tags[stay], new_tags)
+        holds = np.append(self.holds[stay], new.holds)
+        order = np.argsort(tracks, kind="stable")
+        return VerdictTable(self.tree, names, tracks[order], tags[order], holds[order])
 
     def agreement(self, name: str) -> Agreement:
         """The tracks of which people agree on a tag."""
-        place = self._places.get(self.tree.canonical(name))
-        if place is None:
-            nobody = np.empty(0, np.int64)
-            return Agreement(nobody, nobody)
-        rows = self._by_tag[self._starts[place] : self._starts[place + 1]]
+        rows = self._rows.get(self.tree.canonical(name), np.empty(0, np.intp))
         holds = self.holds[rows]
         return Agreement(self.tracks[rows[holds]], self.tracks[rows[~holds]])
 
@@ -829,18 +712,38 @@ class VerdictTable:
         }
 
     @cached_property
-    def _places(self) -> dict[str, int]:
-        return {name: place for place, name in enumerate(self.names)}
+    def _rows(self) -> dict[str, NDArray[np.intp]]:
+        """Tag → its rows."""
+        order = np.argsort(self.tags, kind="stable")
+        ends = np.searchsorted(self.tags[order], np.arange(1, len(self.names)))
+        return dict(zip(self.names, np.split(order, ends), strict=False))
 
-    @cached_property
-    def _by_tag(self) -> NDArray[np.intp]:
-        """Rows, tag after tag."""
-        return np.argsort(self.tags, kind="stable")
 
-    @cached_property
-    def _starts(self) -> NDArray[np.intp]:
-        """Where each tag begins in `_by_tag`, and the end."""
-        return np.searchsorted(self.tags[self._by_tag], np.arange(len(self.names) + 1))
+def _read_opinions(connection: sa.Connection, names: Iterable[str]) -> pl.DataFrame:
+    """The opinions in force with some tags, with the numbers of people in place of their names."""
+    # As texts: thousands of rows would each become an object first. -12: they reject it for 12.
+    numbers = (opinion.c.track_id * opinion.c.value, opinion.c.person_id)
+    texts = (sa.func.aggregate_strings(sa.cast(number, sa.String), ",") for number in numbers)
+    query = (
+        sa.select(tag.c.name, *texts)
+        .join_from(opinion, tag)
+        .where(_IN_FORCE, tag.c.name.in_(names))
+        .group_by(tag.c.name)
+    )
+    rows = connection.execute(query).all()
+    tracks, people = (
+        np.fromstring(",".join(row[i] for row in rows), np.int64, sep=",") for i in (1, 2)
+    )
+    lengths = [row[1].count(",") + 1 for row in rows]
+    names = pl.Series([row[0] for row in rows], dtype=pl.String)
+    return pl.DataFrame(
+        {
+            "person": people,
+            "track_id": np.abs(tracks),
+            "tag": names.gather(np.repeat(np.arange(len(rows)), lengths)),
+            "value": np.sign(tracks),
+        }
+    )
 
 
 def _touched(library: Library, since: LibraryVersion) -> Ids:
