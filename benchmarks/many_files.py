@@ -21,8 +21,7 @@ from pathlib import Path
 
 import soundfile
 
-from harmonium.audio.cache import FILE_NAME
-from harmonium.audio.extraction import iterate_files
+from harmonium.audio.extraction import CACHE_FILE, iterate_files
 from harmonium.engine import available_cores, completed
 
 
@@ -104,7 +103,7 @@ def main() -> None:
         renamed = [file.rename(file.with_stem(f"renamed-{file.stem}")) for file in files]
         time.sleep(3)
         extract("All renamed", renamed, len(files), cache, options.jobs)
-        size = sum(path.stat().st_size for path in cache.glob(f"{FILE_NAME}*"))
+        size = sum(path.stat().st_size for path in cache.glob(f"{CACHE_FILE}*"))
         print(f"The cache: {size / len(files) / 1000:.1f} kB a file")
     print_engine(options.jobs)
 

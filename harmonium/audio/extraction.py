@@ -1,32 +1,39 @@
-"""Features of many files: in parallel, from a cache where they were computed before.
+"""Features of many files: in parallel, and from a cache where they were computed before.
 
 A file that cannot be used is a reason in the result, not an exception. docs/features.md says what
 becomes of files that change or vanish meanwhile, and of decoders that crash or hang.
+
+The cache is one SQLite database, which several processes may use at once. Each result is written
+in a transaction of its own, to a write-ahead log: it stays whole when a process is killed. A file
+is known by the SHA-256 digest of its content, or of its sound alone where the caller knows that.
+The cache also remembers which content a path had, with the file's status: as long as that is the
+same, the file counts as unchanged and is not read.
 """
 
+import hashlib
 import os
 import pickle
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, nullcontext
+import sqlite3
+import time
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO, Self
 
 import numpy as np
 
 from harmonium.arrays import Floats, Ids
-from harmonium.audio.cache import FeatureCache, FileStatus, file_digest, file_status
-from harmonium.audio.decoding import quoted
+from harmonium.audio.decoding import PathLike, quoted
 from harmonium.audio.extractors import Extractor, get_extractor
-from harmonium.engine import Engine, EngineError, Runner, Serial, TaskOutcome, TimedOut, WorkerDied
+from harmonium.engine import Engine, EngineError, Runner, Serial, TimedOut, WorkerDied
 from harmonium.errors import AudioError, DataError, HarmoniumError
 from harmonium.files import atomic_file, check_writable, readable
 
 if TYPE_CHECKING:
     import polars as pl
 
-PathLike = str | os.PathLike[str]
 GivenFile = PathLike | tuple[str, bytes, int, int]
 """A path; or a path, the SHA-256 digest of its content or of its sound alone, and the size and time
 of change in nanoseconds that the file had then. The digest is used while these stay the same."""
@@ -38,6 +45,37 @@ TIME_LIMIT = 300.0
 MAX_ATTEMPTS = 3
 """How often a file is read that changes while it is read."""
 OUTPUT_FORMATS = (".parquet", ".csv", ".npz")
+
+CACHE_FILE = "features.sqlite"
+CACHE_FORMAT = 1
+"""Version of the tables; a cache with a later one is refused."""
+BUSY_SECONDS = 60
+"""How long to wait for another process that is writing."""
+SETTLED_NS = 2_000_000_000
+"""How old a file's last change must be before its status is trusted: some file systems count time
+in steps of 2 seconds, and would not show a second change within a step."""
+
+TABLES = """
+CREATE TABLE contents (id INTEGER PRIMARY KEY, digest BLOB NOT NULL UNIQUE, size INTEGER NOT NULL);
+CREATE INDEX contents_by_size ON contents (size);
+CREATE TABLE recipes (id INTEGER PRIMARY KEY, version TEXT NOT NULL UNIQUE);
+CREATE TABLE vectors (
+    recipe INTEGER NOT NULL REFERENCES recipes,
+    content INTEGER NOT NULL REFERENCES contents,
+    vector BLOB NOT NULL,
+    UNIQUE (content, recipe)
+);
+CREATE TABLE files (
+    path BLOB PRIMARY KEY,
+    size INTEGER NOT NULL, modified INTEGER NOT NULL, changed INTEGER NOT NULL,
+    inode INTEGER NOT NULL,
+    content INTEGER NOT NULL REFERENCES contents
+) WITHOUT ROWID;
+"""
+
+FileStatus = tuple[int, int, int, int]
+"""The size of a file, when its content and its status last changed, in nanoseconds, and its inode.
+Programs cannot set the third back."""
 
 
 @dataclass(frozen=True)
@@ -144,7 +182,7 @@ def extract_files(
 def iterate_files(
     files: Iterable[GivenFile],
     *,
-    extractor: str | Extractor = "paper",
+    extractor: str | Extractor,
     jobs: int | None = None,
     engine: str | Engine = "processes",
     cache: PathLike | None = None,
@@ -157,164 +195,131 @@ def iterate_files(
     are in the cache before they are yielded. The parameters are those of `extract_files`.
     """
     extractor = get_extractor(extractor)
+    n_features = len(extractor.feature_names)
     serial = engine == "serial" or isinstance(engine, Serial)
     read = partial(_read, extractor if serial else _pickled(extractor), start)
+    where = "the middle" if start is None else f"{start:g} s"
+    recipe = f"{extractor.version}; from {where}"
+    under_way: dict[int, tuple[str, Steps]] = {}
     with (
         nullcontext() if cache is None else FeatureCache(cache) as kept,
-        Runner[_Task, _Answer](read, engine=engine, jobs=jobs, time_limit=time_limit) as runner,
+        Runner[Request, Answer](read, engine=engine, jobs=jobs, time_limit=time_limit) as runner,
     ):
-        steps = _Steps(kept, extractor, start)
+
+        def go_on(position: int, answer: Answer | None = None) -> Iterator[FileFeatures]:
+            """Submit what a file needs next, or yield its features."""
+            path, steps = under_way[position]
+            try:
+                runner.submit((position, os.path.abspath(path), *steps.send(answer)))  # noqa: PTH100
+            except StopIteration as done:
+                del under_way[position]
+                numbers, cached, reason = done.value
+                vector, heads = (None, None) if reason else np.split(numbers, [n_features])
+                yield FileFeatures(path, position, vector, heads, reason, cached)
+
         for position, file in enumerate(files):
             while runner.full:
-                yield from _take_outcome(runner, steps)
+                yield from go_on(*_taken(runner))
             path, *known = file if isinstance(file, tuple) else (os.fspath(file),)
-            full_path = os.path.abspath(path)  # noqa: PTH100
-            task = _Task(position, path, full_path, tuple(known))
-            if found := steps.begin(task):
-                yield found
-            else:
-                runner.submit(task)
+            steps = _steps(path, tuple(known), kept, recipe, extractor.n_numbers)
+            under_way[position] = path, steps
+            yield from go_on(position)
         while runner.pending:
-            yield from _take_outcome(runner, steps)
+            yield from go_on(*_taken(runner))
 
 
-@dataclass
-class _Task:
-    """A file on its way through the cache and the workers."""
-
-    position: int
-    path: str
-    full_path: str
-    known: tuple  # its digest, and the size and time of change that it had then; or nothing
-    wants_numbers: bool = True
-    wants_digest: bool = False
-    status: FileStatus | None = None
-    digest: bytes | None = None
-    attempt: int = 1
-
-    def failed(self, reason: str) -> FileFeatures:
-        return FileFeatures(self.path, self.position, reason=reason)
+Request = tuple[int, str, bool, bool]
+"""The file's position, its whole path, and whether its features and its digest are wanted."""
+Answer = tuple[Floats | None, bytes | None, str]
+"""The features and heads (n_numbers,), the digest, and why the file cannot be used."""
+Steps = Generator[tuple[bool, bool], Any, tuple[Floats | None, bool, str]]
 
 
-_Answer = tuple[Floats | None, bytes | None, str | None]
-# The features and heads (n_numbers,), the digest, and why the file cannot be used.
+def _steps(
+    path: str, known: tuple, cache: "FeatureCache | None", recipe: str, n_numbers: int
+) -> Steps:
+    """What to ask of workers for a file, one after the other: its features, its digest, or both.
 
+    Each answer is sent. Returns the features and heads, whether the cache had them, and why there
+    are none. ``known`` is the digest, and the size and time of change that it is for; or empty.
+    """
 
-class _Steps:
-    """What to do next for a file; each step gives its features, or None: submit the task."""
+    def found(numbers: Floats | None) -> bool:
+        return numbers is not None and len(numbers) == n_numbers
 
-    def __init__(
-        self, cache: FeatureCache | None, extractor: Extractor, start: float | None
-    ) -> None:
-        self.cache = cache
-        self.extractor = extractor
-        self.recipe = (
-            f"{extractor.version}; from {'the middle' if start is None else f'{start:g} s'}"
-        )
-
-    def begin(self, task: _Task) -> FileFeatures | None:
-        if self.cache is None:
-            return None
-        try:
-            task.status = status = file_status(task.full_path)
-        except (OSError, ValueError):
-            return None  # a worker finds the words for it
-        numbers = self.cache.find_by_path(task.full_path, status, self.recipe)
-        if found := self._cached(task, numbers):
-            return found
-        if task.known and task.known[1:] == status[:2]:
-            task.digest = task.known[0]
-            if found := self._find_content(task, status, task.digest):
-                return found
-        # This content can be known only if some of its size is: then its digest comes first.
-        possible = self.cache.has_size(status.size, self.recipe)
-        task.wants_digest = possible or task.digest is None
-        task.wants_numbers = not possible
-        return None
-
-    def go_on(self, task: _Task, answer: _Answer) -> FileFeatures | None:
-        numbers, digest, reason = answer
-        digest = digest or task.digest
+    full_path = os.path.abspath(path)  # noqa: PTH100
+    status = None
+    if cache is not None:
+        with suppress(OSError, ValueError):  # a worker finds the words for it
+            status = file_status(full_path)
+    if cache is None or status is None:
+        numbers, _, reason = yield True, False
+        return numbers, False, reason
+    if found(numbers := cache.find_by_path(full_path, status, recipe)):
+        return numbers, True, ""
+    digest: Any = known[0] if known and known[1:] == status[:2] else None
+    if digest and found(numbers := cache.find_by_content(digest, recipe)):
+        cache.remember(full_path, status, digest)
+        return numbers, True, ""
+    # This content can be known only if some of its size is: then its digest comes first.
+    possible = cache.has_size(status[0], recipe)
+    wanted = not possible, possible or digest is None
+    attempts = 1
+    while True:
+        numbers, new_digest, reason = yield wanted
+        digest = new_digest or digest
         if reason:
-            return task.failed(reason)
-        if self.cache is None or task.status is None or digest is None:
-            return self._done(task, numbers)
+            return None, False, reason
         try:
-            status = file_status(task.full_path)
+            now = file_status(full_path)
         except OSError:
-            return task.failed("vanished while it was read.")
-        if status != task.status:
-            if task.attempt == MAX_ATTEMPTS:
-                return task.failed(f"changed while it was read, {MAX_ATTEMPTS} times.")
-            task.attempt += 1
-            task.status, task.digest = status, None
-            task.wants_numbers = task.wants_digest = True
-            return None
-        if numbers is not None:
-            self.cache.put(task.full_path, status, digest, self.recipe, numbers)
-            return self._done(task, numbers)
-        task.digest, task.wants_numbers, task.wants_digest = digest, True, False
-        return self._find_content(task, status, digest)
-
-    def _find_content(self, task: _Task, status: FileStatus, digest: bytes) -> FileFeatures | None:
-        """The features of a content, if the cache has them; it then knows the path, too."""
-        assert self.cache is not None
-        found = self._cached(task, self.cache.find_by_content(digest, self.recipe))
-        if found:
-            self.cache.remember(task.full_path, status, digest)
-        return found
-
-    def _cached(self, task: _Task, numbers: Floats | None) -> FileFeatures | None:
-        """What the cache has, if that are as many numbers as the extractor gives."""
-        right = numbers is not None and len(numbers) == self.extractor.n_numbers
-        return self._done(task, numbers, cached=True) if right else None
-
-    def _done(self, task: _Task, numbers: Floats | None, cached: bool = False) -> FileFeatures:
-        assert numbers is not None
-        vector, heads = np.split(numbers, [len(self.extractor.feature_names)])
-        return FileFeatures(task.path, task.position, vector, heads, cached=cached)
+            return None, False, "vanished while it was read."
+        if now != status:
+            if attempts == MAX_ATTEMPTS:
+                return None, False, f"changed while it was read, {MAX_ATTEMPTS} times."
+            attempts += 1
+            status, digest, wanted = now, None, (True, True)
+        elif numbers is not None:
+            cache.put(full_path, status, digest, recipe, numbers)
+            return numbers, False, ""
+        elif found(numbers := cache.find_by_content(digest, recipe)):
+            cache.remember(full_path, status, digest)
+            return numbers, True, ""
+        else:
+            wanted = True, False
 
 
-def _take_outcome(runner: Runner[_Task, _Answer], steps: _Steps) -> Iterator[FileFeatures]:
-    """Wait for a worker's answer, and yield the features that it gives, if it does."""
+def _taken(runner: Runner[Request, Answer]) -> tuple[int, Answer]:
+    """The next worker's answer, and the position of its file."""
     outcome = runner.next()
-    if found := steps.go_on(outcome.task, _answer(outcome)):
-        yield found
-    else:
-        runner.submit(outcome.task)
-
-
-def _answer(outcome: TaskOutcome[_Task, _Answer]) -> _Answer:
-    error = outcome.error
+    position, error = outcome.task[0], outcome.error
     if isinstance(error, WorkerDied):
-        return None, None, f"makes the decoder crash: {error}."
+        return position, (None, None, f"makes the decoder crash: {error}.")
     if isinstance(error, TimedOut):
-        return None, None, f"makes the decoder hang: {error}."
+        return position, (None, None, f"makes the decoder hang: {error}.")
     if isinstance(error, HarmoniumError):
         raise error
     if error is not None:
         raise EngineError(f"A worker failed: {type(error).__name__}: {error}") from error
     assert outcome.result is not None
-    return outcome.result
+    return position, outcome.result
 
 
-def _read(extractor: Extractor | bytes, start: float | None, task: _Task) -> _Answer:
+def _read(extractor: Extractor | bytes, start: float | None, request: Request) -> Answer:
     """Read a file, in a worker; what is wrong with it is a reason, what else is wrong raises."""
     if isinstance(extractor, bytes):
         extractor = _unpickled(extractor)
-    numbers = digest = None
+    _, path, wants_numbers, wants_digest = request
     try:
-        if task.wants_numbers:  # first, as that knows what is not a music file
-            numbers = extractor.hear_file(task.full_path, start)
-        if task.wants_digest:
-            digest = file_digest(task.full_path)
+        # The features first, as they show what is not a music file.
+        numbers = extractor.hear_file(path, start) if wants_numbers else None
+        return numbers, file_digest(path) if wants_digest else None, ""
     except OSError as error:
         return None, None, f"cannot be read: {error.strerror or error}."
     except AudioError as error:
-        return None, None, str(error).removeprefix(f"{quoted(task.full_path)} ")
+        return None, None, str(error).removeprefix(f"{quoted(path)} ")
     except MemoryError:
         return None, None, "needs more memory than there is."
-    return numbers, digest, None
 
 
 def _pickled(extractor: Extractor) -> bytes:
@@ -401,3 +406,170 @@ def _new_file(path: PathLike) -> Iterator[BinaryIO]:
         raise DataError(
             f"'{readable(path)}' cannot be written: {error.strerror or error}."
         ) from error
+
+
+# The cache
+
+
+def file_status(path: PathLike) -> FileStatus:
+    """The status of a file, or an OSError."""
+    found = os.stat(path)  # noqa: PTH116
+    # SQLite's integers are signed, and some file systems use all 64 bits.
+    inode = found.st_ino - (1 << 64) if found.st_ino >= 1 << 63 else found.st_ino
+    return found.st_size, found.st_mtime_ns, found.st_ctime_ns, inode
+
+
+def is_settled(status: FileStatus) -> bool:
+    """Whether a further change would show."""
+    return max(status[1:3]) + SETTLED_NS < time.time_ns()
+
+
+def file_digest(path: PathLike) -> bytes:
+    """The SHA-256 digest of a file's content, or an OSError."""
+    with open(path, "rb") as file:  # noqa: PTH123
+        return hashlib.file_digest(file, "sha256").digest()
+
+
+class FeatureCache:
+    """Vectors by content and recipe, in a folder; DataError where that cannot be used.
+
+    A recipe is a text of all that the numbers depend on besides the file.
+    """
+
+    def __init__(self, folder: PathLike) -> None:
+        self.file = Path(folder).expanduser() / CACHE_FILE
+        self._recipes: dict[str, int] = {}
+        with self._explained():
+            self.file.parent.mkdir(parents=True, exist_ok=True)
+            self._database = sqlite3.connect(
+                self.file, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
+            )
+            self._prepare()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the database."""
+        self._database.close()
+
+    def find_by_path(self, path: str, status: FileStatus, recipe: str) -> Floats | None:
+        """The features of a file that is as it was when they were computed."""
+        query = (
+            "SELECT vector FROM files f JOIN vectors v ON v.content = f.content "
+            "WHERE path = ? AND (size, modified, changed, inode) = (?, ?, ?, ?) AND recipe = ?"
+        )
+        return _vector(self._first(query, os.fsencode(path), *status, self._recipe(recipe)))
+
+    def find_by_content(self, digest: bytes, recipe: str) -> Floats | None:
+        """The features of a content, wherever the file is."""
+        query = (
+            "SELECT vector FROM contents c JOIN vectors v ON v.content = c.id "
+            "WHERE digest = ? AND recipe = ?"
+        )
+        return _vector(self._first(query, digest, self._recipe(recipe)))
+
+    def has_size(self, size: int, recipe: str) -> bool:
+        """Whether there are features of any content of this size; if not, no such file is known."""
+        query = (
+            "SELECT 1 FROM contents c JOIN vectors v ON v.content = c.id "
+            "WHERE size = ? AND recipe = ? LIMIT 1"
+        )
+        return self._first(query, size, self._recipe(recipe)) is not None
+
+    def put(
+        self, path: str, status: FileStatus, digest: bytes, recipe: str, vector: Floats
+    ) -> None:
+        """Keep the features of a file; when this returns, they survive the process."""
+        data = np.ascontiguousarray(vector, "<f4").tobytes()
+        with self._transaction():
+            content = self._remember(path, status, digest)
+            insert = "INSERT OR REPLACE INTO vectors (recipe, content, vector) VALUES (?, ?, ?)"
+            self._first(insert, self._recipe(recipe), content, data)
+
+    def remember(self, path: str, status: FileStatus, digest: bytes) -> None:
+        """Keep which content a path has."""
+        with self._transaction():
+            self._remember(path, status, digest)
+
+    def _remember(self, path: str, status: FileStatus, digest: bytes) -> int:
+        """The number of the content; that a path has it is kept if a further change would show."""
+        new = "INSERT OR IGNORE INTO contents (digest, size) VALUES (?, ?)"
+        self._first(new, digest, status[0])
+        content: int = self._first("SELECT id FROM contents WHERE digest = ?", digest)
+        if is_settled(status):
+            insert = "INSERT OR REPLACE INTO files VALUES (?, ?, ?, ?, ?, ?)"
+            self._first(insert, os.fsencode(path), *status, content)
+        return content
+
+    def _recipe(self, version: str) -> int:
+        if version not in self._recipes:
+            self._first("INSERT OR IGNORE INTO recipes (version) VALUES (?)", version)
+            found = self._first("SELECT id FROM recipes WHERE version = ?", version)
+            self._recipes[version] = found
+        return self._recipes[version]
+
+    def _first(self, query: str, *values: Any) -> Any:
+        """The first value of the first row, or None."""
+        with self._explained():
+            row = self._database.execute(query, values).fetchone()
+        return row and row[0]
+
+    def _prepare(self) -> None:
+        """Bring the database into shape, if no other process has done so."""
+        execute = self._database.execute
+        self._use_log()
+        execute("PRAGMA synchronous = NORMAL")  # whole whatever happens; a power cut may lose some
+        if execute("PRAGMA user_version").fetchone()[0] == CACHE_FORMAT:
+            return
+        with self._transaction():
+            version = execute("PRAGMA user_version").fetchone()[0]
+            if version > CACHE_FORMAT:
+                raise DataError(
+                    f"The cache {self.file} was written by a newer version of Harmonium. Upgrade "
+                    "Harmonium, or name another folder for the cache."
+                )
+            if version < CACHE_FORMAT:
+                for statement in filter(str.strip, TABLES.split(";")):
+                    execute(statement)
+                execute(f"PRAGMA user_version = {CACHE_FORMAT}")
+
+    def _use_log(self) -> None:
+        """Switch to the write-ahead log, for which SQLite does not always wait by itself."""
+        end = time.monotonic() + BUSY_SECONDS
+        while True:
+            try:
+                self._database.execute("PRAGMA journal_mode = WAL")
+                return
+            except sqlite3.OperationalError as error:
+                if "locked" not in str(error) or time.monotonic() > end:
+                    raise
+                time.sleep(0.01)
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        """All or nothing; and immediate, since one that turns from reading to writing may fail."""
+        with self._explained(), self._database:
+            self._database.execute("BEGIN IMMEDIATE")
+            yield
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        try:
+            yield
+        except (sqlite3.Error, OSError, UnicodeDecodeError) as error:  # the last: damaged names
+            raise DataError(
+                f"The cache of features {self.file} cannot be used: {error}. Name another folder "
+                "for it, work without a cache, or delete it: it will be made again."
+            ) from error
+
+
+def _vector(data: bytes | None) -> Floats | None:
+    """The numbers; None where they are missing or damaged, so that they are computed again."""
+    if not isinstance(data, bytes) or len(data) % 4:
+        return None
+    vector = np.frombuffer(data, "<f4").astype(np.float32)
+    return vector if np.isfinite(vector).all() else None

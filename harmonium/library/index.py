@@ -23,14 +23,15 @@ from typing import Any
 import numpy as np
 import sqlalchemy as sa
 
-from harmonium.audio.cache import SETTLED_NS, file_digest
 from harmonium.audio.decoding import find_audio
 from harmonium.audio.extraction import (
+    SETTLED_NS,
     TIME_LIMIT,
     FileFeatures,
     FileProgress,
     GivenFile,
     PathLike,
+    file_digest,
     iterate_files,
 )
 from harmonium.audio.extractors import DEFAULT, Extractor, get_extractor, with_windows

@@ -11,8 +11,8 @@ from noise_files import LEVEL, LONG_AGO, write
 from places import PROJECT
 from some_tracks import add_tracks, in_force, say
 
-from harmonium.audio import cache as cache_module
-from harmonium.audio.cache import FeatureCache, file_status
+from harmonium.audio import extraction
+from harmonium.audio.extraction import FeatureCache, file_status, is_settled
 from harmonium.library.index import index
 from harmonium.library.store import database
 from harmonium.library.store.models import StoredModel
@@ -95,15 +95,15 @@ def test_the_cache_does_not_trust_a_file_from_the_future(tmp_path, monkeypatch):
     path.write_bytes(b"1")
     os.utime(path, (LONG_AGO, LONG_AGO))
     with FeatureCache(tmp_path / "cache") as cache:
-        assert not file_status(path).is_settled  # its inode was changed just now
+        assert not is_settled(file_status(path))  # its inode was changed just now
         cache.put(str(path), file_status(path), b"d" * 32, "recipe", [1.0])
         assert cache.find_by_path(str(path), file_status(path), "recipe") is None
-        later = cache_module.time.time_ns() + 60 * NANOSECONDS
-        monkeypatch.setattr(cache_module.time, "time_ns", lambda: later)
+        later = extraction.time.time_ns() + 60 * NANOSECONDS
+        monkeypatch.setattr(extraction.time, "time_ns", lambda: later)
         cache.put(str(path), file_status(path), b"d" * 32, "recipe", [1.0])
         assert cache.find_by_path(str(path), file_status(path), "recipe") == [1.0]
-        monkeypatch.setattr(cache_module.time, "time_ns", lambda: later - 10**18)  # set back
-        assert not file_status(path).is_settled
+        monkeypatch.setattr(extraction.time, "time_ns", lambda: later - 10**18)  # set back
+        assert not is_settled(file_status(path))
         assert cache.find_by_content(b"d" * 32, "recipe") == [1.0]
 
 
@@ -126,7 +126,7 @@ def test_nothing_else_reads_a_clock_that_can_be_set():
         if wall.search(path.read_text(encoding="utf-8"))
     }
     assert found == {
-        "audio/cache.py",
+        "audio/extraction.py",
         "library/index.py",
         "library/store/models.py",
         "library/store/database.py",

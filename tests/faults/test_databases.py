@@ -9,7 +9,7 @@ import sqlalchemy as sa
 from command_line import run_main
 from small_library import trained
 
-from harmonium.audio.cache import FeatureCache, FileStatus
+from harmonium.audio.extraction import FeatureCache
 from harmonium.errors import DataError, LibraryError
 from harmonium.library import Library
 from harmonium.library.store.schema import metadata
@@ -150,7 +150,7 @@ def test_a_log_that_is_damaged_costs_at_most_what_was_said_last(whole, tmp_path)
 @pytest.mark.parametrize("seed", range(6))
 def test_a_damaged_cache_is_told_or_not_trusted(tmp_path, seed):
     chance = random.Random(seed)
-    status = FileStatus(1, 1, 1, 1)
+    status = (1, 1, 1, 1)
     with FeatureCache(tmp_path) as cache:
         for i in range(20):
             cache.put(f"/{i}", status, bytes([i]) * 32, "recipe", [float(i)] * 300)

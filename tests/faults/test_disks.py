@@ -12,7 +12,7 @@ from noise_files import write
 from small_library import fill
 from some_tracks import in_force
 
-from harmonium.audio.cache import FeatureCache, FileStatus
+from harmonium.audio.extraction import FeatureCache
 from harmonium.errors import DataError, LibraryError
 from harmonium.library import Library
 
@@ -116,7 +116,7 @@ def test_what_does_not_fit_is_not_written_by_half(disk, tmp_path, option):
 
 
 def test_a_full_disk_under_the_cache_is_told(disk):
-    vector, status = [1.0] * 50_000, FileStatus(1, 1, 1, 1)
+    vector, status = [1.0] * 50_000, (1, 1, 1, 1)
     with FeatureCache(disk) as cache:
         cache.put("/a", status, b"a" * 32, "recipe", vector)
         leave(disk, 0)
