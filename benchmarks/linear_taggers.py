@@ -19,7 +19,7 @@ from sklearn.multioutput import ClassifierChain
 from sklearn.svm import NuSVC
 from threadpoolctl import threadpool_limits
 
-from harmonium.data.datasets import majorminer
+from harmonium.data.datasets import load
 from harmonium.estimators import ChainTagger, LogisticTagger, SVMTagger
 from harmonium.estimators.newton import logistic_regressions
 from harmonium.estimators.svm import choose_examples
@@ -108,7 +108,7 @@ def main() -> None:
     parser.add_argument("--tags", type=int, default=40, help="how many tags the timings take")
     parser.add_argument("--json", type=Path, help="where the results go; without the quality")
     arguments = parser.parse_args()
-    data = majorminer.load(arguments.data, features=arguments.features)
+    data = load("majorminer", arguments.data, features=arguments.features)
     Y, X = data.labels()[0], data.features
     counts = data.counts.matrix
     counts = counts.toarray() if hasattr(counts, "toarray") else np.asarray(counts)

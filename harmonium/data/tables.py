@@ -541,7 +541,6 @@ class _TextTable:
         self.n_fields = 0
         self.where: Mapping[str, int] = {}  # role -> the position of its column
         self.left_out: dict[str, list[int]] = {WRONG_NUMBER: [], NOT_UTF8: []}  # reason -> lines
-        self.read: list[tuple[slice, int]] = []  # pieces, and the rows of each
 
     def rows(self, roles: Roles | ChooseRoles) -> CodedRows:
         """The columns that the roles ask for."""
@@ -578,12 +577,8 @@ class _TextTable:
     def _batches(self) -> Iterator[dict[str, pl.Series]]:
         """The good rows, as columns by role."""
         for piece, is_regular in self._pieces():
-            n_rows = 0
             fast = self._read_fast(piece) if is_regular else None
-            for columns in [fast] if fast is not None else self._read_with_care(piece):
-                n_rows += len(next(iter(columns.values())))
-                yield columns
-            self.read.append((piece, n_rows))
+            yield from [fast] if fast is not None else self._read_with_care(piece)
 
     def _pieces(self) -> Iterator[tuple[slice, bool]]:
         """Pieces of whole records, and whether quotes are only where they should be.
@@ -650,16 +645,10 @@ class _TextTable:
             }
 
     def _lines_of(self, rows: NDArray[np.intp]) -> Ids:
-        """The lines in which these rows begin, ascending as the rows."""
-        lines = []
-        start = 0
-        for piece, n_rows in self.read:
-            inside = rows[(rows >= start) & (rows < start + n_rows)] - start
-            if len(inside):
-                good = [line for line, fields in self._body(piece) if not self._fault(fields)]
-                lines.append(np.array(good)[inside])
-            start += n_rows
-        return np.concatenate(lines)
+        """The lines in which these rows begin; the rows are ascending."""
+        found = self._body(slice(0, len(self.data)))
+        good = (line for line, fields in found if not self._fault(fields))
+        return np.fromiter(islice(good, int(rows[-1]) + 1), np.int64)[rows]
 
     def _fault(self, fields: list[str]) -> str | None:
         if len(fields) != self.n_fields:

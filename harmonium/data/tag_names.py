@@ -350,19 +350,18 @@ class TagSplitter:
         return tuple(spelled[key] for key in dict.fromkeys(map(_key, found)) if key)
 
     def _split_piece(self, piece: str) -> list[str]:
-        if not _SOMETIMES.search(piece):
-            return [piece]
-        if self._is_name(piece):
+        """The parts between commas and slashes; the whole where one of them is not known."""
+        if not _SOMETIMES.search(piece) or self._is_name(piece):
             return [_SLASH.sub("/", piece)]
-        by_comma = [self._split_at_slashes(part) for part in piece.split(",")]
-        return [part for parts in by_comma for part in parts] if all(by_comma) else [piece]
-
-    def _split_at_slashes(self, piece: str) -> list[str]:
-        """The parts of what stands between commas; none where one of them is not known."""
-        if self._is_name(piece):
-            return [_SLASH.sub("/", piece)]
-        parts = piece.split("/")
-        return parts if all(self._is_known(_key(part)) for part in parts) else []
+        parts = []
+        for listed in piece.split(","):
+            if self._is_name(listed):
+                parts.append(_SLASH.sub("/", listed))
+            elif all(self._is_known(_key(part)) for part in listed.split("/")):
+                parts += listed.split("/")
+            else:
+                return [piece]
+        return parts
 
     def _is_name(self, text: str) -> bool:
         """Whether a text is a name as a whole, although it has a separator in it."""

@@ -2,14 +2,7 @@
 
 A file that cannot be used is a DataError. Single rows that cannot be used are left out, with one
 DataWarning that counts them by reason and names the first lines. The functions that read files
-share the options `header`, `delimiter`, `quote` and `encoding`:
-
-header : whether the first row names the columns; without a header, columns are given by position,
-    and by default are the first ones in the order of the function's signature
-delimiter : by default the one that the extension means, or else one that is in the first line
-quote : the character around fields that hold a delimiter or a line break; None if there is none
-encoding : the encoding of a text file
-
+share the options `header`, `delimiter`, `quote` and `encoding` of `tables.read_rows`.
 A column is given by its name or by its position, counted from 0.
 """
 
@@ -146,13 +139,9 @@ class Triples:
             often = [(np.bincount(column) >= k)[column] for column in columns]
             keep = np.logical_and.reduce(often)
             columns = [column[keep] for column in columns]
-        user, item, tag = (
-            compact(Coded(column, names))
-            for column, names in zip(columns, (self.users, self.items, self.tags), strict=True)
-        )
-        return Triples(
-            user.codes, item.codes, tag.codes, users=user.names, items=item.names, tags=tag.names
-        )
+        names = (self.users, self.items, self.tags)
+        user, item, tag = (compact(Coded(*column)) for column in zip(columns, names, strict=True))
+        return Triples(user.codes, item.codes, tag.codes, user.names, item.names, tag.names)
 
 
 def triples_from_rows(
@@ -163,6 +152,13 @@ def triples_from_rows(
     (user, users), (item, items), (tag, tags) = (
         rows.columns[role] for role in ("user", "item", "tag")
     )
+    return sorted_triples(user, item, tag, users, items, tags)
+
+
+def sorted_triples(
+    user: Codes, item: Codes, tag: Codes, users: pl.Series, items: pl.Series, tags: pl.Series
+) -> Triples:
+    """Triples of codes into these names, each once, by item, then by tag, then by user."""
     item, tag, user = distinct_rows((item, len(items)), (tag, len(tags)), (user, len(users)))
     return Triples(user, item, tag, users, items, tags)
 
@@ -273,7 +269,14 @@ def counts_from_rows(
             raise DataError(f"'all_items' must name each item once, got {repeated[0]!r} again.")
         item = positions(items, known, name="items").astype(np.int32)[item]
         items = known
-    return TagCounts(items, tags, _summed(count, item, tag, shape=(len(items), len(tags))))
+    matrix = sp.coo_array((count, (item, tag)), shape=(len(items), len(tags))).tocsr()
+    matrix.eliminate_zeros()
+    if matrix.nnz and matrix.data.max() > _MAX_COUNT:
+        raise DataError(
+            f"The counts of one item and tag add up to {matrix.data.max():,}, more than the "
+            f"{_MAX_COUNT:,} that fit. Scale them down."
+        )
+    return TagCounts(items, tags, matrix.astype(np.int32))
 
 
 def _whole_numbers(texts: pl.Series) -> tuple[Ids, Mask]:
@@ -281,24 +284,6 @@ def _whole_numbers(texts: pl.Series) -> tuple[Ids, Mask]:
     number = texts.str.strip_chars().cast(pl.Float64, strict=False).fill_null(np.nan).to_numpy()
     whole = (number >= 0) & (number <= _MAX_COUNT) & (np.floor(number) == number)
     return np.where(whole, number, 0).astype(np.int64), ~whole
-
-
-def _summed(
-    count: Ids,
-    item: NDArray[np.integer],
-    tag: NDArray[np.integer],
-    *,
-    shape: tuple[int, int],
-) -> sp.csr_array:
-    """The (n_items, n_tags) matrix of counts, equal pairs added up, in int32."""
-    matrix = sp.coo_array((count, (item, tag)), shape=shape).tocsr()
-    matrix.eliminate_zeros()
-    if matrix.nnz and matrix.data.max() > _MAX_COUNT:
-        raise DataError(
-            f"The counts of one item and tag add up to {matrix.data.max():,}, more than the "
-            f"{_MAX_COUNT:,} that fit. Scale them down."
-        )
-    return matrix.astype(np.int32)
 
 
 Pairs: TypeAlias = Triples | tuple[Column, Column]
@@ -359,17 +344,17 @@ class Conditioning:
         ``Conditioning.from_triples(triples.top_tags(100), pairs=triples)``.
         """
         seen_by, seen = _merged_pairs(triples, pairs)
-        n_items, n_users = len(seen.names), len(seen_by.names)
+        n_items, n_users, n_tags = len(seen.names), len(seen_by.names), len(triples.tags)
         item, user = distinct_rows((seen.codes, n_items), (seen_by.codes, n_users))
-        y = _tags_of_pairs(triples, user, item, n_users=n_users)
-        counts = _ones(triples.item, triples.tag, (n_items, len(triples.tags)), np.float32)
+        pair = item.astype(np.int64) * n_users + user  # ascending
+        row = np.searchsorted(pair, triples.item.astype(np.int64) * n_users + triples.user)
         item_track = _tracks(tracks, triples.items, seen.names)
         return cls(
             user=user,
             item=item,
             track=item_track.codes[item],
-            y=y,
-            counts=counts,
+            y=_ones(row, triples.tag, (len(pair), n_tags), np.float32),
+            counts=_ones(triples.item, triples.tag, (n_items, n_tags), np.float32),
             n_users=np.bincount(item, minlength=n_items).astype(np.int32),
             item_track=item_track.codes,
             users=seen_by.names,
@@ -389,32 +374,21 @@ class Conditioning:
 
 def _merged_pairs(triples: Triples, pairs: Pairs | None) -> tuple[Coded, Coded]:
     """The users and the items of all pairs; the names of the triples keep their codes."""
+    users, items = Coded(triples.user, triples.users), Coded(triples.item, triples.items)
     if pairs is None:
-        return Coded(triples.user, triples.users), Coded(triples.item, triples.items)
+        return users, items
     if isinstance(pairs, Triples):
-        users, items = pairs.users.gather(pairs.user), pairs.items.gather(pairs.item)
-    else:
-        rows = CodedRows.from_columns(
-            {"user": pairs[0], "item": pairs[1]}, source="the pairs"
-        ).usable()
-        users, items = rows.values("user"), rows.values("item")
-    return (
-        _appended(Coded(triples.user, triples.users), users),
-        _appended(Coded(triples.item, triples.items), items),
-    )
+        frame = pairs.frame()
+        return _appended(users, frame["user"]), _appended(items, frame["item"])
+    columns = {"user": pairs[0], "item": pairs[1]}
+    rows = CodedRows.from_columns(columns, source="the pairs").usable()
+    return _appended(users, rows.values("user")), _appended(items, rows.values("item"))
 
 
 def _appended(column: Coded, values: pl.Series) -> Coded:
     """The column with more rows; new names come after those there are."""
     codes, names = encode(pl.concat([column.names, values]))
     return Coded(np.concatenate([column.codes, codes[len(column.names) :]]), names)
-
-
-def _tags_of_pairs(triples: Triples, user: Codes, item: Codes, *, n_users: int) -> sp.csr_array:
-    """y, (n_pairs, n_tags), for pairs in ascending order of item and user."""
-    pair = item.astype(np.int64) * n_users + user
-    row = np.searchsorted(pair, triples.item.astype(np.int64) * n_users + triples.user)
-    return _ones(row, triples.tag, (len(pair), len(triples.tags)), np.float32)
 
 
 def _ones(row: Any, column: Any, shape: tuple[int, int], dtype: type) -> sp.csr_array:

@@ -179,7 +179,7 @@ def load_dataset(spec: DatasetSpec) -> PreparedDataset:
 def _counts(data: Dataset, tags: pl.Series) -> NDArray[np.float32]:
     """How often these tags were given, in the unit that the labels go by: people or shares."""
     counts = data.counts.matrix[:, codes_in(tags, data.tags)].toarray().astype(np.float32)
-    if data.min_share is None or data.listeners is None:
+    if data.info.min_share is None or data.listeners is None:
         return counts
     return counts / np.maximum(data.listeners, 1)[:, None].astype(np.float32)
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from builtin_model.vocabulary import SharedVocabulary, shared_vocabulary
 from builtin_model.volume import DIRECTIONS, Volume, learn_volume
 from harmonium.data.datasets import Dataset, load
-from harmonium.data.datasets.listening import HEADS, N_EMBEDDING
+from harmonium.data.datasets.loaders import HEADS, N_EMBEDDING
 
 Floats = NDArray[np.float32]
 

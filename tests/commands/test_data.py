@@ -104,7 +104,7 @@ class TestShow:
         assert all(len(line) <= columns for line in output.splitlines())
         data = datasets.load(name, samples)
         squeezed = " ".join(output.split())
-        for text in (data.info.title, data.licence, data.citation.split("(")[0], data.tags[0]):
+        for text in (data.info.title, data.info.licence, data.tags[0]):
             assert text in squeezed
 
     def test_groups_and_splits(self, samples):
@@ -303,13 +303,7 @@ class TestChecksums:
         with pytest.raises(DataError, match=rf"{name} has the SHA-256 {digest}, not 1{{64}}"):
             run(*fetch, f"{name}={'1' * 64}")  # it is there already
 
-    @pytest.mark.parametrize(
-        ("option", "message"),
-        [
-            ("mturk_test.libsvm=12g", "64 hexadecimal digits for mturk_test.libsvm, got '12g'"),
-            ("test=" + "0" * 64, "has no file 'test'. Its files: mturk_train.libsvm, "),
-        ],
-    )
-    def test_a_digest_that_cannot_be_meant(self, samples, tmp_path, option, message):
-        with pytest.raises(DataError, match=message):
+    @pytest.mark.parametrize("option", ["mturk_test.libsvm=12g", "test=" + "0" * 64])
+    def test_a_digest_that_cannot_be_meant(self, samples, tmp_path, option):
+        with pytest.raises(DataError, match=rf"'sha256' .* got '{option}'"):
             run("download", "mturk", "-f", tmp_path / "fetched", "--sha256", option)

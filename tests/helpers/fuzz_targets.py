@@ -221,9 +221,9 @@ def libsvm(data):
 
 @target(lambda: [npz(X=np.ones((2, 3), np.float32), ids=np.array(["a", "b"]))])
 def npz_arrays(data):
-    from harmonium.data.datasets.published import read_arrays
+    from harmonium.data.datasets.dataset import read_arrays
 
-    read_arrays(file("x.npz", data), ("X", "ids"))
+    read_arrays(file("x.npz", data), "X", "ids")
 
 
 # What people write. ---------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from builtin_model.vocabulary import shared_vocabulary
 
 from harmonium import DiscriminativeRBM
 from harmonium.data import datasets
-from harmonium.data.datasets.listening import HEADS
+from harmonium.data.datasets.loaders import HEADS
 from harmonium.estimators.model_files import from_bytes
 from harmonium.evaluation import auc_per_tag
 from harmonium.library.precision import curves_from_arrays

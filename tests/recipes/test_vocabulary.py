@@ -3,7 +3,7 @@
 import pytest
 from builtin_model.vocabulary import GROUPS, shared_vocabulary
 
-from harmonium.data.datasets.listening import HEADS
+from harmonium.data.datasets.loaders import HEADS
 from harmonium.data.tag_names import normalise_tag
 
 VOCABULARY = shared_vocabulary()

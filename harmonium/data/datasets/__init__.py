@@ -11,9 +11,17 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from harmonium.data.datasets import games, lastfm, listening, mulan, paper_files
-from harmonium.data.datasets.dataset import INFOS, MULAN_SETS, Dataset, DatasetInfo, Labels
-from harmonium.data.datasets.published import data_folders, is_found, reading
+from harmonium.data.datasets import loaders, mulan, paper_files
+from harmonium.data.datasets.dataset import (
+    INFOS,
+    TABLES,
+    Dataset,
+    DatasetInfo,
+    Labels,
+    data_folders,
+    is_found,
+    reading,
+)
 from harmonium.errors import DataError, did_you_mean
 
 __all__ = [
@@ -31,19 +39,19 @@ __all__ = [
 _LOADERS: dict[str, Callable[..., Dataset]] = {
     "mturk": partial(paper_files.load, "mturk"),
     "majmin": partial(paper_files.load, "majmin"),
-    "majorminer": games.load_majorminer,
-    "emotify": games.load_emotify,
-    "4q": partial(listening.load, "4q"),
-    "gtzan": partial(listening.load, "gtzan"),
-    "hetrec": lastfm.load_hetrec,
-    "hetrec-msd": lastfm.load_hetrec_msd,
-    "msd": lastfm.load_msd,
+    "majorminer": loaders.load_majorminer,
+    "emotify": loaders.load_emotify,
+    "4q": partial(loaders.load_listening, "4q"),
+    "gtzan": partial(loaders.load_listening, "gtzan"),
+    "hetrec": loaders.load_hetrec,
+    "hetrec-msd": loaders.load_hetrec_msd,
+    "msd": loaders.load_msd,
 }
 
 
 def names(folder: str | Path | None = None) -> list[str]:
     """The names that `load` takes: those known, and any other Mulan set in the data folder."""
-    known = [*_LOADERS, *(mulan.PREFIX + name for name in MULAN_SETS)]
+    known = [*_LOADERS, *(mulan.PREFIX + name for name in TABLES["mulan"])]
     found = {
         mulan.PREFIX + path.parent.name
         for root in data_folders(folder)

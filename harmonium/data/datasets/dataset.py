@@ -1,9 +1,21 @@
-"""What every loader gives: a Dataset; what is known before it is read; and its statistics."""
+"""What every loader gives, what is known before it is read, and the files that it is read from.
+
+The data folder is the one given. Where none is given, the folder that the environment variable
+HARMONIUM_DATA names is searched, and then the user's own. A data folder has one subfolder per
+dataset; a dataset's own folder will do, too.
+
+Published files do not change, so they are checked by their SHA-256 alone and then parsed. Another
+version of a file gets a warning; a file that cannot be parsed is a DataError that names it.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import os
 import tomllib
-from collections.abc import Mapping, Sequence
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -12,11 +24,14 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from harmonium.arrays import Codes, Floats
+from harmonium.arrays import Arrays, Codes, Floats
 from harmonium.data.tables import encode
 from harmonium.data.tag_names import artist_groups
 from harmonium.data.triples import TagCounts, Triples
-from harmonium.errors import DataError
+from harmonium.errors import DataError, DatasetNotFoundError, DataWarning, HarmoniumError
+from harmonium.files import user_data_folder
+
+ENVIRONMENT = "HARMONIUM_DATA"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,12 +56,9 @@ class DatasetInfo:
     how_to_get: str  # what to do when the files are missing
 
 
-_TABLES = tomllib.loads(Path(__file__).with_name("datasets.toml").read_text(encoding="utf-8"))
-
-INFOS = {name: DatasetInfo(name=name, **table) for name, table in _TABLES["dataset"].items()}
-MULAN_SETS: dict[str, dict[str, Any]] = _TABLES["mulan"]
-"""Set in Mulan's form -> the attributes that are known of this one."""
-DIGESTS: dict[str, str] = _TABLES["sha256"]
+TABLES = tomllib.loads(Path(__file__).with_name("datasets.toml").read_text(encoding="utf-8"))
+INFOS = {name: DatasetInfo(name=name, **table) for name, table in TABLES["dataset"].items()}
+DIGESTS: dict[str, str] = TABLES["sha256"]
 """The SHA-256 of each published file -> its name."""
 
 
@@ -81,7 +93,6 @@ class Dataset:
     """Name of an official split -> row numbers, ascending."""
 
     def __post_init__(self) -> None:
-        _check_rows(self)
         for array in (self.features, self.listeners, *self.splits.values()):
             if array is not None:
                 array.setflags(write=False)
@@ -98,31 +109,6 @@ class Dataset:
     def tags(self) -> pl.Series:
         """The tags' names, (n_tags,)."""
         return self.counts.tags
-
-    @property
-    def min_count(self) -> int:
-        """Number of users from which a tag is positive, unless `labels` is told otherwise."""
-        return self.info.min_count
-
-    @property
-    def min_share(self) -> float | None:
-        """Share of listeners from which a tag is positive, for datasets that count listeners."""
-        return self.info.min_share
-
-    @property
-    def citation(self) -> str:
-        """The publication to cite."""
-        return self.info.citation
-
-    @property
-    def licence(self) -> str:
-        """The terms of use."""
-        return self.info.licence
-
-    @property
-    def homepage(self) -> str:
-        """Where the dataset comes from."""
-        return self.info.homepage
 
     def labels(
         self,
@@ -148,7 +134,7 @@ class Dataset:
         if min_count is not None and min_share is not None:
             raise DataError("Give 'min_count' or 'min_share', not both.")
         if min_count is None and min_share is None:
-            min_count, min_share = self.min_count, self.min_share
+            min_count, min_share = self.info.min_count, self.info.min_share
         if min_share is None:
             assert min_count is not None
             return Labels(counts.labels(min_count=min_count), counts.tags)
@@ -167,38 +153,14 @@ class Dataset:
         `harmonium.data.artist_key`.
         """
         names = {"item": self.items, "track": self.tracks, "artist": self.artists}
-        if by not in names:
-            raise DataError(f"'by' must be 'item', 'track' or 'artist', got {by!r}.")
-        labels = names[by]
+        labels = names.get(by)
         if labels is None:
             known = ", ".join(repr(key) for key, value in names.items() if value is not None)
             raise DataError(
                 f"Dataset '{self.name}' does not say which {by} an item belongs to. "
-                f"It can be grouped by {known}."
+                f"'by' can be {known}; got {by!r}."
             )
         return artist_groups(labels) if by == "artist" else encode(labels)[0]
-
-
-def _check_rows(data: Dataset) -> None:
-    """Raise DataError unless every part is about the same items in the same order."""
-    n, features, names = len(data.items), data.features, data.feature_names
-    if data.items.n_unique() != n:
-        twice = data.items.filter(data.items.is_duplicated())[0]
-        raise DataError(f"Dataset '{data.name}': item '{twice}' occurs more than once.")
-    aligned = {"counts": data.counts, "triples": data.triples}
-    wrong = [part for part, one in aligned.items() if one and not one.items.equals(data.items)]
-    for part in ("features", "tracks", "artists", "audio", "listeners"):
-        value = getattr(data, part)
-        if value is not None and len(value) != n:
-            wrong.append(part)
-    if features is not None and (features.ndim, features.dtype) != (2, np.float32):
-        wrong.append("features")
-    if names is not None and (features is None or len(names) != features.shape[1]):
-        wrong.append("feature_names")
-    if any(len(rows) and not 0 <= rows.min() <= rows.max() < n for rows in data.splits.values()):
-        wrong.append("splits")
-    if wrong:
-        raise DataError(f"Dataset '{data.name}': '{wrong[0]}' does not fit its {n} items.")
 
 
 def describe(data: Dataset, *, n_tags: int = 10) -> dict[str, Any]:
@@ -208,64 +170,166 @@ def describe(data: Dataset, *, n_tags: int = 10) -> dict[str, Any]:
     ----------
     n_tags : how many tags to list, those with most positive items first
     """
-    triples, heard = data.triples, data.listeners
+    info, counts, triples, listeners = data.info, data.counts, data.triples, data.listeners
+    # Counted in the sparse matrix: the labels of a large vocabulary would fill the memory.
+    if info.min_share is not None and listeners is not None:
+        rule = f"positive from {info.min_share:.0%} of an item's listeners on, negative below"
+        is_positive, unknown = counts.shared(info.min_share, listeners), 0
+    else:
+        is_positive = counts.frequent(info.min_count)
+        unknown = int((~is_positive).sum())
+        rule = "positive where given, negative elsewhere"
+        if info.min_count > 1:
+            rule = (
+                f"positive from {info.min_count} users on, negative where nobody gave the tag, "
+                "unknown between"
+            )
+    positive = int(is_positive.sum())
+    negative = len(data) * len(data.tags) - positive - unknown
+    per_tag = np.bincount(counts.matrix.indices[is_positive], minlength=len(data.tags))
+    top = pl.DataFrame({"tag": data.tags, "positive": per_tag})
+    top = top.sort(["positive", "tag"], descending=[True, False])
     return {
         "name": data.name,
-        "title": data.info.title,
-        "summary": data.info.summary,
+        "title": info.title,
+        "summary": info.summary,
         "items": len(data),
         "tags": len(data.tags),
         "features": None if data.features is None else data.features.shape[1],
         "triples": None if triples is None else len(triples),
         "users": None if triples is None else len(triples.users),
-        "listeners_per_item": None if heard is None else [int(heard.min()), int(heard.max())],
+        "listeners_per_item": None
+        if listeners is None
+        else [int(listeners.min()), int(listeners.max())],
         "tracks": None if data.tracks is None else data.tracks.n_unique(),
         "artists": None if data.artists is None else data.artists.n_unique(),
         "audio_files": 0 if data.audio is None else len(data.audio),
         "splits": {name: len(rows) for name, rows in data.splits.items()},
-        "rule": _rule(data),
-        **_label_figures(data, n_tags),
-        "citation": data.citation,
-        "licence": data.licence,
-        "homepage": data.homepage,
-    }
-
-
-def _rule(data: Dataset) -> str:
-    """When a tag is positive, negative or unknown, in words."""
-    if data.min_share is not None:
-        return f"positive from {data.min_share:.0%} of an item's listeners on, negative below"
-    if data.min_count == 1:
-        return "positive where given, negative elsewhere"
-    return (
-        f"positive from {data.min_count} users on, negative where nobody gave the tag, "
-        "unknown between"
-    )
-
-
-def _label_figures(data: Dataset, n_tags: int) -> dict[str, Any]:
-    """How many labels are positive, negative and unknown, and the tags with most positives.
-
-    Counted in the sparse matrix: the labels of a large vocabulary would fill the memory.
-    """
-    counts = data.counts
-    if data.min_share is not None and data.listeners is not None:
-        is_positive = counts.shared(data.min_share, data.listeners)
-        unknown = 0
-    else:
-        is_positive = counts.frequent(data.min_count)
-        unknown = int((~is_positive).sum())
-    positive = int(is_positive.sum())
-    cells = len(data) * len(data.tags)
-    per_tag = np.bincount(counts.matrix.indices[is_positive], minlength=len(data.tags))
-    top = pl.DataFrame({"tag": data.tags, "positive": per_tag}).sort(
-        ["positive", "tag"], descending=[True, False]
-    )
-    return {
-        "labels": {
-            "positive": positive,
-            "negative": cells - positive - unknown,
-            "unknown": unknown,
-        },
+        "rule": rule,
+        "labels": {"positive": positive, "negative": negative, "unknown": unknown},
         "top_tags": top.head(n_tags).to_dicts(),
+        "citation": info.citation,
+        "licence": info.licence,
+        "homepage": info.homepage,
     }
+
+
+# Files
+
+
+def data_folders(folder: str | Path | None = None) -> list[Path]:
+    """The folders that are searched, in this order."""
+    if folder is not None:
+        return [Path(folder).expanduser()]
+    named = os.environ.get(ENVIRONMENT)
+    return [*([Path(named).expanduser()] if named else []), user_data_folder()]
+
+
+def is_found(info: DatasetInfo, folder: str | Path | None = None) -> Path | None:
+    """The folder of the dataset's first files, or None where any file is missing."""
+    try:
+        return _folders(info, folder)[0]
+    except DatasetNotFoundError:
+        return None
+
+
+def locate(info: DatasetInfo, folder: str | Path | None = None) -> list[Path]:
+    """The folder of each of the dataset's subfolders, with a warning about unknown versions.
+
+    Raises DatasetNotFoundError where a file is missing, saying where it was looked for.
+    """
+    found = _folders(info, folder)
+    known = set(DIGESTS.values())
+    files = [
+        path / name
+        for path, names in zip(found, info.files.values(), strict=True)
+        for name in {one for name in names for one in name.split("|")} & known
+        if (path / name).is_file()
+    ]
+    strange = sorted(str(file) for file in files if digest_of(file) not in DIGESTS)
+    if strange:
+        warnings.warn(
+            f"Dataset '{info.name}': {', '.join(strange)} differ by SHA-256 from the published "
+            f"files that Harmonium was tested with, so other numbers may follow. {info.how_to_get}",
+            DataWarning,
+            stacklevel=4,  # the caller of load
+        )
+    return found
+
+
+def _folders(info: DatasetInfo, folder: str | Path | None) -> list[Path]:
+    found = []
+    for subfolder, files in info.files.items():
+        tails = dict.fromkeys([subfolder, Path(subfolder).name, "."])  # a/b, b and the root itself
+        candidates = [root / tail for root in data_folders(folder) for tail in tails]
+        missing = {
+            path: [one for one in files if not any((path / o).is_file() for o in one.split("|"))]
+            for path in candidates
+        }
+        # Where none is complete, the nearest tells most: a folder with one of two files, say.
+        nearest = min(missing, key=lambda path: (len(missing[path]), not path.is_dir()))
+        if missing[nearest]:
+            wanted = ", ".join(file.replace("|", " or ") for file in missing[nearest])
+            places = "".join(f"\n  {path}" for path in missing)
+            raise DatasetNotFoundError(
+                f"Dataset '{info.name}' was not found: no {wanted} in any of{places}\n"
+                f"{info.how_to_get} Homepage: {info.homepage}\n"
+                f"If it is elsewhere, name the data folder: with --folder, with folder=... in "
+                f"Python, or with the environment variable {ENVIRONMENT}."
+            )
+        found.append(nearest)
+    return found
+
+
+def digest_of(path: Path) -> str:
+    """The SHA-256 of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+@contextmanager
+def reading(
+    what: str | Path, way_out: str = "It is damaged, or not the published file."
+) -> Iterator[None]:
+    """Turn any failure to parse a published file into a DataError that names it."""
+    try:
+        yield
+    except (HarmoniumError, Warning):
+        raise
+    except Exception as error:  # NumPy, zipfile, polars and others raise all kinds at damage
+        reason = (str(error) or type(error).__name__).splitlines()[0].rstrip(".")
+        raise DataError(f"{what} cannot be read: {reason}. {way_out}") from error
+
+
+def read_table(
+    path: Path, columns: Sequence[str] | None = None, *, separator: str = "\t", quote: str = ""
+) -> pl.DataFrame:
+    """A table of text; without names of its columns, the first line has them."""
+    with reading(path):
+        raw = path.read_bytes()
+        try:
+            text = raw.decode()
+        except UnicodeDecodeError:
+            text = raw.decode("latin-1")  # the tags of HetRec
+        table = pl.read_csv(
+            text.encode(),
+            has_header=columns is None,
+            new_columns=columns,
+            separator=separator,
+            quote_char=quote or None,
+            infer_schema=False,
+        )
+        blank = pl.all_horizontal(pl.all().is_null())
+        return table.rename(str.strip).remove(blank).fill_null("")
+
+
+def read_arrays(path: Path, *names: str) -> Arrays:
+    """The named arrays of an .npz file."""
+    # Opened here: np.load leaves a file open that turns out to be no archive.
+    with reading(path), path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
+        return {name: archive[name] for name in names}
+
+
+def strings(values: Any) -> pl.Series:
+    """An array of text as a series, (n,)."""
+    return pl.Series(values.tolist(), dtype=pl.String)

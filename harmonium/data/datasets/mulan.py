@@ -20,8 +20,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from harmonium.arrays import Floats
-from harmonium.data.datasets.dataset import MULAN_SETS, Dataset, DatasetInfo
-from harmonium.data.datasets.published import locate, reading
+from harmonium.data.datasets.dataset import TABLES, Dataset, DatasetInfo, locate, reading
 from harmonium.data.triples import TagCounts
 from harmonium.errors import DataError, DataWarning
 
@@ -53,7 +52,7 @@ def info(name: str) -> DatasetInfo:
         homepage="https://mulan.sourceforge.net/datasets-mlc.html",
         how_to_get=f"Unpack {name} from its homepage into a folder mulan/{name}.",
     )
-    return replace(generic, **MULAN_SETS.get(name.lower(), {}))
+    return replace(generic, **TABLES["mulan"].get(name.lower(), {}))
 
 
 def load(name: str, folder: str | Path | None = None) -> Dataset:
@@ -104,15 +103,16 @@ def _labels(
 ) -> NDArray[np.int32]:
     """1 where the label's value is "1", (n, n_labels)."""
     columns = [name for name, _ in attributes]
-    labels = np.zeros((len(rows), len(names)), dtype=np.int32)
-    for position, name in enumerate(names):
+    labels = []
+    for name in names:
         if name not in columns:
             raise DataError(f"{source}: label '{name}' of the XML file is no attribute.")
-        values, column = attributes[columns.index(name)][1], rows[:, columns.index(name)]
-        if sorted(values or ()) != ["0", "1"] or np.isnan(column).any():
+        at = columns.index(name)
+        values = attributes[at][1] or ()
+        if sorted(values) != ["0", "1"] or np.isnan(rows[:, at]).any():
             raise DataError(f"{source}: label '{name}' must be 0 or 1 in every row.")
-        labels[:, position] = column == (values or ()).index("1")
-    return labels
+        labels.append(rows[:, at] == values.index("1"))
+    return np.stack(labels, axis=1).astype(np.int32)
 
 
 def _features(
@@ -139,17 +139,14 @@ def _as_columns(name: str, values: tuple[str, ...], column: Floats) -> dict[str,
     missing = np.isnan(column)
     code = np.where(missing, 0, column).astype(np.intp)
     try:
-        numbers = np.array([float(value) for value in values], dtype=np.float32)
+        numbers = np.array(values, dtype=np.float32)
     except ValueError:
-        numbers = None
-    if not values or (numbers is None and len(values) == 2):
+        numbers = np.eye(len(values), dtype=np.float32)
+    if not values or (numbers.ndim == 2 and len(values) == 2):
         return {name: column}
-    if numbers is not None:
-        return {name: np.where(missing, np.float32(nan), numbers[code])}
-    return {
-        f"{name}={value}": np.where(missing, nan, code == position).astype(np.float32)
-        for position, value in enumerate(values)
-    }
+    names = [name] if numbers.ndim == 1 else [f"{name}={value}" for value in values]
+    found = np.where(missing, np.float32(nan), numbers[code].T).reshape(len(names), -1)
+    return dict(zip(names, found, strict=True))
 
 
 def read_arff(path: Path) -> tuple[list[Attribute], Floats]:

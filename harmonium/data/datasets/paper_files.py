@@ -26,8 +26,14 @@ import polars as pl
 import scipy.sparse as sp
 
 from harmonium.arrays import Floats, Mask
-from harmonium.data.datasets.dataset import INFOS, Dataset
-from harmonium.data.datasets.published import data_folders, digest_of, locate, reading
+from harmonium.data.datasets.dataset import (
+    INFOS,
+    Dataset,
+    data_folders,
+    digest_of,
+    locate,
+    reading,
+)
 from harmonium.data.triples import TagCounts
 from harmonium.errors import DataError, DatasetNotFoundError
 from harmonium.files import atomic_file, write_atomically
@@ -55,25 +61,24 @@ _NETWORK_ERRORS = (
 
 def load(name: str, folder: str | Path | None = None, *, check_sizes: bool = True) -> Dataset:
     """Read `NAME_{train,valid,test}.libsvm`; check_sizes=False allows a part of the rows."""
-    info = INFOS[name]
-    (path,) = locate(info, folder)
+    (path,) = locate(INFOS[name], folder)
     features, labels, names, tracks, splits, start = [], [], [], [], {}, 0
-    for split in SIZES[name]:
+    for split, n_rows in SIZES[name].items():
         file = path / f"{name}_{split}.libsvm"
         _check_kept_digest(file, name)
-        X, Y = read_split(file, name, SIZES[name][split] if check_sizes else None)
+        X, Y = read_split(file, name, n_rows if check_sizes else None)
         features.append(X)
         labels.append(Y)
         names += [f"{split} {row:04d}" for row in range(len(X))]
         tracks += [f"{split} {row // CLIPS_PER_TRACK:04d}" for row in range(len(X))]
         splits[split] = np.arange(start, start := start + len(X))
     items = pl.Series(names, dtype=pl.String)
-    tags = pl.Series([f"tag {tag:02d}" for tag in range(info.tags or 0)])
-    matrix = sp.csr_array(np.concatenate(labels).astype(np.int32))
+    Y = np.concatenate(labels)
+    tags = pl.Series([f"tag {tag:02d}" for tag in range(Y.shape[1])])
     return Dataset(
-        info=info,
+        info=INFOS[name],
         items=items,
-        counts=TagCounts(items, tags, matrix),
+        counts=TagCounts(items, tags, sp.csr_array(Y.astype(np.int32))),
         features=np.concatenate(features),
         tracks=pl.Series(tracks, dtype=pl.String),
         splits=splits,
@@ -126,13 +131,13 @@ def download(
     target = data_folders(folder)[0] / name
     paths = {target / f"{name}_{split}.libsvm": rows for split, rows in SIZES[name].items()}
     files = [path.name for path in paths]
-    for file, digest in (sha256 or {}).items():
-        if file not in files:
-            listed = ", ".join(files)
-            raise DataError(f"'sha256': {name} has no file '{file}'. Its files: {listed}.")
-        if not re.fullmatch("[0-9a-fA-F]{64}", digest):
-            raise DataError(f"'sha256' must be 64 hexadecimal digits for {file}, got '{digest}'.")
     wanted = {file: digest.lower() for file, digest in (sha256 or {}).items()}
+    for file, digest in wanted.items():
+        if file not in files or not re.fullmatch("[0-9a-f]{64}", digest):
+            raise DataError(
+                f"'sha256' must name one of {', '.join(files)} and 64 hexadecimal digits, got "
+                f"'{file}={digest}'."
+            )
     source = f"{url.rstrip('/')}/{name}/" if url else INFOS[name].homepage
     if not source.startswith(("http://", "https://")):
         raise DataError(f"'url' must begin with http:// or https://, got '{url}'.")
@@ -160,7 +165,9 @@ def _download_file(
             except DataError as error:
                 problem = str(error).replace(file.name, "the file")
                 raise DataError(f"{url} is not what was published: {problem}") from None
-        _keep_digest(path, digest)
+        digests = {**_kept_digests(path.parent), path.name: digest}
+        lines = "".join(f"{digests[name]}  {name}\n" for name in sorted(digests))
+        write_atomically(path.parent / DIGEST_FILE, lines.encode())
     except _NETWORK_ERRORS as error:
         if isinstance(error, urllib.error.HTTPError):
             error.close()
@@ -211,15 +218,8 @@ def _check_kept_digest(path: Path, name: str) -> None:
         )
 
 
-def _keep_digest(path: Path, digest: str) -> None:
-    """Write down what the file was when it was downloaded."""
-    digests = {**_kept_digests(path.parent), path.name: digest}
-    lines = "".join(f"{digests[name]}  {name}\n" for name in sorted(digests))
-    write_atomically(path.parent / DIGEST_FILE, lines.encode())
-
-
 def _kept_digests(folder: Path) -> dict[str, str]:
-    """File name -> digest."""
+    """File name -> the digest that it had when it was downloaded."""
     path = folder / DIGEST_FILE
     text = path.read_text("utf-8") if path.is_file() else ""
     lines = re.findall(r"^([0-9a-f]{64}) [ *](.+)$", text, re.MULTILINE)

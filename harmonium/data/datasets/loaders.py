@@ -1,0 +1,333 @@
+"""The loaders of published datasets: each finds its files, parses them, and gives a Dataset."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import polars as pl
+import scipy.sparse as sp
+
+from harmonium.arrays import Floats
+from harmonium.data.datasets.dataset import (
+    INFOS,
+    TABLES,
+    Dataset,
+    locate,
+    read_arrays,
+    read_table,
+    strings,
+)
+from harmonium.data.tables import codes_in, encode, positions
+from harmonium.data.tag_names import artist_groups, linked_groups, normalise_names
+from harmonium.data.triples import TagCounts, Triples, sorted_triples
+from harmonium.errors import DataError
+
+N_MFCC = 104
+N_EMBEDDING = 400
+EMOTIONS = (
+    *("amazement", "solemnity", "tenderness", "nostalgia", "calmness", "power"),
+    *("joyful_activation", "tension", "sadness"),
+)
+PROFILE = ("age", "gender", "mother tongue", "mood")
+AUDIO = ("clips/{genre}_{number}.ogg", "{genre}/{number}.mp3", "emotifymusic/{genre}/{number}.mp3")
+"""Where the sound of an excerpt may be: short clips, or the layout of the published archive."""
+HEADS = tuple(f"{net}: {tag}" for net, tags in TABLES["musicnn"].items() for tag in tags)
+"""Network and tag of each probability, in the order of the networks' outputs."""
+_MUSICNN_COLUMNS = {
+    "embedding": tuple(f"{net} {k}" for net in TABLES["musicnn"] for k in range(N_EMBEDDING // 2)),
+    "heads": HEADS,
+}
+TAGGINGS = ("user_taggedartists.dat", "user_taggedartists_2.dat")
+"""The published file, which may have been cut in two, each part with the header."""
+JOIN = "artist_to_msd_tracks.tsv"
+
+
+def _check_option(name: str, value: str | None, allowed: Sequence[str]) -> None:
+    if value not in (*allowed, None):
+        listed = ", ".join(map(repr, allowed))
+        raise DataError(f"'{name}' must be {listed} or None, got {value!r}.")
+
+
+# Games
+
+
+def load_majorminer(
+    folder: str | Path | None = None, *, features: Literal["mfcc", "all"] | None = "mfcc"
+) -> Dataset:
+    """Read majorminer.tsv and features.npz.
+
+    Parameters
+    ----------
+    features : "mfcc", the first 104 columns; "all", every column; None, no features
+    """
+    _check_option("features", features, ("mfcc", "all"))
+    info = INFOS["majorminer"]
+    needed = info if features else replace(info, files={"majorminer": ("majorminer.tsv",)})
+    (path,) = locate(needed, folder)
+    names = ("clip", "title", "artist", "album", "offset", "tag", "count")
+    table = read_table(path / "majorminer.tsv", names).with_columns(
+        pl.col("artist").str.strip_chars().replace("", "(unknown)")
+    )
+    clips = table.unique("clip", keep="first").sort("clip")
+    X = columns = None
+    if features is not None:
+        arrays = read_arrays(path / "features.npz", "clip_id", "X", "columns")
+        end = N_MFCC if features == "mfcc" else None
+        rows = positions(clips["clip"], strings(arrays["clip_id"]), name="clips")
+        X, columns = arrays["X"][rows, :end], strings(arrays["columns"][:end])
+    return Dataset(
+        info=info,
+        items=clips["clip"],
+        counts=TagCounts.from_columns(
+            table["clip"], table["tag"], table["count"], all_items=clips["clip"], normalise=False
+        ),
+        features=X,
+        feature_names=columns,
+        tracks=clips["artist"] + ": " + clips["title"],
+        artists=clips["artist"],
+    )
+
+
+def load_emotify(folder: str | Path | None = None) -> Dataset:
+    """Read data.csv, one row per listener and excerpt, and find the sound files.
+
+    Listeners who agree in age, gender, mother tongue and mood are one pseudo-user, numbered from
+    the second such listener of an excerpt on. Those who never marked anything are users, too.
+    """
+    (path,) = locate(INFOS["emotify"], folder)
+    number = pl.col("track id").cast(pl.Int64) - 1
+    alike = pl.int_range(pl.len()).over("track id", *PROFILE) + 1
+    profile = pl.format("age {}, gender {}, {}, mood {}", *PROFILE)
+    numbered = pl.format("{}, no. {}", profile, alike)
+    table = (
+        read_table(path / "data.csv", separator=",", quote='"')
+        .with_columns(pl.all().str.strip_chars())
+        .with_columns(track=number, number=number % 100 + 1)
+        .with_columns(
+            pl.format("{}_{}", "genre", "number").alias("item"),
+            pl.when(alike == 1).then(profile).otherwise(numbered).alias("user"),
+        )
+    )
+    excerpts = table.unique("item").sort("track")
+    items, users = excerpts["item"], table["user"].unique().sort()
+    user, item = codes_in(table["user"], users), codes_in(table["item"], items)
+    row, tag = np.nonzero(table.select(pl.col(EMOTIONS).cast(pl.Int8)).to_numpy())
+    tags = pl.Series([name.replace("_", " ") for name in EMOTIONS])
+    triples = sorted_triples(user[row], item[row], tag.astype(np.int32), users, items, tags)
+    return Dataset(
+        info=INFOS["emotify"],
+        items=items,
+        triples=triples,
+        counts=triples.counts(),
+        tracks=items,
+        audio=_emotify_audio(path, excerpts),
+        listeners=np.bincount(item).astype(np.int32),
+        seen=table.select("user", "item"),
+    )
+
+
+def _emotify_audio(path: Path, excerpts: pl.DataFrame) -> list[Path] | None:
+    """The sound file of each excerpt, n of them, or None where there is no sound at all."""
+    for pattern in AUDIO:
+        files = [path / pattern.format(**row) for row in excerpts.iter_rows(named=True)]
+        missing = [file for file in files if not file.is_file()]
+        if not missing:
+            return files
+        if len(missing) < len(files):
+            raise DataError(
+                f"{missing[0]} is missing, and so are {len(missing) - 1} others of the "
+                f"{len(files)} excerpts. Copy them all, or none."
+            )
+    return None
+
+
+# What musicnn hears
+
+
+def load_listening(
+    name: Literal["4q", "gtzan"],
+    folder: str | Path | None = None,
+    *,
+    features: Literal["embedding", "heads", "both"] | None = "embedding",
+    kind: Literal["mood", "genre"] | None = None,
+) -> Dataset:
+    """Read NAME.npz, what musicnn hears, and NAME_tags.tsv, the editors' tags.
+
+    Parameters
+    ----------
+    features : "embedding", the last hidden layers of MSD_musicnn and MTT_musicnn (400); "heads",
+        the probabilities of their tags (100); "both" (500); None, no features
+    kind : only moods or only genres
+    """
+    _check_option("features", features, ("embedding", "heads", "both"))
+    _check_option("kind", kind, ("mood", "genre"))
+    (path,) = locate(INFOS[name], folder)
+    arrays = read_arrays(path / f"{name}.npz", "item", "group", "embedding", "heads")
+    items, group = strings(arrays["item"]), arrays["group"]
+    table = read_table(path / f"{name}_tags.tsv")
+    if kind is not None:
+        table = table.filter(pl.col("kind") == kind)
+    ones = np.ones(len(table), np.int64)
+    parts = [*_MUSICNN_COLUMNS] if features == "both" else [features] if features else []
+    columns = [column for part in parts for column in _MUSICNN_COLUMNS[part]]
+    parts_of = {"train": np.flatnonzero(group != 1), "valid": np.flatnonzero(group == 1)}
+    return Dataset(
+        info=INFOS[name],
+        items=items,
+        counts=TagCounts.from_columns(table["item"], table["tag"], ones, all_items=items),
+        features=np.concatenate([arrays[part] for part in parts], axis=1) if parts else None,
+        feature_names=pl.Series(columns) if parts else None,
+        tracks=items,
+        artists=pl.Series([f"artist {number}" for number in group]) if name == "4q" else None,
+        splits=parts_of if name == "gtzan" else {},
+    )
+
+
+# Last.fm's tags
+
+
+def load_msd(
+    folder: str | Path | None = None,
+    *,
+    n_tags: int | None = None,
+    normalise: bool = False,
+    untagged: bool = False,
+) -> Dataset:
+    """Read features.npz and lastfm_top500.npz: weights from 0 to 100 per track and tag.
+
+    Parameters
+    ----------
+    n_tags : only the tags that most tracks have (ties: the file's order), and only the tracks
+        that have one of them
+    normalise : whether spellings of one tag ("hip-hop", "hip hop") are merged before tags are
+        chosen; the larger of two weights holds
+    untagged : whether tracks without any of the tags are kept, too
+    """
+    if n_tags is not None and n_tags < 1:
+        raise DataError(f"'n_tags' must be at least 1, got {n_tags}.")
+    (path,) = locate(INFOS["msd"], folder)
+    tracks, X, names = _msd_tracks(path)
+    arrays = read_arrays(path / "lastfm_top500.npz", "track_id", "Y", "tags")
+    if not strings(arrays["track_id"]).equals(tracks["id"]):
+        raise DataError(f"{path}: the two files have different tracks. Get both from one source.")
+    weights, tags = arrays["Y"], strings(arrays["tags"])
+    if normalise:
+        code, tags = encode(normalise_names(tags))
+        merged = np.zeros((len(weights), len(tags)), dtype=weights.dtype)
+        np.maximum.at(merged.T, code, weights.T)
+        weights = merged
+    if n_tags is not None:
+        columns = np.argsort(-np.count_nonzero(weights, axis=0), kind="stable")[:n_tags]
+        weights, tags = weights[:, columns], tags[columns]
+    kept = np.flatnonzero(weights.any(axis=1) | untagged)
+    tracks = tracks[kept]
+    return Dataset(
+        info=INFOS["msd"],
+        items=tracks["id"],
+        counts=TagCounts(tracks["id"], tags, sp.csr_array(weights[kept].astype(np.int32))),
+        features=X[kept],
+        feature_names=names,
+        tracks=tracks["title"],
+        artists=tracks["artist"],
+    )
+
+
+def load_hetrec(
+    folder: str | Path | None = None, *, joined: bool = False, normalise: bool = False
+) -> Dataset:
+    """Read the triples (user, artist, tag).
+
+    Parameters
+    ----------
+    joined : whether only the artists with tracks in the Million Song Subset are kept
+    normalise : whether tags are brought to one spelling, so that "hip-hop" and "hip hop" are one
+    """
+    info = INFOS["hetrec"]
+    files = [*info.files["hetrec-lastfm"], *([JOIN] if joined else [])]
+    (path,) = locate(replace(info, files={"hetrec-lastfm": files}), folder)
+    rows = _taggings(path)
+    if joined:
+        rows = rows.filter(pl.col("artist").is_in(_join(path)["artist"].implode()))
+    triples = Triples.from_columns(rows["user"], rows["artist"], rows["tag"], normalise=normalise)
+    # Some artists who have tags are not in the file.
+    names = dict(read_table(path / "artists.dat").select("id", "name").iter_rows())
+    return Dataset(
+        info=info,
+        items=triples.items,
+        triples=triples,
+        counts=triples.counts(),
+        artists=pl.Series([names.get(item, f"artist {item}") for item in triples.items]),
+    )
+
+
+def load_hetrec_msd(
+    folder: str | Path | None = None, *, normalise: bool = False, untagged: bool = False
+) -> Dataset:
+    """Read the triples, the features and the join between artists and tracks.
+
+    Parameters
+    ----------
+    normalise : whether tags are brought to one spelling
+    untagged : whether tracks of artists whom nobody tagged are kept, too
+    """
+    hetrec, msd = locate(INFOS["hetrec-msd"], folder)
+    join = _join(hetrec)
+    # Artists who share tracks ("Sex Pistols", "The Sex Pistols") are one, under the first name.
+    group = linked_groups(join["name"], join["track"])
+    first = np.unique(group, return_index=True)[1]
+    join = join.with_columns(name=join["name"].gather(first[group]))
+    rows = _taggings(hetrec).join(join, on="artist", maintain_order="left_right")
+    tracks, X, names = _msd_tracks(msd)
+    wanted = join["track"] if untagged else rows["track"]
+    kept = np.flatnonzero(tracks["id"].is_in(wanted.implode()).to_numpy())
+    artist_of = dict(join.select("track", "name").iter_rows())
+    tracks = tracks[kept]
+    t = Triples.from_columns(rows["user"], rows["track"], rows["tag"], normalise=normalise)
+    item = positions(t.items, tracks["id"], name="tracks").astype(np.int32)[t.item]
+    triples = sorted_triples(t.user, item, t.tag, t.users, tracks["id"], t.tags)
+    return Dataset(
+        info=INFOS["hetrec-msd"],
+        items=tracks["id"],
+        triples=triples,
+        counts=triples.counts(),
+        features=X[kept],
+        feature_names=names,
+        tracks=tracks["title"],
+        artists=pl.Series([artist_of[track] for track in tracks["id"]], dtype=pl.String),
+    )
+
+
+def _msd_tracks(path: Path) -> tuple[pl.DataFrame, Floats, pl.Series]:
+    """The tracks of the subset with the columns id, artist and title, their features, and names.
+
+    A title is "artist: title". Where artists have several ids, or names in several spellings, the
+    first id stands for all: the Echo Nest has two for "Prodigy" and "The Prodigy".
+    """
+    names = ("track_id", "X", "artist_id", "artist_name", "title", "columns")
+    arrays = read_arrays(path / "features.npz", *names)
+    ids, artists = strings(arrays["artist_id"]), strings(arrays["artist_name"])
+    group = artist_groups(ids, artists)
+    table = {
+        "id": strings(arrays["track_id"]),
+        "artist": ids.gather(np.unique(group, return_index=True)[1][group]),
+        "title": artists + ": " + strings(arrays["title"]),
+    }
+    return pl.DataFrame(table), arrays["X"], strings(arrays["columns"])
+
+
+def _taggings(path: Path) -> pl.DataFrame:
+    """The columns user, artist and tag: ids as they stand in the file, and the tag in words."""
+    tags = read_table(path / "tags.dat").select("tagID", tag=pl.col("tagValue").str.strip_chars())
+    files = [path / name for name in TAGGINGS if (path / name).is_file()]
+    rows = pl.concat([read_table(file) for file in files]).join(
+        tags, on="tagID", how="left", maintain_order="left"
+    )
+    return rows.select("tag", user="userID", artist="artistID")
+
+
+def _join(path: Path) -> pl.DataFrame:
+    """The pairs of the join file, with columns artist, name and track."""
+    table = read_table(path / JOIN, ("artist", "name", "track"))
+    return table.with_columns(pl.col("track").str.split(",")).explode("track")
