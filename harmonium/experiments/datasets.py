@@ -98,20 +98,6 @@ CATALOGUE = {
 
 
 @dataclass(frozen=True, eq=False)
-class SmootherInput:
-    """Who said what about which item."""
-
-    triples: Triples
-    """Who gave which of the kept tags to what."""
-    pairs: tuple[pl.Series, pl.Series]
-    """Users and items: who judged what, with or without giving it one of the kept tags."""
-    items: pl.Series
-    """(n_clips,) the item of each clip; several clips may share one."""
-    tracks: pl.Series
-    """(n_clips,) the track of each clip."""
-
-
-@dataclass(frozen=True, eq=False)
 class PreparedDataset:
     """A dataset, ready for training and testing."""
 
@@ -127,8 +113,7 @@ class PreparedDataset:
     the labels go by shares; the SVM prefers clips with many."""
     n_timbre: int
     """So many features, the first, are about timbre; 0 where that is not known."""
-    smoother_input: SmootherInput | None
-    """None where nobody knows who gave a tag."""
+    source: Dataset
 
     def targets(self, unsure: float | str) -> NDArray[np.float32]:
         """(n_clips, n_tags) labels to learn from; unlike `Y`, they may hold probabilities.
@@ -151,6 +136,39 @@ class PreparedDataset:
             )
         return self.X[:, : self.n_timbre] if group == "timbre" else self.X[:, self.n_timbre :]
 
+    def smoothed(self, train: NDArray[np.intp], *, seed: int) -> NDArray[np.float32]:
+        """(n_clips, n_tags) smoothed tags of the training clips; NaN for all other clips.
+
+        The smoother sees the triples of the training clips alone.
+        """
+        from harmonium.estimators import TagSmoother
+
+        data, triples, items = self.source, self.source.triples, self.source.items
+        if triples is None:
+            raise DataError(
+                f"'{data.name}' says how many people gave a tag but not who: there is nothing to "
+                "smooth. Use a dataset with triples, or leave smoothing out."
+            )
+        users, judged = triples.users.gather(triples.user), triples.items.gather(triples.item)
+        if data.seen is not None:
+            users, judged = data.seen["user"], data.seen["item"]
+        if data.name == "hetrec-msd":  # the tags are the artist's: one of the tracks stands for all
+            assert data.artists is not None
+            artist = encode(data.artists)[0]  # not by group: two spellings may have different tags
+            items = items.gather(np.unique(artist, return_index=True)[1][artist])
+        tracks = items if data.tracks is None else data.tracks
+        of_clips = items.gather(train)
+        items = of_clips.unique(maintain_order=True)
+        among = judged.is_in(items.implode())
+        smoother = TagSmoother(random_state=seed).fit(
+            _with_tags(triples, pl.Series(self.tags)).select_items(items),
+            pairs=(users.filter(among), judged.filter(among)),
+            tracks=dict(zip(of_clips, tracks.gather(train), strict=True)),
+        )
+        targets = np.full(self.Y.shape, np.nan, np.float32)
+        targets[train] = smoother.smooth(items).values[codes_in(of_clips, items)]
+        return targets
+
 
 @lru_cache(maxsize=2)
 def load_dataset(spec: DatasetSpec) -> PreparedDataset:
@@ -172,7 +190,7 @@ def load_dataset(spec: DatasetSpec) -> PreparedDataset:
         groups=data.groups(spec.groups),
         counts=_counts(data, tags),
         n_timbre=n_timbre,
-        smoother_input=_smoother_input(data, tags),
+        source=data,
     )
 
 
@@ -246,25 +264,6 @@ def _sound_features(
         failure = extraction.failures[0]
         raise DataError(f"{failure.path} cannot be used: {failure.reason}")
     return extraction.features
-
-
-def _smoother_input(data: Dataset, tags: pl.Series) -> SmootherInput | None:
-    if data.triples is None:
-        return None
-    triples, items = data.triples, data.items
-    if data.name == "hetrec-msd":  # the tags are the artist's: one of the tracks stands for all
-        assert data.artists is not None
-        artist = encode(data.artists)[0]  # not by group: two spellings may have different tags
-        items = items.gather(np.unique(artist, return_index=True)[1][artist])
-    users, judged = triples.users.gather(triples.user), triples.items.gather(triples.item)
-    if data.seen is not None:
-        users, judged = data.seen["user"], data.seen["item"]
-    return SmootherInput(
-        triples=_with_tags(triples, tags),
-        pairs=(users, judged),
-        items=items,
-        tracks=items if data.tracks is None else data.tracks,
-    )
 
 
 def _with_tags(triples: Triples, tags: pl.Series) -> Triples:

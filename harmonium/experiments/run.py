@@ -20,7 +20,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harmonium import __version__
-from harmonium.data.tables import codes_in
 from harmonium.engine import Runner, TaskOutcome
 from harmonium.errors import DataError, HarmoniumError
 from harmonium.estimators.calibration import observed_fraction
@@ -105,7 +104,7 @@ def _outputs(
         os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
     waiting: deque[Runs] = deque()
     under_way: set[str] = set()
-    with Runner[Runs, list[RunOutput]](_train_and_test_all, engine=engine, jobs=jobs) as runner:
+    with Runner[Runs, list[RunOutput]](_train_and_test, engine=engine, jobs=jobs) as runner:
         while True:
             if not waiting:  # what a search found may have made more runs possible
                 left = [r for r in missing(recipe, store.results) if r.key not in under_way]
@@ -158,38 +157,40 @@ def _work(runs: Runs) -> int:
     return len(runs) * (runs[0].dataset.n_clips or 1)
 
 
-def _train_and_test_all(runs: Runs) -> list[RunOutput]:
-    """Do runs that are alike: several as one program, of which the seconds are each run's share."""
-    if len(runs) == 1:
-        return [train_and_test(runs[0])]
-    from harmonium.estimators.stacked import fit_stacked  # with JAX, which not every model needs
+def _train_and_test(runs: Runs) -> list[RunOutput]:
+    """Do one run, or several that are alike as one program: then each takes its share of the time.
 
-    models = [_untrained(run) for run in runs]
-    data = load_dataset(runs[0].dataset)
-    X = data.features(runs[0].features)
-    splits = [_split(run, data) for run in runs]
-    began = time.perf_counter()
-    train, valid = [s.train for s in splits], [s.valid for s in splits]
-    fit_stacked(models, X, data.Y, train, valid, targets=data.targets(runs[0].unsure))
-    seconds = (time.perf_counter() - began) / len(runs)
-    return [
-        _test(run, model, X, data, split, seconds=seconds)
-        for run, model, split in zip(runs, models, splits, strict=True)
-    ]
-
-
-def train_and_test(run: Run) -> RunOutput:
-    """Do a run: smooth the tags if it says so, train, test."""
-    data = load_dataset(run.dataset)
-    split = _split(run, data)
+    Early stopping is always on raw tags. The SVM learns from the clips to which a tag was given
+    most and least often, so that tags which too few people gave have no part in it.
+    """
+    run, data = runs[0], load_dataset(runs[0].dataset)
     X = data.features(run.features)
+    splits = [_split(each, data) for each in runs]
+    models = [
+        build_model(r.estimator, r.settings, seed=_seed(r.seed, r.test_fold, r.valid_fold))
+        for r in runs
+    ]
+    train, valid = [split.train for split in splits], [split.valid for split in splits]
     began = time.perf_counter()
     which = (run.dataset, run.n_folds, run.test_fold, run.valid_fold, run.seed)
-    targets = _smoothed_tags(*which) if run.smoothing else None
+    targets = _smoothed_tags(*which) if run.smoothing else data.targets(run.unsure)
     smoothed = time.perf_counter()
-    model = _fit(run, data, X, split, targets)
-    seconds = time.perf_counter() - smoothed
-    return _test(run, model, X, data, split, seconds=seconds, smoothing=smoothed - began)
+    if len(runs) > 1:
+        from harmonium.estimators.stacked import fit_stacked  # JAX, which not every model needs
+
+        fit_stacked(models, X, data.Y, train, valid, targets=targets)
+    else:
+        labels: Matrix | None = targets[train[0]]
+        more = {}
+        if run.estimator == "SVMTagger":
+            labels = None if run.smoothing else data.Y[train[0]]
+            more["counts"] = (targets if run.smoothing else data.counts)[train[0]]
+        models[0].fit(X[train[0]], labels, (X[valid[0]], data.Y[valid[0]]), **more)
+    seconds = (time.perf_counter() - smoothed) / len(runs)
+    return [
+        _test(*of_run, X, data, seconds=seconds, smoothing=smoothed - began)
+        for of_run in zip(runs, models, splits, strict=True)
+    ]
 
 
 def _split(run: Run, data: PreparedDataset) -> Split:
@@ -216,75 +217,29 @@ def _splits(data: PreparedDataset, n_folds: int, seed: int) -> dict[tuple[int, i
     return {(split.test_fold, split.valid_fold): split for split in nested_folds(folds)}
 
 
-def _fit(run: Run, data: PreparedDataset, X: Matrix, split: Split, targets: Matrix | None) -> Any:
-    """The model trained on raw or smoothed tags; early stopping is always on raw ones.
-
-    The SVM learns from the clips to which a tag was given most and least often, so that tags which
-    too few people gave have no part in it.
-    """
-    train, valid = split.train, split.valid
-    model = _untrained(run)
-    eval_set = (X[valid], data.Y[valid])
-    if run.estimator == "SVMTagger":
-        if targets is None:
-            return model.fit(X[train], data.Y[train], eval_set, counts=data.counts[train])
-        return model.fit(X[train], None, eval_set, counts=targets[train])
-    targets = data.targets(run.unsure) if targets is None else targets
-    return model.fit(X[train], targets[train], eval_set)
-
-
-def _seed(seed: int, test_fold: int, valid_fold: int) -> int:
+def _seed(*parts: int) -> int:
     """The seed of a model: the same for all settings, so that they are compared alike."""
-    return int(np.random.SeedSequence((seed, test_fold, valid_fold)).generate_state(1)[0] % 2**31)
-
-
-def _untrained(run: Run) -> Any:
-    seed = _seed(run.seed, run.test_fold, run.valid_fold)
-    return build_model(run.estimator, run.settings, seed=seed)
+    return int(np.random.SeedSequence(parts).generate_state(1)[0] % 2**31)
 
 
 @lru_cache(maxsize=32)
 def _smoothed_tags(
     dataset: DatasetSpec, n_folds: int, test_fold: int, valid_fold: int, seed: int
 ) -> Matrix:
-    """Smoothed tags of the training clips, (n_clips, n_tags); NaN for all other clips.
-
-    The smoother sees the triples of the training folds alone.
-    """
-    from harmonium.estimators import TagSmoother
-
     data = load_dataset(dataset)
-    known = data.smoother_input
-    if known is None:
-        raise DataError(
-            f"'{dataset.label}' says how many people gave a tag but not who: there is nothing to "
-            "smooth. Use a dataset with triples, or leave smoothing out."
-        )
     train = _splits(data, n_folds, seed)[test_fold, valid_fold].train
-    of_clips = known.items.gather(train)
-    items = of_clips.unique(maintain_order=True)
-    users, judged = known.pairs
-    among = judged.is_in(items.implode())
-    smoother = TagSmoother(random_state=_seed(seed, test_fold, valid_fold))
-    smoother.fit(
-        known.triples.select_items(items),
-        pairs=(users.filter(among), judged.filter(among)),
-        tracks=dict(zip(of_clips, known.tracks.gather(train), strict=True)),
-    )
-    targets = np.full(data.Y.shape, np.nan, np.float32)
-    targets[train] = smoother.smooth(items).values[codes_in(of_clips, items)]
-    return targets
+    return data.smoothed(train, seed=_seed(seed, test_fold, valid_fold))
 
 
 def _test(
     run: Run,
     model: Any,
+    split: Split,
     X: Matrix,
     data: PreparedDataset,
-    split: Split,
     *,
     seconds: float,
-    smoothing: float = 0.0,
+    smoothing: float,
 ) -> RunOutput:
     """How well a trained model answers, and what it took."""
     began = time.perf_counter()
@@ -307,12 +262,8 @@ def _test(
         "peak_memory_mb": peak_memory_mb(),
         "versions": _versions(),
     }
-    result = {
-        "tags": list(data.tags),
-        "valid_auc": valid_auc,
-        "tests": tests,
-        "best_epoch": epochs,
-    }
+    tags = list(data.tags)
+    result = {"tags": tags, "valid_auc": valid_auc, "tests": tests, "best_epoch": epochs}
     return result, measured
 
 

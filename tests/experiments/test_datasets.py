@@ -52,7 +52,9 @@ def test_what_a_run_takes_from_the_generated_collection(empty_cache):
     assert data.X.shape == (8, 389)
     timbre, rhythm = data.features("timbre"), data.features("rhythm")
     assert np.hstack([timbre, rhythm]).tolist() == data.X.tolist()
-    assert data.smoother_input.triples.tags.to_list() == list(data.tags)
+    smoothed = data.smoothed(np.arange(6), seed=0)
+    assert np.isfinite(smoothed[:6]).all()
+    assert np.isnan(smoothed[6:]).all()
 
 
 def test_the_svm_chooses_by_what_the_labels_go_by(tmp_path, monkeypatch):
