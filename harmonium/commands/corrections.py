@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from harmonium.library.store.changes import Change, UndoReport
 
 PLAYERS = (["mpv", "--no-video"], ["ffplay", "-nodisp", "-autoexit"], ["afplay"], ["xdg-open"])
-KEYS = {"y": "yes", "n": "no", " ": "skipped", "p": "play", "q": "quit"}
+KEYS = {"y": "yes", "n": "no", " ": "skipped", "q": "quit"}
 KEYS_HELP = "y yes, n no, space skip, p play, q quit"
 ROUND = 10
 """Questions after which the model learns from the answers."""
@@ -68,14 +68,13 @@ def say(
     In Python: library.say("song.mp3", "rock", "-live")
     Exit codes: 0 done, or nothing new; 2 nothing was done.
     """
-    from harmonium.library import Library
     from harmonium.library.edits import read_said
 
     (yes, no), unsaid = read_said(tags or []), unsay or []
     if not (yes or no or unsaid):
         raise DataError("Which tags? For example: harmonium say TRACK rock -live")
     out = Output(as_json)
-    with Library.open(library, create=False) as opened:
+    with options.opened(library) as opened:
         said = opened.say(track, yes=yes, no=no, unsay=unsaid, person=person, learn=False)
         learnt = None if said.change is None else learn(out, opened)
     out.json({"track": said.track.id, "change": said.change})
@@ -83,7 +82,7 @@ def say(
         out.say(f"{said.track.name}: nothing new.")
         return
     words = [*yes, *(f"not {tag}" for tag in no), *(f"{tag} withdrawn" for tag in unsaid)]
-    out.say(f"{said.track.name}: {', '.join(words)}", *([learnt] if learnt else []))
+    out.say(f"{said.track.name}: {', '.join(words)}", learnt)
     out.say(f"To undo: harmonium undo {said.change}")
 
 
@@ -103,27 +102,19 @@ def review(
     In Python: library.doubts("jazz"), library.answer(track, "jazz", True)
     Exit codes: 0 done; 2 nothing to ask, or no terminal; 130 interrupted, the answers are saved.
     """
-    from harmonium.library import Library
-
     if not has_reader():
         raise DataError("A review needs a terminal. Programs can use `harmonium say`.")
-    with Library.open(library, create=False) as opened:
-        questions = opened.doubts(tag, min(number, ROUND))
-        if not questions:
-            raise DataError("Nothing to review: every question is answered.")
-        session = _Session(opened, person, number)
+    with options.opened(library) as opened:
+        session = _Review(opened, person, number)
         try:
-            while questions and session.ask(questions):
-                session.learn()
-                left = min(number - len(session.asked), ROUND)
-                questions = opened.doubts(tag, left, session.asked) if left else []
+            session.run(tag)
         except KeyboardInterrupt:
             session.report()
             raise typer.Exit(INTERRUPTED) from None
         session.report()
 
 
-class _Session:
+class _Review:
     """Questions and answers, under one change."""
 
     def __init__(self, library: Library, person: str, number: int) -> None:
@@ -134,35 +125,35 @@ class _Session:
         self.n_answers = self.n_right = self.n_learnt = 0
         self.playing: subprocess.Popen[bytes] | None = None
 
-    def ask(self, questions: list[Doubt]) -> bool:
-        """Ask one after the other; whether the person wants more."""
-        if not self.asked:
-            self.out.say(KEYS_HELP)
-        try:
+    def run(self, tag: str | None) -> None:
+        """Ask in rounds, and learn after each, until the person quits or nothing is left."""
+        key = ""
+        while key != "q" and (left := self.number - len(self.asked)):
+            questions = self.library.doubts(tag, min(left, ROUND), self.asked)
+            if not questions and not self.asked:
+                raise DataError("Nothing to review: every question is answered.")
+            if not questions:
+                return
+            if not self.asked:
+                self.out.say(KEYS_HELP)
             for question in questions:
                 self.asked.append((question.track.id, question.tag))
-                key = self._key(question)
+                try:
+                    key = self._key(question)
+                finally:
+                    self._stop()
                 if key == "q":
-                    return False
+                    return
                 if key in "yn":
                     self._save(question, key == "y")
-        finally:
-            self._stop()
-        return True
-
-    def learn(self) -> None:
-        """Let the model learn from new answers."""
-        if self.n_answers > self.n_learnt:
-            self.n_learnt = self.n_answers
-            if line := learn(self.out, self.library):
-                self.out.say(line)
+            self._learn()
 
     def report(self) -> None:
         """What was answered, what that gained, and how to undo it."""
         if self.change is None:
             self.out.say("Nothing was answered.")
             return
-        self.learn()
+        self._learn()
         answers = counted(self.n_answers, "answer")
         self.out.say(f"{answers} saved; the model had guessed {self.n_right:,} of them right.")
         if (gain := self.library.improvement(self.change)) is not None:
@@ -171,6 +162,11 @@ class _Session:
                 f"each answer before the next, {gain.right_now:,}."
             )
         self.out.say(f"To undo: harmonium undo {self.change}")
+
+    def _learn(self) -> None:
+        if self.n_answers > self.n_learnt:
+            self.n_learnt = self.n_answers
+            self.out.say(learn(self.out, self.library))
 
     def _key(self, question: Doubt) -> str:
         """The key that answers a question: y, n, q or a space."""
@@ -182,12 +178,10 @@ class _Session:
                 raise KeyboardInterrupt
             if key == "p":
                 self._play(question.track.path)
-            elif key in KEYS:
-                self._stop()
-                self.out.say(f"     {KEYS[key]}")
-                return key
             else:
-                self.out.say(f"     {KEYS_HELP}")
+                self.out.say(f"     {KEYS.get(key, KEYS_HELP)}")
+                if key in KEYS:
+                    return key
 
     def _save(self, question: Doubt, fits: bool) -> None:
         self.change = self.library.answer(
@@ -203,10 +197,8 @@ class _Session:
             names = ", ".join(one[0] for one in PLAYERS)
             self.out.say(f"     No player found; install one of {names}.")
             return
-        nowhere = subprocess.DEVNULL
-        self.playing = subprocess.Popen(
-            [*player, path], stdin=nowhere, stdout=nowhere, stderr=nowhere
-        )
+        none = subprocess.DEVNULL
+        self.playing = subprocess.Popen([*player, path], stdin=none, stdout=none, stderr=none)
 
     def _stop(self) -> None:
         """Stop the player."""
@@ -230,10 +222,8 @@ def rename(
     In Python: library.rename("electronica", "electronic")
     Exit codes: 0 done; 2 nothing was done.
     """
-    from harmonium.library import Library
-
     out = Output(as_json)
-    with Library.open(library, create=False) as opened:
+    with options.opened(library) as opened:
         done = opened.rename(old, new, learn=False)
         learn(out, opened)
         now = opened.spellings().get(done.new, done.new)
@@ -243,10 +233,7 @@ def rename(
     if done.n_dropped:
         out.say(f"{counted(done.n_dropped, 'track')} had both; what was said of {done.new} stays.")
     if done.needs_training:
-        out.say(
-            f"The model knew both. It predicts {done.new} as before; `harmonium train` learns from "
-            "all tracks."
-        )
+        out.say(f"The model knew both and predicts {done.new} as before until you train again.")
     out.say(f"To undo: harmonium undo {done.change}")
 
 
@@ -264,10 +251,8 @@ def hide(
     In Python: library.hide("seen live")
     Exit codes: 0 done; 2 nothing was done.
     """
-    from harmonium.library import Library
-
     out = Output(as_json)
-    with Library.open(library, create=False) as opened:
+    with options.opened(library) as opened:
         change = None if tag is None else opened.hide(tag, learn=False)
         if change is not None:
             learn(out, opened)
@@ -295,10 +280,8 @@ def forget(
     In Python: library.forget("chapter 1.mp3")
     Exit codes: 0 done; 2 nothing was done.
     """
-    from harmonium.library import Library
-
     out = Output(as_json)
-    with Library.open(library, create=False) as opened:
+    with options.opened(library) as opened:
         found = [opened.track(text) for text in tracks]
         change = opened.forget(*found, learn=False)
         learn(out, opened)
@@ -332,19 +315,16 @@ def undo(
     Exit codes: 0 all is undone; 1 a part is, the rest is listed; 2 nothing was done; 130
     interrupted, the same command continues.
     """
-    from harmonium.library import Library
     from harmonium.library.write import last_change
 
     out = Output(as_json)
-    with Library.open(library, create=False) as opened:
+    with options.opened(library) as opened:
         if list_changes:
             _list(out, opened.changes.list(limit))
             return
         wanted = last_change(opened) if change is None else opened.changes.get(change)
 
-        def stopped() -> str:
-            return f"Stopped. To continue: harmonium undo {wanted.id}"
-
+        stopped = f"Stopped. To continue: harmonium undo {wanted.id}"
         with out.bar("restoring", stopped) as progress:
             report = opened.undo(wanted.id, exact=not fields_only, progress=progress, learn=False)
         if report.ended or report.revived or report.values_restored:
@@ -393,11 +373,8 @@ def _report(out: Output, change: Change, report: UndoReport) -> None:
             "complete": report.complete,
         }
     )
-    parts = []
-    if report.ended:
-        parts.append(f"{counted(report.ended, 'tag')} removed")
-    if report.revived:
-        parts.append(f"{counted(report.revived, 'tag')} restored")
+    parts = [f"{counted(report.ended, 'tag')} removed"] if report.ended else []
+    parts += [f"{counted(report.revived, 'tag')} restored"] if report.revived else []
     parts += [
         f"{counted(n, what)} reset"
         for what, n in report.values_restored.items()
@@ -405,10 +382,9 @@ def _report(out: Output, change: Change, report: UndoReport) -> None:
     ]
     if report.files_restored or not parts:
         parts.append(f"{counted(report.files_restored, 'file')} restored")
-    undone = "undone" if report.complete else "partly undone"
     what = f"Change {change.id} ({change.command}: {change.summary})"
-    out.say(f"{what} {undone}: {', '.join(parts)}.")
-    if not report.complete:
-        out.say(f"To try the rest again: harmonium undo {change.id}")
-    if report.n_done:
-        out.say(f"To redo: harmonium undo {report.change}")
+    out.say(
+        f"{what} {'undone' if report.complete else 'partly undone'}: {', '.join(parts)}.",
+        None if report.complete else f"To try the rest again: harmonium undo {change.id}",
+        f"To redo: harmonium undo {report.change}" if report.n_done else None,
+    )

@@ -6,13 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import typer
-from rich.console import Group
-from rich.padding import Padding
-from rich.table import Table
 from rich.text import Text
 
 from harmonium.commands import options
-from harmonium.commands.output import Cell, Output, plain_table
+from harmonium.commands.output import Cell, Output, share_bar
 from harmonium.errors import counted
 
 app = typer.Typer(
@@ -92,7 +89,7 @@ def show_dataset(
     path = datasets.is_found(datasets.info(name), folder)
     out.json({**facts, "folder": str(path)})
     if not as_json:
-        out.console.print(_description(facts, path))
+        _describe(out, facts, path)
 
 
 @app.command("download")
@@ -120,9 +117,8 @@ def download_dataset(
     from harmonium.data.datasets.paper_files import download
 
     out = Output()
-    name_of_file = TextColumn("{task.description}")
-    columns = (name_of_file, BarColumn(), DownloadColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=out.errors) as bars:
+    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn())
+    with Progress(*columns, TimeRemainingColumn(), console=out.errors) as bars:
         tasks: dict[str, Any] = {}
 
         def progress(file: str, received: int, total: int | None) -> None:
@@ -136,16 +132,16 @@ def download_dataset(
     out.say(f"{what}: {paths[0].parent}", f"Next: harmonium data show {name}")
 
 
-def _description(facts: dict[str, Any], path: Path | None) -> Group:
+def _describe(out: Output, facts: dict[str, Any], path: Path | None) -> None:
     """The page that `data show` prints."""
     total = sum(facts["labels"].values()) or 1
+    triples, listeners = facts["triples"], facts["listeners_per_item"]
     rows = {
         "Items": _number(facts["items"]),
         "Tags": _number(facts["tags"]),
         "Features": _number(facts["features"]),
-        "Triples": facts["triples"] and f"{facts['triples']:,} by {facts['users']:,} users",
-        "Listeners": facts["listeners_per_item"]
-        and "{} to {} per item".format(*facts["listeners_per_item"]),
+        "Triples": triples and f"{triples:,} by {facts['users']:,} users",
+        "Listeners": listeners and "{} to {} per item".format(*listeners),
         "Groups": ", ".join(f"{facts[key]:,} {key}" for key in ("tracks", "artists") if facts[key]),
         "Splits": ", ".join(f"{name} {size:,}" for name, size in facts["splits"].items()),
         "Audio": facts["audio_files"] and f"{facts['audio_files']:,} files",
@@ -161,33 +157,20 @@ def _description(facts: dict[str, Any], path: Path | None) -> Group:
         "Homepage": facts["homepage"],
         "Folder": "" if path is None else _from_home(path),
     }
-    return Group(
-        Text.assemble((facts["name"], "bold cyan"), "  ", (facts["title"], "bold")),
-        Padding(Text(facts["summary"]), (0, 0, 1, 0)),
-        _pairs({key: value for key, value in rows.items() if value}),
-        *([Padding(_tags_table(facts), (1, 0, 0, 0))] if facts["top_tags"] else []),
-        Padding(_pairs(terms), (1, 0, 0, 0)),
-    )
-
-
-def _tags_table(facts: dict[str, Any]) -> Table:
-    table = plain_table("Most used tags", ">Items", ">Share", "")
-    largest = max(tag["positive"] for tag in facts["top_tags"]) or 1
-    for tag in facts["top_tags"]:
-        bar = Text("━" * round(24 * tag["positive"] / largest), style="cyan")
-        share = tag["positive"] / facts["items"]
-        table.add_row(Text(tag["tag"]), f"{tag['positive']:,}", f"{share:.1%}", bar)
-    return table
-
-
-def _pairs(rows: dict[str, Any]) -> Table:
-    table = plain_table()
-    table.show_header = False
-    table.add_column(style="bold", no_wrap=True, min_width=9)
-    table.add_column(overflow="fold")
-    for key, value in rows.items():
-        table.add_row(key, Text(str(value)))
-    return table
+    out.say(Text.assemble((facts["name"], "bold cyan"), "  ", (facts["title"], "bold")))
+    out.say(facts["summary"], "")
+    out.pairs({key: value for key, value in rows.items() if value})
+    if tags := facts["top_tags"]:
+        largest, n_items = max(tag["positive"] for tag in tags) or 1, facts["items"]
+        lines = [
+            (tag["tag"], n, f"{n / n_items:.1%}", share_bar(n / largest))
+            for tag in tags
+            for n in [tag["positive"]]
+        ]
+        out.hint("")
+        out.table(("Most used tags", ">Items", ">Share", ""), lines)
+    out.hint("")
+    out.pairs(terms)
 
 
 def _number(value: int | None) -> str:

@@ -10,7 +10,7 @@ import typer
 from rich.text import Text
 
 from harmonium.commands import options
-from harmonium.commands.output import Flow, Output, bar, percent, plain_table
+from harmonium.commands.output import Flow, Output, percent, plain_table
 
 if TYPE_CHECKING:
     from harmonium.demo import DemoEvaluation, DemoMusic
@@ -44,7 +44,7 @@ def demo(
 
     began, out, n_jobs = time.monotonic(), Output(), jobs or available_cores()
     _head(out, 1, "A collection of music", "generated, so that its true tags are known")
-    with bar(out.console, "rendering") as progress:
+    with out.bar("rendering") as progress:
         music = steps.make_music(folder, tracks, seed=seed, jobs=n_jobs, progress=progress)
     artists = music.collection.clips["artist"].n_unique()
     out.say(f"{tracks} tracks of 10 seconds by {artists} invented artists.")
@@ -76,7 +76,7 @@ def _listen(out: Output, library: Library, music: DemoMusic, folder: Path, jobs:
     from harmonium.demo import AUDIO, PEOPLE, TAGS, import_tags
 
     _head(out, 2, "Listening", f"harmonium index {folder / AUDIO}")
-    with bar(out.console, "listening") as progress:
+    with out.bar("listening") as progress:
         indexed = library.index(
             music.path(AUDIO), extractor="paper", jobs=jobs, cache=False, progress=progress
         )
@@ -99,7 +99,7 @@ def _listen(out: Output, library: Library, music: DemoMusic, folder: Path, jobs:
 def _learn(out: Output, library: Library, seed: int) -> StoredModel:
     """Train a model, and tag all tracks with it."""
     _head(out, 4, "Learning", "harmonium train")
-    with bar(out.console, "training") as progress:
+    with out.bar("training") as progress:
         model = library.train(seed=seed, progress=lambda _, *done: progress(*done))
     report, tags = model.report, model.report["tags"]
     better, worse = "The tags as given", "smoothed ones"
@@ -112,7 +112,7 @@ def _learn(out: Output, library: Library, seed: int) -> StoredModel:
         f"the three people say.{tried}"
     )
     _head(out, 5, "Tagging", "harmonium tag")
-    with bar(out.console, "tagging") as progress:
+    with out.bar("tagging") as progress:
         n = library.tag_all(progress=progress, learn=False)
     out.say(f"{n} tracks have a probability for each of {len(model.vocabulary)} tags.")
     return model
@@ -120,10 +120,8 @@ def _learn(out: Output, library: Library, seed: int) -> StoredModel:
 
 def _show_evaluation(out: Output, music: DemoMusic, evaluation: DemoEvaluation) -> None:
     _head(out, 6, "How good is that?", "the half that nobody tagged, against the truth")
-    scores = plain_table("Tag", ">Trained on", ">AUC")
-    for tag, examples, auc in evaluation.tag_aucs()[:TAGS_SHOWN]:
-        scores.add_row(tag, str(examples), f"{auc:.2f}")
-    out.console.print(scores)
+    scores = [(tag, n, f"{auc:.2f}") for tag, n, auc in evaluation.tag_aucs()[:TAGS_SHOWN]]
+    out.table(("Tag", ">Trained on", ">AUC"), scores)
     mean = Text(f"{evaluation.auc.mean:.3f}", style="bold")
     what = f"Mean AUC of all {len(evaluation.tags)} tags: "
     out.say(Text.assemble(what, mean, " (0.5 is chance, 1 is perfect)"), "")
@@ -142,9 +140,9 @@ def _show_evaluation(out: Output, music: DemoMusic, evaluation: DemoEvaluation) 
 def _search(out: Output, library: Library, query: str) -> SearchResult:
     _head(out, 7, "Searching", f"harmonium search '{query}'")
     found = library.search(query, limit=HITS_SHOWN)
-    table = plain_table("Track", ">Probability")
-    for hit in found:
-        by = "people say so" if hit.source == "people" else percent(hit.probability or 0)
-        table.add_row(Text(hit.track.name), by)
-    out.console.print(table)
+    rows = [
+        (hit.track.name, "people say so" if hit.source == "people" else hit.probability)
+        for hit in found
+    ]
+    out.table(("Track", ">Probability"), rows)
     return found

@@ -14,12 +14,13 @@ from harmonium.commands.output import Output, printable, shortened
 from harmonium.errors import counted
 
 if TYPE_CHECKING:
-    from harmonium.library.imports import ImportReport
+    from harmonium.library.imports import FeatureReport, ImportReport
 
 MAX_PEOPLE = 5
 """People who are named."""
 MAX_SHOWN = 10
 """Rows without a track that are shown."""
+NO_TABLE = "Name a table, or pass --from-files."
 COUNTS = ("n_rows", "n_matched", "n_added", "n_tracks", "n_tags")
 Column = str | None
 
@@ -85,21 +86,27 @@ def import_(
     Exit codes: 0 all rows were used; 1 some were not, and are reported; 2 nothing was imported.
     """
     from harmonium.data import read_aliases
-    from harmonium.library import Library
+    from harmonium.files import check_writable
 
     out = Output(as_json)
     which: dict[str, Any] = {"item": column(item), "artist": column(artist), "title": column(title)}
     if features is not None:
         if table is not None or from_files:
             raise typer.BadParameter("--features is an import of its own, without tags.")
-        with Library.open(library, create=False) as opened:
+        with options.opened(library) as opened:
             done = opened.import_features(features, **which, dry_run=dry_run)
         _show_features(out, done, dry_run)
         raise typer.Exit(IN_PART if done.unmatched else 0)
-    _check(table, from_files, split, no_split, unmatched)
+    if (table is None) != from_files:
+        words = "Name a table or pass --from-files, not both." if from_files else NO_TABLE
+        raise typer.BadParameter(words)
+    if no_split and split is not None:
+        raise typer.BadParameter("Use --split or --no-split, not both.")
+    if unmatched is not None:
+        check_writable(unmatched.expanduser())
     separators = () if no_split else None if split is None else tuple(split)
     how: dict[str, Any] = {"split": separators, "replace": replace, "dry_run": dry_run}
-    with Library.open(library, create=False) as opened:
+    with options.opened(library) as opened:
         if table is None:
             wanted = [name.strip() for name in fields.split(",") if name.strip()]
             report = opened.import_file_tags(wanted, person=person or "files", **how)
@@ -125,24 +132,7 @@ def import_(
     raise typer.Exit(0 if report.complete else IN_PART)
 
 
-def _check(
-    table: Path | None, from_files: bool, split: str | None, no_split: bool, unmatched: Path | None
-) -> None:
-    from harmonium.files import check_writable
-
-    if (table is None) != from_files:
-        raise typer.BadParameter(
-            "Name a table or pass --from-files, not both."
-            if from_files
-            else "Name a table, or pass --from-files."
-        )
-    if no_split and split is not None:
-        raise typer.BadParameter("Use --split or --no-split, not both.")
-    if unmatched is not None:
-        check_writable(unmatched.expanduser())
-
-
-def _show_features(out: Output, report: Any, dry_run: bool) -> None:
+def _show_features(out: Output, report: FeatureReport, dry_run: bool) -> None:
     out.json(report)
     verb = "would be" if dry_run else "are"
     out.say(
@@ -172,7 +162,11 @@ def _show(out: Output, report: ImportReport, *, dry_run: bool, replaced: bool) -
     for reason, n in report.left_out.items():
         hint = ". --encoding names another, such as cp1252" if "UTF-8" in reason else ""
         out.note(f"{n:,} skipped: {reason}{hint}")
-    _note_unmatched(out, report)
+    if lost := report.unmatched.to_dicts():
+        n_rows = sum(row["rows"] for row in lost)
+        out.note(f"{counted(n_rows, 'row')} of {counted(len(lost), 'item')} without a track:")
+        lines = [f"{_name(row)}: {row['reason']}" for row in lost]
+        out.note(*shortened(lines, MAX_SHOWN, more="; --unmatched FILE writes all", indent="  "))
     tags = counted(report.n_own, "tag")
     if not report.n_rows:
         out.note("Nothing to import: the files had no such tags when last indexed.")
@@ -182,17 +176,20 @@ def _show(out: Output, report: ImportReport, *, dry_run: bool, replaced: bool) -
         out.note(f"{tags} skipped: written by Harmonium.")
 
 
+def _name(row: dict[str, Any]) -> str:
+    return row["item"] or " - ".join(filter(None, (row["artist"], row["title"])))
+
+
 def _summary(report: ImportReport, dry_run: bool, replaced: bool) -> Iterator[str]:
     if report.n_own == report.n_rows:
         return  # a note says so
     people = ", ".join(report.people)
     if len(report.people) > MAX_PEOPLE:
         people = f"{len(report.people):,} people"
-    found = (
+    yield (
         f"{report.n_matched:,} of {counted(report.n_rows, 'row')} matched: "
         f"{counted(report.n_tracks, 'track')}, {counted(report.n_tags, 'different tag')}"
-    )
-    yield f"{found}, by {people}" if people else found
+    ) + (f", by {people}" if people else "")
     if report.parted and not dry_run:
         text, parts = next(iter(report.parted.items()))
         yield (
@@ -223,17 +220,3 @@ def _show_splits(out: Output, report: ImportReport) -> None:
         whole = sorted(report.whole.items(), key=lambda one: (-one[1], one[0]))
         title = f"Not split ({len(whole):,}); --split CHARACTERS splits them"
         out.table(("Text", ">Times"), whole, title=title)
-
-
-def _note_unmatched(out: Output, report: ImportReport) -> None:
-    lost = report.unmatched
-    if not len(lost):
-        return
-    n_rows = int(lost["rows"].sum())
-    out.note(f"{counted(n_rows, 'row')} of {counted(len(lost), 'item')} without a track:")
-    lines = [
-        f"{row['item'] or ' - '.join(filter(None, (row['artist'], row['title'])))}: {row['reason']}"
-        for row in lost.iter_rows(named=True)
-    ]
-    more = "; --unmatched FILE writes all"
-    out.note(*shortened(lines, MAX_SHOWN, more=more, indent="  "))

@@ -1,24 +1,39 @@
-"""`harmonium index`: the music in folders, into the library."""
+"""`harmonium index` and `doctor`: the music in folders, and what is wrong with a library."""
 
 from __future__ import annotations
 
 import os
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from harmonium.commands import IN_PART, options
-from harmonium.commands.output import Output, shortened
+from harmonium.commands.output import Cell, Output, shortened
 from harmonium.errors import counted
 
 if TYPE_CHECKING:
     from harmonium.library import Library
+    from harmonium.library.doctor import Health
     from harmonium.library.index import IndexReport
 
 MAX_SHOWN = 20
 """Files of each kind that are shown."""
+SECTIONS = {
+    "unreadable": ("Unreadable files", ("File", "Reason")),
+    "missing": ("Missing files", ("File",)),
+    "copy": ("Files with the sound of another", ("File", "Other file")),
+    "recording": ("Tracks of one artist and title, with different sound", ("Track", "Files")),
+    "spelling": ("Tags that may be two spellings of one", ("Tag", ">Tracks", "Perhaps", ">Tracks")),
+    "once": ("Tags of a single track", ("Tag",)),
+    "unused": ("Unused tags", ("Tag",)),
+    "doubt": (
+        "Possible mistakes in people's tags, the most surprising first",
+        ("Track", "Tag", "", ">Model", ">Share"),
+    ),
+}
+"""What `doctor` finds → title and columns."""
 
 
 def index(
@@ -62,7 +77,8 @@ def index(
     with _opened(library, paths or []) as opened:
         if extractor is None and windows is None:
             _note_extractor(out, opened)
-        with out.bar("listening", _stopped, at_first="looking for music") as progress:
+        stopped = "Stopped. What was done is kept; the same command continues."
+        with out.bar("listening", stopped, at_first="looking for music") as progress:
             report = opened.index(
                 *(paths or []),
                 extractor=extractor,
@@ -84,10 +100,6 @@ def index(
     most = MAX_SHOWN if out.errors.is_terminal else None
     out.note(*shortened(lines, most, more=" that could not be read; --json lists all"))
     raise typer.Exit(0 if report.complete else IN_PART)
-
-
-def _stopped() -> str:
-    return "Stopped. What was done is kept; the same command continues."
 
 
 def _note_extractor(out: Output, library: Library) -> None:
@@ -142,18 +154,91 @@ def _show(out: Output, report: IndexReport, n_tracks: int, seconds: float) -> No
     ]
     files = ", ".join(shown) or "no files"
     out.say(f"{files}; {counted(n_tracks, 'track')} in the library; {seconds:.1f} s")
-    lists = {
+    copies = [(path, of) for path, of in report.copies if path not in report.known_copies]
+    for title, lines in {
         "Moved": [f"{old} → {new}" for old, new in report.moved],
         "Changed sound; people's tags are kept": report.changed,
         "Missing; people's tags are kept": report.missing,
-        "Copies": [
-            f"{path} has the sound of {of}"
-            for path, of in report.copies
-            if path not in report.known_copies
-        ],
+        "Copies": [f"{path} has the sound of {of}" for path, of in copies],
         "Hidden folders, skipped; name one to index it": report.hidden,
-    }
-    for title, lines in lists.items():
+    }.items():
         if lines:
             out.say(f"{title}:")
             out.hint(*shortened(lines, MAX_SHOWN, more="; --json lists all", indent="  "))
+
+
+def doctor(
+    library: str | None = options.LIBRARY,
+    doubts: int = options.number(20, "List at most N probable mistakes in people's tags.", min=0),
+    limit: int = options.number(10, "On a terminal, show at most N lines of each other list."),
+    as_json: bool = options.JSON,
+) -> None:
+    """Check the library's files and tags for problems.
+
+    Lists files that are unreadable or missing, files with the same sound, tags that are unused or
+    used once, tags that may be spellings of one another, and people's tags that surprise the model
+    most. A track's tags are judged by a model that was not trained on it.
+
+    Example: harmonium doctor --doubts 50
+    In Python: library.doctor()
+    Exit codes: 0 all files are present and readable; 1 some are not; 2 there is no library.
+    """
+    with options.opened(library) as opened:
+        health = opened.doctor(doubts)
+    out = Output(as_json)
+    out.json(_record(health))
+    sections = _sections(health, out.is_terminal)
+    if out.is_terminal:
+        for kind, (title, columns) in SECTIONS.items():
+            rows = sections[kind]
+            if not rows:
+                continue
+            most = len(rows) if kind == "doubt" else limit
+            headings = columns + ("",) * (max(map(len, rows)) - len(columns))
+            out.table(headings, rows[:most], title=f"{title}: {len(rows):,}")
+            if len(rows) > most:
+                out.say(f"and {len(rows) - most:,} more; --json lists all")
+            out.say("")
+        if health.doubts is None:
+            out.say("No model yet, so people's tags cannot be checked; run `harmonium train`.")
+        elif not any(sections.values()):
+            out.say("No problems found.")
+    else:
+        for kind, rows in sections.items():
+            out.table((), [(kind, *row) for row in rows])
+    raise typer.Exit(0 if health.is_well else IN_PART)
+
+
+def _sections(health: Health, for_people: bool) -> dict[str, list[tuple[Cell, ...]]]:
+    """Kind → rows; people see the names of doubted tracks, and programs their paths."""
+    doubts: list[tuple[Cell, ...]] = []
+    for one in health.doubts or []:
+        said = "given" if one.said else "not given"
+        if for_people:
+            doubts.append((one.track.name, one.tag, said, one.probability, one.usual))
+        else:
+            doubts.append((one.track.path, one.tag, said, one.probability))
+    return {
+        "unreadable": [(track.path, track.reason) for track in health.unreadable],
+        "missing": [(track.path,) for track in health.missing],
+        "copy": [(copy.path, copy.track.path) for copy in health.copies],
+        "recording": [(some[0].name, *(one.path for one in some)) for some in health.recordings],
+        "spelling": [(one.tag, one.n_tracks, one.other, one.n_other) for one in health.spellings],
+        "once": [(tag,) for tag in health.once],
+        "unused": [(tag,) for tag in health.unused],
+        "doubt": doubts,
+    }
+
+
+def _record(health: Health) -> dict[str, Any]:
+    doubts = health.doubts
+    return {
+        "unreadable": [{"path": one.path, "reason": one.reason} for one in health.unreadable],
+        "missing": [one.path for one in health.missing],
+        "copies": [{"path": one.path, "track": one.track.path} for one in health.copies],
+        "recordings": [[one.path for one in tracks] for tracks in health.recordings],
+        "unused": health.unused,
+        "once": health.once,
+        "spellings": health.spellings,
+        "doubts": doubts and [{**one._asdict(), "track": one.track.path} for one in doubts],
+    }

@@ -14,21 +14,6 @@ if TYPE_CHECKING:
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
-def flag(text: str, *names: str, default: bool | None = False, **more: Any) -> Any:
-    """An option that is on or off."""
-    return typer.Option(default, *names, help=text, **more)
-
-
-def number(default: Any, text: str, *names: str, min: float | None = 1, **more: Any) -> Any:
-    """An option that takes a number."""
-    return typer.Option(default, *names, metavar="N", min=min, help=text, **more)
-
-
-def probability(default: float | None, text: str, *names: str, max: float = 1) -> Any:
-    """An option that takes a number from 0 to 1."""
-    return typer.Option(default, *names, metavar="P", min=0, max=max, help=text)
-
-
 def value(metavar: str, text: str, *names: str, default: Any = None, **more: Any) -> Any:
     """An option that takes a text."""
     return typer.Option(default, *names, metavar=metavar, help=text, **more)
@@ -37,6 +22,21 @@ def value(metavar: str, text: str, *names: str, default: Any = None, **more: Any
 def file(text: str, *names: str, default: Any = None) -> Any:
     """An option that names a file to read or write."""
     return value("FILE", text, *names, default=default)
+
+
+def number(default: Any, text: str, *names: str, min: float | None = 1, **more: Any) -> Any:
+    """An option that takes a number."""
+    return value("N", text, *names, default=default, min=min, **more)
+
+
+def probability(default: float | None, text: str, *names: str, max: float = 1) -> Any:
+    """An option that takes a number from 0 to 1."""
+    return value("P", text, *names, default=default, min=0, max=max)
+
+
+def flag(text: str, *names: str, default: bool | None = False, **more: Any) -> Any:
+    """An option that is on or off."""
+    return typer.Option(default, *names, help=text, **more)
 
 
 def argument(metavar: str, text: str, default: Any = None) -> Any:
@@ -82,9 +82,7 @@ EXTRACTOR = value(
     "-e",
     default="paper",
 )
-START = typer.Option(
-    None, metavar="S", min=0, help="Start of the clip; by default the clip is centred."
-)
+START = value("S", "Start of the clip; by default the clip is centred.", min=0)
 JOBS = number(None, "Number of processes; by default one per core.", "--jobs", "-j")
 CACHE = value(
     "DIR",
@@ -117,18 +115,22 @@ def owner_of(only_own: bool, only_built_in: bool) -> "Owner | None":
     return "own" if only_own else "built-in" if only_built_in else None
 
 
-def opened_if_there(
-    place: str | None, *, needed: bool = False
-) -> "AbstractContextManager[Library | None]":
-    """The library; None if there is none, nobody named one, and none is needed."""
-    from harmonium.errors import LibraryError
+def opened(place: str | None) -> "Library":
+    """The library, which must exist."""
     from harmonium.library import Library
+
+    return Library.open(place, create=False)
+
+
+def opened_if_any(place: str | None) -> "AbstractContextManager[Library | None]":
+    """The library; None if there is none and nobody named one."""
+    from harmonium.errors import LibraryError
     from harmonium.library.store.database import default_place
 
     try:
-        return Library.open(place, create=False)
+        return opened(place)
     except LibraryError:
-        if needed or place is not None or Path(default_place()).exists():
+        if place is not None or Path(default_place()).exists():
             raise
         return nullcontext()
 

@@ -24,6 +24,8 @@ from harmonium.errors import DataError
 
 Cell = str | Text | int | float | datetime | None
 """An int is a count, a float a probability. A pipe gets plain numbers and ISO dates."""
+Line = str | Text | None
+"""A line to print; None is not printed."""
 MAX_FAILURES = 30
 
 
@@ -74,17 +76,17 @@ class Output:
             writer.writerow(columns)
             writer.writerows(rows)
 
-    def say(self, *lines: str | Text) -> None:
+    def say(self, *lines: Line) -> None:
         """Lines of the result."""
         if self.form in ("terminal", "lines"):
             _print_lines(self.console, lines)
 
-    def hint(self, *lines: str | Text) -> None:
+    def hint(self, *lines: Line) -> None:
         """Lines that explain the result to people."""
         if self.is_terminal:
             _print_lines(self.console, lines)
 
-    def note(self, *lines: str | Text) -> None:
+    def note(self, *lines: Line) -> None:
         """Lines about what happened, beside the result."""
         _print_lines(self.errors, lines)
 
@@ -109,6 +111,19 @@ class Output:
                 table.add_row(*map(_for_people, row))
             console.print(table)
 
+    def pairs(self, rows: Mapping[str, object]) -> None:
+        """Names and values, in two columns."""
+        if self.is_terminal:
+            table = plain_table()
+            table.show_header = False
+            table.add_column(style="bold", no_wrap=True, min_width=9)
+            table.add_column(overflow="fold")
+            for name, value in rows.items():
+                table.add_row(name, Text(str(value)))
+            self.console.print(table)
+        else:
+            self.table((), [(name, str(value)) for name, value in rows.items()])
+
     def failures(self, failures: Iterable[tuple[str, str]]) -> None:
         """Files that could not be used, with the reasons."""
         lines = [why if path in why else f"{path}: {why}" for path, why in failures]
@@ -116,16 +131,16 @@ class Output:
 
     @contextmanager
     def bar(
-        self, name: str, stopped: Callable[[], str] | None = None, at_first: str | None = None
+        self, name: str, stopped: str | Callable[[], str] = "", at_first: str | None = None
     ) -> Iterator[Callable[..., None]]:
-        """A progress bar on the standard error; ``stopped`` gives a note for Ctrl-C, see `bar`."""
+        """A progress bar on the standard error, see `bar`; ``stopped`` is a note for Ctrl-C."""
         try:
             with bar(self.errors, name, at_first=at_first) as progress:
                 yield progress
         except KeyboardInterrupt:
-            if stopped is None:
+            if not stopped:
                 raise
-            self.note(stopped())
+            self.note(stopped if isinstance(stopped, str) else stopped())
             raise typer.Exit(INTERRUPTED) from None
 
 
@@ -169,16 +184,16 @@ def plain_table(*columns: str) -> Table:
     return table
 
 
-def _print_lines(console: Console, lines: Iterable[str | Text]) -> None:
+def _print_lines(console: Console, lines: Iterable[Line]) -> None:
     """Lines that are wrapped between words on a terminal; a long word, such as a path, is not."""
     for line in lines:
-        text = line
-        if not isinstance(text, Text):
-            text = printable(text)
+        if isinstance(line, str):
+            text = printable(line)
             if console.is_terminal:
                 text = fill(text, console.width, break_long_words=False, break_on_hyphens=False)
-            text = Text(text)
-        console.print(text, soft_wrap=True)
+            line = Text(text)
+        if line is not None:
+            console.print(line, soft_wrap=True)
 
 
 def shortened(
@@ -204,6 +219,11 @@ def _escaped(letter: str) -> str:
 def percent(probability: float) -> str:
     """A probability as a whole number of hundredths."""
     return f"{100 * probability:.0f} %"
+
+
+def share_bar(share: float) -> Text:
+    """A bar of up to 20 characters."""
+    return Text("━" * max(1, round(20 * share)), style="cyan")
 
 
 def has_reader() -> bool:

@@ -10,12 +10,9 @@ from rich.text import Text
 
 from harmonium.commands import options
 from harmonium.commands.output import Cell, Output, printable
-from harmonium.errors import counted
+from harmonium.errors import DataError, counted
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from harmonium.library import Library
     from harmonium.library.snapshot import Hit, SearchResult
     from harmonium.library.store.tracks import Track
 
@@ -63,8 +60,6 @@ def search(
     In Python: library.search("jazz -rock"), library.similar("song.mp3")
     Exit codes: 0 something was found; 1 nothing was found; 2 the query is invalid.
     """
-    from harmonium.errors import DataError
-    from harmonium.library import Library
     from harmonium.library.export import check_export, check_playlist
 
     if not query and like is None and not predicted:
@@ -73,7 +68,7 @@ def search(
         if file is not None:
             check(file.expanduser())
     out, owner = Output(as_json), options.owner_of(only_own, only_built_in)
-    with Library.open(library, create=False) as opened, out.bar("comparing") as progress:
+    with options.opened(library) as opened, out.bar("comparing") as progress:
         found = opened.search(
             " ".join(query or []),
             like=like,
@@ -87,7 +82,11 @@ def search(
         if playlist is not None and tracks:
             opened.playlist(playlist, tracks, relative=relative)
         not_exported = opened.export(export, tracks, owner) if export and tracks else []
-        _note_unlearned(out, opened, found.people_only)
+        if found.people_only and opened.models.current(whole=False) is None:
+            out.note("No model yet; run `harmonium train`. Only people's tags count.")
+        else:
+            only = "The model has not learnt {!r}: only people's tags count."
+            out.note(*map(only.format, found.people_only))
     _show(out, found)
     if found.n_below and len(found) < limit and not as_json:
         floor = f"{100 * min_probability:g} %"
@@ -98,26 +97,19 @@ def search(
     raise typer.Exit(0 if tracks else 1)
 
 
-def _note_unlearned(out: Output, library: Library, names: list[str]) -> None:
-    """Which tags of the query only people know."""
-    if names and library.models.current(whole=False) is None:
-        out.note("No model yet; run `harmonium train`. Only people's tags count.")
-    else:
-        out.note(
-            *(f"The model has not learnt {name!r}: only people's tags count." for name in names)
-        )
-
-
 def _show(out: Output, found: SearchResult) -> None:
     out.json([_record(hit) for hit in found])
-    near = any(hit.similarity is not None for hit in found)
+    if out.form == "json":
+        return
     if not found.hits:
-        if out.form != "json":
-            out.note("No tracks found.")
+        out.note("No tracks found.")
     elif out.is_terminal:
-        heading = ">Similarity" if near else ">Probability"
-        rows = [(_certainty(hit), hit.track.name, _path(hit.track)) for hit in found]
-        out.table((heading, "Track", "File"), rows)
+        near = any(hit.similarity is not None for hit in found)
+        rows = [
+            (_certainty(hit), hit.track.name, Text(printable(hit.track.path), style="dim"))
+            for hit in found
+        ]
+        out.table((">Similarity" if near else ">Probability", "Track", "File"), rows)
     else:
         out.table((), [(_score(hit), hit.source, hit.track.path) for hit in found])
 
@@ -132,15 +124,9 @@ def _certainty(hit: Hit) -> Cell:
     return words.get(hit.source or "", _score(hit)) if hit.similarity is None else _score(hit)
 
 
-def _path(track: Track) -> Text:
-    return Text(printable(track.path), style="dim")
-
-
 def _record(hit: Hit) -> dict[str, Any]:
-    track = {name: getattr(hit.track, name) for name in ("id", "path", "artist", "title")}
-    p = 1.0 if hit.probability is None else hit.probability
-    return track | {
-        "probability": p,
+    return {name: getattr(hit.track, name) for name in ("id", "path", "artist", "title")} | {
+        "probability": 1.0 if hit.probability is None else hit.probability,
         "source": hit.source,
         "tags": hit.tags,
         "similarity": hit.similarity,
@@ -194,8 +180,8 @@ def suggest(
     from harmonium.library.tags import suggest as find
 
     given = [part.strip() for tag in tags for part in tag.split(",") if part.strip()]
-    with options.opened_if_there(library) as opened:
-        found, spelt = find(opened, given, number), _spellings(opened)
+    with options.opened_if_any(library) as opened:
+        found, spelt = find(opened, given, number), opened.spellings() if opened else {}
     Output(as_json).show(
         found,
         {
@@ -223,8 +209,8 @@ def related(
     """
     from harmonium.library.tags import related as find
 
-    with options.opened_if_there(library) as opened:
-        found, spelt = find(opened, tag, number), _spellings(opened)
+    with options.opened_if_any(library) as opened:
+        found, spelt = find(opened, tag, number), opened.spellings() if opened else {}
     Output(as_json).show(
         found,
         {
@@ -234,7 +220,3 @@ def related(
             ">Without": lambda one: one.probability_without,
         },
     )
-
-
-def _spellings(library: Library | None) -> Mapping[str, str]:
-    return {} if library is None else library.spellings()

@@ -7,21 +7,23 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rich.table import Table
 from rich.text import Text
 
 from harmonium.commands import options
 from harmonium.commands.options import column
-from harmonium.commands.output import Output, plain_table
+from harmonium.commands.output import Cell, Output, share_bar
 from harmonium.errors import DataError, counted
 
 if TYPE_CHECKING:
     import polars as pl
 
     from harmonium.data import Triples
-    from harmonium.estimators import TagSmoother
 
 FORMATS = (".parquet", ".csv")
+CHANGES = {
+    "filled in": "nobody gave it, yet it is as likely as where it was given",
+    "doubted": "somebody gave it, yet it is less than half as likely as usual",
+}
 MAX_TAGS = 5
 """Tags in a cell of the table of clips."""
 
@@ -102,8 +104,19 @@ def smooth(
         table.write_parquet(output)
     if model is not None:
         smoother.save(model)
-    _show_changes(out, read, smoother.changes(smoothed), show)
-    _say_done(out, smoother, output, model, seconds)
+    changed = smoother.changes(smoothed)
+    if show and len(changed):
+        _show_changes(out, read, changed, show)
+    out.say("")
+    scores = smoother.history_["validation"]
+    if smoother.best_epoch_ and scores[0] == scores[0]:
+        out.say(
+            f"Log-likelihood per tag of held-out users: {scores[smoother.best_epoch_ - 1]:.3f}; by "
+            f"how often each tag is used: {smoother.baseline_:.3f}"
+        )
+    sizes = f"{len(smoother.items_):,} clips × {len(smoother.tags_):,} tags in "
+    also = f" and {model}" if model is not None else ""
+    out.say(Text.assemble(sizes, (str(output), "bold"), f"{also}; {seconds:.0f} s"))
 
 
 def _well_known(triples: Triples, min_users: int) -> Triples:
@@ -146,78 +159,46 @@ def _say_sizes(out: Output, triples: Triples, track_of: dict[str, str] | None, n
 
 def _show_changes(out: Output, triples: Triples, changed: pl.DataFrame, n: int) -> None:
     """The clips that changed most, and the tags that were filled in and doubted most often."""
-    if not n or not len(changed):
-        return
     _say_title(out, "Most changed clips", "percent of new users who would say it")
-    out.console.print(_clip_table(changed, triples, n))
-    for change, meaning in (
-        ("filled in", "nobody gave it, yet it is as likely as where it was given"),
-        ("doubted", "somebody gave it, yet it is less than half as likely as usual"),
-    ):
+    clips = [_clip_row(triples, changed, item) for item in _most_frequent(changed["item"])[:n, 0]]
+    out.table(("Clip", ">Users", "Said", "Filled in", "Doubted"), clips)
+    for change, meaning in CHANGES.items():
         rows = changed.filter(changed["change"] == change)
-        if len(rows):
-            _say_title(out, f"Tags {change} most often", meaning)
-            out.console.print(_tag_table(rows, n))
+        if not len(rows):
+            continue
+        _say_title(out, f"Tags {change} most often", meaning)
+        counts = _most_frequent(rows["tag"])
+        tags = [
+            (tag, n_clips, share_bar(n_clips / counts["n"][0]), Text(", ".join(some), "dim"))
+            for tag, n_clips in counts.head(n).iter_rows()
+            for some in [rows.filter(rows["tag"] == tag)["item"][:2]]
+        ]
+        out.table(("Tag", ">Clips", "", "Such as"), tags)
 
 
 def _say_title(out: Output, title: str, aside: str) -> None:
     out.say("", Text.assemble((title, "bold"), " ", (f"({aside})", "dim")))
 
 
-def _clip_table(changed: pl.DataFrame, triples: Triples, n: int) -> Table:
-    """The clips with most changes, and of these the surest."""
-    table = plain_table()
-    table.add_column("Clip", overflow="fold", ratio=2)
-    table.add_column("Users", justify="right", no_wrap=True)
-    for heading, style in (("Said", ""), ("Filled in", "green"), ("Doubted", "yellow")):
-        table.add_column(heading, overflow="fold", ratio=3, style=style)
-    for item in _most_frequent(changed["item"])["item"][:n]:
-        rows = changed.filter(changed["item"] == item)
-        given = triples.tags.gather(triples.tag[triples.item == triples.items.index_of(item)])
-        said = given.value_counts(sort=True, name="n")
-        said = said.sort("n", descending=True, maintain_order=True)
-        cells = [_numbered_tags(said.to_series(0), said["n"], "×")]
-        for kind in ("filled in", "doubted"):
-            tags = rows.filter(rows["change"] == kind)
-            percents = (100 * tags["probability"]).round().cast(int)
-            cells.append(_numbered_tags(tags["tag"], percents, "%"))
-        table.add_row(Text(item), f"{rows['users'][0]:,}", *cells)
-    return table
+def _clip_row(triples: Triples, changed: pl.DataFrame, item: str) -> tuple[Cell, ...]:
+    rows = changed.filter(changed["item"] == item)
+    given = triples.tags.gather(triples.tag[triples.item == triples.items.index_of(item)])
+    said = given.value_counts(sort=True, name="n").sort("n", descending=True, maintain_order=True)
+    cells = [Text(_numbered_tags(said.to_series(0), said["n"], "×"))]
+    for kind, style in (("filled in", "green"), ("doubted", "yellow")):
+        tags = rows.filter(rows["change"] == kind)
+        percents = (100 * tags["probability"]).round().cast(int)
+        cells.append(Text(_numbered_tags(tags["tag"], percents, "%"), style))
+    return item, rows["users"][0], *cells
 
 
-def _numbered_tags(tags: pl.Series, numbers: pl.Series, unit: str) -> Text:
+def _numbered_tags(tags: pl.Series, numbers: pl.Series, unit: str) -> str:
     """For example "rock 2×, loud 1×, and 3 more"."""
     words = [f"{tag} {n}{unit}" for tag, n in zip(tags, numbers, strict=True)]
     more = [f"and {len(words) - MAX_TAGS} more"] if len(words) > MAX_TAGS else []
-    return Text(", ".join(words[:MAX_TAGS] + more))
-
-
-def _tag_table(rows: pl.DataFrame, n: int) -> Table:
-    table = plain_table("Tag", ">Clips", "", "Such as")
-    counts = _most_frequent(rows["tag"])
-    for tag, n_clips in counts.head(n).iter_rows():
-        examples = rows.filter(rows["tag"] == tag)["item"][:2]
-        bar = Text("━" * max(1, round(16 * n_clips / counts["n"][0])), style="cyan")
-        table.add_row(Text(tag), f"{n_clips:,}", bar, Text(", ".join(examples), style="dim"))
-    return table
+    return ", ".join(words[:MAX_TAGS] + more)
 
 
 def _most_frequent(values: pl.Series) -> pl.DataFrame:
     """Each value and n, how often it occurs; most often first, then by the alphabet."""
     return values.value_counts(name="n").sort("n", values.name, descending=[True, False])
-
-
-def _say_done(
-    out: Output, smoother: TagSmoother, output: Path, model: Path | None, seconds: float
-) -> None:
-    """What was written, and how well the smoother does on held-out users."""
-    scores = smoother.history_["validation"]
-    out.say("")
-    if smoother.best_epoch_ and scores[0] == scores[0]:
-        out.say(
-            f"Log-likelihood per tag of held-out users: {scores[smoother.best_epoch_ - 1]:.3f}; by "
-            f"how often each tag is used: {smoother.baseline_:.3f}"
-        )
-    sizes = f"{len(smoother.items_):,} clips × {len(smoother.tags_):,} tags in "
-    also = f" and {model}" if model is not None else ""
-    out.say(Text.assemble(sizes, (str(output), "bold"), f"{also}; {seconds:.0f} s"))

@@ -1,28 +1,43 @@
-"""`harmonium train` and `harmonium models`: learning tags, and which model is in use."""
+"""`harmonium train`, `models` and `tag`: learning tags, and giving them to tracks."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 from rich.text import Text
 
-from harmonium.commands import IN_PART, options
+from harmonium.commands import IN_PART, exit_code, options
 from harmonium.commands.corrections import learn
-from harmonium.commands.output import Output, percent
+from harmonium.commands.output import Cell, Output, percent
 from harmonium.errors import counted
 
 if TYPE_CHECKING:
     from harmonium.data.tag_names import GenreTree
     from harmonium.library import Library
+    from harmonium.library.models import ModelEntry
     from harmonium.library.store.models import StoredModel
+    from harmonium.library.tagging import TrackTag
 
 MAX_LEFT_OUT = 10
 """Skipped tags that are listed."""
 MIN_IN_RANGE = 20
 """Predictions that a range of probabilities needs to be shown in the summary."""
+TAG_COLUMNS = ("Tag", ">Tracks", ">AUC", ">±", ">Threshold", ">Precision", ">Write from", "")
+TRACK_COLUMNS = ("Tag", ">Probability", ">Precision")
+MODEL_COLUMNS: dict[str, Callable[[ModelEntry], Cell]] = {
+    ">Model": lambda one: Text(str(one.id), style="cyan"),
+    "Made": lambda one: one.made_at,
+    ">Tags learnt": lambda one: f"{one.n_learnt:,} of {one.n_tags:,}",
+    ">AUC": lambda one: None if one.mean_auc is None else f"{one.mean_auc:.3f}",
+    ">Trained on": lambda one: one.n_tracks,
+    ">Has tagged": lambda one: one.n_tagged,
+    "": lambda one: Text("in use" if one.in_use else "", style="green"),
+}
+CERTAIN = {"people": "tagged", "given": "as you say"}
+"""Source of a tag → what is shown in the place of its probability."""
 
 
 def train(
@@ -65,22 +80,17 @@ def train(
     interrupted, the first model stays if ready.
     """
     from harmonium.engine import EngineError
-    from harmonium.library import Library
 
     tree = None if genres is None else _tree(genres)
     out, firsts = Output(as_json), list[int]()
-    with Library.open(library, create=False) as opened:
 
-        def stopped() -> str:
-            return _stopped(opened, firsts)
+    def show_first(model: StoredModel) -> None:
+        firsts.append(model.id or 0)
+        if out.errors.is_terminal:
+            out.note(_first(model))
 
-        with out.bar("reading", stopped) as progress:
-
-            def show_first(model: StoredModel) -> None:
-                firsts.append(model.id or 0)
-                if out.errors.is_terminal:
-                    out.note(_first(model))
-
+    with options.opened(library) as opened:
+        with out.bar("reading", lambda: _stopped(opened, firsts)) as progress:
             try:
                 model = opened.train(
                     min_examples=min_examples,
@@ -96,11 +106,10 @@ def train(
                     first=show_first,
                 )
             except EngineError as error:
-                raise EngineError(f"{error}\n{stopped()}") from error
+                raise EngineError(f"{error}\n{_stopped(opened, firsts)}") from error
         spellings = opened.spellings()
     out.json({"model": model.id, **model.report})
-    headings = ("Tag", ">Tracks", ">AUC", ">±", ">Threshold", ">Precision", ">Write from", "")
-    out.table(headings, [_row(tag, spellings) for tag in model.report["tags"]])
+    out.table(TAG_COLUMNS, [_row(tag, spellings) for tag in model.report["tags"]])
     if out.is_terminal:
         out.say("", *_summary(model, spellings))
     if not model.learnt.any():
@@ -225,29 +234,16 @@ def models(
     In Python: library.list_models(), library.use_model(2)
     Exit codes: 0 done; 2 no such model.
     """
-    from harmonium.library import Library
-
     if action not in (None, "use") or (action is None) != (number is None):
         raise typer.BadParameter("Use 'harmonium models' or 'harmonium models use N'.")
     out = Output(as_json)
-    with Library.open(library, create=False) as opened:
+    with options.opened(library) as opened:
         change = None if number is None else opened.use_model(number, learn=False)
         if change is not None:
             learn(out, opened)
         found, n_tracks = opened.list_models(), opened.tracks.count("present")
     if number is None and (found or not out.is_terminal):
-        out.show(
-            found,
-            {
-                ">Model": lambda one: Text(str(one.id), style="cyan"),
-                "Made": lambda one: one.made_at,
-                ">Tags learnt": lambda one: f"{one.n_learnt:,} of {one.n_tags:,}",
-                ">AUC": lambda one: None if one.mean_auc is None else f"{one.mean_auc:.3f}",
-                ">Trained on": lambda one: one.n_tracks,
-                ">Has tagged": lambda one: one.n_tagged,
-                "": lambda one: Text("in use" if one.in_use else "", style="green"),
-            },
-        )
+        out.show(found, MODEL_COLUMNS)
         return
     out.json(found)
     if number is None:
@@ -258,3 +254,122 @@ def models(
         out.say(f"To undo: harmonium undo {change}")
     if next(one for one in found if one.id == number).n_tagged < n_tracks:
         out.say("It has not tagged all tracks yet. Next: harmonium tag")
+
+
+def tag(
+    paths: list[str] | None = options.argument(
+        "PATH",
+        "Music files and folders, in the library or not; or #NUMBER, or artist - title. "
+        "By default all tracks of the library.",
+    ),
+    library: str | None = options.LIBRARY,
+    known: str | None = options.value(
+        "TAGS",
+        "Known tags, such as 'rock, guitar, -live'; they help to infer the others.",
+        "--known",
+        "-k",
+    ),
+    sound_only: bool = options.flag("Do not infer tags from people's tags.", "--sound-only"),
+    top: int | None = options.number(
+        None,
+        "The N most likely tags of each track, at any probability; people's tags come first.",
+        "--top",
+        "-n",
+    ),
+    min_probability: float | None = options.probability(
+        None,
+        "Tags with at least this probability, instead of each tag's threshold.",
+        "--min-probability",
+        "-p",
+    ),
+    again: bool = options.flag("Also tag tracks that are tagged already.", "--again"),
+    only_own: bool = options.ONLY_OWN,
+    only_built_in: bool = options.ONLY_BUILT_IN,
+    as_json: bool = options.JSON,
+    as_csv: bool = options.flag("Print CSV: path, tag, probability, source.", "--csv"),
+) -> None:
+    """Tag files or the whole library.
+
+    For files, people's tags come first and help to infer the others. For the whole library,
+    predictions from the sound are stored for search and write; a second run only tags new tracks.
+    People's own tags are never changed. Without a trained model, the built-in model tags files,
+    with or without a library. Precision is the share of held-out tracks of at least that
+    probability that have the tag.
+
+    Example: harmonium tag song.mp3 --known "rock, -live"
+    In Python: library.tag("song.mp3"), library.tag_all()
+    Exit codes: 0 done; 1 some files could not be read and are listed; 2 nothing was done; 130
+    interrupted, the same command continues.
+    """
+    from harmonium.errors import DataError
+    from harmonium.library.tagging import tag_named
+
+    out, owner = Output(as_json, as_csv), options.owner_of(only_own, only_built_in)
+    if not paths and known is not None:
+        raise DataError("--known needs files: name them.")
+    if not paths:
+        with options.opened(library) as whole:
+            with out.bar("tagging") as progress:
+                n_new = whole.tag_all(again=again, progress=progress)
+            if out.form in ("json", "csv"):
+                chosen = ((one.path, one.tags(top, min_probability)) for one in whole.tagged(owner))
+                _show(out, chosen, {})
+            else:
+                _say_how_many(out, whole, n_new)
+        return
+    with options.opened_if_any(library) as opened, out.bar("listening") as progress:
+        spellings = {} if opened is None else opened.spellings()
+        found = tag_named(
+            opened, paths, known=known, sound_only=sound_only, owner=owner, progress=progress
+        )
+    _show(out, ((one.path, one.tags(top, min_probability)) for one in found), spellings)
+    out.note(*(f"{failure.path}: {failure.reason}" for failure in found.failures))
+    raise typer.Exit(exit_code(len(found), len(found.failures)))
+
+
+def _show(
+    out: Output, files: Iterator[tuple[str, list[TrackTag]]], spellings: Mapping[str, str]
+) -> None:
+    """Path by path; programs get the normalised names."""
+    if out.form == "json":
+        out.json({"path": path, "tags": tags} for path, tags in files)
+    elif out.form == "csv":
+        rows = (
+            (_escaped(path), one.tag, f"{one.probability:.6g}", one.source)
+            for path, tags in files
+            for one in tags
+        )
+        out.csv(("path", "tag", "probability", "source"), rows)
+    elif not out.is_terminal:
+        for path, tags in files:
+            out.table((), [(path, one.tag, one.probability, one.source) for one in tags])
+    else:
+        for number, (path, tags) in enumerate(files):
+            out.hint(*([""] if number else []))
+            if tags:
+                out.table(TRACK_COLUMNS, [_tag_row(one, spellings) for one in tags], title=path)
+            else:
+                out.hint(path, "No tag reaches its threshold; --top 5 shows the most likely.")
+
+
+def _escaped(path: str) -> str:
+    return path.encode(errors="backslashreplace").decode()
+
+
+def _tag_row(one: TrackTag, spellings: Mapping[str, str]) -> tuple[Cell, ...]:
+    certain = CERTAIN.get(one.source)
+    sure = one.probability if certain is None else Text(certain, style="green")
+    return spellings.get(one.tag, one.tag), sure, one.precision
+
+
+def _say_how_many(out: Output, library: Library, n_new: int) -> None:
+    import numpy as np
+
+    model = library.models.current(whole=False)
+    assert model is not None
+    present, (heard, _) = library.tracks.ids(), library.predictions.columns(model.id or 0, [0])
+    n_tagged = int(np.isin(present, heard).sum())  # without missing files
+    new = counted(n_new, "track") if n_new else "No new tracks"
+    out.say(f"{new} tagged by model {model.id}; {n_tagged:,} in all.")
+    if n_left := len(present) - n_tagged:
+        out.say(f"{counted(n_left, 'track')} without features; run `harmonium index`.")

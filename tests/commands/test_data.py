@@ -100,7 +100,8 @@ class TestShow:
     @pytest.mark.parametrize("columns", [80, 120])
     def test_the_page_fits_the_terminal(self, samples, monkeypatch, name, columns):
         monkeypatch.setenv("COLUMNS", str(columns))
-        output = run("show", name, "-f", samples)
+        monkeypatch.setenv("FORCE_COLOR", "1")
+        output = re.sub(r"\x1b\[[\d;]*m", "", run("show", name, "-f", samples))
         assert all(len(line) <= columns for line in output.splitlines())
         data = datasets.load(name, samples)
         squeezed = " ".join(output.split())
