@@ -15,7 +15,7 @@ from harmonium.errors import DataError
 from harmonium.experiments import recipe
 from harmonium.experiments.recipe import Recipe, parse_recipe
 from harmonium.library.filetags import Rules
-from harmonium.library.write_rules import RULE_NAMES, make_rules
+from harmonium.library.filetags.rules import RULE_NAMES, make_rules
 
 FOUND = sorted(path for path in Path(__file__).with_name("found").glob("*/*"))
 

@@ -273,7 +273,7 @@ def results(data):
 
 @target(b'mode = "merge"\nignore = ["x"]\nid3_version = 3\n[fields]\nmellow = "mood"\n')
 def rules(data):
-    from harmonium.library.write_rules import make_rules, read_rules
+    from harmonium.library.filetags.rules import make_rules, read_rules
 
     said = read_rules(file("rules.toml", data))
     make_rules([said, {"ignore": ["y"]}]).sort([("mellow", 0.5), ("x", 0.25)])
@@ -292,7 +292,7 @@ def genres(data):
 @target(b"rock, -live\n--x\n,", b"a=b\nmellow=mood")
 def words(data):
     from harmonium.library.edits import read_said
-    from harmonium.library.write_rules import parse_pairs
+    from harmonium.library.filetags.rules import parse_pairs
 
     lines = data.decode(errors="replace").split("\n")
     read_said(lines)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from places import DOCS
 
 from harmonium.errors import DataError
-from harmonium.library.write_rules import (
+from harmonium.library.filetags.rules import (
     RULE_NAMES,
     join_layers,
     make_rules,

@@ -7,9 +7,14 @@
 `docs/filetags.md` says what is written where.
 """
 
-from harmonium.library.filetags.formats import COMMENT, FIELDS, LIST_FIELDS
-from harmonium.library.filetags.formats.id3 import genre_names
-from harmonium.library.filetags.read import FileTags, audio_digest, read_tags
+from harmonium.library.filetags.formats import (
+    FIELDS,
+    LIST_FIELDS,
+    FileTags,
+    audio_digest,
+    read_tags,
+)
+from harmonium.library.filetags.id3 import genre_names
 from harmonium.library.filetags.rules import MODES, Rules, UnwrittenTag
 from harmonium.library.filetags.write import (
     FieldChange,
@@ -21,7 +26,6 @@ from harmonium.library.filetags.write import (
 )
 
 __all__ = [
-    "COMMENT",
     "FIELDS",
     "LIST_FIELDS",
     "MODES",

@@ -1,21 +1,35 @@
-"""Which tags go where, and what becomes of what is there already."""
+"""Which tags go where, and what becomes of what is there already.
+
+Rules are made of layers: what a library remembers, a file, options. A file of rules is TOML with
+the names of `Rules`::
+
+    mode = "merge"
+    default_field = "grouping"      # or "none": tags without a field are left out
+    ignore = ["seen live"]
+
+    [fields]
+    mellow = "mood"
+
+    [aliases]
+    "hip hop" = "Hip-Hop"
+"""
 
 import math
 import re
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
-from functools import cached_property
-from typing import Literal, NamedTuple, TypeAlias, get_args
+import tomllib
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 from harmonium.data.tag_names import normalise_tag
 from harmonium.errors import DataError
-from harmonium.library.filetags.formats import FIELDS, Id3Options, Values
+from harmonium.library.filetags.formats import FIELDS, GROUPING_FRAMES, Id3Options, Values
 
 Mode: TypeAlias = Literal["merge", "append", "overwrite", "only-if-empty"]
 GivenTags: TypeAlias = Mapping[str, float] | Iterable[str]
 
 MODES: tuple[str, ...] = get_args(Mode)
-GROUPING_FRAMES = ("TIT1", "GRP1")
 _IN_COMMENT = re.compile("[,;\n]")
 """What separates tags in a comment."""
 
@@ -105,44 +119,83 @@ class Rules:
 
         Where several tags have one name, the first spelling and the highest score count.
         """
+        aliases = {fold(tag): name.strip() for tag, name in self.aliases.items()}
+        fields = {fold(tag): name for tag, name in self.fields.items()}
+        ignored = set(map(fold, self.ignore))
+        allowed = None if self.whitelist is None else set(map(fold, self.whitelist))
         found: dict[str, dict[str, tuple[str, float]]] = {}  # by field and folded name
         left_out: list[UnwrittenTag] = []
         for tag, score in _scored(tags, needed=self.scores):
-            name = self._aliases.get(fold(tag), tag)
+            name = aliases.get(fold(tag), tag)
             keys = (fold(tag), fold(name))
-            if reason := self._reason_against(keys):
-                left_out.append(UnwrittenTag(tag, reason))
+            where = next((fields[key] for key in keys if key in fields), self.default_field)
+            if not ignored.isdisjoint(keys):
+                left_out.append(UnwrittenTag(tag, "on the ignore list"))
+            elif allowed is not None and allowed.isdisjoint(keys):
+                left_out.append(UnwrittenTag(tag, "not on the whitelist"))
+            elif where is None:
+                left_out.append(UnwrittenTag(tag, "no field is named for it"))
             else:
-                there = found.setdefault(str(self._field(keys)), {})
+                there = found.setdefault(where, {})
                 first, highest = there.get(keys[1], (name, score))
                 there[keys[1]] = (first, max(highest, score))
         return {where: dict(there.values()) for where, there in found.items()}, left_out
 
-    def _reason_against(self, keys: tuple[str, str]) -> str:
-        if not self._ignored.isdisjoint(keys):
-            return "on the ignore list"
-        if self._allowed is not None and self._allowed.isdisjoint(keys):
-            return "not on the whitelist"
-        return "" if self._field(keys) else "no field is named for it"
 
-    def _field(self, keys: tuple[str, str]) -> str | None:
-        return next((self._fields[k] for k in keys if k in self._fields), self.default_field)
+RULE_NAMES = tuple(one.name for one in fields(Rules))
 
-    @cached_property
-    def _aliases(self) -> dict[str, str]:
-        return {fold(tag): name.strip() for tag, name in self.aliases.items()}
 
-    @cached_property
-    def _fields(self) -> dict[str, str]:
-        return {fold(tag): name for tag, name in self.fields.items()}
+def read_rules(path: Path) -> dict[str, Any]:
+    """What a TOML file says, checked; a part of the rules."""
+    try:
+        layer = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise DataError(f"The rules '{path}' cannot be read: {error.strerror}.") from None
+    except (ValueError, RecursionError) as error:  # not TOML, too large a number, too deep
+        raise DataError(f"The rules '{path}' are not TOML: {error}.") from None
+    try:
+        make_rules([layer])
+    except DataError as error:
+        raise DataError(f"The rules '{path}' cannot be used: {error}") from None
+    return layer
 
-    @cached_property
-    def _ignored(self) -> frozenset[str]:
-        return frozenset(map(fold, self.ignore))
 
-    @cached_property
-    def _allowed(self) -> frozenset[str] | None:
-        return None if self.whitelist is None else frozenset(map(fold, self.whitelist))
+def make_rules(layers: Sequence[Mapping[str, Any]]) -> Rules:
+    """Rules made of several layers: later ones win, tables are united, tags to ignore add up."""
+    whole = join_layers(layers)
+    for name in whole.keys() - set(RULE_NAMES):
+        raise DataError(f"There is no rule '{name}'. There are {', '.join(RULE_NAMES)}.")
+    if whole.get("default_field") == "none":
+        whole["default_field"] = None
+    return Rules(**whole)
+
+
+def join_layers(layers: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """One layer made of several; None in a layer means that it says nothing."""
+    whole: dict[str, Any] = {}
+    for layer in layers:
+        for name, value in layer.items():
+            if value is None:
+                continue
+            before = whole.get(name)
+            if isinstance(value, Mapping) and isinstance(before, Mapping):
+                value = {**before, **value}
+            elif name == "ignore" and isinstance(value, list | tuple):
+                both = [*(before or ()), *value]
+                value = [tag for i, tag in enumerate(both) if tag not in both[:i]]
+            whole[name] = value
+    return whole
+
+
+def parse_pairs(pairs: Sequence[str], option: str) -> dict[str, str]:
+    """TAG=VALUE, each once."""
+    found = {}
+    for pair in pairs:
+        tag, equals, value = pair.rpartition("=")
+        if not equals or not tag.strip() or not value.strip():
+            raise DataError(f"{option} takes TAG=VALUE, got '{pair}'.")
+        found[tag.strip()] = value.strip()
+    return found
 
 
 def combine(before: Values, new: Values, mode: Mode) -> Values:

@@ -9,23 +9,25 @@ from typing import Any, BinaryIO, Self, TypeAlias
 
 from harmonium.errors import FileChangedError, FileTagError
 from harmonium.files import readable
-from harmonium.library.filetags.delta import Delta, difference, patch
 from harmonium.library.filetags.formats import (
     COMMENT,
     FIELDS,
+    FileProblem,
+    FileTags,
     Format,
     Id3Options,
-    TagContents,
-    Values,
-)
-from harmonium.library.filetags.music_file import (
-    FileProblem,
     PathLike,
-    content_digest,
+    Values,
+    format_of,
     opened,
+)
+from harmonium.library.filetags.replace import (
+    Steps,
+    content_digest,
+    difference,
+    patch,
     replace_file,
 )
-from harmonium.library.filetags.read import format_of, sound_digest
 from harmonium.library.filetags.rules import (
     GivenTags,
     Rules,
@@ -108,23 +110,16 @@ class UndoRecord:
     """That of the file as it became."""
     audio: str
     """`audio_digest` of both."""
-    delta: Delta
-    """What turns the latter into the former."""
+    steps: Steps
+    literal: bytes
+    """What turns the latter into the former (`difference`)."""
 
     def to_bytes(self) -> bytes:
         """For the store; compressed."""
-        head = json.dumps(
-            {
-                "change": self.change.to_dict(),
-                "before": self.before,
-                "after": self.after,
-                "audio": self.audio,
-                "steps": self.delta.steps,
-            },
-            separators=(",", ":"),
-        ).encode()
-        data = len(head).to_bytes(_NUMBER) + head + self.delta.literal
-        return _MARK + zlib.compress(data, 9)
+        about = {name: getattr(self, name) for name in ("before", "after", "audio", "steps")}
+        text = json.dumps({"change": self.change.to_dict(), **about}, separators=(",", ":"))
+        head = text.encode()
+        return _MARK + zlib.compress(len(head).to_bytes(_NUMBER) + head + self.literal, 9)
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
@@ -145,7 +140,7 @@ class UndoRecord:
             head: dict[str, Any] = json.loads(plain[_NUMBER:end])
             steps = tuple((start, length) for start, length in head.pop("steps"))
             change = FileChange.from_dict(head.pop("change"))
-            return cls(change=change, delta=Delta(steps, plain[end:]), **head)
+            return cls(change=change, steps=steps, literal=plain[end:], **head)
         except (zlib.error, ValueError, LookupError, TypeError) as error:
             raise FileTagError(f"The record of a change of tags is damaged: {error}.") from error
 
@@ -171,34 +166,36 @@ def plan_write(path: PathLike, tags: GivenTags, rules: Rules = _DEFAULT) -> File
     """
     wanted, left_out = rules.sort(tags)
     with opened(path) as file:
-        found, contents = read_for_writing(file, rules.id3)
+        found, there = _read_for_writing(file, rules.id3)
         links = os.fstat(file.fileno()).st_nlink
-    places = found.places(contents.version, rules.id3)
     fields: list[FieldChange] = []
     scores: list[FieldChange] = []
     for name in FIELDS:
-        where, accepted = places[name], {}
-        if name == COMMENT:
+        is_comment, where, accepted = name == COMMENT, there.places[name], {}
+        if is_comment:
             where = where[:1]  # what is elsewhere is somebody's text, and stays there
         for tag, score in wanted.get(name, {}).items():
-            reason = found.refusal(where[0], tag, contents.version, rules.id3)
-            if name == COMMENT and tags_in_comment((tag,)) != (tag,):
+            reason = found.refusal(where[0], tag, there.version, rules.id3)
+            if is_comment and tags_in_comment((tag,)) != (tag,):
                 reason = "a comment would take it for several tags"
             if reason:
                 left_out.append(UnwrittenTag(tag, reason))
             else:
                 accepted[tag] = score
-        before = contents.at(where)
-        join = combine_comment if name == COMMENT else combine
+        before = there.at(where)
+        join = combine_comment if is_comment else combine
         after = join(before, tuple(accepted), rules.mode)
         fields.append(FieldChange(name, before, after, where))
-        own = f"harmonium_{name}"
-        if rules.scores and (new := _scores(accepted, fields[-1].tags[1])):
-            scores.append(FieldChange(own, contents.at(places[own]), new, places[own]))
+        if rules.scores:
+            own = f"harmonium_{name}"
+            written = {fold(value) for value in fields[-1].tags[1]}
+            new = tuple(f"{tag}={p:.3f}" for tag, p in accepted.items() if fold(tag) in written)
+            before = there.at(there.places[own])
+            scores.append(FieldChange(own, before, new or before, there.places[own]))
     return FileChange(
         path=os.fspath(path),
         format=found.name,
-        version=contents.version,
+        version=there.version,
         fields=tuple(one for one in [*fields, *scores] if one.before != one.after),
         left_out=tuple(left_out),
         hard_links=links,
@@ -206,19 +203,13 @@ def plan_write(path: PathLike, tags: GivenTags, rules: Rules = _DEFAULT) -> File
     )
 
 
-def read_for_writing(file: BinaryIO, options: Id3Options) -> tuple[Format, TagContents]:
-    """The format of a file and what is in it, or `FileProblem` where it cannot be written to."""
+def _read_for_writing(file: BinaryIO, options: Id3Options) -> tuple[Format, FileTags]:
+    """The format of a file and its tags, or `FileProblem` where it cannot be written to."""
     found = format_of(file)
-    contents = found.read(file, options)
-    if contents.obstacle:
-        raise FileProblem(f"nothing can be written to it: {contents.obstacle}")
-    return found, contents
-
-
-def _scores(tags: dict[str, float], written: Values) -> Values:
-    """TAG=SCORE of the tags that are in the field."""
-    there = {fold(value) for value in written}
-    return tuple(f"{tag}={score:.3f}" for tag, score in tags.items() if fold(tag) in there)
+    tags = found.read(file, options)
+    if tags.obstacle:
+        raise FileProblem(f"nothing can be written to it: {tags.obstacle}")
+    return found, tags
 
 
 def apply_change(
@@ -250,38 +241,32 @@ def apply_change(
     if not change:
         return None
 
+    edits: dict[str, Values] = {}
+    for one in change.fields:
+        edits |= dict.fromkeys(one.places[1:], ()) | {one.places[0]: one.after}
+
     def produce(old: BinaryIO, new: BinaryIO) -> UndoRecord:
         found = format_of(old)
         _check_fields(found, old, change, after=False)
-        found.write(old, new, _edits(change), change.id3)
-        return _checked_undo(found, old, new, change)
+        found.write(old, new, edits, change.id3)
+        again = format_of(new)
+        if again.name != found.name:
+            raise FileProblem("the new file is not what it should be; the file was left as it is")
+        _check_fields(again, new, change, after=True)
+        audio = found.sound_digest(old)
+        if again.sound_digest(new) != audio:
+            raise FileProblem("writing would have changed its sound; it was left as it is")
+        return _record(change, audio, old, new)
 
     return replace_file(change.path, produce, keep=keep, keep_times=keep_times)
 
 
-def _edits(change: FileChange) -> dict[str, Values]:
-    """Place → what is to be there."""
-    edits: dict[str, Values] = {}
-    for one in change.fields:
-        edits |= dict.fromkeys(one.places[1:], ()) | {one.places[0]: one.after}
-    return edits
-
-
-def _checked_undo(found: Format, old: BinaryIO, new: BinaryIO, change: FileChange) -> UndoRecord:
-    """What undoes a change, if it turned out as it was planned."""
-    again = format_of(new)
-    if again.name != found.name:
-        raise FileProblem("the written file is not what it should be; the file was left as it is")
-    _check_fields(again, new, change, after=True)
-    audio = sound_digest(found, old)
-    if sound_digest(again, new) != audio:
-        raise FileProblem("writing would have changed its sound; it was left as it is")
+def _record(change: FileChange, audio: str, old: BinaryIO, new: BinaryIO) -> UndoRecord:
+    """What undoes the change from one file to another."""
+    before, after = content_digest(old), content_digest(new)
+    steps, literal = difference(old, new)
     return UndoRecord(
-        change=change,
-        before=content_digest(old),
-        after=content_digest(new),
-        audio=audio,
-        delta=difference(old, new),
+        change=change, before=before, after=after, audio=audio, steps=steps, literal=literal
     )
 
 
@@ -329,45 +314,25 @@ def undo(
         now = content_digest(file)
     if now == record.before:
         return None
+    fields = tuple(replace(one, before=one.after, after=one.before) for one in record.change.fields)
+    back = replace(record.change, path=os.fspath(path), fields=fields, left_out=())
     if now == record.after:
-        return replace_file(
-            path,
-            lambda old, new: _restore(path, record, old, new),
-            keep=keep,
-            keep_times=keep_times,
-        )
+
+        def restore(old: BinaryIO, new: BinaryIO) -> UndoRecord:
+            patch(record.steps, record.literal, old, new)
+            if content_digest(new) != record.before:
+                raise FileProblem("the record of its change does not lead back; nothing was undone")
+            return _record(back, record.audio, old, new)
+
+        return replace_file(path, restore, keep=keep, keep_times=keep_times)
     if exact:
         raise FileChangedError(
             f"{readable(path)} was changed since tags were written to it, and cannot be made "
             "exactly what it was. With exact=False the fields that were written get back their "
             "former values."
         )
-    return apply_change(_way_back(path, record), keep=keep, keep_times=keep_times)
-
-
-def _restore(path: PathLike, record: UndoRecord, old: BinaryIO, new: BinaryIO) -> UndoRecord:
-    """Write the file as it was."""
-    patch(record.delta, old, new)
-    if content_digest(new) != record.before:
-        raise FileProblem("the record of its change does not lead back; nothing was undone")
-    return UndoRecord(
-        change=_reversed(path, record.change),
-        before=record.after,
-        after=record.before,
-        audio=record.audio,
-        delta=difference(old, new),
-    )
-
-
-def _way_back(path: PathLike, record: UndoRecord) -> FileChange:
-    """The former values of the fields that are still as they were written."""
-    back = _reversed(path, record.change)
     with opened(path) as file:
-        found, contents = read_for_writing(file, back.id3)
-    fields = tuple(one for one in back.fields if contents.at(one.places) == one.before)
-    return replace(back, format=found.name, version=contents.version, fields=fields)
-
-
-def _reversed(path: PathLike, change: FileChange) -> FileChange:
-    fields = tuple(replace(one, before=one.after, after=one.before) for one in change.fields)
-    return replace(change, path=os.fspath(path), fields=fields, left_out=())
+        found, there = _read_for_writing(file, back.id3)
+    fields = tuple(one for one in back.fields if there.at(one.places) == one.before)
+    back = replace(back, format=found.name, version=there.version, fields=fields)
+    return apply_change(back, keep=keep, keep_times=keep_times)

@@ -9,7 +9,7 @@ from places import DOCS
 from tagged_files import untagged
 
 from harmonium.library.filetags import FIELDS, MODES, Rules, plan_write
-from harmonium.library.filetags.read import KNOWN
+from harmonium.library.filetags.formats import KNOWN
 
 PAGE = (DOCS / "filetags.md").read_text(encoding="utf-8")
 

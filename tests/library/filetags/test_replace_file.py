@@ -19,13 +19,12 @@ from harmonium.errors import FileTagError
 from harmonium.library.filetags import (
     UndoRecord,
     apply_change,
-    music_file,
     plan_write,
     read_tags,
     undo,
 )
-from harmonium.library.filetags.delta import Delta
-from harmonium.library.filetags.formats.vorbis import Flac
+from harmonium.library.filetags import replace as replacing
+from harmonium.library.filetags.vorbis_mp4 import Flac
 
 PART = re.compile(r"\.harmonium-[0-9a-f]{16}\.part")
 
@@ -115,13 +114,13 @@ def planted_after_sweeping(monkeypatch):
     """Lets somebody act between the sweep of the folder and the creation of the new file."""
 
     def plan(act):
-        sweep = music_file._sweep
+        sweep = replacing._sweep
 
         def sweep_and_act(folder):
             sweep(folder)
             act()
 
-        monkeypatch.setattr(music_file, "_sweep", sweep_and_act)
+        monkeypatch.setattr(replacing, "_sweep", sweep_and_act)
 
     return plan
 
@@ -161,7 +160,7 @@ def test_what_is_no_file_is_neither_followed_nor_removed(song, tmp_path_factory,
         opened.append(os.fstat(descriptor))
         return descriptor
 
-    monkeypatch.setattr(music_file.os, "open", watch)
+    monkeypatch.setattr(replacing.os, "open", watch)
     with pytest.raises(FileTagError, match=rf"remove {re.escape(part.name)} beside it"):
         write(song)
     assert song.read_bytes() == tagged("flac")
@@ -182,7 +181,7 @@ def test_a_hard_link_that_was_planted_before_is_taken_away_and_its_file_stays(so
 
 def test_a_part_that_is_swept_away_before_it_is_locked_is_made_again(song, monkeypatch):
     swept = []
-    lock = music_file.try_lock
+    lock = replacing.try_lock
 
     def sweep_first(descriptor, *rest, **options):
         if not swept:
@@ -191,7 +190,7 @@ def test_a_part_that_is_swept_away_before_it_is_locked_is_made_again(song, monke
         return lock(descriptor, *rest, **options)
 
     part = part_of(song)
-    monkeypatch.setattr(music_file, "try_lock", sweep_first)
+    monkeypatch.setattr(replacing, "try_lock", sweep_first)
     undo(song, write(song))
     assert swept
     assert_untouched(song)
@@ -220,7 +219,7 @@ def test_a_link_that_takes_the_place_of_the_new_file_is_not_touched(
 
 
 def test_what_a_killed_process_left_is_removed_where_there_are_no_locks(song, monkeypatch):
-    monkeypatch.setattr(music_file, "_IS_WINDOWS", True)
+    monkeypatch.setattr(replacing, "_IS_WINDOWS", True)
     part_of(song).write_bytes(b"half a file")
     undo(song, write(song))
     assert_untouched(song)
@@ -290,7 +289,7 @@ def test_errors_of_the_disk_are_told(song, monkeypatch, number):
     def fail(descriptor):
         raise OSError(number, os.strerror(number))
 
-    monkeypatch.setattr(music_file.os, "fsync", fail)
+    monkeypatch.setattr(replacing.os, "fsync", fail)
     with pytest.raises(FileTagError, match=f"song.flac cannot be .*: {os.strerror(number)}"):
         write(song)
     assert_untouched(song)
@@ -304,7 +303,7 @@ def test_a_folder_that_cannot_be_written_to_is_told(song, monkeypatch):
             raise PermissionError(errno.EACCES, "Permission denied")
         return opens(path, flags, *rest)
 
-    monkeypatch.setattr(music_file.os, "open", refuse)
+    monkeypatch.setattr(replacing.os, "open", refuse)
     with pytest.raises(FileTagError, match=r"song\.flac cannot be .*: Permission denied"):
         write(song)
 
@@ -414,7 +413,7 @@ def test_a_write_that_cannot_be_read_back_is_given_up(song, monkeypatch):
 def test_a_record_that_does_not_lead_back_undoes_nothing(song):
     record = write(song)
     written = song.read_bytes()
-    wrong = replace(record, delta=Delta(((0, 10),), b""))
+    wrong = replace(record, steps=((0, 10),), literal=b"")
     with pytest.raises(FileTagError, match="does not lead back; nothing was undone"):
         undo(song, wrong)
     assert song.read_bytes() == written

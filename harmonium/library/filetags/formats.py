@@ -1,0 +1,300 @@
+"""Music files and their tags: opened with clear errors, recognised by content, and read.
+
+Each format cuts a tag into its parts (frames, comments, items) and replaces those that change; all
+others stay to the byte. `id3` and `vorbis_mp4` hold the formats.
+"""
+
+import hashlib
+import os
+import stat
+import struct
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, BinaryIO, Self, TypeAlias
+
+from mutagen import MutagenError
+
+from harmonium.errors import FileTagError
+from harmonium.files import readable
+
+LIST_FIELDS = ("genre", "mood", "grouping")
+"""The fields that hold a list of tags."""
+COMMENT = "comment"
+"""The field that is a text: people's own words, perhaps with tags in it."""
+FIELDS = (*LIST_FIELDS, COMMENT)
+"""The fields that tags are read from and written to."""
+SCORE_FIELDS = tuple(f"harmonium_{name}" for name in FIELDS)
+"""The fields that hold the scores of the tags in each."""
+TEXT_FIELDS = ("title", "artist", "album")
+GROUPING_FRAMES = ("TIT1", "GRP1")
+"""The frames of ID3 that players take for the grouping."""
+KNOWN = "MP3, FLAC, Ogg Vorbis, Opus, Speex, Ogg FLAC, MP4 (M4A), WAV and AIFF"
+
+PathLike: TypeAlias = str | os.PathLike[str]
+Values: TypeAlias = tuple[str, ...]
+Edits: TypeAlias = Mapping[str, Values]
+"""Place, such as "TCON", "GENRE" or "©gen" → its values."""
+
+BLOCK = 1 << 20
+"""Bytes that are held in memory at a time."""
+# What Mutagen and the parsing here raise where a file is not what its format says.
+_DAMAGE = (MutagenError, EOFError, struct.error, ValueError, LookupError, ArithmeticError)
+
+
+class FileProblem(Exception):
+    """Why a file cannot be read or written, in words that follow its name and a colon."""
+
+
+@contextmanager
+def opened(path: PathLike) -> Iterator[BinaryIO]:
+    """The file, open for reading, with `explained` errors."""
+    with explained(path):
+        # Opening a pipe would wait for whoever writes to it.
+        if not stat.S_ISREG(Path(path).stat().st_mode) and not Path(path).is_dir():
+            raise FileProblem("it is not a file")
+        with Path(path).open("rb") as file:
+            yield file
+
+
+@contextmanager
+def explained(path: PathLike) -> Iterator[None]:
+    """Whatever goes wrong with a file, as one clear error."""
+    name = readable(path)
+    try:
+        yield
+    except FileTagError:
+        raise
+    except FileNotFoundError:
+        raise FileTagError(f"There is no file {name}.") from None
+    except IsADirectoryError:
+        raise FileTagError(f"{name} is a folder. Name a file in it.") from None
+    except OSError as error:
+        reason = error.strerror or error
+        raise FileTagError(f"{name} cannot be read or written: {reason}.") from error
+    except FileProblem as error:
+        raise FileTagError(f"{name}: {error}.") from None
+    except _DAMAGE as error:
+        raise FileTagError(f"{name} is damaged: {str(error) or type(error).__name__}.") from error
+
+
+def size_of(file: BinaryIO) -> int:
+    """Bytes of an open file."""
+    return file.seek(0, os.SEEK_END)
+
+
+def read_at(file: BinaryIO, start: int, count: int) -> bytes:
+    """The bytes from ``start`` on; fewer than ``count`` where the file ends."""
+    file.seek(start)
+    return file.read(count)
+
+
+def blocks(file: BinaryIO, start: int, end: int) -> Iterator[bytes]:
+    """The bytes from ``start`` up to ``end`` or to the end of the file, in blocks."""
+    while start < end and (data := read_at(file, start, min(BLOCK, end - start))):
+        start += len(data)
+        yield data
+
+
+def copy(source: BinaryIO, target: BinaryIO, start: int, end: int) -> None:
+    """Append the bytes from ``start`` up to ``end`` of one file to another."""
+    for data in blocks(source, start, end):
+        target.write(data)
+
+
+# Tags. ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class Id3Options:
+    """What ID3 leaves open; `Rules` says what each means."""
+
+    version: int = 4
+    grouping: str | None = None
+    """The frame for grouping; None: both, to read from."""
+    separator: str = "; "
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileTags:
+    """What a file says of itself."""
+
+    format: str
+    """"MP3", "FLAC", "Ogg Vorbis", "Opus", "Speex", "Ogg FLAC", "MP4", "WAV" or "AIFF"."""
+    version: str | None
+    """The kind of tag: "ID3v2.2" to "ID3v2.4", "ID3v1", "Vorbis comment", "MP4", "RIFF INFO";
+    None where there is none."""
+    genre: Values = ()
+    mood: Values = ()
+    grouping: Values = ()
+    comment: Values = ()
+    title: str | None = None
+    artist: str | None = None
+    """Several are joined with "; "."""
+    album: str | None = None
+    duration: float | None = None
+    """Seconds; None where the file does not say."""
+    scores: Mapping[str, float] = field(default_factory=dict)
+    """Tag → score, where Harmonium wrote them."""
+    notes: tuple[str, ...] = ()
+    """What is odd about the file's tags."""
+    obstacle: str | None = None
+    """Why the file cannot be written to, although it can be read."""
+    values: Edits = field(default_factory=dict, repr=False)
+    places: Mapping[str, Values] = field(default_factory=dict, repr=False)
+    """Field → the places where it may be. It is written to the first; what is in the others is then
+    moved there."""
+
+    @classmethod
+    def of(
+        cls,
+        format: str,
+        version: str | None,
+        values: Edits,
+        places: Mapping[str, Values],
+        damage: str | None = None,
+        **about: Any,
+    ) -> Self:
+        """From the values at the places of a tag; a tag with ``damage`` cannot be written to."""
+        self = cls(format=format, version=version, values=values, places=places)
+        fields: dict[str, Any] = {name: self.at(places[name]) for name in FIELDS}
+        fields |= {name: "; ".join(self.at(places[name])) or None for name in TEXT_FIELDS}
+        scores = {}
+        for value in (v for name in SCORE_FIELDS for v in self.at(places[name])):
+            tag, _, number = value.rpartition("=")
+            with suppress(ValueError):  # someone else's
+                scores[tag] = float(number)
+        if damage is not None:
+            about |= {"notes": (*about.get("notes", ()), damage), "obstacle": damage}
+        return replace(self, scores=scores, **fields, **about)
+
+    def at(self, places: Iterable[str]) -> Values:
+        """The values of all these places, each once."""
+        return tuple(dict.fromkeys(v for place in places for v in self.values.get(place, ())))
+
+    @property
+    def of_track(self) -> dict[str, Any]:
+        """What a library keeps of it: title, artist, album, duration, and the tags by field."""
+        about = {name: getattr(self, name) for name in (*TEXT_FIELDS, "duration")}
+        tags = {name: [*getattr(self, name)] for name in FIELDS if getattr(self, name)}
+        return about | {"file_tags": tags}
+
+
+class Format(ABC):
+    """A format of music files. Its methods raise `FileProblem`."""
+
+    name: str
+    """What people call it."""
+
+    @abstractmethod
+    def read(self, file: BinaryIO, options: Id3Options) -> FileTags:
+        """What the tag says."""
+
+    def refusal(self, place: str, value: str, version: str | None, options: Id3Options) -> str:
+        """Why a value cannot be kept in a place, or "": most formats keep any text."""
+        return ""
+
+    @abstractmethod
+    def write(self, source: BinaryIO, target: BinaryIO, edits: Edits, options: Id3Options) -> None:
+        """Write the file ``source`` to the empty file ``target``, with new values in some places.
+
+        A place without values is removed.
+        """
+
+    @abstractmethod
+    def sound(self, file: BinaryIO) -> Iterator[bytes]:
+        """The bytes that are the sound and not the tag."""
+
+    def sound_digest(self, file: BinaryIO) -> str:
+        """The SHA-256 digest of an open file's sound."""
+        digest = hashlib.sha256()
+        for data in self.sound(file):
+            digest.update(data)
+        return digest.hexdigest()
+
+
+def format_of(file: BinaryIO) -> Format:
+    """The format of a file; raises `FileProblem` where its tags are not known."""
+    from harmonium.library.filetags import id3, vorbis_mp4  # which are built on this module
+
+    head = read_at(file, 0, 12)
+    if head[:4] == b"RIFF" and head[8:] == b"WAVE":
+        return id3.WAV
+    if head[:4] == b"FORM" and head[8:] in (b"AIFF", b"AIFC"):
+        return id3.AIFF
+    if head[4:8] == b"ftyp":
+        return vorbis_mp4.Mp4()
+    if head[:4] == b"OggS":
+        if codec := vorbis_mp4.codec_of(file):
+            return codec
+    elif read_at(file, id3.leading_tags(file), 4) == b"fLaC":
+        return vorbis_mp4.Flac()
+    elif head[:3] == b"ID3" or id3.begins_with_mpeg_frames(file):
+        return id3.Mp3()
+    raise FileProblem(f"its format is not one whose tags are known: {KNOWN}")
+
+
+def read_tags(path: PathLike, *, separator: str = "; ") -> FileTags:
+    """What a file says of itself.
+
+    Parameters
+    ----------
+    path : of an MP3, FLAC, Ogg (Vorbis, Opus, Speex, FLAC), MP4, WAV or AIFF file
+    separator : what separates values in ID3 tags before version 2.4
+
+    Raises
+    ------
+    FileTagError
+        where there is no such file, or it is none of these; a damaged tag is among the notes
+    """
+    with opened(path) as file:
+        return format_of(file).read(file, Id3Options(separator=separator))
+
+
+def audio_digest(path: PathLike) -> str:
+    """The SHA-256 digest of a file's sound, in hexadecimal digits: no change of tags changes it.
+
+    Nothing is decoded: it is of the MPEG frames, the FLAC frames and their parameters, the Ogg
+    packets other than comments, MP4's media data, or the chunks of sound of WAV and AIFF.
+
+    Raises
+    ------
+    FileTagError
+        where there is no such file, or its format is not known
+    """
+    with opened(path) as file:
+        return format_of(file).sound_digest(file)
+
+
+# What several formats need. -------------------------------------------------------------------
+
+
+def decoded(data: bytes) -> str:
+    """Text that should be UTF-8; where it is not, it was written as Latin-1."""
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return data.decode("latin-1")
+
+
+def duration_of(info: Callable[[BinaryIO], Any], file: BinaryIO) -> float | None:
+    """Seconds, as Mutagen's class for a format tells; None where it cannot."""
+    file.seek(0)
+    try:
+        return float(info(file).length)
+    except (MutagenError, EOFError, ArithmeticError, ValueError, LookupError):
+        return None
+
+
+def with_new_items(
+    items: Iterable[bytes], key: Callable[[bytes], str], new: Mapping[str, list[bytes]]
+) -> tuple[bytes, ...]:
+    """The items with new ones for some keys, where the first old one was or at the end."""
+    pending = dict(new)
+    kept: list[bytes] = []
+    for item in items:
+        name = key(item)
+        kept += pending.pop(name, []) if name in new else [item]
+    return (*kept, *(item for some in pending.values() for item in some))

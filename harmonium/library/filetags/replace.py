@@ -1,0 +1,297 @@
+"""Replacing a music file safely, and what turns the new file back into the old one.
+
+The new file is written beside the old one under a name that says what it is, brought to the disk,
+and renamed over the old one: there is always one of the two. A process that is killed before that
+leaves the part it has written, which the next write in that folder removes: the writer holds a lock
+on it while it lives.
+
+Changing a tag leaves nearly all of a file as it is, but moves it, and some formats then renumber
+all that follows (the pages of Ogg, the chunk offsets of MP4). Comparing the bytes of both files
+handles all of these alike, and needs to know nothing of any format.
+"""
+
+import hashlib
+import os
+import re
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from functools import lru_cache
+from pathlib import Path
+from typing import BinaryIO, TypeAlias, TypeVar
+
+import numpy as np
+
+from harmonium.files import try_lock
+from harmonium.library.filetags.formats import (
+    FileProblem,
+    PathLike,
+    copy,
+    explained,
+    read_at,
+    size_of,
+)
+
+Result = TypeVar("Result")
+
+_IS_WINDOWS = os.name == "nt"  # where nobody else can remove a file that is open
+_NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0)  # Windows has no such flag
+_PART = re.compile(r"\.harmonium-[0-9a-f]{16}\.part")
+
+
+def content_digest(file: BinaryIO) -> str:
+    """The SHA-256 digest of an open file's content, in hexadecimal digits."""
+    file.seek(0)
+    return hashlib.file_digest(file, "sha256").hexdigest()  # type: ignore[arg-type]
+
+
+def replace_file(
+    path: PathLike,
+    produce: Callable[[BinaryIO, BinaryIO], Result],
+    *,
+    keep: Callable[[Result], object] | None = None,
+    keep_times: bool = False,
+) -> Result:
+    """Let ``produce(old file, empty file)`` write a new file, and put it in the old one's place.
+
+    Permissions, owner, group and extended attributes are kept, as far as the system lets us. A
+    symbolic link stays one: what it leads to is replaced. ``keep`` is given what ``produce`` gave
+    when all is ready, just before the new file takes the old one's place. Where ``produce`` or
+    ``keep`` raise, the old file stays and nothing is left behind.
+
+    Raises
+    ------
+    FileTagError
+        where that cannot be done
+    """
+    place = Path(os.path.realpath(path))
+    with ExitStack() as stack:
+        with explained(path):
+            _check_writable(place)
+            _sweep(place.parent)
+            old = stack.enter_context(place.open("rb"))
+            status = os.fstat(old.fileno())
+            part, new = stack.enter_context(_part(place))
+            result = produce(old, new)
+            new.flush()
+            _copy_attributes(place, status, part, new, keep_times=keep_times)
+            os.fsync(new.fileno())
+        if keep is not None:
+            keep(result)
+        with explained(path):
+            before, now = (
+                (one.st_ino, one.st_size, one.st_mtime_ns) for one in (status, place.stat())
+            )
+            if before != now:
+                raise FileProblem("another program changed it meanwhile; try again")
+            if not _is_at(part, new.fileno()):
+                raise FileProblem("another program took away the new file meanwhile; try again")
+            if _IS_WINDOWS:
+                new.close()
+                old.close()
+            part.replace(place)
+    with suppress(OSError), _descriptor(place.parent, os.O_RDONLY) as folder:
+        os.fsync(folder)  # the new name is on the disk; some systems have no way to do that
+    return result
+
+
+def _check_writable(place: Path) -> None:
+    """A file that may not be written to could still be replaced, against its owner's will."""
+    status = place.stat()
+    if not place.is_file():
+        raise FileProblem("it is not a file")
+    if not status.st_mode & 0o222 or not os.access(place, os.W_OK):
+        raise FileProblem("it is read-only; make it writable first (chmod u+w)")
+
+
+@contextmanager
+def _descriptor(path: Path, flags: int) -> Iterator[int]:
+    descriptor = os.open(path, flags)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def _part(place: Path) -> Iterator[tuple[Path, BinaryIO]]:
+    """(path, file) of a new file beside another, which is removed where anything is raised.
+
+    The name follows from that of the other file, so that no two programs write to it at once.
+    """
+    name = hashlib.sha256(os.fsencode(place.name)).hexdigest()[:16]
+    part = place.with_name(f".harmonium-{name}.part")
+    with os.fdopen(_create(part), "r+b") as file:
+        try:
+            yield part, file
+        except BaseException:
+            if _IS_WINDOWS:
+                file.close()
+            with suppress(OSError):
+                part.unlink(missing_ok=True)
+            raise
+
+
+def _create(part: Path) -> int:
+    """The descriptor of a new file, locked; it stays locked however the process ends.
+
+    Whatever has the name already, a link above all, is neither opened nor followed: anybody who may
+    write to the folder can foresee the name.
+    """
+    while True:
+        try:
+            descriptor = os.open(part, os.O_RDWR | os.O_CREAT | os.O_EXCL | _NO_FOLLOW, 0o600)
+        except FileExistsError:
+            reason = "another program is writing tags to it; try again when it has ended, or, if "
+            reason += f"there is none, remove {part.name} beside it"
+            if part.is_symlink() or (part.exists() and not part.is_file()):
+                reason = f"something else has the new file's name; remove {part.name} beside it"
+            raise FileProblem(reason) from None
+        if _IS_WINDOWS:
+            return descriptor
+        try_lock(descriptor, wait=True)  # nobody but a sweep can have it, and lets go at once
+        if _is_at(part, descriptor):
+            return descriptor
+        os.close(descriptor)  # swept away before it was locked
+
+
+def _is_at(part: Path, descriptor: int) -> bool:
+    """Whether a path still leads to an open file, and not by a link."""
+    try:
+        return os.path.samestat(part.lstat(), os.fstat(descriptor))
+    except FileNotFoundError:
+        return False
+
+
+def _sweep(folder: Path) -> None:
+    """Remove the files that processes that were killed have left in a folder."""
+    with suppress(OSError), os.scandir(folder) as entries:
+        for entry in list(entries):
+            if _PART.fullmatch(entry.name) and entry.is_file(follow_symlinks=False):
+                with suppress(OSError):
+                    _remove_if_left(Path(entry.path))
+
+
+def _remove_if_left(part: Path) -> None:
+    """Remove a file unless the process that writes to it is alive."""
+    if _IS_WINDOWS:
+        part.unlink()  # refused while another process has it open
+        return
+    with _descriptor(part, os.O_RDWR | os.O_NONBLOCK | _NO_FOLLOW) as descriptor:
+        if try_lock(descriptor) and _is_at(part, descriptor):
+            part.unlink()
+
+
+def _copy_attributes(
+    place: Path, status: os.stat_result, part: Path, new: BinaryIO, *, keep_times: bool
+) -> None:
+    """Owner first, since changing it may take permissions away."""
+    # A descriptor cannot lead elsewhere. macOS has attributes that are set by path only.
+    target = new.fileno() if sys.platform == "linux" else part
+    if hasattr(os, "chown"):
+        for owner, group in ((status.st_uid, status.st_gid), (-1, status.st_gid)):
+            with suppress(OSError):
+                os.chown(target, owner, group)
+                break
+    shutil.copystat(place, target)  # type: ignore[arg-type]  # takes descriptors too
+    if not keep_times:
+        os.utime(target)  # players look for what has changed by its time
+
+
+# The difference between two files. --------------------------------------------------------------
+
+WORD = 32
+"""Bytes in a row that must agree for two places to be taken as the same."""
+WINDOW = 1 << 18
+"""Bytes before and after the present place in which a part that has moved is looked for."""
+NEAR = 64
+"""Bytes within which two files that differ are first expected to agree again."""
+STRIDE = 1 << 16
+"""Bytes that are compared at a time."""
+LITERAL = -1
+
+Steps: TypeAlias = tuple[tuple[int, int], ...]
+"""(start, length): bytes of the new file; (LITERAL, length): the next bytes that it lacks."""
+
+
+def difference(old: BinaryIO, new: BinaryIO) -> tuple[Steps, bytes]:
+    """(steps, the bytes that ``new`` lacks) with which `patch` writes ``old``, given ``new``."""
+    n_old, n_new = size_of(old), size_of(new)
+    tail = _agreeing(old, n_old, new, n_new, min(n_old, n_new), back=True)
+    n_old, n_new = n_old - tail, n_new - tail
+    steps: list[tuple[int, int]] = []
+    literal = bytearray()
+
+    @lru_cache(maxsize=1)
+    def words(part: int) -> dict[bytes, int]:
+        """Where each word around a part of the new file is; a part is half a window."""
+        first = max(0, part * WINDOW // 2 - WINDOW)
+        return _words(read_at(new, first, min(first + 5 * WINDOW // 2, n_new) - first), first)
+
+    def meet_again(here: int, there: int) -> tuple[int, int]:
+        """(bytes of the old file that the new one lacks, the place in the new one after them)"""
+        ahead = read_at(old, here, min(NEAR + WORD, n_old - here))
+        beside = read_at(new, there, min(NEAR + WORD, n_new - there))
+        for k in range(1, min(len(ahead), len(beside)) - WORD + 1):
+            if ahead[k : k + WORD] == beside[k : k + WORD]:
+                return k, there + k
+        ahead = read_at(old, here, min(WINDOW, n_old - here))
+        around = words(2 * there // WINDOW)
+        for k in range(len(ahead) - WORD + 1):
+            if (found := around.get(ahead[k : k + WORD])) is not None:
+                return k, found
+        return len(ahead), there
+
+    here = there = 0
+    while here < n_old:
+        same = _agreeing(old, here, new, there, min(n_old - here, n_new - there))
+        steps += [(there, same)] if same else []
+        here, there = here + same, there + same
+        if here < n_old:
+            skipped, there = meet_again(here, there)
+            literal += read_at(old, here, skipped)
+            here += skipped
+            if steps and steps[-1][0] == LITERAL:
+                skipped += steps.pop()[1]
+            steps.append((LITERAL, skipped))
+    steps += [(n_new, tail)] if tail else []
+    return tuple(steps), bytes(literal)
+
+
+def patch(steps: Steps, literal: bytes, new: BinaryIO, old: BinaryIO) -> None:
+    """Write the old file; ``new`` must be what the `difference` was made with."""
+    used = 0
+    for start, length in steps:
+        if start == LITERAL:
+            old.write(literal[used : used + length])
+            used += length
+        else:
+            copy(new, old, start, start + length)
+
+
+def _words(data: bytes, first: int) -> dict[bytes, int]:
+    """Each word at a multiple of its length → where it is in the file; data begin at first."""
+    words: dict[bytes, int] = {}
+    for start in range(0, len(data) - WORD + 1, WORD):
+        word = data[start : start + WORD]
+        # Padding is everywhere and tells no place; it costs nothing once compressed.
+        if word.count(word[0]) < WORD:
+            words.setdefault(word, first + start)
+    return words
+
+
+def _agreeing(
+    old: BinaryIO, here: int, new: BinaryIO, there: int, most: int, *, back: bool = False
+) -> int:
+    """How many bytes agree from two places on, or back from them."""
+    for start in range(0, most, STRIDE):
+        count = min(STRIDE, most - start)
+        offset = -start - count if back else start
+        a, b = (
+            np.frombuffer(read_at(file, at + offset, count), np.uint8)
+            for file, at in ((old, here), (new, there))
+        )
+        if len(different := np.flatnonzero((a != b)[:: -1 if back else 1])):
+            return start + int(different[0])
+    return most
