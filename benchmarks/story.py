@@ -232,13 +232,13 @@ def _screen(shown: str) -> str:
 
 def judge(collection: Collection, place: Path) -> None:
     """What the model wrote into files of which nothing was known, against the dataset."""
-    from harmonium.library.write import TagSources, wanted_tags
+    from harmonium.library.write import wanted_tags
 
     with Library.open(place, create=False) as library:
-        source = TagSources(people=False, predicted=True, precision=0.8)
+        ids = library.tracks.ids().tolist()
         expected = {
             track.path: {normalise_tag(tag): p for tag, p in tags.items()}
-            for track, tags in wanted_tags(library, library.tracks.ids().tolist(), source)
+            for track, tags in wanted_tags(library, ids, people=False, precision=0.8)
         }
     written: dict[str, list[tuple[bool, float]]] = {}
     for path, row in collection.of_file.items():

@@ -66,14 +66,12 @@ ROOMS = {
     "snapshot": {"store", *BELOW_SNAPSHOT},
     "track_tags": {"store", "snapshot", *BELOW_SNAPSHOT},
     "tags": {"store", "snapshot", "track_tags", *BELOW_SNAPSHOT},
-    "write_outline": {"store", "snapshot", "precision"},
     "tagging": {"store", "library", "builtin", "index", "tagger"},
     "edits": {"store", "library", "search", "track_tags"},
     "doubts": {"store", "library", "search", "edits", "snapshot", "tagger"},
     "models": {"store", "library"},
     "learning": {"store", "tags", *BELOW_SNAPSHOT},
     "write": {"store", "library", "filetags", "precision"},
-    "write_rules": {"library", "filetags"},
     "doctor": {"store", "library", "tagger"},
 }
 ROOMS["library"] |= set(ROOMS)  # its methods are the verbs of all the others

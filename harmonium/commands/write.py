@@ -102,7 +102,7 @@ def write(
     Exit codes: 0 all files have their tags; 1 some could not be written, and are listed; 2 nothing
     was done; 130 interrupted.
     """
-    from harmonium.library.write_rules import parse_pairs
+    from harmonium.library.filetags.rules import parse_pairs
 
     out = Output(as_json)
     given = {
@@ -153,8 +153,9 @@ def _rules(
 ) -> Rules:
     """What the library remembers, then the file, then the options."""
     from harmonium.data.tag_names import normalise_tag
+    from harmonium.library.filetags.rules import join_layers, read_rules
     from harmonium.library.search import unknown_tag
-    from harmonium.library.write_rules import RULES_SETTING, join_layers, library_rules, read_rules
+    from harmonium.library.write import RULES_SETTING, library_rules
 
     tags = library.known_tags()
     known = tags | set(library.genres().parents)
@@ -200,7 +201,7 @@ def _about_predictions(library: Library, plan: WritePlan, precision: float) -> I
 
 def _carry_out(out: Output, library: Library, plan: WritePlan, *, dry_run: bool, yes: bool) -> int:
     """Show the plan, ask, write, report; the exit code."""
-    out.failures(plan.failures)
+    out.failures(plan.failures.items())
     if dry_run:
         out.json([one.change.to_dict() | {"guessed": one.new_guesses} for one in plan.files])
         show_plan(out, plan)
@@ -217,7 +218,7 @@ def _carry_out(out: Output, library: Library, plan: WritePlan, *, dry_run: bool,
         return NOTHING_DONE
     with out.bar("writing", STOPPED) as progress:
         written = library.write(plan, progress=progress)
-    out.failures(written.failures)
+    out.failures(written.failures.items())
     out.json({"change": written.change, "written": written.paths})
     n_failed = len(written.failures) + len(plan.failures)
     parts = [f"Tags written to {counted(len(written.paths), 'file')}"]

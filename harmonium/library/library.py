@@ -624,16 +624,23 @@ class Library:
         skip : numbers of tracks to leave out
         """
         from harmonium.library.filetags import Rules
-        from harmonium.library.write import TagSources, plan_writes
-        from harmonium.library.write_rules import RULES_SETTING, library_rules
+        from harmonium.library.write import RULES_SETTING, library_rules, plan_writes
 
         if not isinstance(rules, Rules):
             layers = [self.settings.get(RULES_SETTING, {}), rules or {}]
             rules = library_rules(self, layers, self.known_tags())
         ids, files = self.find_tracks(*tracks, query=query)
-        source = TagSources(people, predicted, owner, precision or None)
-        wanted = [number for number in ids if number not in set(skip)]
-        return plan_writes(self, wanted, rules, source=source, only_to=files, progress=progress)
+        return plan_writes(
+            self,
+            [number for number in ids if number not in set(skip)],
+            rules,
+            only_to=files,
+            progress=progress,
+            people=people,
+            predicted=predicted,
+            owner=owner,
+            precision=precision or None,
+        )
 
     def write(
         self,
@@ -684,15 +691,14 @@ class Library:
         """Write tracks with their tags for Rekordbox (.xml) or beets (.sh); those left out."""
         from harmonium.library.export import check_export, write_export
         from harmonium.library.precision import USUAL_PRECISION
-        from harmonium.library.write import TagSources, wanted_tags
+        from harmonium.library.write import wanted_tags
 
         file = Path(path).expanduser()
         check_export(file)
-        source = TagSources(owner=owner, precision=USUAL_PRECISION)
         ids, spelt = [self.track(one).id for one in tracks], self.spellings()
         tagged = [
             (track, [spelt.get(tag, tag) for tag in tags])
-            for track, tags in wanted_tags(self, ids, source)
+            for track, tags in wanted_tags(self, ids, owner=owner, precision=USUAL_PRECISION)
         ]
         return write_export(file, tagged)
 

@@ -7,15 +7,17 @@ was interrupted goes on when it is started again: files that have their tags alr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import count
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import polars as pl
 import sqlalchemy as sa
+from numpy.typing import NDArray
 
 from harmonium.data.tag_names import normalise_tag, possible_parts
 from harmonium.errors import DataError, FileChangedError, FileTagError, LibraryError, counted
@@ -29,35 +31,29 @@ from harmonium.library.filetags import (
     read_tags,
     undo,
 )
+from harmonium.library.filetags.rules import join_layers, make_rules
 from harmonium.library.library import Library
-from harmonium.library.precision import knows_precision, thresholds_for
+from harmonium.library.precision import knows_precision, lower_bound, thresholds_for
 from harmonium.library.store.changes import Change, UndoReport, WrittenFile
 from harmonium.library.store.database import batches, stored_path
-from harmonium.library.store.models import Owner, StoredModel
+from harmonium.library.store.models import Owner, StoredModel, packed, unpacked
 from harmonium.library.store.opinions import agreed_tags
 from harmonium.library.store.schema import change as change_table
 from harmonium.library.store.schema import written_file
 from harmonium.library.store.tracks import Track
 
+if TYPE_CHECKING:
+    from harmonium.library.snapshot import Snapshot
+
 Progress = Callable[[int, int], object]
 """Called with how much is done, and how much there is to do."""
 ScoredTags = dict[str, float]
 """Tag → score: 1 where people say so, else the model's probability. In the order of writing."""
+Ids = NDArray[np.int64]
+Floats = NDArray[np.float32]
 
-
-class TagSources(NamedTuple):
-    """Whose tags are wanted."""
-
-    people: bool = True
-    predicted: bool = True
-    owner: Owner | None = None
-    """Whose predictions: of tags learnt from the library, of built-in ones, or both."""
-    precision: float | None = None
-    """The share of what is predicted that is to be right (`precision`), tag by tag; None takes
-    all that reaches the thresholds by which `harmonium tag` goes."""
-
-
-EVERY_SOURCE = TagSources()
+RULES_SETTING = "write_rules"
+"""Where a library remembers its rules of writing."""
 
 
 class PlannedFile(NamedTuple):
@@ -76,13 +72,6 @@ class PlannedFile(NamedTuple):
         return {tag: p for tag, p in self.guessed.items() if tag in added}
 
 
-class FailedFile(NamedTuple):
-    """A file that could not be read, written or restored."""
-
-    path: str
-    reason: str
-
-
 @dataclass
 class WritePlan:
     """What writing would do."""
@@ -90,7 +79,8 @@ class WritePlan:
     files: list[PlannedFile] = field(default_factory=list)
     """Those that change."""
     n_unchanged: int = 0
-    failures: list[FailedFile] = field(default_factory=list)
+    failures: dict[str, str] = field(default_factory=dict)
+    """Path → why the file cannot be read or written."""
     ids: Sequence[int] = ()
     """The tracks that it is about."""
 
@@ -118,52 +108,101 @@ class WriteReport:
     change: int | None = None
     """Its number; None where no file was written."""
     paths: list[str] = field(default_factory=list)
-    failures: list[FailedFile] = field(default_factory=list)
+    failures: dict[str, str] = field(default_factory=dict)
+    """Path → why the file could not be written."""
+
+
+def library_rules(
+    library: Library, layers: Sequence[Mapping[str, Any]], tags: Iterable[str]
+) -> Rules:
+    """Rules made of layers; with a tree of genres, kinds of a genre on the whitelist become it.
+
+    ``tags`` are all that tracks may have.
+    """
+    whole = join_layers(layers)
+    tree, whitelist = library.genres(), whole.get("whitelist")
+    if not tree or not whitelist:
+        return make_rules([whole])
+    spellings = library.spellings()
+    nearest = {tag: tree.in_list(tag, whitelist) or tag for tag in tags}
+    aliases = {tag: spellings.get(name, name) for tag, name in nearest.items() if tag != name}
+    return make_rules([{"aliases": aliases}, whole])
+
+
+# Which tags. ----------------------------------------------------------------------------------
 
 
 def wanted_tags(
-    library: Library, ids: Sequence[int], source: TagSources = EVERY_SOURCE
+    library: Library,
+    ids: Sequence[int],
+    *,
+    people: bool = True,
+    predicted: bool = True,
+    owner: Owner | None = None,
+    precision: float | None = None,
 ) -> Iterator[tuple[Track, ScoredTags]]:
     """(track, its tags) of each track, in this order.
 
-    A tag is wanted where people agree that it holds (`store.opinions`). Where they leave it open,
-    it is wanted if the current model's probability reaches the threshold of the tag that
-    ``source.precision`` asks for, as the model was trained, which is what held-out tracks speak
-    of, and with what it learnt from answers since. Without a precision, a built-in tag is
-    wanted only if its own threshold was right for most held-out clips (`StoredModel.sure`). Tags
-    that were found in files are in them already, and do not count.
+    A tag is wanted where people agree that it holds. Where they leave it open, it is wanted if the
+    current model's probability reaches the threshold of the tag for this precision, both as the
+    model was trained, which is what held-out tracks measured, and with what it learnt from answers
+    since. Tags that were found in files are in them already, and do not count.
+
+    Parameters
+    ----------
+    people, predicted : whether what people say and what the model predicts is wanted
+    owner : whose predictions: of tags learnt from the library, of built-in ones, or both
+    precision : how often predictions are to be right, tag by tag; None takes all that reaches the
+        thresholds of `harmonium tag`, and built-in tags only if those were right for most held-out
+        clips (`StoredModel.sure`)
 
     Raises
     ------
     LibraryError
         where only predictions are asked for and there is no model
     """
-    model = _model(library, source)
-    if source.predicted and not source.people and model is None:
+    model = library.models.current(whole=precision is not None) if predicted else None
+    if model is not None:
+        model = model.as_trained()
+        if precision is None or not knows_precision(model):
+            model = model.only(owner).sure()
+        else:
+            model = replace(model, thresholds=thresholds_for(model, precision)).only(owner)
+    elif predicted and not people:
         raise LibraryError(
             "There is no model whose predictions could be written. `harmonium train` makes one, "
             "and `harmonium tag` uses it."
         )
-    from_files = {one.name for one in library.opinions.people() if one.kind == "file"}
+    from_files = [one.name for one in library.opinions.people() if one.kind == "file"]
     for some in batches(map(int, ids)):
         opinions = library.opinions.triples(some)
-        said = agreed_tags(opinions.filter(~pl.col("person").is_in(list(from_files))))
+        agreed = agreed_tags(opinions.filter(~pl.col("person").is_in(from_files)))
         guessed = {} if model is None else _guessed(library, model, some)
         for track in library.tracks.many(some):
-            yield track, _combined(said.get(track.id, {}), guessed.get(track.id, {}), source)
+            said, guesses = agreed.get(track.id, {}), guessed.get(track.id, {})
+            tags = {tag: 1.0 for tag, holds in said.items() if holds and people}
+            for tag, p in guesses.items():
+                if tag not in said or (said[tag] and not people):
+                    tags[tag] = p
+            yield track, tags
 
 
-def _model(library: Library, source: TagSources) -> StoredModel | None:
-    """The model whose predictions are wanted, with the thresholds from which on they are."""
-    if not source.predicted:
-        return None
-    model = library.models.current(whole=source.precision is not None)
-    if model is None:
-        return None
-    model = model.as_trained()
-    if source.precision is None or not knows_precision(model):
-        return model.only(source.owner).sure()
-    return replace(model, thresholds=thresholds_for(model, source.precision)).only(source.owner)
+def _guessed(library: Library, model: StoredModel, ids: list[int]) -> dict[int, ScoredTags]:
+    """Track → the tags whose probability reaches their threshold, the likeliest first."""
+    if model.id is None:
+        return {}
+    trained = library.predictions.probabilities(model.id, ids, refined=False)
+    if not trained.shape[1]:
+        return {}
+    now = library.predictions.probabilities(model.id, ids)[:, : trained.shape[1]]
+    probabilities = np.minimum(trained, now)  # NaN where there are none
+    enough = probabilities >= model.thresholds  # NaN is not
+    found: dict[int, ScoredTags] = {}
+    for number, p, reached in zip(ids, probabilities, enough, strict=True):
+        tags = np.flatnonzero(reached)
+        order = tags[np.argsort(-p[tags], kind="stable")]
+        found[number] = {model.vocabulary[j]: float(p[j]) for j in order}
+    return found
 
 
 def imprecise_tags(library: Library, precision: float) -> list[str] | None:
@@ -181,34 +220,111 @@ def count_untagged(library: Library, ids: Sequence[int]) -> int:
     model = library.models.current(whole=False)
     if model is None or model.id is None:
         return 0
-    heard, _ = library.predictions.columns(model.id, [0], refined=False)
-    return int((~np.isin(np.asarray(ids, np.int64), heard)).sum())
+    tagged, _ = library.predictions.columns(model.id, [0], refined=False)
+    return int((~np.isin(np.asarray(ids, np.int64), tagged)).sum())
 
 
-def _guessed(library: Library, model: StoredModel, ids: list[int]) -> dict[int, ScoredTags]:
-    """Track → the tags whose probability reaches their threshold, the likeliest first."""
-    if model.id is None:
-        return {}
-    trained = library.predictions.probabilities(model.id, ids, refined=False)
-    if not trained.shape[1]:
-        return {}
-    now = library.predictions.probabilities(model.id, ids)[:, : trained.shape[1]]
-    probabilities = np.minimum(trained, now)  # NaN where there are none
-    enough = probabilities >= model.thresholds  # NaN is not
-    found: dict[int, ScoredTags] = {}
-    for row, number in enumerate(ids):
-        tags = np.flatnonzero(enough[row])
-        order = tags[np.argsort(-probabilities[row, tags], kind="stable")]
-        found[number] = {model.vocabulary[j]: float(probabilities[row, j]) for j in order}
-    return found
+# What would change, without reading the files. --------------------------------------------------
 
 
-def _combined(said: dict[str, bool], guessed: ScoredTags, source: TagSources) -> ScoredTags:
-    """People's tags, then those guessed that they leave open."""
-    if source.people:
-        own = {tag: 1.0 for tag, holds in said.items() if holds}
-        return own | {tag: p for tag, p in guessed.items() if tag not in said}
-    return {tag: p for tag, p in guessed.items() if said.get(tag, True)}
+@dataclass(frozen=True)
+class OutlinedTag:
+    """A tag that would be added to files."""
+
+    tag: str
+    shown: str
+    n: int
+    """Tracks whose files would get it."""
+    precision: float | None
+    """How often the model is right about it, for held-out tracks."""
+    expected_wrong: float
+    """How many of those that the model adds will be wrong, by their probabilities."""
+    accepted: bool
+    elsewhere: bool
+    """Whether the built-in model says so: its precision was measured on other music."""
+
+
+@dataclass(frozen=True)
+class WriteOutline:
+    """What writing would add, by what the library knows of the files."""
+
+    tracks: Ids
+    """Those whose files would get something."""
+    tags: list[OutlinedTag]
+    not_reached: dict[str, float | None]
+    """Tag that is learnt, but not right so often → the precision it has at best, by a cautious
+    count."""
+    n_guessed: int
+    """How many accepted tags the model would add."""
+
+    @property
+    def expected_wrong(self) -> float:
+        """How many of them will be wrong."""
+        return sum(tag.expected_wrong for tag in self.tags if tag.accepted)
+
+
+def write_outline(
+    snapshot: Snapshot, ids: Ids, precision: float | None, ignore: Collection[str] = ()
+) -> WriteOutline:
+    """What writing tags to the files of tracks would add, without reading the files.
+
+    Parameters
+    ----------
+    ids : the tracks, (n,)
+    precision : how often what the model adds is to be right, as of `wanted_tags`
+    ignore : tags that are not to be written, normalised
+    """
+    ids = np.sort(ids)
+    gets = np.zeros(len(ids), bool)
+    tags, n_guessed = [], 0
+    thresholds = snapshot.write_thresholds(precision)
+    tagger, none = snapshot.tagger, np.empty(0, np.int64)
+    own = () if snapshot.model is None else snapshot.model.is_own
+    for tag in {**dict.fromkeys(snapshot.verdicts.names), **dict.fromkeys(snapshot.places)}:
+        agreed = snapshot.verdicts.agreement(tag)
+        has = np.isin(ids, snapshot.in_files.get(tag, none), assume_unique=True)
+        said = np.isin(ids, agreed.yes, assume_unique=True) & ~has
+        place = snapshot.places.get(tag, len(thresholds))
+        reachable = place < len(thresholds) and thresholds[place] <= 1
+        p = np.full(len(ids), np.nan, np.float32)
+        if reachable and len(snapshot.predictions.ids):
+            _guess(p, snapshot, ids, place, thresholds)
+        p[has | np.isin(ids, agreed.yes) | np.isin(ids, agreed.no)] = np.nan
+        guessed = ~np.isnan(p)
+        n = int(said.sum() + guessed.sum())
+        if not n:
+            continue
+        accepted = tag not in ignore and tag not in snapshot.hidden
+        if accepted:
+            gets |= said | guessed
+            n_guessed += int(guessed.sum())
+        right = None
+        if reachable and tagger is not None:
+            right = tagger.precision(place, float(thresholds[place]))
+        wrong = float((1 - p[guessed]).sum())
+        elsewhere = bool(guessed.any()) and not own[place]
+        tags.append(OutlinedTag(tag, snapshot.shown(tag), n, right, wrong, accepted, elsewhere))
+    tags.sort(key=lambda one: (-one.n, one.tag))
+    curves = [] if tagger is None else tagger.curves
+    not_reached: dict[str, float | None] = {}
+    for tag, place in snapshot.places.items():
+        if place >= len(thresholds) or thresholds[place] > 1:
+            bounds = [lower_bound(one.right, one.chosen) for one in curves[place : place + 1]]
+            not_reached[tag] = max((float(one.max()) for one in bounds if len(one)), default=None)
+    return WriteOutline(ids[gets], tags, not_reached, n_guessed)
+
+
+def _guess(p: Floats, snapshot: Snapshot, ids: Ids, place: int, thresholds: Floats) -> None:
+    """Set p (n,) to the probability of a tag where the model would write it."""
+    found = snapshot.predictions
+    at = np.minimum(np.searchsorted(found.ids, ids), len(found.ids) - 1)
+    # As in `wanted_tags`: what answers have taught since may take a tag away, and not add it.
+    steps = np.minimum(found.steps[place][at], snapshot.trained.steps[place][at])
+    reached = (found.ids[at] == ids) & (steps >= packed(thresholds[[place]])[0])
+    p[reached] = unpacked(steps[reached])
+
+
+# What would change in files, and writing. -------------------------------------------------------
 
 
 def plan_writes(
@@ -216,18 +332,18 @@ def plan_writes(
     ids: Sequence[int],
     rules: Rules,
     *,
-    source: TagSources = EVERY_SOURCE,
     only_to: Collection[str] | None = None,
     progress: Progress | None = None,
+    **sources: Any,
 ) -> WritePlan:
     """What writing the tracks' tags to their files would change; nothing is written.
 
     A track's tags go to its file and to all copies of it, or with ``only_to`` to those of these
-    paths among them.
+    paths among them. ``sources`` are those of `wanted_tags`.
     """
     plan, spellings = WritePlan(ids=ids), library.spellings()
     copies = library.tracks.copies(ids)
-    for done, (track, tags) in enumerate(wanted_tags(library, ids, source), 1):
+    for done, (track, tags) in enumerate(wanted_tags(library, ids, **sources), 1):
         for path in (track.path, *copies.get(track.id, [])):
             if only_to is None or path in only_to:
                 _plan_file(plan, track, path, tags, rules, spellings)
@@ -252,7 +368,7 @@ def _plan_file(
         names = {**spellings, **there, **rules.aliases}
         change = plan_write(path, tags, replace(rules, aliases=names))
     except (FileTagError, DataError) as error:
-        plan.failures.append(FailedFile(path, str(error)))
+        plan.failures[path] = str(error)
     else:
         if change:
             guessed = {names.get(tag, tag): p for tag, p in tags.items() if p < 1}
@@ -270,29 +386,25 @@ def _as_in_file(path: str, tags: ScoredTags) -> tuple[ScoredTags, dict[str, str]
     values = [value for name in LIST_FIELDS for value in getattr(there, name)]
     spellings = {normalise_tag(value): value for value in values}
     inside = {part for value in values for part in possible_parts(value)} - spellings.keys()
-    tags = {tag: score for tag, score in tags.items() if normalise_tag(tag) not in inside}
-    return tags, {
-        tag: spellings[normalise_tag(tag)] for tag in tags if normalise_tag(tag) in spellings
-    }
+    names = {tag: normalise_tag(tag) for tag in tags}
+    kept = {tag: score for tag, score in tags.items() if names[tag] not in inside}
+    return kept, {tag: spellings[names[tag]] for tag in kept if names[tag] in spellings}
 
 
 def write_planned(
-    library: Library,
-    files: Sequence[PlannedFile],
-    *,
-    progress: Progress | None = None,
+    library: Library, files: Sequence[PlannedFile], *, progress: Progress | None = None
 ) -> WriteReport:
     """Write what was planned, one file after the other, as one change that can be undone."""
     report = WriteReport()
     summary = f"tags written to {counted(len(files), 'file')}, but not to all"
-    writer = _UndoableWriter(library, lambda: library.changes.begin("write", summary))
+    writer = _UndoableWriter(library, summary)
     try:
         for done, (track, change, _) in enumerate(files, 1):
             try:
                 writer.write(track, change.path, partial(apply_change, change))
                 report.paths.append(change.path)
             except FileTagError as error:
-                report.failures.append(FailedFile(change.path, str(error)))
+                report.failures[change.path] = str(error)
             if progress is not None:
                 progress(done, len(files))
     finally:
@@ -304,104 +416,6 @@ def write_planned(
     return report
 
 
-def last_change(library: Library) -> Change:
-    """The last change that is not undone, and does not undo another.
-
-    One that was undone in part is skipped: the rest of it is what could not be undone. But an
-    undo that was interrupted goes on.
-    """
-    passed = []
-    for change in library.changes.list():
-        if change.undone_by is None and change.undoes is None:
-            if not change.left:
-                return change
-            passed.append(change.id)
-    hint = f" To try change {passed[0]} again: harmonium undo {passed[0]}" if passed else ""
-    raise LibraryError(f"There is nothing to undo.{hint}")
-
-
-def undo_change(
-    library: Library,
-    change_id: int,
-    *,
-    exact: bool = True,
-    progress: Progress | None = None,
-) -> UndoReport:
-    """Undo a change: people's tags, and its files to the byte.
-
-    Files that were changed since stay as they are, and the report says so. If it is interrupted,
-    undoing the same change again goes on.
-
-    Parameters
-    ----------
-    change_id : its number
-    exact : with False, files that were changed since get back the former values of those fields
-        that still have what was written
-    progress : called with the number of files that are done and the number of all
-    """
-    numbers: list[int] = []  # of the change that undoes, once for each file
-    writer = _UndoableWriter(library, lambda: numbers[-1])
-    n_restored = 0  # files that changed; those that were restored before do not
-    total = 0 if progress is None else len(library.changes.files(change_id))
-
-    def restore(file: WrittenFile, number: int) -> str | None:
-        nonlocal n_restored
-        numbers.append(number)
-        try:
-            n_restored += _restore(library, writer, file, exact)
-            reason = None
-        except FileTagError as error:
-            reason = str(error)
-        if progress is not None:
-            progress(len(numbers), total)
-        return reason
-
-    try:
-        report = library.changes.undo(change_id, restore=restore)
-    finally:
-        writer.finish()
-    return replace(report, files_restored=n_restored)
-
-
-def _restore(library: Library, writer: _UndoableWriter, file: WrittenFile, exact: bool) -> bool:
-    """Make a file what it was; whether it changed. A FileTagError says why it cannot be done."""
-    track = None if file.track_id is None else library.tracks.get(file.track_id)
-    path = file.path
-    if track is not None and path not in library.tracks.copies([track.id]).get(track.id, []):
-        path = track.path  # wherever it is now
-    if not Path(path).exists():
-        raise FileTagError(
-            "the file is gone. If it was moved, 'harmonium index' with its new folder finds it; "
-            f"then: harmonium undo {file.change_id}"
-        )
-    record = UndoRecord.from_bytes(file.record)
-    try:
-        return writer.write(track, path, partial(undo, path, record, exact=exact))
-    except FileChangedError:
-        if (later := _later_change(library, file)) is not None:
-            raise FileTagError(f"change {later} wrote to it later; undo that one first") from None
-        raise FileTagError(
-            "it was changed since; --fields-only restores the fields that were written"
-        ) from None
-
-
-def _later_change(library: Library, file: WrittenFile) -> int | None:
-    """The last change in force that wrote to the same track after this one."""
-    query = (
-        sa.select(sa.func.max(written_file.c.change_id))
-        .join_from(written_file, change_table, change_table.c.id == written_file.c.change_id)
-        .where(
-            written_file.c.track_id == file.track_id,
-            written_file.c.id > file.id,
-            written_file.c.path == stored_path(file.path)["path"],
-            change_table.c.undone_by.is_(None),
-            change_table.c.undoes.is_(None),
-        )
-    )
-    found: int | None = library.fetch(query)[0][0]
-    return found
-
-
 class _UndoableWriter:
     """Writes files under one change.
 
@@ -410,11 +424,10 @@ class _UndoableWriter:
     file again.
     """
 
-    def __init__(self, library: Library, begin: Callable[[], int]) -> None:
-        """``begin`` gives the number of the change, in the transaction of the first file."""
+    def __init__(self, library: Library, summary: str = "") -> None:
+        """The change begins in the transaction of the first file, unless its number is set."""
         self.change: int | None = None
-        self._library = library
-        self._begin = begin
+        self._library, self._summary = library, summary
         self._written: tuple[Track, str] | None = None  # whose row is not up to date yet
 
     def write(self, track: Track | None, path: str, work: Callable[..., UndoRecord | None]) -> bool:
@@ -427,12 +440,22 @@ class _UndoableWriter:
         FileTagError
             where it could not be done; the file is as it was
         """
+        changes = self._library.changes
         kept: list[int] = []
+
+        def keep(record: UndoRecord) -> None:
+            with self._library.begin():
+                if self.change is None:
+                    self.change = changes.begin("write", self._summary)
+                self.finish()
+                track_id = None if track is None else track.id
+                kept.append(changes.keep_file(self.change, track_id, path, record.to_bytes()))
+
         try:
-            done = work(keep=lambda record: kept.append(self._keep(track, path, record)))
+            done = work(keep=keep)
         except FileTagError:
             for number in kept:
-                self._library.changes.forget_file(number)
+                changes.forget_file(number)
             raise
         if done is not None and track is not None:
             self._written = (track, path)
@@ -455,10 +478,92 @@ class _UndoableWriter:
             about["duration"] = track.duration
         self._library.tracks.replace(replace(now, state="present", reason=None, **about))
 
-    def _keep(self, track: Track | None, path: str, record: UndoRecord) -> int:
-        with self._library.begin():
-            if self.change is None:
-                self.change = self._begin()
-            self.finish()
-            track_id = None if track is None else track.id
-            return self._library.changes.keep_file(self.change, track_id, path, record.to_bytes())
+
+# Undoing. -------------------------------------------------------------------------------------
+
+
+def last_change(library: Library) -> Change:
+    """The last change that is not undone, and does not undo another.
+
+    One that was undone in part is skipped: the rest of it is what could not be undone. But an
+    undo that was interrupted goes on.
+    """
+    skipped = []
+    for change in library.changes.list():
+        if change.undone_by is None and change.undoes is None:
+            if not change.left:
+                return change
+            skipped.append(change.id)
+    hint = f" To try change {skipped[0]} again: harmonium undo {skipped[0]}" if skipped else ""
+    raise LibraryError(f"There is nothing to undo.{hint}")
+
+
+def undo_change(
+    library: Library, change_id: int, *, exact: bool = True, progress: Progress | None = None
+) -> UndoReport:
+    """Undo a change: people's tags, and its files to the byte.
+
+    Files that were changed since stay as they are, and the report says so. If it is interrupted,
+    undoing the same change again goes on.
+
+    Parameters
+    ----------
+    change_id : its number
+    exact : with False, files that were changed since get back the former values of those fields
+        that still have what was written
+    progress : called with the number of files that are done and the number of all
+    """
+    writer, done = _UndoableWriter(library), count(1)
+    total = 0 if progress is None else len(library.changes.files(change_id))
+
+    def restore(file: WrittenFile, number: int) -> bool:
+        writer.change = number
+        try:
+            return _restore(library, writer, file, exact)
+        finally:
+            if progress is not None:
+                progress(next(done), total)
+
+    try:
+        return library.changes.undo(change_id, restore=restore)
+    finally:
+        writer.finish()
+
+
+def _restore(library: Library, writer: _UndoableWriter, file: WrittenFile, exact: bool) -> bool:
+    """Make a file what it was; whether it changed. A FileTagError says why it cannot be done."""
+    track = None if file.track_id is None else library.tracks.get(file.track_id)
+    path = file.path
+    if track is not None and path not in library.tracks.copies([track.id]).get(track.id, []):
+        path = track.path  # wherever it is now
+    if not Path(path).exists():
+        raise FileTagError(
+            "the file is gone. If it was moved, 'harmonium index' with its new folder finds it; "
+            f"then: harmonium undo {file.change_id}"
+        )
+    record = UndoRecord.from_bytes(file.record)
+    try:
+        return writer.write(track, path, partial(undo, path, record, exact=exact))
+    except FileChangedError:
+        later = _later_change(library, file)
+        reason = "it was changed since; --fields-only restores the fields that were written"
+        if later is not None:
+            reason = f"change {later} wrote to it later; undo that one first"
+        raise FileTagError(reason) from None
+
+
+def _later_change(library: Library, file: WrittenFile) -> int | None:
+    """The last change in force that wrote to the same track after this one."""
+    query = (
+        sa.select(sa.func.max(written_file.c.change_id))
+        .join_from(written_file, change_table, change_table.c.id == written_file.c.change_id)
+        .where(
+            written_file.c.track_id == file.track_id,
+            written_file.c.id > file.id,
+            written_file.c.path == stored_path(file.path)["path"],
+            change_table.c.undone_by.is_(None),
+            change_table.c.undoes.is_(None),
+        )
+    )
+    found: int | None = library.fetch(query)[0][0]
+    return found

@@ -38,7 +38,7 @@ from harmonium.library.models import ModelComparison
 from harmonium.library.snapshot import Facet, SearchResult, ShownTag
 from harmonium.library.tags import TagEntry
 from harmonium.library.track_tags import CompletedTag, TagOfTrack
-from harmonium.library.write_outline import OutlinedTag, UnreachedTag
+from harmonium.library.write import OutlinedTag
 
 MAX_ID = 2**53 - 1
 """The largest integer that all JSON parsers read exactly."""
@@ -244,6 +244,7 @@ Change = answer(
 Changes = answer("Changes", changes=[Change])
 Undone = answer("Undone", change=int, complete=bool, done=int, left=int, problems=[str])
 FieldChange = answer("FieldChange", field=str, before=[Text], after=[Text])
+UnreachedTag = answer("UnreachedTag", tag=str, best=float | None)
 PlannedFile = answer("PlannedFile", track=TrackLine, fields=[FieldChange], guessed=dict[str, float])
 WritePlan = answer(
     "WritePlan",

@@ -352,7 +352,8 @@ def _write(library: Any, asked: dict[str, Any], report: Report) -> dict[str, Any
         progress=lambda done, total: report("Reading files", done, total),
     )
     written = library.write(plan, progress=lambda done, total: report("Writing", done, total))
-    failures = [f"{readable(one.path)}: {one.reason}" for one in plan.failures + written.failures]
+    failed = plan.failures | written.failures
+    failures = [f"{readable(path)}: {reason}" for path, reason in failed.items()]
     return {
         "change": written.change,
         "written": len(written.paths),

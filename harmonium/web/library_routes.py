@@ -22,8 +22,7 @@ from harmonium.library.export import playlist
 from harmonium.library.snapshot import Order, Question, SearchResult, Snapshot
 from harmonium.library.store.schema import EXTRACTOR, FOLDERS
 from harmonium.library.tags import TagDetail, TagMap
-from harmonium.library.write import PlannedFile
-from harmonium.library.write_outline import write_outline
+from harmonium.library.write import PlannedFile, write_outline
 from harmonium.web import bodies
 from harmonium.web.bodies import MAX_ID, Problem
 from harmonium.web.guard import SESSION_SECONDS, cookie_name, new_session, same_secret
@@ -332,7 +331,7 @@ def plan(
     return {
         "files": len(outline.tracks),
         "tags": outline.tags,
-        "not_reached": outline.not_reached,
+        "not_reached": [{"tag": tag, "best": p} for tag, p in outline.not_reached.items()],
         "expected_wrong": outline.expected_wrong,
         "guessed": outline.n_guessed,
         "preview": [

@@ -7,7 +7,7 @@ from written_music import make_songs, predict
 from harmonium.library import Library
 from harmonium.library.filetags import Rules
 from harmonium.library.precision import make_curve
-from harmonium.library.write import TagSources, imprecise_tags, plan_writes, wanted_tags
+from harmonium.library.write import imprecise_tags, plan_writes, wanted_tags
 
 
 def curve_of(right_from):
@@ -27,8 +27,8 @@ def library(tmp_path):
 
 
 def wanted(library, precision):
-    source = TagSources(people=False, predicted=True, precision=precision)
-    ((_, tags),) = wanted_tags(library, library.tracks.ids().tolist(), source)
+    ids = library.tracks.ids().tolist()
+    ((_, tags),) = wanted_tags(library, ids, people=False, precision=precision)
     return list(tags)
 
 
@@ -45,8 +45,8 @@ def test_tags_that_cannot_be_right_so_often_are_named(library):
 
 
 def test_a_plan_says_how_many_tags_will_be_wrong(library):
-    source = TagSources(people=False, predicted=True, precision=0.8)
-    plan = plan_writes(library, library.tracks.ids().tolist(), Rules(), source=source)
+    ids = library.tracks.ids().tolist()
+    plan = plan_writes(library, ids, Rules(), people=False, precision=0.8)
     assert plan.files[0].new_guesses == pytest.approx({"guitar": 0.9, "mellow": 0.4}, abs=1e-3)
     assert plan.n_guessed == 2
     assert plan.expected_wrong == pytest.approx(0.7, abs=1e-3)

@@ -12,8 +12,7 @@ from harmonium.library.models import compare_models
 from harmonium.library.tagger import log_odds
 from harmonium.library.tags import pairwise_pull, tag_detail, tag_map
 from harmonium.library.track_tags import complete_track, why
-from harmonium.library.write import wanted_tags
-from harmonium.library.write_outline import write_outline
+from harmonium.library.write import wanted_tags, write_outline
 
 
 @pytest.fixture

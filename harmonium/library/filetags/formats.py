@@ -290,11 +290,11 @@ def duration_of(info: Callable[[BinaryIO], Any], file: BinaryIO) -> float | None
 
 def with_new_items(
     items: Iterable[bytes], key: Callable[[bytes], str], new: Mapping[str, list[bytes]]
-) -> tuple[bytes, ...]:
+) -> list[bytes]:
     """The items with new ones for some keys, where the first old one was or at the end."""
     pending = dict(new)
     kept: list[bytes] = []
     for item in items:
         name = key(item)
         kept += pending.pop(name, []) if name in new else [item]
-    return (*kept, *(item for some in pending.values() for item in some))
+    return kept + [item for some in pending.values() for item in some]

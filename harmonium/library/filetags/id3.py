@@ -207,7 +207,7 @@ class Id3Tag:
     def with_values(self, edits: Edits, separator: str) -> "Id3Tag":
         """The tag with new frames for these places, each where the old one was or at the end."""
         new = {_key(p): self._frames_for(p, values, separator) for p, values in edits.items()}
-        return replace(self, frames=with_new_items(self.frames, self._key_of, new))
+        return replace(self, frames=tuple(with_new_items(self.frames, self._key_of, new)))
 
     def render(self, room: int) -> bytes:
         """The tag as bytes, as long as ``room`` if it fits."""

@@ -340,7 +340,7 @@ class Mp4(Format):
         fragmented = any(name == b"moof" for name, _, _ in _atoms(file))
         obstacle = "it is fragmented; join it with ffmpeg -i IN -c copy OUT" if fragmented else None
         version, duration = None if loaded.tags is None else "MP4", float(loaded.info.length)
-        about = {"duration": duration or None, "obstacle": obstacle}
+        about: dict[str, Any] = {"duration": duration or None, "obstacle": obstacle}
         return FileTags.of(self.name, version, values, _ATOMS, **about)
 
     def write(self, source: BinaryIO, target: BinaryIO, edits: Edits, options: Id3Options) -> None:

@@ -21,7 +21,7 @@ import numpy as np
 import polars as pl
 import sqlalchemy as sa
 
-from harmonium.errors import LibraryError, NotInLibraryError
+from harmonium.errors import FileTagError, LibraryError, NotInLibraryError
 from harmonium.library.store.database import (
     TRACKS,
     LibraryPart,
@@ -120,8 +120,10 @@ class UndoReport:
         return self.ended + self.revived + self.files_restored + values
 
 
-Restore = Callable[[WrittenFile, int], str | None]
-"""Makes a file what it was, as part of the change of this number; or says why it cannot."""
+Restore = Callable[[WrittenFile, int], bool]
+"""Makes a file what it was, as part of the change of this number; whether it was something else.
+
+A FileTagError says why it cannot be done."""
 
 
 class Changes(LibraryPart):
@@ -248,9 +250,13 @@ class Changes(LibraryPart):
             if not files or restore is None:
                 self._end_undo(connection, change_id, report)
                 return report
-        found = ((file.path, restore(file, number)) for file in files)
-        left = {path: reason for path, reason in found if reason}
-        report = replace(report, files_restored=len(files) - len(left), files_left=left)
+        n_restored = 0
+        for file in files:
+            try:
+                n_restored += restore(file, number)
+            except FileTagError as error:
+                report.files_left[file.path] = str(error)
+        report = replace(report, files_restored=n_restored)
         with self._library.begin() as connection:
             _check_not_undone(self.get(change_id))  # by another, while files were restored
             self._end_undo(connection, change_id, report)

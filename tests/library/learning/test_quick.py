@@ -22,7 +22,7 @@ from harmonium.library.store.opinions import REVIEW
 from harmonium.library.store.schema import EXTRACTOR, refined_tag
 from harmonium.library.tagger import BIAS_DEVIATION, SOUND_DEVIATION, Tagger
 from harmonium.library.tagging import stored_tags, tag_library
-from harmonium.library.write import TagSources, wanted_tags
+from harmonium.library.write import wanted_tags
 
 JAZZ = small_library.TAGS.index("jazz")
 
@@ -267,10 +267,10 @@ def test_a_tag_that_training_did_not_learn_is_as_new_and_a_hidden_one_stays_so(t
 
 def test_what_is_written_was_shown_by_held_out_tracks(tagged):
     """Answers may take a tag away from what is written, and add none."""
-    source = TagSources(people=False, predicted=True)
 
     def wanted():
-        return {t.id: set(tags) for t, tags in wanted_tags(tagged, list(range(31, 91)), source)}
+        found = wanted_tags(tagged, list(range(31, 91)), people=False)
+        return {track.id: set(tags) for track, tags in found}
 
     before = wanted()
     answer(tagged, "jazz", yes=[40, 41, 42, 43, 44, 45])

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from some_tracks import add_tracks, in_force, say, triples
 
-from harmonium.errors import LibraryError
+from harmonium.errors import FileTagError, LibraryError
 from harmonium.library import Library
 from harmonium.library.store.changes import UndoReport, standing
 
@@ -123,14 +123,16 @@ def test_files_are_restored_by_whoever_knows_how(library):
     def restore(file, number):
         calls.append((file.path, file.record, file.track_id))
         library.changes.keep_file(number, file.track_id, file.path, b"back")
-        return "is gone." if file.track_id else None
+        if file.track_id:
+            raise FileTagError("is gone.")
+        return True
 
     report = library.changes.undo(change, restore=restore)
     expected = [("/music/odd\udce9.mp3", b"second", None), ("/music/000.mp3", b"first", one)]
     assert calls == expected
     assert (report.files_restored, report.files_left) == (1, {"/music/000.mp3": "is gone."})
     assert library.changes.get(change).undone_by is None
-    report = library.changes.undo(change, restore=lambda file, number: None)
+    report = library.changes.undo(change, restore=lambda file, number: False)
     assert library.changes.get(change).undone_by == report.change
     assert [file.record for file in library.changes.files(report.change)] == []
 
@@ -175,7 +177,7 @@ def test_of_two_undos_of_the_same_files_at_once_one_is_refused(library):
     library.changes.keep_file(change, None, "/music/a.mp3", b"first")
 
     def restore_and_be_overtaken(file, number):
-        library.changes.undo(change, restore=lambda file, number: None)
+        return library.changes.undo(change, restore=lambda file, number: False).complete
 
     with pytest.raises(LibraryError, match="was undone already, by change 3"):
         library.changes.undo(change, restore=restore_and_be_overtaken)
