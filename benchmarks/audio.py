@@ -29,7 +29,7 @@ from threadpoolctl import threadpool_limits
 from harmonium.audio import FeatureParameters, clip_features, decode, features_of_file
 from harmonium.audio.decoding import Sndfile, mean_of_channels
 from harmonium.audio.extraction import extract_files
-from harmonium.audio.paper_features import rhythm_features
+from harmonium.audio.extractors import rhythm_features
 from harmonium.engine import make_executor
 
 PARAMETERS = FeatureParameters()

@@ -15,14 +15,15 @@ from harmonium.audio.decoding import Clip, decode
 from harmonium.audio.extraction import Extraction, extract_files
 from harmonium.audio.extractors import (
     Extractor,
+    FeatureParameters,
     available_extractors,
+    clip_features,
+    feature_names,
     features_of_file,
     get_extractor,
     paper_extractor,
     register,
 )
-from harmonium.audio.paper_features import clip_features, feature_names
-from harmonium.audio.spectrum import FeatureParameters
 
 __all__ = [
     "Clip",

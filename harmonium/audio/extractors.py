@@ -1,43 +1,464 @@
-"""Extractors: a clip's samples → a vector. The paper's, and any other that has a name.
+"""From samples to features: the mel spectrum, the paper's features, and extractors by name.
+
+Frames of a spectrum lie wholly inside the clip: none is padded, and up to ``hop_length`` − 1
+samples at the end belong to no frame. docs/features.md defines the paper's features. Timbre is the
+mean and the covariance of the MFCCs. Rhythm is how the energies of four broad bands swing, 0 to 10
+times a second, after Mandel and Ellis, "A web-based game for collecting music metadata", 2008.
 
 An `Extractor` carries all that is needed to use it and to tell its results from another's. It goes
 to other processes as it is, so those need not know the name that it is registered under.
 """
 
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache, partial
 from importlib.metadata import EntryPoint, entry_points
+from itertools import pairwise
+from math import ceil, floor, isfinite
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+import scipy.fft
+from numpy.lib.stride_tricks import sliding_window_view
+from numpy.typing import ArrayLike, NDArray
 
-from harmonium.arrays import Floats
-from harmonium.audio import musicnn
+from harmonium.arrays import Doubles, Floats
 from harmonium.audio.decoding import (
     DECODING_VERSION,
+    PathLike,
     Plan,
     SpreadWindows,
     decode_windows,
     quoted,
     windows_of_samples,
 )
-from harmonium.audio.paper_features import GROUPS, clip_features, feature_names
-from harmonium.audio.spectrum import DEFAULTS, FeatureParameters
 from harmonium.errors import AudioError, DataError, HarmoniumError
 
+GROUPS = ("timbre", "rhythm")
+"""The groups of the paper's features, in their order."""
+DEFINITIONS = 1
+"""To be raised whenever the paper's features of the same samples change."""
+MAX_SAMPLE = 1e12
+"""Full scale is 1. Far beyond this, the squares in float32 overflow."""
+BLOCK = 32
+"""Frames transformed at a time: few enough to stay in the processor's cache from step to step, and
+so few that the product with the filterbank does not start a second thread."""
+
+# Slaney's mel scale: linear below 1000 Hz, 15 mels; above it a factor of 6.4 is 27 mels.
+MELS_PER_HZ = 3 / 200
+BREAK_HZ, BREAK_MEL = 1000.0, 15.0
+MELS_PER_LOG = 27 / np.log(6.4)
+
+DEFAULT = "musicnn"
+"""What a new library is indexed with."""
 ENTRY_POINTS = "harmonium.extractors"
 """The group of entry points in which other packages name their extractors."""
 ONNX = "onnx:"
 """The beginning of the name of a model in ONNX's format; the path of its file follows."""
-DEFINITIONS = 1
-"""To be raised whenever the paper's features of the same samples change."""
-DEFAULT = "musicnn"
-"""What a new library is indexed with."""
 
 Function = Callable[[Floats, int], ArrayLike]
+
+
+@dataclass(frozen=True)
+class FeatureParameters:
+    """The rates, frames, bands and coefficient numbers of the features of a clip.
+
+    Two equal objects give the same features of the same samples. The defaults give the paper's
+    189 timbre and 200 rhythm features.
+
+    >>> FeatureParameters().n_features
+    389
+    >>> FeatureParameters(n_mfcc=13, n_rhythm=20).n_features
+    184
+    """
+
+    rate: int = 22_050
+    """Samples per second that the clip must have."""
+    shortest_clip: float = 1.0
+    """Seconds that a clip must last; less says nothing about rhythm."""
+
+    frame_length: int = 1024
+    """Samples in a frame of the spectrum (46 ms at the default rate)."""
+    hop_length: int = 512
+    """Samples from one frame to the next (43 frames a second at the default rate)."""
+    n_mels: int = 40
+    """Mel bands."""
+    lowest_hz: float = 30.0
+    """Where the first mel band begins."""
+    highest_hz: float = 11_025.0
+    """Where the last mel band ends."""
+    silence: float = 1e-14
+    """The smallest mel energy; it is below the rounding noise of 24-bit samples."""
+    dynamic_range: float = 80.0
+    """dB from the clip's strongest mel energy to the weakest that counts."""
+
+    n_mfcc: int = 18
+    """Cepstral coefficients, MFCC 0 included."""
+
+    band_names: tuple[str, ...] = ("low", "low-mid", "high-mid", "high")
+    """The broad bands of the rhythm features."""
+    band_edges: tuple[float, ...] = (200.0, 800.0, 3200.0)
+    """Hz between them. A mel band belongs to the broad band that its centre lies in."""
+    modulation_frame: int = 430
+    """Spectrum frames in a frame of the modulation spectrum (10 s at the default rate)."""
+    modulation_fft: int = 512
+    """Length of its Fourier transform, zeros included."""
+    highest_modulation_hz: float = 10.0
+    """Where the modulation spectrum ends."""
+    n_rhythm: int = 50
+    """DCT coefficients of each broad band's modulation spectrum."""
+
+    def __post_init__(self) -> None:
+        at_least_3 = ("modulation_frame", "modulation_fft")  # a window of fewer is all zeros
+        counts = ("rate", "frame_length", "hop_length", "n_mels", "n_mfcc", "n_rhythm", *at_least_3)
+        for name in counts:
+            value, minimum = getattr(self, name), 3 if name in at_least_3 else 1
+            if not isinstance(value, int) or value < minimum:
+                raise DataError(
+                    f"'{name}' must be a whole number of at least {minimum}, got {value!r}."
+                )
+        for name in ("shortest_clip", "silence", "dynamic_range", "highest_modulation_hz"):
+            value = getattr(self, name)
+            if not isfinite(value) or value <= 0:
+                raise DataError(f"'{name}' must be a positive number, got {value!r}.")
+        if not 0 <= self.lowest_hz < self.highest_hz <= self.rate / 2:
+            raise DataError(
+                "'lowest_hz' and 'highest_hz' must satisfy 0 ≤ lowest_hz < highest_hz ≤ rate / 2 = "
+                f"{self.rate / 2:g}, got {self.lowest_hz!r} and {self.highest_hz!r}."
+            )
+        frames = "half the frame rate; a smaller 'hop_length' gives more"
+        longer = "the number of modulation frequencies; a longer 'modulation_fft' gives more"
+        for name, maximum, what in (
+            ("n_mfcc", self.n_mels, "'n_mels'"),
+            ("modulation_frame", self.modulation_fft, "'modulation_fft'"),
+            ("highest_modulation_hz", self.frame_rate / 2, frames),
+            ("n_rhythm", self.n_modulations, longer),
+        ):
+            if (value := getattr(self, name)) > maximum:
+                raise DataError(f"'{name}' must be at most {maximum:g} ({what}), got {value!r}.")
+        names, edges = self.band_names, self.band_edges
+        if len(set(names)) != len(names) or len(names) != len(edges) + 1:
+            raise DataError(
+                "'band_names' must be distinct and one more than 'band_edges', got "
+                f"{names!r} and {edges!r}."
+            )
+        if any(not a < b for a, b in pairwise((self.lowest_hz, *edges, self.highest_hz))):
+            raise DataError(
+                "'band_edges' must rise between 'lowest_hz' and 'highest_hz' "
+                f"({self.lowest_hz:g} and {self.highest_hz:g} Hz), got {edges!r}."
+            )
+
+    @property
+    def frame_rate(self) -> float:
+        """Spectrum frames per second."""
+        return self.rate / self.hop_length
+
+    @property
+    def shortest_length(self) -> int:
+        """Samples that a clip must have; at least two frames, so that there is a covariance."""
+        return max(ceil(self.shortest_clip * self.rate), self.frame_length + self.hop_length)
+
+    @property
+    def n_modulations(self) -> int:
+        """Frequencies of the modulation spectrum, 0 Hz included."""
+        return 1 + floor(self.highest_modulation_hz / self.frame_rate * self.modulation_fft)
+
+    @property
+    def n_timbre(self) -> int:
+        """Timbre features: the means, and the distinct entries of the covariance."""
+        return self.n_mfcc + self.n_mfcc * (self.n_mfcc + 1) // 2
+
+    @property
+    def n_features(self) -> int:
+        """All features."""
+        return self.n_timbre + len(self.band_names) * self.n_rhythm
+
+
+DEFAULTS = FeatureParameters()
+
+
+def hz_to_mel(hz: ArrayLike) -> Doubles:
+    """Frequencies on Slaney's mel scale, the shape of ``hz``."""
+    hz = np.asarray(hz, float)
+    above = BREAK_MEL + np.log(np.maximum(hz, BREAK_HZ) / BREAK_HZ) * MELS_PER_LOG
+    return np.where(hz < BREAK_HZ, hz * MELS_PER_HZ, above)
+
+
+def mel_to_hz(mel: ArrayLike) -> Doubles:
+    """The inverse of `hz_to_mel`."""
+    mel = np.asarray(mel, float)
+    above = BREAK_HZ * np.exp((np.maximum(mel, BREAK_MEL) - BREAK_MEL) / MELS_PER_LOG)
+    return np.where(mel < BREAK_MEL, mel / MELS_PER_HZ, above)
+
+
+def mel_corners(parameters: FeatureParameters) -> Doubles:
+    """Hz, equally spaced in mel: band k rises from corner k to k + 1 and falls to k + 2.
+
+    (n_mels + 2,)
+    """
+    low, high = hz_to_mel([parameters.lowest_hz, parameters.highest_hz])
+    return mel_to_hz(np.linspace(low, high, parameters.n_mels + 2))
+
+
+@lru_cache(maxsize=16)
+def mel_filterbank(parameters: FeatureParameters) -> Floats:
+    """Triangles over the bins of the spectrum, each of area 1 over Hz: (n_bins, n_mels)."""
+    hz = scipy.fft.rfftfreq(parameters.frame_length, 1 / parameters.rate)[:, None]
+    corners = mel_corners(parameters)
+    left, centre, right = corners[:-2], corners[1:-1], corners[2:]
+    rising, falling = (hz - left) / (centre - left), (right - hz) / (right - centre)
+    triangles = np.maximum(0, np.minimum(rising, falling)) * 2 / (right - left)
+    if not triangles.any(axis=0).all():
+        band = int(np.argmin(triangles.any(axis=0)))
+        raise DataError(
+            f"'n_mels' = {parameters.n_mels} mel bands are too narrow for 'frame_length' = "
+            f"{parameters.frame_length}: band {band} holds no frequency of the spectrum. Choose "
+            "fewer bands, or longer frames."
+        )
+    return constant(triangles)
+
+
+@lru_cache(maxsize=16)
+def hann_window(length: int) -> Floats:
+    """½ − ½ cos(2πt / length), t = 0 … length − 1."""
+    return constant(0.5 - 0.5 * np.cos(2 * np.pi * np.arange(length) / length))
+
+
+def mel_spectrogram(samples: Floats, parameters: FeatureParameters) -> Floats:
+    """Σ_f |FFT of the windowed frame|²(f) · filterbank(f, k) of every frame.
+
+    Parameters
+    ----------
+    samples : (n,) float32, at least ``frame_length`` of them
+
+    Returns
+    -------
+    (n_frames, n_mels) float32, n_frames = 1 + ⌊(n − frame_length) / hop_length⌋
+    """
+    frames = sliding_window_view(samples, parameters.frame_length)[:: parameters.hop_length]
+    window, filterbank = hann_window(parameters.frame_length), mel_filterbank(parameters)
+    mel = np.empty((len(frames), parameters.n_mels), np.float32)
+    for start in range(0, len(frames), BLOCK):
+        spectrum = scipy.fft.rfft(frames[start : start + BLOCK] * window, workers=1)
+        power = np.square(spectrum.real)
+        power += np.square(spectrum.imag)
+        np.matmul(power, filterbank, out=mel[start : start + BLOCK])
+    return mel
+
+
+def raise_to_floor(mel: Floats, parameters: FeatureParameters) -> Floats:
+    """max(mel, peak of the clip − dynamic_range dB, silence): nothing is zero from here on.
+
+    The floor follows the clip's own peak, so a gain moves it along and changes no ratio.
+    (n_frames, n_mels) in and out.
+    """
+    relative = float(mel.max()) * 10 ** (-parameters.dynamic_range / 10)
+    return np.maximum(mel, np.float32(max(relative, parameters.silence)))
+
+
+def decibels(mel: Floats) -> Floats:
+    """10 log₁₀ of positive energies, of the same shape."""
+    return 10 * np.log10(mel)
+
+
+def constant(array: Doubles) -> Floats:
+    """float32, and read-only since every caller of a cached function gets the same array."""
+    array32 = array.astype(np.float32)
+    array32.flags.writeable = False
+    return array32
+
+
+# The paper's features
+
+
+def clip_features(
+    samples: ArrayLike,
+    rate: int,
+    *,
+    parameters: FeatureParameters = DEFAULTS,
+    groups: Sequence[str] = GROUPS,
+) -> Floats:
+    """The features of one clip.
+
+    Parameters
+    ----------
+    samples : (n,) floats, one channel, full scale 1; at least ``parameters.shortest_length``
+    rate : samples per second; must be ``parameters.rate``
+    parameters : the definitions' numbers; `feature_names` says what the features then are
+    groups : ``"timbre"``, ``"rhythm"``, or both
+
+    Returns
+    -------
+    (n_features,) float32, finite; a DataError says which samples cannot be used
+
+    >>> noise = np.random.default_rng(0).normal(scale=0.1, size=10 * 22_050)
+    >>> clip_features(noise, 22_050).shape
+    (389,)
+    """
+    mel = mel_energies(samples, rate, parameters)
+    _check_groups(groups)
+    features = {"timbre": timbre_features, "rhythm": rhythm_features}
+    return np.concatenate([features[group](mel, parameters) for group in groups]).astype(np.float32)
+
+
+def feature_names(
+    parameters: FeatureParameters = DEFAULTS, *, groups: Sequence[str] = GROUPS
+) -> list[str]:
+    """What each number of `clip_features` is.
+
+    >>> feature_names()[212]
+    'rhythm: low band, coefficient 23'
+    """
+    _check_groups(groups)
+    pairs = np.column_stack(np.triu_indices(parameters.n_mfcc)).tolist()
+    timbre = [f"mean of MFCC {k}" for k in range(parameters.n_mfcc)] + [
+        f"variance of MFCC {i}" if i == j else f"covariance of MFCC {i} and {j}" for i, j in pairs
+    ]
+    bands, coefficients = parameters.band_names, range(parameters.n_rhythm)
+    rhythm = [f"{band} band, coefficient {k}" for band in bands for k in coefficients]
+    names = {"timbre": timbre, "rhythm": rhythm}
+    return [f"{group}: {name}" for group in groups for name in names[group]]
+
+
+def mel_energies(samples: ArrayLike, rate: int, parameters: FeatureParameters) -> Floats:
+    """What the features of a clip are computed from, (n_frames, n_mels), all of it positive."""
+    checked = _check_samples(samples, rate, parameters)
+    centred = checked - checked.mean()  # an offset cannot be heard
+    return raise_to_floor(mel_spectrogram(centred, parameters), parameters)
+
+
+@lru_cache(maxsize=16)
+def dct_basis(length: int, n_coefficients: int) -> Floats:
+    """Column k is the k-th cosine of the orthonormal DCT-II: (length, n_coefficients)."""
+    basis = scipy.fft.dct(np.eye(length), axis=1, norm="ortho")[:, :n_coefficients]
+    return constant(np.ascontiguousarray(basis))
+
+
+def mfccs(mel: Floats, parameters: FeatureParameters) -> Floats:
+    """The DCT of the mel energies in dB.
+
+    (n_frames, n_mels) positive energies → (n_frames, n_mfcc)
+    """
+    return decibels(mel) @ dct_basis(parameters.n_mels, parameters.n_mfcc)
+
+
+def timbre_features(mel: Floats, parameters: FeatureParameters) -> Doubles:
+    """Mean of the MFCCs, then the upper triangle of their covariance row by row.
+
+    (n_frames, n_mels) positive energies → (n_timbre,)
+    """
+    # In float64: sums of many similar values in float32 lose their differences.
+    coefficients = mfccs(mel, parameters).astype(np.float64)
+    mean = coefficients.mean(axis=0)
+    centred = coefficients - mean
+    covariance = centred.T @ centred / (len(centred) - 1)
+    return np.concatenate([mean, covariance[np.triu_indices(parameters.n_mfcc)]])
+
+
+@lru_cache(maxsize=16)
+def band_of_mel(parameters: FeatureParameters) -> NDArray[np.intp]:
+    """The broad band that the centre of each mel band lies in, (n_mels,)."""
+    centres = mel_corners(parameters)[1:-1]
+    bands = np.searchsorted(parameters.band_edges, centres, side="right")
+    empty = set(range(len(parameters.band_names))) - set(bands.tolist())
+    if empty:
+        raise DataError(
+            f"'band_edges' {parameters.band_edges} leave the band "
+            f"'{parameters.band_names[min(empty)]}' without a mel band. Choose other edges, or "
+            f"more mel bands than 'n_mels' = {parameters.n_mels}."
+        )
+    bands.flags.writeable = False
+    return bands
+
+
+def band_envelopes(mel: Floats, parameters: FeatureParameters) -> Doubles:
+    """Energy of each broad band over time, divided by its mean.
+
+    (n_frames, n_mels) positive energies → (n_frames, n_bands), every column with mean 1
+    """
+    starts = np.searchsorted(band_of_mel(parameters), np.arange(len(parameters.band_names)))
+    energies = np.add.reduceat(mel.astype(np.float64), starts, axis=1)
+    return energies / energies.mean(axis=0)
+
+
+def modulation_frequencies(parameters: FeatureParameters) -> Doubles:
+    """Hz of each column of `modulation_spectra`, (n_modulations,)."""
+    frequencies = scipy.fft.rfftfreq(parameters.modulation_fft, 1 / parameters.frame_rate)
+    return frequencies[: parameters.n_modulations]
+
+
+def modulation_spectra(envelopes: Doubles, parameters: FeatureParameters) -> Doubles:
+    """√ of the mean over frames of |FFT of the windowed envelope − 1|², scaled to depth.
+
+    An envelope 1 + a cos(2πft) gives a peak of height a at f. A clip shorter than a frame is one
+    frame of its own length; the frames of a longer one are spread evenly, and overlap by at least
+    half. (n_frames, n_bands) → (n_bands, n_modulations)
+    """
+    length = min(parameters.modulation_frame, len(envelopes))
+    n_starts = 1 + ceil((len(envelopes) - length) / (length / 2))
+    starts = np.linspace(0, len(envelopes) - length, n_starts).round().astype(int)
+    window = hann_window(length).astype(np.float64)
+    window = window * (2 / window.sum())
+    power = np.zeros((envelopes.shape[1], parameters.n_modulations))
+    for start in starts:
+        swings = (envelopes[start : start + length] - 1).T * window
+        spectrum = scipy.fft.rfft(swings, parameters.modulation_fft, workers=1)
+        power += np.abs(spectrum[:, : parameters.n_modulations]) ** 2
+    return np.sqrt(power / n_starts)
+
+
+def rhythm_features(mel: Floats, parameters: FeatureParameters) -> Doubles:
+    """The first DCT coefficients of each broad band's modulation spectrum, band after band.
+
+    (n_frames, n_mels) positive energies → (n_bands · n_rhythm,)
+    """
+    spectra = modulation_spectra(band_envelopes(mel, parameters), parameters)
+    return (spectra @ dct_basis(parameters.n_modulations, parameters.n_rhythm)).ravel()
+
+
+def _check_groups(groups: Sequence[str]) -> None:
+    known = not isinstance(groups, str) and set(groups) <= set(GROUPS)
+    if not known or not groups or len(set(groups)) != len(groups):
+        raise DataError(f"'groups' must be some of {GROUPS}, each once, got {groups!r}.")
+
+
+def _check_samples(samples: ArrayLike, rate: int, parameters: FeatureParameters) -> Floats:
+    """The samples as contiguous float32, (n,), or a DataError that says what is wrong."""
+    if rate != parameters.rate:
+        raise DataError(
+            f"'rate' must be {parameters.rate}, got {rate!r}. Resample the clip first, for "
+            "instance with scipy.signal.resample_poly."
+        )
+    array = np.asarray(samples)
+    if array.ndim != 1:
+        raise DataError(
+            f"'samples' must be one channel, an array of shape (n,), got shape {array.shape}. "
+            "Take the mean over the channels first: samples.mean(axis=1) where they are columns."
+        )
+    if not np.issubdtype(array.dtype, np.floating):
+        raise DataError(
+            f"'samples' must be floating-point numbers with full scale 1, got {array.dtype}. "
+            "Divide 16-bit samples by 32768."
+        )
+    shortest = parameters.shortest_length
+    if len(array) < shortest:
+        raise DataError(
+            f"'samples' must last at least {shortest / rate:.2f} s ({shortest} samples), got "
+            f"{len(array) / rate:.2f} s ({len(array)} samples). Take a longer clip."
+        )
+    with np.errstate(over="ignore"):  # a float64 too large for float32 becomes an infinity
+        array = np.ascontiguousarray(array, np.float32)
+    # A NaN makes the comparison false as well.
+    if not (array.min() >= -MAX_SAMPLE and array.max() <= MAX_SAMPLE):
+        place = int(np.argmax(~(np.abs(array) <= MAX_SAMPLE)))
+        raise DataError(
+            f"'samples' must be finite and at most {MAX_SAMPLE:g} in size (full scale is 1), "
+            f"got {array[place]} at {place} ({place / rate:.3f} s). Repair or leave out the clip."
+        )
+    return array
+
+
+# Extractors
 
 
 @dataclass(frozen=True)
@@ -90,7 +511,7 @@ class Extractor:
         """The features of a clip, (n_features,) float32."""
         return self._numbers(samples, rate)[: len(self.feature_names)]
 
-    def hear_file(self, path: str | os.PathLike[str], start: float | None = None) -> Floats:
+    def hear_file(self, path: PathLike, start: float | None = None) -> Floats:
         """The features and heads of a file, (n_numbers,); AudioError where it has none."""
         clips = decode_windows(
             path, self.windows, rate=self.rate, seconds=self.seconds, start=start
@@ -138,7 +559,7 @@ class Extractor:
 
 
 def features_of_file(
-    path: str | os.PathLike[str],
+    path: PathLike,
     extractor: str | Extractor = "paper",
     *,
     start: float | None = None,
@@ -178,18 +599,6 @@ _registered: dict[str, Extractor] = {
     ),
     "rhythm": paper_extractor(
         groups=("rhythm",), name="rhythm", summary="the second part: how it moves"
-    ),
-    "musicnn": Extractor(
-        "musicnn",
-        musicnn.listen,
-        musicnn.FEATURE_NAMES,
-        rate=musicnn.RATE,
-        seconds=musicnn.PATCH_SECONDS,
-        head_names=musicnn.HEAD_NAMES,
-        windows=musicnn.Patches(),
-        summary="what two networks learnt to hear for tags",
-        auc=0.809,
-        milliseconds=215,
     ),
 }
 
@@ -271,7 +680,11 @@ def get_extractor(extractor: str | Extractor) -> Extractor:
         )
     base, _, count = extractor.rpartition("*")
     if base and count.isdecimal() and int(count) >= 1:
-        return _spread(extractor, get_extractor(base), int(count))
+        one = get_extractor(base)
+        if one.windows is not None:
+            raise DataError(f"'{one.name}' chooses its windows itself; ask for '{one.name}'.")
+        windows = SpreadWindows(int(count), round(one.seconds * one.rate))
+        return replace(one, name=extractor, windows=windows, auc=None, milliseconds=None)
     raise DataError(
         f"There is no extractor {extractor!r}. Known are {', '.join(available_extractors())}; "
         "onnx:FILE is a network in ONNX's format, and harmonium.audio.register adds one."
@@ -280,21 +693,14 @@ def get_extractor(extractor: str | Extractor) -> Extractor:
 
 def available_extractors() -> tuple[str, ...]:
     """The names that `get_extractor` knows: built in, registered, and those of other packages."""
-    return tuple(dict.fromkeys((*_registered, *sorted(_installed()))))
-
-
-def _spread(name: str, one: Extractor, count: int) -> Extractor:
-    """An extractor of one window as one of several."""
-    if one.windows is not None:
-        raise DataError(f"'{one.name}' chooses its windows itself; ask for '{one.name}'.")
-    windows = SpreadWindows(count, round(one.seconds * one.rate))
-    return replace(one, name=name, windows=windows, auc=None, milliseconds=None)
+    return tuple(dict.fromkeys((*_registered, DEFAULT, *sorted(_installed()))))
 
 
 @lru_cache(maxsize=1)
 def _installed() -> dict[str, EntryPoint]:
-    """Extractors of other packages, not loaded yet."""
-    return {entry.name: entry for entry in entry_points(group=ENTRY_POINTS)}
+    """Extractors that are not loaded yet: those of other packages, and musicnn."""
+    own = EntryPoint(DEFAULT, "harmonium.audio.musicnn:EXTRACTOR", ENTRY_POINTS)
+    return {entry.name: entry for entry in (*entry_points(group=ENTRY_POINTS), own)}
 
 
 def _load(name: str) -> Extractor:

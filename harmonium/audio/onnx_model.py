@@ -14,8 +14,7 @@ import numpy as np
 
 from harmonium.arrays import Floats
 from harmonium.audio.decoding import SpreadWindows
-from harmonium.audio.extractors import ONNX, Extractor
-from harmonium.audio.spectrum import FeatureParameters, mel_spectrogram
+from harmonium.audio.extractors import ONNX, Extractor, FeatureParameters, mel_spectrogram
 from harmonium.errors import DataError
 from harmonium.files import absolute_path
 

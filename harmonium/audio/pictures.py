@@ -12,18 +12,16 @@ from numpy.typing import NDArray
 
 from harmonium.arrays import Doubles, Floats
 from harmonium.audio.decoding import MIN_RATE, CannotDecode, Clip, Decoder, with_decoder
-from harmonium.audio.paper_features import (
-    band_envelopes,
-    mel_energies,
-    modulation_frequencies,
-    modulation_spectra,
-)
-from harmonium.audio.spectrum import (
+from harmonium.audio.extractors import (
     DEFAULTS,
+    band_envelopes,
     decibels,
     hann_window,
     hz_to_mel,
     mel_corners,
+    mel_energies,
+    modulation_frequencies,
+    modulation_spectra,
 )
 from harmonium.errors import DataError
 from harmonium.files import write_atomically

@@ -16,7 +16,7 @@ import numpy as np
 
 from harmonium.arrays import Floats
 from harmonium.audio import decode
-from harmonium.audio.spectrum import DEFAULTS, decibels, mel_spectrogram, raise_to_floor
+from harmonium.audio.extractors import DEFAULTS, decibels, mel_spectrogram, raise_to_floor
 from harmonium.demo import PAGE, PEOPLE, DemoEvaluation, DemoMusic
 
 if TYPE_CHECKING:

@@ -34,7 +34,8 @@ from harmonium.errors import AudioError, DataError
 def _registry(monkeypatch):
     """Each test registers for itself."""
     monkeypatch.setattr(extractors, "_registered", dict(extractors._registered))
-    monkeypatch.setattr(extractors, "_installed", dict)
+    monkeypatch.setattr(extractors, "_installed", extractors._installed.__wrapped__)
+    monkeypatch.setattr(extractors, "entry_points", lambda group: [])
 
 
 @pytest.fixture(scope="module")
@@ -92,7 +93,7 @@ def test_the_version_tells_apart_whatever_gives_other_numbers(monkeypatch):
 def test_a_function_can_be_registered_and_asked_for_by_name(path):
     extractor = register("loudness", loudness.mean_and_peak, ["mean", "peak"], seconds=1)
     assert get_extractor("loudness") is extractor
-    assert available_extractors()[-1] == "loudness"
+    assert "loudness" in available_extractors()
     samples = music()[3 * RATE // 2 :][:RATE]  # the middle second of four
     expected = [np.abs(samples).mean(), np.abs(samples).max()]
     np.testing.assert_allclose(features_of_file(path, "loudness"), expected, rtol=1e-6)
@@ -142,11 +143,11 @@ def test_registering_is_checked():
 
 def test_other_packages_bring_extractors_by_entry_point(monkeypatch, path):
     targets = {"installed": "INSTALLED", "function": "peak", "absent": "ABSENT"}
-    entries = {
-        name: EntryPoint(name, f"loudness:{target}", "harmonium.extractors")
-        for name, target in targets.items()
-    }
-    monkeypatch.setattr(extractors, "_installed", lambda: entries)
+
+    def installed(group):
+        return [EntryPoint(name, f"loudness:{target}", group) for name, target in targets.items()]
+
+    monkeypatch.setattr(extractors, "entry_points", installed)
     assert available_extractors()[4:] == ("absent", "function", "installed")
     assert extractors.ENTRY_POINTS == "harmonium.extractors"
     assert get_extractor("installed") is loudness.INSTALLED

@@ -10,7 +10,7 @@ from sound_files import timed_noise, write_sndfile
 
 from harmonium.audio import features_of_file, get_extractor
 from harmonium.audio.decoding import decode_windows
-from harmonium.audio.spectrum import FeatureParameters, mel_spectrogram
+from harmonium.audio.extractors import FeatureParameters, mel_spectrogram
 from harmonium.errors import DataError
 
 WAVE = 'rate = 8000\nseconds = 0.5\nwindows = 2\ninput = "x"\noutput = "y"\n'

@@ -9,21 +9,19 @@ from hypothesis import strategies as st
 from signals import RATE, clicks, music, sine
 
 from harmonium.audio import FeatureParameters, clip_features, feature_names
-from harmonium.audio.paper_features import (
+from harmonium.audio.extractors import (
+    DEFAULTS,
     band_envelopes,
     band_of_mel,
-    mfccs,
-    modulation_frequencies,
-    modulation_spectra,
-    rhythm_features,
-    timbre_features,
-)
-from harmonium.audio.spectrum import (
-    DEFAULTS,
     decibels,
     mel_corners,
     mel_spectrogram,
+    mfccs,
+    modulation_frequencies,
+    modulation_spectra,
     raise_to_floor,
+    rhythm_features,
+    timbre_features,
 )
 from harmonium.errors import DataError
 

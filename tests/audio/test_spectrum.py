@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from signals import RATE, music, sine
 
 from harmonium.audio import FeatureParameters
-from harmonium.audio.spectrum import (
+from harmonium.audio.extractors import (
     BLOCK,
     decibels,
     hz_to_mel,

@@ -12,8 +12,8 @@ from sound_files import write_sndfile
 
 from harmonium import LogisticTagger
 from harmonium.audio import Clip, feature_names
+from harmonium.audio.extractors import DEFAULTS, decibels, mel_spectrogram, raise_to_floor
 from harmonium.audio.pictures import draw_clip, save_picture
-from harmonium.audio.spectrum import DEFAULTS, decibels, mel_spectrogram, raise_to_floor
 
 BANDS = ("high", "high-mid", "low-mid", "low")  # from the top
 
