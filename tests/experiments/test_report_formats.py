@@ -99,47 +99,37 @@ def check_latex(text):
 
 @pytest.mark.parametrize("form", RECIPES)
 class TestEveryForm:
-    def test_all_files_are_there(self, reports, form):
+    def test_every_table_and_figure_is_in_every_format(self, reports, form):
         report, files, _ = reports[form]
-        assert {"report.md", "report.html", "report.tex"} <= files.keys()
-        assert report.tables
-        assert report.figures
-        for table in report.tables:
-            assert f"tables/{table.name}.tex" in files
-        for figure in report.figures:
-            png = files[f"figures/{figure.name}.png"]
-            assert png.startswith(b"\x89PNG\r\n\x1a\n")
-            at = png.index(b"pHYs") + 4
-            assert int.from_bytes(png[at : at + 4], "big") >= round(200 / 0.0254)  # for print
-            root = ET.fromstring(files[f"figures/{figure.name}.svg"])
-            assert root.tag == "{http://www.w3.org/2000/svg}svg"
-
-    def test_html_is_one_whole_page(self, reports, form):
-        report, files, _ = reports[form]
+        tables = [f"tables/{table.name}.tex" for table in report.tables]
+        images = [f"figures/{figure.name}.png" for figure in report.figures]
+        assert tables
+        assert images
+        assert {*tables, *images} <= files.keys()
         text = files["report.html"].decode()
         page = Page(text)
-        assert page.seen.count("table") == len(report.tables)
-        assert page.seen.count("img") == len(report.figures)
+        assert page.seen.count("table") == len(tables)
+        assert page.seen.count("img") == len(images)
         assert page.seen.count("td") == sum(len(t.rows) * len(t.header) for t in report.tables)
         assert not re.search(r'(?:src|href)="(?!#|data:)', text)
-
-    def test_markdown_has_every_table_and_figure(self, reports, form):
-        report, files, _ = reports[form]
         text = files["report.md"].decode()
+        assert re.findall(r"!\[[^\]]*\]\(([^)]*)\)", text) == images
         lines = [line for line in text.splitlines() if line.startswith("|")]
         assert len(lines) == sum(2 + len(table.rows) for table in report.tables)
-        shown = re.findall(r"!\[[^\]]*\]\(([^)]*)\)", text)
-        assert shown == [f"figures/{figure.name}.png" for figure in report.figures]
-        assert files.keys() >= set(shown)
-
-    def test_latex_is_whole(self, reports, form):
-        report, files, _ = reports[form]
         document = files["report.tex"].decode()
-        check_latex(document)
-        wanted = [f"tables/{table.name}.tex" for table in report.tables]
-        assert re.findall(r"\\input\{([^}]*)\}", document) == wanted
-        for name in wanted:
-            check_latex(files[name].decode())
+        assert re.findall(r"\\input\{([^}]*)\}", document) == tables
+        for text in (document, *(files[name].decode() for name in tables)):
+            check_latex(text)
+
+    def test_figures_are_for_print(self, reports, form):
+        report, files, _ = reports[form]
+        for figure in report.figures:
+            png = files[f"figures/{figure.name}.png"]
+            at = png.index(b"pHYs") + 4
+            assert int.from_bytes(png[at : at + 4], "big") >= round(200 / 0.0254)
+            root = ET.fromstring(files[f"figures/{figure.name}.svg"])
+            assert root.tag == "{http://www.w3.org/2000/svg}svg"
+            check_legible(figure)
 
     def test_the_numbers_are_the_same_in_every_format(self, reports, form):
         report, files, _ = reports[form]
@@ -148,10 +138,6 @@ class TestEveryForm:
         assert f"{mean} ± {error}" in files["report.md"].decode()
         assert f"{mean} ± {error}" in files["report.html"].decode()
         assert rf"{mean} $\pm$ {error}" in files[f"tables/{main.name}.tex"].decode()
-
-    def test_words_are_inside_the_figure_and_apart(self, reports, form):
-        for figure in reports[form][0].figures:
-            check_legible(figure)
 
 
 def check_legible(picture):
@@ -213,7 +199,7 @@ def test_any_names_are_legible(title, panel, groups, series):
 
 
 class TestTheSameBytes:
-    def test_in_another_process_that_never_imports_jax(self, reports, tmp_path):
+    def test_in_another_process_with_other_settings_that_never_imports_jax(self, reports, tmp_path):
         _, files, results = reports["comparison"]
         program = (
             "import sys\n"
@@ -222,17 +208,10 @@ class TestTheSameBytes:
             f"write_report({str(results)!r}, {str(tmp_path / 'again')!r})\n"
             "assert not {'jax', 'optax', 'matplotlib.pyplot'} & sys.modules.keys()\n"
         )
-        environment = {**os.environ, "PYTHONHASHSEED": "7", "MPLBACKEND": "svg", "LC_ALL": "C"}
-        subprocess.run([sys.executable, "-c", program], check=True, env=environment)
+        (tmp_path / "matplotlibrc").write_text("font.size: 20\naxes.grid: True\nbackend: svg\n")
+        environment = {"PYTHONHASHSEED": "7", "MATPLOTLIBRC": str(tmp_path), "LC_ALL": "C"}
+        subprocess.run([sys.executable, "-c", program], check=True, env=os.environ | environment)
         assert files_of(tmp_path / "again") == files
-
-    def test_settings_of_the_user_s_matplotlib_do_not_matter(self, reports, tmp_path):
-        import matplotlib
-
-        _, files, results = reports["damping"]
-        with matplotlib.rc_context({"font.size": 20, "axes.grid": True}):
-            write_report(results, tmp_path)
-        assert files_of(tmp_path) == files
 
     def test_the_last_bits_of_the_layout_do_not_matter(self, reports, monkeypatch):
         """The solver of the layout gives other last bits now and then."""
@@ -262,44 +241,37 @@ class TestTheSameBytes:
 
 
 class TestEscaping:
-    @pytest.fixture(scope="class")
-    @classmethod
-    def nasty(cls, tmp_path_factory):
+    def test_names_mean_nothing_to_any_format(self, tmp_path):
         text = (
             RECIPES["feature-groups"]
             .replace('datasets = ["emotify"]', f"note = '''{NASTY}'''")
             .replace("[vary]", f"[[dataset]]\nname = 'emotify'\nlabel = '''{NASTY}'''\n[vary]")
         )
-        folder = tmp_path_factory.mktemp("nasty")
-        results = fabricate(folder, text, plausible)
-        return files_of(write_report(results)[1])
-
-    def test_html(self, nasty):
-        page = Page(nasty["report.html"].decode())
+        files = files_of(write_report(fabricate(tmp_path, text, plausible))[1])
+        page = Page(files["report.html"].decode())
         assert "script" not in page.seen
         assert page.words.count(NASTY) >= 3
-
-    def test_latex(self, nasty):
-        text = nasty["tables/feature-groups-auc.tex"].decode()
+        text = files["tables/feature-groups-auc.tex"].decode()
         check_latex(text)
         assert (
             r"a\_b \& 100\% \$x\$ \#1 \{y\} \textbackslash{}z \textasciitilde{} "
             r"\textasciicircum{} {[}k{]} \textless{}script\textgreater{}" in text
         )
-
-    def test_markdown(self, nasty):
-        text = nasty["report.md"].decode()
+        text = files["report.md"].decode()
         rows = [line for line in text.splitlines() if line.startswith("| a")]
         bars = {len(re.findall(r"(?<!\\)\|", line)) for line in rows}
         assert bars == {6, 9, 15}  # the tables of 5, 8 and 14 columns
         assert r"\<script\>" in text
 
-    def test_unusual_letters_in_latex(self):
-        assert (
-            escape_latex("χ² ± 0.1 − 2 × 3 – β")
-            == r"$\chi$$^2$ $\pm$ 0.1 $-$ 2 $\times$ 3 -- $\beta$"
-        )
-        assert escape_latex("two\nlines  and 0.1\u00a0×2") == r"two lines and 0.1~$\times$2"
+    @pytest.mark.parametrize(
+        ("text", "latex"),
+        [
+            ("χ² ± 0.1 − 2 × 3 – β", r"$\chi$$^2$ $\pm$ 0.1 $-$ 2 $\times$ 3 -- $\beta$"),
+            ("two\nlines  and 0.1\u00a0×2", r"two lines and 0.1~$\times$2"),
+        ],
+    )
+    def test_unusual_letters_in_latex(self, text, latex):
+        assert escape_latex(text) == latex
 
 
 texts = st.text(
