@@ -20,12 +20,11 @@ import jax
 import numpy as np
 
 from harmonium.estimators import DiscriminativeRBM
-from harmonium.estimators.stacked import fit_stacked
+from harmonium.estimators.gradient_tagger import fit_stacked
 from harmonium.rbm.gradients import Batch, ContrastiveDivergence
 from harmonium.rbm.inference import InferenceOptions, infer
-from harmonium.rbm.loop import Stack, stacked, train_stack
 from harmonium.rbm.model import Params
-from harmonium.rbm.training import Optimiser, Penalty, Schedule
+from harmonium.rbm.training import Optimiser, Penalty, Schedule, Stack, stacked, train_stack
 
 SIZES: dict[str, dict[str, int]] = {
     "large": {
@@ -156,7 +155,7 @@ def belief_propagation(size: dict[str, int]) -> dict[str, float]:
 
 def from_disk(size: dict[str, int]) -> dict[str, Any]:
     """One model on a table that is mapped from a file and read by blocks."""
-    from harmonium.estimators import large_tables
+    from harmonium.estimators import gradient_tagger
 
     n, block = size["table"], 50_000
     with tempfile.TemporaryDirectory() as folder:
@@ -170,7 +169,7 @@ def from_disk(size: dict[str, int]) -> dict[str, Any]:
         for i, first in enumerate(range(0, n, block)):
             part = slice(first, min(first + block, n))
             X[part], Y[part] = clips(part.stop - first, seed=2 + i)
-        large_tables.LARGE = min(large_tables.LARGE, X.nbytes - 1)
+        gradient_tagger.LARGE = min(gradient_tagger.LARGE, X.nbytes - 1)
         model = DiscriminativeRBM(HIDDEN, batch_size=100, max_epochs=3, random_state=0)
         with Clock() as seconds:
             model.fit(X, Y)

@@ -84,9 +84,8 @@ def harmonium_epoch(size: dict[str, int], method: str, *, ours: bool = True) -> 
 
     from harmonium.rbm import gradients
     from harmonium.rbm.gradients import Batch
-    from harmonium.rbm.loop import train
     from harmonium.rbm.model import Params
-    from harmonium.rbm.training import Optimiser, Penalty, Schedule
+    from harmonium.rbm.training import Optimiser, Penalty, Schedule, train
 
     p = problem(size)
     params = Params(

@@ -34,8 +34,8 @@ from harmonium import TagSmoother
 from harmonium.data import Conditioning, Triples
 from harmonium.data.datasets import load
 from harmonium.estimators.calibration import log_likelihood
-from harmonium.estimators.smoother.pairs import without
-from harmonium.estimators.smoother.smoother import hold_out
+from harmonium.estimators.pairs import without
+from harmonium.estimators.smoother import hold_out
 from harmonium.evaluation import auc_per_tag
 from harmonium.synthetic import make_collection
 

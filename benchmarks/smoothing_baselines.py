@@ -14,7 +14,7 @@ import scipy.sparse as sp
 
 from harmonium.data import Conditioning
 from harmonium.estimators.calibration import log_likelihood
-from harmonium.estimators.smoother.pairs import tag_rates
+from harmonium.estimators.pairs import tag_rates
 
 Scores = np.ndarray  # (n_items, n_tags)
 

@@ -21,7 +21,7 @@ from scipy.stats import spearmanr
 from harmonium import DiscriminativeRBM, TagSmoother
 from harmonium.data import Conditioning
 from harmonium.data.datasets import load
-from harmonium.estimators.smoother.results import with_counts
+from harmonium.estimators.pairs import with_counts
 from harmonium.experiments.datasets import CATALOGUE, load_dataset
 
 LEAST = 30

@@ -1,8 +1,9 @@
-"""Names for the kinds of arrays that all packages use, and two functions of probabilities.
+"""Names for the kinds of arrays that all packages use, and a few functions of them.
 
 Nothing but NumPy is loaded.
 """
 
+from collections.abc import Iterator
 from typing import Any, TypeVar
 
 import numpy as np
@@ -14,6 +15,9 @@ Ids = NDArray[np.int64]
 Codes = NDArray[np.int32]
 Mask = NDArray[np.bool_]
 Arrays = dict[str, NDArray[Any]]
+
+BLOCK = 2**24
+"""Numbers in one block of a table."""
 
 _Precision = TypeVar("_Precision", bound=np.floating)
 
@@ -31,3 +35,15 @@ def log_odds(p: NDArray[_Precision], smallest: float = 0.0) -> NDArray[_Precisio
     limited = np.clip(p, smallest, 1 - smallest) if smallest else p
     with np.errstate(divide="ignore"):
         return np.log(limited) - np.log1p(-limited)
+
+
+def blocks(table: Any) -> Iterator[NDArray[Any]]:
+    """All rows of a table (N, D), a block at a time; a small table is one block."""
+    size = max(1, BLOCK // max(table.shape[1], 1))
+    for first in range(0, len(table), size):
+        yield table[first : first + size]
+
+
+def is_soft(Y: Any) -> bool:
+    """Whether some label of (N, C) is a probability other than 0 and 1."""
+    return any(((block > 0) & (block < 1)).any() for block in blocks(Y))

@@ -32,8 +32,7 @@ from harmonium.rbm.gradients import (
     MeanField,
     PseudoLikelihood,
 )
-from harmonium.rbm.inference import InferenceOptions, infer
-from harmonium.rbm.marginals import log_likelihood
+from harmonium.rbm.inference import InferenceOptions, infer, log_likelihood
 from harmonium.rbm.model import Field, Params, condition, free_energy
 from harmonium.synthetic import make_collection
 

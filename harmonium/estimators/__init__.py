@@ -15,7 +15,7 @@ if TYPE_CHECKING:
         NaiveBayesTagger,
     )
     from harmonium.estimators.networks import DiscriminativeRBM, GenerativeRBM, MLPTagger
-    from harmonium.estimators.smoother.smoother import TagSmoother
+    from harmonium.estimators.smoother import TagSmoother
     from harmonium.estimators.svm import SVMTagger
 
 __all__ = [
@@ -33,7 +33,7 @@ __all__ = [
 _MODULES = {
     **dict.fromkeys(("DiscriminativeRBM", "GenerativeRBM", "MLPTagger"), "networks"),
     "SVMTagger": "svm",
-    "TagSmoother": "smoother.smoother",
+    "TagSmoother": "smoother",
 }
 
 

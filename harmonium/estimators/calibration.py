@@ -20,19 +20,19 @@ from typing import NamedTuple
 
 import numpy as np
 
-from harmonium.arrays import Arrays, Doubles, Floats, log_odds, sigmoid
-from harmonium.estimators.model_files import finite_array
-from harmonium.estimators.tables import is_soft
+from harmonium.arrays import Doubles, Floats, is_soft, sigmoid
+from harmonium.estimators.model_files import (
+    Recalibration,
+    limited_log_odds,
+    observed_columns,
+    observed_fraction,
+)
 
 TAG_OFFSET_SPREAD, TAG_SLOPE_SPREAD = 0.5, 0.25
 """Prior standard deviations of a_j and of b_j about their means."""
 
 OFFSET_SPREAD, SLOPE_SPREAD = 1.0, 0.25
 """Prior standard deviations of (mean of a_j, α, α') about 0 and of (mean of b_j - 1, β, β')."""
-
-MIN_SLOPE = 0.1
-MAX_LOG_ODDS = 16.0
-"""Log-odds that probabilities of 0 and 1 count as; single precision has none farther from 0.5."""
 
 
 # Scores. ---------------------------------------------------------------------------------------
@@ -115,31 +115,6 @@ class Question(NamedTuple):
     weight: Doubles  # (N,) how much each clip counts, beside the others of this question
 
 
-class Recalibration(NamedTuple):
-    """The numbers of the correction."""
-
-    offsets: Doubles  # (C,) a_j
-    slopes: Doubles  # (C,) b_j
-    observed_offsets: Doubles  # (2,) α, α'
-    observed_slopes: Doubles  # (2,) β, β'
-
-    def __call__(self, P: Floats, observed: Doubles | None = None) -> Floats:
-        """Corrected probabilities, (N, C); ``observed`` (N,) is each clip's observed fraction."""
-        Z = _columns(observed, len(P))[:, 1:]
-        slope = np.maximum(self.slopes + (Z @ self.observed_slopes)[:, None], MIN_SLOPE)
-        offset = self.offsets + (Z @ self.observed_offsets)[:, None]
-        return sigmoid(offset + slope * _limited_log_odds(P)).astype(np.float32)
-
-    def arrays(self) -> Arrays:
-        """The correction as a model file has it."""
-        return dict(zip(_STORED, self, strict=True))
-
-
-_STORED = tuple(
-    f"recalibration.{name}" for name in ("offsets", "slopes", "told_offsets", "told_slopes")
-)
-
-
 def half_observed(Y: Floats) -> Floats:
     """Half of the known tags, at random but the same in every call; NaN for the others."""
     return np.where(np.random.default_rng(0).random(Y.shape) < 0.5, Y, np.float32(np.nan))
@@ -173,25 +148,10 @@ def ask(complete: Callable[[Floats], Floats], Y: Floats) -> list[Question]:
     return questions
 
 
-def stored_recalibration(arrays: Arrays, n_tags: int) -> Recalibration | None:
-    """The correction among the arrays of a model file; None where it has none."""
-    if _STORED[0] not in arrays:
-        return None
-    found = Recalibration(*(finite_array(arrays, name) for name in _STORED))
-    if [part.shape for part in found] != [(n_tags,), (n_tags,), (2,), (2,)]:
-        raise ValueError("its recalibration is not one of its tags")
-    return found
-
-
-def observed_fraction(Y: Floats) -> Doubles:
-    """The fraction of each clip's tags that are known, (N,), of (N, C) with NaN for unknown."""
-    return np.mean(~np.isnan(Y), axis=1, dtype=np.float64)
-
-
 def fit_recalibration(questions: Sequence[Question]) -> Recalibration:
     """The correction that fits the questions, each of which has the same weight."""
-    Z = np.vstack([_columns(q.observed, len(q.P)) for q in questions])  # (M, 3)
-    L = np.vstack([_limited_log_odds(q.P) for q in questions])  # (M, C)
+    Z = np.vstack([observed_columns(q.observed) for q in questions])  # (M, 3)
+    L = np.vstack([limited_log_odds(q.P) for q in questions])  # (M, C)
     Y = np.vstack([q.Y for q in questions]).astype(np.float64)
     weight = np.concatenate([q.weight / np.mean(q.weight) for q in questions])
     known = ~np.isnan(Y) * weight[:, None] / len(questions)  # the same clips, asked again and again
@@ -252,13 +212,3 @@ def _derivatives(
     hessian[2 * n :, 2 * n :] = np.block([[plain, once], [once.T, twice]])
     upper = np.triu(hessian)
     return gradient, upper + np.triu(hessian, 1).T
-
-
-def _columns(observed: Doubles | None, n_clips: int) -> Doubles:
-    """(1, [some tag is observed], t) of each clip, (N, 3)."""
-    t = np.zeros(n_clips) if observed is None else observed
-    return np.column_stack([np.ones(n_clips), t > 0, t])
-
-
-def _limited_log_odds(P: Floats) -> Doubles:
-    return np.clip(log_odds(P.astype(np.float64)), -MAX_LOG_ODDS, MAX_LOG_ODDS)

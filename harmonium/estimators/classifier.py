@@ -1,29 +1,43 @@
-"""What every classifier of tags shares: checked data in; scores, decisions and files out."""
+"""What every classifier of tags shares: checked data in; scores, decisions and files out.
+
+Labels are a matrix of tags, or one column of two classes. A matrix is ternary: absent, present or
+unknown. One to learn from may also hold probabilities.
+"""
 
 from abc import abstractmethod
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import assert_all_finite, check_array
 from sklearn.utils.metaestimators import available_if
+from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
-from harmonium.arrays import Arrays, Floats
+from harmonium.arrays import Arrays, Doubles, Floats, blocks, is_soft
 from harmonium.errors import DataError, did_you_mean
 from harmonium.estimators.calibration import matching_thresholds
-from harmonium.estimators.labels import Targets, classes_of, read_more_targets, read_targets
 from harmonium.estimators.model_files import (
+    Scaling,
     StoredEstimator,
     array_of_names,
     finite_array,
     typed_array,
 )
 from harmonium.estimators.parameters import estimator, parameter
-from harmonium.estimators.tables import Scaling, standardising
 from harmonium.evaluation import auc_per_tag
+
+
+class Targets(NamedTuple):
+    """Labels as the models take them."""
+
+    Y: Floats  # (n_clips, n_tags): 0 absent, 1 present, between: p, NaN unknown
+    tags: NDArray[Any]  # (n_tags,): column names of a frame, else numbers
+    classes: NDArray[Any] | None  # of one-dimensional labels: what 0 and 1 stand for
 
 
 @estimator
@@ -82,13 +96,14 @@ class TagClassifier(ClassifierMixin, StoredEstimator, BaseEstimator):
         """Checked features of the clips that ``y`` labels."""
         return validate_data(self, X, reset=reset, dtype=[np.float64, np.float32])
 
-    def _read_eval_set(self, eval_set: Any, like: Targets) -> tuple[NDArray[np.floating], Targets]:
+    def _read_eval_set(self, eval_set: Any, like: Targets) -> tuple[NDArray[np.floating], Floats]:
         if not isinstance(eval_set, tuple | list) or len(eval_set) != 2:
             raise DataError(
                 "eval_set must be a pair (X, y) of validation features and labels. "
                 f"Got {type(eval_set).__name__} instead."
             )
-        return self._read(*eval_set, like=like, name="eval_set[1]", soft=False)
+        X, targets = self._read(*eval_set, like=like, name="eval_set[1]", soft=False)
+        return X, targets.Y
 
     def _targets(self) -> Targets:
         """The tags and classes of the fitted model, without labels."""
@@ -114,15 +129,18 @@ class TagClassifier(ClassifierMixin, StoredEstimator, BaseEstimator):
 
     def _describe(self, X: NDArray[np.floating], targets: Targets) -> None:
         """Take the tags, the classes and the features' scales of a new model."""
-        self.tags_ = targets.tags
-        self._one_column = targets.classes is not None
-        self.classes_ = classes_of(targets)
+        self._set_tags(targets.tags, targets.classes)
         n = X.shape[1]
         scaling = standardising(X) if self.scale_features else Scaling(np.zeros(n), np.ones(n))
         self._scaling = scaling._replace(unit_norm=bool(self.unit_norm))
 
-    def _scaled(self, X: NDArray[np.floating], targets: Targets) -> tuple[Floats, Floats]:
-        return self._scaling(X), targets.Y
+    def _set_tags(self, tags: NDArray[Any], classes: NDArray[Any] | None) -> None:
+        """``classes_`` are 0 and 1 for each tag, (n_tags, 2), or the two classes of a column, (2,).
+
+        scikit-learn's scorers take the former for several labels, be there one tag, two or more.
+        """
+        self.tags_, self._one_column = tags, classes is not None
+        self.classes_ = np.tile([0, 1], (len(tags), 1)) if classes is None else classes
 
     def _set_thresholds(self, X: Floats, Y: Floats) -> None:
         """As many of these scaled clips reach them as have the tag; 0.5 for one-column labels."""
@@ -207,18 +225,12 @@ class TagClassifier(ClassifierMixin, StoredEstimator, BaseEstimator):
         mean, scale = (finite_array(arrays, f"scaling.{k}") for k in ("mean", "scale"))
         self._scaling = Scaling(mean, scale, about.get("unit_norm", False) is True)
         self.thresholds_ = typed_array(arrays, "thresholds")
-        self.tags_ = array_of_names(about["tags"])
-        self._one_column = about["classes"] is not None
-        dtype, classes = about["classes_dtype"], about["classes"]
-        classes = np.array(classes, dtype) if self._one_column else None
-        self.classes_ = classes_of(Targets(np.zeros((0, 0), np.float32), self.tags_, classes))
+        classes, dtype = about["classes"], about["classes_dtype"]
+        classes = None if classes is None else np.array(classes, dtype)
+        self._set_tags(array_of_names(about["tags"]), classes)
         self.n_features_in_ = len(self._scaling.mean)
         if about["features"] is not None:
             self.feature_names_in_ = array_of_names(about["features"])
-        self._check_parts()
-
-    def _check_parts(self) -> None:
-        """Refuse parts that belong to different models, or to none."""
         n_features, n_tags = self.n_features_in_, len(self.tags_)
         agree = (
             self._scaling.mean.shape == self._scaling.scale.shape == (n_features,)
@@ -232,3 +244,177 @@ class TagClassifier(ClassifierMixin, StoredEstimator, BaseEstimator):
             raise ValueError("scaling.scale must be above 0")
         if np.isnan(self.thresholds_).any():
             raise ValueError("thresholds must be numbers")
+
+
+# Labels. --------------------------------------------------------------------------------------
+
+
+def read_targets(y: Any, *, classes: Any = None) -> Targets:
+    """Labels to learn from: a (n_clips, n_tags) matrix or frame, or (n_clips,) classes.
+
+    ``classes`` names the two classes of one-dimensional labels, of which ``y`` may hold one.
+    """
+    if _is_column(y):
+        classes = _two_classes(y if classes is None else classes)
+        return Targets(_coded(y, classes, "y"), np.arange(1), classes)
+    Y, tags = _matrix(y, "y", soft=True), tag_names(y)
+    tags = np.arange(Y.shape[1]) if tags is None else tags
+    unknown = np.flatnonzero(np.all([np.isnan(b).all(axis=0) for b in blocks(Y)], axis=0))
+    if len(unknown):
+        more = f" and {len(unknown) - 1} more" if len(unknown) > 1 else ""
+        raise DataError(
+            f"Every tag needs at least one known label. Tag {tags.tolist()[unknown[0]]!r} "
+            f"(column {unknown[0]}){more} has none: label some clips or drop the column."
+        )
+    return Targets(Y, tags, None)
+
+
+def read_more_targets(y: Any, like: Targets, *, name: str = "y", soft: bool = False) -> Targets:
+    """Further labels for the tags, or the classes, of ``like``. A tag may be wholly unknown.
+
+    With ``soft`` they may be probabilities. Where both are named, a frame's columns must be the
+    model's tags in the model's order.
+    """
+    tags = like.tags
+    if like.classes is not None and _is_column(y):
+        return like._replace(Y=_coded(y, like.classes, name))
+    Y, columns = _matrix(y, name, soft=soft), tag_names(y)
+    if Y.shape[1] != len(tags):
+        raise DataError(
+            f"{name} must have one column for each of the model's {len(tags)} tags. "
+            f"Got {Y.shape[1]} columns instead."
+        )
+    if columns is not None and columns.dtype == tags.dtype == object:
+        other = np.flatnonzero(columns != tags)
+        if len(other):
+            raise DataError(
+                f"The columns of {name} must be the model's tags, in the order of tags_. Column "
+                f"{other[0]} is {columns[other[0]]!r} where the tag is {tags[other[0]]!r}."
+            )
+    return like._replace(Y=Y)
+
+
+def _matrix(y: Any, name: str, *, soft: bool) -> Floats:
+    """``y`` as a float32 matrix of 0, 1 and NaN, or with ``soft`` of probabilities and NaN."""
+    Y = check_array(
+        y, ensure_all_finite="allow-nan", dtype=np.float32, input_name=name, accept_sparse="csr"
+    )
+    Y = Y if isinstance(Y, np.ndarray) else Y.toarray()
+
+    def wrong(Y: Floats) -> NDArray[np.bool_]:
+        return (Y < 0) | (Y > 1) if soft else ~((Y == 0) | (Y == 1) | np.isnan(Y))
+
+    n_wrong = sum(int(wrong(block).sum()) for block in blocks(Y))
+    if n_wrong:
+        row, column = np.argwhere(wrong(Y))[0]
+        between = ", a probability between, or NaN" if soft else " or NaN"
+        way_out = "" if soft or not is_soft(Y) else " Only the y of fit may hold probabilities."
+        raise DataError(
+            f"{name} must hold 0 (absent), 1 (present){between} (unknown). {name}[{row}, {column}] "
+            f"is {Y[row, column]:g}, one of {n_wrong:,} such values.{way_out}"
+        )
+    return Y
+
+
+def _is_column(y: Any) -> bool:
+    return not issparse(y) and np.asarray(y).ndim == 1
+
+
+def tag_names(y: Any) -> NDArray[Any] | None:
+    """The columns of a frame: numbers, or an object array of strings. None for other matrices."""
+    if not hasattr(y, "columns"):
+        return None
+    columns = np.asarray(y.columns)
+    if np.issubdtype(columns.dtype, np.integer):
+        return columns
+    return np.array([str(column) for column in y.columns], dtype=object)
+
+
+def _two_classes(y: Any) -> NDArray[Any]:
+    """The classes among one-dimensional labels, as scikit-learn's binary classifiers take them."""
+    y = np.asarray(y)
+    assert_all_finite(y, input_name="y")
+    check_classification_targets(y)
+    kind = type_of_target(y, input_name="y")
+    if kind != "binary":
+        raise DataError(
+            f"Only binary classification is supported. The type of the target is {kind}. "
+            "For several tags pass a matrix with one column of 0 / 1 / NaN for each."
+        )
+    classes = np.unique(y)
+    if len(classes) < 2:
+        raise DataError(
+            f"y has only one class, {classes.tolist()[0]!r}; two are needed to learn from."
+        )
+    return classes
+
+
+def _coded(y: Any, classes: NDArray[Any], name: str) -> Floats:
+    """0 for the first class and 1 for the second, (n_clips, 1)."""
+    y = np.asarray(y)
+    strange = np.setdiff1d(y, classes)
+    if len(strange):
+        first, second = classes.tolist()
+        raise DataError(
+            f"{name} must hold the classes {first!r} and {second!r}. "
+            f"Got {strange.tolist()[0]!r} instead."
+        )
+    return (y == classes[1]).astype(np.float32)[:, None]
+
+
+# Tables: arrays in memory or mapped from a file (``numpy.memmap``), computed from by blocks. -----
+
+
+class TableRows:
+    """Some rows of a table, with a function applied to them as they are read."""
+
+    def __init__(
+        self,
+        table: NDArray[Any],
+        rows: NDArray[np.intp] | None = None,
+        change: Callable[[NDArray[np.floating]], Floats] | None = None,
+    ) -> None:
+        self.table, self.change = table, change
+        self.rows = np.arange(len(table)) if rows is None else rows
+        self.shape = (len(self.rows), table.shape[1])
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, rows: Any) -> Floats:
+        """Rows by their numbers, or a slice of them."""
+        found = np.asarray(self.table[self.rows[rows]])
+        return found if self.change is None else self.change(found)
+
+    def take(self, rows: NDArray[np.intp]) -> "TableRows":
+        """Some of the rows, not read yet."""
+        return TableRows(self.table, self.rows[rows], self.change)
+
+
+def base_log_odds(Y: Any) -> Doubles:
+    """log(p / (1 - p)) with p the mean of the known labels, one 0 and one 1 added, by tag."""
+    known = sum(np.sum(~np.isnan(block), axis=0) for block in blocks(Y))
+    total = sum(np.nansum(block, axis=0) for block in blocks(Y))
+    rate = (total + 1) / (known + 2)
+    return np.log(rate / (1 - rate))
+
+
+def standardising(X: NDArray[np.floating]) -> Scaling:
+    """Zero mean, and a variance of 1 / D for each of the D features.
+
+    A clip's vector then has a norm of about 1 whatever D is, as the paper's have: the input of a
+    hidden unit, and the change of it by one step, does not grow with the number of features.
+    """
+
+    def mean_of(function: Callable[[Doubles], Doubles]) -> Doubles:
+        parts = (function(block.astype(np.float64)).sum(axis=0) for block in blocks(X))
+        return sum(parts, np.zeros(X.shape[1])) / len(X)
+
+    peak = np.max([np.abs(block).max(axis=0) for block in blocks(X)], axis=0).astype(np.float64)
+    peak[peak == 0] = 1.0
+    middle = mean_of(lambda x: x / peak)  # the squares of x itself could over- or underflow
+    deviation = np.sqrt(mean_of(lambda x: np.square(x / peak - middle)))
+    # what is constant but for rounding carries nothing, must not be blown up, and becomes 0
+    constant = deviation <= 1e-9
+    mean = np.where(constant, X[0], mean_of(lambda x: x))
+    return Scaling(mean, peak * np.where(constant, 1.0, deviation) * np.sqrt(X.shape[1]))

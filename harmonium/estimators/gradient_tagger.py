@@ -1,4 +1,4 @@
-"""What every estimator trained by gradient shares: holding out, early stopping, going on.
+"""Estimators trained by gradient, one or a stack of them: holding out, early stopping, going on.
 
 JAX is loaded when something is trained, so that a model that is solved in another way needs none.
 """
@@ -6,28 +6,32 @@ JAX is loaded when something is trained, so that a model that is solved in anoth
 import sys
 import warnings
 from abc import abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import lru_cache
 from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
-from harmonium.arrays import Arrays, Floats
-from harmonium.errors import TrainingInterrupted
+from harmonium.arrays import Arrays, Doubles, Floats, Ids
+from harmonium.errors import DataError, TrainingInterrupted
 from harmonium.estimators.calibration import (
     Question,
-    Recalibration,
     fit_recalibration,
+    half_observed,
     is_rankable,
     log_likelihood,
     mean_auc,
-    stored_recalibration,
 )
-from harmonium.estimators.classifier import TagClassifier
-from harmonium.estimators.labels import Targets
-from harmonium.estimators.model_files import typed_array
+from harmonium.estimators.classifier import TableRows, TagClassifier, Targets, standardising
+from harmonium.estimators.model_files import (
+    Recalibration,
+    Scaling,
+    stored_recalibration,
+    typed_array,
+)
 from harmonium.estimators.parameters import (
     COUNT,
     NOT_NEGATIVE,
@@ -36,7 +40,9 @@ from harmonium.estimators.parameters import (
     estimator,
     parameter,
 )
-from harmonium.estimators.tables import TableRows, is_large
+
+LARGE = 2**30
+"""Bytes from which a table is read by blocks instead of being copied as a whole."""
 
 # Few validation clips may be ranked perfectly long before their probabilities are right: among
 # epochs of equal AUC the likelihood decides. It is far below what one pair of clips changes.
@@ -47,6 +53,15 @@ MAX_TO_CALIBRATE = 5000
 
 MAX_HELD_OUT = 50_000
 """Clips to stop early on and to set thresholds by, at most, unless they are given."""
+
+MAX_MESSAGES = 2**27
+"""Numbers in one array while models are scored: half a GiB. Belief propagation has several."""
+
+DIFFERENT = (
+    *("learning_rate", "init_scale", "l1", "l2", "l2_tags", "unit_norm"),
+    *("random_state", "verbose", "n_jobs"),
+)
+"""Settings in which the models of a stack may differ."""
 
 
 class LabelledClips(NamedTuple):
@@ -130,31 +145,49 @@ class GradientTagger(TagClassifier):
     _score_name: ClassVar[str] = "auc"  # of the validation score, in ``history_``
     _score_label: ClassVar[str] = "AUC"  # and beside the progress bar
 
-    # What a subclass defines. ----------------------------------------------------------------
+    # What a subclass defines: the start, and either logits or all of the rest. ----------------
 
     @abstractmethod
     def _start(self, rng: np.random.Generator, clips: LabelledClips) -> Any:
         """Parameters to start training from."""
 
-    @abstractmethod
-    def _objective(self) -> Any:
-        """The gradient to descend, a `harmonium.rbm.gradients.Gradient`."""
-
-    @abstractmethod
-    def _penalised(self) -> tuple[str, ...]:
-        """Names of the parameter arrays that ℓ1 and ℓ2 act on."""
+    def _logits(self) -> Callable[..., Any]:
+        """(params, x) → log-odds (B, C), of a network whose tags are independent given x."""
+        raise NotImplementedError
 
     @abstractmethod
     def _probabilities(self, X: Floats) -> Floats:
         """p(y_j = 1 | x) under the fitted parameters, (N, C), of scaled features."""
 
-    @abstractmethod
-    def _validation_scores(self, params: Any, X: Floats) -> Floats:
-        """Scores for early stopping: as predicted, but cheaply."""
+    def _gradient(self, Y: Floats) -> Any:
+        """The `harmonium.rbm.Gradient` to descend with these labels; some may be probabilities."""
+        from harmonium.rbm.other_models import CrossEntropy
 
-    @abstractmethod
-    def _predictor(self, params: Any) -> Any:
-        """The same for programs that JAX compiles: a function of params, X and observed tags."""
+        return CrossEntropy(self._logits())
+
+    def _predictor(self, params: Any) -> tuple[Callable[..., Any], Any]:
+        """How the model predicts while it is trained, only as exactly as a ranking needs.
+
+        A function that JAX can trace, of options, params, X and observed tags; and the options.
+        """
+        from harmonium.rbm.other_models import network_probabilities
+
+        return network_probabilities, self._logits()
+
+    def _validation_scores(self, params: Any, X: Floats, observed: Floats | None = None) -> Floats:
+        """The same compiled, of one model."""
+        from harmonium.rbm.inference import predicted
+
+        return np.asarray(predicted(self._predictor(params), params, X))
+
+    def _numbers_per_clip(self, params: Any) -> int:
+        """Numbers in the largest array that prediction needs for one clip."""
+        return len(params.d)
+
+    @property
+    def _judged_by_completion(self) -> bool:
+        """Whether early stopping asks with half of the tags observed, too."""
+        return False
 
     # Fitting. --------------------------------------------------------------------------------
 
@@ -184,7 +217,7 @@ class GradientTagger(TagClassifier):
         valid = None if eval_set is None else self._read_eval_set(eval_set, targets)
         if fresh:
             self._describe(X, targets)
-        interrupted = self._learn(X, targets, valid, fresh=fresh)
+        interrupted = self._learn(X, targets.Y, valid, fresh=fresh)
         warn_if_interrupted(self, interrupted, f" in epoch {self.n_iter_ + 1}")
         return self
 
@@ -202,8 +235,7 @@ class GradientTagger(TagClassifier):
             self.thresholds_ = np.full(len(self.tags_), 0.5)
         rng = self._generator()
         clips = self._clips(X, targets.Y)
-        start = self._start(rng, clips) if first else self._resume()
-        interrupted = self._train(start, clips, None, int(rng.integers(2**31)), max_epochs=1)
+        interrupted = self._train(rng, clips, None, fresh=first, max_epochs=1)
         warn_if_interrupted(self, interrupted, f" in epoch {self.n_iter_ + 1}")
         return self
 
@@ -218,16 +250,15 @@ class GradientTagger(TagClassifier):
     def _learn(
         self,
         X: NDArray[np.floating],
-        targets: Targets,
-        valid: tuple[NDArray[np.floating], Targets] | None,
+        Y: Floats,
+        valid: tuple[NDArray[np.floating], Floats] | None,
         *,
         fresh: bool,
     ) -> bool:
         """Train and calibrate; gives whether training was interrupted."""
         rng = self._generator()
-        known, held_out = self._hold_out(rng, X, targets, valid)
-        start = self._start(rng, known) if fresh else self._resume()
-        interrupted = self._train(start, known, held_out, int(rng.integers(2**31)))
+        known, held_out = self._hold_out(rng, X, Y, valid)
+        interrupted = self._train(rng, known, held_out, fresh=fresh)
         self._calibrate(known, held_out)
         return interrupted
 
@@ -235,13 +266,13 @@ class GradientTagger(TagClassifier):
         self,
         rng: np.random.Generator,
         X: NDArray[np.floating],
-        targets: Targets,
-        valid: tuple[NDArray[np.floating], Targets] | None,
+        Y: Floats,
+        valid: tuple[NDArray[np.floating], Floats] | None,
     ) -> tuple[LabelledClips, LabelledClips | None]:
         """Training and validation clips; None where validation clips could not tell tags apart."""
-        clips = self._clips(X, targets.Y)
+        clips = self._clips(X, Y)
         if valid is not None:
-            held_out = LabelledClips(self._scaling(valid[0]), valid[1].Y)
+            held_out = LabelledClips(self._scaling(valid[0]), valid[1])
             return clips, held_out if is_rankable(held_out.Y) else None
         order = rng.permutation(len(X))
         n_valid = min(int(self.validation_fraction * len(X)), MAX_HELD_OUT)
@@ -261,56 +292,71 @@ class GradientTagger(TagClassifier):
 
     def _train(
         self,
-        start: Any,
+        rng: np.random.Generator,
         clips: LabelledClips,
         valid: LabelledClips | None,
-        seed: int,
+        *,
+        fresh: bool,
         max_epochs: int | None = None,
     ) -> bool:
-        from harmonium.rbm.training import Optimiser
-
+        """Train from the start or from where it is; gives whether that was interrupted."""
+        if fresh:
+            start = self._start(rng, clips)
+        else:
+            self._check_shapes()
+            start = self._params
         self._predictor(start)  # refuses, before training, a model that could not predict
         aucs: list[float] = []
 
-        def score(params: Any) -> float:
+        def score(params: Any, _: Any) -> Doubles:
             assert valid is not None
-            auc, likelihood = self._judge(params, valid)
+            auc, likelihood = self._judge(type(start)(*(array[0] for array in params)), valid)
             aucs.append(auc)
-            return auc + TIE_BREAKER * likelihood
+            return np.array([auc + TIE_BREAKER * likelihood])
 
-        result = descend(
-            self,
-            start,
-            equal_batch(clips.X, np.zeros((len(clips.X), 0), np.int32), clips.Y),
-            gradient=self._gradient(clips.Y),
-            optimiser=Optimiser(self.optimizer, float(self.momentum)),
-            penalty=self._penalty(start),
-            max_epochs=max_epochs or self.max_epochs,
-            averaging=self.averaging,
-            seed=seed + self.n_iter_,  # other random numbers when training goes on
+        [result] = descend(
+            [self],
+            [start],
+            (clips.X, np.zeros((len(clips.X), 0), np.int32), clips.Y),
+            seeds=[int(rng.integers(2**31)) + self.n_iter_],  # other numbers when training goes on
+            max_epochs=max_epochs,
             score=None if valid is None else score,
+            penalties=[self._penalty(start)],
+            **self._training_options(clips.Y),
         )
         if valid is not None:
             result.history.score[:] = aucs[: len(result.history)]
         keep(self, result)
-        return result.interrupted
+        return bool(result.interrupted)
 
     def _judge(self, params: Any, valid: LabelledClips) -> tuple[float, float]:
         """The AUC and the log-likelihood of validation clips."""
         P = self._validation_scores(params, valid.X)
-        return mean_auc(valid.Y, P), log_likelihood(valid.Y, P)
+        auc = mean_auc(valid.Y, P)
+        if self._judged_by_completion:
+            observed = half_observed(valid.Y)
+            asked = np.where(np.isnan(observed), valid.Y, np.nan)
+            if is_rankable(asked):
+                answers = self._validation_scores(params, valid.X, observed)
+                auc = (auc + mean_auc(asked, answers)) / 2
+        return auc, log_likelihood(valid.Y, P)
 
-    def _gradient(self, Y: Floats) -> Any:
-        """The objective for these labels, of which some may be probabilities."""
-        return self._objective()
+    def _training_options(self, Y: Floats) -> dict[str, Any]:
+        """What to descend, and how, for `train_stack`."""
+        from harmonium.rbm.training import Optimiser
+
+        return {
+            "gradient": self._gradient(Y),
+            "optimiser": Optimiser(self.optimizer, float(self.momentum)),
+            "averaging": self.averaging,
+        }
 
     def _penalty(self, params: Any) -> Any:
+        """ℓ1 and ℓ2 on the weights, which are U and W."""
         from harmonium.rbm.training import Penalty
 
-        names = self._penalised()
-
         def strengths(value: float) -> Any:
-            return type(params)(*(np.float32(value * (f in names)) for f in params._fields))
+            return type(params)(*(np.float32(value * (f in "UW")) for f in params._fields))
 
         return Penalty(strengths(self.l1), strengths(self.l2 or 0.0))
 
@@ -332,11 +378,6 @@ class GradientTagger(TagClassifier):
         P = self._probabilities(X)
         return P if self.recalibration_ is None else self.recalibration_(P)
 
-    def _resume(self) -> Any:
-        """Parameters to continue training from."""
-        self._check_shapes()
-        return self._params
-
     # Files. ----------------------------------------------------------------------------------
 
     def _shapes(self) -> dict[str, tuple[int, ...]]:
@@ -357,36 +398,172 @@ class GradientTagger(TagClassifier):
         restore_history(self, arrays, about)
 
 
-# Training any estimator that has the parameters above, and what is recorded of it. ---------------
+def is_large(table: NDArray[Any]) -> bool:
+    """Whether a table is to be read by blocks."""
+    return table.nbytes > LARGE
+
+
+# Stacks: many classifiers of one kind at once, for a GPU. -----------------------------------------
+
+
+def signature(model: Any) -> tuple[Any, ...] | None:
+    """What the models of one stack have in common; None for a model that is not trained in one."""
+    if not isinstance(model, GradientTagger) or getattr(model, "solver", "") == "newton":
+        return None
+    settings = model.get_params()
+    return type(model), *((k, v) for k, v in sorted(settings.items()) if k not in DIFFERENT)
+
+
+def fit_stacked(
+    models: Sequence[GradientTagger],
+    X: Floats,
+    Y: Floats,
+    train: Sequence[Ids],
+    valid: Sequence[Ids],
+    *,
+    targets: Floats | None = None,
+    on_epoch: Callable[[Sequence[Any]], None] | None = None,
+) -> None:
+    """``model.fit(X[train], targets[train], (X[valid], Y[valid]))`` for every model, at once.
+
+    Parameters
+    ----------
+    models : untrained, of one class, equal in all settings but `DIFFERENT`; changed in place.
+    X, Y : (n_clips, n_features) and (n_clips, n_tags) with 0, 1 and NaN.
+    train, valid : for each model, the rows to learn from and those to stop early on.
+    targets : (n_clips, n_tags) what to learn from, which may be probabilities; by default Y.
+    on_epoch : called with the histories of the models.
+
+    The models are those of ``fit`` up to rounding, and but for how clips fall into minibatches,
+    which are as many for all of them.
+    """
+    from jax import device_put
+
+    from harmonium.rbm.inference import stacked_auc
+    from harmonium.rbm.training import part_of, stacked
+
+    if len({signature(model) for model in models}) != 1:
+        raise DataError("models must be alike but for " + ", ".join(DIFFERENT) + ".")
+    sizes = [len(rows) for rows in train]
+    if min(sizes) < max(sizes) / 2:
+        raise DataError(
+            "The models of a stack take the same number of steps, so all must have about as many "
+            f"clips to learn from; got {min(sizes):,} to {max(sizes):,}. Stack similar sizes."
+        )
+    first, T = models[0], Y if targets is None else targets
+    starts, seeds = [], []
+    for model, own in zip(models, train, strict=True):
+        model._validate_params()
+        own_X, own_targets = model._read(X[own], T[own], like=None)
+        model._describe(own_X, own_targets)
+        rng = model._generator()
+        clips = LabelledClips(model._scaling(own_X), own_targets.Y)
+        starts.append(model._start(rng, clips))
+        seeds.append(int(rng.integers(2**31)))
+    # the features are scaled alike in double precision first, then by each model in single
+    alike = standardising(X)
+    scaling = stacked([_after(alike, model._scaling) for model in models])
+    predictor, rows = first._predictor(starts[0]), _padded(valid, -1)
+    X_on_device, Y_on_device = device_put(alike(X)), device_put(Y)
+    observed = None
+    if first._judged_by_completion:
+        observed = _padded([half_observed(Y[own]) for own in valid], np.nan)
+    at_once = max(1, MAX_MESSAGES // (rows.shape[1] * first._numbers_per_clip(starts[0])))
+
+    @lru_cache(maxsize=1)
+    def questions(numbers: tuple[int, ...]) -> Any:
+        """What these models are asked."""
+        return device_put(part_of((rows, observed, scaling), np.array(numbers)))
+
+    def score(params: Any, numbers: NDArray[np.intp]) -> Doubles:
+        asked = questions(tuple(numbers))
+        scores = stacked_auc(predictor, at_once, X_on_device, Y_on_device, *asked, params)
+        auc, likelihood = (np.asarray(part, np.float64) for part in scores)
+        return auc + TIE_BREAKER * likelihood
+
+    results = descend(
+        models,
+        starts,
+        (X_on_device, np.zeros((len(X), 0), np.int32), T),
+        rows=train,
+        scaling=scaling,
+        seeds=seeds,
+        score=score,
+        on_epoch=on_epoch,
+        penalties=[m._penalty(start) for m, start in zip(models, starts, strict=True)],
+        **first._training_options(T),
+    )
+    for model, result, own in zip(models, results, valid, strict=True):
+        keep(model, result)
+        held_out = LabelledClips(model._scaling(X[own]), Y[own])
+        model._calibrate(held_out, held_out)
+
+
+def _after(first: Scaling, then: Scaling) -> tuple[Any, ...]:
+    """What is left of a scaling for features that another has scaled."""
+    mean, scale = (then.mean - first.mean) / first.scale, then.scale / first.scale
+    return np.float32(mean), np.float32(scale), np.float32(then.unit_norm)
+
+
+def _padded(arrays: Sequence[NDArray[Any]], filling: float) -> NDArray[Any]:
+    """(S, longest, …), filled up at the end of the first axis."""
+    padded = np.full((len(arrays), max(map(len, arrays)), *arrays[0].shape[1:]), filling)
+    for row, array in zip(padded, arrays, strict=True):
+        row[: len(array)] = array
+    return padded.astype(arrays[0].dtype)
+
+
+# Training any estimators that have the parameters above, and what is recorded of it. -------------
+
+
+def descend(
+    models: Sequence[Any],
+    starts: Sequence[Any],
+    data: tuple[Any, Any, Any],
+    *,
+    penalties: Sequence[Any],
+    seeds: Sequence[int],
+    rows: Sequence[Ids] | None = None,
+    scaling: Any = None,
+    max_epochs: int | None = None,
+    title: str = "",
+    on_epoch: Callable[[Sequence[Any]], None] | None = None,
+    **options: Any,
+) -> list[Any]:
+    """Train a stack of models with their settings; show the progress of the first if asked to.
+
+    ``data`` is (u, a, y) of all clips, of which each model learns from its ``rows``: by default
+    from all.
+    """
+    from harmonium.rbm.training import Batch, Schedule, Stack, stacked, train_stack
+
+    first, n = models[0], len(data[2])
+    weights: Any = np.ones(n, np.float32)
+    max_epochs = max_epochs or first.max_epochs
+    stack = Stack(
+        stacked(starts),
+        rows or [np.arange(n)] * len(models),
+        [Schedule(m.schedule, m.learning_rate, m.max_epochs) for m in models],
+        penalties,
+        seeds,
+        scaling,
+    )
+    with epoch_progress(first, max_epochs, title) as progress:
+        return train_stack(
+            stack,
+            Batch(*data, weights),
+            batch_size=first.batch_size,
+            patience=first.patience,
+            max_epochs=max_epochs,
+            on_epoch=on_epoch or progress,
+            **options,
+        )
 
 
 def begin_history(model: Any) -> None:
     """Begin a new account of training."""
     model.history_ = {name: [] for name in ("log_likelihood", model._score_name, "seconds")}
     model.n_iter_ = model.best_epoch_ = 0
-
-
-def descend(
-    model: Any, start: Any, batch: Any, *, max_epochs: int, title: str = "", **options: Any
-) -> Any:
-    """Train with the model's settings, and show the progress if asked to."""
-    from harmonium.rbm.loop import train
-    from harmonium.rbm.training import Schedule
-
-    name = type(model).__name__ + title
-    with epoch_progress(
-        max_epochs, shown=bool(model.verbose), name=name, measure=model._score_label
-    ) as on_epoch:
-        return train(
-            start,
-            batch,
-            schedule=Schedule(model.schedule, model.learning_rate, model.max_epochs),
-            batch_size=model.batch_size,
-            patience=model.patience,
-            max_epochs=max_epochs,
-            on_epoch=on_epoch,
-            **options,
-        )
 
 
 def keep(model: Any, result: Any) -> None:
@@ -429,14 +606,6 @@ def restore_history(model: Any, arrays: Arrays, about: dict[str, Any]) -> None:
         raise ValueError("its history is not one of whole epochs")
 
 
-def equal_batch(u: Any, a: Any, y: Any) -> Any:
-    """Clips that all have the same weight."""
-    from harmonium.rbm.gradients import Batch
-
-    weights: Any = np.ones(len(y), np.float32)
-    return Batch(u, a, y, weights)
-
-
 def numpy_params(params: Any) -> Any:
     """The parameters as NumPy arrays of their own."""
     return type(params)(*(np.array(array) for array in params))
@@ -449,11 +618,11 @@ def single_precision(kind: Any, *arrays: Any) -> Any:
 
 @contextmanager
 def epoch_progress(
-    max_epochs: int, *, shown: bool, name: str, measure: str
-) -> Iterator[Callable[[Any], None]]:
-    """A progress bar over epochs, with the best validation score so far; a no-op unless shown."""
-    if not shown:
-        yield lambda history: None
+    model: Any, max_epochs: int, title: str
+) -> Iterator[Callable[[Sequence[Any]], None] | None]:
+    """A progress bar with the best validation score so far; nothing unless ``verbose``."""
+    if not model.verbose:
+        yield None
         return
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
@@ -466,12 +635,13 @@ def epoch_progress(
         TimeElapsedColumn(),
     )
     with Progress(*columns, console=Console(file=sys.stderr)) as progress:
-        task = progress.add_task(name, total=max_epochs, score="")
+        task = progress.add_task(type(model).__name__ + title, total=max_epochs, score="")
 
-        def update(history: Any) -> None:
-            best = np.nanmax(history.score) if np.isfinite(history.score).any() else None
-            last = history.score[-1]
-            score = f"{measure} {last:.3f}, best {best:.3f}" if best is not None else ""
-            progress.update(task, completed=len(history), score=score)
+        def update(histories: Sequence[Any]) -> None:
+            scores = histories[0].score
+            measured = ""
+            if np.isfinite(scores).any():
+                measured = f"{model._score_label} {scores[-1]:.3f}, best {np.nanmax(scores):.3f}"
+            progress.update(task, completed=len(scores), score=measured)
 
         yield update

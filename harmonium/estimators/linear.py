@@ -18,9 +18,8 @@ from sklearn.utils.validation import check_consistent_length
 
 from harmonium.arrays import Arrays, Doubles, Floats, Mask
 from harmonium.errors import DataError, TrainingWarning
-from harmonium.estimators.classifier import TagClassifier
+from harmonium.estimators.classifier import TagClassifier, base_log_odds
 from harmonium.estimators.gradient_tagger import GradientTagger, LabelledClips, single_precision
-from harmonium.estimators.labels import Targets
 from harmonium.estimators.model_files import typed_array
 from harmonium.estimators.newton import Solution, logistic_regressions
 from harmonium.estimators.parameters import (
@@ -30,7 +29,6 @@ from harmonium.estimators.parameters import (
     estimator,
     parameter,
 )
-from harmonium.estimators.tables import base_log_odds
 
 BLOCK = 2**22
 """Entries of a (clips, chains, tags) array that are predicted at a time."""
@@ -140,41 +138,29 @@ class LogisticTagger(LinearTagger, GradientTagger):
         """
         return super().partial_fit(X, y, classes)
 
-    def _learn(self, X: Any, targets: Targets, valid: Any, *, fresh: bool) -> bool:
+    def _learn(self, X: Any, Y: Floats, valid: Any, *, fresh: bool) -> bool:
         if self.solver == "gradient":
-            return super()._learn(X, targets, valid, fresh=fresh)
+            return super()._learn(X, Y, valid, fresh=fresh)
         l2 = DEFAULT_L2 if self.l2 is None else self.l2
         if l2 == 0:
             raise DataError("solver='newton' needs l2 above 0, else a minimum may be infinite.")
         scaled = self._scaling(X)
-        self._params = fit_linear(scaled, targets.Y, l2)
-        self._set_thresholds(*(scaled, targets.Y) if valid is None else self._scaled(*valid))
+        self._params = fit_linear(scaled, Y, l2)
+        clips = (scaled, Y) if valid is None else (self._scaling(valid[0]), valid[1])
+        self._set_thresholds(*clips)
         return False
 
     def _start(self, rng: np.random.Generator, clips: LabelledClips) -> LinearParams:
         W = np.zeros((clips.Y.shape[1], clips.X.shape[1]))
         return single_precision(LinearParams, W, base_log_odds(clips.Y))
 
-    def _objective(self) -> Any:
-        from harmonium.rbm.feedforward import CrossEntropy, logistic_logits
+    def _logits(self) -> Any:
+        from harmonium.rbm.other_models import logistic_logits
 
-        return CrossEntropy(logistic_logits)
-
-    def _penalised(self) -> tuple[str, ...]:
-        return ("W",)
+        return logistic_logits
 
     def _probabilities(self, X: Floats) -> Floats:
         return expit(self._linear(X)).astype(np.float32)
-
-    def _predictor(self, params: Any) -> Any:
-        from harmonium.rbm.feedforward import Outputs, logistic_logits
-
-        return Outputs(logistic_logits)
-
-    def _validation_scores(self, params: Any, X: Floats) -> Floats:
-        from harmonium.rbm.feedforward import outputs_of
-
-        return np.asarray(outputs_of(self._predictor(params), params, X))
 
 
 def fit_linear(X: Floats, Y: Floats, l2: float) -> LinearParams:
@@ -237,10 +223,10 @@ class SolvedTagger(TagClassifier):
         """
         self._validate_params()
         X, targets = self._read(X, y, like=None)
-        valid = (X, targets) if eval_set is None else self._read_eval_set(eval_set, targets)
+        valid = (X, targets.Y) if eval_set is None else self._read_eval_set(eval_set, targets)
         self._describe(X, targets)
         self._params = self._solve(self._scaling(X), targets.Y)
-        self._set_thresholds(*self._scaled(*valid))
+        self._set_thresholds(self._scaling(valid[0]), valid[1])
         return self
 
     def complete(self, X: Any, y: Any) -> Floats:

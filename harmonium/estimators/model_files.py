@@ -1,6 +1,8 @@
-"""Models as files and as bytes: safetensors whose metadata is JSON. Nothing in them is executed.
+"""A fitted model outside its class: its file, and what answers with the file need.
 
-Neither JAX nor scikit-learn is loaded to read one, nor to know how an RBM is asked.
+A model is a file, or bytes, of safetensors whose metadata is JSON. Nothing in it is executed. How
+features are scaled, how an RBM is asked and how its probabilities are corrected is here too, so
+that a stored model can be used with NumPy alone; neither JAX nor scikit-learn is loaded.
 """
 
 import json
@@ -8,7 +10,7 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,12 +18,24 @@ from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
 from harmonium import __version__
-from harmonium.arrays import Arrays
+from harmonium.arrays import Arrays, Doubles, Floats, blocks, log_odds, sigmoid
 from harmonium.errors import DataError, ModelFileError
 from harmonium.files import write_atomically
 
 FORMAT = 1
 """Version of the format; a model with a higher one is refused."""
+
+MAX_SCALED = 1e30
+"""Scaled features beyond this are refused: their sums would overflow single precision."""
+
+MIN_SLOPE = 0.1
+"""The correction never turns the order of the clips round."""
+
+MAX_LOG_ODDS = 16.0
+"""Log-odds that probabilities of 0 and 1 count as; single precision has none farther from 0.5."""
+
+STEPS = {"cd": 1, "mean_field": 5, "lbp": 10, "multi_prediction": 3}
+"""Steps of each way to train, unless others are given."""
 
 _KEY = "harmonium"
 _AGAIN = "Train and save the model again, or take a copy that is whole."
@@ -99,10 +113,35 @@ def _description(text: str | None, name: str, way_out: str) -> dict[str, Any]:
     return description
 
 
-# How an RBM is asked. --------------------------------------------------------------------------
+# Answers of a stored model. --------------------------------------------------------------------
 
-STEPS = {"cd": 1, "mean_field": 5, "lbp": 10, "multi_prediction": 3}
-"""Steps of each way to train, unless others are given."""
+
+class Scaling(NamedTuple):
+    """x ← (x - mean) / scale, by feature; then x ← x / ‖x‖, by clip, where the norm is to be 1."""
+
+    mean: Doubles  # (D,)
+    scale: Doubles  # (D,), never 0
+    unit_norm: bool = False
+
+    def __call__(self, X: NDArray[np.floating]) -> Floats:
+        """Scaled in double precision, given in single; shape (N, D). A row of zeros stays."""
+        result, first = np.empty(X.shape, np.float32), 0
+        for block in blocks(X):  # in double precision, all of it would take four times the memory
+            scaled = (block - self.mean) / self.scale
+            wrong = np.argwhere(~(np.abs(scaled) <= MAX_SCALED))
+            if len(wrong):
+                row, column = wrong[0]
+                raise DataError(
+                    f"X[{first + row}, {column}] is {block[row, column]:g}, too far from the "
+                    f"training data (mean {self.mean[column]:g}, scale {self.scale[column]:g}) to "
+                    "compute with. Check the units of the features, or scale them."
+                )
+            if self.unit_norm:
+                norm = np.linalg.norm(scaled, axis=1, keepdims=True)
+                scaled /= np.where(norm > 0, norm, 1.0)
+            result[first : first + len(block)] = scaled
+            first += len(block)
+        return result
 
 
 def chosen_inference(
@@ -122,6 +161,56 @@ def chosen_inference(
         if unrolled and method == "mean_field":
             steps = parameters.get("training_steps") or STEPS["multi_prediction"]
     return method, steps
+
+
+class Recalibration(NamedTuple):
+    """The correction of probabilities; :mod:`harmonium.estimators.calibration` has its formula."""
+
+    offsets: Doubles  # (C,) a_j
+    slopes: Doubles  # (C,) b_j
+    observed_offsets: Doubles  # (2,) α, α'
+    observed_slopes: Doubles  # (2,) β, β'
+
+    def __call__(self, P: Floats, observed: Doubles | None = None) -> Floats:
+        """Corrected probabilities, (N, C); ``observed`` (N,) is each clip's observed fraction."""
+        Z = observed_columns(np.zeros(len(P)) if observed is None else observed)[:, 1:]
+        slope = np.maximum(self.slopes + (Z @ self.observed_slopes)[:, None], MIN_SLOPE)
+        offset = self.offsets + (Z @ self.observed_offsets)[:, None]
+        return sigmoid(offset + slope * limited_log_odds(P)).astype(np.float32)
+
+    def arrays(self) -> Arrays:
+        """The correction as a model file has it."""
+        return dict(zip(_RECALIBRATION, self, strict=True))
+
+
+_RECALIBRATION = tuple(
+    f"recalibration.{name}" for name in ("offsets", "slopes", "told_offsets", "told_slopes")
+)
+
+
+def stored_recalibration(arrays: Arrays, n_tags: int) -> Recalibration | None:
+    """The correction among the arrays of a model file; None where it has none."""
+    if _RECALIBRATION[0] not in arrays:
+        return None
+    found = Recalibration(*(finite_array(arrays, name) for name in _RECALIBRATION))
+    if [part.shape for part in found] != [(n_tags,), (n_tags,), (2,), (2,)]:
+        raise ValueError("its recalibration is not one of its tags")
+    return found
+
+
+def observed_fraction(Y: Floats) -> Doubles:
+    """The fraction of each clip's tags that are known, (N,), of (N, C) with NaN for unknown."""
+    return np.mean(~np.isnan(Y), axis=1, dtype=np.float64)
+
+
+def observed_columns(fraction: Doubles) -> Doubles:
+    """(1, [some tag is observed], t) of each clip, (N, 3), from the observed fractions t."""
+    return np.column_stack([np.ones(len(fraction)), fraction > 0, fraction])
+
+
+def limited_log_odds(P: Floats) -> Doubles:
+    """log(p / (1 - p)), at most `MAX_LOG_ODDS` from 0."""
+    return np.clip(log_odds(P.astype(np.float64)), -MAX_LOG_ODDS, MAX_LOG_ODDS)
 
 
 # Estimators. ----------------------------------------------------------------------------------

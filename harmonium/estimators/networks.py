@@ -1,5 +1,6 @@
 """The models with hidden units: the RBMs, and the multi-layer perceptron beside them."""
 
+from abc import abstractmethod
 from typing import Any, Literal
 
 import jax
@@ -11,19 +12,12 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
-from harmonium.arrays import Doubles, Floats, Ids
+from harmonium.arrays import Doubles, Floats, Ids, blocks, is_soft
 from harmonium.errors import DataError
-from harmonium.estimators.calibration import (
-    Question,
-    ask,
-    half_observed,
-    is_rankable,
-    mean_auc,
-    observed_fraction,
-)
+from harmonium.estimators.calibration import Question, ask
+from harmonium.estimators.classifier import base_log_odds, read_more_targets
 from harmonium.estimators.gradient_tagger import GradientTagger, LabelledClips, single_precision
-from harmonium.estimators.labels import read_more_targets
-from harmonium.estimators.model_files import STEPS, chosen_inference
+from harmonium.estimators.model_files import STEPS, chosen_inference, observed_fraction
 from harmonium.estimators.parameters import (
     COUNT,
     JOBS,
@@ -32,10 +26,8 @@ from harmonium.estimators.parameters import (
     estimator,
     parameter,
 )
-from harmonium.estimators.tables import base_log_odds, blocks, is_soft
+from harmonium.rbm.belief import fits
 from harmonium.rbm.compilation import compiled, refuse_fork
-from harmonium.rbm.feedforward import CrossEntropy, MLPParams, Outputs, mlp_logits, outputs_of
-from harmonium.rbm.generative import Hybrid, JointContrastiveDivergence, JointParams, joint_sweep
 from harmonium.rbm.gradients import (
     BeliefPropagation,
     ContrastiveDivergence,
@@ -48,9 +40,16 @@ from harmonium.rbm.gradients import (
     for_soft_targets,
     log_probability,
 )
-from harmonium.rbm.inference import Inference, InferenceOptions, Marginals, infer
-from harmonium.rbm.marginals import MAX_UNITS
+from harmonium.rbm.inference import MAX_UNITS, Inference, InferenceOptions, infer, marginals
 from harmonium.rbm.model import Params, condition
+from harmonium.rbm.other_models import (
+    Hybrid,
+    JointContrastiveDivergence,
+    JointParams,
+    MLPParams,
+    joint_sweep,
+    mlp_logits,
+)
 from harmonium.rbm.training import Penalty, Tree
 
 Training = Literal["cd", "mean_field", "lbp", "pl", "multi_prediction"]
@@ -145,14 +144,16 @@ class RBMTagger(GradientTagger):
     def _questions(self, clips: LabelledClips) -> list[Question]:
         return ask(lambda observed: self._infer(self._params, clips.X, observed).y, clips.Y)
 
-    def _validation_scores(self, params: Tree, X: Floats) -> Floats:
-        return self._infer(params, X, quick=True).y
+    def _validation_scores(self, params: Tree, X: Floats, observed: Floats | None = None) -> Floats:
+        return self._infer(params, X, observed, quick=True).y
 
-    def _predictor(self, params: Tree) -> Marginals:
-        return Marginals(inference_options(self, params.U.shape, quick=True))
+    def _predictor(self, params: Tree) -> tuple[Any, InferenceOptions]:
+        return marginals, inference_options(self, params.U.shape, quick=True)
 
-    def _penalised(self) -> tuple[str, ...]:
-        return ("U", "W")
+    def _numbers_per_clip(self, params: Tree) -> int:
+        shape = params.U.shape
+        by_messages = chosen_inference(vars(self))[0] != "mean_field" and not fits(*shape)
+        return shape[0] * shape[1] if by_messages else shape[1]
 
     def _penalty(self, params: Tree) -> Penalty:
         penalty = super()._penalty(params)
@@ -187,6 +188,10 @@ class RBMTagger(GradientTagger):
     def _gradient(self, Y: Floats) -> Gradient:
         objective = self._objective()
         return for_soft_targets(objective) if is_soft(Y) else objective
+
+    @abstractmethod
+    def _objective(self) -> Gradient:
+        """The gradient to descend with labels of 0 and 1."""
 
 
 @estimator
@@ -273,15 +278,10 @@ class DiscriminativeRBM(RBMTagger):
             return params
         return single_precision(JointParams, *params, np.zeros(clips.X.shape[1]))
 
-    def _judge(self, params: Tree, valid: LabelledClips) -> tuple[float, float]:
+    @property
+    def _judged_by_completion(self) -> bool:
         """A model trained for questions with some tags observed is judged by such, too."""
-        auc, likelihood = super()._judge(params, valid)
-        observed = half_observed(valid.Y)
-        asked = np.where(np.isnan(observed), valid.Y, np.nan)
-        if self.training == "multi_prediction" and is_rankable(asked):
-            answers = self._infer(params, valid.X, observed, quick=True).y
-            auc = (auc + mean_auc(asked, answers)) / 2
-        return auc, likelihood
+        return self.training == "multi_prediction"
 
     def _objective(self) -> Gradient:
         if not self.generative_weight:
@@ -381,11 +381,11 @@ class GenerativeRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RBMTagger
         return super()._features(X)
 
     def _hold_out(
-        self, rng: Any, X: Any, targets: Any, valid: Any
+        self, rng: Any, X: Any, Y: Any, valid: Any
     ) -> tuple[LabelledClips, LabelledClips | None]:
         if X.shape[1] == 0:  # every clip has the same p(y): there is no ranking to stop on
-            return LabelledClips(X.astype(np.float32), targets.Y), None
-        return super()._hold_out(rng, X, targets, valid)
+            return LabelledClips(X.astype(np.float32), Y), None
+        return super()._hold_out(rng, X, Y, valid)
 
     def _input_variance(self) -> float:
         return super()._input_variance() if self.n_features_in_ else 1.0
@@ -459,17 +459,8 @@ class MLPTagger(GradientTagger):
     def _start(self, rng: np.random.Generator, clips: LabelledClips) -> Tree:
         return single_precision(MLPParams, *first_weights(self, rng, clips))
 
-    def _objective(self) -> Gradient:
-        return CrossEntropy(mlp_logits)
-
-    def _penalised(self) -> tuple[str, ...]:
-        return ("U", "W")
-
-    def _predictor(self, params: Tree) -> Outputs:
-        return Outputs(mlp_logits)
-
-    def _validation_scores(self, params: Tree, X: Floats) -> Floats:
-        return np.asarray(outputs_of(self._predictor(params), params, X))
+    def _logits(self) -> Any:
+        return mlp_logits
 
     def _probabilities(self, X: Floats) -> Floats:
         # in double precision the place of a clip among the others cannot change its result

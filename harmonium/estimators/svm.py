@@ -1,9 +1,8 @@
 """Linear ν-SVMs on a balanced choice of examples, one for each tag, as in the paper."""
 
 import warnings
-from dataclasses import replace
 from numbers import Real
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -14,32 +13,23 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_array
 
-from harmonium.arrays import Arrays, Doubles, Floats
+from harmonium.arrays import Arrays, Doubles, Floats, is_soft
 from harmonium.errors import DataError, DataWarning
 from harmonium.estimators.calibration import matching_thresholds
-from harmonium.estimators.labels import Targets, tag_names
+from harmonium.estimators.classifier import Targets, tag_names
 from harmonium.estimators.linear import LinearParams, LinearTagger
 from harmonium.estimators.model_files import typed_array
 from harmonium.estimators.parameters import COUNT, JOBS, estimator, parameter
-from harmonium.estimators.tables import is_soft
 
 MIN_MARGIN = 1e-2
 """Margins below this, for examples of unit length on average, are rounding: libsvm's tolerance."""
 
 
-class Examples(NamedTuple):
-    """Rows chosen to train one SVM."""
+Examples = tuple[NDArray[np.intp], NDArray[np.intp]]
+"""Rows of the positives and of the negatives chosen to train one SVM."""
 
-    positives: NDArray[np.intp]
-    negatives: NDArray[np.intp]
-
-
-class Hyperplane(NamedTuple):
-    """The decision o = d + wx, and the ν it was found with."""
-
-    w: Doubles  # (D,)
-    d: float
-    nu: float
+Hyperplane = tuple[Doubles, float, float]
+"""w (D,) and d of the decision o = d + wx, and the ν it was found with."""
 
 
 @estimator
@@ -159,7 +149,7 @@ class SVMTagger(LinearTagger):
             X, targets = self._read(X, y, like=None)
             ranks = targets.Y
             if is_soft(ranks):
-                targets = replace(targets, Y=labels_by_count(ranks, self.max_examples, rng))
+                targets = targets._replace(Y=labels_by_count(ranks, self.max_examples, rng))
             return X, targets, ranks
         ranks = _read_counts(counts)
         given = y is not None
@@ -176,7 +166,7 @@ class SVMTagger(LinearTagger):
                 f"counts must have the shape of y, {targets.Y.shape}. Got {ranks.shape} instead."
             )
         names = None if given else tag_names(counts)
-        return X, targets if names is None else replace(targets, tags=names), ranks
+        return X, targets if names is None else targets._replace(tags=names), ranks
 
     def _fit_tags(
         self,
@@ -192,20 +182,18 @@ class SVMTagger(LinearTagger):
         planes = Parallel(n_jobs=self.n_jobs, prefer="threads")(
             delayed(fit_hyperplane)(X, examples, self.nu) for examples in chosen
         )
-        self._params = LinearParams(
-            np.array([plane.w for plane in planes], np.float32),
-            np.array([plane.d for plane in planes], np.float32),
-        )
-        self.nu_ = np.array([plane.nu for plane in planes])
+        W, d, nu = zip(*planes, strict=True)
+        self._params = LinearParams(np.array(W, np.float32), np.array(d, np.float32))
+        self.nu_ = np.array(nu)
         _warn_of_constant_scores(self.nu_)
 
-    def _set_score_thresholds(self, valid: tuple[NDArray[np.floating], Targets] | None) -> None:
+    def _set_score_thresholds(self, valid: tuple[NDArray[np.floating], Floats] | None) -> None:
         """0, or where as many validation clips as have the tag are above it, found for σ(score)."""
         self.thresholds_ = np.zeros(len(self.tags_))
         if valid is not None and not self._one_column:
-            X, targets = valid
+            X, Y = valid
             scores = expit(self._scores(self._scaling(X)).astype(np.float64))
-            self.thresholds_ = logit(matching_thresholds(targets.Y, scores))
+            self.thresholds_ = logit(matching_thresholds(Y, scores))
 
     def _learnt(self) -> tuple[Arrays, dict[str, Any]]:
         arrays, about = super()._learnt()
@@ -232,7 +220,7 @@ def choose_examples(
     positives = order[labels[order] == 1][:max_examples]
     negatives = order[labels[order] == 0][::-1][:max_examples]
     n = min(len(positives), len(negatives)) if balanced else max_examples
-    return Examples(positives[:n], negatives[:n])
+    return positives[:n], negatives[:n]
 
 
 def labels_by_count(counts: Floats, max_examples: int, rng: np.random.Generator) -> Floats:
@@ -269,7 +257,7 @@ def _read_counts(counts: Any) -> Floats:
 def fit_hyperplane(X: Floats, examples: Examples, nu: float) -> Hyperplane:
     """The ν-SVM of these examples; a constant where they have no margin for any ν."""
     n_positive, n_negative = map(len, examples)
-    constant = Hyperplane(np.zeros(X.shape[1]), 0.0, np.nan)
+    constant = np.zeros(X.shape[1]), 0.0, np.nan
     if not n_positive or not n_negative:
         return constant
     rows = X[np.concatenate(examples)].astype(np.float64)
@@ -304,7 +292,7 @@ def _nu_svm(X: Doubles, signs: NDArray[np.int_], nu: float) -> Hyperplane | None
     if nu * len(X) < MIN_MARGIN * np.abs(coefficients).sum():
         return None
     w = coefficients @ centred[svm.support_] / scale
-    return Hyperplane(w, float(svm.intercept_[0] - w @ mean), nu)
+    return w, float(svm.intercept_[0] - w @ mean), nu
 
 
 def _warn_of_constant_scores(nu: Doubles) -> None:

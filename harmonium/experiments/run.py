@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from harmonium import __version__
 from harmonium.engine import Runner, TaskOutcome
 from harmonium.errors import DataError, HarmoniumError
-from harmonium.estimators.calibration import observed_fraction
+from harmonium.estimators.model_files import observed_fraction
 from harmonium.evaluation import (
     MetricResult,
     Split,
@@ -135,7 +135,7 @@ def _checked(outcome: TaskOutcome[Runs, list[RunOutput]]) -> list[RunOutput]:
 
 def _stacks(runs: Iterable[Run]) -> list[Runs]:
     """Runs that can be trained as one program, the longest work first: RBMs, then by clips."""
-    from harmonium.estimators.stacked import signature
+    from harmonium.estimators.gradient_tagger import signature
 
     stacks: dict[Any, list[Run]] = defaultdict(list)
     for run in runs:
@@ -176,7 +176,7 @@ def _train_and_test(runs: Runs) -> list[RunOutput]:
     targets = _smoothed_tags(*which) if run.smoothing else data.targets(run.unsure)
     smoothed = time.perf_counter()
     if len(runs) > 1:
-        from harmonium.estimators.stacked import fit_stacked  # JAX, which not every model needs
+        from harmonium.estimators.gradient_tagger import fit_stacked  # JAX, which not every model needs
 
         fit_stacked(models, X, data.Y, train, valid, targets=targets)
     else:

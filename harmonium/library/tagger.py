@@ -24,7 +24,14 @@ from numpy.typing import NDArray
 from harmonium.arrays import Doubles, Floats, Ids, sigmoid
 from harmonium.data.tag_names import normalise_tag
 from harmonium.errors import DataError, LibraryError, ModelFileError
-from harmonium.estimators.model_files import chosen_inference
+from harmonium.estimators.model_files import (
+    Scaling,
+    chosen_inference,
+    finite_array,
+    from_bytes,
+    observed_fraction,
+    stored_recalibration,
+)
 from harmonium.library.builtin import NAME, PART, PLACES, model_of_file
 from harmonium.library.library import Library
 from harmonium.library.precision import PrecisionCurve, curves_from_arrays
@@ -229,8 +236,6 @@ class _ModelFile:
         return TagRBM(*(self.arrays[f"{part}.{k}"].astype(np.float64) for k in "Ucd"))
 
     def probabilities(self, X: Floats, observed: Floats) -> Floats:
-        from harmonium.estimators.calibration import observed_fraction, stored_recalibration
-
         P = self._by_rbm(X, observed) if "params.U" in self.arrays else self._linear(X, "params.")
         if f"{LINEAR}W" in self.arrays:
             P = mix(P, self._linear(X, LINEAR, LINEAR), np.float32(0.5))
@@ -261,8 +266,6 @@ class _ModelFile:
 
     def _scaled(self, X: Floats, part: str = "scaling.") -> Doubles:
         """The features as the model takes them."""
-        from harmonium.estimators.tables import Scaling  # NumPy alone
-
         mean, scale = self.arrays[f"{part}mean"], self.arrays[f"{part}scale"]
         unit_norm = self.about.get("unit_norm", False) is True
         return Scaling(mean, scale, unit_norm)(X).astype(np.float64)
@@ -270,9 +273,6 @@ class _ModelFile:
 
 def unpack(data: bytes) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
     """The arrays and the description of a stored model, without the estimators."""
-    from harmonium.estimators.calibration import stored_recalibration
-    from harmonium.estimators.model_files import finite_array, from_bytes
-
     way_out = "`harmonium train` makes a new one."
     arrays, about = from_bytes(data, name="The stored model", way_out=way_out)
     if about.get("class") not in PARAMETERS:

@@ -18,7 +18,7 @@ import scipy.sparse as sp
 from harmonium.arrays import Doubles, Floats, Ids
 from harmonium.data.tag_names import normalise_tag
 from harmonium.errors import DataError
-from harmonium.estimators.smoother.results import relations, suggestions, with_counts
+from harmonium.estimators.pairs import relations, suggestions, with_counts
 from harmonium.library.builtin import builtin_model, use_builtin
 from harmonium.library.library import Library
 from harmonium.library.search import unknown_tag

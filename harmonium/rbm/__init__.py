@@ -51,9 +51,15 @@ from harmonium.rbm.gradients import (
     MultiPrediction,
     PseudoLikelihood,
 )
-from harmonium.rbm.inference import Inference, InferenceOptions, infer
-from harmonium.rbm.loop import Result, Stack, train, train_stack
-from harmonium.rbm.marginals import exact, gibbs, log_likelihood, mean_field
+from harmonium.rbm.inference import (
+    Inference,
+    InferenceOptions,
+    exact,
+    gibbs,
+    infer,
+    log_likelihood,
+    mean_field,
+)
 from harmonium.rbm.model import (
     Field,
     Params,
@@ -64,7 +70,15 @@ from harmonium.rbm.model import (
     hidden_given_tags,
     tags_given_hidden,
 )
-from harmonium.rbm.training import Optimiser, Penalty, Schedule
+from harmonium.rbm.training import (
+    Optimiser,
+    Penalty,
+    Result,
+    Schedule,
+    Stack,
+    train,
+    train_stack,
+)
 
 __all__ = [
     "Batch",

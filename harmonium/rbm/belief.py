@@ -57,13 +57,13 @@ def odds(x: Array) -> tuple[Array, Array]:
     return jnp.exp(jnp.minimum(x, 0.0)), jnp.exp(-jnp.maximum(x, 0.0))
 
 
-class Beliefs(NamedTuple):
-    """Marginals of each clip by belief propagation, and how far they are from converged."""
+class Estimate(NamedTuple):
+    """Approximate marginals of each clip, and how far they are from converged."""
 
     y: Array  # (B, C), p(y_j = 1)
     h: Array  # (B, n), p(h_k = 1)
-    pairs: Array  # (n, C, B), p(h_k = 1, y_j = 1); empty unless asked for
-    residual: Array  # (B,), largest undamped change of a unit in the last iteration, see _change
+    residual: Array  # (B,), largest undamped change in the last step; or a standard error
+    pairs: Array | None = None  # (n, C, B), p(h_k = 1, y_j = 1), where asked for
 
 
 class _Form(NamedTuple):
@@ -93,7 +93,7 @@ def belief_propagation(
     tolerance: float | Array = 0.0,
     pairs: bool = False,
     logs: bool = False,
-) -> Beliefs:
+) -> Estimate:
     """p(y_j = 1), p(h_k = 1) and, if asked, p(h_k = 1, y_j = 1) given the known tags.
 
     NaN in ``y`` (B, C) is unknown. A clip stops changing once its residual is at most
@@ -101,7 +101,7 @@ def belief_propagation(
     the weights: for a stack of models, for which a choice would compute both forms.
     """
 
-    def run(form: _Form) -> Beliefs:
+    def run(form: _Form) -> Estimate:
         return _propagate(form, field, y, steps, damping, tolerance, pairs)
 
     if not pairs and fits(*field.U.shape):
@@ -120,7 +120,7 @@ def _propagate(
     damping: float | Array,
     tolerance: float | Array,
     pairs: bool,
-) -> Beliefs:
+) -> Estimate:
     n, n_tags = field.U.shape
     U, c, d = _pad(clamp(field, y))
     U = U[:, :, None]  # (n, C, 1)
@@ -147,12 +147,12 @@ def _propagate(
 
     tags = unclamp(jax.nn.sigmoid(end.y)[:n_tags].T, y)
     hidden = jax.nn.sigmoid(end.h)[:n].T
-    joint = jnp.zeros((0, 0, y.shape[0]), U.dtype)
+    joint = None
     if pairs:
         joint = _pair_marginals(form, end, U)[:n, :n_tags]
         # p(h_k = 1, y_j = 1) = y_j p(h_k = 1) for a known tag, which is no variable any more
         joint = jnp.where(jnp.isnan(y).T[None], joint, hidden.T[:, None, :] * y.T[None, :, :])
-    return Beliefs(tags, hidden, joint, end.residual)
+    return Estimate(tags, hidden, end.residual, joint)
 
 
 def _change(old: Array, new: Array) -> Array:
@@ -239,7 +239,7 @@ def fused(
     tolerance: float | Array,
     *,
     interpret: bool = False,
-) -> Beliefs:
+) -> Estimate:
     """Belief propagation by one kernel; ``interpret`` runs it in Python, on any device."""
     U, c, d = clamp(field, y)
     (n, n_tags), n_clips = U.shape, len(c)
@@ -271,9 +271,8 @@ def fused(
         interpret=interpret,
         **({} if interpret else {"compiler_params": _compiler_params(rows * columns)}),
     )(jnp.exp(weights), c, d, numbers)
-    none = jnp.zeros((0, 0, n_clips), tags.dtype)
     p_tags, p_hidden = jax.nn.sigmoid(tags[:, :n_tags]), jax.nn.sigmoid(hidden[:, :n])
-    return Beliefs(unclamp(p_tags, y), p_hidden, none, residual)
+    return Estimate(unclamp(p_tags, y), p_hidden, residual)
 
 
 def _clip(*references: Any, steps: int, both: bool, approximate: bool) -> None:

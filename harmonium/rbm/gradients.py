@@ -28,7 +28,7 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from harmonium.rbm.belief import GROUP, RATIO_LIMIT, belief_propagation, odds, sum_logs
-from harmonium.rbm.marginals import fill_unknown, gibbs_sweep, mean_field
+from harmonium.rbm.inference import fill_unknown, gibbs_sweep, mean_field
 from harmonium.rbm.model import (
     Field,
     Params,
@@ -153,8 +153,11 @@ class BeliefPropagation:
         return _descent(params, batch, positive, negative), logits
 
     def _moments(self, field: Field, y: Array, w: Array) -> Moments:
-        beliefs = belief_propagation(field, y, steps=self.steps, damping=self.damping, pairs=True)
-        return beliefs.y, beliefs.h, jnp.sum(beliefs.pairs * w[None, None, :], axis=2)
+        tags, hidden, _, pairs = belief_propagation(
+            field, y, steps=self.steps, damping=self.damping, pairs=True
+        )
+        assert pairs is not None
+        return tags, hidden, jnp.sum(pairs * w[None, None, :], axis=2)
 
 
 @dataclass(frozen=True)
@@ -337,12 +340,12 @@ def log_probabilities(logits: Array, batch: Batch) -> Array:
 # Pseudo-likelihood: the model at y, and with each tag flipped. -------------------------------
 
 
-class Flips(NamedTuple):
-    """The model at y, and at each of the C neighbours of y in which one tag is flipped."""
+Flips = tuple[Array, Array, Array]
+"""The model at y, and at each of its C neighbours with one tag flipped.
 
-    logits: Array  # (B, C), o_j with p(y_j = 1 | y_\j) = σ(o_j)
-    h: Array  # (B, n), p(h_k = 1 | y)
-    flipped: Array  # (B, n, C), p(h_k = 1 | y with tag j flipped)
+The logits o_j (B, C) with p(y_j = 1 | y_\\j) = σ(o_j); p(h_k = 1 | y), (B, n); and
+p(h_k = 1 | y with tag j flipped), (B, n, C).
+"""
 
 
 def conditional_logits(field: Field, y: Array) -> Array:
@@ -377,7 +380,7 @@ def flips_by_ratios(field: Field, y: Array) -> Flips:
     grown = t_all * jnp.where(sign[:, None, :] > 0, jnp.exp(U), jnp.exp(-U))  # (B, n', C)
     total = s_all + grown
     log_ratio = sum_logs(total, 1) - jnp.sum(jnp.log(s + t), axis=1, keepdims=True)  # (B, C)
-    return Flips(field.d + sign * log_ratio, t / (s + t), (grown / total)[:, :n])
+    return field.d + sign * log_ratio, t / (s + t), (grown / total)[:, :n]
 
 
 def flips_by_logs(field: Field, y: Array) -> Flips:
@@ -385,18 +388,19 @@ def flips_by_logs(field: Field, y: Array) -> Flips:
     a = field.c + y @ field.U.T
     sign = (1.0 - 2.0 * y)[:, None, :]
     flipped = jax.nn.sigmoid(a[:, :, None] + sign * field.U[None, :, :])
-    return Flips(conditional_logits(field, y), jax.nn.sigmoid(a), flipped)
+    return conditional_logits(field, y), jax.nn.sigmoid(a), flipped
 
 
 def _flip_sums(at: Flips, y: Array, weight: Array) -> tuple[Array, Array, Array, Array]:
     """o, e_j (B, C), Σ_b e_j s_kj (n, C) and g_k (B, n) of Algorithm 4; ``weight`` is (B, C)."""
-    e = (jax.nn.sigmoid(at.logits) - y) * weight
+    logits, h, flipped = at
+    e = (jax.nn.sigmoid(logits) - y) * weight
     signed = e * (1.0 - 2.0 * y)
-    flipped = lax.optimization_barrier(at.flipped)  # computed once, not anew for each sum
+    flipped = lax.optimization_barrier(flipped)  # computed once, not anew for each sum
     products = (e[:, None, :] * flipped).reshape(len(y), -1)
     direct = (jnp.ones((1, len(y)), y.dtype) @ products).reshape(flipped.shape[1:])
     g = jnp.einsum("bkj,bj->bk", flipped, signed)
-    return at.logits, e, direct, g - at.h * jnp.sum(signed, axis=1, keepdims=True)
+    return logits, e, direct, g - h * jnp.sum(signed, axis=1, keepdims=True)
 
 
 # Labels that are probabilities, and conditions that are hidden at random. -----------------------

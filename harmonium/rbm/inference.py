@@ -1,26 +1,40 @@
-"""p(y_j = 1 | x) for any number of clips, by any method, in bounded memory.
+"""Inference: p(y_j = 1 | x), by mean field, block Gibbs sampling, enumeration or messages.
 
-This is the one entrance to inference for prediction: it cuts the clips into chunks of a few fixed
-sizes (so that few programs are compiled and a clip's result does not depend on its neighbours), and
-gives the clips on which belief propagation does not converge to a method that does.
+:func:`infer` is the one entrance to it for prediction, of any number of clips in bounded memory. It
+cuts the clips into chunks of a few fixed sizes (so that few programs are compiled and a clip's
+result does not depend on its neighbours), and gives the clips on which belief propagation does not
+converge to a method that does.
+
+Given one side of the bipartite graph the other factorises, so 2^min(n, C) terms are enough for an
+exact answer. They are streamed in blocks with a running maximum: log space, bounded memory. With
+large weights float32 energies are too coarse for that; :func:`infer` uses float64.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal, NamedTuple, get_args
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
+from jax.typing import DTypeLike
 from numpy.typing import NDArray
 
 from harmonium.arrays import Codes, Floats, Mask
-from harmonium.rbm.belief import belief_propagation, fits
+from harmonium.rbm.belief import Estimate, belief_propagation
 from harmonium.rbm.compilation import compiled, platform, refuse_fork
-from harmonium.rbm.marginals import exact, gibbs, mean_field
-from harmonium.rbm.model import Field, Params, condition
+from harmonium.rbm.model import (
+    Field,
+    Params,
+    clamp,
+    condition,
+    free_energy,
+    hidden_given_tags,
+    tags_given_hidden,
+    unclamp,
+)
 
 Method = Literal["lbp", "mean_field", "gibbs", "exact"]
 METHODS: tuple[str, ...] = get_args(Method)
@@ -32,6 +46,165 @@ MAX_MESSAGES = 2**27
 """Messages of one chunk on a GPU: half a GiB, of which belief propagation has several."""
 
 _RETRY_PATIENCE = 10  # times as many steps as at first
+
+
+MAX_UNITS = 20
+"""Enumeration of more units than this on the smaller side is refused (2²⁰ terms per clip)."""
+
+_BLOCK_BITS = 10
+
+
+# Methods. --------------------------------------------------------------------------------------
+
+
+def mean_field(field: Field, y: Array, *, steps: int, start: Array | None = None) -> Estimate:
+    """h ← σ(c + U y), y ← σ(d + Uᵀh), from y = ``start`` (default 0) on the unknown tags.
+
+    Each half step maximises the variational bound exactly in its own side, so that the iteration
+    cannot oscillate. The residual is the largest change of a tag in the last step.
+    """
+    free = clamp(field, y)
+    # a known tag is in free.c already: it must not count a second time
+    first = jnp.zeros_like(y) if start is None else jnp.where(jnp.isnan(y), start, 0.0)
+
+    def step(_: Array, state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+        tags, _, _ = state
+        hidden = hidden_given_tags(free, tags)
+        new = tags_given_hidden(free, hidden)
+        return new, hidden, jnp.max(jnp.abs(new - tags), axis=1)
+
+    state = (first, hidden_given_tags(free, first), jnp.full_like(y[:, 0], jnp.inf))
+    tags, hidden, residual = lax.fori_loop(0, steps, step, state)
+    return Estimate(unclamp(tags, y), hidden, residual)
+
+
+def gibbs_sweep(field: Field, y: Array, noise: Array) -> tuple[Array, Array]:
+    """h ~ p(h | y), y ~ p(y | h); gives (y, h). ``noise`` is uniform on [0, 1), (B, n + C)."""
+    n = field.U.shape[0]
+    h = (noise[:, :n] < hidden_given_tags(field, y)).astype(y.dtype)
+    y = (noise[:, n:] < tags_given_hidden(field, h)).astype(y.dtype)
+    return y, h
+
+
+def gibbs(
+    key: Array, field: Field, y: Array, *, steps: int, chains: int = 8, burn_in: float = 0.2
+) -> Estimate:
+    """p(y_j = 1) ≈ mean over chains and sweeps of p(y_j = 1 | h), started at y = 0.
+
+    The first ``burn_in`` share of the sweeps is not counted. The residual is the largest standard
+    error of a tag's mean over the independent chains.
+    """
+    free = clamp(field, y)
+    skipped = int(burn_in * steps)
+    shape = (*y.shape[:1], sum(field.U.shape))
+
+    def chain(key: Array) -> tuple[Array, Array]:
+        def sweep(
+            i: Array, state: tuple[Array, tuple[Array, Array]]
+        ) -> tuple[Array, tuple[Array, Array]]:
+            tags, (sum_y, sum_h) = state
+            noise = jax.random.uniform(jax.random.fold_in(key, i), shape)
+            tags, hidden = gibbs_sweep(free, tags, noise)
+            counted = (i >= skipped).astype(tags.dtype)
+            sum_y = sum_y + counted * tags_given_hidden(free, hidden)
+            sum_h = sum_h + counted * hidden_given_tags(free, tags)
+            return tags, (sum_y, sum_h)
+
+        sums = (jnp.zeros_like(y), jnp.zeros_like(field.c))
+        _, (sum_y, sum_h) = lax.fori_loop(0, steps, sweep, (jnp.zeros_like(y), sums))
+        return sum_y / (steps - skipped), sum_h / (steps - skipped)
+
+    ys, hs = lax.map(chain, jax.random.split(key, chains))  # (chains, B, C), (chains, B, n)
+    error = jnp.std(ys, axis=0, ddof=1) / chains**0.5
+    tags = unclamp(jnp.mean(ys, axis=0), y)
+    return Estimate(tags, jnp.mean(hs, axis=0), jnp.max(error, axis=1))
+
+
+def fill_unknown(field: Field, y: Array, noise: Array) -> Array:
+    """y with the unknown tags drawn from p(y_unknown | y_known), by len(noise) Gibbs sweeps.
+
+    ``noise`` is (sweeps, B, n + C). The chain starts with the unknown tags off.
+    """
+    free = clamp(field, y)
+    sampled, _ = lax.scan(
+        lambda tags, u: (gibbs_sweep(free, tags, u)[0], None), jnp.zeros_like(y), noise
+    )
+    return unclamp(sampled, y)
+
+
+# Enumeration. --------------------------------------------------------------------------------
+
+
+class Exact(NamedTuple):
+    """Marginals and log partition function of each clip."""
+
+    y: Array  # (B, C), p(y_j = 1)
+    h: Array  # (B, n), p(h_k = 1)
+    log_z: Array  # (B,), log Σ_{y, h} exp(-E(y, h)) over the unknown tags
+
+
+def exact(field: Field, y: Array) -> Exact:
+    """p(y_j = 1), p(h_k = 1) and log Z given the known tags; NaN in ``y`` (B, C) is unknown."""
+    free = clamp(field, y)
+    n, n_tags = field.U.shape
+    if n_tags <= n:
+        tags, hidden, log_z = _enumerate(field.U.T, free.d, free.c)
+    else:
+        hidden, tags, log_z = _enumerate(field.U, free.c, free.d)
+    known_bias = jnp.sum(jnp.where(jnp.isnan(y), 0.0, field.d * y), axis=1)
+    return Exact(unclamp(tags, y), hidden, log_z + known_bias)
+
+
+def log_likelihood(field: Field, y: Array) -> Array:
+    """log p(y) = -F(y) - log Z for fully known ``y`` (B, C), shape (B,)."""
+    return -free_energy(field, y) - exact(field, jnp.full_like(y, jnp.nan)).log_z
+
+
+def _enumerate(M: Array, left_bias: Array, right_bias: Array) -> tuple[Array, Array, Array]:
+    """Σ over states s of the left side of exp(bᵀs + Σ_r softplus(b_r + M_rᵀ s)); M is (m, r)."""
+    m = M.shape[0]
+    bits = min(m, _BLOCK_BITS)
+    low = _states(jnp.arange(2**bits), m, M.dtype)  # (S, m): one block of states
+    starts = jnp.arange(2 ** (m - bits)) * 2**bits
+
+    def one_clip(biases: tuple[Array, Array]) -> tuple[Array, Array, Array]:
+        left, right = biases
+
+        def add_block(sums: Any, start: Array) -> tuple[Any, None]:
+            """The largest log weight, Σ w / e^peak, and the same of both sides' states."""
+            top, z, sum_left, sum_right = sums
+            states = low + _states(start[None], m, M.dtype)  # (S, m)
+            input_right = right[None, :] + states @ M  # (S, r)
+            log_w = states @ left + jnp.sum(jax.nn.softplus(input_right), axis=1)  # (S,)
+            peak = jnp.maximum(top, jnp.max(log_w))
+            w, old = jnp.exp(log_w - peak), jnp.exp(top - peak)
+            return (
+                peak,
+                old * z + _weighted_sum(w, jnp.ones_like(w)[:, None])[0],
+                old * sum_left + _weighted_sum(w, states),
+                old * sum_right + _weighted_sum(w, jax.nn.sigmoid(input_right)),
+            ), None
+
+        empty = jnp.asarray(-jnp.inf, M.dtype), jnp.asarray(0, M.dtype), 0 * left, 0 * right
+        (peak, z, sum_left, sum_right), _ = lax.scan(add_block, empty, starts)
+        return sum_left / z, sum_right / z, peak + jnp.log(z)
+
+    return lax.map(one_clip, (left_bias, right_bias))
+
+
+def _weighted_sum(w: Array, values: Array) -> Array:
+    """Σ_s w_s values_s in two levels: one running float32 sum would lose a digit more."""
+    groups = 2 ** ((w.shape[0].bit_length() - 1) // 2)
+    parts = jnp.sum((w[:, None] * values).reshape(groups, -1, values.shape[1]), axis=1)
+    return jnp.sum(parts, axis=0)
+
+
+def _states(numbers: Array, m: int, dtype: DTypeLike) -> Array:
+    """The last m binary digits of each number as floats, (len(numbers), m)."""
+    return ((numbers[:, None] >> jnp.arange(m)[None, :]) & 1).astype(dtype)
+
+
+# Many clips. -----------------------------------------------------------------------------------
 
 
 class Diagnostics(NamedTuple):
@@ -62,51 +235,13 @@ class InferenceOptions(NamedTuple):
     retry: bool = True  # give the clips on which LBP does not converge another chance
 
 
-@dataclass(frozen=True)
-class Marginals:
-    """p(y_j = 1 | x, the observed tags) as one traceable function.
-
-    "gibbs" and "exact" are replaced by belief propagation.
-    """
-
-    options: InferenceOptions
-
-    def __call__(self, params: Any, x: Array, observed: Array | None = None) -> Array:
-        """Shape (B, C); NaN in ``observed`` (B, C) is unknown."""
-        field = condition(Params(*params[:5]), x, jnp.zeros((len(x), 0), jnp.int32))
-        y = jnp.full((len(x), len(params.d)), jnp.nan) if observed is None else observed
-        method, steps, damping, tolerance, *_ = self.options
-        if method == "mean_field":
-            return mean_field(field, y, steps=steps).y
-        return belief_propagation(
-            field, y, steps=steps, damping=damping, tolerance=tolerance, logs=True
-        ).y
-
-    def numbers_per_clip(self, params: Any) -> int:
-        """Numbers in the largest array that the tags of one clip need."""
-        by_messages = self.options.method != "mean_field" and not fits(*params.U.shape)
-        return int(params.U.size if by_messages else len(params.d))
-
-
-class _Inputs(NamedTuple):
-    u: Floats  # (N, D)
-    a: Codes  # (N, S)
-    y: Floats  # (N, C), NaN unknown
-
-    def take(self, rows: NDArray[np.intp] | slice) -> "_Inputs":
-        return _Inputs(self.u[rows], self.a[rows], self.y[rows])
-
-
-_Marginals = tuple[Floats, Floats, Floats]
-
-
 def infer(params: Params, u: Floats, a: Codes, y: Floats, options: InferenceOptions) -> Inference:
     """Marginals of every clip under ``params``, given the known tags; NaN in ``y`` is unknown.
 
     Shapes: ``u`` (N, D), ``a`` (N, S), ``y`` (N, C).
     """
     refuse_fork()
-    clips = _Inputs(u, a, y)
+    clips = u, a, y
     tags, hidden, residual = _run(options, params, clips)
     method = np.full(len(y), options.method, dtype="<U24")
     if options.method == "lbp" and options.retry:
@@ -114,7 +249,7 @@ def infer(params: Params, u: Floats, a: Codes, y: Floats, options: InferenceOpti
         for retry, name in _retries(options):
             if not len(stubborn):
                 break
-            again = _run(retry, params, clips.take(stubborn))
+            again = _run(retry, params, _take(clips, stubborn))
             tags[stubborn], hidden[stubborn], residual[stubborn] = again
             method[stubborn] = name
             stubborn = stubborn[again[2] > options.tolerance]
@@ -131,9 +266,18 @@ def _retries(options: InferenceOptions) -> Iterator[tuple[InferenceOptions, str]
     yield options._replace(method="mean_field", steps=steps), "mean_field"
 
 
-def _run(options: InferenceOptions, params: Params, clips: _Inputs) -> _Marginals:
+Clips = tuple[Floats, Codes, Floats]
+"""u (N, D), a (N, S) and y (N, C) with NaN for unknown."""
+
+
+def _take(clips: Clips, rows: NDArray[np.intp] | slice) -> Clips:
+    u, a, y = clips
+    return u[rows], a[rows], y[rows]
+
+
+def _run(options: InferenceOptions, params: Params, clips: Clips) -> tuple[Floats, Floats, Floats]:
     """Chunk by chunk, in threads if asked: compiled programs release the interpreter lock."""
-    n_clips = len(clips.y)
+    n_clips = len(clips[2])
     if not n_clips:
         shapes = (0, params.U.shape[1]), (0, params.U.shape[0]), 0
         y, h, residual = (np.zeros(shape, np.float32) for shape in shapes)
@@ -144,14 +288,13 @@ def _run(options: InferenceOptions, params: Params, clips: _Inputs) -> _Marginal
         least, chunk_size = CHUNK, max(CHUNK, 2 ** int(np.log2(MAX_MESSAGES // params.U.size)))
         threads = max(threads, 2)
 
-    def chunk(start: int) -> _Marginals:
-        part = clips.take(slice(start, start + chunk_size))
-        size = len(part.y)
-        padded = part.take(np.minimum(np.arange(_padded(size, least, chunk_size)), size - 1))
+    def chunk(start: int) -> list[Floats]:
+        part = _take(clips, slice(start, start + chunk_size))
+        size = len(part[2])
+        padded = _take(part, np.minimum(np.arange(_padded(size, least, chunk_size)), size - 1))
         results = _marginals(options, params, padded, start)
         # cut by NumPy: JAX would compile a program for each size
-        y, h, residual = (np.array(np.asarray(r)[:size], np.float32) for r in results)
-        return y, h, residual
+        return [np.array(np.asarray(result)[:size], np.float32) for result in results]
 
     starts = range(0, n_clips, chunk_size)
     if threads > 1 and len(starts) > 1:
@@ -169,7 +312,7 @@ def _padded(size: int, least: int = TILE, most: int = CHUNK) -> int:
 
 
 def _marginals(
-    options: InferenceOptions, params: Params, clips: _Inputs, number: int
+    options: InferenceOptions, params: Params, clips: Clips, number: int
 ) -> tuple[Array, Array, Array]:
     """Marginals of one chunk, and their residuals."""
     method, steps, damping, tolerance, seed, *_ = options
@@ -227,3 +370,92 @@ def _by_tiles(
     tiles = (array.reshape(-1, size, array.shape[1]) for array in (field.c, field.d, y))
     tags, hidden, residual = lax.map(tile, tuple(tiles))
     return tags.reshape(y.shape), hidden.reshape(field.c.shape), residual.reshape(-1)
+
+
+# Validation of a stack. ------------------------------------------------------------------------
+
+
+def marginals(
+    options: InferenceOptions, params: Any, x: Array, observed: Array | None = None
+) -> Array:
+    """p(y_j = 1 | x, the observed tags), (B, C), in a form to trace; NaN is not observed.
+
+    "gibbs" and "exact" are replaced by belief propagation.
+    """
+    field = condition(Params(*params[:5]), x, jnp.zeros((len(x), 0), jnp.int32))
+    y = jnp.full((len(x), len(params.d)), jnp.nan) if observed is None else observed
+    method, steps, damping, tolerance, *_ = options
+    if method == "mean_field":
+        return mean_field(field, y, steps=steps).y
+    return belief_propagation(
+        field, y, steps=steps, damping=damping, tolerance=tolerance, logs=True
+    ).y
+
+
+@compiled(static_argnames=("predictor",))
+def predicted(predictor: tuple[Callable[..., Array], Any], params: Any, x: Array) -> Array:
+    """What one model's predictor, a function such as `marginals` and its first argument, says."""
+    function, options = predictor
+    return function(options, params, x)
+
+
+@compiled(static_argnames=("predictor", "at_once"))
+def stacked_auc(
+    predictor: tuple[Callable[..., Array], Any],
+    at_once: int,
+    X: Array,
+    Y: Array,
+    rows: Array,
+    observed: Array | None,
+    scaling: Any,
+    params: Any,
+) -> tuple[Array, Array]:
+    """Mean AUC and likelihood on the validation clips, for each model of a stack, (S,) each.
+
+    ``rows`` (S, N) are each model's clips, -1 filling up, and ``scaling`` the arguments of
+    `scaled`. With ``observed`` (S, N, C) the AUC is the mean of that without and that with these
+    tags. So many models are scored ``at_once``, which bounds the memory.
+    """
+
+    def one(of_model: tuple[Array, Array | None, Any, Any]) -> tuple[Array, Array]:
+        rows, observed, scaling, params = of_model
+        function, options = predictor
+        predict = partial(function, options, params, scaled(X[rows], *scaling))
+        P = predict()
+        y = jnp.where((rows >= 0)[:, None], Y[rows], jnp.nan)
+        auc = _mean_auc(y, P)
+        if observed is not None:
+            asked = jnp.where(jnp.isnan(observed), y, jnp.nan)
+            auc = (auc + _mean_auc(asked, predict(observed))) / 2
+        tiny = jnp.finfo(P.dtype).tiny
+        logs = jnp.where(y == 1, jnp.log(jnp.maximum(P, tiny)), jnp.log(jnp.maximum(1 - P, tiny)))
+        likelihood = jnp.sum(jnp.where(jnp.isnan(y), 0.0, logs)) / jnp.sum(~jnp.isnan(y))
+        return auc, likelihood
+
+    models = (rows, observed, scaling, params)
+    if at_once >= len(rows):
+        return jax.vmap(one)(models)
+    return jax.lax.map(one, models, batch_size=at_once)
+
+
+def _mean_auc(y: Array, P: Array) -> Array:
+    """Mean over tags of the share of (positive, negative) pairs in the right order; a tie is half.
+
+    A GPU compares all pairs in a few milliseconds. A program that sorts takes a second longer to
+    compile, which is more than it saves in all epochs.
+    """
+
+    def in_order(y: Array, p: Array) -> tuple[Array, Array]:
+        is_pair = (y == 1)[:, None] & (y == 0)
+        right = (p[:, None] > p) + 0.5 * (p[:, None] == p)
+        return jnp.sum(jnp.where(is_pair, right, 0.0)), jnp.sum(y == 1) * jnp.sum(y == 0)
+
+    right, pairs = jax.vmap(in_order, in_axes=1)(y, P)
+    return jnp.sum(jnp.where(pairs > 0, right / pairs, 0.0)) / jnp.sum(pairs > 0)
+
+
+def scaled(x: Array, mean: Array, scale: Array, unit_norm: Array) -> Array:
+    """x ← (x - mean) / scale, and then x ← x / ‖x‖ where ``unit_norm`` is 1; shape (B, D)."""
+    x = (x - mean[None, :]) / scale[None, :]
+    norm = jnp.linalg.norm(x, axis=-1, keepdims=True)
+    return x / jnp.where((unit_norm > 0) & (norm > 0), norm, 1.0)

@@ -1,8 +1,12 @@
-"""The steps of training: minibatch descent for any model and objective.
+"""Training: minibatch descent with early stopping for many models at once, of which one is a case.
 
 A model here is a pytree of parameters and a gradient with the signature of
-:class:`harmonium.rbm.gradients.Gradient`. Blocks of minibatches run as one compiled scan; learning
-rate and penalties are inputs of that program, so that trying other values compiles nothing.
+:class:`harmonium.rbm.gradients.Gradient`. Every model of a stack has its own training clips (rows
+of the same data), its own scaling of the features, learning rate, penalties and seed; sizes and the
+objective are those of all. One model cannot fill a GPU, a stack can. Blocks of minibatches run as
+one compiled scan; learning rate and penalties are inputs of that program, so that trying other
+values compiles nothing. Data whose features are no array, but something that gives rows, is read
+block by block.
 
 V may have far more rows than a minibatch looks up: one for each one-hot part of a. The others
 change by their penalty alone, and k steps of that have a closed form. So a row is brought up to
@@ -10,7 +14,10 @@ date when it is next used, and an epoch costs what its clips cost, however large
 that of the same steps of gradient descent on the whole of V.
 """
 
-from dataclasses import dataclass
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache, partial
 from typing import Any, Literal, NamedTuple
 
 import jax
@@ -18,14 +25,34 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 from jax import Array, lax
+from numpy.typing import NDArray
 
+from harmonium.arrays import Codes, Doubles, Floats, Ids
+from harmonium.errors import DataError
+from harmonium.rbm.compilation import compiled, refuse_fork
 from harmonium.rbm.gradients import Batch, Gradient, log_probabilities
+from harmonium.rbm.inference import scaled
 
 Tree = Any
 """Arrays in a structure, such as the parameters of a model: a NamedTuple."""
 
 BLOCK = 128
 """Minibatches per compiled scan: bounds the memory of random numbers and gathered rows."""
+
+RUN = 256
+"""Rows of a table on disk that are read one after the other, in their order."""
+
+WINDOW = 2**16
+"""Rows of a table on disk among which the order is random."""
+
+MAX_NUMBERS = 2**28
+"""Random numbers and features in one block, of all models: 1 GiB."""
+
+MIN_STACK = 32
+"""Models in a stack that is worth another compilation to go on without those that have stopped."""
+
+READ_AHEAD = 2
+"""Blocks that are read from the disk while others are computed."""
 
 
 @dataclass(frozen=True)
@@ -59,40 +86,6 @@ class Schedule:
         return self.learning_rate
 
 
-class RowTable(NamedTuple):
-    """V, with an account of which rows still owe shrinkage."""
-
-    V: Array  # (A, C)
-    done: Array  # (A,), minibatches whose penalty is in the row already
-
-
-class Shrinkage(NamedTuple):
-    """Each row's penalty per minibatch, times the step length: scalars, or (A, 1) by row."""
-
-    l1: Array
-    l2: Array
-
-    def at(self, rows: Array) -> "Shrinkage":
-        """That of some rows."""
-        return Shrinkage(*(s[rows] if s.ndim else s for s in self))
-
-
-class State(NamedTuple):
-    """What the next minibatch needs."""
-
-    params: Tree
-    optimiser: Any
-    average: Tree | None  # running mean of the parameters, if one is kept
-    step: Array  # (), minibatches so far
-    table: RowTable | None = None  # V, where it is trained by rows; ``params`` and the rest lack it
-
-    @property
-    def outcome(self) -> Tree:
-        """The parameters to judge and to keep."""
-        params = self.params if self.average is None else self.average
-        return params if self.table is None else params._replace(V=self.table.V)
-
-
 class Penalty(NamedTuple):
     """Strengths for each parameter array: trees of scalars with the parameters' structure.
 
@@ -113,6 +106,73 @@ class Penalty(NamedTuple):
         return cls(zeros, zeros)
 
 
+@dataclass
+class History:
+    """What happened, epoch by epoch."""
+
+    log_likelihood: list[float] = field(default_factory=list)  # the objective's proxy, per tag
+    score: list[float] = field(default_factory=list)  # of the validation data
+    seconds: list[float] = field(default_factory=list)  # of a stack, each model's share
+
+    def __len__(self) -> int:
+        return len(self.seconds)
+
+    def add(self, log_likelihood: float, score: float, seconds: float) -> None:
+        """Append one finished epoch; an epoch cut short by an interrupt leaves no half row."""
+        self.log_likelihood.append(log_likelihood)
+        self.score.append(score)
+        self.seconds.append(seconds)
+
+
+class Result(NamedTuple):
+    """The parameters to keep, and how they were found."""
+
+    params: Tree
+    history: History
+    best_epoch: int  # counted from 1; 0 if no epoch was finished
+    interrupted: bool
+
+
+class Stack(NamedTuple):
+    """What differs between the models; each has S entries, or arrays with S as first axis."""
+
+    params: Tree
+    rows: Sequence[Ids]  # the clips that each model learns from
+    schedules: Sequence[Schedule]
+    penalties: Sequence[Penalty]
+    seeds: Sequence[int]
+    scaling: Tree = None  # the arguments of `scaled` for each model, but for x
+
+    def take(self, numbers: NDArray[np.intp]) -> "Stack":
+        """Some of the models."""
+        params, scaling = part_of(self.params, numbers), part_of(self.scaling, numbers)
+        rows, schedules, penalties, seeds = ([part[i] for i in numbers] for part in self[1:5])
+        return Stack(params, rows, schedules, penalties, seeds, scaling)
+
+
+class RowTable(NamedTuple):
+    """V, with an account of which rows still owe shrinkage."""
+
+    V: Array  # (A, C)
+    done: Array  # (A,), minibatches whose penalty is in the row already
+
+
+class State(NamedTuple):
+    """What the next minibatch needs."""
+
+    params: Tree
+    optimiser: Any
+    average: Tree | None  # running mean of the parameters, if one is kept
+    step: Array  # (), minibatches so far
+    table: RowTable | None = None  # V, where it is trained by rows; ``params`` and the rest lack it
+
+    @property
+    def outcome(self) -> Tree:
+        """The parameters to judge and to keep."""
+        params = self.params if self.average is None else self.average
+        return params if self.table is None else params._replace(V=self.table.V)
+
+
 class EpochSettings(NamedTuple):
     """The numbers of an epoch, inputs of the compiled program."""
 
@@ -120,85 +180,307 @@ class EpochSettings(NamedTuple):
     penalty: Penalty
     decay: Any  # of the running mean
     row_rate: Any = None  # these two where V is trained by rows
-    shrinkage: Shrinkage | None = None
+    shrinkage: Any = None  # ℓ1 and ℓ2 of V per minibatch, times its rate: scalars or (A, 1) by row
 
 
-class Setup(NamedTuple):
-    """What a compiled block is specialised to."""
+def train(
+    params: Tree,
+    data: Batch,
+    *,
+    schedule: Schedule,
+    penalty: Penalty,
+    seed: int,
+    score: Callable[[Tree], float] | None = None,
+    on_epoch: Callable[[History], None] | None = None,
+    **options: Any,
+) -> Result:
+    """`train_stack` for one model, which learns from all clips of the data.
 
-    gradient: Any
-    optimiser: Optimiser
-    noise: tuple[int, int]  # sweeps, and numbers per clip and sweep
+    ``score`` takes the parameters of the model, ``on_epoch`` its history.
+    """
+    alone = Stack(stack_of(params), [np.arange(len(data.w))], [schedule], [penalty], [seed])
+    [result] = train_stack(
+        alone,
+        data,
+        score=score and (lambda params, _: np.array([score(first_of(params))])),
+        on_epoch=on_epoch and (lambda histories: on_epoch(histories[0])),
+        **options,
+    )
+    return result
 
 
-def start(
-    params: Tree, optimiser: Optimiser, *, averaged: bool = False, by_rows: bool = False
-) -> State:
-    """The state before the first minibatch; ``by_rows`` sets V apart."""
-    table = None
-    if by_rows:
-        table = RowTable(jnp.array(params.V), jnp.zeros(len(params.V), jnp.int32))
-        params = params._replace(V=params.V[:0])
-    memory = optimiser.transformation().init(params)
-    average = jax.tree.map(jnp.array, params) if averaged else None
-    return State(jax.tree.map(jnp.array, params), memory, average, jnp.int32(0), table)
+def train_stack(
+    stack: Stack,
+    data: Batch,
+    *,
+    gradient: Gradient,
+    optimiser: Optimiser,
+    batch_size: int,
+    max_epochs: int,
+    patience: int,
+    averaging: float = 0.0,
+    row_rate: float | None = None,
+    score: Callable[[Tree, NDArray[np.intp]], Doubles] | None = None,
+    on_epoch: Callable[[Sequence[History]], None] | None = None,
+) -> list[Result]:
+    """Train every model until its score has not risen for ``patience`` epochs; keep the best.
+
+    ``score`` gives the scores (S,) of a stack of parameters, which are those of the models with
+    these numbers. What is scored and kept is the mean of the parameters over about the last
+    ``averaging`` epochs (0: the parameters themselves), which takes out the noise of the last
+    minibatches. Without ``score``, train for ``max_epochs`` and keep the last. Models that have
+    stopped are taken out when they are most of the stack. ``on_epoch`` is called with the histories
+    of all. An interrupt from the keyboard ends the training and keeps what would have been kept
+    had it ended there. A model whose parameters are not finite stops; if no other goes on, that is
+    an error.
+
+    With ``row_rate`` V is trained by rows (see :mod:`harmonium.rbm.training`): by gradient descent
+    with steps of ``row_rate`` per clip, which follow the schedule, and without averaging. Its
+    penalties are then per minibatch, and may be columns with one strength for each row, (A, 1).
+    """
+    refuse_fork()
+    n = len(stack.seeds)
+    n_known, unknown = _known(data, stack.rows)
+    noise = gradient.noise(first_of(stack.params), unknown)
+    run = partial(_blocks, gradient, optimiser, noise)
+    if _is_array(data.u):
+        data = jax.device_put(data)
+    state = _start(stack.params, optimiser, averaged=averaging > 0, by_rows=row_rate is not None)
+    n_batches = max(-(-len(rows) // batch_size) for rows in stack.rows)
+    size = min(batch_size, max(len(rows) for rows in stack.rows))
+    per_clip = noise[0] * noise[1] + data.u.shape[1] + 2 * data.y.shape[1]
+    length = min(BLOCK, max(1, MAX_NUMBERS // (n * size * per_clip)))
+    if n > 1:  # blocks of one length, since each length is another program
+        n_blocks = -(-n_batches // length)
+        length = -(-n_batches // n_blocks)
+        n_batches = n_blocks * length
+    decay = np.full(n, 1 - 1 / max(averaging * n_batches, 1), np.float32)
+    histories = [History() for _ in range(n)]
+    models, running, interrupted = np.arange(n), np.full(n, True), False
+    best, best_score, best_epoch = stack.params, np.full(n, -np.inf), np.zeros(n, int)
+    taken_out: dict[int, Tree] = {}
+    try:
+        for epoch in range(max_epochs):
+            began = time.perf_counter()
+            settings = _epoch_settings(stack, epoch, decay, row_rate)
+            order = _minibatches(stack, epoch, n_batches, size, in_runs=not _is_array(data.u))
+            state, proxy = _epoch(run, state, stack, data, order, length, epoch, settings)
+            running[models] &= np.asarray(_finite(state.outcome))
+            if not running.any():
+                raise DataError(
+                    f"In epoch {epoch + 1} of training the parameters are no longer finite: the "
+                    "steps are too long. Use a smaller learning rate than "
+                    f"{stack.schedules[0].learning_rate:g}, a larger batch_size, or features of a "
+                    "smaller scale (scale_features=True)."
+                )
+            values = np.full(len(models), np.nan)
+            if score is not None:
+                values = score(state.outcome, models)
+            seconds = (time.perf_counter() - began) / len(models)
+            for i in np.flatnonzero(running[models]):
+                known = n_known[models[i]]
+                histories[models[i]].add(float(proxy[i] / known), float(values[i]), seconds)
+            better = running[models] & ((score is None) | (values > best_score[models]))
+            if better.any():
+                best = _kept(best, state.outcome, better)
+                best_score[models[better]] = values[better]
+                best_epoch[models[better]] = epoch + 1
+            if on_epoch:
+                on_epoch(histories)
+            running &= epoch + 1 - best_epoch < patience
+            if not running.any():
+                break
+            # compact the stack once half of its models have stopped
+            if len(models) >= MIN_STACK and 2 * running.sum() <= len(models):
+                taken_out |= dict(zip(models, unstacked(best, len(models)), strict=True))
+                left = np.flatnonzero(running[models])
+                models, stack, decay = models[left], stack.take(left), decay[left]
+                state, best = part_of(state, left), part_of(best, left)
+    except KeyboardInterrupt:
+        interrupted = True
+    found = taken_out | dict(zip(models, unstacked(best, len(models)), strict=True))
+    return [
+        Result(found[i], history, int(best_epoch[i]), interrupted)
+        for i, history in enumerate(histories)
+    ]
 
 
-def block(
-    setup: Setup,
+def _is_array(table: Any) -> bool:
+    """Whether the data is in memory, and not only something that gives rows."""
+    return isinstance(table, np.ndarray | Array)
+
+
+def _known(data: Batch, rows: Sequence[Ids]) -> tuple[Doubles, bool]:
+    """How many known labels each model learns from, by weight, (S,); and whether any is unknown."""
+    n_clips, n_tags = len(data.w), data.y.shape[1]
+    counts = np.zeros(n_clips)
+    for first in range(0, n_clips, WINDOW):
+        part = np.arange(first, min(first + WINDOW, n_clips))
+        counts[part] = np.sum(~np.isnan(np.asarray(data.y[part])), axis=1)
+    weighted = counts * np.asarray(data.w)
+    return np.array([weighted[own].sum() for own in rows]), bool((counts < n_tags).any())
+
+
+def _minibatches(stack: Stack, epoch: int, n_batches: int, size: int, *, in_runs: bool) -> Codes:
+    """Each model's clips in a random order in minibatches, (S, n_batches, B); -1 fills up.
+
+    All minibatches are full but the last. Those of a model with too few clips for that are as equal
+    as can be: none may be empty.
+    """
+    orders = np.full((len(stack.seeds), n_batches * size), -1, np.int32)
+    for order, rows, seed in zip(orders, stack.rows, stack.seeds, strict=True):
+        rng = np.random.default_rng((seed, epoch))
+        numbers = _in_runs(rng, len(rows)) if in_runs else rng.permutation(len(rows))
+        order[_places(len(rows), n_batches, size)] = rows[numbers]
+    return orders.reshape(-1, n_batches, size)
+
+
+@lru_cache(maxsize=64)
+def _places(n: int, n_batches: int, size: int) -> slice | NDArray[np.intp]:
+    """Where n clips stand in a row of minibatches."""
+    if n > (n_batches - 1) * size:
+        return slice(n)
+    sizes = np.diff(np.linspace(0, n, n_batches + 1).astype(int))
+    return np.flatnonzero(np.arange(size) < sizes[:, None])
+
+
+def _in_runs(rng: np.random.Generator, n: int) -> Ids:
+    """A random order of n rows of which a disk reads many one after the other.
+
+    Runs of rows are put in a random order, and the rows are then shuffled within windows.
+    """
+    runs = np.arange(0, n, RUN)
+    order = np.concatenate(
+        [np.arange(first, min(first + RUN, n)) for first in runs[rng.permutation(len(runs))]]
+    )
+    for first in range(0, n, WINDOW):
+        rng.shuffle(order[first : first + WINDOW])
+    return order
+
+
+def _epoch(
+    run: Callable[..., tuple[State, Array]],
     state: State,
-    seed: Array,
+    stack: Stack,
+    data: Batch,
+    order: Codes,
+    length: int,
+    epoch: int,
+    settings: EpochSettings,
+) -> tuple[State, Doubles]:
+    """Every training clip of every model once, ``length`` minibatches at a time.
+
+    Gives the sums of the likelihood proxies, (S,).
+    """
+    sums: list[Array] = []
+    for i, first in enumerate(range(0, order.shape[1], length)):
+        seeds = np.array(
+            [np.random.SeedSequence((s, epoch, i)).generate_state(1)[0] for s in stack.seeds]
+        )
+        clips, rows = data, order[:, first : first + length]
+        if not _is_array(data.u):  # read the clips of this block, which get other numbers
+            clips = Batch(*(part[np.maximum(rows, 0).ravel()] for part in data))
+            numbers = np.arange(rows.size, dtype=np.int32).reshape(rows.shape)
+            rows = np.where(rows < 0, np.int32(-1), numbers)
+        state, proxy = run(state, seeds, clips, rows, settings, stack.scaling)
+        sums.append(proxy)
+        if i >= READ_AHEAD:
+            sums[i - READ_AHEAD].block_until_ready()
+    if state.table is not None:
+        state = state._replace(table=_up_to_date(state.table, state.step, settings.shrinkage))
+    return state, np.sum([np.asarray(proxy, np.float64) for proxy in sums], axis=0)
+
+
+def _epoch_settings(
+    stack: Stack, epoch: int, decay: Floats, row_rate: float | None
+) -> EpochSettings:
+    """The numbers of an epoch; where V is trained by rows its penalty is kept apart."""
+    rates = np.array([schedule(epoch) for schedule in stack.schedules], np.float32)
+    penalties = stacked(stack.penalties)
+    if row_rate is None:
+        return EpochSettings(rates, penalties, decay)
+    whole = np.array([schedule.learning_rate for schedule in stack.schedules])
+    steps = (row_rate * rates / whole).astype(np.float32)
+    shrinkage = tuple(
+        steps.reshape(-1, *[1] * (strength.V.ndim - 1)) * strength.V for strength in penalties[:2]
+    )
+    others = Penalty(*(tree and tree._replace(V=np.zeros_like(steps)) for tree in penalties))
+    return EpochSettings(rates, others, decay, steps, shrinkage)
+
+
+# One block of minibatches. ---------------------------------------------------------------------
+
+
+@compiled(static_argnames=("optimiser", "averaged", "by_rows"))
+def _start(params: Tree, optimiser: Optimiser, *, averaged: bool, by_rows: bool) -> State:
+    """The states before the first minibatch; ``by_rows`` sets V apart."""
+
+    def one(params: Tree) -> State:
+        table = None
+        if by_rows:
+            table = RowTable(jnp.array(params.V), jnp.zeros(len(params.V), jnp.int32))
+            params = params._replace(V=params.V[:0])
+        memory = optimiser.transformation().init(params)
+        average = jax.tree.map(jnp.array, params) if averaged else None
+        return State(jax.tree.map(jnp.array, params), memory, average, jnp.int32(0), table)
+
+    return for_each(one)(params)
+
+
+@compiled(static_argnames=("gradient", "optimiser", "noise"), donate_argnames=("state",))
+def _blocks(
+    gradient: Gradient,
+    optimiser: Optimiser,
+    noise: tuple[int, int],
+    state: State,
+    seeds: Array,
     data: Batch,
     rows: Array,
     settings: EpochSettings,
+    scaling: Tree,
 ) -> tuple[State, Array]:
-    """Descend over minibatches whose row numbers are ``rows`` (n_batches, B); -1 fills up."""
-    n_batches, size = rows.shape
-    sweeps, width = setup.noise
-    batches = jax.tree.map(lambda array: array[jnp.maximum(rows, 0)], data)
-    batches = batches._replace(w=jnp.where(rows >= 0, batches.w, 0.0))
-    with jax.threefry_partitionable(False):  # half the work; nothing here runs on several devices
-        noise = jax.random.uniform(jax.random.key(seed), (n_batches, sweeps, size, width))
-    transformation = setup.optimiser.transformation()
+    """Each model's descent over minibatches of ``rows`` (S, n_batches, B), where -1 fills up.
 
-    def step(state: State, inputs: tuple[Batch, Array]) -> tuple[State, Array]:
-        if state.table is None:
-            table = None
-            gradient, logits = setup.gradient(state.params, *inputs)
-        else:
-            table, gradient, logits = descend_rows(setup.gradient, state, *inputs, settings)
-        if settings.penalty.ridge is not None:
-            gradient = jax.tree.map(
-                lambda g, r, p: g + r * p, gradient, settings.penalty.ridge, state.params
-            )
-        updates, memory = transformation.update(gradient, state.optimiser, state.params)
-        params = jax.tree.map(lambda p, g: p - settings.rate * g, state.params, updates)
-        params = proximal(params, settings.rate, settings.penalty)
-        number = state.step + 1
-        average = running_mean(state.average, params, settings.decay, number)
-        return State(params, memory, average, number, table), logits
-
-    state, logits = lax.scan(step, state, (batches, noise))
-    # summed here, because small sums inside the scan are slow
-    return state, jnp.sum(log_probabilities(logits, batches))
-
-
-def descend_rows(
-    gradient: Gradient, state: State, batch: Batch, noise: Array, settings: EpochSettings
-) -> tuple[RowTable, Tree, Array]:
-    """A step of the rows of V that the batch uses: V_r ← V_r - rate Σ_b w_b ∂loss_b/∂V_r.
-
-    Gives the new table, the gradient of the other parameters, and the logits. It is the sum over
-    the clips, not their mean, so that how far a row moves depends on the clips that use it and not
-    on how many others are in the batch.
+    ``noise`` is the gradient's, (sweeps, numbers per clip and sweep). Gives the states, and the
+    sums of the likelihood proxies, (S,).
     """
-    assert state.table is not None
-    assert settings.shrinkage is not None
-    used, rows, local = look_up(state.table, batch, state.step, settings.shrinkage)
-    slopes, logits = gradient(state.params._replace(V=rows), local, noise)
-    change = -settings.row_rate * jnp.sum(batch.w) * slopes.V
-    table = write_back(state.table, used, rows, change, state.step)
-    return table, slopes._replace(V=jnp.zeros_like(state.params.V)), logits
+    transformation = optimiser.transformation()
+
+    def one(
+        state: State, seed: Array, rows: Array, settings: EpochSettings, scaling: Tree
+    ) -> tuple[State, Array]:
+        (n_batches, size), (sweeps, width) = rows.shape, noise
+        batches = jax.tree.map(lambda array: array[jnp.maximum(rows, 0)], data)
+        batches = batches._replace(w=jnp.where(rows >= 0, batches.w, 0.0))
+        with jax.threefry_partitionable(False):  # half the work; there is one device
+            numbers = jax.random.uniform(jax.random.key(seed), (n_batches, sweeps, size, width))
+
+        def slopes(params: Tree, batch: Batch, numbers: Array) -> Any:
+            u = batch.u if scaling is None else scaled(batch.u, *scaling)
+            return gradient(params, batch._replace(u=u), numbers)
+
+        def step(state: State, inputs: tuple[Batch, Array]) -> tuple[State, Array]:
+            if state.table is None:
+                table = None
+                found, logits = slopes(state.params, *inputs)
+            else:
+                table, found, logits = descend_rows(slopes, state, *inputs, settings)
+            if settings.penalty.ridge is not None:
+                found = jax.tree.map(
+                    lambda g, r, p: g + r * p, found, settings.penalty.ridge, state.params
+                )
+            updates, memory = transformation.update(found, state.optimiser, state.params)
+            params = jax.tree.map(lambda p, g: p - settings.rate * g, state.params, updates)
+            params = proximal(params, settings.rate, settings.penalty)
+            number = state.step + 1
+            average = running_mean(state.average, params, settings.decay, number)
+            return State(params, memory, average, number, table), logits
+
+        state, logits = lax.scan(step, state, (batches, numbers))
+        # summed here, because small sums inside the scan are slow
+        return state, jnp.sum(log_probabilities(logits, batches))
+
+    return for_each(one)(state, seeds, rows, settings, scaling)
 
 
 def running_mean(average: Tree | None, params: Tree, decay: Array, number: Array) -> Tree | None:
@@ -218,43 +500,106 @@ def proximal(params: Tree, rate: Array, penalty: Penalty) -> Tree:
     return jax.tree.map(shrink, params, penalty.l1, penalty.l2)
 
 
-# V by rows. ----------------------------------------------------------------------------------
+# V by rows. ------------------------------------------------------------------------------------
 
 
-def shrink(v: Array, times: Array, by: Shrinkage) -> Array:
+def descend_rows(
+    gradient: Callable[..., Any], state: State, batch: Batch, noise: Array, settings: EpochSettings
+) -> tuple[RowTable, Tree, Array]:
+    """A step of the rows of V that the batch uses: V_r ← V_r - rate Σ_b w_b ∂loss_b/∂V_r.
+
+    Gives the new table, the gradient of the other parameters, and the logits. It is the sum over
+    the clips, not their mean, so that how far a row moves depends on the clips that use it and not
+    on how many others are in the batch.
+    """
+    assert state.table is not None
+    V, done = state.table
+    # one copy of a row for each use, (B·S, C); an empty part looks up row 0, and counts for nothing
+    used = jnp.maximum(batch.a.reshape(-1), 0)
+    owed = (state.step - done[used]).astype(V.dtype)[:, None]
+    rows = shrink(V[used], owed, *(s[used] if s.ndim else s for s in settings.shrinkage))
+    places = jnp.arange(batch.a.size, dtype=batch.a.dtype).reshape(batch.a.shape)
+    local = batch._replace(a=jnp.where(batch.a >= 0, places, batch.a))
+    slopes, logits = gradient(state.params._replace(V=rows), local, noise)
+    change = -settings.row_rate * jnp.sum(batch.w) * slopes.V
+    V = V.at[used].set(rows, mode="promise_in_bounds")
+    V = V.at[used].add(change, mode="promise_in_bounds")  # a row used twice changes by both
+    table = RowTable(V, done.at[used].set(state.step, mode="promise_in_bounds"))
+    return table, slopes._replace(V=jnp.zeros_like(state.params.V)), logits
+
+
+def shrink(v: Array, times: Array, l1: Array, l2: Array) -> Array:
     """``times`` proximal steps |v| ← (|v| - λ₁)₊ / (1 + λ₂) at once.
 
     With q = 1 / (1 + λ₂) they give |v| ← (q^k |v| - λ₁ (q + q² + … + q^k))₊, and the sum is
     (1 - q^k) / λ₂, or k without ℓ2. Zeros are exact.
     """
-    kept = jnp.exp(-times * jnp.log1p(by.l2))  # q^k
-    summed = jnp.where(by.l2 > 0, (1 - kept) / jnp.where(by.l2 > 0, by.l2, 1.0), times)
-    return jnp.sign(v) * jnp.maximum(kept * jnp.abs(v) - by.l1 * summed, 0.0)
+    kept = jnp.exp(-times * jnp.log1p(l2))  # q^k
+    summed = jnp.where(l2 > 0, (1 - kept) / jnp.where(l2 > 0, l2, 1.0), times)
+    return jnp.sign(v) * jnp.maximum(kept * jnp.abs(v) - l1 * summed, 0.0)
 
 
-def look_up(
-    table: RowTable, batch: Batch, step: Array, by: Shrinkage
-) -> tuple[Array, Array, Batch]:
-    """The rows that a batch uses, one copy for each use, and the batch with indices into these.
+# Stacks: the arrays of many models of one size as one tree, with the models as first axis. -----
 
-    Gives the rows' numbers (B·S,), the rows (B·S, C) up to date before minibatch ``step``, and the
-    batch. An empty part looks up row 0, and counts for nothing.
+
+def for_each(function: Callable[..., Tree]) -> Callable[..., Tree]:
+    """A function of one model's trees as a function of stacks.
+
+    A stack of one runs as the model alone would: on a CPU, products of matrices with a first axis
+    of 1 are slower.
     """
-    used = jnp.maximum(batch.a.reshape(-1), 0)
-    owed = (step - table.done[used]).astype(table.V.dtype)[:, None]
-    rows = shrink(table.V[used], owed, by.at(used))
-    places = jnp.arange(batch.a.size, dtype=batch.a.dtype).reshape(batch.a.shape)
-    return used, rows, batch._replace(a=jnp.where(batch.a >= 0, places, batch.a))
+
+    def run(*stacks: Tree) -> Tree:
+        if len(jax.tree.leaves(stacks)[0]) > 1:
+            return jax.vmap(function)(*stacks)
+        return stack_of(function(*(first_of(stack) for stack in stacks)))
+
+    return run
 
 
-def write_back(table: RowTable, used: Array, rows: Array, change: Array, step: Array) -> RowTable:
-    """The table with the rows brought up to date and changed; a row used twice changes by both."""
-    V = table.V.at[used].set(rows, mode="promise_in_bounds")
-    V = V.at[used].add(change, mode="promise_in_bounds")
-    return RowTable(V, table.done.at[used].set(step, mode="promise_in_bounds"))
-
-
-def shrink_all(table: RowTable, step: Array, by: Shrinkage) -> RowTable:
-    """The table with every row up to date."""
+@compiled(donate_argnums=0)
+@for_each
+def _up_to_date(table: RowTable, step: Array, shrinkage: Any) -> RowTable:
+    """The tables with every row's shrinkage done."""
     owed = (step - table.done).astype(table.V.dtype)[:, None]
-    return RowTable(shrink(table.V, owed, by), jnp.full_like(table.done, step))
+    return RowTable(shrink(table.V, owed, *shrinkage), jnp.full_like(table.done, step))
+
+
+@compiled()
+@for_each
+def _finite(params: Tree) -> Array:
+    """Whether all parameters of a model are finite numbers, (S,)."""
+    return jnp.array([jnp.isfinite(array).all() for array in params]).all()
+
+
+@compiled()
+@for_each
+def _kept(best: Tree, new: Tree, better: Array) -> Tree:
+    """The new parameters of the models that got better, in arrays of their own."""
+    return jax.tree.map(lambda old, now: jnp.where(better, now, old), best, new)
+
+
+def stacked(trees: Sequence[Tree]) -> Tree:
+    """Trees of one structure as a stack."""
+    return jax.tree.map(lambda *leaves: np.stack([np.asarray(leaf) for leaf in leaves]), *trees)
+
+
+def unstacked(stack: Tree, n: int) -> list[Tree]:
+    """The trees of a stack of n."""
+    arrays = jax.tree.map(np.asarray, stack)
+    return [first_of(jax.tree.map(lambda array, i=i: array[i:], arrays)) for i in range(n)]
+
+
+def part_of(stack: Tree, numbers: NDArray[np.intp]) -> Tree:
+    """Some models of a stack; in NumPy, which has nothing to compile."""
+    return jax.tree.map(lambda array: np.asarray(array)[numbers], stack)
+
+
+def first_of(stack: Tree) -> Tree:
+    """The tree of the first model."""
+    return jax.tree.map(lambda array: array[0], stack)
+
+
+def stack_of(tree: Tree) -> Tree:
+    """A stack of one."""
+    return jax.tree.map(lambda array: jnp.asarray(array)[None], tree)

@@ -18,12 +18,11 @@ from builtin_model.vocabulary import shared_vocabulary
 from harmonium.estimators import DiscriminativeRBM
 from harmonium.estimators.calibration import (
     Question,
-    Recalibration,
     ask,
     fit_recalibration,
     matching_thresholds,
 )
-from harmonium.estimators.model_files import to_bytes
+from harmonium.estimators.model_files import Recalibration, to_bytes
 from harmonium.evaluation import grouped_folds, reliability
 from harmonium.library.learning.fitting import UNREACHABLE, choose_thresholds, score_tags
 from harmonium.library.precision import (

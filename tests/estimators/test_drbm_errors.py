@@ -52,7 +52,7 @@ def test_the_message_for_an_unknown_method_lists_those_there_are(train, name):
 
 @pytest.mark.parametrize("go", ["fit", "partial_fit"])
 def test_too_large_an_enumeration_is_refused_before_training(go, monkeypatch):
-    monkeypatch.setattr("harmonium.rbm.loop.train", None)  # would fail
+    monkeypatch.setattr("harmonium.rbm.training.train_stack", None)  # would fail
     X, Y = np.zeros((30, 2)), np.eye(30)[:, :21]
     message = r"'exact'.* at most 20 units.*Got 21 hidden units and 21 tags; use inference='lbp'"
     with pytest.raises(DataError, match=message):
@@ -156,11 +156,11 @@ def test_the_message_says_what_labels_may_be(train, fitted):
 
 def test_probabilities_are_for_learning_only(train, fitted):
     Y = changed(train.Y, (7, 2), 0.5)
-    message = r"y\[7, 2\] is 0\.5, .* Probabilities can only be learnt from, as y of fit"
+    message = r"y\[7, 2\] is 0\.5, .* Only the y of fit may hold"
     for use in (fitted.score, fitted.complete, fitted.infer):
         with pytest.raises(DataError, match=message):
             use(train.X, Y)
-    with pytest.raises(DataError, match=r"eval_set\[1\]\[7, 2\] is 0\.5.* Probabilities can only"):
+    with pytest.raises(DataError, match=r"eval_set\[1\]\[7, 2\] is 0\.5.* Only the y of fit"):
         quick().fit(*train, eval_set=(train.X, Y))
 
 

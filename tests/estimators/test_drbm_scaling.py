@@ -11,7 +11,8 @@ from tagging_data import quick
 
 from harmonium.errors import DataError
 from harmonium.estimators import LogisticTagger, MLPTagger
-from harmonium.estimators.tables import Scaling, standardising
+from harmonium.estimators.classifier import standardising
+from harmonium.estimators.model_files import Scaling
 
 UNITS = {
     "huge": (1e6, 0),

@@ -13,7 +13,7 @@ from tagging_data import draw, easy_model, quick
 
 from harmonium.errors import TrainingInterrupted
 from harmonium.estimators import gradient_tagger
-from harmonium.rbm import loop
+from harmonium.rbm import training
 
 CUT = 60  # clips per call of partial_fit
 
@@ -67,12 +67,12 @@ def test_without_validation_all_epochs_are_run_and_the_last_is_kept(train):
 def test_clips_held_out_for_validation_are_not_trained_on(train, monkeypatch):
     seen = {}
 
-    def spy(start, data, **options):
+    def spy(stack, data, **options):
         seen["trained"] = np.asarray(data.u)
-        return original(start, data, **options)
+        return original(stack, data, **options)
 
-    original = loop.train
-    monkeypatch.setattr(loop, "train", spy)
+    original = training.train_stack
+    monkeypatch.setattr(training, "train_stack", spy)
     model = quick(max_epochs=1, validation_fraction=0.1).fit(*train)
     assert seen["trained"].shape == (270, 6)
     assert len(np.unique(seen["trained"], axis=0)) == 270
@@ -199,12 +199,12 @@ def test_a_tag_may_be_unknown_in_later_clips(train):
 def test_training_that_goes_on_draws_other_random_numbers(train, monkeypatch):
     seeds = []
 
-    def spy(*data, **options):
-        seeds.append(options["seed"])
-        return original(*data, **options)
+    def spy(stack, data, **options):
+        seeds.extend(stack.seeds)
+        return original(stack, data, **options)
 
-    original = loop.train
-    monkeypatch.setattr(loop, "train", spy)
+    original = training.train_stack
+    monkeypatch.setattr(training, "train_stack", spy)
     model = quick(warm_start=True, max_epochs=2).fit(*train).fit(*train)
     model.partial_fit(*train)
     assert len(set(seeds)) == 3

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
+from harmonium.arrays import blocks, is_soft
 from harmonium.errors import DataError
-from harmonium.estimators import DiscriminativeRBM, LogisticTagger, gradient_tagger, tables
-from harmonium.estimators.labels import read_targets
-from harmonium.estimators.tables import TableRows, base_log_odds, blocks, is_soft, standardising
-from harmonium.rbm import loop
+from harmonium.estimators import DiscriminativeRBM, LogisticTagger, gradient_tagger
+from harmonium.estimators.classifier import TableRows, base_log_odds, read_targets, standardising
+from harmonium.rbm import training
 
 N, D, C = 90, 6, 3
 
@@ -29,10 +29,10 @@ def on_disk(arrays, tmp_path, monkeypatch):
     for name, array in zip("XY", arrays, strict=True):
         np.save(tmp_path / f"{name}.npy", array)
         mapped.append(np.load(tmp_path / f"{name}.npy", mmap_mode="r"))
-    monkeypatch.setattr(tables, "LARGE", 0)
-    monkeypatch.setattr(tables, "BLOCK", 7 * D)
-    monkeypatch.setattr(loop, "BLOCK", 2)
-    monkeypatch.setattr(loop, "_in_runs", lambda rng, n: rng.permutation(n))
+    monkeypatch.setattr(gradient_tagger, "LARGE", 0)
+    monkeypatch.setattr("harmonium.arrays.BLOCK", 7 * D)
+    monkeypatch.setattr(training, "BLOCK", 2)
+    monkeypatch.setattr(training, "_in_runs", lambda rng, n: rng.permutation(n))
     return mapped
 
 
@@ -61,7 +61,7 @@ def test_a_model_learnt_from_files_is_that_of_the_arrays(model, arrays, on_disk,
 def test_no_table_is_read_as_a_whole(on_disk, monkeypatch):
     """Neither to check it, nor to scale it, nor to learn from it."""
     monkeypatch.setattr(gradient_tagger, "MAX_HELD_OUT", 20)
-    monkeypatch.setattr(loop, "WINDOW", 16)
+    monkeypatch.setattr(training, "WINDOW", 16)
     most = []
     read = TableRows.__getitem__
 
@@ -82,7 +82,7 @@ def test_clips_are_held_out_by_chance_and_not_more_than_needed(on_disk, monkeypa
     model = LogisticTagger(random_state=0, validation_fraction=0.5)
     _, targets = model._read(X, Y, like=None)
     model._describe(X, targets)
-    known, held_out = model._hold_out(np.random.default_rng(0), X, targets, None)
+    known, held_out = model._hold_out(np.random.default_rng(0), X, targets.Y, None)
     assert len(held_out.X) == 12
     assert len(known.X) == N - 12
     assert (np.diff(known.X.rows) > 0).all()
@@ -91,7 +91,7 @@ def test_clips_are_held_out_by_chance_and_not_more_than_needed(on_disk, monkeypa
 def test_what_is_computed_by_blocks_is_what_is_computed_at_once(arrays, monkeypatch):
     X, Y = arrays
     whole = standardising(X), base_log_odds(Y)
-    monkeypatch.setattr(tables, "BLOCK", 4 * D)
+    monkeypatch.setattr("harmonium.arrays.BLOCK", 4 * D)
     assert [len(block) for block in blocks(X)] == [4] * 22 + [2]
     np.testing.assert_allclose(standardising(X).mean, whole[0].mean, rtol=1e-12)
     np.testing.assert_allclose(standardising(X).scale, whole[0].scale, rtol=1e-12)

@@ -8,7 +8,8 @@ from tagging_data import quick
 
 from harmonium import DiscriminativeRBM
 from harmonium.estimators import MLPTagger, calibration
-from harmonium.estimators.calibration import Question, ask, fit_recalibration, observed_fraction
+from harmonium.estimators.calibration import Question, ask, fit_recalibration
+from harmonium.estimators.model_files import observed_fraction
 from harmonium.evaluation import auc_per_tag, calibration_error_per_tag, log_loss_per_tag
 
 

@@ -69,9 +69,9 @@ def test_a_probability_is_not_rounded(model, train):
 
 @pytest.mark.parametrize("model", [SVM, *SOLVED, quick()], ids=name_of)
 def test_validation_labels_are_no_probabilities(model, train, soft):
-    with pytest.raises(DataError, match=r"eval_set\[1\] must hold 0 .* Probabilities can only be"):
+    with pytest.raises(DataError, match=r"eval_set\[1\] must hold 0 .* Only the y of fit"):
         clone(model).fit(train.X, soft, eval_set=(train.X, soft))
-    with pytest.raises(DataError, match=r"y must hold 0 .* Probabilities can only be learnt from"):
+    with pytest.raises(DataError, match=r"y must hold 0 .* Only the y of fit"):
         clone(model).fit(train.X, soft).score(train.X, soft)
 
 
@@ -145,7 +145,7 @@ def test_the_generative_rbm_of_tags_alone(train):
     model = GenerativeRBM(4, max_epochs=20, random_state=0).fit(None, P)
     _, y = model.sample(2000, steps=50, random_state=0)
     np.testing.assert_allclose(y.mean(axis=0), P[0], atol=0.1)
-    with pytest.raises(DataError, match="Probabilities can only be learnt from"):
+    with pytest.raises(DataError, match="Only the y of fit"):
         model.score_samples(None, P)
 
 

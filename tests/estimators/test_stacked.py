@@ -12,8 +12,9 @@ from harmonium.estimators import (
     LogisticTagger,
     MLPTagger,
 )
-from harmonium.estimators.stacked import _mean_auc, fit_stacked
+from harmonium.estimators.gradient_tagger import fit_stacked
 from harmonium.evaluation import auc_per_tag
+from harmonium.rbm.inference import _mean_auc
 
 # Adam divides by the gradient's size, so that where it is nearly zero rounding decides part of a
 # step: a hundredth of the longest, 0.03.
@@ -172,6 +173,6 @@ def test_scoring_a_few_models_at_a_time_changes_nothing(data, monkeypatch):
         return models
 
     together = fitted()
-    monkeypatch.setattr("harmonium.estimators.stacked.MAX_MESSAGES", 1)
+    monkeypatch.setattr("harmonium.estimators.gradient_tagger.MAX_MESSAGES", 1)
     for one, other in zip(fitted(), together, strict=True):
         np.testing.assert_allclose(one.history_["auc"], other.history_["auc"], atol=1e-6)

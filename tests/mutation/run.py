@@ -41,22 +41,12 @@ GROUPS: dict[str, dict[str, list[str]]] = {
         f"harmonium/rbm/{name}.py": [f"tests/rbm/test_rbm_{test}.py" for test in tests]
         for name, tests in {
             "model": ["model", "gradients"],
-            "exact": ["exact", "model"],
-            "belief": ["belief", "gradients"],
-            "belief_fused": ["belief_fused"],
-            "ratios": ["belief", "belief_fused"],
-            "sampling": ["sampling", "objectives"],
-            "gradients": ["gradients", "objectives", "multi_prediction"],
-            "pseudolikelihood": ["pseudolikelihood"],
-            "generative": ["generative"],
-            "feedforward": ["feedforward"],
-            "soft": ["soft"],
-            "rows": ["rows"],
-            "blinding": ["rows"],
-            "infer": ["infer"],
-            "training": ["training", "rows"],
-            "loop": ["training", "rows"],
-            "stacks": ["stacks", "training"],
+            "belief": ["belief", "belief_fused", "gradients"],
+            "inference": ["infer", "exact", "sampling", "stacks", "objectives"],
+            "gradients": ["gradients", "objectives", "multi_prediction", "pseudolikelihood",
+                          "soft", "rows"],
+            "other_models": ["generative", "feedforward"],
+            "training": ["training", "rows", "stacks"],
         }.items()
     },
 }  # fmt: skip

@@ -24,7 +24,7 @@ from harmonium.rbm.belief import (
     odds,
     sum_logs,
 )
-from harmonium.rbm.marginals import mean_field
+from harmonium.rbm.inference import mean_field
 
 FORMS = [pytest.param(RATIO, id="ratio"), pytest.param(LOG, id="log")]
 TREES = [pytest.param(1, 6, id="one hidden unit"), pytest.param(6, 1, id="one tag")]

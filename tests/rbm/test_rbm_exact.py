@@ -14,8 +14,7 @@ from enumeration import (
     random_tags,
 )
 
-from harmonium.rbm.inference import InferenceOptions, infer
-from harmonium.rbm.marginals import exact, log_likelihood
+from harmonium.rbm.inference import InferenceOptions, exact, infer, log_likelihood
 
 EXACT = InferenceOptions(method="exact")
 jitted, jitted_log_likelihood = jax.jit(exact), jax.jit(log_likelihood)

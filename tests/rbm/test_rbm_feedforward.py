@@ -4,18 +4,18 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from harmonium.rbm.feedforward import (
+from harmonium.estimators.linear import LinearParams
+from harmonium.rbm.gradients import Batch, log_probabilities
+from harmonium.rbm.other_models import (
     CrossEntropy,
-    LogisticParams,
     MLPParams,
     logistic_logits,
     mlp_logits,
 )
-from harmonium.rbm.gradients import Batch, log_probabilities
 
 RNG = np.random.default_rng(0)
 MLP = MLPParams(*(RNG.normal(size=s) for s in ((3, 2), (3, 4), (3,), (2,))))
-LOGISTIC = LogisticParams(*(RNG.normal(size=s) for s in ((2, 4), (2,))))
+LOGISTIC = LinearParams(*(RNG.normal(size=s) for s in ((2, 4), (2,))))
 X = RNG.normal(size=(5, 4))
 HARD = np.array([[0, 1], [1, 1], [np.nan, 0], [0, np.nan], [1, 0]])
 SOFT = np.array([[0.2, 1], [0.7, 0.5], [np.nan, 0], [0.01, np.nan], [1, 0]])

@@ -12,16 +12,16 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from harmonium.rbm.generative import (
+from harmonium.rbm.gradients import Batch, ContrastiveDivergence, MeanField, PseudoLikelihood
+from harmonium.rbm.inference import fill_unknown
+from harmonium.rbm.model import condition
+from harmonium.rbm.other_models import (
     Hybrid,
     JointContrastiveDivergence,
     JointParams,
     joint_free_energy,
     joint_sweep,
 )
-from harmonium.rbm.gradients import Batch, ContrastiveDivergence, MeanField, PseudoLikelihood
-from harmonium.rbm.marginals import fill_unknown
-from harmonium.rbm.model import condition
 
 N_HIDDEN, N_TAGS, N_FEATURES, VARIANCE = 3, 3, 2, 0.5
 

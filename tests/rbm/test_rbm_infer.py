@@ -128,7 +128,7 @@ def test_a_gpu_gets_larger_chunks(whole, clips, monkeypatch):
     chunk = module._marginals
 
     def record(options, params, part, start):
-        sizes.append((start, len(part.y)))
+        sizes.append((start, len(part[2])))
         return chunk(options, params, part, start)
 
     monkeypatch.setattr(module, "platform", lambda: "gpu")

@@ -9,7 +9,6 @@ import pytest
 from enumeration import biases, random_model, random_tags, single
 from finite_differences import gradient_by_differences
 
-from harmonium.rbm.generative import Hybrid, JointContrastiveDivergence, JointParams
 from harmonium.rbm.gradients import (
     Batch,
     ContrastiveDivergence,
@@ -19,8 +18,9 @@ from harmonium.rbm.gradients import (
     for_soft_targets,
     unrolled,
 )
-from harmonium.rbm.marginals import mean_field
+from harmonium.rbm.inference import mean_field
 from harmonium.rbm.model import Field, Params, condition
+from harmonium.rbm.other_models import Hybrid, JointContrastiveDivergence, JointParams
 
 B, N, C, D, ROWS = 6, 3, 4, 2, 3
 

@@ -148,13 +148,13 @@ def test_logits_are_those_of_the_two_states_of_a_tag():
         p_on = np.where(batch.y[b] == 1, np.exp(terms), 1 - np.exp(terms))
         expected = np.log(p_on) - np.log1p(-p_on)
         np.testing.assert_allclose(logits[b], expected, atol=1e-9)
-        np.testing.assert_allclose(by_flips.logits[b], expected, atol=1e-9)
+        np.testing.assert_allclose(by_flips[0][b], expected, atol=1e-9)
         c, _ = biases(model, batch.u[b], batch.a[b])
         for j in range(N_TAGS):
             y = batch.y[b].copy()
             y[j] = 1 - y[j]
             hidden = 1 / (1 + np.exp(-(c + model.U @ y)))
-            np.testing.assert_allclose(by_flips.flipped[b, :, j], hidden, atol=1e-12)
+            np.testing.assert_allclose(by_flips[2][b, :, j], hidden, atol=1e-12)
 
 
 @pytest.mark.parametrize("sign", [-1.0, 1.0])
@@ -167,9 +167,9 @@ def test_both_forms_at_the_limit_where_products_are_largest(sign):
     field = as_field(U, np.tile(levels, (1, n)), np.zeros((len(levels), C)))
     one, other = (form(field, np.float32(y)) for form in (flips_by_ratios, flips_by_logs))
     # logits of 16 units are sums of up to 160, whose float32 is 1.5e-5 wide
-    np.testing.assert_allclose(one.logits, other.logits, rtol=1e-6, atol=2e-4)
-    np.testing.assert_allclose(one.h, other.h, rtol=0, atol=1e-6)
-    np.testing.assert_allclose(one.flipped, other.flipped, rtol=0, atol=1e-6)
+    np.testing.assert_allclose(one[0], other[0], rtol=1e-6, atol=2e-4)
+    for hidden, expected in zip(one[1:], other[1:], strict=True):
+        np.testing.assert_allclose(hidden, expected, rtol=0, atol=1e-6)
 
 
 @pytest.mark.parametrize("factor", [1 - 1e-6, 1 + 1e-6], ids=["below", "above"])

@@ -19,9 +19,8 @@ from harmonium.rbm.gradients import (
     MeanField,
     PseudoLikelihood,
 )
-from harmonium.rbm.loop import train
 from harmonium.rbm.model import Params
-from harmonium.rbm.training import Optimiser, Penalty, Schedule
+from harmonium.rbm.training import Optimiser, Penalty, Schedule, train
 
 pytestmark = pytest.mark.long
 

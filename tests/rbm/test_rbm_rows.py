@@ -15,9 +15,8 @@ from harmonium.rbm.gradients import (
     MeanField,
     PseudoLikelihood,
 )
-from harmonium.rbm.loop import train
 from harmonium.rbm.model import Params
-from harmonium.rbm.training import Optimiser, Penalty, RowTable, Schedule, Shrinkage, shrink
+from harmonium.rbm.training import Optimiser, Penalty, RowTable, Schedule, shrink, train
 
 DTYPE_PROMOTION = "standard"  # optax is not strict
 
@@ -101,8 +100,7 @@ def test_many_steps_of_shrinkage_at_once_are_those_steps(v, times, l1, l2):
     slow = v
     for _ in range(times):
         slow = np.sign(slow) * max(abs(slow) - l1, 0.0) / (1 + l2)
-    by = Shrinkage(jnp.float32(l1), jnp.float32(l2))
-    fast = float(shrink(jnp.float32(v), jnp.float32(times), by))
+    fast = float(shrink(*(jnp.float32(number) for number in (v, times, l1, l2))))
     assert fast == pytest.approx(slow, abs=2e-4)
     if times * l1 > abs(v) * 1.001:
         assert fast == 0

@@ -16,7 +16,7 @@ from enumeration import (
     states,
 )
 
-from harmonium.rbm.marginals import fill_unknown, gibbs, gibbs_sweep, mean_field
+from harmonium.rbm.inference import fill_unknown, gibbs, gibbs_sweep, mean_field
 
 N_HIDDEN, N_TAGS, B = 4, 5, 8
 NAN = np.nan

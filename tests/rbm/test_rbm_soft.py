@@ -19,7 +19,6 @@ from enumeration import (
 from finite_differences import gradient_by_differences
 from gibbs_paths import bernoulli, energy_slopes, paths, sigmoid, slopes_after, transitions
 
-from harmonium.rbm.generative import Hybrid, JointContrastiveDivergence, JointParams
 from harmonium.rbm.gradients import (
     Batch,
     BeliefPropagation,
@@ -32,6 +31,7 @@ from harmonium.rbm.gradients import (
     log_probabilities,
 )
 from harmonium.rbm.model import Params
+from harmonium.rbm.other_models import Hybrid, JointContrastiveDivergence, JointParams
 
 P = np.array([0.3, 0.85, 0.0])  # the probabilities of a clip's tags
 UNKNOWN = np.full(3, np.nan)

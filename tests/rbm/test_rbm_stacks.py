@@ -6,7 +6,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from harmonium.rbm.loop import Scaled, first_of, for_each, part_of, stack_of, stacked, unstacked
+from harmonium.rbm.inference import scaled
+from harmonium.rbm.training import first_of, for_each, part_of, stack_of, stacked, unstacked
 
 
 class Pair(NamedTuple):
@@ -57,8 +58,8 @@ def test_features_are_scaled_and_then_have_length_one_if_asked(unit_norm):
     mean, scale = rng.normal(size=4), rng.uniform(0.5, 3, 4)
     x = rng.normal(size=(6, 4))
     x[2] = mean  # nothing is left of it, and it has no direction
-    scaling = Scaled(*(jnp.asarray(part, jnp.float32) for part in (mean, scale, unit_norm)))
-    found = np.asarray(scaling(jnp.asarray(x, jnp.float32)))
+    parts = (jnp.asarray(part, jnp.float32) for part in (x, mean, scale, unit_norm))
+    found = np.asarray(scaled(*parts))
     expected = (x - mean) / scale
     if unit_norm:
         length = np.sqrt((expected**2).sum(axis=1, keepdims=True))

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 
 from harmonium.errors import DataError
-from harmonium.rbm import loop
+from harmonium.rbm import training
 from harmonium.rbm.compilation import compiled
 from harmonium.rbm.gradients import (
     Batch,
@@ -22,15 +22,18 @@ from harmonium.rbm.gradients import (
     MultiPrediction,
     PseudoLikelihood,
 )
-from harmonium.rbm.loop import Stack, stacked, train, train_stack
 from harmonium.rbm.model import Params
 from harmonium.rbm.training import (
     BLOCK,
     Optimiser,
     Penalty,
     Schedule,
+    Stack,
     proximal,
     running_mean,
+    stacked,
+    train,
+    train_stack,
 )
 
 DTYPE_PROMOTION = "standard"  # optax's Adam is not strict
@@ -222,14 +225,14 @@ def test_training_leaves_its_start_alone(params, data):
 
 def minibatches(n, size, epoch=3, n_batches=None, **options):
     stack = Stack(None, [np.arange(n) + 5], [], [], [0])
-    [order] = loop._minibatches(stack, epoch, n_batches or -(-n // size), size, **options)
+    [order] = training._minibatches(stack, epoch, n_batches or -(-n // size), size, **options)
     return order
 
 
 @pytest.mark.parametrize("in_runs", [False, True])
 def test_every_clip_is_seen_once_an_epoch(in_runs, monkeypatch):
-    monkeypatch.setattr(loop, "RUN", 16)
-    monkeypatch.setattr(loop, "WINDOW", 64)
+    monkeypatch.setattr(training, "RUN", 16)
+    monkeypatch.setattr(training, "WINDOW", 64)
     for n, size in ((50, 8), (7, 20), (2000, 10), (1, 1), (16, 16)):
         order = minibatches(n, size, in_runs=in_runs)
         np.testing.assert_array_equal(np.sort(order[order >= 0]), np.arange(n) + 5)
@@ -247,8 +250,8 @@ def test_a_model_with_fewer_clips_than_others_has_no_empty_minibatch():
 
 
 def test_rows_on_a_disk_are_read_near_one_another_but_in_a_random_order(monkeypatch):
-    monkeypatch.setattr(loop, "RUN", 16)
-    monkeypatch.setattr(loop, "WINDOW", 64)
+    monkeypatch.setattr(training, "RUN", 16)
+    monkeypatch.setattr(training, "WINDOW", 64)
     order = minibatches(640, 8, in_runs=True).ravel() - 5
     for window in order.reshape(10, 64):
         runs, counts = np.unique(window // 16, return_counts=True)
@@ -260,7 +263,7 @@ def test_rows_on_a_disk_are_read_near_one_another_but_in_a_random_order(monkeypa
 
 def test_models_that_stopped_are_taken_out_and_kept(params, data, monkeypatch):
     """One model gets no better after its first epoch, one after its second, one goes on."""
-    monkeypatch.setattr(loop, "MIN_STACK", 2)
+    monkeypatch.setattr(training, "MIN_STACK", 2)
     best = np.array([1, 2, 5])
     sizes = []
 
@@ -283,14 +286,14 @@ def test_models_that_stopped_are_taken_out_and_kept(params, data, monkeypatch):
 
 def test_the_blocks_of_a_stack_are_equally_long(params, data, monkeypatch):
     """50 clips in minibatches of 8 would be blocks of 3, 3 and 1: one more program to compile."""
-    monkeypatch.setattr(loop, "BLOCK", 3)
-    blocks, seen = loop._blocks, []
+    monkeypatch.setattr(training, "BLOCK", 3)
+    blocks, seen = training._blocks, []
 
-    def watched(setup, state, seeds, data, rows, settings, scaling):
-        seen.append(rows)
-        return blocks(setup, state, seeds, data, rows, settings, scaling)
+    def watched(*arguments):
+        seen.append(arguments[6])  # the rows
+        return blocks(*arguments)
 
-    monkeypatch.setattr(loop, "_blocks", watched)
+    monkeypatch.setattr(training, "_blocks", watched)
     alike = [[np.arange(50)] * 2, [Schedule("constant", 0.05)] * 2, [NO_PENALTY] * 2]
     options = {"gradient": MeanField(2), "optimiser": Optimiser("sgd"), "batch_size": 8}
     stack = Stack(stacked([params] * 2), *alike, [0, 1])
@@ -313,8 +316,8 @@ class RowsOfTable:
 
 
 def test_data_read_by_blocks_gives_the_same_model(params, data, monkeypatch):
-    monkeypatch.setattr(loop, "BLOCK", 2)
-    monkeypatch.setattr(loop, "_in_runs", lambda rng, n: rng.permutation(n))
+    monkeypatch.setattr(training, "BLOCK", 2)
+    monkeypatch.setattr(training, "_in_runs", lambda rng, n: rng.permutation(n))
     table, labels = RowsOfTable(data.u), RowsOfTable(data.y)
     by_blocks = run(params, data._replace(u=table, y=labels))
     assert bits(by_blocks) == bits(run(params, data))
@@ -345,20 +348,20 @@ def test_a_stack_holds_the_models_that_are_trained_alone(params, data):
 
 def test_other_rates_penalties_and_seeds_compile_nothing(params, data):
     run(params, data)
-    before = loop._blocks.__wrapped__._cache_size()
+    before = training._blocks.__wrapped__._cache_size()
     run(params, data, seed=5, schedule=Schedule("cosine", 0.2), max_epochs=3)
     run(params, data, penalty=Penalty(strengths(0.3), strengths(0.1)), patience=1)
     run(params, data, score=lambda _: 0.5, max_epochs=9)
-    assert loop._blocks.__wrapped__._cache_size() == before
+    assert training._blocks.__wrapped__._cache_size() == before
 
 
 def test_a_run_compiles_at_most_two_programs(params, data):
     """One for whole blocks of minibatches, one for the rest, however many epochs there are."""
     rows = np.arange(BLOCK * 3 + 40) % N_CLIPS
     many = Batch(*(array[rows] for array in data))
-    before = loop._blocks.__wrapped__._cache_size()
+    before = training._blocks.__wrapped__._cache_size()
     run(params, many, batch_size=2, max_epochs=4)
-    assert loop._blocks.__wrapped__._cache_size() - before <= 2
+    assert training._blocks.__wrapped__._cache_size() - before <= 2
 
 
 def scores(values):

@@ -35,7 +35,8 @@ from numpy.typing import NDArray
 from harmonium.arrays import Doubles, Floats, Ids, Mask
 from harmonium.engine import Engine, EngineError, Runner, WorkerDied
 from harmonium.errors import DataError, TrainingInterrupted
-from harmonium.estimators.calibration import Question, Recalibration, fit_recalibration
+from harmonium.estimators.calibration import Question, fit_recalibration
+from harmonium.estimators.model_files import Recalibration
 from harmonium.library.learning.examples import (
     Hyperparameters,
     StoredRows,

@@ -12,8 +12,8 @@ from triple_data import TAGS, WORDS, make_world
 
 from harmonium import TagSmoother
 from harmonium.errors import DataError, DataWarning, TrainingInterrupted
-from harmonium.estimators.smoother import smoother as module
-from harmonium.estimators.smoother.pairs import with_pairs
+from harmonium.estimators import smoother as module
+from harmonium.estimators.pairs import with_pairs
 from harmonium.evaluation import auc_per_tag
 
 QUICK = {

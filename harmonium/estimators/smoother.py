@@ -18,7 +18,6 @@ from harmonium.estimators.calibration import log_likelihood
 from harmonium.estimators.gradient_tagger import (
     begin_history,
     descend,
-    equal_batch,
     history_arrays,
     keep,
     numpy_params,
@@ -34,6 +33,28 @@ from harmonium.estimators.networks import (
     conditional_gradient,
     inference_options,
 )
+from harmonium.estimators.pairs import (
+    PARTS,
+    Conditions,
+    Others,
+    Smoothed,
+    auxiliary_selections,
+    changes,
+    conditions_of,
+    name_codes,
+    others_of,
+    packed_pairs,
+    read_any_triples,
+    relations,
+    suggestions,
+    tag_positions,
+    tag_rates,
+    unknown_tag,
+    unpacked_pairs,
+    with_counts,
+    with_vocabulary,
+    without,
+)
 from harmonium.estimators.parameters import (
     COUNT,
     NOT_NEGATIVE,
@@ -42,35 +63,10 @@ from harmonium.estimators.parameters import (
     estimator,
     parameter,
 )
-from harmonium.estimators.smoother.pairs import (
-    PARTS,
-    Conditions,
-    Others,
-    auxiliary_selections,
-    conditions_of,
-    name_codes,
-    packed_pairs,
-    parts_of,
-    read_any_triples,
-    tag_positions,
-    tag_rates,
-    unknown_tag,
-    unpacked_pairs,
-    with_vocabulary,
-    without,
-)
-from harmonium.estimators.smoother.results import (
-    Smoothed,
-    changes,
-    relations,
-    suggestions,
-    with_counts,
-)
 from harmonium.rbm.gradients import HiddenConditions
 from harmonium.rbm.inference import infer
-from harmonium.rbm.loop import Result
 from harmonium.rbm.model import Params
-from harmonium.rbm.training import Optimiser, Penalty
+from harmonium.rbm.training import Optimiser, Penalty, Result
 
 RBM = DiscriminativeRBM
 
@@ -233,7 +229,8 @@ class TagSmoother(StoredEstimator, BaseEstimator):
             none = np.zeros(0, np.intp)
             conditions, again = self._train(data, none, seeds[1:], result.best_epoch, parts)
             if not again.interrupted:
-                self._conditions, self._params = conditions, numpy_params(again.params)
+                self._conditions = conditions
+                self._params = numpy_params(again.params)
             result = result._replace(interrupted=again.interrupted)
         warn_if_interrupted(self, result.interrupted)
         return self
@@ -267,24 +264,22 @@ class TagSmoother(StoredEstimator, BaseEstimator):
     ) -> tuple[Conditions, Result]:
         """Train without the pairs held out, and stop early on them if there are any."""
         known = without(data, held_out)
-        conditions = conditions_of(
-            known,
-            auxiliary=auxiliary,
-            others=self.conditioning == "other_users",
-            prior_users=float(self.prior_users),
-        )
-        hidden = tuple(float(self.hide_user) * (name == "user") for name in conditions.parts.names)
-        gradient, y = conditional_gradient(self), known.y.toarray().astype(np.float32)
-        result = descend(
-            self,
-            self._start(np.random.default_rng(seeds[0]), known, conditions),
-            equal_batch(*conditions(known, known.user, known.item), y),
+        others = None
+        if self.conditioning == "other_users":
+            others = others_of(known, float(self.prior_users))
+        conditions = conditions_of(known, auxiliary, others)
+        hidden = tuple(float(self.hide_user) * (name == "user") for name in conditions.names)
+        gradient = conditional_gradient(self)
+        [result] = descend(
+            [self],
+            [self._start(np.random.default_rng(seeds[0]), known, conditions)],
+            (*conditions(known, known.user, known.item), known.y.toarray().astype(np.float32)),
             gradient=HiddenConditions(gradient, u=0.0, a=hidden, all=float(self.hide_all)),
             optimiser=Optimiser("adam", 0.9),
-            penalty=self._penalty(conditions, len(known)),
-            row_rate=float(self.row_rate) if conditions.parts.n_rows else None,
+            penalties=[self._penalty(conditions, len(known))],
+            row_rate=float(self.row_rate) if conditions.names else None,
             max_epochs=max_epochs,
-            seed=int(seeds[1]),
+            seeds=[int(seeds[1])],
             score=self._score(known, data, conditions, held_out),
             title="" if len(held_out) else ", all pairs",
         )
@@ -298,7 +293,7 @@ class TagSmoother(StoredEstimator, BaseEstimator):
         arrays = (
             rng.normal(0, 0.01, (n, n_tags)),
             rng.normal(0, 1, (n, 0 if conditions.others is None else n_tags)),
-            np.zeros((conditions.parts.n_rows, n_tags)),
+            np.zeros((sum(conditions.sizes), n_tags)),
             np.zeros(n),
             np.log(rates / (1 - rates)),
         )
@@ -311,16 +306,16 @@ class TagSmoother(StoredEstimator, BaseEstimator):
         rows take their share at every minibatch.
         """
         share = min(self.batch_size, n_pairs) / n_pairs
-        parts = conditions.parts
+        parts = conditions.names
 
         def strengths(**values: Any) -> Params:
             return single_precision(Params, *(values.get(name, 0) for name in Params._fields))
 
-        by_part = {name: float(getattr(self, f"{name}_l2")) * share for name in parts.names}
-        rows_l1 = parts.column(dict.fromkeys(parts.names, float(self.rows_l1) * share))
+        rows_l1 = dict.fromkeys(parts, float(self.rows_l1) * share)
+        rows_l2 = {name: float(getattr(self, f"{name}_l2")) * share for name in parts}
         return Penalty(
-            strengths(V=rows_l1, W=float(self.others_l1)),
-            strengths(V=parts.column(by_part)),
+            strengths(V=conditions.column(rows_l1), W=float(self.others_l1)),
+            strengths(V=conditions.column(rows_l2)),
             strengths(U=float(self.tags_l2) / n_pairs, W=float(self.others_l2) / n_pairs),
         )
 
@@ -339,7 +334,12 @@ class TagSmoother(StoredEstimator, BaseEstimator):
         y = data.y[held_out].toarray()
         options = inference_options(self, (self.n_hidden, y.shape[1]), quick=True)
         unknown = np.full_like(y, np.nan)
-        return lambda params: log_likelihood(y, infer(params, u, a, unknown, options).y)
+
+        def score(params: Params, _: Any) -> Floats:
+            [found] = zip(*params, strict=True)  # the stack of one
+            return np.array([log_likelihood(y, infer(Params(*found), u, a, unknown, options).y)])
+
+        return score
 
     # What was learnt. ------------------------------------------------------------------------
 
@@ -353,7 +353,7 @@ class TagSmoother(StoredEstimator, BaseEstimator):
     def auxiliary_(self) -> tuple[str, ...]:
         """Which of "user", "track" and "clip" have rows in V."""
         check_is_fitted(self)
-        return self._conditions.parts.names
+        return self._conditions.names
 
     @property
     def zeros_(self) -> dict[str, float]:
@@ -443,7 +443,7 @@ class TagSmoother(StoredEstimator, BaseEstimator):
         """What else people who use these tags would say, whatever the clip.
 
         What they said counts first, and what the model learnt where few said so: see
-        :func:`~harmonium.estimators.smoother.results.with_counts`. ``tags`` is a tag or several.
+        :func:`~harmonium.estimators.pairs.with_counts`. ``tags`` is a tag or several.
         The n most probable other tags, with the columns tag, probability (given these tags), and
         usual (its probability without them).
         """
@@ -488,7 +488,7 @@ class TagSmoother(StoredEstimator, BaseEstimator):
     def _without_clip(self, given: Floats) -> Floats:
         """p(y_j = 1) given some tags, (N, C) with NaN for the others, for any user and any clip."""
         u = np.zeros((len(given), self._params.W.shape[1]), np.float32)
-        a = np.full((len(given), len(self._conditions.parts.names)), -1, np.int32)
+        a = np.full((len(given), len(self._conditions.names)), -1, np.int32)
         return self._infer(u, a, given)
 
     def _infer(self, u: Floats, a: Codes, y: Floats) -> Floats:
@@ -500,35 +500,34 @@ class TagSmoother(StoredEstimator, BaseEstimator):
     # Files: the parameters, the names of users, clips, tracks and tags, and who gave which tag.
 
     def _learnt(self) -> tuple[Arrays, dict[str, Any]]:
-        others, parts = self._conditions
+        others = self._conditions.others
         arrays = {"baseline": np.array([self.baseline_]), **packed_pairs(self._data)}
         arrays |= history_arrays(self)
         if others is not None:
             arrays |= {"others.rates": others.rates, "others.spread": others.spread}
-        return arrays, {"parts": list(parts.names), "best_epoch": self.best_epoch_}
+        about = {"parts": list(self._conditions.names), "best_epoch": self.best_epoch_}
+        return arrays, about
 
     def _restore(self, arrays: Arrays, about: dict[str, Any]) -> None:
         data = self._data = unpacked_pairs(arrays)
-        parts = parts_of(data, tuple(about["parts"]))
-        others = None
+        others, n_tags = None, len(data.tags)
         if self.conditioning == "other_users":
             rates, spread = (
                 finite_array(arrays, f"others.{name}", np.float32) for name in ("rates", "spread")
             )
             others = Others(rates, spread, float(self.prior_users))
-        self._conditions = Conditions(others, parts)
+            if not rates.shape == spread.shape == (n_tags,):
+                raise ValueError("the others' tags are scaled for another vocabulary")
+            if not (spread > 0).all():
+                raise ValueError("others.spread must be above 0")
+        self._conditions = conditions_of(data, tuple(about["parts"]), others)
         self.baseline_ = float(typed_array(arrays, "baseline")[0])
         restore_history(self, arrays, about)
 
-        n_tags = len(data.tags)
-        if others is not None and not others.rates.shape == others.spread.shape == (n_tags,):
-            raise ValueError("the others' tags are scaled for another vocabulary")
-        if others is not None and not (others.spread > 0).all():
-            raise ValueError("others.spread must be above 0")
-
     def _shapes(self) -> dict[str, tuple[int, ...]]:
-        n, n_tags, (others, parts) = self.n_hidden, len(self._data.tags), self._conditions
-        W, V = (n, 0 if others is None else n_tags), (parts.n_rows, n_tags)
+        n, n_tags = self.n_hidden, len(self._data.tags)
+        _, sizes, others = self._conditions
+        W, V = (n, 0 if others is None else n_tags), (sum(sizes), n_tags)
         return {"U": (n, n_tags), "W": W, "V": V, "c": (n,), "d": (n_tags,)}
 
 

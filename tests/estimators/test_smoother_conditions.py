@@ -9,18 +9,20 @@ from triple_data import make_world
 from harmonium import TagSmoother
 from harmonium.data import Conditioning, Triples
 from harmonium.errors import DataError
-from harmonium.estimators.smoother.pairs import (
+from harmonium.estimators.pairs import (
+    Conditions,
     Others,
-    Parts,
+    Smoothed,
+    changes,
     conditions_of,
     others_of,
     pair_rows,
+    relations,
     tag_rates,
     with_vocabulary,
     without,
 )
-from harmonium.estimators.smoother.results import Smoothed, changes, relations
-from harmonium.estimators.smoother.smoother import hold_out, rates_log_likelihood
+from harmonium.estimators.smoother import hold_out, rates_log_likelihood
 
 USERS = ["ann", "ann", "bob", "bob", "cat", "ann", "dan"]
 ITEMS = ["x", "x", "x", "x", "x", "y", "z"]
@@ -54,7 +56,7 @@ def mean_of_others(data, user, item):
 
 @pytest.mark.parametrize("prior_users", [0.0, 2.0])
 def test_u_is_the_mean_of_the_others_without_oneself(data, prior_users):
-    conditions = conditions_of(data, auxiliary=(), others=True, prior_users=prior_users)
+    conditions = conditions_of(data, (), others_of(data, prior_users))
     rates, spread, _ = conditions.others
     asked = [("ann", "x"), ("bob", "x"), ("cat", "x"), ("dan", "x"), ("new", "x"), ("dan", "y")]
     u, a = conditions(data, *codes(data, *zip(*asked, strict=True)))
@@ -68,7 +70,7 @@ def test_u_is_the_mean_of_the_others_without_oneself(data, prior_users):
 @pytest.mark.parametrize("prior_users", [0.0, 2.0])
 def test_nobody_elses_tags_are_zero(data, prior_users):
     """A clip with one user, and one that is not known: u = 0 stands for the tags' rates."""
-    conditions = conditions_of(data, auxiliary=(), others=True, prior_users=prior_users)
+    conditions = conditions_of(data, (), others_of(data, prior_users))
     u, _ = conditions(data, *codes(data, ["ann", "dan", "ann"], ["y", "z", "unheard-of"]))
     assert (u == 0).all()
     alone, _ = conditions(data, *codes(data, ["new"], ["y"]))
@@ -93,27 +95,26 @@ def test_u_has_a_norm_of_about_one():
 
 
 def test_each_part_has_rows_of_its_own():
-    parts = Parts(("user", "clip"), (3, 4))
+    parts = Conditions(("user", "clip"), (3, 4), None)
     columns = {"user": [0, 2, -1], "track": [9, 9, 9], "clip": [3, -1, 0]}
-    a = parts(**{name: np.array(values, np.int32) for name, values in columns.items()})
+    a = parts.rows(**{name: np.array(values, np.int32) for name, values in columns.items()})
     np.testing.assert_array_equal(a, [[0, 6], [2, -1], [-1, 3]])
     assert a.dtype == np.int32
-    assert parts.n_rows == 7
     column = parts.column({"user": 1.0, "track": 2.0, "clip": 3.0})
     np.testing.assert_array_equal(column[:, 0], [1, 1, 1, 3, 3, 3, 3])
 
 
 def test_tracks_that_are_the_clips_are_left_out(data):
     every = ("user", "track", "clip")
-    alone = conditions_of(data, auxiliary=every, others=False, prior_users=1.0)
-    assert alone.parts.names == ("user", "clip")
+    alone = conditions_of(data, every, None)
+    assert alone.names == ("user", "clip")
     tracks = {"x": "t1", "y": "t1", "z": "t2"}
     triples = Triples.from_columns(USERS, ITEMS, TAGS)
     shared = Conditioning.from_triples(triples, tracks=tracks)
-    both = conditions_of(shared, auxiliary=every, others=False, prior_users=1.0)
-    assert both.parts == Parts(every, (4, 2, 3))
-    only = conditions_of(data, auxiliary=("track",), others=False, prior_users=1.0)
-    assert only.parts.names == ("track",)
+    both = conditions_of(shared, every, None)
+    assert both == Conditions(every, (4, 2, 3), None)
+    only = conditions_of(data, ("track",), None)
+    assert only.names == ("track",)
 
 
 def test_a_pair_is_found_by_its_user_and_item(data):
@@ -256,7 +257,7 @@ def test_clips_that_nobody_gave_a_tag_of_the_vocabulary_are_smoothed_too():
     assert set(model.smooth().items) == {"x", "y", "z"}
     seen = (["eve", "ann"], ["w", "w"])
     data = Conditioning.from_triples(Triples.from_columns(USERS, ITEMS, TAGS), pairs=seen)
-    conditions = conditions_of(data, auxiliary=(), others=True, prior_users=1.0)
+    conditions = conditions_of(data, (), others_of(data, 1.0))
     u, _ = conditions(data, *codes(data, ["new"], ["w"]))
     assert (u < 0).all()  # two users saw it and gave it nothing: not the same as nobody
 

@@ -1,12 +1,12 @@
-"""From who tagged what to the smoother's inputs: the others' tags u and the row numbers a.
+"""Pairs of a user and a clip: the smoother's inputs and what it says about them, without JAX.
 
-Also what people may pass as triples, which vocabulary is kept of them, and how a model file holds
-them. Without JAX.
+The inputs are the others' tags u and the row numbers a. Here is also what people may pass as
+triples, which vocabulary is kept of them, and how a model file holds them.
 """
 
 import os
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any, NamedTuple
 
@@ -15,7 +15,7 @@ import polars as pl
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from harmonium.arrays import Arrays, Codes, Doubles, Floats, Mask
+from harmonium.arrays import Arrays, Codes, Doubles, Floats, Mask, log_odds
 from harmonium.data import Conditioning, Triples, normalise_tag, read_triples
 from harmonium.data.tables import as_strings, codes_in
 from harmonium.data.triples import Pairs
@@ -25,7 +25,9 @@ PARTS = ("user", "track", "clip")
 SEARCH = "search"
 """The selection of auxiliary variables that the held-out pairs choose."""
 
-_ROLES = ("user", "item", "tag")
+PRIOR_PAIRS = 30.0
+"""What a model says of which tags go together counts as much as so many pairs of user and clip."""
+
 _NAMES = ("users", "items", "tracks", "tags")
 
 
@@ -49,18 +51,30 @@ class Others(NamedTuple):
         return deviation / (weight * self.spread)
 
 
-class Parts(NamedTuple):
-    """Which rows of V are users, tracks and clips."""
+class Conditions(NamedTuple):
+    """What turns a user and a clip into the model's inputs."""
 
-    names: tuple[str, ...]
-    sizes: tuple[int, ...]
+    names: tuple[str, ...]  # which of PARTS have rows in V, one part after the other
+    sizes: tuple[int, ...]  # how many each has
+    others: Others | None  # None: the singly conditional model
 
-    @property
-    def n_rows(self) -> int:
-        """A, the number of rows of V."""
-        return sum(self.sizes)
+    def __call__(self, data: Conditioning, user: Codes, item: Codes) -> tuple[Floats, Codes]:
+        """u (N, C or 0) and a (N, S) of users for items, each (N,).
 
-    def __call__(self, **codes: Codes) -> Codes:
+        u has the tags of the users of an item in ``data`` except the user's own. A user or an item
+        of -1 is one that is not known.
+        """
+        known, at = item >= 0, np.maximum(item, 0)
+        track = np.where(known, data.item_track[at], -1)
+        a = self.rows(user=user, track=track, clip=item)
+        if self.others is None:
+            return np.zeros((len(a), 0), np.float32), a
+        row = pair_rows(data, user, item)
+        counts = _kept(data.counts[at], known) - _kept(data.y[np.maximum(row, 0)], row >= 0)
+        n = np.where(known, data.n_users[at], 0) - (row >= 0)
+        return self.others(counts, n), a
+
+    def rows(self, **codes: Codes) -> Codes:
         """a, (N, S), from the codes of every part, (N,); -1, an empty part, stays -1."""
         starts = np.cumsum((0, *self.sizes))
         columns = [
@@ -76,46 +90,17 @@ class Parts(NamedTuple):
         return np.repeat(chosen, self.sizes)[:, None]
 
 
-class Conditions(NamedTuple):
-    """What turns a user and a clip into the model's inputs."""
-
-    others: Others | None  # None: the singly conditional model
-    parts: Parts
-
-    def __call__(self, data: Conditioning, user: Codes, item: Codes) -> tuple[Floats, Codes]:
-        """u (N, C or 0) and a (N, S) of users for items, each (N,).
-
-        u has the tags of the users of an item in ``data`` except the user's own. A user or an item
-        of -1 is one that is not known.
-        """
-        known, at = item >= 0, np.maximum(item, 0)
-        track = np.where(known, data.item_track[at], -1)
-        a = self.parts(user=user, track=track, clip=item)
-        if self.others is None:
-            return np.zeros((len(a), 0), np.float32), a
-        row = pair_rows(data, user, item)
-        counts = _kept(data.counts[at], known) - _kept(data.y[np.maximum(row, 0)], row >= 0)
-        n = np.where(known, data.n_users[at], 0) - (row >= 0)
-        return self.others(counts, n), a
-
-
 def conditions_of(
-    data: Conditioning, *, auxiliary: tuple[str, ...], others: bool, prior_users: float
+    data: Conditioning, auxiliary: tuple[str, ...], others: Others | None
 ) -> Conditions:
     """The conditions of a model of these pairs; where every track is one clip, tracks are left out.
 
     They would be the clips a second time.
     """
-    names = tuple(name for name in PARTS if name in auxiliary)
-    if len(data.tracks) == len(data.items) and "clip" in names:
-        names = tuple(name for name in names if name != "track")
-    return Conditions(others_of(data, prior_users) if others else None, parts_of(data, names))
-
-
-def parts_of(data: Conditioning, names: tuple[str, ...]) -> Parts:
-    """The parts of these names, as large as they are in the data."""
+    tracks_are_clips = len(data.tracks) == len(data.items) and "clip" in auxiliary
     sizes = {"user": len(data.users), "track": len(data.tracks), "clip": len(data.items)}
-    return Parts(names, tuple(sizes[name] for name in names))
+    kept = [n for n in PARTS if n in auxiliary and not (n == "track" and tracks_are_clips)]
+    return Conditions(tuple(kept), tuple(sizes[name] for name in kept), others)
 
 
 def others_of(data: Conditioning, prior_users: float) -> Others:
@@ -183,7 +168,15 @@ def read_any_triples(triples: Any) -> Triples:
     elif isinstance(triples, str | os.PathLike):
         found = read_triples(triples)
     elif hasattr(triples, "columns"):
-        found = _of_frame(triples)
+        roles = ("user", "item", "tag")
+        missing = [role for role in roles if role not in list(triples.columns)]
+        if missing:
+            given = ", ".join(repr(str(name)) for name in list(triples.columns)[:10])
+            raise DataError(
+                f"A frame of triples must have the columns user, item and tag, but {missing[0]!r} "
+                f"is not among its columns: {given}. Rename them."
+            )
+        found = Triples.from_columns(*(triples[role] for role in roles))
     elif isinstance(triples, tuple | list) and len(triples) == 3:
         found = Triples.from_columns(*triples)
     else:
@@ -194,17 +187,6 @@ def read_any_triples(triples: Any) -> Triples:
     if not len(found):
         raise DataError("'triples' must hold at least one (user, item, tag). Got none.")
     return found
-
-
-def _of_frame(frame: Any) -> Triples:
-    missing = [role for role in _ROLES if role not in list(frame.columns)]
-    if missing:
-        given = ", ".join(repr(str(name)) for name in list(frame.columns)[:10])
-        raise DataError(
-            f"A frame of triples must have the columns user, item and tag, but {missing[0]!r} is "
-            f"not among its columns: {given}. Rename them."
-        )
-    return Triples.from_columns(*(frame[role] for role in _ROLES))
 
 
 def with_vocabulary(
@@ -268,6 +250,151 @@ def auxiliary_selections(auxiliary: Any, data: Conditioning) -> list[tuple[str, 
                 f"Got {name!r} among it."
             )
     return [names]
+
+
+# What the smoother gives. ----------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Smoothed:
+    """The probability of every tag for some clips.
+
+    Attributes
+    ----------
+    items : pl.Series of str, (n_items,)
+    tags : pl.Series of str, (n_tags,)
+    values : array of float32, (n_items, n_tags)
+    """
+
+    items: pl.Series
+    tags: pl.Series
+    values: Floats
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def __repr__(self) -> str:
+        return f"Smoothed({len(self.items):,} items × {len(self.tags):,} tags)"
+
+    def frame(self) -> pl.DataFrame:
+        """One row per clip: the column item, and one column for each tag."""
+        if "item" in self.tags:
+            raise DataError(
+                "A tag is called 'item', as is the first column of the table. Use long() instead, "
+                "which has a row for each clip and tag."
+            )
+        table = pl.DataFrame(self.values, schema=self.tags.to_list())
+        return table.insert_column(0, self.items.alias("item"))
+
+    def long(self) -> pl.DataFrame:
+        """One row per clip and tag, clip by clip: the columns item, tag and probability."""
+        n_items, n_tags = self.values.shape
+        return pl.DataFrame(
+            {
+                "item": self.items.gather(np.repeat(np.arange(n_items), n_tags)),
+                "tag": self.tags.gather(np.tile(np.arange(n_tags), n_items)),
+                "probability": self.values.reshape(-1),
+            }
+        )
+
+    def tags_of(self, item: str, n: int | None = None) -> pl.DataFrame:
+        """The tags of one clip, most probable first: the columns tag and probability."""
+        row = self.items.index_of(item)
+        if row is None:
+            raise DataError(f"{item!r} is not among these {len(self.items):,} items.")
+        order = np.argsort(-self.values[row], kind="stable")[:n]
+        return pl.DataFrame(
+            {"tag": self.tags.gather(order), "probability": self.values[row][order]}
+        )
+
+
+def changes(data: Conditioning, P: Floats) -> pl.DataFrame:
+    """The clips and tags for which smoothed probabilities (n_items, n_tags) say something else.
+
+    A tag is filled in where nobody gave it to the clip, although it is at least as probable as for
+    the median clip that was given it. It is doubted where somebody gave it, although it is less
+    than half as probable as for a user and a clip in general.
+
+    The columns: item, tag, change ("filled in" or "doubted"), count (users who gave it), users (of
+    the clip) and probability. Those filled in come first, the most probable at the top, then those
+    doubted, the least probable at the top.
+    """
+    counts = data.counts.toarray()
+    given = counts > 0
+    medians = np.array(
+        [np.median(p[g]) if g.any() else np.inf for p, g in zip(P.T, given.T, strict=True)],
+        np.float32,
+    )
+
+    def table(where: Mask, change: str, *, descending: bool) -> pl.DataFrame:
+        item, tag = np.nonzero(where)
+        columns = {
+            "item": data.items.gather(item),
+            "tag": data.tags.gather(tag),
+            "change": pl.Series([change] * len(item), dtype=pl.String),
+            "count": counts[item, tag].astype(np.int32),
+            "users": data.n_users[item],
+            "probability": P[item, tag],
+        }
+        found = pl.DataFrame(columns)
+        return found.sort("probability", descending=descending, maintain_order=True)
+
+    filled, doubted = ~given & (medians <= P), given & (tag_rates(data) / 2 > P)
+    parts = table(filled, "filled in", descending=True), table(doubted, "doubted", descending=False)
+    return pl.concat(parts)
+
+
+def with_counts(
+    model: NDArray[np.floating], said: sp.csr_array, known: list[int], *, present: bool = True
+) -> Doubles:
+    """The probability of each tag where some are known, (C,): (count + k p) / (n + k).
+
+    Of all pairs of user and clip, ``said`` (N, C), n have all known tags, or none of them if not
+    ``present``; ``count`` of these have the tag. p is what the model says, and k `PRIOR_PAIRS`:
+    counting is best where it can be done, and the model where hardly anybody said so.
+    """
+    found = np.asarray(said[:, known].sum(axis=1)).ravel()
+    rows = found == len(known) if present else found == 0
+    count = np.asarray(said[rows].sum(axis=0), np.float64).ravel()
+    return (count + PRIOR_PAIRS * model) / (np.count_nonzero(rows) + PRIOR_PAIRS)
+
+
+def suggestions(
+    tags: pl.Series,
+    given: NDArray[np.floating],
+    usual: NDArray[np.floating],
+    known: list[int],
+    n: int,
+) -> pl.DataFrame:
+    """The n most probable tags that are not among the known, from probabilities (C,)."""
+    order = np.argsort(-given, kind="stable")
+    order = order[~np.isin(order, known)][:n]
+    return pl.DataFrame(
+        {"tag": tags.gather(order), "probability": given[order], "usual": usual[order]}
+    )
+
+
+def relations(
+    tags: pl.Series, present: NDArray[np.floating], absent: NDArray[np.floating], tag: int, n: int
+) -> pl.DataFrame:
+    """The n largest and the n smallest log-odds ratios, from probabilities with a tag and without.
+
+    Only tags above 0 are among the former, only tags below 0 among the latter.
+    """
+    present_odds, absent_odds = (log_odds(p.astype(np.float64), 1e-7) for p in (present, absent))
+    change = present_odds - absent_odds
+    change[tag] = 0
+    order = np.argsort(-change, kind="stable")
+    positive, negative = order[change[order] > 0][:n], order[change[order] < 0][-n:]
+    chosen = np.concatenate([positive, negative])
+    return pl.DataFrame(
+        {
+            "tag": tags.gather(chosen),
+            "log_odds": change[chosen],
+            "with": present[chosen],
+            "without": absent[chosen],
+        }
+    )
 
 
 # Model files. -----------------------------------------------------------------------------------

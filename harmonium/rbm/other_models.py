@@ -1,18 +1,30 @@
-"""The generative RBM p(y, x) with Gaussian inputs x, and the hybrid of it with p(y | x).
+"""The models the conditional RBM is compared with, on the same training loop.
 
-E(y, x, h) = ‖x - b‖² / 2s - hᵀWx - hᵀUy - cᵀh - dᵀy        (s: the variance of each input)
-p(x | h) = N(b + s Wᵀh, s I); p(y | x) is that of the discriminative RBM with the same weights
+The generative RBM p(y, x) with Gaussian inputs x, and the hybrid of it with p(y | x):
+
+    E(y, x, h) = ‖x - b‖² / 2s - hᵀWx - hᵀUy - cᵀh - dᵀy        (s: the variance of each input)
+    p(x | h) = N(b + s Wᵀh, s I); p(y | x) is that of the discriminative RBM with the same weights
+
+And networks, the multi-layer perceptron and logistic regression, whose tags are independent given
+x: their gradient is exact and unknown tags simply do not count.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
-from harmonium.rbm.gradients import FILL_SWEEPS, Batch, Gradient, total_weight
-from harmonium.rbm.marginals import fill_unknown
+from harmonium.rbm.gradients import (
+    FILL_SWEEPS,
+    Batch,
+    Gradient,
+    log_probabilities,
+    total_weight,
+)
+from harmonium.rbm.inference import fill_unknown
 from harmonium.rbm.model import Field, Params, condition, hidden_given_tags, tags_given_hidden
 
 
@@ -127,3 +139,53 @@ class Hybrid:
 
 def _field(params: JointParams, x: Array) -> Field:
     return condition(params.conditional(), x, jnp.zeros((x.shape[0], 0), jnp.int32))
+
+
+# Networks. -------------------------------------------------------------------------------------
+
+
+class MLPParams(NamedTuple):
+    """One hidden layer; letters and shapes as in the RBM."""
+
+    U: Array  # (n, C)
+    W: Array  # (n, D)
+    c: Array  # (n,)
+    d: Array  # (C,)
+
+
+def mlp_logits(params: MLPParams, x: Array) -> Array:
+    """o = d + Uᵀ tanh(c + Wx), shape (B, C)."""
+    return params.d[None, :] + jnp.tanh(params.c[None, :] + x @ params.W.T) @ params.U
+
+
+def logistic_logits(params: Any, x: Array) -> Array:
+    """o = d + Wx, shape (B, C), of W (C, D) and d (C,)."""
+    return params.d[None, :] + x @ params.W.T
+
+
+def network_probabilities(
+    logits: Callable[[Any, Array], Array], params: Any, x: Array, observed: Array | None = None
+) -> Array:
+    """p(y_j = 1 | x) = σ(o), shape (B, C), whatever tags are observed."""
+    return jax.nn.sigmoid(logits(params, x))
+
+
+@dataclass(frozen=True)
+class CrossEntropy:
+    """The gradient of the mean over clips of -Σ_j log p(y_j | x) over the known tags."""
+
+    logits: Any  # (params, x) -> (B, C)
+
+    def noise(self, params: Any, unknown: bool) -> tuple[int, int]:
+        """None: there is no sampling."""
+        return 0, 0
+
+    def __call__(self, params: Any, batch: Batch, noise: Array) -> tuple[Any, Array]:
+        """By automatic differentiation; also the logits, (B, C)."""
+
+        def loss(params: Any) -> tuple[Array, Array]:
+            logits = self.logits(params, batch.u)
+            return -jnp.sum(log_probabilities(logits, batch)) / total_weight(batch), logits
+
+        gradient, logits = jax.grad(loss, has_aux=True)(params)
+        return gradient, logits

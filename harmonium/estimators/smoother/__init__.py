@@ -1,1 +1,0 @@
-"""The tag smoother: which tags a new user would give a clip."""
