@@ -176,7 +176,9 @@ def _train_and_test(runs: Runs) -> list[RunOutput]:
     targets = _smoothed_tags(*which) if run.smoothing else data.targets(run.unsure)
     smoothed = time.perf_counter()
     if len(runs) > 1:
-        from harmonium.estimators.gradient_tagger import fit_stacked  # JAX, which not every model needs
+        from harmonium.estimators.gradient_tagger import (
+            fit_stacked,  # JAX, which not every model needs
+        )
 
         fit_stacked(models, X, data.Y, train, valid, targets=targets)
     else:
