@@ -196,7 +196,7 @@ class _Task:
             )
         opinions = library.opinions.triples()
         tagged = np.unique(opinions["track_id"].to_numpy().astype(np.int64))
-        ids, _ = library.tracks.with_features(tagged, extractor=extractor)
+        ids = library.tracks.with_features(tagged, extractor=extractor)
         opinions = opinions.filter(pl.col("track_id").is_in(pl.Series(ids).implode()))
         answered = only_answered_tracks(library, opinions)
         opinions = with_kinds(opinions, _tree(library, options))

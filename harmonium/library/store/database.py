@@ -17,7 +17,7 @@ import json
 import os
 import sqlite3
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from itertools import islice
@@ -289,47 +289,9 @@ def make_table(connection: sa.Connection, rows: pl.DataFrame, name: str = "incom
                 copy.write(some.write_csv(include_header=False, separator="\t"))
         connection.exec_driver_sql(f"ANALYZE {name}")
     else:
+        marks = ", ".join("?" * len(rows.columns))
         for some in rows.iter_slices(CHUNK):
-            connection.exec_driver_sql(_insertion(name, rows.columns), some.rows())
-
-
-def new_numbers(connection: sa.Connection, table: sa.Table, count: int) -> list[int]:
-    """Numbers for rows of a table that are about to be inserted, ascending; for one writer."""
-    if connection.dialect.name == "postgresql":
-        query = sa.text(
-            "SELECT nextval(pg_get_serial_sequence(:t, 'id')) FROM generate_series(1, :n)"
-        )
-        return sorted(connection.execute(query, {"t": table.name, "n": count}).scalars())
-    last = connection.scalar(sa.select(sa.func.max(table.c.id))) or 0
-    return list(range(last + 1, last + 1 + count))
-
-
-def insert_rows(
-    connection: sa.Connection, table: sa.Table, rows: Sequence[tuple[Any, ...]]
-) -> None:
-    """Insert rows with a value for each column, in the order in which the schema has them."""
-    names = [column.name for column in table.c]  # in an old library their order may be another
-    if connection.dialect.name == "postgresql":
-        cursor: Any = connection.connection.cursor()
-        statement = f"COPY {table.name} ({', '.join(names)}) FROM STDIN (FORMAT BINARY)"
-        with cursor, cursor.copy(statement) as copy:
-            copy.set_types([_postgres_type(column, connection) for column in table.c])
-            for row in rows:
-                copy.write_row(row)
-    elif rows:
-        connection.exec_driver_sql(_insertion(table.name, names), list(rows))
-
-
-def _insertion(table: str, columns: Sequence[str]) -> str:
-    """The statement that inserts a row into SQLite's table, with a mark for each value."""
-    marks = ", ".join("?" * len(columns))
-    return f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({marks})"
-
-
-def _postgres_type(column: sa.Column[Any], connection: sa.Connection) -> str:
-    """The name by which psycopg knows a column's type."""
-    name = str(column.type.compile(connection.dialect)).lower()
-    return "float8" if name == "float" else name
+            connection.exec_driver_sql(f"INSERT INTO {name} VALUES ({marks})", some.rows())
 
 
 def pairs(connection: sa.Connection, key: sa.Column[Any], value: sa.Column[Any]) -> dict[Any, Any]:

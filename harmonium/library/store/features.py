@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from harmonium.arrays import Doubles, Floats, Ids, Mask
 from harmonium.errors import LibraryError
-from harmonium.library.store.database import batches, insert_rows, key_of
+from harmonium.library.store.database import batches, key_of
 from harmonium.library.store.schema import (
     BLOCK,
     EXTRACTOR,
@@ -88,12 +88,16 @@ def write(connection: sa.Connection, ids: Ids, matrix: Floats, key: str) -> None
             f"'matrix' must have a row for each of the {len(ids)} tracks, got {matrix.shape}."
         )
     number = _register(connection, key, matrix.shape[1])
-    vectors = (row.tobytes() for row in matrix.astype("<f4"))
-    for some in batches(zip(ids.tolist(), vectors, strict=True)):
-        old = feature.c.track_id.in_([one[0] for one in some])
+    for rows in batches(range(len(ids))):
+        some, vectors = ids[rows].tolist(), matrix[rows].astype("<f4")
+        old = feature.c.track_id.in_(some)
         connection.execute(sa.delete(feature).where(feature.c.extractor_id == number, old))
-        insert_rows(connection, feature, [(number, *one) for one in some])
-        forget_vectors(connection, [one[0] for one in some], number)
+        new = [
+            {"extractor_id": number, "track_id": one, "vector": vector.tobytes()}
+            for one, vector in zip(some, vectors, strict=True)
+        ]
+        connection.execute(sa.insert(feature), new)
+        forget_vectors(connection, some, number)
 
 
 def read_ids(connection: sa.Connection, number: int) -> Ids:

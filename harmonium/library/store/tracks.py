@@ -42,9 +42,7 @@ from harmonium.library.store.database import (
     LibraryPart,
     batches,
     bump_version,
-    insert_rows,
     loaded_path,
-    new_numbers,
     now,
     storable,
     stored_json,
@@ -118,17 +116,16 @@ class Tracks(LibraryPart):
 
         The file may also be a copy of its own.
         """
-        query = sa.select(track).where(
-            track.c.path == stored_path(path)["path"], track.c.state != FORGOTTEN
+        text = stored_path(path)["path"]
+        places = (track_copy.c.track_id.label("id"), track_copy.c.path, track_copy.c.path_bytes)
+        copies = sa.select(*places).where(track_copy.c.path == text)
+        own = sa.select(track.c.id, track.c.path, track.c.path_bytes).where(
+            track.c.path == text, track.c.state != FORGOTTEN
         )
-        rows = self._library.fetch(query.order_by((track.c.state != "present"), track.c.id))
-        found = next((_track(row) for row in rows if loaded_path(row) == path), None)
-        if found is not None:
-            return found
-        copies = sa.select(track_copy).where(track_copy.c.path == stored_path(path)["path"])
-        for row in self._library.fetch(copies):
-            if loaded_path(row) == path and (of := self.get(row.track_id)).state != FORGOTTEN:
-                return of
+        own = own.order_by((track.c.state != "present"), track.c.id)
+        for row in [*self._library.fetch(own), *self._library.fetch(copies)]:
+            if loaded_path(row) == path and (found := self.get(row.id)).state != FORGOTTEN:
+                return found
         return None
 
     def copies(self, ids: ArrayLike) -> dict[int, list[str]]:
@@ -171,11 +168,25 @@ class Tracks(LibraryPart):
                     "change that did it, and `harmonium undo NUMBER` brings the track back."
                 )
             return numbered
+        if (at_path := self.find(absolute_path(text))) is not None:
+            return at_path  # without reading all tracks
+        folders = self._library.settings.get(FOLDERS, [])
         with self._library.connect() as connection:
-            if (found := self.find(absolute_path(text))) is not None:
-                return found  # without reading all tracks
-            folders = self._library.settings.get(FOLDERS, [])
-            return self.get(resolve(connection, text, folders))
+            # Most often the name of the file is as written; then few tracks have to be read.
+            finder = TrackFinder(connection, folders, containing=_path_in(text).rpartition("/")[2])
+            found = finder.by_path(text)
+            if not found:
+                finder = TrackFinder(connection, folders)
+                found = finder.by_path(text) or finder.by_path_in_any_case(text)
+                found = found or finder.by_name(text)
+        if not found:
+            raise LibraryError(f"There is no track {text!r} in the library.{finder.near(text)}")
+        if len(found) > 1:
+            raise LibraryError(
+                f"{text!r} could be any of {len(found):,} tracks: {finder.listed(found)}. Name one "
+                "by its number, or by more of its path."
+            )
+        return self.get(found[0])
 
     def files_of(self, named: TrackName) -> list[tuple[int, str]]:
         """(track, file) of each file that a person means by a track, a file or a folder."""
@@ -247,12 +258,12 @@ class Tracks(LibraryPart):
         with self._library.connect() as connection:
             return features.read(connection, np.asarray(ids, np.int64).ravel(), extractor)
 
-    def with_features(self, ids: ArrayLike, *, extractor: str) -> tuple[Ids, int]:
-        """Those of the tracks that have features, in the order given; and how many numbers each."""
+    def with_features(self, ids: ArrayLike, *, extractor: str) -> Ids:
+        """Those of the tracks that have features, in the order given."""
         wanted = np.asarray(ids, np.int64).ravel()
         with self._library.connect() as connection:
-            number, n_features = features.find_extractor(connection, extractor)
-            return wanted[np.isin(wanted, features.read_ids(connection, number))], n_features
+            number, _ = features.find_extractor(connection, extractor)
+            return wanted[np.isin(wanted, features.read_ids(connection, number))]
 
     def feature_blocks(self, *, extractor: str, block: int) -> Iterator[TrackFeatures]:
         """The features of all present tracks, for blocks of numbers one after the other.
@@ -308,10 +319,9 @@ def _put(connection: sa.Connection, tracks: Sequence[Track]) -> list[int]:
     new = [row | {"added_at": now()} for sound, row in rows.items() if sound not in known]
     for sound, number in known.items():
         connection.execute(sa.update(track).where(track.c.id == number).values(rows[sound]))
-    for row, number in zip(new, new_numbers(connection, track, len(new)), strict=True):
-        row["id"] = known[row["sound"]] = number
-    values = [tuple(row[column.name] for column in track.c) for row in new]
-    insert_rows(connection, track, values)
+    if new:
+        into = sa.insert(track).returning(track.c.sound, track.c.id)
+        known |= {row.sound: row.id for row in connection.execute(into, new)}
     return [int(known[one.sound]) for one in tracks]
 
 
@@ -347,31 +357,6 @@ _SHOWN = 5  # tracks named in a message
 _Spelling = Callable[[str], str]
 
 
-def resolve(connection: sa.Connection, text: str, folders: Iterable[str] = ()) -> int:
-    """The number of the track that a person means.
-
-    Raises
-    ------
-    LibraryError
-        where none or several fit; it names those that come near
-    """
-    # Most often the name of the file is as written; then few tracks have to be read.
-    file = _path_in(text).rpartition("/")[2]
-    finder = TrackFinder(connection, folders, containing=file, for_one=True)
-    found = finder.by_path(text)
-    if not found:
-        finder = TrackFinder(connection, folders, for_one=True)
-        found = finder.by_path(text) or finder.by_path_in_any_case(text) or finder.by_name(text)
-    if not found:
-        raise LibraryError(f"There is no track {text!r} in the library.{finder.near(text)}")
-    if len(found) > 1:
-        raise LibraryError(
-            f"{text!r} could be any of {len(found):,} tracks: {finder.listed(found)}. Name one "
-            "by its number, or by more of its path."
-        )
-    return found[0]
-
-
 class TrackFinder:
     """The tracks of a library, to be found by what people and other programs call them.
 
@@ -380,21 +365,15 @@ class TrackFinder:
     connection : to the library; it is read once, for any number of questions
     folders : those that relative paths may be relative to
     containing : only tracks with this in their paths
-    for_one : whether there is only one question, for which no index is worth while
     """
 
     def __init__(
-        self,
-        connection: sa.Connection,
-        folders: Iterable[str] = (),
-        *,
-        containing: str = "",
-        for_one: bool = False,
+        self, connection: sa.Connection, folders: Iterable[str] = (), *, containing: str = ""
     ) -> None:
         self._folders = [_one_spelling(folder) for folder in folders]
         columns = (track.c.id, track.c.path, track.c.artist, track.c.title)
         order = (track.c.state == "present", track.c.id)  # of tracks with one path, the last stays
-        query = sa.select(*columns).where(track.c.state != "forgotten").order_by(*order)
+        query = sa.select(*columns).where(track.c.state != FORGOTTEN).order_by(*order)
         copies = sa.select(track_copy.c.path, track_copy.c.track_id)
         if containing:
             copies = copies.where(track_copy.c.path.contains(containing, autoescape=True))
@@ -408,7 +387,6 @@ class TrackFinder:
             if row.track_id in self._tracks
         }
         self._ids |= {_one_spelling(row.path): row.id for row in self._tracks.values()}
-        self._for_one = for_one
         self._by_file: dict[_Spelling, Mapping[str, list[tuple[str, int]]]] = {}
 
     def match(
@@ -424,11 +402,14 @@ class TrackFinder:
         answers = []
         if item and item.strip():
             item = item.strip()
-            answers.append(_single(self.by_path(item) or self.by_path_in_any_case(item)))
+            answers.append(self.by_path(item) or self.by_path_in_any_case(item))
         if title and title.strip():
-            answers.append(_single(self._by_artist_and_title(artist or "", title)))
-        found = next((answer for answer in answers if isinstance(answer, int)), None)
-        return found if found is not None else (answers or [EMPTY])[0]
+            wanted, titled = normalise_tag(artist or ""), self._titles[normalise_tag(title)]
+            answers.append([number for who, number in titled if not wanted or who == wanted])
+        for found in answers:
+            if len(found) == 1:
+                return found[0]
+        return EMPTY if not answers else SEVERAL if answers[0] else NONE
 
     def by_path(self, text: str) -> list[int]:
         """The tracks that fit by the first three rules."""
@@ -452,30 +433,19 @@ class TrackFinder:
         wanted = normalise_tag(text)
         rows = [row for row in self._tracks.values() if row.title]
         names = _normalised(f"{row.artist or ''} {row.title}" for row in rows)
-        titles = _normalised(row.title for row in rows)
-        named = zip(rows, names, titles, strict=True)
-        return [row.id for row, name, title in named if wanted in (name, title)]
-
-    def _by_artist_and_title(self, artist: str, title: str) -> list[int]:
-        wanted = normalise_tag(artist)
-        titled = self._titles.get(normalise_tag(title), [])
-        return [number for who, number in titled if not wanted or who == wanted]
+        titled = {number for _, number in self._titles[wanted]}
+        named = zip(rows, names, strict=True)
+        return [row.id for row, name in named if name == wanted or row.id in titled]
 
     def _by_end(self, end: str, spell: _Spelling) -> list[int]:
         """The tracks whose paths end with these parts of one; or do without the file's ending."""
-        paths = self._spelt_paths(spell, end.rpartition("/")[2])
+        if spell not in self._by_file:
+            self._by_file[spell] = _by_file_name(self._ids, spell)
+        paths = self._by_file[spell][end.rpartition("/")[2]]
         end = f"/{end.lstrip('/')}"
         whole = [number for path, number in paths if path.endswith(end)]
         found = whole or [n for path, n in paths if _without_ending(path).endswith(end)]
         return list(dict.fromkeys(found))
-
-    def _spelt_paths(self, spell: _Spelling, file: str) -> list[tuple[str, int]]:
-        """The paths, and tracks, whose file may be called so."""
-        if self._for_one:
-            return [(spell(path), number) for path, number in self._ids.items()]
-        if spell not in self._by_file:
-            self._by_file[spell] = _by_file_name(self._ids, spell)
-        return self._by_file[spell].get(file, [])
 
     @cached_property
     def _titles(self) -> Mapping[str, list[tuple[str, int]]]:
@@ -547,9 +517,3 @@ def _by_file_name(ids: Mapping[str, int], spell: _Spelling) -> Mapping[str, list
 
 def _without_ending(path: str) -> str:
     return os.path.splitext(path)[0]  # noqa: PTH122
-
-
-def _single(numbers: list[int]) -> int | str:
-    if len(numbers) == 1:
-        return numbers[0]
-    return SEVERAL if numbers else NONE
