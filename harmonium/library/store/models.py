@@ -15,7 +15,7 @@ model is asked for as it was trained.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, Literal, NamedTuple
@@ -167,7 +167,20 @@ class Models(LibraryPart):
 
         Without ``use``, another that is in use stays so.
         """
-        values = _values(stored)
+        if len(stored.thresholds) != len(stored.vocabulary):
+            raise LibraryError(
+                f"'thresholds' must have one for each of the {len(stored.vocabulary)} tags, got "
+                f"{len(stored.thresholds)}."
+            )
+        values = {
+            "made_at": to_microseconds(stored.made_at),
+            "name": stored.name,
+            "vocabulary": json.dumps(stored.vocabulary),
+            "thresholds": np.ascontiguousarray(stored.thresholds, "<f4").tobytes(),
+            "extractor": stored.extractor,
+            "bytes": stored.bytes,
+            "report": json.dumps(stored.report),
+        }
         with self._library.begin() as connection:
             number = key_of(connection.execute(sa.insert(model).values(values)))
             if use or self._library.settings.get(CURRENT) is None:
@@ -211,24 +224,6 @@ class Models(LibraryPart):
         return [_stored(row) for row in self._library.fetch(query)]
 
 
-def _values(stored: StoredModel) -> dict[str, Any]:
-    """The columns of a model."""
-    if len(stored.thresholds) != len(stored.vocabulary):
-        raise LibraryError(
-            f"'thresholds' must have one for each of the {len(stored.vocabulary)} tags, got "
-            f"{len(stored.thresholds)}."
-        )
-    return {
-        "made_at": to_microseconds(stored.made_at),
-        "name": stored.name,
-        "vocabulary": json.dumps(stored.vocabulary),
-        "thresholds": np.ascontiguousarray(stored.thresholds, "<f4").tobytes(),
-        "extractor": stored.extractor,
-        "bytes": stored.bytes,
-        "report": json.dumps(stored.report),
-    }
-
-
 def _stored(row: Any) -> StoredModel:
     values = {"bytes": b"", **row._mapping}
     return StoredModel(
@@ -244,6 +239,7 @@ def _stored(row: Any) -> StoredModel:
 
 STEP = 1 / 65534
 """Between two probabilities that can be told apart in the library."""
+_BLOCK_KEY = ("model_id", "tag", "block")
 _NONE = 65535
 """In place of the probability of a track that has none."""
 
@@ -303,11 +299,18 @@ class Predictions(LibraryPart):
                 f"'probabilities' must have a row for each of the {len(numbers)} tracks, got "
                 f"{values.shape}."
             )
-        blocks = numbers // BLOCK
+        blocks = np.unique(numbers // BLOCK).tolist()
+        here = (prediction.c.model_id == model_id, prediction.c.block.in_(blocks))
         with self._library.begin() as connection:
-            for block in np.unique(blocks).tolist():
-                rows = np.flatnonzero(blocks == block)
-                _put_block(connection, model_id, block, numbers[rows] % BLOCK, values[rows])
+            old = _read_blocks(connection, prediction, *here)
+            rows = [
+                row
+                for tag, column in enumerate(values.T)
+                for row in _block_rows(model_id, tag, numbers, column, old)
+            ]
+            connection.execute(sa.delete(prediction).where(*here))
+            if rows:
+                connection.execute(sa.insert(prediction), rows)
             bump_version(connection, PREDICTIONS)
 
     def columns(
@@ -328,67 +331,80 @@ class Predictions(LibraryPart):
         """
         return self._read(model_id, None, refined)
 
-    def _read(self, model_id: int, tags: list[int] | None, refined: bool) -> tuple[Ids, Steps]:
-        """The tracks that have predictions (n,), and those of some tags or of all (n_tags, n)."""
-        tables = (prediction, refined_prediction) if refined else (prediction,)
-        with self._library.connect() as connection:
-            found = [_read_tags(connection, table, model_id, tags) for table in tables]
-            if tags is None:
-                tags = list(range(max(_n_tags(connection, model_id, table) for table in tables)))
-            completed = _completed(connection, model_id) if refined and tags else {}
-        blocks = sorted({block for one in found for _, block in one})
-        steps = np.full((len(tags), len(blocks) * BLOCK), _NONE, "<u2")
-        for row, tag in enumerate(tags):
-            for i, block in enumerate(blocks):
-                here = steps[row, i * BLOCK : (i + 1) * BLOCK]
-                for one in found:
-                    if (data := one.get((tag, block))) is not None:
-                        np.copyto(here, data, where=data != _NONE)
-        ids = (np.array(blocks, np.int64)[:, None] * BLOCK + np.arange(BLOCK)).ravel()
-        have = steps[0] != _NONE if tags else np.zeros(len(ids), bool)
-        ids, steps, places = ids[have], steps[:, have], np.array(tags, np.int64)
-        for track, known in completed.items():
-            at = int(np.searchsorted(ids, track))
-            if at < len(ids) and ids[at] == track:
-                inside = places < len(known)  # a new word has none
-                steps[inside, at] = known[places[inside]]
-        return ids, steps
-
     def probabilities(self, model_id: int, ids: ArrayLike, *, refined: bool = True) -> Floats:
         """The probabilities of tracks (n,), (n, n_tags); NaN where there are none.
 
         refined : as of `columns`; there may be new words after the model's tags
         """
         numbers = np.asarray(ids, np.int64).ravel()
-        blocks = numbers // BLOCK
-        tables = (prediction, refined_prediction) if refined else (prediction,)
-        with self._library.connect() as connection:
-            n_tags = max(_n_tags(connection, model_id, table) for table in tables)
-            result = np.full((len(numbers), n_tags), np.nan, np.float32)
-            for block in np.unique(blocks).tolist():
-                rows = np.flatnonzero(blocks == block)
-                for table in tables:
-                    for tag, steps in _read_block(connection, model_id, block, table).items():
-                        found = unpacked(steps[numbers[rows] % BLOCK])
-                        result[rows, tag] = np.where(np.isnan(found), result[rows, tag], found)
-            if refined:
-                said = _completed(connection, model_id, numbers)
-                for row in (i for i, number in enumerate(numbers.tolist()) if number in said):
-                    found = unpacked(said[int(numbers[row])])
-                    result[row, : len(found)] = found
+        known, steps = self._read(model_id, None, refined, numbers)
+        result = np.full((len(numbers), len(steps)), np.nan, np.float32)
+        here = np.isin(numbers, known)
+        result[here] = unpacked(steps.T[np.searchsorted(known, numbers[here])])
         return result
+
+    def _read(
+        self, model_id: int, tags: list[int] | None, refined: bool, ids: Ids | None = None
+    ) -> tuple[Ids, Steps]:
+        """The tracks that have predictions (n,), and those of some tags or of all (n_tags, n).
+
+        ids : only these tracks
+        """
+        tables = (prediction, refined_prediction) if refined else (prediction,)
+        found: dict[tuple[int, int], Steps] = {}
+        n_tags = 0
+        with self._library.connect() as connection:
+            for table in tables:
+                of_model = table.c.model_id == model_id
+                where = [of_model]
+                if tags is None:
+                    last = connection.scalar(sa.select(sa.func.max(table.c.tag)).where(of_model))
+                    n_tags = max(n_tags, 0 if last is None else last + 1)
+                else:
+                    where.append(table.c.tag.in_(tags))
+                if ids is not None:
+                    where.append(table.c.block.in_(np.unique(ids // BLOCK).tolist()))
+                for key, new in _read_blocks(connection, table, *where).items():
+                    found[key] = np.where(new == _NONE, found[key], new) if key in found else new
+            tags = [*range(n_tags)] if tags is None else tags
+            completed = _completed(connection, model_id, ids) if refined and tags else {}
+        blocks = sorted({block for _, block in found})
+        if ids is None:
+            numbers = (np.array(blocks, np.int64)[:, None] * BLOCK + np.arange(BLOCK)).ravel()
+        else:
+            numbers = np.unique(ids[np.isin(ids // BLOCK, blocks)])
+        steps = np.full((len(tags), len(numbers)), _NONE, "<u2")
+        for block in blocks:
+            begin, end = np.searchsorted(numbers, [block * BLOCK, (block + 1) * BLOCK])
+            places = slice(None) if ids is None else numbers[begin:end] % BLOCK
+            for row, tag in enumerate(tags):
+                if (tag, block) in found:
+                    steps[row, begin:end] = found[tag, block][places]
+        have = steps[0] != _NONE if tags else np.zeros(len(numbers), bool)
+        numbers, steps, places = numbers[have], steps[:, have], np.array(tags, np.int64)
+        for track, known in completed.items():
+            at = int(np.searchsorted(numbers, track))
+            if at < len(numbers) and numbers[at] == track:
+                inside = places < len(known)  # a new word has none
+                steps[inside, at] = known[places[inside]]
+        return numbers, steps
 
     def forget_tracks(self, ids: ArrayLike) -> None:
         """Drop what all models say about these tracks (n,): their sound has changed."""
         numbers = np.asarray(ids, np.int64).ravel()
         with self._library.begin() as connection:
-            models = connection.execute(sa.select(prediction.c.model_id).distinct()).scalars().all()
-            for model_id in models:
-                nothing = np.full((len(numbers), _n_tags(connection, model_id)), np.nan, np.float32)
-                self.put(model_id, numbers, nothing)
+            for table in (prediction, refined_prediction):
+                blocks = np.unique(numbers // BLOCK).tolist()
+                query = sa.select(table).where(table.c.block.in_(blocks))
+                for row in connection.execute(query).all():
+                    steps = steps_of(row.probabilities).copy()
+                    steps[numbers[numbers // BLOCK == row.block] % BLOCK] = _NONE
+                    same = (table.c[name] == getattr(row, name) for name in _BLOCK_KEY)
+                    change = sa.update(table).where(*same).values(probabilities=steps.tobytes())
+                    connection.execute(change)
             here = completed_track.c.track_id.in_(numbers.tolist())
             connection.execute(sa.delete(completed_track).where(here))
-            _forget_refined(connection, numbers)
+            bump_version(connection, PREDICTIONS)
 
 
 class Refinements(LibraryPart):
@@ -407,25 +423,18 @@ class Refinements(LibraryPart):
             if rows:
                 connection.execute(sa.insert(refined_tag), rows)
             table = refined_prediction
-            void = table.c.tag.in_(columns) | table.c.tag.not_in([row["tag"] for row in rows])
+            void = table.c.tag.not_in([row["tag"] for row in rows])
             connection.execute(sa.delete(table).where(table.c.model_id == model_id, void))
             self.put_columns(model_id, columns)
 
-    def put_columns(
-        self,
-        model_id: int,
-        columns: Mapping[int, tuple[Ids, Floats]],
-    ) -> None:
+    def put_columns(self, model_id: int, columns: Mapping[int, tuple[Ids, Floats]]) -> None:
         """Keep new probabilities of all tracks that have any, by tag."""
         table = refined_prediction
-        rows = []
-        for place, (ids, p) in columns.items():
-            blocks, steps = ids // BLOCK, packed(p)
-            for block in np.unique(blocks).tolist():
-                here = blocks == block
-                data = _fill_block(ids[here] % BLOCK, steps[here])
-                values = {"model_id": model_id, "tag": place, "block": block}
-                rows.append({**values, "probabilities": data})
+        rows = [
+            row
+            for tag, (ids, p) in columns.items()
+            for row in _block_rows(model_id, tag, ids, p, {})
+        ]
         with self._library.begin() as connection:
             old = (table.c.model_id == model_id, table.c.tag.in_(columns))
             connection.execute(sa.delete(table).where(*old))
@@ -496,29 +505,25 @@ def _refinement_row(model_id: int, one: Refinement) -> dict[str, object]:
     }
 
 
-def _fill_block(places: Ids, steps: Steps) -> bytes:
-    """A block with these probabilities (n,) at places (n,), and none elsewhere."""
-    whole = np.full(BLOCK, _NONE, "<u2")
-    whole[places] = steps
-    return whole.tobytes()
-
-
-def _n_tags(connection: sa.Connection, model_id: int, table: sa.Table = prediction) -> int:
-    """How many tags a model predicts; 0 where it has not predicted any."""
-    query = sa.select(sa.func.max(table.c.tag)).where(table.c.model_id == model_id)
-    last = connection.scalar(query)
-    return 0 if last is None else int(last) + 1
-
-
-def _read_tags(
-    connection: sa.Connection, table: sa.Table, model_id: int, tags: list[int] | None = None
+def _read_blocks(
+    connection: sa.Connection, table: sa.Table, *conditions: Any
 ) -> dict[tuple[int, int], Steps]:
-    """(tag, block) → the stored probabilities, (BLOCK,), of some tags or of all."""
-    query = sa.select(table.c.tag, table.c.block, table.c.probabilities)
-    query = query.where(table.c.model_id == model_id)
-    if tags is not None:
-        query = query.where(table.c.tag.in_(set(tags)))
+    """(tag, block) → the stored probabilities, (BLOCK,)."""
+    query = sa.select(table.c.tag, table.c.block, table.c.probabilities).where(*conditions)
     return {(tag, block): steps_of(data) for tag, block, data in connection.execute(query)}
+
+
+def _block_rows(
+    model_id: int, tag: int, ids: Ids, p: Floats, old: Mapping[tuple[int, int], Steps]
+) -> Iterator[dict[str, Any]]:
+    """The rows of a tag with probabilities (n,) of tracks (n,), elsewhere what was there."""
+    blocks, steps = ids // BLOCK, packed(p)
+    for block in np.unique(blocks).tolist():
+        here = blocks == block
+        whole = old.get((tag, block), np.full(BLOCK, _NONE, "<u2")).copy()
+        whole[ids[here] % BLOCK] = steps[here]
+        values = (model_id, tag, block, whole.tobytes())
+        yield dict(zip((*_BLOCK_KEY, "probabilities"), values, strict=True))
 
 
 def _completed(
@@ -530,47 +535,3 @@ def _completed(
     if ids is not None:
         query = query.where(table.c.track_id.in_(ids.tolist()))
     return {number: steps_of(data) for number, data in connection.execute(query)}
-
-
-def _forget_refined(connection: sa.Connection, ids: Ids) -> None:
-    """Drop what tags of all models had gained for these tracks."""
-    table = refined_prediction
-    for block in np.unique(ids // BLOCK).tolist():
-        places = ids[ids // BLOCK == block] % BLOCK
-        here = sa.select(table).where(table.c.block == block)
-        for row in connection.execute(here).all():
-            steps = steps_of(row.probabilities).copy()
-            steps[places] = _NONE
-            same = (table.c[name] == row._mapping[name] for name in ("model_id", "tag", "block"))
-            change = sa.update(table).where(*same).values(probabilities=steps.tobytes())
-            connection.execute(change)
-
-
-def _put_block(
-    connection: sa.Connection,
-    model_id: int,
-    block: int,
-    places: Ids,
-    values: Floats,
-) -> None:
-    """Write values (n, n_tags) at places (n,) of a block."""
-    old = _read_block(connection, model_id, block)
-    rows = []
-    for tag, column in enumerate(values.T):
-        whole = old[tag].copy() if tag in old else np.full(BLOCK, _NONE, "<u2")
-        whole[places] = packed(column)
-        data = whole.tobytes()
-        rows.append({"model_id": model_id, "tag": tag, "block": block, "probabilities": data})
-    here = (prediction.c.model_id == model_id, prediction.c.block == block)
-    connection.execute(sa.delete(prediction).where(*here))
-    connection.execute(sa.insert(prediction), rows)
-
-
-def _read_block(
-    connection: sa.Connection, model_id: int, block: int, table: sa.Table = prediction
-) -> dict[int, Steps]:
-    """Tag → the stored probabilities of a block, (BLOCK,)."""
-    query = sa.select(table.c.tag, table.c.probabilities).where(
-        table.c.model_id == model_id, table.c.block == block
-    )
-    return {tag: steps_of(data) for tag, data in connection.execute(query)}
