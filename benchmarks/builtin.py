@@ -40,8 +40,9 @@ from harmonium.data.datasets import load
 from harmonium.estimators import CooccurrenceTagger, NaiveBayesTagger
 from harmonium.estimators.calibration import matching_thresholds
 from harmonium.evaluation import auc_per_clip, auc_per_tag, calibration_error_per_tag
-from harmonium.library.learning.fitting import auc_error
-from harmonium.library.precision import UNREACHABLE, USUAL_PRECISION, make_curves, threshold_for
+from harmonium.library.learning.fitting import auc_error, make_curves
+from harmonium.library.store.models import UNREACHABLE
+from harmonium.library.tagger import USUAL_PRECISION, threshold_for
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "recipes"))
 from builtin_model import making
@@ -349,8 +350,7 @@ def volume():
 
 def robustness():
     """The model of the package, asked about other files of the same sound."""
-    from harmonium.library.builtin import builtin_model
-    from harmonium.library.tagger import Tagger
+    from harmonium.library.tagger import Tagger, builtin_model
 
     model = builtin_model()
     print("\n| file | median | 99 % | tags kept |\n|---|---|---|---|")

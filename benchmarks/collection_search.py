@@ -23,7 +23,7 @@ from harmonium import DiscriminativeRBM
 from harmonium.library import Library
 from harmonium.library.store.models import StoredModel
 from harmonium.library.store.tracks import Track
-from harmonium.library.tagging import tag_library
+from harmonium.library.tagger import tag_library
 
 N_FEATURES, N_TAGS, N_PEOPLE = 389, 100, 50
 EXTRACTOR = "made up"

@@ -40,16 +40,16 @@ from scipy.stats import binom
 from harmonium.experiments.datasets import CATALOGUE, DatasetSpec, load_dataset
 from harmonium.library import Library
 from harmonium.library.learning.train import train
-from harmonium.library.precision import (
-    FEWEST,
-    UNREACHABLE,
+from harmonium.library.store.models import UNREACHABLE
+from harmonium.library.store.tracks import Track
+from harmonium.library.tagger import (
+    MIN_EFFECTIVE,
     PrecisionCurve,
     lower_bound,
     precision_curves,
+    tag_library,
     thresholds_for,
 )
-from harmonium.library.store.tracks import Track
-from harmonium.library.tagging import tag_library
 
 TAGGED = 0.6
 FIRST = 100
@@ -77,7 +77,7 @@ def by_point(curve: PrecisionCurve, precision: float) -> float:
 def counted(curve: PrecisionCurve, precision: float) -> float:
     threshold = UNREACHABLE
     enough = lower_bound(curve.right, curve.chosen) >= precision
-    for rank in np.flatnonzero(curve.chosen >= FEWEST):
+    for rank in np.flatnonzero(curve.chosen >= MIN_EFFECTIVE):
         if not enough[rank]:
             break
         threshold = float(curve.thresholds[rank])

@@ -31,10 +31,9 @@ from scipy.special import expit
 from harmonium import DiscriminativeRBM, LogisticTagger
 from harmonium.evaluation import auc_per_tag, average_precision_per_tag
 from harmonium.library import Library
-from harmonium.library.edits import keep_said
-from harmonium.library.learning import quick
+from harmonium.library import answers as quick
+from harmonium.library.answers import keep_said, learn_answers
 from harmonium.library.learning.fitting import Hyperparameters, TrainingSet, fit
-from harmonium.library.learning.quick import learn_answers
 from harmonium.library.store.features import FULL, SoundSpace
 from harmonium.library.store.models import StoredModel
 from harmonium.library.store.tracks import Track

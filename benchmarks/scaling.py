@@ -199,7 +199,7 @@ def measure_costs(sizes, place):
 
     from harmonium.library import Library
     from harmonium.library.store import features
-    from harmonium.library.tagging import tag_library
+    from harmonium.library.tagger import tag_library
 
     print(
         "| tracks | bytes a track | store, ms a track | tag, ms a track | one tag, ms "

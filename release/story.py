@@ -27,7 +27,7 @@ def harmonium(*arguments: str) -> str:
 def check_package() -> None:
     """The installed package is used, and has all that belongs to it."""
     import harmonium as package
-    from harmonium.library.builtin import builtin_model
+    from harmonium.library.tagger import builtin_model
 
     home = Path(package.__file__).parent
     assert home.is_relative_to(sys.prefix), home

@@ -48,7 +48,7 @@ RESERVED = {
 
 
 BELOW_SNAPSHOT = {
-    *("library", "builtin", "precision", "search", "tagger"),
+    *("library", "search", "tagger"),
 }
 # What a room of the collection may import of the others, but for the names of types.
 ROOMS = {
@@ -56,22 +56,21 @@ ROOMS = {
     "store": set(),
     "filetags": set(),
     "library": {"store"},
-    "precision": {"store"},
     "export": {"store"},
     "index": {"store", "library", "filetags"},
     "imports": {"store", "library", "filetags"},
-    "builtin": {"store", "library", "index"},
-    "tagger": {"store", "library", "builtin", "precision", "search"},
+    "builtin": set(),  # data
+    "tagger": {"store", "library", "index", "search"},
     "search": {"store"},
     "snapshot": {"store", *BELOW_SNAPSHOT},
-    "track_tags": {"store", "snapshot", *BELOW_SNAPSHOT},
-    "tags": {"store", "snapshot", "track_tags", *BELOW_SNAPSHOT},
-    "tagging": {"store", "library", "builtin", "index", "tagger"},
-    "edits": {"store", "library", "search", "track_tags"},
-    "doubts": {"store", "library", "search", "edits", "snapshot", "tagger"},
+    "answers": {"store", "snapshot", "learning", *BELOW_SNAPSHOT},
+    "tags": {"store", "snapshot", "answers", *BELOW_SNAPSHOT},
+    "tagging": {"store", "library", "index", "tagger"},
+    "edits": {"store", "library", "search"},
+    "doubts": {"store", "library", "search", "answers", "snapshot", "tagger"},
     "models": {"store", "library"},
     "learning": {"store", "tags", *BELOW_SNAPSHOT},
-    "write": {"store", "library", "filetags", "precision"},
+    "write": {"store", "library", "filetags", "tagger"},
     "doctor": {"store", "library", "tagger"},
 }
 ROOMS["library"] |= set(ROOMS)  # its methods are the verbs of all the others

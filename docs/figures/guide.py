@@ -24,7 +24,9 @@ from matplotlib.figure import Figure
 from harmonium import DiscriminativeRBM, TagSmoother
 from harmonium.audio import clip_features
 from harmonium.evaluation import auc_per_tag, log_loss_per_tag, reliability
-from harmonium.library.precision import NEVER, make_curves, threshold_for
+from harmonium.library.learning.fitting import make_curves
+from harmonium.library.store.models import UNREACHABLE
+from harmonium.library.tagger import threshold_for
 from harmonium.rbm.gradients import (
     Batch,
     BeliefPropagation,
@@ -390,7 +392,7 @@ def precision() -> Figure:
         for place, share in enumerate(promised):
             for j, curve in enumerate(curves):
                 passed = np.flatnonzero((curve.precision >= share) & (curve.chosen >= 8))
-                share_itself = curve.thresholds[passed[-1]] if len(passed) else NEVER
+                share_itself = curve.thresholds[passed[-1]] if len(passed) else UNREACHABLE
                 rules = dict(zip(written, (threshold_for(curve, share), share_itself), strict=True))
                 for name, threshold in rules.items():
                     chosen = P[200:, j] >= threshold

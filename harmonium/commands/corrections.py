@@ -68,7 +68,7 @@ def say(
     In Python: library.say("song.mp3", "rock", "-live")
     Exit codes: 0 done, or nothing new; 2 nothing was done.
     """
-    from harmonium.library.edits import read_said
+    from harmonium.library.answers import read_said
 
     (yes, no), unsaid = read_said(tags or []), unsay or []
     if not (yes or no or unsaid):

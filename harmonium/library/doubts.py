@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from harmonium.data.tag_names import normalise_tag
 from harmonium.errors import LibraryError, counted
-from harmonium.library.edits import ME, keep_said
+from harmonium.library.answers import ME, keep_said
 from harmonium.library.library import Library
 from harmonium.library.search import unknown_tag
 from harmonium.library.snapshot import Snapshot
@@ -22,7 +22,7 @@ from harmonium.library.store.models import Steps, StoredModel, unpacked
 from harmonium.library.store.opinions import REVIEW
 from harmonium.library.store.schema import opinion
 from harmonium.library.store.tracks import Track
-from harmonium.library.tagger import log_odds
+from harmonium.library.tagger import log_odds, no_model
 
 N_CANDIDATES = 20
 """The most doubtful questions among which each one is chosen."""
@@ -62,7 +62,7 @@ def doubtful(
     snapshot = library.snapshot()
     model = snapshot.model
     if model is None or model.id is None:
-        raise LibraryError("No model yet; run `harmonium train`.")
+        raise no_model()
     names = _asked_about(model, tag)
     asked = [_most_doubtful(snapshot, model, name, N_CANDIDATES * n, skip) for name in names]
     ids, steps, doubt = (np.concatenate(parts) for parts in zip(*asked, strict=True))

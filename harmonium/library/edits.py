@@ -3,103 +3,23 @@
 Each change can be undone.
 """
 
-from collections.abc import Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from harmonium.data.tag_names import normalise_tag
-from harmonium.errors import DataError, LibraryError, counted
+from harmonium.errors import DataError, counted
 from harmonium.library.library import Library
 from harmonium.library.search import unknown_tag
 from harmonium.library.store.changes import MODEL_TAG, SETTING, TRACK_STATE
 from harmonium.library.store.database import storable
 from harmonium.library.store.models import UNREACHABLE, StoredModel
 from harmonium.library.store.schema import HIDDEN, RENAMED
-from harmonium.library.store.tracks import FORGOTTEN, Track
-from harmonium.library.track_tags import CompletedTag, complete_track
+from harmonium.library.store.tracks import FORGOTTEN
 
 ME = "me"
 """Whose tags they are, where nobody is named."""
-
-
-@dataclass(frozen=True)
-class Said:
-    """What a person said of a track."""
-
-    change: int | None
-    """None where they had said all of it before."""
-    track: Track
-    moved: list[CompletedTag]
-    """The other tags whose probabilities it moved most, those first."""
-
-
-def say(
-    library: Library,
-    track: Track,
-    yes: Sequence[str] = (),
-    no: Sequence[str] = (),
-    unsay: Sequence[str] = (),
-    *,
-    person: str = ME,
-    change: int | None = None,
-) -> Said:
-    """Keep what a person says of a track, and tell what follows from it for its other tags.
-
-    It takes the place of what they said before of the same tags, and of what the track's file says
-    to the contrary.
-
-    Parameters
-    ----------
-    yes, no : tags that fit, and tags that do not, in any spelling
-    unsay : tags of which they take back what they said
-    change : the number of a change that this is part of; by default it is one of its own
-    """
-    before = library.snapshot()
-    number = keep_said(library, track.id, yes, no, unsay, person=person, change=change)
-    moved: list[CompletedTag] = []
-    if number is not None:
-        opinions = library.opinions.of_track(track.id)
-        own = {tag: value > 0 for who, tag, value in opinions if who == person}
-        fits, misfits = ([tag for tag, v in own.items() if v == holds] for holds in (True, False))
-        with suppress(LibraryError):  # no model, or no features: nothing follows
-            found = complete_track(before, track.id, fits, misfits, person)
-            tags = {one.tag: one for one in found.tags}
-            moved = [tags[name] for name in found.moved]
-    return Said(number, track, moved)
-
-
-def keep_said(
-    library: Library,
-    track_id: int,
-    yes: Sequence[str] = (),
-    no: Sequence[str] = (),
-    unsay: Sequence[str] = (),
-    *,
-    person: str = ME,
-    change: int | None = None,
-) -> int | None:
-    """Keep it, as `say` does; the number of the change, None where nothing is new."""
-    track = library.tracks.get(track_id)
-    words = ", ".join([*yes, *(f"-{tag}" for tag in no)]) or counted(1, "tag") + " taken back"
-    with library.begin():
-        number = change or library.changes.begin("say", f"{track.name}: {words}")
-        n_changed = library.opinions.say(person, track_id, yes, no, unsay, change=number)
-        if change is None and not n_changed:
-            library.changes.drop(number)
-            return None
-    return number
-
-
-def read_said(words: Iterable[str]) -> tuple[list[str], list[str]]:
-    """Tags that hold and tags that do not, from words such as "rock", "-live" or "rock, -live"."""
-    parts = [part.strip() for word in words for part in word.split(",") if part.strip(" -")]
-    absent = [part.removeprefix("-").strip() for part in parts if part.startswith("-")]
-    present = [part for part in parts if not part.startswith("-")]
-    if not parts and any(word.strip() for word in words):
-        raise DataError("A minus alone is no tag. Write it before one: -live")
-    return present, absent
 
 
 def forget(library: Library, ids: Sequence[int]) -> int | None:

@@ -40,19 +40,18 @@ from harmonium.library.store.tracks import Track, Tracks
 
 if TYPE_CHECKING:
     from harmonium.engine import Engine
+    from harmonium.library.answers import Completion, Improvement, QuickReport, Said
     from harmonium.library.doctor import Health
     from harmonium.library.doubts import Doubt
-    from harmonium.library.edits import RenamedTag, Said
+    from harmonium.library.edits import RenamedTag
     from harmonium.library.filetags import Rules
     from harmonium.library.imports import FeatureReport, ImportReport
     from harmonium.library.index import IndexReport
-    from harmonium.library.learning.quick import Improvement, QuickReport
     from harmonium.library.models import ModelComparison, ModelEntry
     from harmonium.library.snapshot import Order, SearchResult, Snapshot
     from harmonium.library.store.changes import UndoReport
     from harmonium.library.tagging import TaggedFile, TaggedFiles
-    from harmonium.library.tags import Relation, Suggestion, TagDetail, TagEntry, TagMap
-    from harmonium.library.track_tags import Completion, Why
+    from harmonium.library.tags import Relation, Suggestion, TagDetail, TagEntry, TagMap, Why
     from harmonium.library.write import WritePlan, WriteReport
 
 Progress = Callable[[int, int], None]
@@ -341,8 +340,7 @@ class Library:
 
         ``again`` tags the others, too; ``learn`` lets the model learn from answers afterwards.
         """
-        from harmonium.library.builtin import use_builtin
-        from harmonium.library.tagging import tag_library
+        from harmonium.library.tagger import tag_library, use_builtin
 
         n = tag_library(self, use_builtin(self), again=again, progress=progress)
         if learn:
@@ -355,9 +353,8 @@ class Library:
         None where there is no model, or it takes other features than the library has. A library
         without a model gets the built-in one, if it has its features.
         """
-        from harmonium.library.builtin import use_builtin
         from harmonium.library.store.schema import EXTRACTOR
-        from harmonium.library.tagging import tag_library
+        from harmonium.library.tagger import tag_library, use_builtin
 
         model = use_builtin(self)
         if model is None or model.extractor != self.settings.get(EXTRACTOR):
@@ -452,7 +449,7 @@ class Library:
         change : the number of a change that this is part of; by default it is one of its own
         learn : whether the model learns from it at once
         """
-        from harmonium.library.edits import read_said, say
+        from harmonium.library.answers import read_said, say
 
         fits, misfits = read_said(tags)
         fits, misfits = [*fits, *yes], [*misfits, *no]
@@ -498,7 +495,7 @@ class Library:
         person: str = "me",
     ) -> "Completion":
         """What follows for the other tags of a track from a person's whole answer."""
-        from harmonium.library.track_tags import complete_track
+        from harmonium.library.answers import complete_track
 
         return complete_track(self.snapshot(), self.track(track).id, yes, no, person)
 
@@ -512,13 +509,13 @@ class Library:
         person: str = "me",
     ) -> "Why":
         """What the sound adds to a tag's probability, and what each known tag adds."""
-        from harmonium.library.track_tags import why
+        from harmonium.library.tags import why
 
         return why(self.snapshot(), self.track(track).id, tag, yes, no, person)
 
     def learn(self, progress: Progress | None = None) -> "QuickReport":
         """Let the model in use learn from the answers since it was trained."""
-        from harmonium.library.learning.quick import learn_answers
+        from harmonium.library.answers import learn_answers
 
         return learn_answers(self, progress)
 
@@ -529,7 +526,7 @@ class Library:
 
     def improvement(self, change: int | None = None) -> "Improvement | None":
         """How well the last answers, or those of a change, were predicted beforehand."""
-        from harmonium.library.learning.quick import improvement
+        from harmonium.library.answers import improvement
 
         return improvement(self, change)
 
@@ -690,7 +687,7 @@ class Library:
     ) -> list[Track]:
         """Write tracks with their tags for Rekordbox (.xml) or beets (.sh); those left out."""
         from harmonium.library.export import check_export, write_export
-        from harmonium.library.precision import USUAL_PRECISION
+        from harmonium.library.tagger import USUAL_PRECISION
         from harmonium.library.write import wanted_tags
 
         file = Path(path).expanduser()

@@ -22,9 +22,7 @@ from numpy.typing import NDArray
 from harmonium.arrays import Floats, Ids, Mask
 from harmonium.data.tag_names import normalise_tag, possible_parts
 from harmonium.errors import DataError
-from harmonium.library.builtin import OTHER, tag_groups
 from harmonium.library.library import Library
-from harmonium.library.precision import knows_precision, thresholds_for
 from harmonium.library.search import SOURCES, Found, parse, rank
 from harmonium.library.store import features
 from harmonium.library.store.database import LibraryVersion
@@ -33,7 +31,7 @@ from harmonium.library.store.models import Owner, Steps, packed, steps_of, unpac
 from harmonium.library.store.opinions import Agreement, VerdictTable, agreed_tags
 from harmonium.library.store.schema import BLOCK, prediction, track
 from harmonium.library.store.tracks import Track
-from harmonium.library.tagger import Tagger
+from harmonium.library.tagger import OTHER, Tagger, no_model, tag_groups, thresholds_for
 
 T = TypeVar("T")
 Order = Literal["probability", "likeness", "name", "added"]
@@ -265,6 +263,12 @@ class Snapshot:
             return None
         return Tagger(self.library.models.get(self.model_id), self.library)
 
+    def needed_tagger(self) -> Tagger:
+        """The model in use, or a LibraryError that says how to get one."""
+        if self.tagger is None:
+            raise no_model()
+        return self.tagger
+
     @_part
     def known(self) -> set[str]:
         """Every tag that a track may have."""
@@ -336,11 +340,10 @@ class Snapshot:
         with self._lock:
             if precision not in self._write_thresholds:
                 model = self.library.models.get(self.model_id).as_trained()
-                if precision is None or not knows_precision(model):
-                    found = model.sure().thresholds
-                else:
-                    found = thresholds_for(model, precision)
-                self._write_thresholds[precision] = found
+                found = thresholds_for(model, precision)
+                self._write_thresholds[precision] = (
+                    model.sure().thresholds if found is None else found
+                )
             return self._write_thresholds[precision]
 
     def shown(self, tag: str) -> str:

@@ -11,18 +11,42 @@
 4. What people said of a track: its observed tags, which count for all layers.
 
 All of it is NumPy: starting JAX would take longer than tagging some files.
+
+The built-in model is an ordinary model file, with a report of its tags: groups, other words for
+them, scores and thresholds. A library that was indexed with the extractor that it needs gets it as
+its first model.
+
+How often a tag is right from each probability on is kept with a model, as a curve of held-out
+tracks (`learning.fitting`). Built-in tags have the curve of the clips that they were learnt
+from; it has no ranks where no person was asked for the tag. To be right with a share r,
+`threshold_for` goes down the ranks of the curve, beginning with the first that has enough tracks,
+while the lower bound of the share that is right is not below r. The last rank that passed is the
+threshold. The first failure ends it, so that looking at many ranks costs nothing (fixed-sequence
+testing). The bound allows for two things:
+
+- The tracks of an artist sound alike, and are right or wrong together. So they count as many tracks
+  only as far as artists differ: n tracks, n_g of each artist, count as n² / Σ n_g² (Kish), which is
+  the number of artists where each has as many.
+- Of many tags some pass by luck, and those are the ones that are written. What can be expected of
+  a tag beforehand holds them back, and counts as much as `PRIOR` tracks: half of it is the mean of
+  its probabilities, the other half how often such probabilities were right for the other tags.
+
+The share that is right then has a beta distribution, and the bound is the point below which it is
+with a probability of `DOUBT`. `benchmarks/precision.py` compares promise and truth.
 """
 
 import os
 from collections.abc import Mapping, Sequence
-from functools import cached_property
-from typing import Any, NamedTuple
+from dataclasses import dataclass, replace
+from functools import cache, cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from harmonium.arrays import Doubles, Floats, Ids, sigmoid
-from harmonium.data.tag_names import normalise_tag
+from harmonium.data.tag_names import builtin_tree, normalise_tag
 from harmonium.errors import DataError, LibraryError, ModelFileError
 from harmonium.estimators.model_files import (
     Scaling,
@@ -32,14 +56,15 @@ from harmonium.estimators.model_files import (
     observed_fraction,
     stored_recalibration,
 )
-from harmonium.library.builtin import NAME, PART, PLACES, model_of_file
 from harmonium.library.library import Library
-from harmonium.library.precision import PrecisionCurve, curves_from_arrays
 from harmonium.library.search import unknown_tag
 from harmonium.library.store import features
 from harmonium.library.store.features import SoundVectors
-from harmonium.library.store.models import Refinement, StoredModel
+from harmonium.library.store.models import UNREACHABLE, Refinement, StoredModel
 from harmonium.library.store.schema import EXTRACTOR
+
+if TYPE_CHECKING:
+    from harmonium.library.library import Progress
 
 # "ExactLogisticTagger" is what the first libraries call a LogisticTagger
 PARAMETERS = {"DiscriminativeRBM": "UWcd", "LogisticTagger": "Wd", "ExactLogisticTagger": "Wd"}
@@ -52,6 +77,22 @@ SOUND_DEVIATION = 1.0
 """The standard deviation of wᵀv before any answer; chosen on 4Q and GTZAN, as the next one is."""
 BIAS_DEVIATION = 1.0
 """The standard deviation of b before any answer (`benchmarks/quick_learning.py --choose`)."""
+BUILTIN_FILE = Path(__file__).with_name("builtin") / "model.safetensors"
+BUILTIN = "shipped"
+"""What the built-in model is called in libraries, and its report in the file."""
+PART, PLACES = "shipped.model", "shipped.places"
+"""The arrays of a library's own model that hold the built-in one's file, and where in the
+vocabulary its tags are."""
+OTHER = "other"
+"""The group of a tag whose group is not known."""
+USUAL_PRECISION = 0.8
+"""The precision of what is written."""
+DOUBT = 0.2
+"""The share of tags about which a bound may be wrong."""
+PRIOR = 10.0
+"""The number of held-out tracks that count as much as the probabilities themselves."""
+MIN_EFFECTIVE = 8.0
+"""Tracks of different artists that a threshold needs above it."""
 _PAGE = 8192
 
 TagWeights = tuple[NDArray[np.intp], Doubles, Doubles]
@@ -62,11 +103,13 @@ def current_model(library: Library) -> StoredModel:
     """The model in use, or a LibraryError that says how to get one."""
     model = library.models.current()
     if model is None:
-        raise LibraryError(
-            "The library has no model yet. `harmonium train` makes one from the tags that "
-            "people gave to tracks."
-        )
+        raise no_model()
     return model
+
+
+def no_model() -> LibraryError:
+    """The error of a library without a model."""
+    return LibraryError("No model yet; run `harmonium train`.")
 
 
 def log_odds(P: Floats) -> Floats:
@@ -126,11 +169,11 @@ class Tagger:
     @cached_property
     def aliases(self) -> dict[str, str]:
         """Other words → the built-in tags that they mean."""
-        found = (self._builtin or self._own).about.get(NAME, {}).get("aliases", {})
+        found = (self._builtin or self._own).about.get(BUILTIN, {}).get("aliases", {})
         return {word: tag for word, tag in found.items() if word not in self.tags}
 
     @cached_property
-    def curves(self) -> list[PrecisionCurve]:
+    def curves(self) -> "list[PrecisionCurve]":
         """The precision curve of each tag that the model was trained with; none of older models."""
         return curves_from_arrays(self.arrays) or []
 
@@ -378,6 +421,40 @@ def bring_columns_up_to_date(library: Library, model_id: int) -> None:
         library.refinements.put_columns(model_id, columns)
 
 
+def tag_library(
+    library: Library,
+    model: StoredModel | None = None,
+    *,
+    again: bool = False,
+    progress: "Progress | None" = None,
+) -> int:
+    """Store what the model predicts for all present tracks that it has not tagged yet; how many.
+
+    Each block of tracks is stored when it is done, so that an interrupted run goes on from there.
+
+    Parameters
+    ----------
+    again : whether to tag anew the tracks that it has tagged already
+    """
+    model = model or current_model(library)
+    assert model.id is not None
+    tagger, done = Tagger(model), 0
+    tagged = np.empty(0, np.int64)
+    if not again:
+        tagged, _ = library.predictions.columns(model.id, [0], refined=False)
+    total = max(0, library.tracks.count("present") - len(tagged))
+    for ids, X in library.tracks.feature_blocks(extractor=model.extractor, block=_PAGE):
+        new = ~np.isin(ids, tagged)
+        if new.any():
+            library.predictions.put(model.id, ids[new], tagger.probabilities(X[new]))
+            done += int(new.sum())
+            if progress:
+                progress(done, max(done, total))
+    if done:
+        bring_columns_up_to_date(library, model.id)
+    return done
+
+
 # Inference in an RBM over tags. ------------------------------------------------------------------
 
 
@@ -457,3 +534,181 @@ def _change(old: Doubles, new: Doubles) -> float:
     """The largest change of a probability, but at least a hundredth of that of a total."""
     probability = np.abs(sigmoid(new) - sigmoid(old))
     return float(np.maximum(probability, 0.01 * np.abs(new - old)).max(initial=0))
+
+
+# The built-in model. ------------------------------------------------------------------------------
+
+
+@cache
+def builtin_model() -> StoredModel:
+    """The model of the package, as if it were stored; it has no number."""
+    return model_of_file(BUILTIN_FILE.read_bytes(), builtin_extractor())
+
+
+def builtin_extractor() -> str:
+    """The key of the features that the built-in model takes."""
+    from harmonium.library.index import extractor_key
+
+    return extractor_key("musicnn")
+
+
+def use_builtin(library: Library) -> StoredModel | None:
+    """The library's model; the built-in one if it has none and has its features; else None.
+
+    A library that has the built-in model of an older version gets the present one.
+    """
+    model = library.models.current()
+    if model is not None and model.name == BUILTIN and model.bytes != builtin_model().bytes:
+        model = None
+    if model is None and library.settings.get(EXTRACTOR) == builtin_extractor():
+        model = builtin_model().without(library.hidden_tags(), library.renamed_tags())
+        model = replace(model, id=library.models.add(model))
+    return model
+
+
+def model_of_file(data: bytes, extractor: str) -> StoredModel:
+    """The model in a file like that of the package."""
+    way_out = "Install Harmonium again."
+    about = from_bytes(data, name="The built-in model", way_out=way_out)[1].get(BUILTIN)
+    if about is None:
+        raise ModelFileError(f"The built-in model is another file. {way_out}")
+    tags = [{**tag, "learnt": tag["threshold"] is not None} for tag in about["tags"]]
+    thresholds = [UNREACHABLE if tag["threshold"] is None else tag["threshold"] for tag in tags]
+    aucs = [tag["auc"] for tag in tags if "auc" in tag]
+    return StoredModel(
+        name=BUILTIN,
+        vocabulary=[tag["tag"] for tag in tags],
+        thresholds=np.array(thresholds, np.float32),
+        extractor=extractor,
+        bytes=data,
+        report={
+            **about,
+            "tags": tags,
+            "own": 0,
+            "precision": {tag["tag"]: tag["precision"] for tag in tags if "auc" in tag},
+            "mean_auc": float(np.mean(aucs)),
+            "tracks": sum(about["clips"].values()),
+            "left_out": [],
+        },
+    )
+
+
+@cache
+def tag_groups() -> dict[str, str]:
+    """Tag → genre, mood, instrument, voice, era or sound; for the tags of which it is known."""
+    tree = builtin_tree()
+    genres = dict.fromkeys([*tree.aliases, *tree.parents], "genre")
+    return genres | {tag["tag"]: tag["group"] for tag in builtin_model().report["tags"]}
+
+
+# How often a tag is right. -----------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class PrecisionCurve:
+    """Held-out tracks of a tag by probability, from the most probable on; arrays (n_ranks,)."""
+
+    thresholds: Doubles
+    """Probabilities, strictly descending."""
+    chosen: Ids
+    """How many tracks have at least this probability."""
+    right: Ids
+    """How many of these have the tag."""
+    positives: int
+    """How many tracks have the tag."""
+    effective: Doubles
+    """How many tracks of different artists tell as much as those chosen."""
+    expected: Doubles
+    """The share of those chosen that can be expected to be right (`expected_shares`)."""
+
+    @property
+    def precision(self) -> Doubles:
+        """The share of the tracks chosen that have the tag."""
+        return self.right / self.chosen
+
+    @property
+    def recall(self) -> Doubles:
+        """The share of the tracks with the tag that are chosen."""
+        return self.right / max(1, self.positives)
+
+    def below(self, share: float = DOUBT) -> Doubles:
+        """What the precision is below with this probability; by default, its lower bound."""
+        from scipy.stats import beta
+
+        right = PRIOR * np.clip(self.expected, 0.01, 0.99) + self.precision * self.effective
+        return beta.ppf(share, right, PRIOR + self.effective - right)
+
+    def at(self, threshold: float) -> int | None:
+        """The last rank that reaches a threshold; None where no track does."""
+        n = int(np.sum(self.thresholds >= threshold))
+        return n - 1 if n else None
+
+
+def lower_bound(right: Ids, chosen: Ids, doubt: float = DOUBT) -> Doubles:
+    """The precision q at which so many or more are right in a share ``doubt`` of all samples.
+
+    The bound of Clopper and Pearson, for tracks about which nothing else is known.
+    """
+    from scipy.stats import beta
+
+    found = beta.ppf(doubt, np.maximum(right, 1), chosen - right + 1)
+    return np.where(right > 0, found, 0.0)
+
+
+def threshold_for(curve: PrecisionCurve, precision: float) -> float:
+    """The probability from which on a tag has this precision; `UNREACHABLE` if it never does."""
+    if not 0 <= precision < 1:
+        raise DataError(f"'precision' must be at least 0 and below 1. Got {precision}.")
+    passed, threshold = curve.below() >= precision, UNREACHABLE
+    for rank in np.flatnonzero(curve.effective >= MIN_EFFECTIVE).tolist():
+        if not passed[rank]:
+            break
+        threshold = float(curve.thresholds[rank])
+    return threshold
+
+
+def precision_curves(model: StoredModel) -> list[PrecisionCurve] | None:
+    """The curve of each tag of a stored model.
+
+    None where it has none: it is an older one, or came without its bytes.
+    """
+    if not model.bytes:
+        return None
+    return curves_from_arrays(from_bytes(model.bytes, name="The stored model")[0])
+
+
+def curves_from_arrays(arrays: Mapping[str, NDArray[Any]]) -> list[PrecisionCurve] | None:
+    """What `curves_to_arrays` was given, or None.
+
+    Older models do not know which tracks go together; they count each for itself.
+    """
+    if "curves.ends" not in arrays:
+        return None
+    thresholds, chosen = arrays["curves.thresholds"], arrays["curves.chosen"]
+    effective = arrays.get("curves.effective", chosen)
+    expected = arrays.get("curves.expected", thresholds)  # at least
+    ends = arrays["curves.ends"].tolist()
+    return [
+        PrecisionCurve(
+            thresholds=thresholds[begin:end].astype(np.float64),
+            chosen=chosen[begin:end].astype(np.int64),
+            right=arrays["curves.right"][begin:end].astype(np.int64),
+            positives=int(positives),
+            effective=effective[begin:end].astype(np.float64),
+            expected=expected[begin:end].astype(np.float64),
+        )
+        for begin, end, positives in zip([0, *ends], ends, arrays["curves.positives"], strict=False)
+    ]
+
+
+def thresholds_for(model: StoredModel, precision: float | None) -> Floats | None:
+    """(n_tags,) from which probability on each tag is right with this share; else `UNREACHABLE`.
+
+    None where no precision is asked for, or the model knows none.
+    """
+    curves = None if precision is None else precision_curves(model)
+    if precision is None or curves is None:
+        return None
+    found = np.full(len(model.vocabulary), UNREACHABLE)
+    found[: len(curves)] = [threshold_for(curve, precision) for curve in curves]
+    return np.where(model.learnt, found, UNREACHABLE).astype(np.float32)

@@ -16,55 +16,24 @@ from numpy.typing import NDArray
 from harmonium.audio.decoding import find_audio
 from harmonium.errors import DataError, LibraryError
 from harmonium.files import absolute_path
-from harmonium.library.builtin import builtin_model, use_builtin
 from harmonium.library.library import Library
 from harmonium.library.store.database import batches
-from harmonium.library.store.models import Owner, StoredModel
+from harmonium.library.store.models import Owner
 from harmonium.library.store.opinions import agreed_tags
 from harmonium.library.store.tracks import Track
-from harmonium.library.tagger import Tagger, bring_columns_up_to_date, current_model
+from harmonium.library.tagger import (
+    Tagger,
+    builtin_model,
+    current_model,
+    use_builtin,
+)
 
 if TYPE_CHECKING:
     from harmonium.audio.extraction import FileFeatures, FileProgress
     from harmonium.audio.extractors import Extractor
 
-BLOCK = 8192
 FEW_FILES = 8
 """Up to so many files are read in this process; starting others would take longer."""
-
-
-def tag_library(
-    library: Library,
-    model: StoredModel | None = None,
-    *,
-    again: bool = False,
-    progress: "FileProgress | None" = None,
-) -> int:
-    """Store what the model predicts for all present tracks that it has not tagged yet; how many.
-
-    Each block of tracks is stored when it is done, so that an interrupted run goes on from there.
-
-    Parameters
-    ----------
-    again : whether to tag anew the tracks that it has tagged already
-    """
-    model = model or current_model(library)
-    assert model.id is not None
-    tagger, done = Tagger(model), 0
-    heard = np.empty(0, np.int64)
-    if not again:
-        heard, _ = library.predictions.columns(model.id, [0], refined=False)
-    total = max(0, library.tracks.count("present") - len(heard))
-    for ids, X in library.tracks.feature_blocks(extractor=model.extractor, block=BLOCK):
-        new = ~np.isin(ids, heard)
-        if new.any():
-            library.predictions.put(model.id, ids[new], tagger.probabilities(X[new]))
-            done += int(new.sum())
-            if progress:
-                progress(done, max(done, total))
-    if done:
-        bring_columns_up_to_date(library, model.id)
-    return done
 
 
 # Files. --------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""The tags of a library: how well each is known, its tracks, which go together, and their map.
+"""The tags of a library: how well each is known, which go together, and why a track has one.
 
 How much two tags i and j pull each other, where nothing else is known, is what their log-odds gain
 when both hold: with the hidden units summed out,
@@ -6,27 +6,34 @@ when both hold: with the hidden units summed out,
     J_ij = Σ_h f(U_hi + U_hj) - f(U_hi) - f(U_hj) + f(0)   with f(u) = log (1 + e^{c_h + u})
 
 On the map, tags that pull others alike are near each other: t-SNE of the rows of J.
+
+Why a track has a tag is told in log-odds, beginning with how usual the tag is in the library. The
+sound adds what takes that to the probability by the sound alone. What a known tag adds depends on
+which others are known already; so it is the mean over all orders in which they could become known
+(Shapley's value), or over `N_ORDERS` random ones and their reverses where there are more than
+`MAX_EXACT` known tags. Either way the parts add up to the log-odds of the probability.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from itertools import permutations
+from typing import Literal
 
 import numpy as np
 import polars as pl
 import scipy.sparse as sp
 
-from harmonium.arrays import Doubles, Floats, Ids
+from harmonium.arrays import Doubles, Floats, Ids, sigmoid
 from harmonium.data.tag_names import normalise_tag
 from harmonium.errors import DataError
 from harmonium.estimators.pairs import relations, suggestions, with_counts
-from harmonium.library.builtin import builtin_model, use_builtin
+from harmonium.library.answers import observed_track
 from harmonium.library.library import Library
 from harmonium.library.search import unknown_tag
 from harmonium.library.snapshot import Hit, Snapshot
 from harmonium.library.store.models import Owner
 from harmonium.library.store.opinions import with_kinds
-from harmonium.library.tagger import Tagger, log_odds
-from harmonium.library.track_tags import needed_tagger
+from harmonium.library.tagger import Tagger, builtin_model, log_odds, use_builtin
 
 MAX_TRACKS = 8
 """Tracks of each list of a tag."""
@@ -40,6 +47,9 @@ MAX_LINKS_AGAINST = 30
 """Links on the map between tags that push each other away."""
 MIN_TAGS_SPREAD = 8
 """The number of tags from which on they are spread by t-SNE; fewer are put on a circle."""
+MAX_EXACT = 5
+"""Known tags of which all orders are tried."""
+N_ORDERS = 4
 
 
 @dataclass(frozen=True)
@@ -174,7 +184,7 @@ def _curve(tagger: Tagger, place: int) -> list[CurvePoint]:
     if place >= len(tagger.curves) or not len(tagger.curves[place].chosen):
         return []
     curve = tagger.curves[place]
-    columns = (curve.thresholds, curve.precision, curve.bounds[0], curve.recall)
+    columns = (curve.thresholds, curve.precision, curve.below(), curve.recall)
     return [CurvePoint(*row) for row in zip(*(one.tolist() for one in columns), strict=True)]
 
 
@@ -324,7 +334,7 @@ class TagMap:
 
 def tag_map(snapshot: Snapshot) -> TagMap:
     """The map of the tags that the model in use has learnt; the same for the same model."""
-    tagger = needed_tagger(snapshot)
+    tagger = snapshot.needed_tagger()
     names = [tag for tag in snapshot.places if tag in tagger.tags]
     if not names:
         return TagMap([], [])
@@ -397,3 +407,76 @@ def _links(names: list[str], J: Doubles) -> list[TagLink]:
             chosen[i, j] = float(J[i, j])
     pairs = sorted(chosen.items(), key=lambda pair: -abs(pair[1]))
     return [TagLink(names[i], names[j], weight) for (i, j), weight in pairs]
+
+
+# Why a track has a tag. --------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class WhyPart:
+    """What a known tag adds."""
+
+    tag: str
+    said: bool
+    """Whether it holds."""
+    log_odds: float
+
+
+@dataclass(frozen=True)
+class Why:
+    """Where a probability comes from."""
+
+    tag: str
+    probability: float
+    """Given the sound and all that is known of other tags."""
+    usual: float
+    """The mean of its probability over the library."""
+    sound: dict[Literal["log_odds", "probability"], float]
+    """What the sound adds, and the probability without anything else."""
+    parts: list[WhyPart]
+    """What known tags add, the largest first."""
+
+
+def why(
+    snapshot: Snapshot,
+    track_id: int,
+    tag: str,
+    yes: Collection[str],
+    no: Collection[str],
+    person: str,
+) -> Why:
+    """Why a track has a tag, or has it not, given a person's whole answer.
+
+    What is said of the tag itself does not count: it is asked what the rest says of it.
+    """
+    tagger, x, observed = observed_track(snapshot, track_id, yes, no, person)
+    place = tagger.place(tag)
+    observed[place] = np.nan
+    known = np.flatnonzero(~np.isnan(observed)).tolist()
+    if len(known) <= MAX_EXACT:
+        orders = [list(order) for order in permutations(known)]
+    else:
+        rng = np.random.default_rng(0)
+        orders = [rng.permutation(known).tolist() for _ in range(N_ORDERS)]
+        orders += [order[::-1] for order in orders]
+    sets = list({frozenset(order[:k]) for order in orders for k in range(len(order) + 1)})
+    rows = np.full((len(sets), len(observed)), np.nan, np.float32)
+    for row, some in zip(rows, sets, strict=True):
+        row[list(some)] = observed[list(some)]
+    P = tagger.probabilities(np.repeat(x, len(sets), axis=0), rows)
+    value = dict(zip(sets, log_odds(P[:, place]).astype(np.float64), strict=True))
+    parts = []
+    for j in known:
+        before = [frozenset(order[: order.index(j)]) for order in orders]
+        share = float(np.mean([value[some | {j}] - value[some] for some in before]))
+        parts.append(WhyPart(tagger.tags[j], bool(observed[j]), share))
+    alone, usual = value[frozenset()], np.clip(snapshot.predictions.means[place], 1e-4, 1 - 1e-4)
+    total = alone + sum(part.log_odds for part in parts)
+    by_sound = float(alone - np.log(usual / (1 - usual)))
+    return Why(
+        tagger.tags[place],
+        float(sigmoid(total)),
+        float(usual),
+        {"log_odds": by_sound, "probability": float(sigmoid(alone))},
+        sorted(parts, key=lambda part: -abs(part.log_odds)),
+    )

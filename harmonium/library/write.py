@@ -33,7 +33,6 @@ from harmonium.library.filetags import (
 )
 from harmonium.library.filetags.rules import join_layers, make_rules
 from harmonium.library.library import Library
-from harmonium.library.precision import knows_precision, lower_bound, thresholds_for
 from harmonium.library.store.changes import Change, UndoReport, WrittenFile
 from harmonium.library.store.database import batches, stored_path
 from harmonium.library.store.models import Owner, StoredModel, packed, unpacked
@@ -41,6 +40,7 @@ from harmonium.library.store.opinions import agreed_tags
 from harmonium.library.store.schema import change as change_table
 from harmonium.library.store.schema import written_file
 from harmonium.library.store.tracks import Track
+from harmonium.library.tagger import lower_bound, thresholds_for
 
 if TYPE_CHECKING:
     from harmonium.library.snapshot import Snapshot
@@ -164,10 +164,9 @@ def wanted_tags(
     model = library.models.current(whole=precision is not None) if predicted else None
     if model is not None:
         model = model.as_trained()
-        if precision is None or not knows_precision(model):
-            model = model.only(owner).sure()
-        else:
-            model = replace(model, thresholds=thresholds_for(model, precision)).only(owner)
+        thresholds = thresholds_for(model, precision)
+        model = model.sure() if thresholds is None else replace(model, thresholds=thresholds)
+        model = model.only(owner)
     elif predicted and not people:
         raise LibraryError(
             "There is no model whose predictions could be written. `harmonium train` makes one, "
@@ -208,10 +207,10 @@ def _guessed(library: Library, model: StoredModel, ids: list[int]) -> dict[int, 
 def imprecise_tags(library: Library, precision: float) -> list[str] | None:
     """The tags that are learnt, but not as precise; None where the model does not know."""
     model = library.models.current()
-    if model is None or not knows_precision(model):
+    thresholds = None if model is None else thresholds_for(model.as_trained(), precision)
+    if model is None or thresholds is None:
         return None
-    model = model.as_trained()
-    never = model.learnt & (thresholds_for(model, precision) > 1)
+    never = model.as_trained().learnt & (thresholds > 1)
     return [model.vocabulary[j] for j in np.flatnonzero(never)]
 
 

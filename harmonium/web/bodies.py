@@ -33,11 +33,11 @@ from harmonium.errors import (
 )
 from harmonium.files import readable
 from harmonium.library import tags as library_tags
+from harmonium.library.answers import CompletedTag, TagOfTrack
 from harmonium.library.doubts import Doubt
 from harmonium.library.models import ModelComparison
 from harmonium.library.snapshot import Facet, SearchResult, ShownTag
 from harmonium.library.tags import TagEntry
-from harmonium.library.track_tags import CompletedTag, TagOfTrack
 from harmonium.library.write import OutlinedTag
 
 MAX_ID = 2**53 - 1

@@ -326,7 +326,7 @@ def _tag(library: Any, asked: dict[str, Any], report: Report) -> dict[str, Any]:
 
 
 def _train(library: Any, asked: dict[str, Any], report: Report) -> dict[str, Any]:
-    from harmonium.library.tagging import tag_library
+    from harmonium.library.tagger import tag_library
 
     model = library.train(progress=report, use=False)
     tag_library(library, model, progress=lambda done, total: report("Tagging", done, total))

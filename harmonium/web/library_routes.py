@@ -16,11 +16,11 @@ from harmonium.data.tag_names import normalise_tag
 from harmonium.errors import LibraryError
 from harmonium.files import absolute_path, readable
 from harmonium.library import Library
-from harmonium.library.builtin import extractor_key
 from harmonium.library.edits import RenamedTag
 from harmonium.library.export import playlist
 from harmonium.library.snapshot import Order, Question, SearchResult, Snapshot
 from harmonium.library.store.schema import EXTRACTOR, FOLDERS
+from harmonium.library.tagger import builtin_extractor
 from harmonium.library.tags import TagDetail, TagMap
 from harmonium.library.write import PlannedFile, write_outline
 from harmonium.web import bodies
@@ -83,7 +83,7 @@ def _built_in(library: Library | None) -> dict[str, bool | str | None]:
     """Whether the built-in model can tag this library."""
     key = None if library is None else library.settings.get(EXTRACTOR)
     why = None
-    if key not in (extractor_key(), None):
+    if key not in (builtin_extractor(), None):
         name = key.rpartition("@")[0] or key
         why = (
             f"The library was indexed with {name}. `harmonium index --extractor musicnn` computes "

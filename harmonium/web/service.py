@@ -16,7 +16,7 @@ from starlette.concurrency import run_in_threadpool
 
 from harmonium.errors import HarmoniumError, NoLibraryError
 from harmonium.library import Library
-from harmonium.library.learning.quick import Improvement
+from harmonium.library.answers import Improvement
 from harmonium.library.snapshot import Question, Snapshot
 from harmonium.library.store.database import default_place
 from harmonium.web.bodies import Problem, not_ready

@@ -14,12 +14,11 @@ from harmonium.audio.decoding import EXTENSIONS
 from harmonium.audio.pictures import overview_png
 from harmonium.errors import DataError, counted
 from harmonium.files import user_cache_folder
-from harmonium.library.builtin import builtin_model
-from harmonium.library.learning.quick import Improvement
+from harmonium.library.answers import Completion, Improvement, tags_by_sound, tags_of_track
 from harmonium.library.store.tracks import FORGOTTEN, Track
-from harmonium.library.tagger import Tagger
+from harmonium.library.tagger import Tagger, builtin_model
 from harmonium.library.tagging import extractor_named
-from harmonium.library.track_tags import Completion, Why, tags_by_sound, tags_of_track
+from harmonium.library.tags import Why
 from harmonium.web import bodies
 from harmonium.web.bodies import Problem, not_ready
 from harmonium.web.jobs import TooLongError, decode

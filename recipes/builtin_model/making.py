@@ -24,14 +24,14 @@ from harmonium.estimators.calibration import (
 )
 from harmonium.estimators.model_files import Recalibration, to_bytes
 from harmonium.evaluation import grouped_folds, reliability
-from harmonium.library.learning.fitting import UNREACHABLE, choose_thresholds, score_tags
-from harmonium.library.precision import (
-    USUAL_PRECISION,
-    PrecisionCurve,
+from harmonium.library.learning.fitting import (
+    UNREACHABLE,
+    choose_thresholds,
     curves_to_arrays,
     make_curves,
-    threshold_for,
+    score_tags,
 )
+from harmonium.library.tagger import USUAL_PRECISION, PrecisionCurve, threshold_for
 
 EXTRACTOR = "musicnn"
 N_FOLDS = 5

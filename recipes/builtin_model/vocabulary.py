@@ -4,10 +4,9 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 
 from harmonium.data.tag_names import normalise_tag
-from harmonium.library import builtin
+from harmonium.library.tagger import BUILTIN_FILE
 
 GROUPS = ("genre", "mood", "instrument", "voice", "era", "sound")
 
@@ -39,7 +38,7 @@ class SharedVocabulary:
 @cache
 def shared_vocabulary() -> SharedVocabulary:
     """The words of vocabulary.toml."""
-    text = Path(builtin.__file__).with_name("vocabulary.toml").read_text(encoding="utf-8")
+    text = BUILTIN_FILE.with_name("vocabulary.toml").read_text(encoding="utf-8")
     table = tomllib.loads(text)
     groups = {tag: group for group in GROUPS for tag in table[group]["tags"]}
     aliases = {

@@ -20,7 +20,8 @@ from web_server import serving
 from harmonium.audio.decoding import decode
 from harmonium.errors import AudioError
 from harmonium.library import Library
-from harmonium.library.edits import keep_said, rename_tag
+from harmonium.library.answers import keep_said
+from harmonium.library.edits import rename_tag
 from harmonium.library.filetags import read_tags
 from harmonium.library.imports import import_table
 

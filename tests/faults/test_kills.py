@@ -21,14 +21,14 @@ from tagged_files import untagged
 from web_server import serving
 
 from harmonium.library import Library
-from harmonium.library.edits import forget, hide_tag, keep_said, rename_tag
+from harmonium.library.answers import keep_said, learn_answers
+from harmonium.library.edits import forget, hide_tag, rename_tag
 from harmonium.library.filetags import read_tags
-from harmonium.library.learning.quick import learn_answers
 from harmonium.library.models import use_model
 from harmonium.library.store import database
 from harmonium.library.store.schema import metadata
 from harmonium.library.store.tracks import Track
-from harmonium.library.tagging import tag_library
+from harmonium.library.tagger import tag_library
 
 TIMES = {"at", "made_at", "added_at"}
 LAST = "said just before"

@@ -7,7 +7,7 @@ import pytest
 from processes_in_tests import PATIENCE, start
 
 from harmonium.errors import ModelFileError
-from harmonium.library import builtin
+from harmonium.library import tagger
 
 FIT = """
 import sys
@@ -23,7 +23,7 @@ print(model.fit(X, Y).predict_proba(X).tobytes().hex())
 
 @pytest.mark.parametrize("damage", ["cut", "changed", "another", "empty"])
 def test_a_damaged_model_that_comes_along_is_one_clear_error(tmp_path, monkeypatch, damage):
-    data = bytearray(builtin.FILE.read_bytes())
+    data = bytearray(tagger.BUILTIN_FILE.read_bytes())
     if damage == "changed":
         data[20] ^= 0xFF
     elif damage == "another":
@@ -34,15 +34,13 @@ def test_a_damaged_model_that_comes_along_is_one_clear_error(tmp_path, monkeypat
         del data[len(data) // 2 if damage == "cut" else 0 :]
     file = tmp_path / "model.safetensors"
     file.write_bytes(data)
-    monkeypatch.setattr(builtin, "FILE", file)
-    builtin.builtin_model.cache_clear()
+    monkeypatch.setattr(tagger, "BUILTIN_FILE", file)
+    tagger.builtin_model.cache_clear()
     try:
-        with pytest.raises(
-            ModelFileError, match=r"model that comes along.*Install Harmonium again"
-        ):
-            builtin.builtin_model()
+        with pytest.raises(ModelFileError, match=r"built-in model.*Install Harmonium again"):
+            tagger.builtin_model()
     finally:
-        builtin.builtin_model.cache_clear()
+        tagger.builtin_model.cache_clear()
 
 
 @pytest.mark.long

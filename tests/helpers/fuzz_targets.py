@@ -291,7 +291,7 @@ def genres(data):
 
 @target(b"rock, -live\n--x\n,", b"a=b\nmellow=mood")
 def words(data):
-    from harmonium.library.edits import read_said
+    from harmonium.library.answers import read_said
     from harmonium.library.filetags.rules import parse_pairs
 
     lines = data.decode(errors="replace").split("\n")

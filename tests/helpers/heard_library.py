@@ -15,7 +15,7 @@ from harmonium.library.index import index
 from harmonium.library.learning import fitting
 from harmonium.library.learning import train as train_module
 from harmonium.library.learning.train import train
-from harmonium.library.tagging import tag_library
+from harmonium.library.tagger import tag_library
 from harmonium.web.jobs import work
 
 RATE, SECONDS = 22050, 2.5

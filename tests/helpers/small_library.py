@@ -8,7 +8,7 @@ import polars as pl
 from harmonium import DiscriminativeRBM
 from harmonium.library.store.models import UNREACHABLE, StoredModel
 from harmonium.library.store.tracks import Track
-from harmonium.library.tagging import tag_library
+from harmonium.library.tagger import tag_library
 
 EXTRACTOR = "made up"
 TAGS = ("rock", "jazz", "hip hop", "mellow", "live")

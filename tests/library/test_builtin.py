@@ -9,20 +9,29 @@ import small_library
 from harmonium import DiscriminativeRBM
 from harmonium.estimators.model_files import from_bytes, to_bytes
 from harmonium.library import Library
-from harmonium.library import builtin as module
-from harmonium.library.builtin import FILE, PART, PLACES, builtin_model, use_builtin
+from harmonium.library import tagger as module
 from harmonium.library.edits import hide_tag
-from harmonium.library.precision import thresholds_for
 from harmonium.library.search import Query, parse
 from harmonium.library.store.schema import EXTRACTOR
-from harmonium.library.tagger import Tagger, log_odds, mix
-from harmonium.library.tagging import read_known, tag_library
+from harmonium.library.tagger import (
+    BUILTIN_FILE,
+    PART,
+    PLACES,
+    Tagger,
+    builtin_model,
+    log_odds,
+    mix,
+    tag_library,
+    thresholds_for,
+    use_builtin,
+)
+from harmonium.library.tagging import read_known
 from harmonium.library.tags import related_by
 
 
 def sounds(n, seed=0):
     """Features such as the shipped model takes, (n, 400)."""
-    arrays, _ = from_bytes(FILE.read_bytes())
+    arrays, _ = from_bytes(BUILTIN_FILE.read_bytes())
     deviation = arrays["scaling.scale"] / np.sqrt(400)
     noise = np.random.default_rng(seed).normal(size=(n, 400))
     return (arrays["scaling.mean"] + noise * deviation).astype(np.float32)
@@ -30,7 +39,7 @@ def sounds(n, seed=0):
 
 def test_numpy_says_what_the_estimator_says_with_and_without_tags_told():
     tagger, X = Tagger(builtin_model()), sounds(5)
-    model = DiscriminativeRBM.load(FILE)
+    model = DiscriminativeRBM.load(BUILTIN_FILE)
     np.testing.assert_allclose(tagger.probabilities(X), model.predict_proba(X), atol=1e-5)
     known = np.full((5, len(tagger.tags)), np.nan, np.float32)
     known[:, tagger.place("jazz")], known[2:, tagger.place("voice")] = 1, 0
@@ -79,8 +88,8 @@ def library(tmp_path):
     """Twenty tracks as musicnn hears them, that nobody has tagged."""
     with Library.open(tmp_path / "library.db") as opened:
         ids, _, _ = small_library.fill(opened, 20, tagged=0)
-        opened.tracks.put_features(ids, sounds(20), extractor=module.extractor_key())
-        opened.settings.set(EXTRACTOR, module.extractor_key())
+        opened.tracks.put_features(ids, sounds(20), extractor=module.builtin_extractor())
+        opened.settings.set(EXTRACTOR, module.builtin_extractor())
         yield opened
 
 
@@ -176,7 +185,7 @@ class TestBesideYourOwn:
 def test_the_shipped_part_of_a_model_is_the_file():
     _, stored = beside(1.0, False)
     arrays, about = from_bytes(stored.bytes)
-    assert arrays[PART].tobytes() == FILE.read_bytes()
+    assert arrays[PART].tobytes() == BUILTIN_FILE.read_bytes()
     assert Tagger(replace(stored, bytes=to_bytes(arrays, about))).n_own == 2
 
 

@@ -8,20 +8,20 @@ from scipy.stats import binom
 
 from harmonium.errors import DataError
 from harmonium.estimators.model_files import to_bytes
-from harmonium.library.precision import (
-    DOUBT,
-    UNREACHABLE,
+from harmonium.library.learning.fitting import (
     curves_to_arrays,
     expected_shares,
-    lower_bound,
     make_curve,
     make_curves,
-    precision_curve,
+)
+from harmonium.library.store.models import UNREACHABLE, StoredModel
+from harmonium.library.tagger import (
+    DOUBT,
+    lower_bound,
     precision_curves,
     threshold_for,
     thresholds_for,
 )
-from harmonium.library.store.models import StoredModel
 
 
 def draw(n, rng, sharpness=4.0, rate=-1.0):
@@ -155,17 +155,16 @@ def test_a_stored_model_gives_the_curve_of_a_tag():
     rng = np.random.default_rng(3)
     curves = [make_curve(*draw(n, rng)) for n in (200, 90)]
     model = stored(curves)
-    found = precision_curve(model, "jazz")
+    found = precision_curves(model)[1]
     np.testing.assert_array_equal(found.chosen, curves[1].chosen)
     np.testing.assert_array_equal(found.right, curves[1].right)
     np.testing.assert_allclose(found.thresholds, curves[1].thresholds, atol=1e-7)
     assert found.positives == curves[1].positives
-    assert precision_curve(model, "polka") is None
     thresholds = thresholds_for(model, 0.8)
     assert thresholds[0] == np.float32(threshold_for(precision_curves(model)[0], 0.8))
     assert thresholds[1] == UNREACHABLE  # not learnt, however it looks
     np.testing.assert_allclose(found.effective, curves[1].effective, rtol=1e-6)
-    low, high = found.bounds
+    low, high = found.below(), found.below(1 - DOUBT)
     assert (low < high).all()
     many = found.chosen >= 30
     assert (low <= found.precision)[many].all()
@@ -174,8 +173,8 @@ def test_a_stored_model_gives_the_curve_of_a_tag():
 
 def test_an_older_model_has_no_curves_and_keeps_its_thresholds():
     model = stored([])
-    assert precision_curve(model, "rock") is None
-    np.testing.assert_array_equal(thresholds_for(model, 0.8), model.thresholds)
+    assert precision_curves(model) is None
+    assert thresholds_for(model, 0.8) is None
 
 
 def test_tags_that_nobody_was_asked_for_promise_nothing():
@@ -185,7 +184,7 @@ def test_tags_that_nobody_was_asked_for_promise_nothing():
     model = dataclasses.replace(stored(curves), thresholds=np.array([0.3, 0.2], np.float32))
     assert thresholds_for(model, 0.5)[0] < 1
     assert thresholds_for(model, 0.5)[1] == UNREACHABLE
-    assert precision_curve(model, "jazz").at(0.1) is None
+    assert precision_curves(model)[1].at(0.1) is None
     only_one = dataclasses.replace(model, bytes=stored(curves[:1]).bytes)
     np.testing.assert_array_equal(thresholds_for(only_one, 0.5), thresholds_for(model, 0.5))
 

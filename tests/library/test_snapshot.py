@@ -6,11 +6,12 @@ from small_library import TAGS, trained
 from some_tracks import say as said_by
 
 from harmonium.data.tag_names import builtin_tree
-from harmonium.library.edits import forget, hide_tag, keep_said, rename_tag
+from harmonium.library.answers import keep_said
+from harmonium.library.edits import forget, hide_tag, rename_tag
 from harmonium.library.snapshot import Question, Snapshot
 from harmonium.library.store.opinions import VerdictTable, agreed_tags
 from harmonium.library.store.schema import GENRES
-from harmonium.library.tagging import tag_library
+from harmonium.library.tagger import tag_library
 
 QUESTIONS = ("rock", "rock -live", "(jazz OR live) AND NOT mellow", "-random", "random OR rock")
 

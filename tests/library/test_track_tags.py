@@ -7,11 +7,11 @@ import pytest
 from small_library import trained
 
 from harmonium.errors import DataError, UnknownTagError
-from harmonium.library import track_tags as module
+from harmonium.library import tags as module
+from harmonium.library.answers import complete_track
 from harmonium.library.models import compare_models
 from harmonium.library.tagger import log_odds
-from harmonium.library.tags import pairwise_pull, tag_detail, tag_map
-from harmonium.library.track_tags import complete_track, why
+from harmonium.library.tags import pairwise_pull, tag_detail, tag_map, why
 from harmonium.library.write import wanted_tags, write_outline
 
 
@@ -26,12 +26,12 @@ YES, NO = ["rock", "hip hop"], ["live"]
 
 def test_the_parts_add_up_to_the_probability(view):
     found = why(view, 40, "jazz", YES, NO, "me")
-    total = np.log(found.usual / (1 - found.usual)) + found.sound.log_odds
+    total = np.log(found.usual / (1 - found.usual)) + found.sound["log_odds"]
     total += sum(part.log_odds for part in found.parts)
     assert 1 / (1 + np.exp(-total)) == pytest.approx(found.probability, abs=1e-6)
     completed = {one.tag: one for one in complete_track(view, 40, YES, NO, "me").tags}
     assert found.probability == pytest.approx(completed["jazz"].probability, abs=1e-4)
-    assert found.sound.probability == pytest.approx(completed["jazz"].before, abs=1e-4)
+    assert found.sound["probability"] == pytest.approx(completed["jazz"].before, abs=1e-4)
     assert {(part.tag, part.said) for part in found.parts} == {
         ("rock", True),
         ("hip hop", True),
@@ -59,7 +59,9 @@ def test_a_part_is_the_mean_over_all_orders(view):
 def test_with_many_known_tags_the_parts_still_add_up(view, monkeypatch):
     monkeypatch.setattr(module, "MAX_EXACT", 1)
     found = why(view, 40, "jazz", YES, NO, "me")
-    total = log_odds(np.array([found.sound.probability]))[0] + sum(p.log_odds for p in found.parts)
+    total = log_odds(np.array([found.sound["probability"]]))[0] + sum(
+        p.log_odds for p in found.parts
+    )
     assert 1 / (1 + np.exp(-total)) == pytest.approx(found.probability, abs=1e-5)
 
 
@@ -137,7 +139,7 @@ def test_models_side_by_side(library):
     model, _, _ = trained(library, tagged=30)
     from dataclasses import replace
 
-    from harmonium.library.tagging import tag_library
+    from harmonium.library.tagger import tag_library
 
     report = {"tags": [{"tag": "rock", "auc": 0.7}, {"tag": "jazz", "auc": 0.8}]}
     first = library.models.add(replace(model, report=report), use=False)

@@ -15,7 +15,7 @@ from harmonium.data import datasets
 from harmonium.data.datasets.loaders import HEADS
 from harmonium.estimators.model_files import from_bytes
 from harmonium.evaluation import auc_per_tag
-from harmonium.library.precision import curves_from_arrays
+from harmonium.library.tagger import curves_from_arrays
 
 VOCABULARY = shared_vocabulary()
 

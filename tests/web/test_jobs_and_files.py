@@ -15,7 +15,7 @@ from harmonium import DiscriminativeRBM
 from harmonium.library import Library
 from harmonium.library.filetags import read_tags
 from harmonium.library.store.models import StoredModel
-from harmonium.library.tagging import tag_library
+from harmonium.library.tagger import tag_library
 from harmonium.web import jobs
 
 RATE = 22_050

@@ -20,9 +20,8 @@ from numpy.typing import NDArray
 from harmonium.arrays import Floats, Ids
 from harmonium.data.tag_names import artist_key
 from harmonium.errors import DataError
-from harmonium.library.builtin import builtin_model, extractor_key
 from harmonium.library.library import Library
-from harmonium.library.tagger import Tagger, log_odds
+from harmonium.library.tagger import Tagger, builtin_extractor, builtin_model, log_odds
 
 N_FOLDS = 5
 MIN_TRACKS = 20
@@ -321,7 +320,7 @@ def read_training_set(
     )
     numbers = {name: number for number, name in enumerate(dict.fromkeys(names))}
     groups = np.array([numbers[name] for name in names], np.int64)
-    model = builtin_model() if extractor == extractor_key() else None
+    model = builtin_model() if extractor == builtin_extractor() else None
     tagger = None if model is None else Tagger(model)
     if folder is None:
         X, Y = features(ids), labels(ids)

@@ -25,7 +25,6 @@ from harmonium.arrays import Arrays, Doubles, Floats, Ids
 from harmonium.data.tag_names import GenreTree
 from harmonium.engine import Engine
 from harmonium.errors import DataError
-from harmonium.library.builtin import PART, PLACES, builtin_model
 from harmonium.library.learning.examples import (
     N_FOLDS,
     ExcludedTag,
@@ -42,21 +41,15 @@ from harmonium.library.learning.fitting import (
     LinearFit,
     TrainingProgress,
     choose_thresholds,
+    curves_to_arrays,
     fit,
     fit_first,
     interrupts_raise,
+    make_curves,
     mean_auc,
     score_tags,
 )
 from harmonium.library.library import Library
-from harmonium.library.precision import (
-    USUAL_PRECISION,
-    PrecisionCurve,
-    curves_to_arrays,
-    make_curves,
-    precision_curves,
-    threshold_for,
-)
 from harmonium.library.store.models import UNREACHABLE, StoredModel
 from harmonium.library.store.opinions import (
     MIN_SHARE,
@@ -66,7 +59,18 @@ from harmonium.library.store.opinions import (
     with_kinds,
 )
 from harmonium.library.store.schema import EXTRACTOR, GENRES
-from harmonium.library.tagger import TagRBM, keep_compiled, mix
+from harmonium.library.tagger import (
+    PART,
+    PLACES,
+    USUAL_PRECISION,
+    PrecisionCurve,
+    TagRBM,
+    builtin_model,
+    keep_compiled,
+    mix,
+    precision_curves,
+    threshold_for,
+)
 from harmonium.library.tags import MIN_PEOPLE
 
 MAX_IN_MEMORY = 50_000
@@ -412,7 +416,7 @@ def _scores(
 
 def _promise(curve: PrecisionCurve, threshold: float) -> dict[str, float | None]:
     """The precision and recall from the threshold on, and the threshold for writing."""
-    rank, low = curve.at(threshold), curve.bounds[0]
+    rank, low = curve.at(threshold), curve.below()
     write_from = threshold_for(curve, USUAL_PRECISION)
     return {
         "precision": None if rank is None else float(curve.precision[rank]),

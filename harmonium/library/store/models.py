@@ -8,7 +8,7 @@ What a model's tags gained from answers since it was trained is kept beside its 
 stay as they were. A tag's log-odds gain, for every track, its likeness in sound to the tracks that
 were answered, weighted by what each of them taught (`Refinement`). The resulting probabilities of
 all tracks are stored like predictions, and so is what follows for a track from what people said
-about it. `harmonium.library.learning.quick` computes them. Reading includes them, unless the
+about it. `harmonium.library.answers` computes them. Reading includes them, unless the
 model is asked for as it was trained.
 """
 

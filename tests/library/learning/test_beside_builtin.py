@@ -9,26 +9,29 @@ import harmonium.library.learning.train as training
 from harmonium import DiscriminativeRBM
 from harmonium.estimators.model_files import from_bytes
 from harmonium.library import Library
-from harmonium.library.builtin import FILE, builtin_model, extractor_key
+from harmonium.library.answers import keep_said, learn_answers
 from harmonium.library.doctor import examine
-from harmonium.library.edits import keep_said
 from harmonium.library.learning.fitting import (
     Candidate,
     Fitted,
     Hyperparameters,
     TrainingSet,
 )
-from harmonium.library.learning.quick import learn_answers
 from harmonium.library.learning.train import TrainingOptions, train, with_prior
-from harmonium.library.precision import precision_curve, precision_curves
 from harmonium.library.store.schema import EXTRACTOR
-from harmonium.library.tagger import Tagger
-from harmonium.library.tagging import tag_library
+from harmonium.library.tagger import (
+    BUILTIN_FILE,
+    Tagger,
+    builtin_extractor,
+    builtin_model,
+    precision_curves,
+    tag_library,
+)
 
 
 def sounds(n):
     """Features such as the built-in model takes, and which of TAGS fit, as a few of them show."""
-    arrays, _ = from_bytes(FILE.read_bytes())
+    arrays, _ = from_bytes(BUILTIN_FILE.read_bytes())
     deviation = arrays["scaling.scale"] / np.sqrt(400)
     _, truth = small_library.world(n)
     noise = np.random.default_rng(0).normal(size=(n, 400))
@@ -40,8 +43,8 @@ def sounds(n):
 def library(tmp_path):
     with Library.open(tmp_path / "library.db") as opened:
         ids, _, _ = small_library.fill(opened, 60)
-        opened.tracks.put_features(ids, sounds(60), extractor=extractor_key())
-        opened.settings.set(EXTRACTOR, extractor_key())
+        opened.tracks.put_features(ids, sounds(60), extractor=builtin_extractor())
+        opened.settings.set(EXTRACTOR, builtin_extractor())
         yield opened
 
 
@@ -64,7 +67,9 @@ def test_both_vocabularies_are_in_the_model_and_searched_together(library, monke
     assert len(set(model.vocabulary)) == len(model.vocabulary)
     assert len(model.report["tags"]) == model.n_own
     assert len(precision_curves(model)) == len(model.vocabulary)
-    curve, shipped = (precision_curve(one, "disco") for one in (model, builtin_model()))
+    curve, shipped = (
+        precision_curves(one)[one.vocabulary.index("disco")] for one in (model, builtin_model())
+    )
     np.testing.assert_array_equal(curve.thresholds, shipped.thresholds)
     tagger = Tagger(library.models.current())
     assert tag_library(library) == 60

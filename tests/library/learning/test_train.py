@@ -33,9 +33,8 @@ from harmonium.library.learning.fitting import (
     usual_patience,
 )
 from harmonium.library.learning.train import TrainingOptions, train
-from harmonium.library.precision import thresholds_for
 from harmonium.library.store.models import StoredModel
-from harmonium.library.tagger import Tagger
+from harmonium.library.tagger import Tagger, thresholds_for
 
 QUICK = functools.partial(fit, to_try=(Hyperparameters(0.01, 0.1),), n_hidden=10)
 

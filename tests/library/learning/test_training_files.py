@@ -11,7 +11,6 @@ from small_library import TAGS
 
 from harmonium.errors import DataError
 from harmonium.library import Library
-from harmonium.library.builtin import builtin_model, extractor_key
 from harmonium.library.learning import examples as examples_module
 from harmonium.library.learning import fitting
 from harmonium.library.learning import train as train_module
@@ -30,12 +29,12 @@ from harmonium.library.learning.fitting import (
     choose_thresholds,
     fit,
     fit_one,
+    make_curves,
     mean_auc,
     score_tags,
 )
-from harmonium.library.precision import make_curves
 from harmonium.library.store.opinions import judge, label_matrix
-from harmonium.library.tagger import Tagger
+from harmonium.library.tagger import Tagger, builtin_extractor, builtin_model
 
 LONG = pytest.mark.long
 QUICK = functools.partial(fit, to_try=(Hyperparameters(0.01, 0.1),), n_hidden=5)
@@ -185,7 +184,7 @@ def test_files_hold_what_memory_would_with_the_built_in_model(tmp_path, monkeypa
     with Library.open(tmp_path / "library.db") as library:
         ids, *_ = small_library.fill(library, 40, artists=20)
         X = np.random.default_rng(0).normal(size=(40, n_features)).astype(np.float32)
-        library.tracks.put_features(ids, X, extractor=extractor_key())
+        library.tracks.put_features(ids, X, extractor=builtin_extractor())
         judged = judge(library.opinions.triples())
         ids = np.unique(judged["track_id"].to_numpy()).astype(np.int64)
 
@@ -193,7 +192,7 @@ def test_files_hold_what_memory_would_with_the_built_in_model(tmp_path, monkeypa
             return label_matrix(judged, some, TAGS, only_answered=ids[3:5])
 
         here, there = (
-            read_training_set(library, extractor_key(), ids, labels, TAGS, folder=folder)
+            read_training_set(library, builtin_extractor(), ids, labels, TAGS, folder=folder)
             for folder in (None, tmp_path)
         )
     examples, order, groups, _ = there

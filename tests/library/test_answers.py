@@ -12,16 +12,22 @@ from scipy.special import expit
 
 from harmonium.estimators.model_files import from_bytes
 from harmonium.library import Library
-from harmonium.library.builtin import FILE, extractor_key, use_builtin
-from harmonium.library.edits import hide_tag, keep_said
-from harmonium.library.learning import quick
-from harmonium.library.learning.quick import fit_answers, improvement, kernel, learn_answers
+from harmonium.library.answers import fit_answers, improvement, keep_said, kernel, learn_answers
+from harmonium.library.edits import hide_tag
 from harmonium.library.store import features
 from harmonium.library.store.models import unpacked
 from harmonium.library.store.opinions import REVIEW
 from harmonium.library.store.schema import EXTRACTOR, refined_tag
-from harmonium.library.tagger import BIAS_DEVIATION, SOUND_DEVIATION, Tagger
-from harmonium.library.tagging import stored_tags, tag_library
+from harmonium.library.tagger import (
+    BIAS_DEVIATION,
+    BUILTIN_FILE,
+    SOUND_DEVIATION,
+    Tagger,
+    builtin_extractor,
+    tag_library,
+    use_builtin,
+)
+from harmonium.library.tagging import stored_tags
 from harmonium.library.write import wanted_tags
 
 JAZZ = small_library.TAGS.index("jazz")
@@ -109,9 +115,8 @@ def test_tracks_that_sound_alike_follow_and_undoing_leaves_nothing(anywhere):
     near, far = max(doubtful, key=alike.get), min(doubtful, key=alike.get)
     number = answer(anywhere, "jazz", yes=[surprise])
     report = learn_answers(anywhere)
-    assert [(one.name, one.n_yes, one.n_no, one.new) for one in report.tags] == [
-        ("jazz", 1, 0, False)
-    ]
+    (learnt,) = report.tags
+    assert (learnt.name, learnt.n_yes, learnt.n_no, learnt.has_model) == ("jazz", 1, 0, True)
     assert report.refreshed == ["jazz"]
     assert learn_answers(anywhere).refreshed == []
     after = column(anywhere, "jazz")
@@ -167,14 +172,14 @@ def test_answers_that_the_model_was_trained_with_count_no_more(tagged):
 
 def test_an_answer_that_comes_meanwhile_is_learnt_too(tagged, monkeypatch):
     answer(tagged, "jazz", yes=[31])
-    real = quick._keep
+    real = tagged.refinements.put
 
-    def slow(library, work):
-        monkeypatch.setattr(quick, "_keep", real)
+    def slow(*work):
+        monkeypatch.setattr(tagged.refinements, "put", real)
         answer(tagged, "rock", no=[32])
-        real(library, work)
+        real(*work)
 
-    monkeypatch.setattr(quick, "_keep", slow)
+    monkeypatch.setattr(tagged.refinements, "put", slow)
     assert {one.name for one in learn_answers(tagged).tags} == {"jazz", "rock"}
 
 
@@ -236,7 +241,7 @@ def test_a_new_word_is_learnt_from_five_tracks(tagged):
     assert learn_answers(tagged).tags == []
     assert tagged.models.current().n_new == 0
     number = answer(tagged, "sunday", yes=yes[4:8], command="say")
-    assert [one.new for one in learn_answers(tagged).tags] == [True]
+    assert [one.has_model for one in learn_answers(tagged).tags] == [False]
     model = tagged.models.current()
     assert model.vocabulary[-1] == "sunday"
     assert model.learnt[-1]
@@ -305,13 +310,13 @@ def test_each_answer_is_guessed_from_those_before_it(tagged):
 
 
 def test_the_model_that_came_along_learns_from_all_that_was_said(tmp_path):
-    arrays, _ = from_bytes(FILE.read_bytes())
+    arrays, _ = from_bytes(BUILTIN_FILE.read_bytes())
     noise = np.random.default_rng(0).normal(size=(40, 400))
     X = arrays["scaling.mean"] + noise * arrays["scaling.scale"] / np.sqrt(400)
     with Library.open(tmp_path / "library.db") as library:
         ids, _, _ = small_library.fill(library, 40, tagged=0)
-        library.tracks.put_features(ids, X.astype(np.float32), extractor=extractor_key())
-        library.settings.set(EXTRACTOR, extractor_key())
+        library.tracks.put_features(ids, X.astype(np.float32), extractor=builtin_extractor())
+        library.settings.set(EXTRACTOR, builtin_extractor())
         keep_said(library, 1, yes=["jazz"])  # before there was a model
         model = use_builtin(library)
         tag_library(library)
@@ -323,7 +328,7 @@ def test_the_model_that_came_along_learns_from_all_that_was_said(tmp_path):
         assert model.only("own").learnt.sum() == 1
         assert library.search("sunday", owner="own").hits
         tagger = Tagger(model, library)
-        _, features = library.tracks.features([1, 20], extractor=extractor_key())
+        _, features = library.tracks.features([1, 20], extractor=builtin_extractor())
         P = library.predictions.probabilities(model.id, [20])
         np.testing.assert_allclose(tagger.probabilities(features)[1], P[0], atol=1e-3)
         assert tagger.place("Rap") == tagger.place("hip hop")
@@ -335,7 +340,7 @@ def test_the_model_that_came_along_learns_from_all_that_was_said(tmp_path):
 def test_say_and_undo_learn_at_once(anywhere, place):
     before = column(anywhere, "jazz")
     done = run("say", "#50", "jazz", "-L", place)
-    assert "Learnt jazz anew for all tracks, from 1 answer" in done.stdout
+    assert "jazz on all tracks from 1 answer" in done.stdout
     assert column(anywhere, "jazz") != before
     run("undo", "-L", place)
     assert column(anywhere, "jazz") == before

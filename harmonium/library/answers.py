@@ -1,0 +1,667 @@
+"""What people say of tracks, what follows from it, and what the model learns from it at once.
+
+What a person says of a track is saved as a change. `complete_track` is what it means for the
+track's other tags, by the model. `learn_answers` is called after people have answered something. It
+works out, from the answers that are in force and that the model in use has not been trained with,
+within about a second:
+
+1. What each tag that was answered gains on all tracks. Its log-odds f = m + b + wᵀv are those of
+   the model, m, and a linear function of how a track sounds, v (`store.features`), with b ~ N(0, 1)
+   and w ~ N(0, I): the most probable ones given the answers. With few answers little changes.
+2. The same for a word that the model was not trained with, once five tracks have it. There is no m
+   then, and tracks of which nobody has said anything are taken for tracks without the word, all of
+   them together weighing three times the tracks that have it.
+3. What follows, by the model, from what people said of a track for its other tags.
+
+Whoever answers a question does so whatever the answer is. Who says something without being asked
+does so because it is so, or because the model is wrong: such answers are no sample, and tell
+nothing of b. They have a bias of their own, which is not used.
+
+All of it follows from the answers, so that undoing one and learning again gives what was before.
+"""
+
+import hashlib
+import json
+import time
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import numpy as np
+import polars as pl
+import sqlalchemy as sa
+from numpy.typing import NDArray
+
+from harmonium.arrays import Doubles, Floats, Ids, Mask, sigmoid
+from harmonium.data.tag_names import normalise_tag
+from harmonium.errors import DataError, LibraryError, counted
+from harmonium.library.learning.examples import MIN_EXAMPLES
+from harmonium.library.library import Library, Progress
+from harmonium.library.snapshot import Snapshot
+from harmonium.library.store import features
+from harmonium.library.store.database import to_microseconds
+from harmonium.library.store.features import SoundVectors
+from harmonium.library.store.models import (
+    Owner,
+    Refinement,
+    Steps,
+    StoredModel,
+    packed,
+    unpacked,
+)
+from harmonium.library.store.opinions import REVIEW, VerdictTable, agreed_tags, verdict
+from harmonium.library.store.schema import change, opinion, person, tag
+from harmonium.library.store.tracks import Track
+from harmonium.library.tagger import (
+    BIAS_DEVIATION,
+    OTHER,
+    SOUND_DEVIATION,
+    Gains,
+    Tagger,
+    log_odds,
+    refined_columns,
+    tag_groups,
+)
+
+ME = "me"
+"""Whose tags they are, where nobody is named."""
+MAX_MOVED = 8
+"""Tags that an answer moved most, which are named."""
+MIN_MOVE = 0.02
+"""The smallest change of a probability that counts as a move."""
+MAX_ANSWERS = 200
+"""The latest answers of a tag that count."""
+MAX_JUDGED = 50
+"""The latest answers that are guessed from those before them."""
+N_UNSAID = 100
+"""Tracks of which nobody has said anything that stand for those without a new word."""
+UNSAID_WEIGHT = 3.0
+"""The weight of all these tracks together, in tracks that have the word; chosen on 4Q."""
+NEW_THRESHOLD = 0.5
+_PAGE = 8192
+
+
+# The tags of a track. ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class TagOfTrack:
+    """A tag, and what is known of it on a track."""
+
+    tag: str
+    shown: str
+    """As this library spells it."""
+    group: str
+    owner: Owner
+    probability: float | None
+    """What the model says; None where it says nothing."""
+    said: bool | None
+    """What the person who asks has said."""
+    people: dict[Literal["yes", "no"], int]
+    """How many people say so, and how many deny it."""
+    threshold: float | None
+    predicted: bool
+    precision: float | None
+    """The share of held-out tracks of at least this probability that have the tag."""
+
+
+def tags_of_track(snapshot: Snapshot, track_id: int, person: str) -> list[TagOfTrack]:
+    """All tags that people or the model speak of; what holds first, then by probability."""
+    opinions = snapshot.library.opinions.of_track(track_id)
+    yes, no = _votes(opinions)
+    own = {tag: value > 0 for who, tag, value in opinions if who == person}
+    p = snapshot.predictions.rows(np.array([track_id]))[0]
+    found = []
+    for name in dict.fromkeys([*yes, *no, *snapshot.places]):
+        people: dict[Literal["yes", "no"], int] = {"yes": yes[name], "no": no[name]}
+        probability, predicted, precision = None, False, None
+        place, threshold = snapshot.places.get(name, len(p)), snapshot.threshold(name)
+        if place < len(p) and not np.isnan(p[place]) and snapshot.tagger and threshold is not None:
+            probability, predicted = float(p[place]), bool(p[place] >= np.float32(threshold))
+            precision = snapshot.tagger.precision(place, probability)
+        found.append(
+            TagOfTrack(
+                name,
+                snapshot.shown(name),
+                snapshot.group(name),
+                snapshot.owner(name),
+                probability,
+                own.get(name),
+                people,
+                threshold,
+                predicted,
+                precision,
+            )
+        )
+    holds = {tag for tag, there in snapshot.verdicts.of_track(track_id).items() if there}
+    return sorted(found, key=lambda one: (one.tag not in holds, -(one.probability or 0), one.tag))
+
+
+def tags_by_sound(tagger: Tagger, p: Floats, spellings: Mapping[str, str]) -> list[TagOfTrack]:
+    """The tags of a sound that is not in the library, the most probable first."""
+    groups = tag_groups()
+    found = [
+        TagOfTrack(
+            name,
+            spellings.get(name, name),
+            groups.get(name, OTHER),
+            "own" if tagger.is_own[j] else "built-in",
+            float(p[j]),
+            None,
+            {"yes": 0, "no": 0},
+            float(tagger.thresholds[j]),
+            bool(p[j] >= tagger.thresholds[j]),
+            tagger.precision(j, float(p[j])),
+        )
+        for j, name in enumerate(tagger.tags)
+        if tagger.learnt[j]
+    ]
+    return sorted(found, key=lambda one: (-(one.probability or 0), one.tag))
+
+
+def _votes(opinions: Iterable[tuple[str, str, int]]) -> tuple[Counter[str], Counter[str]]:
+    """How many people give each tag, and how many deny it."""
+    said = list(opinions)
+    return (
+        Counter(tag for _, tag, value in said if value > 0),
+        Counter(tag for _, tag, value in said if value < 0),
+    )
+
+
+# What follows from an answer. --------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class CompletedTag:
+    """A tag, given what is known of others."""
+
+    tag: str
+    probability: float
+    before: float
+    """What is stored: by the sound, and by what was saved of the track before."""
+
+
+@dataclass(frozen=True)
+class Completion:
+    """What follows from an answer."""
+
+    tags: list[CompletedTag]
+    moved: list[str]
+    """The tags that it moved most, those first."""
+
+
+def complete_track(
+    snapshot: Snapshot, track_id: int, yes: Collection[str], no: Collection[str], person: str
+) -> Completion:
+    """What the model says of a track, given a person's whole answer, and what others say.
+
+    Parameters
+    ----------
+    yes, no : tags, in any spelling; those that the model does not know change nothing
+    person : who answers; what they said before does not count beside the answer
+    """
+    tagger, x, observed = observed_track(snapshot, track_id, yes, no, person)
+    before = snapshot.probabilities(np.array([track_id]))[0]
+    if len(before) != len(tagger.tags) or np.isnan(before).any():
+        before = tagger.probabilities(x)[0]
+    after = tagger.probabilities(x, observed[None])[0]
+    places = list(snapshot.places.values())
+    change = np.where(np.isnan(observed), np.abs(after - before), 0)
+    order = sorted(places, key=lambda j: -change[j])[:MAX_MOVED]
+    return Completion(
+        [CompletedTag(tagger.tags[j], float(after[j]), float(before[j])) for j in places],
+        [tagger.tags[j] for j in order if change[j] >= MIN_MOVE],
+    )
+
+
+def observed_track(
+    snapshot: Snapshot, track_id: int, yes: Collection[str], no: Collection[str], person: str
+) -> tuple[Tagger, Floats, Floats]:
+    """The model in use, the features of a track, (1, n_features), and its known tags, (n_tags,).
+
+    These are 1 and 0 by a person's answer, and by what others agree on; else NaN.
+    """
+    tagger = snapshot.needed_tagger()
+    said = _others_agree(snapshot.library, track_id, person)
+    fits, misfits = ({normalise_tag(tag) for tag in tags} for tags in (yes, no))
+    if both := fits & misfits:
+        raise DataError(f"The tag {min(both)!r} cannot both hold and not hold.")
+    said |= dict.fromkeys(fits, True) | dict.fromkeys(misfits, False)
+    ids, x = snapshot.library.tracks.features([track_id], extractor=tagger.extractor)
+    if not len(ids):
+        snapshot.library.tracks.get(track_id)
+        raise LibraryError(
+            f"Track #{track_id} has no features for this model. Index its folder again."
+        )
+    return tagger, x, np.array([said.get(tag, np.nan) for tag in tagger.tags], np.float32)
+
+
+def _others_agree(library: Library, track_id: int, person: str) -> dict[str, bool]:
+    """Tag → whether it holds, as all but one person agree."""
+    others = [one for one in library.opinions.of_track(track_id) if one[0] != person]
+    yes, no = _votes(others)
+    tags = list(dict.fromkeys([*yes, *no]))
+    present, absent = (np.array([votes[tag] for tag in tags]) for votes in (yes, no))
+    found = verdict(present, absent, np.full(len(tags), len({who for who, _, _ in others})))
+    return {tag: bool(v) for tag, v in zip(tags, found, strict=True) if not np.isnan(v)}
+
+
+# Saving it. --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Said:
+    """What a person said of a track."""
+
+    change: int | None
+    """None where they had said all of it before."""
+    track: Track
+    moved: list[CompletedTag]
+    """The other tags whose probabilities it moved most, those first."""
+
+
+def say(
+    library: Library,
+    track: Track,
+    yes: Sequence[str] = (),
+    no: Sequence[str] = (),
+    unsay: Sequence[str] = (),
+    *,
+    person: str = ME,
+    change: int | None = None,
+) -> Said:
+    """Save what a person says of a track, see `Library.say`, and tell what follows from it."""
+    before = library.snapshot()
+    number = keep_said(library, track.id, yes, no, unsay, person=person, change=change)
+    moved: list[CompletedTag] = []
+    if number is not None:
+        opinions = library.opinions.of_track(track.id)
+        own = {tag: value > 0 for who, tag, value in opinions if who == person}
+        fits, misfits = ([tag for tag, v in own.items() if v == holds] for holds in (True, False))
+        with suppress(LibraryError):  # no model, or no features: nothing follows
+            found = complete_track(before, track.id, fits, misfits, person)
+            tags = {one.tag: one for one in found.tags}
+            moved = [tags[name] for name in found.moved]
+    return Said(number, track, moved)
+
+
+def keep_said(
+    library: Library,
+    track_id: int,
+    yes: Sequence[str] = (),
+    no: Sequence[str] = (),
+    unsay: Sequence[str] = (),
+    *,
+    person: str = ME,
+    change: int | None = None,
+) -> int | None:
+    """Save what a person says of a track; the number of the change, None where nothing is new.
+
+    It takes the place of what they said before of the same tags, and of what the track's file says
+    to the contrary.
+    """
+    track = library.tracks.get(track_id)
+    words = ", ".join([*yes, *(f"-{tag}" for tag in no)]) or counted(1, "tag") + " taken back"
+    with library.begin():
+        number = change or library.changes.begin("say", f"{track.name}: {words}")
+        n_changed = library.opinions.say(person, track_id, yes, no, unsay, change=number)
+        if change is None and not n_changed:
+            library.changes.drop(number)
+            return None
+    return number
+
+
+def read_said(words: Iterable[str]) -> tuple[list[str], list[str]]:
+    """Tags that hold and tags that do not, from words such as "rock", "-live" or "rock, -live"."""
+    parts = [part.strip() for word in words for part in word.split(",") if part.strip(" -")]
+    absent = [part.removeprefix("-").strip() for part in parts if part.startswith("-")]
+    present = [part for part in parts if not part.startswith("-")]
+    if not parts and any(word.strip() for word in words):
+        raise DataError("A minus alone is no tag. Write it before one: -live")
+    return present, absent
+
+
+# Learning from answers. --------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class QuickReport:
+    """What was learnt."""
+
+    tags: list[Refinement]
+    """What tags have learnt from answers, whether just now or before."""
+    refreshed: list[str]
+    """The tags whose probabilities have changed."""
+    n_answers: int
+    """The answers that they have learnt from."""
+    n_tracks: int
+    """Tracks whose other tags follow from what people said of them."""
+    seconds: float
+
+
+def learn_answers(library: Library, progress: Progress | None = None) -> QuickReport:
+    """Let the model in use learn from the answers since it was trained, within about a second.
+
+    To be called after answers have begun or ended. Threads and processes may call it at any time:
+    what is stored follows from the answers that are in force at the end.
+
+    Parameters
+    ----------
+    progress : called with (tracks done, tracks) where tracks must be made comparable first
+    """
+    began = time.perf_counter()
+    features.update_sound_vectors(library, progress)
+    for _ in range(3):  # answers may come meanwhile
+        before = _last_change(library)
+        with library.reading():
+            model = library.models.current()
+            if model is None or model.id is None:
+                return QuickReport([], [], 0, 0, time.perf_counter() - began)
+            sounds, answers = SoundVectors.of(library), answers_since(library, model)
+            known = {one.digest: one for one in model.refinements}
+            found = [
+                known.get(digest) or examples.learnt(name, place, digest)
+                for name, place, examples in _lessons(library, model, sounds, answers)
+                for digest in [examples.digest(f"{name} {place} {len(sounds.ids)}")]
+            ]
+            changed = [one for one in found if one.digest not in known]
+            columns = refined_columns(library, model, changed, sounds)
+            tracks = np.unique([track for one in answers.values() for track in one["track"]])
+            stored = library.refinements.completed(model.id)
+            digests, rows = _completed(library, model, tracks.astype(np.int64), stored)
+            P = _with_gains(rows, np.array(list(digests)), found, sounds, model.n_trained)
+        is_new = known.keys() != {one.digest for one in found}
+        if is_new or digests != {track: digest for track, (digest, _) in stored.items()}:
+            with library.begin():
+                library.refinements.put(model.id, found, columns)
+                library.refinements.put_completed(model.id, digests, rows, P)
+        if _last_change(library) == before:
+            break
+    return QuickReport(
+        found,
+        [one.name for one in changed],
+        sum(one.n_yes + one.n_no for one in found),
+        len(digests),
+        time.perf_counter() - began,
+    )
+
+
+def _last_change(library: Library) -> int:
+    with library.connect() as connection:
+        return connection.scalar(sa.select(sa.func.max(change.c.id))) or 0
+
+
+def answers_since(library: Library, model: StoredModel) -> dict[str, pl.DataFrame]:
+    """Tag → the answers of people that a model was not trained with, in order of time.
+
+    Of tags that were learnt from the library those given since; of others all: the built-in model
+    has learnt from none, and words that were too rare to be learnt have not been, either.
+
+    The columns: track, y (1 or 0, as people agree), asked (whether it was asked for), by (the
+    change), id (the later, the larger).
+    """
+    query = (
+        sa.select(opinion.c.id, opinion.c.track_id, tag.c.name, opinion.c.at, opinion.c.begun_by)
+        .join_from(opinion, tag)
+        .join(person)
+        .where(opinion.c.ended_by.is_(None), person.c.kind == "person")
+        .order_by(opinion.c.id)
+    )
+    rows = [tuple(row) for row in library.fetch(query)]
+    schema = {"id": pl.Int64, "track": pl.Int64, "tag": pl.String, "at": pl.Int64, "by": pl.Int64}
+    said = pl.DataFrame(rows, schema=schema, orient="row")
+    reviews = sa.select(change.c.at).where(change.c.command == REVIEW)
+    times = pl.Series([row.at for row in library.fetch(reviews)], dtype=pl.Int64)
+    said = said.with_columns(
+        tag=pl.col("tag").map_elements(library.genres().canonical, pl.String),
+        asked=pl.col("at").is_in(times.implode()),
+    )
+    trained = model.as_trained()
+    own = [name for j, name in enumerate(trained.vocabulary[: trained.n_own]) if trained.learnt[j]]
+    old = pl.col("tag").is_in(own) & (pl.col("at") <= to_microseconds(model.made_at))
+    said = said.filter(~old, ~pl.col("tag").is_in(list(library.hidden_tags())))
+    said = said.unique(["tag", "track"], keep="last", maintain_order=True)
+    names = said["tag"].unique(maintain_order=True).to_list()
+    found, table = {}, VerdictTable.read(library, names)
+    for name in names:
+        yes, no = table.agreement(name)
+        one = said.filter(pl.col("tag") == name)
+        holds, fails = (np.isin(one["track"].to_numpy(), tracks) for tracks in (yes, no))
+        one = one.with_columns(y=pl.Series(holds, dtype=pl.Float64)).filter(holds | fails)
+        if len(one):
+            found[name] = one.tail(MAX_ANSWERS)
+    return found
+
+
+class _Examples(NamedTuple):
+    """Tracks to learn a tag from; answers first, then those that nobody has spoken of."""
+
+    ids: Ids
+    y: Doubles
+    asked: Mask
+    weight: Doubles
+    offset: Doubles
+    """(n,) the model's log-odds"""
+    vectors: Doubles
+    """(n, N_AXES)"""
+    answers: pl.DataFrame
+    has_model: bool
+    """Whether the model was trained with the tag."""
+
+    def digest(self, more: str) -> str:
+        """Of what is learnt from."""
+        parts = (self.ids, self.y, self.asked, self.weight, self.offset.round(6))
+        data = b"".join(part.tobytes() for part in parts)
+        return _digest(data + f"{more} {SOUND_DEVIATION} {BIAS_DEVIATION}".encode())
+
+    def learnt(self, name: str, place: int, digest: str) -> Refinement:
+        """What the tag gains."""
+        weights = fit_answers(kernel(self.vectors, self.asked), self.y, self.offset, self.weight)
+        bias = BIAS_DEVIATION**2 * float(weights[self.asked].sum())
+        n, n_yes = len(self.answers), int(self.answers["y"].sum())
+        return Refinement(
+            place,
+            name,
+            None if self.has_model else NEW_THRESHOLD,
+            self.has_model,
+            self.ids,
+            weights,
+            bias,
+            n_yes,
+            n - n_yes,
+            digest,
+        )
+
+
+def _digest(data: bytes) -> str:
+    return hashlib.blake2b(data, digest_size=16).hexdigest()
+
+
+def _lessons(
+    library: Library, model: StoredModel, sounds: SoundVectors, answers: Mapping[str, pl.DataFrame]
+) -> Iterator[tuple[str, int, _Examples]]:
+    """(tag, place, examples) of each tag that can learn; new words come after all others."""
+    assert model.id is not None
+    trained, n_new = model.as_trained(), 0
+    places = {name: j for j, name in enumerate(trained.vocabulary)}
+    for name, said in answers.items():
+        place = places.get(name)
+        has_model = place is not None and bool(trained.learnt[place])
+        if not has_model and said["y"].sum() < MIN_EXAMPLES:
+            continue
+        said = said.filter(np.isin(said["track"].to_numpy(), sounds.ids))
+        if has_model:
+            assert place is not None
+            tagged, P = library.predictions.columns(model.id, [place], refined=False)
+            said = said.filter(np.isin(said["track"].to_numpy(), tagged))
+        ids, y = said["track"].to_numpy(), said["y"].to_numpy()
+        asked, weight = said["asked"].to_numpy(), np.ones(len(ids))
+        if has_model:
+            offset = log_odds(P[np.searchsorted(tagged, ids), 0]).astype(np.float64)
+        else:
+            others = np.setdiff1d(sounds.ids, ids)
+            unsaid = np.sort(np.random.default_rng(0).permutation(others)[:N_UNSAID])
+            share = UNSAID_WEIGHT * y.sum() / max(1, len(unsaid))
+            ids, y = np.concatenate([ids, unsaid]), np.append(y, np.zeros(len(unsaid)))
+            weight = np.append(weight, np.full(len(unsaid), share))
+            asked, offset = np.ones(len(ids), bool), np.zeros(len(ids))
+        if not len(said) or (y.all() and not has_model):
+            continue
+        if place is None:
+            place, n_new = model.n_trained + n_new, n_new + 1
+        vectors = sounds.at(ids)
+        yield name, place, _Examples(ids, y, asked, weight, offset, vectors, said, has_model)
+
+
+def kernel(vectors: Doubles, asked: Mask) -> Doubles:
+    """The covariance of what tracks gain, (n, n), before any answer."""
+    same = asked[:, None] == asked[None, :]
+    return SOUND_DEVIATION**2 * vectors @ vectors.T + BIAS_DEVIATION**2 * same
+
+
+def fit_answers(K: Doubles, y: Doubles, offset: Doubles, weight: Doubles) -> Doubles:
+    """The a that minimises Σ weight [log(1 + e^f) - y f] + aᵀKa / 2, f = offset + Ka, (n,).
+
+    By Newton's method in the span of the examples (Rasmussen and Williams 2006, algorithm 3.1); a
+    step is halved while it does not lower the objective.
+    """
+    a = np.zeros(len(y))
+
+    def objective(a: Doubles) -> float:
+        f = offset + K @ a
+        return float((weight * (np.logaddexp(0, f) - y * f)).sum() + a @ K @ a / 2)
+
+    value = objective(a)
+    for _ in range(50):
+        f = K @ a
+        p = sigmoid(offset + f)
+        root = np.sqrt(weight * p * (1 - p))
+        b = root**2 * f + weight * (y - p)
+        B = np.eye(len(y)) + root[:, None] * K * root[None, :]
+        step = b - root * np.linalg.solve(B, root * (K @ b)) - a
+        size = 1.0
+        while (new := objective(a + size * step)) > value + 1e-12 * abs(value) and size > 1e-6:
+            size /= 2
+        a = a + size * step
+        if abs(value - new) <= 1e-12 * max(1.0, abs(value)):
+            break
+        value = new
+    return a
+
+
+def _completed(
+    library: Library, model: StoredModel, tracks: Ids, stored: Mapping[int, tuple[str, Steps]]
+) -> tuple[dict[int, str], Steps]:
+    """Track → digest of what was said; and what follows from it by the model alone, a row each.
+
+    The tags that were said have what the sound alone says, by which search puts tracks in order.
+    """
+    places = {name: j for j, name in enumerate(model.as_trained().vocabulary)}
+    said = agreed_tags(library.opinions.triples(tracks), library.genres()) if len(tracks) else {}
+    observed = {
+        track: {places[name]: holds for name, holds in tags.items() if name in places}
+        for track, tags in sorted(said.items())
+    }
+    digests = {
+        track: _digest(json.dumps(sorted(tags.items())).encode())
+        for track, tags in observed.items()
+        if tags
+    }
+    rows = {track: steps for track, (_, steps) in stored.items()}
+    new = [track for track, one in digests.items() if stored.get(track, ("",))[0] != one]
+    ids, X = library.tracks.features(new, extractor=model.extractor)
+    if len(ids):
+        tagger, Y = Tagger(model), np.full((len(ids), len(places)), np.nan, np.float32)
+        for y, track in zip(Y, ids.tolist(), strict=True):
+            y[list(observed[track])] = list(observed[track].values())
+        for at in range(0, len(ids), _PAGE):
+            some = slice(at, at + _PAGE)
+            by_sound, given = tagger.probabilities(X[some]), tagger.probabilities(X[some], Y[some])
+            steps = packed(np.where(np.isnan(Y[some]), given, by_sound))
+            rows |= dict(zip(ids[some].tolist(), steps, strict=True))
+    for track in set(new) - set(ids.tolist()):  # without features
+        del digests[track]
+    empty = np.empty((0, len(places)), "<u2")
+    return digests, np.stack([rows[track] for track in digests]) if digests else empty
+
+
+def _with_gains(
+    rows: Steps,
+    tracks: Ids,
+    refinements: Sequence[Refinement],
+    sounds: SoundVectors,
+    n_trained: int,
+) -> Steps:
+    """The rows with what the tags gained."""
+    tags = [one for one in refinements if one.place < n_trained]
+    here = sounds.rows(tracks) if len(tracks) else np.empty(0, np.intp)
+    if not tags or not len(here):
+        return rows
+    gains, P = Gains.of(tags, sounds), unpacked(rows)
+    vectors = sounds.vectors[np.searchsorted(sounds.ids, tracks[here])]
+    places = np.array([one.place for one in tags])
+    P[np.ix_(here, places)] = gains.added(P[here][:, gains.places], vectors)
+    return packed(P)
+
+
+# What was gained. --------------------------------------------------------------------------------
+
+
+class Improvement(NamedTuple):
+    """How answers were guessed before they were given."""
+
+    n: int
+    """Answers about tags that the model was trained with."""
+    right_before: int
+    """How many the model guesses right as it was trained."""
+    right_now: int
+    """How many it guesses right with what the answers before each of them taught."""
+    loss_before: float
+    """The mean of -log p of what was answered, in the same two ways."""
+    loss_now: float
+
+
+def improvement(library: Library, change_id: int | None = None) -> Improvement | None:
+    """What learning from answers has gained: each is guessed from those before it alone.
+
+    Of the latest answers, at most `MAX_JUDGED`, of one change or of all; None where there are none
+    to be judged by.
+    """
+    features.update_sound_vectors(library)
+    with library.reading():
+        model = library.models.current(whole=False)
+        if model is None or model.id is None:
+            return None
+        answers = answers_since(library, model)
+        lessons = list(_lessons(library, model, SoundVectors.of(library), answers))
+    usable = []
+    for _, place, examples in lessons:
+        wanted = change_id is None or examples.answers["by"].to_numpy() == change_id
+        numbers = np.where(wanted, examples.answers["id"].to_numpy(), 0)
+        if examples.has_model and numbers.any():
+            usable.append((examples, numbers, model.thresholds[place]))
+    if not usable:
+        return None
+    latest = np.sort(np.concatenate([numbers for _, numbers, _ in usable]))[-MAX_JUDGED:]
+    oldest = max(1, int(latest[0]))
+    table = np.concatenate(
+        [_guesses(one, np.flatnonzero(numbers >= oldest), level) for one, numbers, level in usable]
+    )
+    right_before, right_now = table[:, :2].sum(axis=0).astype(int).tolist()
+    return Improvement(len(table), right_before, right_now, *table[:, 2:].mean(axis=0).tolist())
+
+
+def _guesses(examples: _Examples, which: NDArray[np.intp], threshold: np.float32) -> Doubles:
+    """For some answers, whether the model and what was learnt before were right; their losses."""
+    y, m, asked, V = examples.y, examples.offset, examples.asked, examples.vectors
+    K, level = kernel(V, asked), float(log_odds(np.array(threshold)))
+    found = np.empty((len(which), 4))
+    for row, i in enumerate(which.tolist()):
+        a = fit_answers(K[:i, :i], y[:i], m[:i], np.ones(i))
+        gain = a @ (SOUND_DEVIATION**2 * V[:i] @ V[i] + BIAS_DEVIATION**2 * asked[:i])
+        odds = np.array([m[i], m[i] + gain])
+        right = (odds >= level) == (y[i] > 0.5)
+        found[row] = [*right, *np.logaddexp(0, np.where(y[i] > 0.5, -odds, odds))]
+    return found
