@@ -13,7 +13,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from math import ceil, gcd, isfinite
-from typing import TYPE_CHECKING, BinaryIO, NamedTuple, Protocol, TypeVar
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 import soxr
@@ -108,9 +109,7 @@ class SpreadWindows:
         return Window(first, end if length is None or self.whole else min(end, length))
 
 
-def find_audio(
-    paths: Iterable[PathLike],
-) -> tuple[list[str], dict[str, str], list[str]]:
+def find_audio(paths: Iterable[PathLike]) -> tuple[list[str], dict[str, str], list[str]]:
     """The files that are named, whatever they are, and the music files in folders that are named.
 
     Folders are searched to the bottom, in the order of the names, and links are followed; each
@@ -183,23 +182,6 @@ class CannotDecode(Exception):
     """A decoder does not know the format, or meets damage that it cannot skip."""
 
 
-class _Samples:
-    """A `Decoder` of samples that need none."""
-
-    name = "none"
-
-    def __init__(self, samples: Floats, rate: int) -> None:
-        self.samples = samples
-        self.rate = rate
-        self.n_frames: int | None = len(samples)
-
-    def read(self, start: int, count: int) -> Floats:
-        return self.samples[start : start + count]
-
-    def close(self) -> None:
-        pass
-
-
 class Sndfile:
     """A file open in libsndfile."""
 
@@ -257,7 +239,7 @@ def decode(
 
 
 def decode_windows(
-    path: PathLike,
+    sound: PathLike | tuple[Floats, int],
     plan: Plan | None,
     *,
     rate: int,
@@ -266,26 +248,18 @@ def decode_windows(
 ) -> list[Floats]:
     """The windows of a file that a plan chooses, (n,) each; without one, what `decode` gives.
 
-    The plan is asked with the length that the file claims, and again with the true one where the
-    file ends before: it is truncated, or its length an estimate.
+    Instead of a file, samples and their rate may be given. The plan is asked with the length that
+    the file claims, and again with the true one where the file ends before: it is truncated, or its
+    length an estimate.
     """
     _check_window(rate, seconds, start)
-    return with_decoder(path, lambda source: _windows(source, plan, rate, seconds, start))
-
-
-def windows_of_samples(
-    samples: Floats,
-    samples_rate: int,
-    plan: Plan | None,
-    *,
-    rate: int,
-    seconds: float = 10.0,
-    start: float | None = None,
-) -> list[Floats]:
-    """The windows that `decode_windows` gives of a file with these samples."""
-    _check_window(rate, seconds, start)
+    if not isinstance(sound, tuple):
+        return with_decoder(sound, lambda source: _windows(source, plan, rate, seconds, start))
+    samples, own_rate = sound
+    source: Any = SimpleNamespace(name="none", rate=own_rate, n_frames=len(samples))
+    source.read = lambda first, count: samples[first : first + count]
     try:
-        return _windows(_Samples(samples, samples_rate), plan, rate, seconds, start)
+        return _windows(source, plan, rate, seconds, start)
     except CannotDecode as refusal:
         raise DataError(f"The samples have no such window: {refusal}.") from None
 
@@ -361,41 +335,33 @@ def _open(path: PathLike) -> BinaryIO:
     if stat.S_ISREG(status.st_mode) and status.st_size > 0:
         return os.fdopen(descriptor, "rb", buffering=0)
     os.close(descriptor)
-    if stat.S_ISDIR(status.st_mode):
-        raise AudioError(f"{quoted(path)} is a folder, not a music file.")
-    if not stat.S_ISREG(status.st_mode):
-        raise AudioError(f"{quoted(path)} is a device or a pipe, not a music file.")
-    raise AudioError(f"{quoted(path)} is empty.")
+    what = "a folder" if stat.S_ISDIR(status.st_mode) else "a device or a pipe"
+    why = "empty" if stat.S_ISREG(status.st_mode) else f"{what}, not a music file"
+    raise AudioError(f"{quoted(path)} is {why}.")
 
 
 def _clip(source: Decoder, rate: int, seconds: float, start: float | None) -> Clip:
     """The window of one length from ``start`` on, or in the middle."""
     n_samples = round(seconds * rate)
     n_frames = ceil(n_samples * source.rate / rate)
-    first = _first_frame(source, n_frames, start)
+    first = max(0, ((source.n_frames or 0) - n_frames) // 2)
+    duration = None if source.n_frames is None else source.n_frames / source.rate
+    if start is not None:
+        first = round(start * source.rate)
+        if duration is not None and first >= (source.n_frames or 0):
+            raise CannotDecode(
+                f"it lasts {duration:.3f} s, and the window should begin at {start:g} s"
+            )
     samples = _read(source, first, n_frames, rate)
     while samples is None and start is None and first > 0:
         # The file is truncated, or its length is an estimate: try nearer to the beginning.
         first //= 2
         samples = _read(source, first, n_frames, rate)
-    duration = None if source.n_frames is None else source.n_frames / source.rate
     if samples is None:
         said = "" if duration is None else f" of {duration:.1f} s"
         raise CannotDecode(f"there is no sound from {first / source.rate:.1f} s on{said}")
     samples = np.ascontiguousarray(samples[:n_samples])
     return Clip(samples, rate, first / source.rate, duration, source.name)
-
-
-def _first_frame(source: Decoder, n_frames: int, start: float | None) -> int:
-    if start is None:
-        return max(0, ((source.n_frames or 0) - n_frames) // 2)
-    first = round(start * source.rate)
-    if source.n_frames is not None and first >= source.n_frames:
-        raise CannotDecode(
-            f"it lasts {source.n_frames / source.rate:.3f} s, and the window should begin at "
-            f"{start:g} s"
-        )
-    return first
 
 
 def _windows(

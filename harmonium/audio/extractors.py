@@ -9,7 +9,7 @@ An `Extractor` carries all that is needed to use it and to tell its results from
 to other processes as it is, so those need not know the name that it is registered under.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache, partial
 from importlib.metadata import EntryPoint, entry_points
@@ -30,7 +30,6 @@ from harmonium.audio.decoding import (
     SpreadWindows,
     decode_windows,
     quoted,
-    windows_of_samples,
 )
 from harmonium.errors import AudioError, DataError, HarmoniumError
 
@@ -109,44 +108,37 @@ class FeatureParameters:
     """DCT coefficients of each broad band's modulation spectrum."""
 
     def __post_init__(self) -> None:
-        at_least_3 = ("modulation_frame", "modulation_fft")  # a window of fewer is all zeros
-        counts = ("rate", "frame_length", "hop_length", "n_mels", "n_mfcc", "n_rhythm", *at_least_3)
-        for name in counts:
-            value, minimum = getattr(self, name), 3 if name in at_least_3 else 1
-            if not isinstance(value, int) or value < minimum:
-                raise DataError(
-                    f"'{name}' must be a whole number of at least {minimum}, got {value!r}."
-                )
+        for name, holds, rule in self._rules():
+            if not holds:
+                raise DataError(f"'{name}' must be {rule}, got {getattr(self, name)!r}.")
+
+    def _rules(self) -> Iterator[tuple[str, bool, str]]:
+        """Parameters, whether they keep to their rules, and the rules; the later need the first."""
+        for name in ("rate", "frame_length", "hop_length", "n_mels", "n_mfcc", "n_rhythm"):
+            value = getattr(self, name)
+            yield name, isinstance(value, int) and value >= 1, "a whole number of at least 1"
+        for name in ("modulation_frame", "modulation_fft"):  # a window of fewer is all zeros
+            value = getattr(self, name)
+            yield name, isinstance(value, int) and value >= 3, "a whole number of at least 3"
         for name in ("shortest_clip", "silence", "dynamic_range", "highest_modulation_hz"):
             value = getattr(self, name)
-            if not isfinite(value) or value <= 0:
-                raise DataError(f"'{name}' must be a positive number, got {value!r}.")
-        if not 0 <= self.lowest_hz < self.highest_hz <= self.rate / 2:
-            raise DataError(
-                "'lowest_hz' and 'highest_hz' must satisfy 0 ≤ lowest_hz < highest_hz ≤ rate / 2 = "
-                f"{self.rate / 2:g}, got {self.lowest_hz!r} and {self.highest_hz!r}."
-            )
-        frames = "half the frame rate; a smaller 'hop_length' gives more"
-        longer = "the number of modulation frequencies; a longer 'modulation_fft' gives more"
-        for name, maximum, what in (
-            ("n_mfcc", self.n_mels, "'n_mels'"),
-            ("modulation_frame", self.modulation_fft, "'modulation_fft'"),
-            ("highest_modulation_hz", self.frame_rate / 2, frames),
-            ("n_rhythm", self.n_modulations, longer),
-        ):
-            if (value := getattr(self, name)) > maximum:
-                raise DataError(f"'{name}' must be at most {maximum:g} ({what}), got {value!r}.")
-        names, edges = self.band_names, self.band_edges
-        if len(set(names)) != len(names) or len(names) != len(edges) + 1:
-            raise DataError(
-                "'band_names' must be distinct and one more than 'band_edges', got "
-                f"{names!r} and {edges!r}."
-            )
-        if any(not a < b for a, b in pairwise((self.lowest_hz, *edges, self.highest_hz))):
-            raise DataError(
-                "'band_edges' must rise between 'lowest_hz' and 'highest_hz' "
-                f"({self.lowest_hz:g} and {self.highest_hz:g} Hz), got {edges!r}."
-            )
+            yield name, isfinite(value) and value > 0, "a positive number"
+        half, highest = self.rate / 2, self.frame_rate / 2
+        yield "highest_hz", self.highest_hz <= half, f"at most {half:g}, half of 'rate'"
+        yield "lowest_hz", 0 <= self.lowest_hz < self.highest_hz, "at least 0, below 'highest_hz'"
+        yield "n_mfcc", self.n_mfcc <= self.n_mels, f"at most {self.n_mels} ('n_mels')"
+        rule = f"at most {self.modulation_fft} ('modulation_fft')"
+        yield "modulation_frame", self.modulation_frame <= self.modulation_fft, rule
+        rule = f"at most {highest:g}, half the frame rate; a smaller 'hop_length' gives more"
+        yield "highest_modulation_hz", self.highest_modulation_hz <= highest, rule
+        rule = f"at most {self.n_modulations}; a longer 'modulation_fft' gives more"
+        yield "n_rhythm", self.n_rhythm <= self.n_modulations, rule
+        n = len(self.band_edges) + 1
+        rule = "distinct, and one more than 'band_edges'"
+        yield "band_names", len(self.band_names) == len(set(self.band_names)) == n, rule
+        edges = (self.lowest_hz, *self.band_edges, self.highest_hz)
+        rule = f"rising between 'lowest_hz' and 'highest_hz', {edges[0]:g} and {edges[-1]:g} Hz"
+        yield "band_edges", all(a < b for a, b in pairwise(edges)), rule
 
     @property
     def frame_rate(self) -> float:
@@ -192,10 +184,7 @@ def mel_to_hz(mel: ArrayLike) -> Doubles:
 
 
 def mel_corners(parameters: FeatureParameters) -> Doubles:
-    """Hz, equally spaced in mel: band k rises from corner k to k + 1 and falls to k + 2.
-
-    (n_mels + 2,)
-    """
+    """(n_mels + 2,) Hz, evenly in mel: band k rises from corner k to k + 1 and falls to k + 2."""
     low, high = hz_to_mel([parameters.lowest_hz, parameters.highest_hz])
     return mel_to_hz(np.linspace(low, high, parameters.n_mels + 2))
 
@@ -335,10 +324,7 @@ def dct_basis(length: int, n_coefficients: int) -> Floats:
 
 
 def mfccs(mel: Floats, parameters: FeatureParameters) -> Floats:
-    """The DCT of the mel energies in dB.
-
-    (n_frames, n_mels) positive energies → (n_frames, n_mfcc)
-    """
+    """The DCT of the mel energies in dB: (n_frames, n_mels) → (n_frames, n_mfcc)."""
     return decibels(mel) @ dct_basis(parameters.n_mels, parameters.n_mfcc)
 
 
@@ -424,28 +410,30 @@ def _check_groups(groups: Sequence[str]) -> None:
 
 def _check_samples(samples: ArrayLike, rate: int, parameters: FeatureParameters) -> Floats:
     """The samples as contiguous float32, (n,), or a DataError that says what is wrong."""
+    array, shortest = np.asarray(samples), parameters.shortest_length
+    problem = ""
     if rate != parameters.rate:
-        raise DataError(
+        problem = (
             f"'rate' must be {parameters.rate}, got {rate!r}. Resample the clip first, for "
             "instance with scipy.signal.resample_poly."
         )
-    array = np.asarray(samples)
-    if array.ndim != 1:
-        raise DataError(
+    elif array.ndim != 1:
+        problem = (
             f"'samples' must be one channel, an array of shape (n,), got shape {array.shape}. "
             "Take the mean over the channels first: samples.mean(axis=1) where they are columns."
         )
-    if not np.issubdtype(array.dtype, np.floating):
-        raise DataError(
+    elif not np.issubdtype(array.dtype, np.floating):
+        problem = (
             f"'samples' must be floating-point numbers with full scale 1, got {array.dtype}. "
             "Divide 16-bit samples by 32768."
         )
-    shortest = parameters.shortest_length
-    if len(array) < shortest:
-        raise DataError(
+    elif len(array) < shortest:
+        problem = (
             f"'samples' must last at least {shortest / rate:.2f} s ({shortest} samples), got "
             f"{len(array) / rate:.2f} s ({len(array)} samples). Take a longer clip."
         )
+    if problem:
+        raise DataError(problem)
     with np.errstate(over="ignore"):  # a float64 too large for float32 becomes an infinity
         array = np.ascontiguousarray(array, np.float32)
     # A NaN makes the comparison false as well.
@@ -513,9 +501,7 @@ class Extractor:
 
     def hear_file(self, path: PathLike, start: float | None = None) -> Floats:
         """The features and heads of a file, (n_numbers,); AudioError where it has none."""
-        clips = decode_windows(
-            path, self.windows, rate=self.rate, seconds=self.seconds, start=start
-        )
+        clips = self._clips(path, start)
         try:
             return self._mean(clips)
         except DataError as error:
@@ -523,13 +509,13 @@ class Extractor:
 
     def hear_samples(self, samples: Floats, rate: int, start: float | None = None) -> Floats:
         """The features and heads of a file with these samples, (n_numbers,)."""
-        clips = windows_of_samples(
-            samples, rate, self.windows, rate=self.rate, seconds=self.seconds, start=start
-        )
-        return self._mean(clips)
+        return self._mean(self._clips((samples, rate), start))
+
+    def _clips(self, sound: PathLike | tuple[Floats, int], start: float | None) -> list[Floats]:
+        rate, seconds = self.rate, self.seconds
+        return decode_windows(sound, self.windows, rate=rate, seconds=seconds, start=start)
 
     def _mean(self, clips: Sequence[Floats]) -> Floats:
-        """The mean over clips of one sound, each of the extractor's rate."""
         numbers = np.mean([self._numbers(clip, self.rate) for clip in clips], axis=0)
         return numbers.astype(np.float32)
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from sound_files import lag, timed_noise, write_ffmpeg, write_film, write_sndfile
 
 from harmonium.audio import decode, decoding
-from harmonium.audio.decoding import SpreadWindows, Window, decode_windows, windows_of_samples
+from harmonium.audio.decoding import SpreadWindows, Window, decode_windows
 from harmonium.audio.ffmpeg import FFmpeg
 from harmonium.errors import AudioError, DataError
 
@@ -239,7 +239,7 @@ def test_samples_in_memory_have_the_same_windows_as_a_file(start, tmp_path):
     sound = timed_noise(2, 22_050)
     path = write_sndfile(tmp_path / "a.wav", sound, 22_050, subtype="FLOAT")
     of_file = decode_windows(path, every_second, rate=16_000, start=start)
-    of_samples = windows_of_samples(sound[:, 0], 22_050, every_second, rate=16_000, start=start)
+    of_samples = decode_windows((sound[:, 0], 22_050), every_second, rate=16_000, start=start)
     np.testing.assert_array_equal(of_file, of_samples)
 
 
@@ -254,7 +254,7 @@ def test_windows_that_touch_are_decoded_at_once_and_others_are_sought(monkeypatc
     def plan(length, start):
         return [Window(60, 70), Window(-5, 20), Window(20, 30), Window(65, 80), Window(95, 110)]
 
-    found = windows_of_samples(sound, 8000, plan, rate=8000)
+    found = decode_windows((sound, 8000), plan, rate=8000)
     assert spans == [(0, 30), (60, 80), (95, 100)]
     assert found[1].tolist() == [0] * 5 + list(range(20))
     assert found[3].tolist() == list(range(65, 80))
@@ -295,7 +295,7 @@ def test_windows_of_a_truncated_file_and_behind_its_end(tmp_path):
     with pytest.raises(AudioError, match=r"there is no sound from 5\.0 s on"):
         decode_windows(path, every_second, rate=16_000, start=5)
     with pytest.raises(DataError, match="The samples have no such window"):
-        windows_of_samples(np.zeros(10, np.float32), 8000, every_second, rate=8000, start=1)
+        decode_windows((np.zeros(10, np.float32), 8000), every_second, rate=8000, start=1)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from safetensors.numpy import load_file
 from scipy.signal import correlate
 from sound_files import timed_noise, write_sndfile
 
-from harmonium.audio.decoding import windows_of_samples
+from harmonium.audio.decoding import decode_windows
 from harmonium.audio.extractors import get_extractor
 from harmonium.audio.musicnn import (
     EPSILON,
@@ -63,18 +63,18 @@ def test_of_a_longer_sound_ten_evenly_from_the_first_to_the_last():
 def test_the_spectrum_is_that_of_librosa_centred_and_padded():
     sound = timed_noise(7, 16_000)[:, 0]
     frames = librosa_frames(sound)
-    windows = windows_of_samples(sound, 16_000, Patches(), rate=16_000)
+    windows = decode_windows((sound, 16_000), Patches(), rate=16_000)
     assert len(windows) == 2
     found = np.concatenate([log_mel_patches(window)[0] for window in windows])
     np.testing.assert_allclose(found, frames[: 2 * PATCH_FRAMES], rtol=0, atol=2e-5)
-    (window,) = windows_of_samples(sound[:16_000], 16_000, Patches(), rate=16_000)
+    (window,) = decode_windows((sound[:16_000], 16_000), Patches(), rate=16_000)
     (patch,) = log_mel_patches(window)
     np.testing.assert_allclose(patch[:63], librosa_frames(sound[:16_000]), rtol=0, atol=2e-5)
 
 
 def test_a_sound_that_is_shorter_than_a_patch_is_repeated():
     sound = timed_noise(1, 16_000)[:, 0]
-    (window,) = windows_of_samples(sound, 16_000, Patches(), rate=16_000)
+    (window,) = decode_windows((sound, 16_000), Patches(), rate=16_000)
     (patch,) = log_mel_patches(window)
     assert len(np.unique(patch[:63], axis=0)) == 63  # a second is 63 frames
     np.testing.assert_array_equal(patch[63:126], patch[:63])
@@ -92,7 +92,7 @@ def test_a_file_of_any_length(seconds, tmp_path):
 
 def test_the_numbers_are_the_mean_over_patches():
     sound = timed_noise(9.5, 16_000)[:, 0]
-    windows = windows_of_samples(sound, 16_000, Patches(), rate=16_000)
+    windows = decode_windows((sound, 16_000), Patches(), rate=16_000)
     each = [listen(window, 16_000) for window in windows]
     heard = get_extractor("musicnn").hear_samples(sound, 16_000)
     assert len(each) == 3
