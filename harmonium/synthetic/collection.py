@@ -19,7 +19,6 @@ from harmonium.arrays import Mask
 from harmonium.data.triples import Triples
 from harmonium.errors import DataError
 from harmonium.files import write_atomically
-from harmonium.synthetic.instruments import render
 from harmonium.synthetic.listeners import (
     TAG_NAMES,
     listeners_of,
@@ -28,7 +27,7 @@ from harmonium.synthetic.listeners import (
     tags_said,
 )
 from harmonium.synthetic.music import SyntheticClip, make_clip
-from harmonium.synthetic.tones import RATE, Samples
+from harmonium.synthetic.sound import RATE, Samples, render
 
 GENERATOR = 1
 """To be raised whenever the same parameters give other sounds, clips or tags than before."""
@@ -146,7 +145,7 @@ class SyntheticCollection:
                 "item": [clip.id for clip in clips],
                 "track": [clip.track.id for clip in clips],
                 "number": [clip.number for clip in clips],
-                "artist": [clip.track.artist.name for clip in clips],
+                "artist": [clip.track.artist for clip in clips],
                 "album": [clip.track.album for clip in clips],
                 "title": [clip.track.title for clip in clips],
                 "position": [round(clip.position, 2) for clip in clips],
@@ -232,7 +231,7 @@ class SyntheticCollection:
 def _audio_path(clip: SyntheticClip) -> str:
     """Where a clip lies in a collection's folder."""
     track = clip.track
-    return f"audio/{track.artist.name}/{track.album}/{track.title} {clip.number + 1}.wav"
+    return f"audio/{track.artist}/{track.album}/{track.title} {clip.number + 1}.wav"
 
 
 def _write_collection(

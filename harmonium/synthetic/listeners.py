@@ -17,11 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harmonium.arrays import Doubles, Mask
-from harmonium.synthetic.instruments import INSTRUMENTS
 from harmonium.synthetic.music import (
     ASSIGNMENT,
     RECIPES,
-    ROLE_GAIN,
+    ROLES,
     TAGGING,
     USER,
     Part,
@@ -29,6 +28,7 @@ from harmonium.synthetic.music import (
     generator,
     read_tables,
 )
+from harmonium.synthetic.sound import INSTRUMENTS
 
 
 @dataclass(frozen=True)
@@ -60,17 +60,6 @@ ACOUSTIC = {
     *(name for name, i in INSTRUMENTS.items() if i.acoustic),  # they need no electricity
 }
 
-# How much a part stands out by its role.
-PROMINENCE = {
-    "lead": 0.9,
-    "voice": 1.0,
-    "chords": 0.75,
-    "drums": 0.8,
-    "arp": 0.6,
-    "bass": 0.45,
-    "pad": 0.4,
-}
-
 
 class ClipFacts:
     """What there is to hear in a clip: the facts that the rules below are about."""
@@ -97,7 +86,7 @@ class ClipFacts:
 
     def era(self, decade: str) -> float:
         """How clearly the clip is of this decade."""
-        return 0.7 if self.clip.track.artist.era == decade else 0.0
+        return 0.7 if self.clip.track.era == decade else 0.0
 
     @property
     def distortion(self) -> float:
@@ -112,14 +101,14 @@ class ClipFacts:
         track = self.clip.track
         drums = 0.3 if self.has_role("drums") else -0.4
         pace = 0.3 * (track.tempo - 108) / 40 + 0.25 * (self.clip.loudness + 17) / 6
-        return pace + drums + 0.25 * self.distortion + RECIPES[track.genres[0]].energy
+        return pace + drums + 0.25 * self.distortion + RECIPES[track.genres[0]]["energy"]
 
     @property
     def valence(self) -> float:
         """About -1 (gloomy) to 1 (cheerful)."""
         track = self.clip.track
         pace = 0.4 * (track.tempo - 105) / 40
-        return MODE_VALENCE[track.mode] + pace + RECIPES[track.genres[0]].valence
+        return MODE_VALENCE[track.mode] + pace + RECIPES[track.genres[0]]["valence"]
 
     def share(self, instruments: set[str], *, if_none: float) -> float:
         """The share of the parts that play one of these instruments; voices do not count."""
@@ -129,8 +118,8 @@ class ClipFacts:
 
 def _prominence(part: Part) -> float:
     """By the role, and by how loud the part is for one with this role."""
-    louder = part.gain - ROLE_GAIN[part.role]
-    return float(min(PROMINENCE[part.role] * 10 ** (louder / 20), 1.0))
+    role = ROLES[part.role]
+    return float(min(role["prominence"] * 10 ** ((part.gain - role["gain"]) / 20), 1.0))
 
 
 def above(value: float, threshold: float, width: float) -> float:

@@ -1,100 +1,27 @@
-"""What a track is: its genre, tempo, key, parts and sound; and what a clip of it plays.
+"""What is played: artists, tracks and clips drawn from the recipes of genres, and their notes.
 
-Everything is drawn from the recipes of genres.toml by a generator that belongs to one artist, track
-or clip, so that each of them is the same whatever else is in the collection. The instruments of the
-recipes are those of ``instruments.py``, the patterns those of patterns.toml.
+Everything is drawn from the tables of genres.toml and patterns.toml by a generator that belongs to
+one artist, track or clip, so that each of them is the same whatever else is in the collection. The
+instruments of the recipes are those of ``sound.py``.
+
+Bars are counted from the beginning of the track, and what a part plays in a bar follows from the
+part and the bar, so a phrase comes back when its section does. Only the human touch (small errors
+of timing and force) belongs to the clip.
 """
 
 import tomllib
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from functools import lru_cache
 from math import gcd
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 PartChoices = tuple[tuple[str, str, float], ...]  # instrument, pattern, weight
-
-ERAS = ("60s", "70s", "80s", "90s", "today")
-
-MODES = {
-    "major": (0, 2, 4, 5, 7, 9, 11),
-    "mixolydian": (0, 2, 4, 5, 7, 9, 10),
-    "dorian": (0, 2, 3, 5, 7, 9, 10),
-    "minor": (0, 2, 3, 5, 7, 8, 10),
-}
-
-# Scale degrees counted from 0, one chord a bar.
-PROGRESSIONS = {
-    "axis": (0, 4, 5, 3),
-    "fifties": (0, 5, 3, 4),
-    "three": (0, 3, 4, 0),
-    "plagal": (0, 3, 0, 4),
-    "sway": (0, 3),
-    "step": (0, 6),
-    "drone": (0,),
-    "epic": (0, 5, 2, 6),
-    "descent": (0, 6, 5, 6),
-    "turnaround": (1, 4, 0, 5),
-    "cadence": (0, 3, 6, 2, 5, 1, 4, 0),
-    "blues": (0, 0, 0, 0, 3, 3, 0, 0, 4, 3, 0, 4),
-}
-
-
-# The sections of a track that clips are cut from, in order and over again.
-SECTIONS = ("verse", "chorus", "solo", "breakdown", "finale")
-
-# The chance that a part plays in a section; parts not named here play always.
-PRESENCE = {
-    "verse": {"drums": 0.93, "lead": 0.3, "pad": 0.7, "arp": 0.8},
-    "chorus": {"lead": 0.35},
-    "solo": {"voice": 0.1, "lead": 1.0, "pad": 0.8},
-    "breakdown": {"drums": 0.3, "bass": 0.5, "chords": 0.8, "voice": 0.6, "lead": 0.3, "arp": 0.5},
-    "finale": {"lead": 0.6},
-}
-SECTION_GAIN = {"verse": -1.0, "chorus": 1.0, "solo": 0.0, "breakdown": -4.0, "finale": 1.0}
-
-# Levels in the mix, in dB.
-ROLE_GAIN = {
-    "drums": -1.0,
-    "bass": -5.5,
-    "chords": -4.5,
-    "pad": -10.0,
-    "arp": -8.0,
-    "lead": -4.0,
-    "voice": -2.0,
-}
-
-# The chance that a part is played as it would be in any other genre.
-GUESTS = 0.12
-
-# The roles that can carry a track; every track has one of them.
-HARMONY = ("chords", "pad", "arp", "lead")
-
-
-@dataclass(frozen=True)
-class GenreRecipe:
-    """The ranges and chances that a track of one genre is drawn from."""
-
-    weight: float  # how common the genre is
-    tempo: tuple[float, float]  # range in beats per minute
-    modes: dict[str, float]  # chances of the modes
-    progressions: tuple[str, ...]  # names in PROGRESSIONS
-    parts: dict[str, tuple[float, PartChoices]]  # role -> the chance that it is there, and options
-    loudness: tuple[float, float]  # range of the clip's RMS level in dB below full scale
-    room: tuple[float, float]  # range of the reverberation time in seconds
-    neighbours: tuple[str, ...]  # genres to borrow from
-    swing: float = 0.0  # how late the off-beats are, 0 (straight) to 1 (triplets)
-    swing_steps: int = 2  # the steps that swing
-    drive: tuple[float, float] = (2.0, 4.0)  # range of the distortion of distorted guitars
-    sevenths: bool = False  # whether chords have four notes
-    lofi: float = 0.08  # chance of a narrow, hissing, crackling recording
-    eras: dict[str, float] = field(default_factory=lambda: dict.fromkeys(ERAS, 1.0))
-    male: float = 0.55  # chance that a singer is a man
-    energy: float = 0.0  # what it adds to how energetic a track seems
-    valence: float = 0.0  # what it adds to how happy a track seems
+PlayedStep = tuple[float, float, float, float, str]  # step, length in steps, pitch, force, kind
+Chord = tuple[int, ...]  # MIDI pitches, or pitch classes (0 for C), from the lowest up
 
 
 def read_tables(name: str) -> dict[str, Any]:
@@ -102,13 +29,47 @@ def read_tables(name: str) -> dict[str, Any]:
     return tomllib.loads(Path(__file__).with_name(name).read_text(encoding="utf-8"))
 
 
-def _recipe(table: dict[str, Any]) -> GenreRecipe:
-    """A recipe from its table in genres.toml: lists become tuples."""
-    values: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in table.items()}
-    values["parts"] = dict(map(_role, table["parts"]))
-    if "eras" in table:
-        values["eras"] = dict(zip(ERAS, table["eras"], strict=True))
-    return GenreRecipe(**values)
+_TABLES = read_tables("patterns.toml")
+MODES: dict[str, list[int]] = _TABLES["modes"]
+PROGRESSIONS: dict[str, list[int]] = _TABLES["progressions"]
+ROLES: dict[str, dict[str, float]] = _TABLES["roles"]
+SECTIONS: dict[str, dict[str, Any]] = _TABLES["sections"]
+CHORDS: dict[str, str] = _TABLES["chords"]
+BASS: dict[str, str] = _TABLES["bass"]
+MELODY: dict[str, list[str]] = _TABLES["melody"]
+DRUMS: dict[str, dict[str, str]] = _TABLES["drums"]
+_WORDS = {kind: words.split() for kind, words in read_tables("invented_names.toml").items()}
+
+ERAS = ("60s", "70s", "80s", "90s", "today")
+HARMONY = ("chords", "pad", "arp", "lead")
+"""The roles that can carry a track; every track has one of them."""
+GUESTS = 0.12
+"""The chance that a part is played as it would be in any other genre."""
+STEPS, STEPS_PER_BEAT = 16, 4
+
+# Where the notes of a role lie, as the MIDI pitch they are centred on.
+CENTRES = {"chords": 60, "pad": 62, "arp": 69, "lead": 74, "bass": 40}
+LOW_CENTRES = {"distorted guitar": 46, "acoustic guitar": 57, "electric guitar": 58, "harp": 62}
+VOICE_CENTRES = {"male voice": 54, "female voice": 66}
+LEAD_CENTRES = {"saxophone": 64, "trumpet": 70, "lead guitar": 70, "electric guitar": 67}
+STRUM_SECONDS = {"acoustic guitar": 0.012, "electric guitar": 0.009, "harp": 0.03}
+"""Seconds between the notes of a chord."""
+LOOSENESS = {"drum machine": 0.0, "synth": 0.001, "voice": 0.018, "": 0.008}
+"""Seconds by which players miss the beat (standard deviation), by a word of the instrument."""
+
+ARTIST, TRACK, CLIP, USER, TAGGING, ASSIGNMENT = range(6)
+"""First numbers of the generators' keys: who they belong to."""
+
+
+def _recipes() -> dict[str, dict[str, Any]]:
+    """The recipes of genres.toml, which says what each entry means."""
+    tables = read_tables("genres.toml")
+    usual = tables.pop("usual")
+    recipes = {genre: {**usual, **table} for genre, table in tables.items()}
+    for recipe in recipes.values():
+        recipe["parts"] = dict(map(_role, recipe["parts"]))
+        recipe["eras"] = dict(zip(ERAS, recipe["eras"], strict=True))
+    return recipes
 
 
 def _role(text: str) -> tuple[str, tuple[float, PartChoices]]:
@@ -123,8 +84,10 @@ def _role(text: str) -> tuple[str, tuple[float, PartChoices]]:
     return role, (float(chance), tuple(choices))
 
 
-RECIPES = {name: _recipe(table) for name, table in read_tables("genres.toml").items()}
-_WORDS = {kind: words.split() for kind, words in read_tables("invented_names.toml").items()}
+RECIPES = _recipes()
+
+
+# Artists, tracks and clips
 
 
 @dataclass(frozen=True)
@@ -140,22 +103,12 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Artist:
-    """Who plays: an artist keeps to a genre, a singer and an era."""
-
-    number: int
-    name: str
-    genre: str
-    male: bool
-    era: str
-
-
-@dataclass(frozen=True)
 class SyntheticTrack:
     """A piece of music, before it is written out."""
 
     number: int  # in the collection, from 0
-    artist: Artist
+    artist: str
+    era: str  # of the artist, one of ERAS
     title: str
     album: str
     genres: tuple[str, ...]  # one, or two where it borrows from a neighbour, the main one first
@@ -211,11 +164,6 @@ def artist_name(number: int) -> str:
     return f"The {name}" if number % 3 == 0 else name
 
 
-def album_name(artist: int, album: int) -> str:
-    """The name of an artist's album."""
-    return _pair(artist * 7 + album, "adjectives", "things")
-
-
 def track_title(number: int) -> str:
     """The title of a track. Different for different numbers."""
     return _pair(number, "verbs", "things")
@@ -237,10 +185,6 @@ def generator(seed: int, *key: int) -> np.random.Generator:
     return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=key))
 
 
-# First numbers of the generators' keys: who they belong to.
-ARTIST, TRACK, CLIP, USER, TAGGING, ASSIGNMENT = range(6)
-
-
 def choose(draw: float, weights: Mapping[str, float]) -> str:
     """The key at ``draw`` of the way, in [0, 1), through the weights laid end to end."""
     ends = np.cumsum(list(weights.values()))
@@ -248,20 +192,14 @@ def choose(draw: float, weights: Mapping[str, float]) -> str:
 
 
 @lru_cache(maxsize=4096)
-def make_artist(seed: int, number: int) -> Artist:
-    """The artist with this number in the collection with this seed."""
+def _artist(seed: int, number: int) -> tuple[str, bool, str]:
+    """An artist's genre, whether the singer is a man, and the era."""
     rng = generator(seed, ARTIST, number)
     # Golden-ratio steps, not draws: a small collection has its share of every genre, too.
     draw = (generator(seed, ARTIST).random() + number * 0.6180339887498949) % 1.0
-    genre = choose(draw, {name: recipe.weight for name, recipe in RECIPES.items()})
-    recipe = RECIPES[genre]
-    return Artist(
-        number=number,
-        name=artist_name(number),
-        genre=genre,
-        male=bool(rng.random() < recipe.male),
-        era=choose(rng.random(), recipe.eras),
-    )
+    genre = choose(draw, {name: recipe["weight"] for name, recipe in RECIPES.items()})
+    male = bool(rng.random() < RECIPES[genre]["male"])
+    return genre, male, choose(rng.random(), RECIPES[genre]["eras"])
 
 
 @lru_cache(maxsize=4096)
@@ -269,75 +207,67 @@ def make_track(seed: int, number: int) -> SyntheticTrack:
     """The track with this number in the collection with this seed."""
     rng = generator(seed, TRACK, number)
     # Artists come in as tracks do; the early ones have the more tracks.
-    artist = make_artist(seed, int(rng.integers(2 + 3 * number // 4)))
-    genres = _genres(rng, artist.genre)
-    recipe, other = RECIPES[genres[0]], RECIPES[genres[-1]]
-    lofi = recipe.lofi * (2.0 if artist.era == "60s" else 1.0)
+    artist = int(rng.integers(2 + 3 * number // 4))
+    genre, male, era = _artist(seed, artist)
+    recipe, genres = RECIPES[genre], [genre]
+    neighbours, progressions = recipe["neighbours"], recipe["progressions"]
+    if rng.random() < 0.3:
+        genres.append(neighbours[rng.integers(len(neighbours))])
     return SyntheticTrack(
         number=number,
-        artist=artist,
+        artist=artist_name(artist),
+        era=era,
         title=track_title(number),
-        album=album_name(artist.number, int(rng.integers(3))),
-        genres=genres,
-        tempo=float(np.round(rng.uniform(*recipe.tempo) * np.exp(rng.normal(0, 0.08)), 1)),
-        swing=recipe.swing * float(rng.uniform(0.8, 1.1)),
-        swing_steps=recipe.swing_steps,
+        album=_pair(artist * 7 + int(rng.integers(3)), "adjectives", "things"),
+        genres=tuple(genres),
+        tempo=float(np.round(rng.uniform(*recipe["tempo"]) * np.exp(rng.normal(0, 0.08)), 1)),
+        swing=recipe["swing"] * float(rng.uniform(0.8, 1.1)),
+        swing_steps=recipe["swing_steps"],
         tonic=int(rng.integers(12)),
-        mode=choose(rng.random(), recipe.modes),
-        progression=PROGRESSIONS[recipe.progressions[rng.integers(len(recipe.progressions))]],
-        sevenths=recipe.sevenths,
-        parts=_parts(rng, recipe, other, artist),
-        loudness=float(min(rng.uniform(*recipe.loudness) + rng.normal(0, 2.0), -8.0)),
-        room=float(rng.uniform(*recipe.room)) * (1.4 if artist.era == "80s" else 1.0),
-        drive=float(rng.uniform(*recipe.drive)),
-        lofi=bool(rng.random() < lofi),
+        mode=choose(rng.random(), recipe["modes"]),
+        progression=tuple(PROGRESSIONS[progressions[rng.integers(len(progressions))]]),
+        sevenths=recipe["sevenths"],
+        parts=_parts(rng, recipe["parts"], RECIPES[genres[-1]]["parts"], male),
+        loudness=float(min(rng.uniform(*recipe["loudness"]) + rng.normal(0, 2.0), -8.0)),
+        room=float(rng.uniform(*recipe["room"])) * (1.4 if era == "80s" else 1.0),
+        drive=float(rng.uniform(*recipe["drive"])),
+        lofi=bool(rng.random() < recipe["lofi"] * (2.0 if era == "60s" else 1.0)),
         seed=int(rng.integers(2**31)),
     )
 
 
-def _genres(rng: np.random.Generator, genre: str) -> tuple[str, ...]:
-    neighbours = RECIPES[genre].neighbours
-    if rng.random() < 0.3:
-        return genre, neighbours[rng.integers(len(neighbours))]
-    return (genre,)
-
-
 def _parts(
-    rng: np.random.Generator, recipe: GenreRecipe, other: GenreRecipe, artist: Artist
+    rng: np.random.Generator,
+    own: Mapping[str, tuple[float, PartChoices]],
+    other: Mapping[str, tuple[float, PartChoices]],
+    male: bool,
 ) -> tuple[Part, ...]:
     """Players by the recipe; about half of the roles follow the genre that is borrowed from."""
     parts = []
-    for role in ROLE_GAIN:
-        source = other if rng.random() < 0.5 else recipe
-        chance, options = source.parts.get(role, recipe.parts.get(role, (0.0, ())))
+    for role in ROLES:
+        source = other if rng.random() < 0.5 else own
+        chance, options = source.get(role, own.get(role, (0.0, ())))
         if options and rng.random() < GUESTS:
-            options = _anybody(role)
+            every = (recipe["parts"] for recipe in RECIPES.values() if role in recipe["parts"])
+            options = tuple(option for found in every for option in found[role][1])
         if rng.random() < chance:
-            parts.append(_part(rng, role, options, artist))
+            parts.append(_part(rng, role, options, male))
     if not any(part.role in HARMONY for part in parts):
-        role = next(role for role in HARMONY if role in recipe.parts)
-        parts.append(_part(rng, role, recipe.parts[role][1], artist))
+        role = next(role for role in HARMONY if role in own)
+        parts.append(_part(rng, role, own[role][1], male))
     return tuple(parts)
 
 
-@lru_cache(maxsize=16)
-def _anybody(role: str) -> PartChoices:
-    """What is played in a role in any genre."""
-    return tuple(
-        o for recipe in RECIPES.values() if role in recipe.parts for o in recipe.parts[role][1]
-    )
-
-
-def _part(rng: np.random.Generator, role: str, options: PartChoices, artist: Artist) -> Part:
+def _part(rng: np.random.Generator, role: str, options: PartChoices, male: bool) -> Part:
     found = {f"{name}/{pattern}": weight for name, pattern, weight in options}
     instrument, pattern = choose(rng.random(), found).split("/")
     if instrument == "voice":
-        instrument = "male voice" if artist.male else "female voice"
+        instrument = "male voice" if male else "female voice"
     return Part(
         role=role,
         instrument=instrument,
         pattern=pattern,
-        gain=ROLE_GAIN[role] + float(rng.normal(0, 2.0)),
+        gain=ROLES[role]["gain"] + float(rng.normal(0, 2.0)),
         brightness=float(np.exp(rng.normal(0, 0.2))),
         seed=int(rng.integers(2**31)),
     )
@@ -348,8 +278,8 @@ def make_clip(seed: int, track: int, number: int) -> SyntheticClip:
     """Clip ``number`` of a track in the collection with this seed."""
     piece = make_track(seed, track)
     rng = generator(seed, CLIP, track, number)
-    section = SECTIONS[number % len(SECTIONS)]
-    presence = PRESENCE[section]
+    section = list(SECTIONS)[number % len(SECTIONS)]
+    presence = SECTIONS[section]["presence"]
     draws = rng.random(len(piece.parts))
     parts = tuple(
         part for part, u in zip(piece.parts, draws, strict=True) if u < presence.get(part.role, 1)
@@ -361,8 +291,229 @@ def make_clip(seed: int, track: int, number: int) -> SyntheticClip:
         number=number,
         section=section,
         parts=parts,
-        loudness=piece.loudness + SECTION_GAIN[section] + float(rng.normal(0, 0.7)),
+        loudness=piece.loudness + SECTIONS[section]["gain"] + float(rng.normal(0, 0.7)),
         first_bar=16 * number,
         offset=float(rng.uniform(0, 4)),
         seed=int(rng.integers(2**31)),
     )
+
+
+# Notes
+
+
+def events(pattern: str) -> list[tuple[int, int, str]]:
+    """The sounds of one bar, in time: the step each begins at, its length in steps, its symbol.
+
+    >>> events("n---..n-n-------")
+    [(0, 4, 'n'), (6, 2, 'n'), (8, 8, 'n')]
+    """
+    found = []
+    for step, symbol in enumerate(pattern):
+        if symbol not in ".-":
+            rest = pattern[step + 1 :]
+            found.append((step, 1 + len(rest) - len(rest.lstrip("-")), symbol))
+    return found
+
+
+class Note(NamedTuple):
+    """One note."""
+
+    start: float  # seconds from the clip's beginning; may be negative
+    length: float  # seconds
+    pitch: float  # MIDI note number; 0 for drums
+    force: float  # in (0, 1]
+    kind: str = ""  # the drum that is struck, or the number of the syllable that is sung
+
+
+def notes_of(clip: SyntheticClip, part: Part, seconds: float) -> list[Note]:
+    """Everything a part plays in the first ``seconds`` of a clip, in time."""
+    rng = np.random.default_rng([clip.seed, part.seed])
+    track = clip.track
+    beat = 60.0 / track.tempo
+    loose = (value for name, value in LOOSENESS.items() if name in part.instrument)
+    looseness = next(loose)
+    play = {"drums": _drums, "bass": _bass, "lead": _melody, "voice": _melody}
+    n_bars = int(np.ceil((seconds * track.tempo / 60 + clip.offset) / 4))
+    notes = []
+    for bar in range(n_bars):
+        played = play.get(part.role, _chords)(clip, part, clip.first_bar + bar)
+        for step, length, pitch, force, kind in played:
+            at = bar * 4 + _swung(step, track) / STEPS_PER_BEAT - clip.offset
+            start = at * beat + looseness * rng.standard_normal()
+            held = length * beat / STEPS_PER_BEAT
+            force *= float(np.exp(0.12 * rng.standard_normal()))
+            if start < seconds and start + held > -0.5:
+                notes.append(Note(start, held, pitch, min(force, 1.0), kind))
+    return sorted(notes)
+
+
+def _swung(step: float, track: SyntheticTrack) -> float:
+    """Move the second half of each pair of eighths (or sixteenths) back, up to triplets."""
+    unit = 2 * track.swing_steps
+    whole, rest = divmod(step, unit)
+    half = unit / 2
+    late = half * (1 + track.swing / 3)
+    warped = rest * late / half if rest < half else late + (rest - half) * (unit - late) / half
+    return whole * unit + warped
+
+
+def _chords(clip: SyntheticClip, part: Part, bar: int) -> Iterator[PlayedStep]:
+    track, chord = clip.track, _voiced(clip.track, part, bar)
+    short = 0.55 if part.pattern in ("chug", "gallop", "skank", "scratch", "offbeat") else 0.95
+    rise = STRUM_SECONDS.get(part.instrument, 0.003) * track.tempo / 60 * STEPS_PER_BEAT
+    for step, steps, symbol in events(CHORDS[part.pattern]):
+        length = steps * short
+        if symbol.isdigit():
+            octave, index = divmod(int(symbol), len(chord))
+            force = 0.85 if step % 4 == 0 else 0.65
+            yield step, max(length, 2), chord[index] + 12 * octave, force, ""
+            continue
+        force = 0.9 if symbol == "A" else 0.62
+        upward = step % 4 == 2  # an up-stroke takes the strings from the top
+        for i, pitch in enumerate(reversed(chord) if upward else chord):
+            yield step + i * rise, length, pitch, force, ""
+
+
+def _voiced(track: SyntheticTrack, part: Part, bar: int) -> Chord:
+    centre = LOW_CENTRES.get(part.instrument, CENTRES.get(part.role, 60))
+    degree = chord_degree(track, bar)
+    if part.instrument == "distorted guitar":  # root, fifth, octave: thirds turn to mud
+        root = nearest(scale_pitch(track, degree) % 12, centre)
+        return root, root + 7, root + 12
+    chord = voicings(track, float(centre))[bar % len(track.progression)]
+    if "guitar" in part.instrument:  # more strings than the chord has notes
+        return tuple(sorted({nearest(scale_pitch(track, degree) % 12, 47), *chord, chord[0] + 12}))
+    return chord
+
+
+def _bass(clip: SyntheticClip, part: Part, bar: int) -> Iterator[PlayedStep]:
+    track = clip.track
+    centre = {"cello": 45, "synth bass": 36}.get(part.instrument, CENTRES["bass"])
+    degree = chord_degree(track, bar)
+    root = nearest(scale_pitch(track, degree) % 12, centre)
+    target = nearest(scale_pitch(track, chord_degree(track, bar + 1)) % 12, centre)
+    third, fifth = (scale_pitch(track, degree + i) - scale_pitch(track, degree) for i in (2, 4))
+    short = 0.6 if part.pattern in ("offbeat", "house", "sixteenths", "funk") else 0.9
+    for step, steps, symbol in events(BASS[part.pattern]):
+        walked = round(root + (target - root) * step / STEPS) or root
+        pitch = {
+            "r": root,
+            "f": root + fifth,
+            "o": root + 12,
+            "t": root + third,
+            "w": in_scale(track, walked + (2 if step == 8 else 0)),
+        }[symbol]
+        force = 0.9 if step % 8 == 0 else 0.75
+        yield step, steps * short, pitch, force, ""
+
+
+def _melody(clip: SyntheticClip, part: Part, bar: int) -> Iterator[PlayedStep]:
+    """A phrase of four bars, A B A C: drawn once for each part and section, and sung again."""
+    track = clip.track
+    rng = np.random.default_rng([part.seed, list(SECTIONS).index(clip.section), (bar % 8) // 4])
+    rhythms = MELODY[part.pattern]
+    chosen = rng.integers(len(rhythms), size=3)
+    walk = _contour(rng)
+    place = bar % 4
+    rhythm = rhythms[chosen[(0, 1, 0, 2)[place]]]
+    if part.role == "voice":
+        centre = VOICE_CENTRES[part.instrument] + 3 * (clip.section in ("chorus", "finale"))
+    else:
+        centre = LEAD_CENTRES.get(part.instrument, CENTRES["lead"])
+    for i, (step, steps, _) in enumerate(events(rhythm)):
+        moved = walk[(0, 8, 0, 24)[place] + i % 8]
+        pitch = _melody_pitch(track, part, bar, centre + 1.8 * moved, step)
+        force = 0.85 if step % 4 == 0 else 0.7
+        length = steps * (0.6 if part.pattern == "stabs" else 0.93)
+        yield step, length, pitch, force, str(int(walk[i % 8] * 7 + i + 5 * place) % 40)
+
+
+def _contour(rng: np.random.Generator) -> list[int]:
+    """Thirty-two places of a walk that likes small steps and turns back before it goes too far."""
+    place, walk = 0, []
+    for draw in rng.integers(7, size=32):
+        place += (-2, -1, -1, 0, 1, 1, 2)[draw] - (place > 3) + (place < -3)
+        walk.append(place)
+    return walk
+
+
+def _melody_pitch(track: SyntheticTrack, part: Part, bar: int, wish: float, step: int) -> float:
+    """A note of the chord on the beat, of the scale elsewhere; speech keeps to no scale."""
+    if part.pattern == "rap":
+        centre = VOICE_CENTRES[part.instrument] - 7
+        return centre + 0.25 * (wish - centre) - 0.12 * step
+    scale = tuple(scale_pitch(track, i) % 12 for i in range(7))
+    classes = scale if step % 8 else pitch_classes(track, chord_degree(track, bar))
+    return min((nearest(c, wish) for c in classes), key=lambda p: abs(p - wish))
+
+
+def _drums(clip: SyntheticClip, part: Part, bar: int) -> Iterator[PlayedStep]:
+    rng = np.random.default_rng([part.seed, bar])
+    pattern = DRUMS[part.pattern]
+    fill = bar % 4 == 3 and part.instrument == "acoustic kit" and rng.random() < 0.6
+    last = 12 if fill else STEPS
+    for drum, line in pattern.items():
+        for step, _, symbol in events(line):
+            if step < last and not (symbol == "o" and rng.random() < 0.15):
+                yield step, 1, 0, {"X": 1.0, "x": 0.78, "o": 0.38}[symbol], drum
+    if fill:
+        for step in range(12, 16):
+            yield step, 1, 0, 0.7 + 0.07 * (step - 12), "snare" if step < 14 else "tom"
+    if bar % 4 == 0 and clip.section in ("chorus", "finale") and part.pattern != "ride":
+        yield 0, 1, 0, 0.9, "crash"
+
+
+def chord_degree(track: SyntheticTrack, bar: int) -> int:
+    """The scale degree of the chord in a bar."""
+    return track.progression[bar % len(track.progression)]
+
+
+def scale_pitch(track: SyntheticTrack, degree: int) -> int:
+    """Semitones above C of a scale degree, which may lie outside one octave."""
+    octave, rest = divmod(degree, 7)
+    return track.tonic + 12 * octave + MODES[track.mode][rest]
+
+
+def pitch_classes(track: SyntheticTrack, degree: int) -> Chord:
+    """Root, third, fifth (and seventh) on a degree."""
+    size = 4 if track.sevenths else 3
+    return tuple(scale_pitch(track, degree + 2 * i) % 12 for i in range(size))
+
+
+def nearest(pitch_class: int, centre: float) -> int:
+    """The pitch of a class that is nearest to a centre."""
+    return int(pitch_class + 12 * round((centre - pitch_class) / 12))
+
+
+def in_scale(track: SyntheticTrack, pitch: int) -> int:
+    """The note of the scale at a pitch, or a semitone from it."""
+    classes = {scale_pitch(track, degree) % 12 for degree in range(7)}
+    return next(p for p in (pitch, pitch + 1, pitch - 1) if p % 12 in classes)
+
+
+@lru_cache(maxsize=1024)
+def voicings(track: SyntheticTrack, centre: float) -> tuple[Chord, ...]:
+    """One voicing for each chord of the progression, each as close to the one before as can be."""
+    found: list[Chord] = []
+    for degree in track.progression:
+        classes = pitch_classes(track, degree)
+        options = [
+            _stacked(classes[i:] + classes[:i], low)
+            for i in range(len(classes))
+            for low in (centre - 10, centre - 4)
+        ]
+        before = found[-1] if found else tuple(int(centre) for _ in classes)
+        found.append(min(options, key=lambda v, b=before: _movement(v, b, centre)))  # type: ignore[misc]
+    return tuple(found)
+
+
+def _stacked(classes: Chord, lowest: float) -> Chord:
+    pitches = [nearest(classes[0], lowest)]
+    for pitch_class in classes[1:]:
+        pitches.append(pitches[-1] + (pitch_class - pitches[-1]) % 12)
+    return tuple(pitches)
+
+
+def _movement(voicing: Chord, before: Chord, centre: float) -> float:
+    moved = sum(abs(a - b) for a, b in zip(voicing, before, strict=True))
+    return moved + abs(float(np.mean(voicing)) - centre)

@@ -11,7 +11,7 @@ from places import DOCS
 
 from harmonium.data import normalise_tag
 from harmonium.errors import DataError
-from harmonium.synthetic import collection, make_collection, score
+from harmonium.synthetic import collection, make_collection, music
 from harmonium.synthetic.listeners import CONCEPTS, KINDS, RULES, TAG_NAMES, TAGS, make_listener
 from harmonium.synthetic.music import artist_name, make_track, track_title
 
@@ -267,7 +267,7 @@ def test_a_clip_that_is_not_there(index):
         make_collection(2, 5).samples(index)
 
 
-@pytest.mark.parametrize("module", [collection, score])
+@pytest.mark.parametrize("module", [collection, music])
 def test_examples_in_docstrings_hold(module):
     results = doctest.testmod(module)
     assert results.attempted > 0
