@@ -91,10 +91,7 @@ class TestHelp:
 
     def test_imports_no_command(self, loaded):
         own = {name for name in loaded if name.startswith("harmonium.")}
-        assert own == {
-            *("harmonium.cli", "harmonium.errors"),
-            "harmonium.commands",
-        }
+        assert own == {"harmonium.cli", "harmonium.errors", "harmonium.commands"}
 
     def test_lists_every_command(self):
         said = " ".join(call("--help").stdout.split())
@@ -103,11 +100,43 @@ class TestHelp:
             assert summary.split(",")[0].split()[0] in said
 
 
+def program(body):
+    """A program whose command line is a function with this body."""
+    return f"import os, sys\nimport harmonium.cli as c\ndef app():\n    {body}\nc.app = app\n{MAIN}"
+
+
+@pytest.mark.parametrize(
+    ("body", "environment", "expected"),
+    [
+        ("raise KeyboardInterrupt", {}, (130, "", "Stopped.\n")),
+        (
+            'print("before"); raise PermissionError(13, "Permission denied", "/a/file")',
+            {},
+            (2, "before\n", "Error: Permission denied: /a/file.\n"),
+        ),
+        (
+            'raise c.HarmoniumError("\\x1b[31mred\\nand green")',
+            {},
+            (2, "", "Error: \\x1b[31mred\nand green\n"),
+        ),
+        ('print("Björk")', {"PYTHONIOENCODING": "ascii"}, (0, "Bj\\xf6rk\n", "")),
+        (
+            "r, w = os.pipe(); os.dup2(w, 1); os.close(w); print('late'); os.close(r); sys.exit(0)",
+            {"PYTHONUNBUFFERED": ""},
+            (141, "", ""),
+        ),
+    ],
+    ids=["ctrl-c", "no permission", "control characters", "letters", "late reader"],
+)
+def test_the_end_of_a_program(body, environment, expected):
+    done = call(code=program(body), **environment)
+    assert (done.returncode, done.stdout, done.stderr) == expected
+
+
 class TestExitCodes:
     def test_an_expected_error_is_one_message_and_2(self, tmp_path):
         done = call("inspect", str(tmp_path / "none.wav"), "-o", str(tmp_path / "x.png"))
-        assert done.returncode == 2
-        assert done.stdout == ""
+        assert (done.returncode, done.stdout) == (2, "")
         assert done.stderr.startswith("Error: ")
         assert "Traceback" not in done.stderr
 
@@ -117,21 +146,13 @@ class TestExitCodes:
         assert "Did you mean 'features'?" in done.stderr
 
     def test_an_unexpected_error_is_a_traceback_and_1(self):
-        code = f"import harmonium.cli as c\nc.app = lambda: 1 / 0\n{MAIN}"
-        done = call(code=code)
+        done = call(code=program("1 / 0"))
         assert done.returncode == 1
         assert "ZeroDivisionError" in done.stderr
 
     def test_ctrl_c_in_a_command_is_one_line_and_130(self):
         result = CliRunner().invoke(_group("interrupted"), ["work"])
         assert (result.exit_code, result.stdout, result.stderr) == (130, "", "Stopped.\n")
-
-    def test_ctrl_c_outside_of_a_command_is_one_line_and_130(self):
-        code = (
-            f"import harmonium.cli as c\ndef stop(): raise KeyboardInterrupt\nc.app = stop\n{MAIN}"
-        )
-        done = call(code=code)
-        assert (done.returncode, done.stdout, done.stderr) == (130, "", "Stopped.\n")
 
     def test_ctrl_c_while_jax_computes_does_not_wait_for_python_to_be_taken_down(self):
         code = (
@@ -151,25 +172,27 @@ class TestExitCodes:
         reader, writer = os.pipe()
         os.close(reader)
         with os.fdopen(writer, "w") as closed:
-            done = subprocess.run(
-                [sys.executable, "-c", MAIN, "data", "list"],
-                stdout=closed,
-                stderr=subprocess.PIPE,
-                text=True,
-                check=False,
-            )
-        assert (done.returncode, done.stderr) == (141, "")
+            command = [sys.executable, "-c", MAIN, "data", "list"]
+            done = subprocess.run(command, stdout=closed, stderr=subprocess.PIPE, check=False)
+        assert (done.returncode, done.stderr) == (141, b"")
 
-    def test_a_reader_that_stops_before_the_last_line_gets_no_complaint(self):
-        """What a command prints may still be in its buffer when the command is done."""
-        code = (
-            "import os, sys\nimport harmonium.cli as c\n"
-            "reader, writer = os.pipe()\nos.dup2(writer, 1)\nos.close(writer)\n"
-            "def app():\n    print('late')\n    os.close(reader)\n    sys.exit(0)\n"
-            f"c.app = app\n{MAIN}"
-        )
-        done = call(code=code, PYTHONUNBUFFERED="")
-        assert (done.returncode, done.stderr) == (141, "")
+    @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
+    def test_a_full_disk_is_one_line_and_no_traceback(self):
+        env = {key: value for key, value in os.environ.items() if key != "PYTHONUNBUFFERED"}
+        command = [sys.executable, "-c", MAIN, "--version"]
+        with Path("/dev/full").open("w") as full:
+            done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, env=env)
+        assert (done.returncode, done.stderr) == (2, b"Error: No space left on device.\n")
+
+    @pytest.mark.skipif(sys.platform == "win32", reason="has no pipes of this kind")
+    def test_output_that_nobody_reads_is_not_an_answer(self):
+        code = program("[print('line') for _ in range(100_000)]")
+        command = [sys.executable, "-c", code]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+            process.stdout.readline()
+            process.stdout.close()
+            assert process.stderr.read() == b""
+        assert process.returncode == 141
 
 
 class TestLazyGroup:
@@ -183,47 +206,31 @@ class TestLazyGroup:
             CliRunner().invoke(_group("missing"), ["work"], catch_exceptions=False)
 
 
-class TestCompletion:
-    @pytest.mark.parametrize(
-        ("shell", "words"),
-        [
-            ("bash", "complete -o default -F _harmonium_completion harmonium"),
-            ("zsh", "#compdef harmonium"),
-            ("fish", "complete --command harmonium"),
-        ],
-    )
-    def test_the_script_of_a_shell(self, shell, words):
-        done = call("--help", code=_called_harmonium(), _HARMONIUM_COMPLETE=f"source_{shell}")
-        assert done.returncode == 0, done.stderr
-        assert words in done.stdout
+@pytest.mark.parametrize(
+    ("typed", "offered"),
+    [
+        ("harmonium fea", ["features"]),
+        ("harmonium data ", ["list", "show", "download"]),
+        ("harmonium features --out", ["--output"]),
+    ],
+)
+def test_what_bash_offers(typed, offered):
+    at = {"COMP_WORDS": typed, "COMP_CWORD": str(typed.count(" "))}
+    done = call(code=_called_harmonium(), _HARMONIUM_COMPLETE="complete_bash", **at)
+    assert done.stdout.split() == offered
 
-    def test_the_script_of_the_shell_that_is_named(self):
-        done = call(
-            "--show-completion",
-            "zsh",
-            code=_called_harmonium(),
-            _TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION="1",
-        )
-        assert done.returncode == 0, done.stderr
-        assert "#compdef harmonium" in done.stdout
 
-    @pytest.mark.parametrize(
-        ("typed", "offered"),
-        [
-            ("harmonium fea", ["features"]),
-            ("harmonium data ", ["list", "show", "download"]),
-            ("harmonium features --out", ["--output"]),
-        ],
-    )
-    def test_what_bash_offers(self, typed, offered):
-        words = typed.split(" ")
-        done = call(
-            code=_called_harmonium(),
-            _HARMONIUM_COMPLETE="complete_bash",
-            COMP_WORDS=typed,
-            COMP_CWORD=str(len(words) - 1),
-        )
-        assert done.stdout.split() == offered
+@pytest.mark.parametrize(
+    ("arguments", "environment"),
+    [
+        (["--help"], {"_HARMONIUM_COMPLETE": "source_zsh"}),
+        (["--show-completion", "zsh"], {"_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1"}),
+    ],
+)
+def test_the_script_of_a_shell(arguments, environment):
+    done = call(*arguments, code=_called_harmonium(), **environment)
+    assert done.returncode == 0, done.stderr
+    assert "#compdef harmonium" in done.stdout
 
 
 def _called_harmonium():
@@ -245,78 +252,3 @@ def _group(kind):
 def interrupted():
     """As if Ctrl-C were pressed."""
     raise KeyboardInterrupt
-
-
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
-def test_a_full_disk_is_one_line_and_no_traceback():
-    with Path("/dev/full").open("w") as full:
-        done = subprocess.run(
-            [sys.executable, "-c", MAIN, "--version"],
-            stdout=full,
-            stderr=subprocess.PIPE,
-            text=True,
-            env={key: value for key, value in os.environ.items() if key != "PYTHONUNBUFFERED"},
-            check=False,
-        )
-    assert done.stderr == "Error: No space left on device.\n"
-    assert done.returncode == 2
-
-
-def test_what_was_printed_before_a_failure_is_there():
-    code = """
-import harmonium.cli
-def fails():
-    print("before")
-    raise PermissionError(13, "Permission denied", "/a/file")
-harmonium.cli.app = fails
-harmonium.cli.main()
-"""
-    done = call(code=code)
-    assert done.stdout == "before\n"
-    assert done.stderr == "Error: Permission denied: /a/file.\n"
-    assert done.returncode == 2
-
-
-def test_nothing_in_an_error_acts_on_the_terminal():
-    code = """
-import harmonium.cli
-from harmonium.errors import DataError
-def fails():
-    raise DataError("\\x1b[31mred\\nand green")
-harmonium.cli.app = fails
-harmonium.cli.main()
-"""
-    done = call(code=code)
-    assert (done.stderr, done.returncode) == ("Error: \\x1b[31mred\nand green\n", 2)
-
-
-def test_letters_that_the_terminal_does_not_have_are_escaped():
-    code = """
-import harmonium.cli
-harmonium.cli.app = lambda: print("Björk")
-harmonium.cli.main()
-"""
-    done = call(code=code, PYTHONIOENCODING="ascii")
-    assert (done.stdout, done.returncode) == ("Bj\\xf6rk\n", 0)
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="has no pipes of this kind")
-def test_output_that_nobody_reads_is_not_an_answer():
-    code = """
-import sys
-import typer
-import harmonium.cli
-app = typer.Typer()
-@app.command()
-def much():
-    for _ in range(100_000):
-        print("line")
-harmonium.cli.app = app
-harmonium.cli.main()
-"""
-    program = [sys.executable, "-c", code]
-    with subprocess.Popen(program, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
-        process.stdout.readline()
-        process.stdout.close()
-        assert process.stderr.read() == b""
-    assert process.returncode == 141

@@ -5,16 +5,13 @@ import http.server
 import json
 import re
 import socket
-import sys
 import threading
-import warnings
 from functools import partial
 
 import pytest
+from command_line import output_of, run_main
 from dataset_samples import write_samples
-from typer.testing import CliRunner
 
-from harmonium import cli
 from harmonium.data import datasets
 from harmonium.data.datasets.paper_files import SIZES
 from harmonium.errors import DataError, DatasetNotFoundError
@@ -31,12 +28,7 @@ def samples(tmp_path, monkeypatch):
     return write_samples(tmp_path / "data")
 
 
-def run(*arguments):
-    result = CliRunner().invoke(cli.app, ["data", *map(str, arguments)])
-    if result.exception and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    assert result.exit_code == 0, result.output
-    return result.output
+run = partial(output_of, "data")
 
 
 class TestList:
@@ -101,7 +93,7 @@ class TestShow:
     def test_the_page_fits_the_terminal(self, samples, monkeypatch, name, columns):
         monkeypatch.setenv("COLUMNS", str(columns))
         monkeypatch.setenv("FORCE_COLOR", "1")
-        output = re.sub(r"\x1b\[[\d;]*m", "", run("show", name, "-f", samples))
+        output = re.sub(STYLES, "", run("show", name, "-f", samples))
         assert all(len(line) <= columns for line in output.splitlines())
         data = datasets.load(name, samples)
         squeezed = " ".join(output.split())
@@ -112,19 +104,12 @@ class TestShow:
         assert "3 tracks, 2 artists" in run("show", "majorminer", "-f", samples)
         assert "train 2, test 1" in run("show", "mulan:toy", "-f", samples)
 
-    def test_no_tags(self, samples):
-        assert "most positives" not in run("show", "majorminer", "-t", 0, "-f", samples)
-
-    def test_an_error_is_a_message_and_not_a_traceback(self, samples, monkeypatch, capsys):
-        monkeypatch.setattr(warnings, "showwarning", warnings.showwarning)
-        monkeypatch.setattr(sys, "argv", ["harmonium", "data", "show", "msd", "-f", "/nowhere"])
-        with pytest.raises(SystemExit) as caught:
-            cli.main()
-        assert caught.value.code == 2
-        output = capsys.readouterr().err
-        assert "Error: Dataset 'msd' was not found" in output
-        assert "/nowhere/msd-subset" in output
-        assert "Traceback" not in output
+    def test_an_error_is_a_message_and_not_a_traceback(self, samples):
+        done = run_main("data", "show", "msd", "-f", "/nowhere")
+        assert done.exit_code == 2
+        assert "Error: Dataset 'msd' was not found" in done.stderr
+        assert "/nowhere/msd-subset" in done.stderr
+        assert "Traceback" not in done.stderr
 
 
 class Handler(http.server.SimpleHTTPRequestHandler):
@@ -162,21 +147,27 @@ def server(tmp_path, monkeypatch):
         thread.join()
 
 
+@pytest.fixture
+def target(tmp_path):
+    return tmp_path / "fetched"
+
+
+@pytest.fixture
+def fetch(samples, server, target):
+    """Downloads mturk, or another dataset, from the mirror."""
+    return lambda *options, name="mturk", url=server[0]: run(
+        "download", name, "--url", url, "-f", target, *options
+    )
+
+
 def files_in(folder):
     return sorted(path.name for path in folder.rglob("*") if path.is_file())
 
 
-def libsvm_files(folder):
-    return [name for name in files_in(folder) if name.endswith(".libsvm")]
-
-
 class TestFetch:
     @pytest.mark.parametrize("name", ["mturk", "majmin"])
-    def test_fetch_then_load(self, samples, server, tmp_path, name):
-        address, _ = server
-        target = tmp_path / "fetched"
-        output = run("download", name, "--url", address, "--folder", target)
-        assert "3 files downloaded" in output
+    def test_fetch_then_load(self, fetch, target, name):
+        assert "3 files downloaded" in fetch(name=name)
         files = sorted(f"{name}_{split}.libsvm" for split in SIZES[name])
         assert files_in(target) == ["SHA256SUMS", *files]
         data = datasets.load(name, target)
@@ -190,121 +181,105 @@ class TestFetch:
         assert datasets.is_found(datasets.info("mturk")) == user_data_folder() / "mturk"
         monkeypatch.setenv("HARMONIUM_DATA", str(tmp_path / "named"))
         run("download", "mturk")
-        assert len(libsvm_files(tmp_path / "named" / "mturk")) == 3
+        assert len(files_in(tmp_path / "named" / "mturk")) == 4
 
-    def test_files_that_are_there_stay_unless_forced(self, samples, server, tmp_path):
-        address, mirror = server
-        run("download", "mturk", "--url", address, "-f", tmp_path / "fetched")
-        (mirror / "mturk" / "mturk_test.libsvm").unlink()
-        output = run("download", "mturk", "--url", address, "-f", tmp_path / "fetched")
-        assert "Already downloaded" in output
+    def test_files_that_are_there_stay_unless_forced(self, fetch, server, target):
+        fetch()
+        (server[1] / "mturk" / "mturk_test.libsvm").unlink()
+        assert "Already downloaded" in fetch()
         with pytest.raises(DatasetNotFoundError, match="404"):
-            run("download", "mturk", "--force", "--url", address, "-f", tmp_path / "fetched")
-        assert len(libsvm_files(tmp_path / "fetched")) == 3
+            fetch("--force")
+        assert len(files_in(target)) == 4
 
-    def test_a_download_that_breaks_off_leaves_nothing_behind(
-        self, samples, server, tmp_path, monkeypatch
-    ):
+    def test_a_download_that_breaks_off_leaves_nothing_behind(self, fetch, target, monkeypatch):
         monkeypatch.setattr(Handler, "cut", "mturk_valid.libsvm")
-        with pytest.raises(
-            DatasetNotFoundError, match=r"mturk_valid\.libsvm could not be downloaded"
-        ):
-            run("download", "mturk", "--url", server[0], "-f", tmp_path / "fetched")
-        assert files_in(tmp_path / "fetched") == ["SHA256SUMS", "mturk_train.libsvm"]
+        with pytest.raises(DatasetNotFoundError, match=r"mturk_valid\.libsvm could not be"):
+            fetch()
+        assert files_in(target) == ["SHA256SUMS", "mturk_train.libsvm"]
 
     @pytest.mark.parametrize(
         ("content", "word"),
         [("0 1:1\n", "1 rows where .* 597"), ("<html>Log in</html>\n", "not what was published")],
     )
-    def test_another_file_is_refused(self, samples, server, tmp_path, content, word):
-        address, mirror = server
-        (mirror / "mturk" / "mturk_train.libsvm").write_text(content)
+    def test_another_file_is_refused(self, fetch, server, target, content, word):
+        (server[1] / "mturk" / "mturk_train.libsvm").write_text(content)
         with pytest.raises(DataError, match=word):
-            run("download", "mturk", "--url", address, "-f", tmp_path / "fetched")
-        assert files_in(tmp_path / "fetched") == []
+            fetch()
+        assert files_in(target) == []
 
-    def test_without_a_network(self, samples, server, tmp_path):
+    def test_without_a_network(self, fetch, target):
         with socket.socket() as unused:
             unused.bind(("127.0.0.1", 0))
-            address = f"http://127.0.0.1:{unused.getsockname()[1]}"
-            with pytest.raises(DatasetNotFoundError) as caught:
-                run("download", "mturk", "--url", address, "-f", tmp_path / "fetched")
-        assert "could not be downloaded: Connection refused" in str(caught.value)
-        assert str(tmp_path / "fetched" / "mturk") in str(caught.value)
+            with pytest.raises(DatasetNotFoundError, match="Connection refused") as caught:
+                fetch(url=f"http://127.0.0.1:{unused.getsockname()[1]}")
+        assert str(target / "mturk") in str(caught.value)
 
-    def test_a_folder_that_cannot_be_written(self, samples, server, tmp_path):
-        (tmp_path / "file").touch()
+    def test_a_folder_that_cannot_be_written(self, fetch, target):
+        target.touch()
         with pytest.raises(DatasetNotFoundError, match="could not be written"):
-            run("download", "mturk", "--url", server[0], "-f", tmp_path / "file")
+            fetch()
 
     @pytest.mark.parametrize(
-        ("arguments", "message"),
+        ("options", "message"),
         [
-            (["majorminer"], "Only mturk and majmin .* got 'majorminer'"),
-            (["mturk", "--url", "ftp://example.org"], "must begin with http:// or https://"),
+            ({"name": "majorminer"}, "Only mturk and majmin .* got 'majorminer'"),
+            ({"url": "ftp://example.org"}, "must begin with http:// or https://"),
         ],
     )
-    def test_what_cannot_be_fetched(self, samples, tmp_path, arguments, message):
+    def test_what_cannot_be_fetched(self, fetch, options, message):
         with pytest.raises(DataError, match=message):
-            run("download", *arguments, "-f", tmp_path / "fetched")
+            fetch(**options)
 
 
 class TestChecksums:
-    @pytest.fixture
-    def fetched(self, samples, server, tmp_path):
-        """The folder into which mturk was fetched from the mirror."""
-        run("download", "mturk", "--url", server[0], "-f", tmp_path / "fetched")
-        return tmp_path / "fetched"
-
     def change(self, folder):
         """Another label in one row: the numbers of rows and columns stay what they were."""
         path = folder / "mturk" / "mturk_test.libsvm"
         path.write_text(path.read_text().replace("7 8:1", "9 8:1", 1))
         return path
 
-    def test_they_are_kept_in_the_form_of_sha256sum(self, fetched):
-        lines = (fetched / "mturk" / "SHA256SUMS").read_text().splitlines()
+    def test_they_are_kept_in_the_form_of_sha256sum(self, fetch, target):
+        fetch()
+        lines = (target / "mturk" / "SHA256SUMS").read_text().splitlines()
         assert len(lines) == 3
         for line in lines:
             digest, name = line.split("  ")
-            content = (fetched / "mturk" / name).read_bytes()
-            assert digest == hashlib.sha256(content).hexdigest()
+            assert digest == hashlib.sha256((target / "mturk" / name).read_bytes()).hexdigest()
 
-    def test_a_file_that_is_no_longer_what_was_fetched_is_refused(self, fetched):
-        datasets.load("mturk", fetched)
-        path = self.change(fetched)
-        message = rf"{path.name} is not .*harmonium data download mturk --force"
-        with pytest.raises(DataError, match=message):
-            datasets.load("mturk", fetched)
-        with pytest.raises(DataError, match=message):
-            run("download", "mturk", "-f", fetched)
+    def test_a_file_that_is_no_longer_what_was_fetched_is_refused(self, fetch, target):
+        fetch()
+        datasets.load("mturk", target)
+        path = self.change(target)
+        for load in (lambda: datasets.load("mturk", target), fetch):
+            with pytest.raises(DataError, match=rf"{path.name} is not .*mturk --force"):
+                load()
 
-    def test_downloading_by_force_replaces_the_file_and_its_digest(self, fetched, server):
-        self.change(fetched)
+    def test_downloading_by_force_replaces_the_file_and_its_digest(self, fetch, target, server):
+        fetch()
+        self.change(target)
         self.change(server[1])
-        run("download", "mturk", "--force", "--url", server[0], "-f", fetched)
-        assert len(datasets.load("mturk", fetched)) == sum(SIZES["mturk"].values())
+        fetch("--force")
+        assert len(datasets.load("mturk", target)) == sum(SIZES["mturk"].values())
 
-    def test_files_from_elsewhere_have_no_digest(self, fetched):
-        (fetched / "mturk" / "SHA256SUMS").unlink()
-        self.change(fetched)
-        datasets.load("mturk", fetched)
-        assert "Already downloaded" in run("download", "mturk", "-f", fetched)
+    def test_files_from_elsewhere_have_no_digest(self, fetch, target):
+        fetch()
+        (target / "mturk" / "SHA256SUMS").unlink()
+        self.change(target)
+        datasets.load("mturk", target)
+        assert "Already downloaded" in fetch()
 
-    def test_a_digest_may_be_asked_for(self, samples, server, tmp_path):
-        address, mirror = server
+    def test_a_digest_may_be_asked_for(self, fetch, server, target):
         name = "mturk_test.libsvm"
-        digest = hashlib.sha256((mirror / "mturk" / name).read_bytes()).hexdigest()
-        fetch = ("download", "mturk", "--url", address, "-f", tmp_path / "fetched", "--sha256")
+        digest = hashlib.sha256((server[1] / "mturk" / name).read_bytes()).hexdigest()
         with pytest.raises(DataError, match=rf"{name} has the SHA-256 {digest}, not 0{{64}}"):
-            run(*fetch, f"{name}={'0' * 64}")
-        assert name not in files_in(tmp_path / "fetched")
-        run(*fetch, f"{name}={digest.upper()}")
-        assert name in files_in(tmp_path / "fetched")
+            fetch("--sha256", f"{name}={'0' * 64}")
+        assert name not in files_in(target)
+        fetch("--sha256", f"{name}={digest.upper()}")
+        assert name in files_in(target)
         with pytest.raises(DataError, match=rf"{name} has the SHA-256 {digest}, not 1{{64}}"):
-            run(*fetch, f"{name}={'1' * 64}")  # it is there already
+            fetch("--sha256", f"{name}={'1' * 64}")  # it is there already
 
     @pytest.mark.parametrize("option", ["mturk_test.libsvm=12g", "test=" + "0" * 64])
-    def test_a_digest_that_cannot_be_meant(self, samples, tmp_path, option):
+    def test_a_digest_that_cannot_be_meant(self, fetch, option):
         with pytest.raises(DataError, match=rf"'sha256' .* got '{option}'"):
-            run("download", "mturk", "-f", tmp_path / "fetched", "--sha256", option)
+            fetch("--sha256", option)

@@ -1,12 +1,10 @@
 """The command `harmonium experiment report`."""
 
-import sys
+from functools import partial
 
 import pytest
+from command_line import output_of, run_main
 from fabricated import RECIPES, fabricate, plausible, plausible_valid
-from typer.testing import CliRunner
-
-from harmonium import cli
 
 
 @pytest.fixture
@@ -21,12 +19,7 @@ def results(tmp_path, monkeypatch):
     )
 
 
-def run(*arguments):
-    result = CliRunner().invoke(cli.app, ["experiment", "report", *map(str, arguments)])
-    if result.exception and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    assert result.exit_code == 0, result.output
-    return result.output
+run = partial(output_of, "experiment", "report")
 
 
 def test_the_main_table_what_is_missing_and_where_the_rest_is(results):
@@ -55,26 +48,13 @@ def test_a_narrow_window_shows_every_column(tmp_path, monkeypatch):
     assert "Standard errors are in the report" in " ".join(output.split())
 
 
-def test_a_folder_without_results_is_an_error_in_one_message(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(sys, "argv", ["harmonium", "experiment", "report", str(tmp_path)])
-    with pytest.raises(SystemExit) as caught:
-        cli.main()
-    assert caught.value.code == 2
-    message = capsys.readouterr().err
-    assert "holds no results: it has no recipe.toml" in " ".join(message.split())
-    assert "Traceback" not in message
-
-
-def test_a_folder_that_cannot_be_written(results, tmp_path, monkeypatch, capsys):
+def test_what_is_wrong_is_one_message(results, tmp_path):
     (tmp_path / "file").touch()
-    arguments = ["harmonium", "experiment", "report", str(results), "-o", str(tmp_path / "file")]
-    monkeypatch.setattr(sys, "argv", arguments)
-    with pytest.raises(SystemExit) as caught:
-        cli.main()
-    assert caught.value.code == 2
-    assert "could not be written" in " ".join(capsys.readouterr().err.split())
-
-
-def test_help_teaches_with_an_example():
-    result = CliRunner().invoke(cli.app, ["experiment", "report", "--help"])
-    assert "harmonium experiment report results/table2" in result.output
+    for arguments, message in (
+        ([tmp_path], "holds no results: it has no recipe.toml"),
+        ([results, "-o", tmp_path / "file"], "could not be written"),
+    ):
+        done = run_main("experiment", "report", *arguments)
+        assert done.exit_code == 2
+        assert message in " ".join(done.stderr.split())
+        assert "Traceback" not in done.stderr

@@ -1,13 +1,14 @@
 """The command `harmonium smooth`."""
 
 import re
+from functools import partial
 
 import numpy as np
 import polars as pl
 import pytest
-from typer.testing import CliRunner
+from command_line import output_of
 
-from harmonium import TagSmoother, cli
+from harmonium import TagSmoother
 from harmonium.errors import DataError
 
 QUICK = ("--epochs", "2", "--hidden", "4")
@@ -35,12 +36,7 @@ def file(triples, tmp_path, monkeypatch):
     return tmp_path / "triples.csv"
 
 
-def run(*arguments):
-    result = CliRunner().invoke(cli.app, ["smooth", *map(str, arguments)])
-    if result.exception and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    assert result.exit_code == 0, result.output
-    return result.output
+run = partial(output_of, "smooth")
 
 
 def test_a_table_a_model_and_a_summary(file, triples, tmp_path):
@@ -108,7 +104,3 @@ def test_what_cannot_be_is_refused_before_any_work(file, tmp_path, arguments, me
     with pytest.raises(DataError, match=message):
         run(file, *(argument.format(tmp_path) for argument in arguments))
     assert not (tmp_path / "out.csv").exists()
-
-
-def test_the_help_has_an_example():
-    assert "harmonium smooth triples.csv -o smoothed.parquet" in run("--help")

@@ -18,6 +18,13 @@ def run(*arguments, **options):
     return CliRunner().invoke(app, [str(argument) for argument in arguments], **options)
 
 
+def output_of(*arguments):
+    """What a command prints that succeeds."""
+    done = run(*arguments)
+    assert done.exit_code == 0, done.output
+    return done.output
+
+
 def run_main(*arguments):
     """As from a shell: expected errors are messages on stderr, and an exit code.
 
