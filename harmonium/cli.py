@@ -196,6 +196,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
     help="Learn how you tag music, and tag the rest of it.",
+    epilog="Exit codes: 0 done; 1 done in part, the rest is listed; 2 nothing done; 130 "
+    "interrupted (Ctrl-C), the same command continues.",
 )
 
 

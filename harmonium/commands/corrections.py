@@ -66,7 +66,6 @@ def say(
 
     Example: harmonium say song.mp3 rock "hip hop" -live
     In Python: library.say("song.mp3", "rock", "-live")
-    Exit codes: 0 done, or nothing new; 2 nothing was done.
     """
     from harmonium.library.answers import read_said
 
@@ -100,7 +99,6 @@ def review(
 
     Example: harmonium review jazz
     In Python: library.doubts("jazz"), library.answer(track, "jazz", True)
-    Exit codes: 0 done; 2 nothing to ask, or no terminal; 130 interrupted, the answers are saved.
     """
     if not has_reader():
         raise DataError("A review needs a terminal. Programs can use `harmonium say`.")
@@ -220,7 +218,6 @@ def rename(
 
     Example: harmonium rename "electronica" electronic
     In Python: library.rename("electronica", "electronic")
-    Exit codes: 0 done; 2 nothing was done.
     """
     out = Output(as_json)
     with options.opened(library) as opened:
@@ -249,7 +246,6 @@ def hide(
 
     Example: harmonium hide "seen live"
     In Python: library.hide("seen live")
-    Exit codes: 0 done; 2 nothing was done.
     """
     out = Output(as_json)
     with options.opened(library) as opened:
@@ -278,7 +274,6 @@ def forget(
 
     Example: harmonium forget "Audiobook - Chapter 1"
     In Python: library.forget("chapter 1.mp3")
-    Exit codes: 0 done; 2 nothing was done.
     """
     out = Output(as_json)
     with options.opened(library) as opened:
@@ -312,8 +307,6 @@ def undo(
 
     Example: harmonium undo --list
     In Python: library.undo(), library.changes.list()
-    Exit codes: 0 all is undone; 1 a part is, the rest is listed; 2 nothing was done; 130
-    interrupted, the same command continues.
     """
     from harmonium.library.write import last_change
 

@@ -5,19 +5,13 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import typer
 
 from harmonium.commands import IN_PART, options
 from harmonium.commands.output import Output
-from harmonium.errors import counted
-
-if TYPE_CHECKING:
-    from harmonium.audio.extraction import Extraction, FileFeatures
-
-MAX_SHOWN = 30
-"""Files that the table of failures shows."""
+from harmonium.errors import AudioError, DataError, ModelFileError, counted
 
 
 def features(
@@ -44,21 +38,13 @@ def features(
 
     Example: harmonium features ~/Music -o features.parquet
     In Python: harmonium.AudioFeatures().transform(paths)
-    Exit codes: 0 all files are in the table; 1 some could not be read; 2 nothing was written; 130
-    interrupted.
     """
+    from harmonium.audio import extraction
     from harmonium.audio.decoding import find_audio
-    from harmonium.audio.extraction import (
-        FileFeatures,
-        check_output,
-        write_failures,
-        write_features,
-    )
     from harmonium.audio.extractors import get_extractor
-    from harmonium.errors import DataError
     from harmonium.files import check_writable
 
-    check_output(output)
+    extraction.check_output(output)
     if failures is not None:
         check_writable(failures)
     chosen = get_extractor(extractor)
@@ -76,67 +62,39 @@ def features(
             "No music files in these folders. Files are found by their endings (.mp3, .flac, .wav "
             "and so on); a file with another ending must be named itself."
         )
-    began = time.monotonic()
-    extraction = _extract(
-        out,
-        files,
-        extractor=chosen,
-        jobs=jobs,
-        engine=engine,
-        cache=options.cache_folder(cache, no_cache),
-        start=start,
-        time_limit=time_limit,
-    )
-    unlisted = (FileFeatures(path, reason=why) for path, why in unreadable.items())
-    failed = [*unlisted, *extraction.failures]
+    began, kept = time.monotonic(), options.cache_folder(cache, no_cache)
+
+    def stopped(done: int, total: int) -> str:
+        kept_in = f"They are kept in {kept}; the same command continues."
+        rest = "Nothing was kept, as there is no cache." if kept is None else kept_in
+        return f"Stopped after {done:,} of {total:,} files. {rest}"
+
+    with out.bar("listening", stopped) as progress:
+        done = extraction.extract_files(
+            files,
+            extractor=chosen,
+            jobs=jobs,
+            engine=engine,
+            cache=kept,
+            start=start,
+            time_limit=time_limit,
+            progress=progress,
+        )
+    unlisted = (extraction.FileFeatures(path, reason=why) for path, why in unreadable.items())
+    failed = [*unlisted, *done.failures]
     if failures is not None:
-        write_failures(failures, failed)
-    _show_failures(out, failed)
-    if not extraction.paths:
+        extraction.write_failures(failures, failed)
+    reasons = ((one.path, one.reason or "") for one in failed)
+    out.failures(reasons, "; --failures FILE writes all of them")
+    if not done.paths:
         raise DataError("None of the files could be read; nothing was written.")
-    write_features(output, extraction)
-    n_features = extraction.features.shape[1]
-    parts = [f"{counted(len(extraction.paths), 'file')}, {n_features:,} features each: {output}"]
-    if extraction.n_cached:
-        parts.append(f"{extraction.n_cached:,} from the cache")
-    if failed:
-        parts.append(f"{len(failed):,} could not be read")
+    extraction.write_features(output, done)
+    n_features = done.features.shape[1]
+    parts = [f"{counted(len(done.paths), 'file')}, {n_features:,} features each: {output}"]
+    parts += [f"{done.n_cached:,} from the cache"] if done.n_cached else []
+    parts += [f"{len(failed):,} could not be read"] if failed else []
     out.say(f"{'; '.join(parts)}; {time.monotonic() - began:.1f} s")
     raise typer.Exit(IN_PART if failed else 0)
-
-
-def _extract(out: Output, files: list[str], *, cache: Path | None, **how: Any) -> Extraction:
-    """The features of the files, with a progress bar."""
-    from harmonium.audio.extraction import extract_files
-
-    done = 0
-
-    def stopped() -> str:
-        kept = "Nothing was kept, as there is no cache."
-        if cache is not None:
-            kept = f"They are kept in {cache}; the same command continues."
-        return f"Stopped after {done:,} of {len(files):,} files. {kept}"
-
-    with out.bar("listening", stopped) as show:
-
-        def progress(n: int, total: int) -> None:
-            nonlocal done
-            done = n
-            show(n, total)
-
-        return extract_files(files, cache=cache, progress=progress, **how)
-
-
-def _show_failures(out: Output, failed: list[FileFeatures]) -> None:
-    """The unreadable files: a table for people, a line each for programs."""
-    if not out.errors.is_terminal:
-        out.note(*(f"{failure.path}: {failure.reason}" for failure in failed))
-    elif failed:
-        rows = [(failure.path, failure.reason) for failure in failed[:MAX_SHOWN]]
-        title = f"{len(failed):,} could not be read"
-        out.table(("File", "Reason"), rows, title=title, on_errors=True)
-        if len(failed) > MAX_SHOWN:
-            out.note(f"and {len(failed) - MAX_SHOWN:,} more; --failures FILE writes all of them")
 
 
 def inspect(
@@ -161,7 +119,6 @@ def inspect(
     from harmonium.audio import decode
     from harmonium.audio.decoding import quoted
     from harmonium.audio.pictures import draw_clip, save_picture
-    from harmonium.errors import AudioError, DataError
 
     clip = decode(file, seconds=seconds, start=start)
     found = [] if model is None else _tags(file, clip.start, model, extractor)[:tags]
@@ -179,41 +136,26 @@ def _tags(file: Path, start: float, model: Path, extractor: str) -> list[tuple[s
     """The model's tags for the window at ``start``, with probabilities, the likeliest first."""
     import polars as pl
 
+    import harmonium
     from harmonium.audio import features_of_file, get_extractor
-    from harmonium.errors import DataError
 
-    chosen = get_extractor(extractor)
-    tagger = _load_tagger(model)
-    names = getattr(tagger, "feature_names_in_", None)
-    if names is None:
-        fits = tagger.n_features_in_ == len(chosen.feature_names)
-    else:
-        fits = tuple(names) == chosen.feature_names
-    if not fits:
+    chosen, tagger = get_extractor(extractor), harmonium.load(model)
+    if not hasattr(tagger, "predict_proba"):
+        raise ModelFileError(
+            f"'{model}' holds a {type(tagger).__name__}, which does not give probabilities of "
+            "tags. Use the file of another tagger, such as a DiscriminativeRBM."
+        )
+    names, own = getattr(tagger, "feature_names_in_", None), chosen.feature_names
+    if tagger.n_features_in_ != len(own) if names is None else tuple(names) != own:
         raise DataError(
             f"The model '{model}' takes {tagger.n_features_in_} features that are not those of the "
-            f"extractor '{chosen.name}' ({len(chosen.feature_names)}). Name its extractor with "
-            "--extractor."
+            f"extractor '{chosen.name}' ({len(own)}). Name its extractor with --extractor."
         )
     X: Any = features_of_file(file, chosen, start=start)[None]
     if names is not None:
         X = pl.DataFrame(X, schema=list(names))
     found = zip(map(str, tagger.tags_), map(float, tagger.predict_proba(X)[0]), strict=True)
     return sorted(found, key=lambda tag: -tag[1])
-
-
-def _load_tagger(path: Path) -> Any:
-    """The model of a file, whichever class it is of."""
-    import harmonium
-    from harmonium.errors import ModelFileError
-
-    model = harmonium.load(path)
-    if not hasattr(model, "predict_proba"):
-        raise ModelFileError(
-            f"'{path}' holds a {type(model).__name__}, which does not give probabilities of tags. "
-            "Use the file of another tagger, such as a DiscriminativeRBM."
-        )
-    return model
 
 
 extractor = typer.Typer(
@@ -233,9 +175,21 @@ def list_extractors(as_json: bool = options.JSON) -> None:
 
     Example: harmonium extractor list
     """
-    from harmonium.audio.extractors import DEFAULT, available_extractors
+    from harmonium.audio.extractors import DEFAULT, available_extractors, get_extractor
 
-    out, records = Output(as_json), [_record(name) for name in available_extractors()]
+    out = Output(as_json)
+    found = [(name, get_extractor(name)) for name in available_extractors()]
+    records = [
+        {
+            "name": name,
+            "features": len(one.feature_names),
+            "heads": len(one.head_names),
+            "auc": one.auc,
+            "milliseconds": one.milliseconds,
+            "summary": one.summary,
+        }
+        for name, one in found
+    ]
     out.show(
         records,
         {
@@ -247,17 +201,3 @@ def list_extractors(as_json: bool = options.JSON) -> None:
         },
     )
     out.hint(f"A new library is indexed with {DEFAULT}.")
-
-
-def _record(name: str) -> dict[str, Any]:
-    from harmonium.audio.extractors import get_extractor
-
-    found = get_extractor(name)
-    return {
-        "name": name,
-        "features": len(found.feature_names),
-        "heads": len(found.head_names),
-        "auc": found.auc,
-        "milliseconds": found.milliseconds,
-        "summary": found.summary,
-    }

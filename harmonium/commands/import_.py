@@ -83,7 +83,6 @@ def import_(
     Example: harmonium import --from-files --fields genre,mood
     Example: harmonium import --features embeddings.parquet
     In Python: library.import_tags("tags.csv"), library.import_file_tags()
-    Exit codes: 0 all rows were used; 1 some were not, and are reported; 2 nothing was imported.
     """
     from harmonium.data import read_aliases
     from harmonium.files import check_writable

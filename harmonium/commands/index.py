@@ -70,8 +70,6 @@ def index(
 
     Example: harmonium index ~/Music
     In Python: library.index("~/Music")
-    Exit codes: 0 all files are in the library; 1 some could not be read and are listed; 2 nothing
-    was done; 130 interrupted, the same command continues.
     """
     out, began = Output(as_json), time.monotonic()
     with _opened(library, paths or []) as opened:
@@ -95,10 +93,8 @@ def index(
     _show(out, report, n_tracks, time.monotonic() - began)
     if report.tagged:
         out.hint(f"{counted(report.tagged, 'track')} tagged. Next: harmonium search 'calm piano'")
-    problems = {**report.unlisted, **report.unreadable}
-    lines = [f"{path}: {reason}" for path, reason in problems.items()]
-    most = MAX_SHOWN if out.errors.is_terminal else None
-    out.note(*shortened(lines, most, more=" that could not be read; --json lists all"))
+    problems = report.unlisted | report.unreadable
+    out.failures(problems.items(), " that could not be read; --json lists all")
     raise typer.Exit(0 if report.complete else IN_PART)
 
 

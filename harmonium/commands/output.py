@@ -96,20 +96,18 @@ class Output:
         rows: Iterable[Sequence[Cell]],
         *,
         title: str | None = None,
-        on_errors: bool = False,
     ) -> None:
         """Rows of cells, with tabs between them in a pipe; a column ">Name" is set to the right."""
-        console = self.errors if on_errors else self.console
-        if self.form == "lines" and not on_errors:
+        if self.form == "lines":
             for row in rows:
                 print(*(printable(_for_programs(cell)) for cell in row), sep="\t")
-        elif on_errors or self.is_terminal:
+        elif self.is_terminal:
             if title is not None:
-                _print_lines(console, [Text(printable(title), style="bold")])
+                self.hint(Text(printable(title), style="bold"))
             table = plain_table(*columns)
             for row in rows:
                 table.add_row(*map(_for_people, row))
-            console.print(table)
+            self.console.print(table)
 
     def pairs(self, rows: Mapping[str, object]) -> None:
         """Names and values, in two columns."""
@@ -124,23 +122,34 @@ class Output:
         else:
             self.table((), [(name, str(value)) for name, value in rows.items()])
 
-    def failures(self, failures: Iterable[tuple[str, str]]) -> None:
-        """Files that could not be used, with the reasons."""
+    def failures(self, failures: Iterable[tuple[str, str]], more: str = "") -> None:
+        """Files that could not be used, with the reasons; people see at most 30."""
         lines = [why if path in why else f"{path}: {why}" for path, why in failures]
-        self.note(*shortened(lines, MAX_FAILURES))
+        most = MAX_FAILURES if self.errors.is_terminal else None
+        self.note(*shortened(lines, most, more=more))
 
     @contextmanager
     def bar(
-        self, name: str, stopped: str | Callable[[], str] = "", at_first: str | None = None
+        self, name: str, stopped: str | Callable[[int, int], str] = "", at_first: str | None = None
     ) -> Iterator[Callable[..., None]]:
-        """A progress bar on the standard error, see `bar`; ``stopped`` is a note for Ctrl-C."""
+        """A progress bar on the standard error, see `bar`.
+
+        ``stopped`` is a note for Ctrl-C, or makes one of what is done and the total.
+        """
+        last = (0, 0)
+
+        def update(done: int, total: int, *what: str) -> None:
+            nonlocal last
+            last = done, total
+            show(done, total, *what)
+
         try:
-            with bar(self.errors, name, at_first=at_first) as progress:
-                yield progress
+            with bar(self.errors, name, at_first=at_first) as show:
+                yield update
         except KeyboardInterrupt:
             if not stopped:
                 raise
-            self.note(stopped if isinstance(stopped, str) else stopped())
+            self.note(stopped if isinstance(stopped, str) else stopped(*last))
             raise typer.Exit(INTERRUPTED) from None
 
 

@@ -175,7 +175,6 @@ def suggest(
 
     Example: harmonium suggest rock guitar
     In Python: library.suggest("rock", "guitar")
-    Exit codes: 0 done; 2 unknown tag.
     """
     from harmonium.library.tags import suggest as find
 
@@ -205,7 +204,6 @@ def related(
 
     Example: harmonium related "hip hop"
     In Python: library.related("hip hop")
-    Exit codes: 0 done; 2 unknown tag.
     """
     from harmonium.library.tags import related as find
 

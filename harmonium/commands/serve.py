@@ -46,7 +46,6 @@ def serve(
     only if --host names another address, and then need the token that is printed.
 
     Example: harmonium serve --port 9000
-    Exit codes: 0 stopped by Ctrl-C; 2 the server could not start.
     """
     from harmonium.web.app import bind, make_server
     from harmonium.web.guard import ServerSettings, is_loopback

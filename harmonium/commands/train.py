@@ -90,7 +90,7 @@ def train(
             out.note(_first(model))
 
     with options.opened(library) as opened:
-        with out.bar("reading", lambda: _stopped(opened, firsts)) as progress:
+        with out.bar("reading", lambda *_: _stopped(opened, firsts)) as progress:
             try:
                 model = opened.train(
                     min_examples=min_examples,
@@ -232,7 +232,6 @@ def models(
 
     Example: harmonium models use 2
     In Python: library.list_models(), library.use_model(2)
-    Exit codes: 0 done; 2 no such model.
     """
     if action not in (None, "use") or (action is None) != (number is None):
         raise typer.BadParameter("Use 'harmonium models' or 'harmonium models use N'.")
@@ -298,8 +297,6 @@ def tag(
 
     Example: harmonium tag song.mp3 --known "rock, -live"
     In Python: library.tag("song.mp3"), library.tag_all()
-    Exit codes: 0 done; 1 some files could not be read and are listed; 2 nothing was done; 130
-    interrupted, the same command continues.
     """
     from harmonium.errors import DataError
     from harmonium.library.tagging import tag_named
@@ -323,7 +320,7 @@ def tag(
             opened, paths, known=known, sound_only=sound_only, owner=owner, progress=progress
         )
     _show(out, ((one.path, one.tags(top, min_probability)) for one in found), spellings)
-    out.note(*(f"{failure.path}: {failure.reason}" for failure in found.failures))
+    out.failures((one.path, one.reason or "") for one in found.failures)
     raise typer.Exit(exit_code(len(found), len(found.failures)))
 
 

@@ -99,8 +99,6 @@ def write(
 
     Example: harmonium write ~/Music/Jazz --field mellow=mood --dry-run
     In Python: library.write("Jazz", precision=0.8, dry_run=True)
-    Exit codes: 0 all files have their tags; 1 some could not be written, and are listed; 2 nothing
-    was done; 130 interrupted.
     """
     from harmonium.library.filetags.rules import parse_pairs
 

@@ -19,6 +19,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime
+from functools import partial
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -40,7 +41,6 @@ WORDS = {
     "train": "Training a model",
     "write": "Writing tags to files",
 }
-ENDINGS = {"done": "Done", "stopped": "Stopped", "failed": "Failed"}
 RESUMABLE = ("index", "tag", "write")
 """Jobs that a restarted server continues; training would start from scratch."""
 STOP = "stop"
@@ -166,7 +166,7 @@ class Jobs:
             thread.join(5)
 
     def _begin(self, record: Record) -> None:
-        record |= {"state": "running", "server": _this_server()}
+        record |= {"state": "running", "server": {"pid": os.getpid(), "machine": platform.node()}}
         job = self._running[record["id"]] = RunningJob(record, self._service.place)
         self._save()
         thread = threading.Thread(target=self._follow, args=(job,), daemon=True)
@@ -183,12 +183,11 @@ class Jobs:
                 if what == "progress":
                     text, done, total = value
                     self._update(job, text=text, done=done, total=total or None)
+            job.process.join(10)
         except (EOFError, OSError):
-            what = "crashed"
-        job.process.join(10)
-        if what == "crashed":
+            job.process.join(10)
             what, value = "failed", f"The process crashed (exit code {job.process.exitcode})."
-        state, text = what, ENDINGS[what]
+        state, text = what, what.capitalize()
         if what == "stopped" and self._closing and job.record["kind"] in RESUMABLE:
             state, text = "waiting", "Continues when the server restarts"
         result, error = (value if what == ending else None for ending in ("done", "failed"))
@@ -230,10 +229,6 @@ class Jobs:
         if (job := self._running.get(record["id"])) is not None:
             shown["seconds"] = time.monotonic() - job.began
         return shown
-
-
-def _this_server() -> dict[str, Any]:
-    return {"pid": os.getpid(), "machine": platform.node()}
 
 
 def _is_alive(server: dict[str, Any] | None) -> bool:
@@ -311,9 +306,7 @@ def _listen_for_stop(pipe: Connection) -> None:
 def _index(library: Any, asked: dict[str, Any], report: Report) -> dict[str, Any]:
     report("Looking for music", 0, 0)
     folders = [asked["folder"]] if asked.get("folder") else []
-    found = library.index(
-        *folders, tag=False, progress=lambda done, total: report("Listening", done, total)
-    )
+    found = library.index(*folders, tag=False, progress=partial(report, "Listening"))
     lists = ("new", "moved", "changed", "missing", "unreadable")
     counts = {name: len(getattr(found, name)) for name in lists}
     return counts | _tag(library, {}, report)
@@ -321,15 +314,14 @@ def _index(library: Any, asked: dict[str, Any], report: Report) -> dict[str, Any
 
 def _tag(library: Any, asked: dict[str, Any], report: Report) -> dict[str, Any]:
     report("Tagging", 0, 0)
-    n = library.tag_new(progress=lambda done, total: report("Tagging", done, total))
-    return {"tagged": n or 0}
+    return {"tagged": library.tag_new(progress=partial(report, "Tagging")) or 0}
 
 
 def _train(library: Any, asked: dict[str, Any], report: Report) -> dict[str, Any]:
     from harmonium.library.tagger import tag_library
 
     model = library.train(progress=report, use=False)
-    tag_library(library, model, progress=lambda done, total: report("Tagging", done, total))
+    tag_library(library, model, progress=partial(report, "Tagging"))
     if asked.get("take_over"):
         library.use_model(model.id)
     return {
@@ -349,9 +341,9 @@ def _write(library: Any, asked: dict[str, Any], report: Report) -> dict[str, Any
         precision=asked["precision"],
         rules={"ignore": asked["ignore"]},
         skip=asked["skip"],
-        progress=lambda done, total: report("Reading files", done, total),
+        progress=partial(report, "Reading files"),
     )
-    written = library.write(plan, progress=lambda done, total: report("Writing", done, total))
+    written = library.write(plan, progress=partial(report, "Writing"))
     failed = plan.failures | written.failures
     failures = [f"{readable(path)}: {reason}" for path, reason in failed.items()]
     return {

@@ -34,6 +34,7 @@ STATES = {"tracks": "present", "missing": "missing", "unreadable": "unreadable"}
 TagPath = Annotated[str, InPath(min_length=1, max_length=200)]
 Offset = Annotated[int, Query(ge=0, le=MAX_ID)]
 ModelNumber = Annotated[int, Query(ge=1, le=MAX_ID)]
+COOKIE: Any = {"path": "/", "httponly": True, "samesite": "strict"}
 MAX_HITS, MAX_PLAYLIST, MAX_PREVIEW = 500, 10_000, 100
 
 
@@ -105,9 +106,7 @@ def sign_in(service: UsedService, asked: bodies.Token) -> Response:
         cookie_name(service.settings),
         new_session(token),
         max_age=SESSION_SECONDS,
-        path="/",
-        httponly=True,
-        samesite="strict",
+        **COOKIE,
     )
     return response
 
@@ -116,9 +115,7 @@ def sign_in(service: UsedService, asked: bodies.Token) -> Response:
 def sign_out(service: UsedService) -> Response:
     """Sign a browser out."""
     response = Response(status_code=204)
-    response.delete_cookie(
-        cookie_name(service.settings), path="/", httponly=True, samesite="strict"
-    )
+    response.delete_cookie(cookie_name(service.settings), **COOKIE)
     return response
 
 

@@ -94,11 +94,10 @@ class TestFailures:
         assert table.columns == ["path", "reason"]
         assert table["path"].to_list()[1] == str(bad / "two\nlines \x1b[31m.mp3")
 
-    def test_on_a_terminal_it_is_a_table(self, tmp_path, monkeypatch):
+    def test_on_a_terminal_some_are_listed(self, tmp_path, monkeypatch):
         monkeypatch.setenv("FORCE_COLOR", "1")
         paths = [tmp_path / f"{i}.wav" for i in range(40)]
         shown = re.sub(r"\x1b\[[0-9;]*m", "", run(*paths, "-o", tmp_path / "f.csv").stderr)
-        assert "40 could not be read" in shown
         assert "and 10 more; --failures FILE writes all of them" in shown
         assert "No such file" in shown
 
