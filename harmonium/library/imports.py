@@ -19,7 +19,7 @@ import polars as pl
 import sqlalchemy as sa
 from numpy.typing import NDArray
 
-from harmonium.data.tables import USUAL_NAMES, CodedRows, find_columns, read_rows
+from harmonium.data.tables import USUAL_NAMES, find_columns, read_rows
 from harmonium.data.tag_names import (
     TagSplitter,
     normalise_names,
@@ -141,13 +141,40 @@ def import_table(
     needed = ("item", "tag") if has_person else ("user", "item", "tag")
     choose = partial(choose_columns, named, needed, file.name)
     rows = read_rows(file, choose, header=header, delimiter=delimiter, encoding=encoding)
-    check_has_tracks(library)
-    report = ImportReport()
+    frame = pl.DataFrame({role: rows.values(role) for role in rows.columns})
+    report = ImportReport(
+        n_rows=len(frame) + sum(map(len, rows.left_out.values())),
+        left_out=Counter({why: len(where) for why, where in rows.left_out.items()}),
+    )
+    frame = _match_tracks(library, frame)
+    report.unmatched = _unmatched(frame)
     known = library.opinions.tags()["tag"].to_list()
-    splitter = TagSplitter(rows.columns["tag"].names, known=known, separators=split)
-    frame = _matched(library, rows, _split_cells(rows, splitter, aliases or {}, report), report)
-    if has_person:
-        frame = frame.with_columns(person=pl.lit(person))
+    cells = rows.columns["tag"].names
+    tags = _split_cells(
+        cells, TagSplitter(cells, known=known, separators=split), aliases or {}, report
+    )
+    frame = (
+        frame.drop_nulls("track_id")
+        .with_row_index("row")
+        .rename({"tag": "cell"})
+        .join(tags, on="cell", maintain_order="left_right")
+        .with_columns(
+            person=pl.lit(person) if has_person else pl.col("user").str.strip_chars(),
+            value=_signs(pl.col("value")) if "value" in rows.columns else pl.lit(1),
+        )
+    )
+    wrong = {
+        # which would be read as the tag itself
+        "a minus before the tag (a column --value says that it does not fit)": pl.col("denied"),
+        "an empty tag": pl.col("tag") == "",
+        "an empty user": pl.col("person") == "",
+        "a value that is no number": pl.col("value").is_null(),
+    }
+    for reason, is_wrong in wrong.items():
+        if n_wrong := frame.select(is_wrong.sum()).item():
+            report.left_out[reason] = n_wrong
+            frame = frame.filter(~is_wrong)
+    report.n_matched = frame["row"].n_unique()
     kind = "person" if has_person else "import"
     return _keep(library, frame, report, file.name, kind=kind, replace=replace, dry_run=dry_run)
 
@@ -180,7 +207,8 @@ def import_file_tags(
     for name in wanted:
         if name not in FIELDS:
             raise DataError(f"'fields' must be among {', '.join(FIELDS)}, got {name!r}.")
-    check_has_tracks(library)
+    if not library.tracks.count():
+        raise _no_tracks(library)
     report = ImportReport()
     written = _written_tags(library)
     values = {
@@ -267,12 +295,10 @@ def _note_split(report: ImportReport, text: str, parts: Sequence[str]) -> None:
         report.whole[parts[0]] += 1
 
 
-def check_has_tracks(library: Library) -> None:
-    """Refuse to import into an empty library: nothing would be found in it."""
-    if not library.tracks.count():
-        raise LibraryError(
-            f"The library {library.place} has no tracks yet. `harmonium index FOLDER` comes first."
-        )
+def _no_tracks(library: Library) -> LibraryError:
+    return LibraryError(
+        f"The library {library.place} has no tracks yet. `harmonium index FOLDER` comes first."
+    )
 
 
 def _keep(
@@ -289,7 +315,13 @@ def _keep(
 
     Tags that were renamed have their new names.
     """
-    frame = _renamed(frame, library.renamed_tags(), report)
+    now = library.renamed_tags()
+    is_old = frame["tag"].is_in(list(now))
+    if is_old.any():
+        report.renamed = {old: now[old] for old in frame["tag"].filter(is_old).unique().sort()}
+        # The old spelling is not that of the new name.
+        kept = pl.when(~is_old).then(pl.col("spelling"))
+        frame = frame.with_columns(pl.col("tag").replace(now), kept)
     report.people = sorted(frame["person"].unique()) if len(frame) else []
     report.n_tracks, report.n_tags = frame["track_id"].n_unique(), frame["tag"].n_unique()
     tags, tracks = counted(report.n_matched, "tag"), counted(report.n_tracks, "track")
@@ -306,18 +338,6 @@ def _keep(
         else:  # nothing to undo, so nothing to tell of
             library.changes.drop(number)
     return report
-
-
-def _renamed(frame: pl.DataFrame, now: Mapping[str, str], report: ImportReport) -> pl.DataFrame:
-    """The rows with the names that tags have now."""
-    is_old = frame["tag"].is_in(list(now))
-    if not is_old.any():
-        return frame
-    report.renamed = {old: now[old] for old in frame["tag"].filter(is_old).unique().sort()}
-    return frame.with_columns(
-        pl.col("tag").replace(now),
-        pl.when(~is_old).then(pl.col("spelling")),  # the old spelling is not that of the new name
-    )
 
 
 class _DryRunEnds(Exception):
@@ -382,107 +402,63 @@ def choose_columns(
     return chosen
 
 
-def match_tracks(library: Library, words: pl.DataFrame) -> list[int | str]:
-    """The track that each row of item, artist and title means; or why there is none."""
+def _match_tracks(library: Library, frame: pl.DataFrame) -> pl.DataFrame:
+    """The rows with the track_id that their item, artist and title mean, or the reason for none."""
+    if not library.tracks.count():
+        raise _no_tracks(library)
+    roles = [role for role in _TRACK_ROLES if role in frame.columns]
+    words = frame.select(roles).unique(maintain_order=True)
     with library.connect() as connection:
         finder = TrackFinder(connection, library.settings.get(FOLDERS, []))
-    return [finder.match(**row) for row in words.iter_rows(named=True)]
-
-
-def _split_cells(
-    rows: CodedRows, splitter: TagSplitter, aliases: Mapping[str, str], report: ImportReport
-) -> pl.DataFrame:
-    """The tags in each cell: tag_code, tag, spelling, and whether a minus stands before it."""
-    cells = []
-    for code, text in enumerate(rows.columns["tag"].names):
-        parts = splitter.split(text) or (text,)
-        _note_split(report, text, parts)
-        cells += [(code, part) for part in parts]
-    schema = {"tag_code": pl.UInt32, "spelling": pl.String}
-    frame = pl.DataFrame(cells, schema=schema, orient="row")
-    tags = speller(normalise=True, aliases=aliases)(frame["spelling"])
-    own = pl.select(pl.when(normalise_names(frame["spelling"]) == tags).then(frame["spelling"]))
-    targets = {normalise_tag(name): name for name in aliases.values()}
-    aliased = tags.replace(list(targets), list(targets.values())) if targets else tags
-    return frame.with_columns(
-        tag=tags,
-        spelling=own.to_series().fill_null(aliased),
-        denied=frame["spelling"].str.contains(r"^\s*[-−]\s*\w"),
-    )
-
-
-def _matched(
-    library: Library, rows: CodedRows, tags: pl.DataFrame, report: ImportReport
-) -> pl.DataFrame:
-    """The tags with their tracks; the report says which rows have none."""
-    keys = [role for role in _TRACK_ROLES if role in rows.columns]
-    coded = pl.DataFrame({role: rows.columns[role].codes for role in rows.columns})
-    distinct = coded.select(keys).unique(maintain_order=True)
-    words = distinct.with_columns(
-        rows.columns[role].names.gather(distinct[role]).alias(f"{role}_") for role in keys
-    )
-    answers = match_tracks(library, words.select(pl.col(f"{role}_").alias(role) for role in keys))
+    answers = [finder.match(**row) for row in words.iter_rows(named=True)]
     numbers = [answer if isinstance(answer, int) else None for answer in answers]
     reasons = [answer if isinstance(answer, str) else None for answer in answers]
     words = words.with_columns(
         pl.Series("track_id", numbers, pl.Int64), pl.Series("reason", reasons, pl.String)
     )
-    found = words.select(*keys, "track_id")
-    coded = coded.join(found, on=keys, how="left", maintain_order="left")
-    report.n_rows = len(coded) + sum(map(len, rows.left_out.values()))
-    report.left_out = Counter({why: len(where) for why, where in rows.left_out.items()})
-    report.unmatched = _unmatched(coded, words, keys)
-    frame = _named(coded.drop_nulls("track_id"), rows, tags, report)
-    report.n_matched = frame["row"].n_unique()
-    return frame.drop("row")
+    return frame.join(words, on=roles, how="left", nulls_equal=True, maintain_order="left")
 
 
-def _named(
-    coded: pl.DataFrame, rows: CodedRows, tags: pl.DataFrame, report: ImportReport
+def _unmatched(frame: pl.DataFrame) -> pl.DataFrame:
+    """What means no track, the most frequent first."""
+    roles = {role: pl.col(role) if role in frame.columns else pl.lit("") for role in _TRACK_ROLES}
+    return (
+        frame.filter(pl.col("track_id").is_null())
+        .group_by(*(role for role in roles if role in frame.columns), "reason", maintain_order=True)
+        .len("rows")
+        .select(**roles, reason="reason", rows=pl.col("rows").cast(pl.Int64))
+        .sort("rows", descending=True, maintain_order=True)
+    )
+
+
+def _split_cells(
+    cells: pl.Series, splitter: TagSplitter, aliases: Mapping[str, str], report: ImportReport
 ) -> pl.DataFrame:
-    """Codes to names, without rows that lack one."""
-    coded = coded.with_row_index("row").with_columns(tag_code=pl.col("tag").cast(pl.UInt32))
-    coded = coded.drop("tag").join(tags, on="tag_code", maintain_order="left_right")
-    columns = {name: coded[name] for name in ("row", "track_id", "tag", "spelling")}
-    denied = coded["denied"]
-    if "user" in rows.columns:
-        users = rows.columns["user"].names.str.strip_chars()
-        columns["person"] = users.gather(coded["user"])
-    if "value" in rows.columns:
-        columns["value"] = _signs(rows.columns["value"].names).gather(coded["value"])
-    frame = pl.DataFrame(columns)
-    if n_denied := int(denied.sum()):  # which would be read as the tag itself
-        report.left_out["a minus before the tag (a column --value says that it does not fit)"] = (
-            n_denied
-        )
-        frame = frame.filter(~denied)
-    for role, column in (("tag", "tag"), ("user", "person"), ("value", "value")):
-        if column in frame.columns:
-            empty = frame[column].is_null() if column == "value" else frame[column] == ""
-            if n_empty := int(empty.sum()):
-                word = "a value that is no number" if column == "value" else f"an empty {role}"
-                report.left_out[word] = n_empty
-                frame = frame.filter(~empty)
-    return frame
+    """The tags in each cell: cell, tag, spelling, and whether a minus stands before it."""
+    pairs = []
+    for text in cells:
+        parts = splitter.split(text) or (text,)
+        _note_split(report, text, parts)
+        pairs += [(text, part) for part in parts]
+    schema = {"cell": pl.String, "spelling": pl.String}
+    frame = pl.DataFrame(pairs, schema=schema, orient="row")
+    tags = speller(normalise=True, aliases=aliases)(frame["spelling"])
+    own = pl.select(pl.when(normalise_names(frame["spelling"]) == tags).then(frame["spelling"]))
+    targets = {normalise_tag(name): name for name in aliases.values()}
+    return frame.with_columns(
+        tag=tags,
+        spelling=own.to_series().fill_null(tags.replace(targets)),
+        denied=frame["spelling"].str.contains(r"^\s*[-−]\s*\w"),
+    )
 
 
-def _signs(values: pl.Series) -> pl.Series:
+def _signs(values: pl.Expr) -> pl.Expr:
     """1 for positive numbers, -1 for others, null for what is none."""
     numbers = values.str.strip_chars().cast(pl.Float64, strict=False)
-    signs = pl.select(pl.when(numbers > 0).then(1).when(numbers.is_not_nan()).then(-1)).to_series()
-    return signs.cast(pl.Int8)
+    return pl.when(numbers > 0).then(1).when(numbers.is_not_nan()).then(-1)
 
 
-def _unmatched(coded: pl.DataFrame, words: pl.DataFrame, keys: list[str]) -> pl.DataFrame:
-    lost = coded.filter(pl.col("track_id").is_null())
-    counted = lost.group_by(keys, maintain_order=True).len("rows")
-    counted = counted.join(words, on=keys, how="left", maintain_order="left")
-    names = {role: pl.col(f"{role}_") if role in keys else pl.lit("") for role in _TRACK_ROLES}
-    return counted.select(
-        *(name.alias(role) for role, name in names.items()),
-        "reason",
-        pl.col("rows").cast(pl.Int64),
-    ).sort("rows", descending=True, maintain_order=True)
+# Features. --------------------------------------------------------------------------------------
 
 
 PREFIX = "imported:"
@@ -535,15 +511,15 @@ def import_features(
     columns = {role: frame.columns[x] if isinstance(x, int) else x for role, x in chosen.items()}
     words = frame.select(pl.col(name).cast(pl.String).alias(role) for role, name in columns.items())
     X = _numbers(frame.drop(columns.values()), file.name)
-    check_has_tracks(library)
     digest = hashlib.sha256(file.read_bytes()).hexdigest()[:12]
     report = FeatureReport(f"{PREFIX}{file.stem}", X.shape[1], len(X))
-    rows: dict[int, int] = {}
-    for row, found in enumerate(match_tracks(library, words)):
-        if isinstance(found, int):
-            rows[found] = row  # of several rows for a track, the last
-        else:
-            report.unmatched[" - ".join(filter(None, words.row(row)))] = found
+    matched = _match_tracks(library, words).with_row_index("row")
+    for *texts, reason in (
+        matched.filter(pl.col("track_id").is_null()).drop("row", "track_id").rows()
+    ):
+        report.unmatched[" - ".join(filter(None, texts))] = reason
+    # Of several rows for a track, the last counts.
+    rows = dict(matched.drop_nulls("track_id").select("track_id", "row").iter_rows())
     report.n_tracks = len(rows)
     if not rows:
         raise DataError(f"No row of {file.name} means a track of the library.")
