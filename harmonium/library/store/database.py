@@ -247,10 +247,9 @@ def explained(place: str) -> Iterator[None]:
 
 def bump_version(connection: sa.Connection, key: str) -> None:
     """Note that tracks, or predictions, have changed."""
-    here = setting.c.key == key
-    next_one = sa.cast(sa.cast(setting.c.value, sa.BigInteger) + 1, sa.Text)
-    if not connection.execute(sa.update(setting).where(here).values(value=next_one)).rowcount:
-        connection.execute(sa.insert(setting).values(key=key, value="1"))
+    count_up = """INSERT INTO setting (key, value) VALUES (:key, '1') ON CONFLICT (key)
+        DO UPDATE SET value = CAST(CAST(setting.value AS BIGINT) + 1 AS TEXT)"""
+    connection.execute(sa.text(count_up), {"key": key})
 
 
 def read_version(connection: sa.Connection) -> LibraryVersion:
@@ -297,6 +296,11 @@ def make_table(connection: sa.Connection, rows: pl.DataFrame, name: str = "incom
 def pairs(connection: sa.Connection, key: sa.Column[Any], value: sa.Column[Any]) -> dict[Any, Any]:
     """One column of a table by another."""
     return {row[0]: row[1] for row in connection.execute(sa.select(key, value))}
+
+
+def read_frame(connection: sa.Connection, query: sa.Select[Any], schema: Any) -> pl.DataFrame:
+    """The rows that a query finds, as a frame."""
+    return pl.DataFrame(list(map(tuple, connection.execute(query))), schema=schema, orient="row")
 
 
 MIGRATIONS = {

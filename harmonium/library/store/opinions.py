@@ -45,6 +45,7 @@ from harmonium.library.store.database import (
     damaged,
     make_table,
     pairs,
+    read_frame,
     storable,
 )
 from harmonium.library.store.schema import BLOCK, opinion, people_count, spelling, tag
@@ -65,7 +66,6 @@ REVIEW = "review"
 """The command of changes whose answers were asked for, one tag each; a track's other tags stay
 unknown."""
 _IN_FORCE = opinion.c.ended_by.is_(None)
-_SCHEMA = {"person": pl.Int64, "track_id": pl.Int64, "tag": pl.String, "value": pl.Int64}
 _MAX_SINGLE_TRACKS = 500
 """If more tracks of a block have new opinions, the whole block is counted."""
 _SAME = " AND ".join(f"o.{name} = i.{name}" for name in TRIPLE)
@@ -84,6 +84,9 @@ _END_OTHERS = f"""
 UPDATE opinion SET ended_by = :change
 WHERE ended_by IS NULL AND person_id IN (SELECT DISTINCT person_id FROM kept)
 AND NOT EXISTS (SELECT 1 FROM kept i WHERE {_SAME.replace("o.", "opinion.")})"""
+_COUNT_SPELLING = """
+INSERT INTO spelling (tag_id, kind, spelling, uses) VALUES (:tag_id, :kind, :spelling, :uses)
+ON CONFLICT (tag_id, kind, spelling) DO UPDATE SET uses = spelling.uses + excluded.uses"""
 
 
 @dataclass(frozen=True)
@@ -105,19 +108,16 @@ class Opinions(LibraryPart):
 
     def people(self) -> list[Person]:
         """Everybody who ever said anything, in the order in which they came."""
-        counts = (
-            sa.select(
-                opinion.c.person_id,
-                sa.func.count(sa.distinct(opinion.c.tag_id)).label("n_tags"),
-                sa.func.count(sa.distinct(opinion.c.track_id)).label("n_tracks"),
-            )
-            .where(_IN_FORCE)
-            .group_by(opinion.c.person_id)
-            .subquery()
-        )
+        counts = (_distinct(opinion.c.tag_id), _distinct(opinion.c.track_id))
         query = (
-            sa.select(people_table, *(sa.func.coalesce(n, 0) for n in list(counts.c)[1:]))
-            .join_from(people_table, counts, counts.c.person_id == people_table.c.id, isouter=True)
+            sa.select(people_table, *counts)
+            .join_from(
+                people_table,
+                opinion,
+                sa.and_(_IN_FORCE, opinion.c.person_id == people_table.c.id),
+                isouter=True,
+            )
+            .group_by(people_table.c.id)
             .order_by(people_table.c.id)
         )
         return [Person(*row) for row in self._library.fetch(query)]
@@ -301,19 +301,16 @@ class Opinions(LibraryPart):
 
     def tags(self) -> pl.DataFrame:
         """The tags that somebody says fit something: tag, n_tracks, n_people; most used first."""
-        n_tracks = sa.func.count(sa.distinct(opinion.c.track_id)).label("n_tracks")
-        n_people = sa.func.count(sa.distinct(opinion.c.person_id)).label("n_people")
         query = (
-            sa.select(tag.c.name, n_tracks, n_people)
+            sa.select(tag.c.name, _distinct(opinion.c.track_id), _distinct(opinion.c.person_id))
             .join_from(opinion, tag)
             .where(_IN_FORCE, opinion.c.value == 1)
             .group_by(tag.c.name)
         )
-        rows = [tuple(row) for row in self._library.fetch(query)]
         schema = {"tag": pl.String, "n_tracks": pl.Int64, "n_people": pl.Int64}
-        return pl.DataFrame(rows, schema=schema, orient="row").sort(
-            "n_tracks", "tag", descending=[True, False]
-        )
+        with self._library.connect() as connection:
+            frame = read_frame(connection, query, schema)
+        return frame.sort("n_tracks", "tag", descending=[True, False])
 
     def spellings(self) -> dict[str, str]:
         """Tag → how people spell it, where that is not its normalised name; files come first."""
@@ -329,27 +326,27 @@ class Opinions(LibraryPart):
         return {name: text for name, text in best.items() if text != name}
 
     def _frame(self, *conditions: Any) -> pl.DataFrame:
-        columns = ("person_id", "track_id", "tag_id", "value", "at")
-        query = sa.select(*(opinion.c[name] for name in columns)).where(_IN_FORCE, *conditions)
+        schema = dict.fromkeys(("person_id", "track_id", "tag_id", "value", "at"), pl.Int64)
+        query = sa.select(*(opinion.c[name] for name in schema)).where(_IN_FORCE, *conditions)
         query = query.order_by(opinion.c.track_id, opinion.c.tag_id, opinion.c.person_id)
         with self._library.connect() as connection:
-            rows = [tuple(row) for row in connection.execute(query)]
-            people, tags = (
-                {row.id: row.name for row in connection.execute(sa.select(table))}
-                for table in (people_table, tag)
-            )
-        schema = {name: pl.Int8 if name == "value" else pl.Int64 for name in columns}
-        try:
-            frame = pl.DataFrame(rows, schema=schema, orient="row")
-            return frame.select(
-                pl.col("person_id").replace_strict(people, return_dtype=pl.String).alias("person"),
-                "track_id",
-                pl.col("tag_id").replace_strict(tags, return_dtype=pl.String).alias("tag"),
-                "value",
-                pl.col("at").cast(pl.Datetime("us", "UTC")),
-            )
-        except (pl.exceptions.PolarsError, TypeError) as error:
-            raise damaged("a tag is of a person or a name that is not there") from error
+            people, tags = (pairs(connection, one.c.id, one.c.name) for one in (people_table, tag))
+            try:
+                return read_frame(connection, query, schema).select(
+                    pl.col("person_id")
+                    .replace_strict(people, return_dtype=pl.String)
+                    .alias("person"),
+                    "track_id",
+                    pl.col("tag_id").replace_strict(tags, return_dtype=pl.String).alias("tag"),
+                    pl.col("value").cast(pl.Int8),
+                    pl.col("at").cast(pl.Datetime("us", "UTC")),
+                )
+            except (pl.exceptions.PolarsError, TypeError) as error:
+                raise damaged("a tag is of a person or a name that is not there") from error
+
+
+def _distinct(column: sa.Column[Any]) -> sa.Function[Any]:
+    return sa.func.count(sa.distinct(column))
 
 
 def _ids(connection: sa.Connection, table: sa.Table, names: pl.Series, **values: str) -> pl.Series:
@@ -381,8 +378,7 @@ def _without_contrary_files(connection: sa.Connection, coded: pl.DataFrame) -> p
         .where(_IN_FORCE, people_table.c.kind == "person")
     )
     schema = {"track_id": pl.Int64, "tag_id": pl.Int64, "value": pl.Int8}
-    rows = [tuple(row) for row in connection.execute(query)]
-    contrary = pl.DataFrame(rows, schema=schema, orient="row")
+    contrary = read_frame(connection, query, schema)
     return coded.join(contrary, on=list(schema), how="anti", maintain_order="left")
 
 
@@ -407,23 +403,15 @@ def _note_spellings(
     grouped = said.drop_nulls().group_by("tag_id", "spelling", maintain_order=True).len()
     for tag_id, text, uses in grouped.iter_rows():
         counted[tag_id, " ".join(storable(text).split())] += uses
-    of_kind = spelling.c.kind == kind
     if kind == "file":
         mentioned = sa.true() if replace else spelling.c.tag_id.in_({key[0] for key in counted})
-        connection.execute(sa.delete(spelling).where(of_kind, mentioned))
-    found = sa.select(spelling.c.tag_id, spelling.c.spelling, spelling.c.id).where(of_kind)
-    known = {(row.tag_id, row.spelling): row.id for row in connection.execute(found)}
-    more = [{"number": known[key], "more": n} for key, n in counted.items() if key in known]
-    if more:
-        adding = sa.update(spelling).where(spelling.c.id == sa.bindparam("number"))
-        connection.execute(adding.values(uses=spelling.c.uses + sa.bindparam("more")), more)
-    new = [
-        {"tag_id": key[0], "kind": kind, "spelling": key[1], "uses": n}
-        for key, n in counted.items()
-        if key not in known
+        connection.execute(sa.delete(spelling).where(spelling.c.kind == kind, mentioned))
+    rows = [
+        {"tag_id": tag_id, "kind": kind, "spelling": text, "uses": uses}
+        for (tag_id, text), uses in counted.items()
     ]
-    if new:
-        connection.execute(sa.insert(spelling), new)
+    if rows:
+        connection.execute(sa.text(_COUNT_SPELLING), rows)
 
 
 def recount_people(connection: sa.Connection, track_ids: Iterable[int]) -> None:
@@ -438,7 +426,7 @@ def recount_people(connection: sa.Connection, track_ids: Iterable[int]) -> None:
         people = _read_people(connection, [block]).get(block, np.zeros(BLOCK, "<i4"))
         people[ids % BLOCK] = 0
         counted = (
-            sa.select(opinion.c.track_id, sa.func.count(sa.distinct(opinion.c.person_id)))
+            sa.select(opinion.c.track_id, _distinct(opinion.c.person_id))
             .where(_IN_FORCE, chosen)
             .group_by(opinion.c.track_id)
         )
@@ -480,7 +468,7 @@ def verdict(
 
     Parameters
     ----------
-    present, absent : how many people give the tag, and how many deny it, (n,)
+    present, absent : how many people give the tag, and how many reject it, (n,)
     people : how many have said anything of the track, (n,)
     min_count, min_share : how many of them must give the tag, and which share
     """
@@ -539,36 +527,29 @@ def _parts_unknown(judged: pl.DataFrame) -> pl.DataFrame:
     names = [(name, part) for name in judged["tag"].unique() for part in possible_parts(name)]
     if not names:
         return judged
-    schema = {"tag": pl.String, "part": pl.String}
-    parts = pl.DataFrame(names, schema=schema, orient="row")
-    meant = judged.filter(pl.col("label") == 1).join(parts, on="tag")
+    parts = pl.DataFrame(names, schema={"tag": pl.String, "part": pl.String}, orient="row")
     key = ["track_id", "tag"]
-    meant = meant.select("track_id", tag="part").unique(key)
     settled = judged.filter((pl.col("absent") > 0) | (pl.col("label") == 1))
+    meant = judged.filter(pl.col("label") == 1).join(parts, on="tag")
+    meant = meant.select("track_id", tag="part", open=pl.lit(True)).unique(key)
     meant = meant.join(settled, on=key, how="anti")
-    if not len(meant):
-        return judged
-    count = judged.schema["present"]
-    meant = meant.join(judged.select(*key, "present"), on=key, how="left").with_columns(
-        pl.col("present").fill_null(0).cast(count),
-        absent=pl.lit(0, count),
-        verdict=pl.lit(np.nan, pl.Float32),
-        label=pl.lit(np.nan, pl.Float32),
+    said = pl.when(pl.col("open").is_null()).then(pl.col("verdict", "label"))
+    return (
+        judged.join(meant, on=key, how="full", coalesce=True)
+        .with_columns(
+            pl.col("present", "absent").fill_null(0), said.otherwise(pl.lit(np.nan, pl.Float32))
+        )
+        .drop("open")
+        .sort(key)
     )
-    others = judged.join(meant, on=key, how="anti")
-    return pl.concat([others, meant.select(judged.columns)]).sort(key)
 
 
 def with_kinds(opinions: pl.DataFrame, tree: GenreTree) -> pl.DataFrame:
     """The opinions, with what follows from them by a tree of genres."""
     if not tree or opinions.is_empty():
         return opinions
-    names = opinions["tag"].unique()
-    opinions = opinions.with_columns(
-        pl.col("tag").replace_strict(
-            names, pl.Series([tree.canonical(name) for name in names], dtype=pl.String)
-        )
-    )
+    canonical = {name: tree.canonical(name) for name in opinions["tag"].unique()}
+    opinions = opinions.with_columns(pl.col("tag").replace_strict(canonical))
     pairs = [(name, above) for name in opinions["tag"].unique() for above in tree.ancestors(name)]
     above = pl.DataFrame(pairs, schema={"tag": pl.String, "above": pl.String}, orient="row")
     implied = opinions.filter(pl.col("value") > 0).join(above, on="tag")
