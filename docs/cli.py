@@ -19,19 +19,20 @@ from harmonium.cli import app
 INTRODUCTION = """\
 # The command line
 
-This page is generated from the commands' help by `python docs/cli.py > docs/cli.md`.
-`harmonium COMMAND --help` shows the same, and `harmonium --help` lists the commands.
+`python docs/cli.py > docs/cli.md` makes this page from the commands' help. `harmonium --help` lists
+the commands; `harmonium COMMAND --help` shows one. [library.md](library.md) explains those for your
+music, and names the Python method of each.
 
-**Output.** On a terminal, commands print tables and colours for people. In a pipe or a file they
-print plain lines, with tabs between columns. Progress and notes go to the standard error. With
-`--json`, a command prints JSON on the standard output and nothing else.
+**Output.** On a terminal, commands print tables with colours. In a pipe or a file, they print plain
+lines with tabs between columns. Progress and notes go to the standard error. With `--json`, a command
+prints JSON on the standard output and nothing else.
 
 **Exit codes.**
 
 | code | |
 |---|---|
 | 0 | done |
-| 1 | partly done: some files or rows could not be used, and are listed |
+| 1 | partly done: some files or rows could not be used, and are listed; or `search` found nothing |
 | 2 | nothing done: wrong usage or bad input, with a message that says what to do |
 | 130 | interrupted (Ctrl-C): what was finished is kept, and the same command continues |
 | 141 | the reader of the pipe, such as `head`, closed it |
@@ -90,6 +91,8 @@ def commands(root: Any, name: str) -> Iterator[tuple[str, Any]]:
 def _description(text: str) -> Iterator[str]:
     """The docstring: examples as code, other labels bold, each paragraph in one line."""
     for paragraph in text.strip().split("\n\n"):
+        if paragraph.startswith("[dim]Exit codes:"):
+            continue  # the introduction has them
         if EXAMPLE.match(paragraph):
             lines = [EXAMPLE.sub("", line).strip() for line in paragraph.splitlines()]
             yield "".join(f"    {line}\n" for line in lines)
