@@ -144,12 +144,8 @@ def extract_files(
     """
     files = [os.fspath(path) for path in paths]
     extractor = get_extractor(extractor)
-    matrix = np.empty((len(files), len(extractor.feature_names)), np.float32)
-    heads = np.empty((len(files), len(extractor.head_names)), np.float32)
-    usable = np.zeros(len(files), bool)
-    failures = []
-    n_cached = 0
-    results = iterate_files(
+    found: list[FileFeatures] = []
+    for one in iterate_files(
         files,
         extractor=extractor,
         jobs=jobs,
@@ -157,25 +153,24 @@ def extract_files(
         cache=cache,
         start=start,
         time_limit=time_limit,
-    )
-    for n_done, found in enumerate(results, 1):
-        if found.vector is None:
-            failures.append(found)
-        else:
-            matrix[found.position], usable[found.position] = found.vector, True
-            heads[found.position] = found.heads
-            n_cached += found.cached
+    ):
+        found.append(one)
         if progress:
-            progress(n_done, len(files))
-    rows = np.flatnonzero(usable)
+            progress(len(found), len(files))
+    found.sort(key=lambda one: one.position)
+    usable = [one for one in found if one.vector is not None]
+    features = np.empty((len(usable), len(extractor.feature_names)), np.float32)
+    heads = np.empty((len(usable), len(extractor.head_names)), np.float32)
+    for row, one in enumerate(usable):
+        features[row], heads[row] = one.vector, one.heads
     return Extraction(
-        features=matrix if usable.all() else matrix[rows],
-        paths=tuple(files[i] for i in rows),
-        rows=rows,
+        features=features,
+        paths=tuple(one.path for one in usable),
+        rows=np.array([one.position for one in usable], np.int64),
         feature_names=extractor.feature_names,
-        failures=tuple(sorted(failures, key=lambda failure: failure.position)),
-        n_cached=n_cached,
-        heads=heads if usable.all() else heads[rows],
+        failures=tuple(one for one in found if one.vector is None),
+        n_cached=sum(one.cached for one in usable),
+        heads=heads,
     )
 
 
@@ -202,7 +197,7 @@ def iterate_files(
     recipe = f"{extractor.version}; from {where}"
     under_way: dict[int, tuple[str, Steps]] = {}
     with (
-        nullcontext() if cache is None else FeatureCache(cache) as kept,
+        nullcontext() if cache is None else FeatureCache(cache, recipe) as kept,
         Runner[Request, Answer](read, engine=engine, jobs=jobs, time_limit=time_limit) as runner,
     ):
 
@@ -221,7 +216,7 @@ def iterate_files(
             while runner.full:
                 yield from go_on(*_taken(runner))
             path, *known = file if isinstance(file, tuple) else (os.fspath(file),)
-            steps = _steps(path, tuple(known), kept, recipe, extractor.n_numbers)
+            steps = _steps(path, tuple(known), kept, extractor.n_numbers)
             under_way[position] = path, steps
             yield from go_on(position)
         while runner.pending:
@@ -235,9 +230,7 @@ Answer = tuple[Floats | None, bytes | None, str]
 Steps = Generator[tuple[bool, bool], Any, tuple[Floats | None, bool, str]]
 
 
-def _steps(
-    path: str, known: tuple, cache: "FeatureCache | None", recipe: str, n_numbers: int
-) -> Steps:
+def _steps(path: str, known: tuple, cache: "FeatureCache | None", n_numbers: int) -> Steps:
     """What to ask of workers for a file, one after the other: its features, its digest, or both.
 
     Each answer is sent. Returns the features and heads, whether the cache had them, and why there
@@ -255,14 +248,14 @@ def _steps(
     if cache is None or status is None:
         numbers, _, reason = yield True, False
         return numbers, False, reason
-    if found(numbers := cache.find_by_path(full_path, status, recipe)):
+    if found(numbers := cache.find_by_path(full_path, status)):
         return numbers, True, ""
     digest: Any = known[0] if known and known[1:] == status[:2] else None
-    if digest and found(numbers := cache.find_by_content(digest, recipe)):
-        cache.remember(full_path, status, digest)
+    if digest and found(numbers := cache.find_by_content(digest)):
+        cache.put(full_path, status, digest)
         return numbers, True, ""
     # This content can be known only if some of its size is: then its digest comes first.
-    possible = cache.has_size(status[0], recipe)
+    possible = cache.has_size(status[0])
     wanted = not possible, possible or digest is None
     attempts = 1
     while True:
@@ -280,10 +273,10 @@ def _steps(
             attempts += 1
             status, digest, wanted = now, None, (True, True)
         elif numbers is not None:
-            cache.put(full_path, status, digest, recipe, numbers)
+            cache.put(full_path, status, digest, numbers)
             return numbers, False, ""
-        elif found(numbers := cache.find_by_content(digest, recipe)):
-            cache.remember(full_path, status, digest)
+        elif found(numbers := cache.find_by_content(digest)):
+            cache.put(full_path, status, digest)
             return numbers, True, ""
         else:
             wanted = True, False
@@ -436,81 +429,65 @@ class FeatureCache:
     A recipe is a text of all that the numbers depend on besides the file.
     """
 
-    def __init__(self, folder: PathLike) -> None:
+    def __init__(self, folder: PathLike, recipe: str) -> None:
         self.file = Path(folder).expanduser() / CACHE_FILE
-        self._recipes: dict[str, int] = {}
         with self._explained():
             self.file.parent.mkdir(parents=True, exist_ok=True)
             self._database = sqlite3.connect(
                 self.file, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
             )
             self._prepare()
+            query = "SELECT id FROM recipes WHERE version = ?"
+            self._recipe = self._first(query, recipe)
+            if self._recipe is None:
+                self._first("INSERT OR IGNORE INTO recipes (version) VALUES (?)", recipe)
+                self._recipe = self._first(query, recipe)
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *raised: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Close the database."""
         self._database.close()
 
-    def find_by_path(self, path: str, status: FileStatus, recipe: str) -> Floats | None:
+    def find_by_path(self, path: str, status: FileStatus) -> Floats | None:
         """The features of a file that is as it was when they were computed."""
         query = (
             "SELECT vector FROM files f JOIN vectors v ON v.content = f.content "
             "WHERE path = ? AND (size, modified, changed, inode) = (?, ?, ?, ?) AND recipe = ?"
         )
-        return _vector(self._first(query, os.fsencode(path), *status, self._recipe(recipe)))
+        return _vector(self._first(query, os.fsencode(path), *status, self._recipe))
 
-    def find_by_content(self, digest: bytes, recipe: str) -> Floats | None:
+    def find_by_content(self, digest: bytes) -> Floats | None:
         """The features of a content, wherever the file is."""
         query = (
             "SELECT vector FROM contents c JOIN vectors v ON v.content = c.id "
             "WHERE digest = ? AND recipe = ?"
         )
-        return _vector(self._first(query, digest, self._recipe(recipe)))
+        return _vector(self._first(query, digest, self._recipe))
 
-    def has_size(self, size: int, recipe: str) -> bool:
+    def has_size(self, size: int) -> bool:
         """Whether there are features of any content of this size; if not, no such file is known."""
         query = (
             "SELECT 1 FROM contents c JOIN vectors v ON v.content = c.id "
             "WHERE size = ? AND recipe = ? LIMIT 1"
         )
-        return self._first(query, size, self._recipe(recipe)) is not None
+        return self._first(query, size, self._recipe) is not None
 
     def put(
-        self, path: str, status: FileStatus, digest: bytes, recipe: str, vector: Floats
+        self, path: str, status: FileStatus, digest: bytes, vector: Floats | None = None
     ) -> None:
-        """Keep the features of a file; when this returns, they survive the process."""
-        data = np.ascontiguousarray(vector, "<f4").tobytes()
+        """Keep which content a path has, and its features; they survive the process from now on."""
         with self._transaction():
-            content = self._remember(path, status, digest)
-            insert = "INSERT OR REPLACE INTO vectors (recipe, content, vector) VALUES (?, ?, ?)"
-            self._first(insert, self._recipe(recipe), content, data)
-
-    def remember(self, path: str, status: FileStatus, digest: bytes) -> None:
-        """Keep which content a path has."""
-        with self._transaction():
-            self._remember(path, status, digest)
-
-    def _remember(self, path: str, status: FileStatus, digest: bytes) -> int:
-        """The number of the content; that a path has it is kept if a further change would show."""
-        new = "INSERT OR IGNORE INTO contents (digest, size) VALUES (?, ?)"
-        self._first(new, digest, status[0])
-        content: int = self._first("SELECT id FROM contents WHERE digest = ?", digest)
-        if is_settled(status):
-            insert = "INSERT OR REPLACE INTO files VALUES (?, ?, ?, ?, ?, ?)"
-            self._first(insert, os.fsencode(path), *status, content)
-        return content
-
-    def _recipe(self, version: str) -> int:
-        if version not in self._recipes:
-            self._first("INSERT OR IGNORE INTO recipes (version) VALUES (?)", version)
-            found = self._first("SELECT id FROM recipes WHERE version = ?", version)
-            self._recipes[version] = found
-        return self._recipes[version]
+            new = "INSERT OR IGNORE INTO contents (digest, size) VALUES (?, ?)"
+            self._first(new, digest, status[0])
+            content = self._first("SELECT id FROM contents WHERE digest = ?", digest)
+            if is_settled(status):
+                insert = "INSERT OR REPLACE INTO files VALUES (?, ?, ?, ?, ?, ?)"
+                self._first(insert, os.fsencode(path), *status, content)
+            if vector is not None:
+                data = np.ascontiguousarray(vector, "<f4").tobytes()
+                insert = "INSERT OR REPLACE INTO vectors (recipe, content, vector) VALUES (?, ?, ?)"
+                self._first(insert, self._recipe, content, data)
 
     def _first(self, query: str, *values: Any) -> Any:
         """The first value of the first row, or None."""
@@ -520,13 +497,21 @@ class FeatureCache:
 
     def _prepare(self) -> None:
         """Bring the database into shape, if no other process has done so."""
-        execute = self._database.execute
-        self._use_log()
-        execute("PRAGMA synchronous = NORMAL")  # whole whatever happens; a power cut may lose some
-        if execute("PRAGMA user_version").fetchone()[0] == CACHE_FORMAT:
+        end = time.monotonic() + BUSY_SECONDS
+        while True:  # for the write-ahead log, SQLite does not always wait by itself
+            try:
+                self._database.execute("PRAGMA journal_mode = WAL")
+                break
+            except sqlite3.OperationalError as error:
+                if "locked" not in str(error) or time.monotonic() > end:
+                    raise
+                time.sleep(0.01)
+        # It is whole whatever happens; a power cut may lose some.
+        self._database.execute("PRAGMA synchronous = NORMAL")
+        if self._first("PRAGMA user_version") == CACHE_FORMAT:
             return
         with self._transaction():
-            version = execute("PRAGMA user_version").fetchone()[0]
+            version = self._first("PRAGMA user_version")
             if version > CACHE_FORMAT:
                 raise DataError(
                     f"The cache {self.file} was written by a newer version of Harmonium. Upgrade "
@@ -534,20 +519,8 @@ class FeatureCache:
                 )
             if version < CACHE_FORMAT:
                 for statement in filter(str.strip, TABLES.split(";")):
-                    execute(statement)
-                execute(f"PRAGMA user_version = {CACHE_FORMAT}")
-
-    def _use_log(self) -> None:
-        """Switch to the write-ahead log, for which SQLite does not always wait by itself."""
-        end = time.monotonic() + BUSY_SECONDS
-        while True:
-            try:
-                self._database.execute("PRAGMA journal_mode = WAL")
-                return
-            except sqlite3.OperationalError as error:
-                if "locked" not in str(error) or time.monotonic() > end:
-                    raise
-                time.sleep(0.01)
+                    self._database.execute(statement)
+                self._database.execute(f"PRAGMA user_version = {CACHE_FORMAT}")
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:

@@ -1,9 +1,11 @@
 """The cache of features: what it finds, what it does not, and that it survives everything."""
 
+import hashlib
 import os
 import signal
 import sqlite3
 import sys
+from contextlib import closing
 
 import numpy as np
 import pytest
@@ -22,102 +24,99 @@ VECTOR = np.array([1.5, -0.0, 3e-38, 7e37], np.float32)
 
 @pytest.fixture
 def cache(tmp_path):
-    with FeatureCache(tmp_path / "cache") as cache:
+    with FeatureCache(tmp_path / "cache", "r") as cache:
         yield cache
 
 
 def is_whole(file):
-    with sqlite3.connect(file) as database:
-        answer = database.execute("PRAGMA integrity_check").fetchone()[0]
-    database.close()
-    return answer == "ok"
+    with closing(sqlite3.connect(file)) as database:
+        return database.execute("PRAGMA integrity_check").fetchone() == ("ok",)
 
 
-class TestFinding:
-    def test_by_path_and_stamp(self, cache):
-        assert not cache.has_size(100, "r")
-        cache.put("/music/a.wav", OLD, DIGEST, "r", VECTOR)
-        assert cache.has_size(100, "r")
-        assert not cache.has_size(101, "r")
-        known = cache.find_by_path("/music/a.wav", OLD, "r")
-        assert known.dtype == np.float32
-        assert known.tobytes() == VECTOR.tobytes()
-
-    @pytest.mark.parametrize("field", range(4))
-    def test_another_stamp_is_another_file(self, cache, field):
-        cache.put("/music/a.wav", OLD, DIGEST, "r", VECTOR)
+def test_by_path_and_status(cache):
+    assert not cache.has_size(100)
+    cache.put("/music/a.wav", OLD, DIGEST, VECTOR)
+    assert cache.has_size(100)
+    assert not cache.has_size(101)
+    known = cache.find_by_path("/music/a.wav", OLD)
+    assert known.dtype == np.float32
+    assert known.tobytes() == VECTOR.tobytes()
+    for field in range(4):
         changed = tuple(value + (k == field) for k, value in enumerate(OLD))
-        assert cache.find_by_path("/music/a.wav", changed, "r") is None
+        assert cache.find_by_path("/music/a.wav", changed) is None
 
-    def test_by_content_wherever_it_is(self, cache):
-        cache.put("/music/a.wav", OLD, DIGEST, "r", VECTOR)
-        assert cache.find_by_path("/music/b.wav", OLD, "r") is None
-        assert cache.find_by_content(DIGEST, "r").tobytes() == VECTOR.tobytes()
-        assert cache.find_by_content(DIGEST[::-1], "r") is None
 
-    def test_another_recipe_is_another_matter(self, cache):
-        cache.put("/music/a.wav", OLD, DIGEST, "r", VECTOR)
-        cache.put("/music/a.wav", OLD, DIGEST, "s", 2 * VECTOR[:2])
-        assert cache.find_by_path("/music/a.wav", OLD, "q") is None
-        assert cache.find_by_content(DIGEST, "q") is None
-        assert not cache.has_size(100, "q")
-        assert len(cache.find_by_path("/music/a.wav", OLD, "r")) == 4
-        assert len(cache.find_by_path("/music/a.wav", OLD, "s")) == 2
+def test_by_content_wherever_it_is(cache):
+    cache.put("/music/a.wav", OLD, DIGEST, VECTOR)
+    assert cache.find_by_path("/music/b.wav", OLD) is None
+    assert cache.find_by_content(DIGEST).tobytes() == VECTOR.tobytes()
+    assert cache.find_by_content(DIGEST[::-1]) is None
 
-    def test_a_path_that_got_another_content(self, cache):
-        cache.put("/music/a.wav", OLD, DIGEST, "r", VECTOR)
-        newer = (50, OLD[1], OLD[2] + 5, OLD[3])
-        cache.put("/music/a.wav", newer, DIGEST[::-1], "r", 2 * VECTOR)
-        assert cache.find_by_path("/music/a.wav", OLD, "r") is None
-        assert cache.find_by_path("/music/a.wav", newer, "r")[0] == 3
-        assert cache.find_by_content(DIGEST, "r")[0] == 1.5
 
-    def test_a_change_that_the_stamp_may_not_show_is_not_trusted(self, cache, tmp_path):
-        (tmp_path / "new.wav").write_bytes(b"new")
-        stamp = file_status(tmp_path / "new.wav")
-        cache.put("/music/new.wav", stamp, DIGEST, "r", VECTOR)
-        cache.remember("/music/new.wav", stamp, DIGEST)
-        assert cache.find_by_path("/music/new.wav", stamp, "r") is None
-        assert cache.find_by_content(DIGEST, "r") is not None
+def test_another_recipe_is_another_matter(cache, tmp_path):
+    cache.put("/music/a.wav", OLD, DIGEST, VECTOR)
+    with FeatureCache(tmp_path / "cache", "s") as other:
+        assert other.find_by_path("/music/a.wav", OLD) is None
+        assert other.find_by_content(DIGEST) is None
+        assert not other.has_size(100)
+        other.put("/music/a.wav", OLD, DIGEST, 2 * VECTOR[:2])
+        assert len(other.find_by_path("/music/a.wav", OLD)) == 2
+    assert len(cache.find_by_path("/music/a.wav", OLD)) == 4
 
-    @settings(max_examples=30, deadline=None)
-    @given(st.binary(min_size=1).filter(lambda name: b"\0" not in name and b"/" not in name))
-    def test_any_name(self, tmp_path_factory, name):
-        path = os.fsdecode(b"/" + name)
-        with FeatureCache(tmp_path_factory.mktemp("cache")) as cache:
-            cache.put(path, OLD, DIGEST, "r", VECTOR)
-            assert cache.find_by_path(path, OLD, "r") is not None
 
-    def test_inodes_of_64_bits(self, monkeypatch, tmp_path, cache):
-        values = list(tmp_path.stat())
-        values[1] = (1 << 64) - 7
-        monkeypatch.setattr(os, "stat", lambda path: os.stat_result(values))
-        cache.put("/a", (*OLD[:3], file_status("/a")[3]), DIGEST, "r", VECTOR)
-        assert cache.find_by_path("/a", (*OLD[:3], -7), "r") is not None
+def test_a_path_that_got_another_content(cache):
+    cache.put("/music/a.wav", OLD, DIGEST, VECTOR)
+    newer = (50, OLD[1], OLD[2] + 5, OLD[3])
+    cache.put("/music/a.wav", newer, DIGEST[::-1], 2 * VECTOR)
+    assert cache.find_by_path("/music/a.wav", OLD) is None
+    assert cache.find_by_path("/music/a.wav", newer)[0] == 3
+    assert cache.find_by_content(DIGEST)[0] == 1.5
+
+
+def test_a_change_that_the_status_may_not_show_is_not_trusted(cache, tmp_path):
+    (tmp_path / "new.wav").write_bytes(b"new")
+    status = file_status(tmp_path / "new.wav")
+    cache.put("/music/new.wav", status, DIGEST, VECTOR)
+    cache.put("/music/new.wav", status, DIGEST)
+    assert cache.find_by_path("/music/new.wav", status) is None
+    assert cache.find_by_content(DIGEST) is not None
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.binary(min_size=1).filter(lambda name: b"\0" not in name and b"/" not in name))
+def test_any_name(tmp_path_factory, name):
+    path = os.fsdecode(b"/" + name)
+    with FeatureCache(tmp_path_factory.mktemp("cache"), "r") as cache:
+        cache.put(path, OLD, DIGEST, VECTOR)
+        assert cache.find_by_path(path, OLD) is not None
+
+
+def test_inodes_of_64_bits(monkeypatch, tmp_path, cache):
+    values = list(tmp_path.stat())
+    values[1] = (1 << 64) - 7
+    monkeypatch.setattr(os, "stat", lambda path: os.stat_result(values))
+    cache.put("/a", (*OLD[:3], file_status("/a")[3]), DIGEST, VECTOR)
+    assert cache.find_by_path("/a", (*OLD[:3], -7)) is not None
 
 
 def test_the_digest_is_that_of_the_whole_content(tmp_path):
     file = tmp_path / "file"
     file.write_bytes(b"x" * 1_000_000 + b"y")
-    first = file_digest(file)
-    file.write_bytes(b"x" * 1_000_000 + b"z")
-    assert len(first) == 32
-    assert file_digest(file) != first
+    assert file_digest(file) == hashlib.sha256(file.read_bytes()).digest()
 
 
-class TestPlace:
-    def test_a_folder_that_cannot_be_made_and_a_file_that_is_no_cache(self, tmp_path):
-        (tmp_path / "file").touch()
-        (tmp_path / "features.sqlite").write_bytes(b"not a database, though long enough" * 100)
-        for folder in (tmp_path / "file", tmp_path):
-            with pytest.raises(DataError, match=r"features.sqlite cannot be used: .* Name another"):
-                FeatureCache(folder)
+def test_a_folder_that_cannot_be_made_and_a_file_that_is_no_cache(tmp_path):
+    (tmp_path / "file").touch()
+    (tmp_path / "features.sqlite").write_bytes(b"not a database, though long enough" * 100)
+    for folder in (tmp_path / "file", tmp_path):
+        with pytest.raises(DataError, match=r"features.sqlite cannot be used: .* Name another"):
+            FeatureCache(folder, "r")
 
-    def test_a_cache_of_a_newer_version(self, tmp_path, monkeypatch):
-        FeatureCache(tmp_path).close()
-        monkeypatch.setattr(extraction, "CACHE_FORMAT", 0)
-        with pytest.raises(DataError, match="newer version"):
-            FeatureCache(tmp_path)
+
+def test_a_cache_of_a_newer_version(cache, tmp_path, monkeypatch):
+    monkeypatch.setattr(extraction, "CACHE_FORMAT", 0)
+    with pytest.raises(DataError, match="newer version"):
+        FeatureCache(tmp_path / "cache", "r")
 
 
 class TestSurvival:
@@ -134,11 +133,11 @@ class TestSurvival:
             finally:
                 end(process)
             assert is_whole(tmp_path / "features.sqlite")
-            with FeatureCache(tmp_path) as cache:
+            with FeatureCache(tmp_path, "r") as cache:
                 for line in said:
                     if line.endswith("\n"):
                         number = int(line)
-                        assert cache.find_by_content(_digest(number), "r")[0] == number % 1000
+                        assert cache.find_by_content(_digest(number))[0] == number % 1000
 
     def test_two_processes_at_once(self, tmp_path):
         writers = [start(__file__, tmp_path, first, 150) for first in (0, 100)]
@@ -150,14 +149,14 @@ class TestSurvival:
         finally:
             for process in writers:
                 end(process)
-        with FeatureCache(tmp_path) as cache:
+        with FeatureCache(tmp_path, "r") as cache:
             for number in range(250):
-                assert cache.find_by_content(_digest(number), "r")[0] == number
-                assert cache.find_by_path(f"/{number}", OLD, "r")[0] == number
+                assert cache.find_by_content(_digest(number))[0] == number
+                assert cache.find_by_path(f"/{number}", OLD)[0] == number
         assert is_whole(tmp_path / "features.sqlite")
 
     def test_a_writer_waits_for_another(self, tmp_path):
-        with FeatureCache(tmp_path) as cache, cache._transaction():
+        with FeatureCache(tmp_path, "r") as cache, cache._transaction():
             process = start(__file__, tmp_path, 0, 1)
             assert process.stdout.readline() == "open\n"
         output, errors = process.communicate(timeout=PATIENCE)
@@ -169,11 +168,11 @@ def _digest(number):
 
 
 def _writer(folder, first, count):
-    with FeatureCache(folder) as cache:
+    with FeatureCache(folder, "r") as cache:
         print("open", flush=True)
         for number in range(first, first + count):
             vector = np.full(389, number % 1000, np.float32)
-            cache.put(f"/{number}", OLD, _digest(number), "r", vector)
+            cache.put(f"/{number}", OLD, _digest(number), vector)
             print(number, flush=True)
 
 

@@ -94,17 +94,17 @@ def test_the_cache_does_not_trust_a_file_from_the_future(tmp_path, monkeypatch):
     path = tmp_path / "a"
     path.write_bytes(b"1")
     os.utime(path, (LONG_AGO, LONG_AGO))
-    with FeatureCache(tmp_path / "cache") as cache:
+    with FeatureCache(tmp_path / "cache", "recipe") as cache:
         assert not is_settled(file_status(path))  # its inode was changed just now
-        cache.put(str(path), file_status(path), b"d" * 32, "recipe", [1.0])
-        assert cache.find_by_path(str(path), file_status(path), "recipe") is None
+        cache.put(str(path), file_status(path), b"d" * 32, [1.0])
+        assert cache.find_by_path(str(path), file_status(path)) is None
         later = extraction.time.time_ns() + 60 * NANOSECONDS
         monkeypatch.setattr(extraction.time, "time_ns", lambda: later)
-        cache.put(str(path), file_status(path), b"d" * 32, "recipe", [1.0])
-        assert cache.find_by_path(str(path), file_status(path), "recipe") == [1.0]
+        cache.put(str(path), file_status(path), b"d" * 32, [1.0])
+        assert cache.find_by_path(str(path), file_status(path)) == [1.0]
         monkeypatch.setattr(extraction.time, "time_ns", lambda: later - 10**18)  # set back
         assert not is_settled(file_status(path))
-        assert cache.find_by_content(b"d" * 32, "recipe") == [1.0]
+        assert cache.find_by_content(b"d" * 32) == [1.0]
 
 
 def test_a_session_ends_when_the_clock_says_so_and_a_new_one_can_begin(monkeypatch):

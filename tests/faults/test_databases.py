@@ -151,9 +151,9 @@ def test_a_log_that_is_damaged_costs_at_most_what_was_said_last(whole, tmp_path)
 def test_a_damaged_cache_is_told_or_not_trusted(tmp_path, seed):
     chance = random.Random(seed)
     status = (1, 1, 1, 1)
-    with FeatureCache(tmp_path) as cache:
+    with FeatureCache(tmp_path, "recipe") as cache:
         for i in range(20):
-            cache.put(f"/{i}", status, bytes([i]) * 32, "recipe", [float(i)] * 300)
+            cache.put(f"/{i}", status, bytes([i]) * 32, [float(i)] * 300)
     file = tmp_path / "features.sqlite"
     data = bytearray(file.read_bytes())
     if seed % 2:
@@ -162,9 +162,9 @@ def test_a_damaged_cache_is_told_or_not_trusted(tmp_path, seed):
         data[chance.randrange(len(data))] = chance.randrange(256)
     file.write_bytes(data)
     try:
-        with FeatureCache(tmp_path) as cache:
+        with FeatureCache(tmp_path, "recipe") as cache:
             for i in range(20):
-                cache.find_by_content(bytes([i]) * 32, "recipe")
+                cache.find_by_content(bytes([i]) * 32)
     except DataError as error:
         reason = str(error)
     else:

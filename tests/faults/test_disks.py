@@ -117,14 +117,14 @@ def test_what_does_not_fit_is_not_written_by_half(disk, tmp_path, option):
 
 def test_a_full_disk_under_the_cache_is_told(disk):
     vector, status = [1.0] * 50_000, (1, 1, 1, 1)
-    with FeatureCache(disk) as cache:
-        cache.put("/a", status, b"a" * 32, "recipe", vector)
+    with FeatureCache(disk, "recipe") as cache:
+        cache.put("/a", status, b"a" * 32, vector)
         leave(disk, 0)
         with pytest.raises(DataError, match=r"cache of features .* full.*or delete it"):
-            cache.put("/b", status, b"b" * 32, "recipe", vector)
+            cache.put("/b", status, b"b" * 32, vector)
         leave(disk, 1 << 20)
-        cache.put("/b", status, b"b" * 32, "recipe", vector)
-        assert cache.find_by_content(b"a" * 32, "recipe").tolist() == vector
+        cache.put("/b", status, b"b" * 32, vector)
+        assert cache.find_by_content(b"a" * 32).tolist() == vector
 
 
 def test_a_library_on_a_read_only_disk_is_read(disk, place, table):
