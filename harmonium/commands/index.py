@@ -217,7 +217,7 @@ def _sections(health: Health, for_people: bool) -> dict[str, list[tuple[Cell, ..
     return {
         "unreadable": [(track.path, track.reason) for track in health.unreadable],
         "missing": [(track.path,) for track in health.missing],
-        "copy": [(copy.path, copy.track.path) for copy in health.copies],
+        "copy": [(path, track.path) for path, track in health.copies],
         "recording": [(some[0].name, *(one.path for one in some)) for some in health.recordings],
         "spelling": [(one.tag, one.n_tracks, one.other, one.n_other) for one in health.spellings],
         "once": [(tag,) for tag in health.once],
@@ -231,7 +231,7 @@ def _record(health: Health) -> dict[str, Any]:
     return {
         "unreadable": [{"path": one.path, "reason": one.reason} for one in health.unreadable],
         "missing": [one.path for one in health.missing],
-        "copies": [{"path": one.path, "track": one.track.path} for one in health.copies],
+        "copies": [{"path": path, "track": one.path} for path, one in health.copies],
         "recordings": [[one.path for one in tracks] for tracks in health.recordings],
         "unused": health.unused,
         "once": health.once,

@@ -23,13 +23,6 @@ MIN_LENGTH = 5
 """Letters that a word must have: one letter makes of a shorter one another word too often."""
 
 
-class Copy(NamedTuple):
-    """A file with the same sound as a track."""
-
-    path: str
-    track: Track
-
-
 class Doubt(NamedTuple):
     """What people say about a track, and the model finds surprising."""
 
@@ -61,7 +54,8 @@ class Health:
 
     unreadable: list[Track]
     missing: list[Track]
-    copies: list[Copy]
+    copies: list[tuple[str, Track]]
+    """(path, track): files with the same sound as a track."""
     recordings: list[list[Track]]
     """Tracks of one artist and title whose sound differs: perhaps one recording twice."""
     unused: list[str]
@@ -86,7 +80,7 @@ def examine(library: Library, *, doubts: int = 20) -> Health:
     return Health(
         unreadable=list(library.tracks.all(states=("unreadable",))),
         missing=list(library.tracks.all(states=("missing",))),
-        copies=list(_copies(library)),
+        copies=_copies(library),
         recordings=_recordings(library),
         unused=sorted(library.used_tags() - set(counts)),
         once=sorted(tag for tag, n in counts.items() if n == 1),
@@ -117,13 +111,11 @@ def find_doubts(library: Library, model: StoredModel, n: int) -> list[Doubt]:
     rows, columns = np.unravel_index(order, surprise.shape)
     kept = surprise[rows, columns] >= MIN_SURPRISE
     rows, columns = rows[kept], columns[kept]
-    return [
-        Doubt(
-            *(track, tagger.tags[j], bool(Y[i, j])),
-            *(float(P[i, j]), float(tagger.rates[j]), float(surprise[i, j])),
-        )
-        for track, i, j in zip(library.tracks.many(ids[rows]), rows, columns, strict=True)
-    ]
+    found = []
+    for track, i, j in zip(library.tracks.many(ids[rows]), rows, columns, strict=True):
+        numbers = (float(P[i, j]), float(tagger.rates[j]), float(surprise[i, j]))
+        found.append(Doubt(track, tagger.tags[j], bool(Y[i, j]), *numbers))
+    return found
 
 
 def surprises(
@@ -136,11 +128,11 @@ def surprises(
     return np.where(np.isnan(Y), -np.inf, np.where(Y == 1, given, not_given))
 
 
-def _copies(library: Library) -> Iterator[Copy]:
+def _copies(library: Library) -> list[tuple[str, Track]]:
     rows = library.fetch(sa.select(track_copy).order_by(track_copy.c.path))
-    for row, track in zip(rows, library.tracks.many([row.track_id for row in rows]), strict=True):
-        if track.state != FORGOTTEN:
-            yield Copy(loaded_path(row), track)
+    tracks = library.tracks.many([row.track_id for row in rows])
+    both = zip(map(loaded_path, rows), tracks, strict=True)
+    return [(path, track) for path, track in both if track.state != FORGOTTEN]
 
 
 def _recordings(library: Library) -> list[list[Track]]:

@@ -153,8 +153,7 @@ class Changes(LibraryPart):
         """The changes, the latest first, after the first ``offset`` of them."""
         query = sa.select(change).order_by(change.c.id.desc()).limit(limit).offset(offset)
         with self._library.reading():
-            parts = self._undone_in_part()
-            return [_change(row, parts) for row in self._library.fetch(query)]
+            return self._changes(query)
 
     def commands_since(self, last: int) -> Sequence[tuple[int, str]]:
         """(number, command) of the changes after one, the earliest first."""
@@ -163,19 +162,25 @@ class Changes(LibraryPart):
 
     def get(self, change_id: int) -> Change:
         """The change of a number, or a LibraryError."""
-        rows = self._library.fetch(sa.select(change).where(change.c.id == int(change_id)))
-        if not rows:
+        found = self._changes(sa.select(change).where(change.c.id == int(change_id)))
+        if not found:
             raise NotInLibraryError(f"There is no change {change_id} in the library.")
-        return _change(rows[0], self._undone_in_part())
+        return found[0]
 
-    def _undone_in_part(self) -> dict[int, tuple[int, int | None]]:
-        """Change → the last one that undid a part of it, or was to, and how much is left."""
-        query = (
+    def _changes(self, query: sa.Select[Any]) -> Sequence[Change]:
+        """The changes of a query, with what undid a part of them last, or was to."""
+        undoing = (
             sa.select(change.c.undoes, change.c.id, change.c.left)
             .where(change.c.undoes.is_not(None), change.c.undone_by.is_(None))
             .order_by(change.c.id)
         )
-        return {row.undoes: (row.id, row.left) for row in self._library.fetch(query)}
+        parts = {row.undoes: (row.id, row.left) for row in self._library.fetch(undoing)}
+        found = []
+        for row in self._library.fetch(query):
+            about = (row.id, to_datetime(row.at), row.command, row.summary, row.undoes)
+            part = parts.get(row.id, (None, None)) if row.undone_by is None else (None, None)
+            found.append(Change(*about, row.undone_by, *part))
+        return found
 
     def set_value(self, change_id: int, kind: str, key: int | str, value: Any) -> bool:
         """Set a value as part of a change; whether it was another before."""
@@ -248,26 +253,26 @@ class Changes(LibraryPart):
             report = UndoReport(number, ended, revived, conflicts, 0, {})
             _undo_values(connection, change_id, report)
             if not files or restore is None:
-                self._end_undo(connection, change_id, report)
-                return report
+                return _end_undo(connection, undone, report)
         n_restored = 0
         for file in files:
             try:
                 n_restored += restore(file, number)
             except FileTagError as error:
                 report.files_left[file.path] = str(error)
-        report = replace(report, files_restored=n_restored)
         with self._library.begin() as connection:
-            _check_not_undone(self.get(change_id))  # by another, while files were restored
-            self._end_undo(connection, change_id, report)
-        return report
+            undone = self.get(change_id)  # perhaps by another, while files were restored
+            return _end_undo(connection, undone, replace(report, files_restored=n_restored))
 
-    def _end_undo(self, connection: sa.Connection, change_id: int, report: UndoReport) -> None:
-        """Note how an undo ended."""
-        here = sa.update(change).where(change.c.id == report.change)
-        connection.execute(here.values(left=report.n_left))
-        if report.complete:
-            _mark(connection, change_id, report.change)
+
+def _end_undo(connection: sa.Connection, undone: Change, report: UndoReport) -> UndoReport:
+    """Note how an undo ended."""
+    _check_not_undone(undone)
+    here = sa.update(change).where(change.c.id == report.change)
+    connection.execute(here.values(left=report.n_left))
+    if report.complete:
+        _mark(connection, undone.id, report.change)
+    return report
 
 
 def _check_not_undone(undone: Change) -> None:
@@ -284,12 +289,6 @@ def _mark(connection: sa.Connection, number: int, by: int | None) -> None:
     before = connection.scalar(sa.select(change.c.undoes).where(change.c.id == number))
     if before is not None:
         _mark(connection, before, None if by is not None else number)
-
-
-def _change(row: Any, undone_in_part: dict[int, tuple[int, int | None]]) -> Change:
-    part = undone_in_part.get(row.id, (None, None)) if row.undone_by is None else (None, None)
-    at = to_datetime(row.at)
-    return Change(row.id, at, row.command, row.summary, row.undoes, row.undone_by, *part)
 
 
 # Undoing opinions. -----------------------------------------------------------------------------
@@ -327,9 +326,33 @@ def _plan_opinions(connection: sa.Connection, number: int) -> tuple[int, dict[in
     connection.exec_driver_sql(f"CREATE INDEX undo_key_key ON undo_key ({', '.join(TRIPLE)})")
     if connection.dialect.name == "postgresql":
         connection.exec_driver_sql("ANALYZE undo_key")
-    conflicts = _set_aside_touched(connection, number)
+    later = connection.execute(sa.text(_LATER), {"change": number}).all()
+    conflicts = _set_aside_touched(connection, number, later) if later else {}
     keys = connection.scalar(sa.text("SELECT count(*) FROM undo_key"))
     return int(keys or 0), conflicts
+
+
+def _set_aside_touched(
+    connection: sa.Connection, number: int, rows: Sequence[sa.Row[tuple[int, ...]]]
+) -> dict[int, int]:
+    """Take from undo_key what later changes touched; later change → how many."""
+    schema = dict.fromkeys([*TRIPLE, "begun_by", "ended_by"], pl.Int64)
+    frame = pl.DataFrame([tuple(row) for row in rows], schema=schema, orient="row")
+    touches = frame.unpivot(["begun_by", "ended_by"], index=TRIPLE, value_name="change")
+    touches = touches.filter(pl.col("change") > number)  # no nulls either
+    touched = touches.group_by(TRIPLE).agg(changes=pl.col("change").unique().sort())
+    undoes = pairs(connection, change.c.id, change.c.undoes)
+    patterns = touched.select("changes").unique()
+    last = [standing(number, pattern, undoes) for pattern in patterns["changes"]]
+    patterns = patterns.with_columns(standing=pl.Series(last, dtype=pl.Int64))
+    blocked = touched.join(patterns, on="changes").filter(
+        pl.col("standing").ne_missing(pl.lit(number))
+    )
+    make_table(connection, blocked.select(TRIPLE))
+    connection.exec_driver_sql(_DROP_BLOCKED)
+    connection.exec_driver_sql("DROP TABLE incoming")
+    counts = blocked.drop_nulls("standing").group_by("standing").len().sort("standing")
+    return dict(counts.rows())
 
 
 def _undo_opinions(connection: sa.Connection, number: int, by: int) -> tuple[int, int]:
@@ -363,41 +386,13 @@ def standing(base: int, later: Iterable[int], undoes: Mapping[int, int | None]) 
     return stack[-1] if stack else None
 
 
-def _set_aside_touched(connection: sa.Connection, number: int) -> dict[int, int]:
-    """Take from undo_key what later changes touched; later change → how many."""
-    rows = connection.execute(sa.text(_LATER), {"change": number}).all()
-    if not rows:
-        return {}
-    undoes = pairs(connection, change.c.id, change.c.undoes)
-    touched = _touching(rows, number)
-    patterns = touched.select("changes").unique()
-    last = [standing(number, pattern, undoes) for pattern in patterns["changes"]]
-    patterns = patterns.with_columns(standing=pl.Series(last, dtype=pl.Int64))
-    blocked = touched.join(patterns, on="changes").filter(
-        pl.col("standing").is_null() | (pl.col("standing") != number)
-    )
-    make_table(connection, blocked.select(TRIPLE))
-    connection.exec_driver_sql(_DROP_BLOCKED)
-    connection.exec_driver_sql("DROP TABLE incoming")
-    counts = blocked.drop_nulls("standing").group_by("standing").len().sort("standing")
-    return dict(counts.rows())
-
-
-def _touching(rows: Sequence[sa.Row[tuple[int, ...]]], number: int) -> pl.DataFrame:
-    """The later changes that touched each triple: the key's columns and changes, a list."""
-    schema = dict.fromkeys([*TRIPLE, "begun_by", "ended_by"], pl.Int64)
-    frame = pl.DataFrame([tuple(row) for row in rows], schema=schema, orient="row")
-    touches = frame.unpivot(["begun_by", "ended_by"], index=TRIPLE, value_name="change")
-    touches = touches.filter(pl.col("change") > number)  # no nulls either
-    return touches.group_by(TRIPLE).agg(changes=pl.col("change").unique().sort())
-
-
 # Undoing values. -------------------------------------------------------------------------------
 
 
 def _undo_values(connection: sa.Connection, number: int, report: UndoReport) -> None:
     """Set back what a change had set, and say so in the report."""
     restored, conflicts = Counter[str](), Counter(report.conflicts)
+    last = sa.select(sa.func.max(changed_value.c.change_id))
     query = sa.select(changed_value).where(changed_value.c.change_id == number)
     for row in connection.execute(query.order_by(changed_value.c.id.desc())).all():
         read, write = _KINDS[row.kind]
@@ -405,7 +400,10 @@ def _undo_values(connection: sa.Connection, number: int, report: UndoReport) -> 
             _keep_value(connection, report.change, row.kind, row.key, row.after, row.before)
             write(connection, row.key, stored_json(row.before))
             restored[row.kind] += 1
-        elif (later := _later_value(connection, row)) is not None:
+            continue
+        same = (changed_value.c.kind == row.kind, changed_value.c.key == row.key)
+        later = connection.scalar(last.where(*same, changed_value.c.id > row.id))
+        if later is not None:
             conflicts[later] += 1
         else:
             report.values_left[f"{row.kind} {row.key}"] = "it is no longer what this change made it"
@@ -418,13 +416,6 @@ def _keep_value(
 ) -> None:
     row = {"change_id": number, "kind": kind, "key": key, "before": before, "after": after}
     connection.execute(sa.insert(changed_value).values(row))
-
-
-def _later_value(connection: sa.Connection, row: Any) -> int | None:
-    """The last later change that set the same value."""
-    same = (changed_value.c.kind == row.kind, changed_value.c.key == row.key)
-    query = sa.select(sa.func.max(changed_value.c.change_id))
-    return connection.scalar(query.where(*same, changed_value.c.id > row.id))
 
 
 def _read_state(connection: sa.Connection, key: str) -> Any:
