@@ -115,7 +115,7 @@ def with_chunk(wav: bytes, chunk: bytes) -> bytes:
 
 def decoded(data: bytes) -> np.ndarray:
     """The samples as FFmpeg decodes them, (channels, n)."""
-    with av.open(io.BytesIO(data)) as container:
+    with av.open(io.BytesIO(data), metadata_errors="replace") as container:
         return np.concatenate([f.to_ndarray() for f in container.decode(audio=0)], axis=1)
 
 

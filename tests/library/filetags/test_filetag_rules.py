@@ -20,50 +20,28 @@ def folded(values):
 
 @settings(deadline=None)
 @given(NAMES, NAMES)
-def test_merge_keeps_what_is_there_first_and_adds_each_spelling_once(before, new):
-    after = combine(tuple(before), tuple(new), "merge")
-    assert after[: len(before)] == tuple(before)
-    assert folded(after) == folded(before) | folded(new)
-    assert folded(after[len(before) :]).isdisjoint(folded(before))
-    assert combine(after, tuple(new), "merge") == after
-
-
-@settings(deadline=None)
-@given(NAMES, NAMES)
-def test_append_adds_whatever_is_not_there_letter_for_letter(before, new):
-    after = combine(tuple(before), tuple(new), "append")
-    assert after[: len(before)] == tuple(before)
-    assert list(after[len(before) :]) == [value for value in new if value not in before]
-    assert combine(after, tuple(new), "append") == after
-
-
-@settings(deadline=None)
-@given(NAMES, NAMES)
-def test_overwrite_and_only_if_empty(before, new):
+def test_the_modes(before, new):
     before, new = tuple(before), tuple(new)
+    merged, appended = (combine(before, new, mode) for mode in ("merge", "append"))
+    assert merged[: len(before)] == appended[: len(before)] == before
+    added = merged[len(before) :]
+    assert folded(merged) == folded(before) | folded(new)
+    assert folded(added).isdisjoint(folded(before))
+    assert [*appended[len(before) :]] == [value for value in new if value not in before]
+    assert combine(merged, new, "merge") == merged
+    assert combine(appended, new, "append") == appended
     assert combine(before, new, "overwrite") == (new or before)
     assert combine(before, new, "only-if-empty") == (before or new)
+    assert all(combine(before, (), mode) == before for mode in MODES)
 
 
-@pytest.mark.parametrize("mode", MODES)
-def test_no_tags_change_nothing_in_any_mode(mode):
-    assert combine(("Rock",), (), mode) == ("Rock",)
-
-
-def test_tags_go_to_their_fields_and_the_others_to_the_default():
+def test_tags_go_to_their_fields_and_the_others_to_the_default_or_nowhere():
     rules = Rules(fields={"Sad": "mood", "party": "grouping"})
     wanted, left_out = rules.sort(["rock", "sad", "Party"])
-    assert {name: list(tags) for name, tags in wanted.items()} == {
-        "genre": ["rock"],
-        "mood": ["sad"],
-        "grouping": ["Party"],
-    }
+    found = {name: list(tags) for name, tags in wanted.items()}
+    assert found == {"genre": ["rock"], "mood": ["sad"], "grouping": ["Party"]}
     assert not left_out
-
-
-def test_without_a_default_field_other_tags_are_left_out():
-    wanted, left_out = Rules(fields={"sad": "mood"}, default_field=None).sort(["rock", "sad"])
-    assert list(wanted) == ["mood"]
+    _, left_out = dataclasses.replace(rules, default_field=None).sort(["rock", "sad"])
     assert left_out == [("rock", "no field is named for it")]
 
 
@@ -76,14 +54,8 @@ def test_lists_know_a_tag_by_its_name_and_by_its_alias():
     )
     wanted, left_out = rules.sort(["Hip  Hop", "dnb", "noise", "loud", "rock"])
     assert list(wanted["genre"]) == ["Hip-Hop", "Drum and Bass"]
-    assert [(one.tag, one.reason) for one in left_out] == [
-        ("noise", "on the ignore list"),
-        ("loud", "on the ignore list"),
-        ("rock", "not on the whitelist"),
-    ]
-
-
-def test_an_empty_whitelist_lets_nothing_through():
+    assert [one.tag for one in left_out] == ["noise", "loud", "rock"]
+    assert ["ignore" in one.reason for one in left_out] == [True, True, False]
     assert Rules(whitelist=[]).sort(["rock"])[0] == {}
 
 
@@ -94,37 +66,29 @@ def test_tags_of_one_name_become_one_with_the_higher_score():
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("options", "got"),
     [
-        ({"mode": "replace"}, "'mode' must be one of 'merge', 'append'.*got 'replace'"),
-        ({"id3_version": 2}, "'id3_version' must be one of 3, 4, got 2"),
-        ({"grouping_frame": "TIT2"}, "'grouping_frame' must be one of 'TIT1', 'GRP1'"),
-        ({"default_field": "title"}, "'default_field' must be one of .*got 'title'"),
-        ({"fields": {"sad": "moods"}}, r"'fields\['sad'\]' must be one of .*got 'moods'"),
-        ({"whitelist": "rock"}, "'whitelist' must be a list of tags"),
-        ({"ignore": "rock"}, "'ignore' must be a list of tags"),
-        ({"aliases": {"rock": " "}}, "'aliases' must hold names, got ' '"),
-        ({"separator": ""}, "'separator' must be text without NUL"),
+        ({"mode": "replace"}, "'replace'"),
+        ({"id3_version": 2}, "2"),
+        ({"grouping_frame": "TIT2"}, "'TIT2'"),
+        ({"default_field": "title"}, "'title'"),
+        ({"fields": {"sad": "moods"}}, "'moods'"),
+        ({"whitelist": "rock"}, "'rock'"),
+        ({"ignore": "rock"}, "'rock'"),
+        ({"aliases": {"rock": " "}}, "' '"),
+        ({"separator": ""}, "''"),
     ],
 )
-def test_rules_that_are_none_are_refused(options, message):
-    with pytest.raises(DataError, match=message):
+def test_invalid_rules_are_refused(options, got):
+    with pytest.raises(DataError, match=f"'{next(iter(options))}.*got {got}"):
         Rules(**options)
 
 
 @pytest.mark.parametrize(
-    ("tags", "message"),
-    [
-        ("rock", "'tags' must be names or a mapping"),
-        (["rock", ""], "'tags' must hold names, got ''"),
-        (["rock", 3], "'tags' must hold names, got 3"),
-        (["a\0b"], "control character"),
-        (["a\nb"], "control character"),
-        (["\udce9"], "not valid Unicode"),
-    ],
+    "tags", ["rock", ["rock", ""], ["rock", 3], ["a\0b"], ["a\nb"], ["\udce9"]]
 )
-def test_tags_that_cannot_be_written_are_refused(tags, message):
-    with pytest.raises(DataError, match=message):
+def test_tags_that_cannot_be_written_are_refused(tags):
+    with pytest.raises(DataError, match="'tags'"):
         Rules().sort(tags)
 
 

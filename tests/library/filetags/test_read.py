@@ -9,7 +9,6 @@ from contextlib import suppress
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from mutagen import id3
 from mutagen.mp4 import MP4
 from tagged_files import (
     FORMATS,
@@ -26,7 +25,7 @@ from tagged_files import (
 )
 
 from harmonium.errors import FileTagError
-from harmonium.library.filetags import FileTags, audio_digest, plan_write, read_tags
+from harmonium.library.filetags import FileTags, apply_change, audio_digest, plan_write, read_tags
 
 SOUND = untagged("mp3")
 NAMES = {"mp3": "MP3", "mp3v23": "MP3", "flac": "FLAC", "ogg": "Ogg Vorbis", "opus": "Opus"}
@@ -48,12 +47,8 @@ def test_every_format_is_read(tmp_path, kind):
     assert tags.duration == pytest.approx(0.5, abs=0.03)
     assert tags.version == {"mp3v23": "ID3v2.3", "mp3": "ID3v2.4"}.get(kind, tags.version)
     assert tags.notes == ()
-
-
-@pytest.mark.parametrize("kind", FORMATS)
-def test_files_without_tags_are_read(tmp_path, kind):
-    tags = tags_of(tmp_path, untagged(kind))
-    assert (tags.format, tags.genre, tags.title) == (NAMES[kind], (), None)
+    bare = tags_of(tmp_path, untagged(kind))
+    assert (bare.format, bare.genre, bare.title) == (NAMES[kind], (), None)
 
 
 @pytest.mark.parametrize(
@@ -137,30 +132,30 @@ def test_tags_are_read_wherever_they_are(tmp_path, data, expected):
         assert "left alone" in tags.notes[0]
 
 
+def damaged_comments():
+    """Vorbis comments that announce more than there are."""
+    data = bytearray(tagged("ogg"))
+    at = data.index(b"\x03vorbis") + 7
+    at += 4 + struct.unpack_from("<I", data, at)[0]
+    data[at : at + 4] = struct.pack("<I", 99_999)
+    return bytes(data)
+
+
 @pytest.mark.parametrize(
     "data",
     [
         b"ID3\4\0\0\0\0\x7f\x7f" + frame("TCON", b"\0Rock"),  # longer than the file
         b"ID3\4\0\0\xff\xff\xff\xff" + SOUND,  # a size that none can have
         b"ID3\5\0\0\0\0\0\5" + bytes(5) + SOUND,  # a version to come
+        damaged_comments(),
     ],
 )
-def test_a_damaged_id3_tag_is_noted_and_nothing_is_written_to_it(tmp_path, data):
+def test_a_damaged_tag_is_noted_and_nothing_is_written_to_it(tmp_path, data):
     tags = tags_of(tmp_path, data)
     assert tags.genre == ()
-    with pytest.raises(FileTagError, match=r"song: .*(damaged|cannot be|no MPEG|not known)"):
-        plan_write(tmp_path / "song", ["rock"])
-
-
-def test_damaged_vorbis_comments_are_noted(tmp_path):
-    at = tagged("ogg").index(b"\x03vorbis") + 7
-    vendor = struct.unpack_from("<I", tagged("ogg"), at)[0]
-    data = bytearray(tagged("ogg"))
-    data[at + 4 + vendor : at + 8 + vendor] = struct.pack("<I", 99_999)
-    tags = tags_of(tmp_path, bytes(data))
-    assert tags.notes == ("its Vorbis comments are damaged: they end too early",)
-    with pytest.raises(FileTagError, match="Vorbis comments are damaged"):
-        plan_write(tmp_path / "song", ["rock"])
+    assert tags.notes
+    with pytest.raises(FileTagError, match="song: "):
+        apply_change(plan_write(tmp_path / "song", ["rock"]))
 
 
 def test_the_genre_numbers_of_mp4_are_read(tmp_path):
@@ -195,23 +190,23 @@ def test_an_mp3_file_may_begin_amid_a_frame(tmp_path, before):
 
 @pytest.mark.parametrize("before", [b"RIFF\0\0\0\0AVI ", b"PK\3\4" + bytes(30), b"?" * 5000])
 def test_what_has_mpeg_frames_inside_is_not_mp3(tmp_path, before):
-    with pytest.raises(FileTagError, match="its format is not one whose tags are known"):
+    with pytest.raises(FileTagError, match="format"):
         tags_of(tmp_path, before + SOUND)
 
 
-def test_what_is_no_file_is_refused(tmp_path):
-    with pytest.raises(FileTagError, match=r"There is no file .*nothing\.mp3"):
-        read_tags(tmp_path / "nothing.mp3")
-    with pytest.raises(FileTagError, match="is a folder"):
-        read_tags(tmp_path)
+@pytest.mark.parametrize(
+    ("name", "word"),
+    [
+        ("nothing.mp3", r"no file .*nothing\.mp3"),
+        ("", "is a folder"),
+        ("pipe", "pipe: it is not a file"),
+        (os.fsdecode(b"caf\xe9.mp3"), r"no file .*caf\\xe9.mp3"),
+    ],
+)
+def test_what_is_no_file_is_refused(tmp_path, name, word):
     os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(FileTagError, match="pipe: it is not a file"):
-        read_tags(tmp_path / "pipe")
-
-
-def test_names_that_are_not_utf_8_are_shown(tmp_path):
-    with pytest.raises(FileTagError, match=r"no file .*caf\\xe9.mp3"):
-        read_tags(tmp_path / os.fsdecode(b"caf\xe9.mp3"))
+    with pytest.raises(FileTagError, match=word):
+        read_tags(tmp_path / name)
 
 
 @settings(deadline=None, max_examples=150)
@@ -228,8 +223,3 @@ def test_damage_anywhere_gives_tags_or_one_clear_error(tmp_path_factory, kind, s
     for function in (read_tags, audio_digest, lambda path: plan_write(path, ["a"])):
         with suppress(FileTagError):
             function(path)
-
-
-def test_mutagen_agrees_about_id3(tmp_path):
-    tags = tags_of(tmp_path, tagged("mp3"))
-    assert tuple(id3.ID3(tmp_path / "song")["TCON"].genres) == tags.genre

@@ -8,7 +8,7 @@ import re
 import resource
 import subprocess
 import sys
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import replace
 
 import pytest
@@ -73,24 +73,15 @@ def test_a_process_that_is_killed_at_any_moment_leaves_the_old_file_or_the_new_o
 
 
 def test_what_a_killed_process_left_is_removed_and_what_a_living_one_writes_is_not(song):
-    dead, alive, other = (
-        song.with_name(name)
-        for name in (
-            ".harmonium-0123456789abcdef.part",
-            ".harmonium-fedcba9876543210.part",
-            ".part",
-        )
-    )
+    names = (".harmonium-0123456789abcdef.part", ".harmonium-fedcba9876543210.part", ".part")
+    dead, alive, other = (song.with_name(name) for name in names)
     for path in (dead, alive, other):
         path.write_bytes(b"half a file")
     with alive.open("rb") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         write(song)
-        assert not dead.exists()
-        assert alive.exists()
-        assert other.exists()
-    write_again = apply_change(plan_write(song, ["pop"]))
-    assert write_again is not None
+        assert [path.exists() for path in (dead, alive, other)] == [False, True, True]
+    assert apply_change(plan_write(song, ["pop"])) is not None
     assert not alive.exists()
 
 
@@ -110,40 +101,38 @@ def part_of(song):
 
 
 @pytest.fixture
-def planted_after_sweeping(monkeypatch):
-    """Lets somebody act between the sweep of the folder and the creation of the new file."""
-
-    def plan(act):
-        sweep = replacing._sweep
-
-        def sweep_and_act(folder):
-            sweep(folder)
-            act()
-
-        monkeypatch.setattr(replacing, "_sweep", sweep_and_act)
-
-    return plan
+def victim(tmp_path_factory):
+    """A file elsewhere that must stay as it is."""
+    victim = tmp_path_factory.mktemp("elsewhere") / "victim"
+    victim.write_bytes(b"precious")
+    victim.chmod(0o600)
+    os.utime(victim, ns=(10**18, 10**18))
+    yield victim
+    status = victim.stat()
+    assert (victim.read_bytes(), status.st_mode & 0o777) == (b"precious", 0o600)
+    assert status.st_mtime_ns == 10**18
 
 
 @pytest.mark.parametrize("plant", ["symlink_to", "hardlink_to"])
 def test_a_link_planted_in_the_place_of_the_new_file_is_not_written_to(
-    song, tmp_path_factory, planted_after_sweeping, plant
+    song, victim, monkeypatch, plant
 ):
-    victim = tmp_path_factory.mktemp("elsewhere") / "victim"
-    victim.write_bytes(b"precious")
-    part = part_of(song)
-    planted_after_sweeping(lambda: getattr(part, plant)(victim))
+    part, sweep = part_of(song), replacing._sweep
+
+    def sweep_and_plant(folder):
+        sweep(folder)
+        getattr(part, plant)(victim)
+
+    monkeypatch.setattr(replacing, "_sweep", sweep_and_plant)
     with pytest.raises(FileTagError, match=rf"remove {re.escape(part.name)} beside it"):
         write(song)
-    assert victim.read_bytes() == b"precious"
     assert song.read_bytes() == tagged("flac")
     assert not song.is_symlink()
 
 
 @pytest.mark.parametrize("kind", ["leading nowhere", "to a file", "to a pipe", "a folder"])
 def test_what_is_no_file_is_neither_followed_nor_removed(song, tmp_path_factory, kind, monkeypatch):
-    target = tmp_path_factory.mktemp("elsewhere") / "target"
-    part = part_of(song)
+    target, part = tmp_path_factory.mktemp("elsewhere") / "target", part_of(song)
     if kind == "a folder":
         part.mkdir()
     else:
@@ -152,8 +141,7 @@ def test_what_is_no_file_is_neither_followed_nor_removed(song, tmp_path_factory,
         target.write_bytes(b"precious")
     elif kind == "to a pipe":
         os.mkfifo(target)
-    opened = []
-    opens = os.open
+    opened, opens = [], os.open
 
     def watch(path, flags, *rest):
         descriptor = opens(path, flags, *rest)
@@ -165,17 +153,15 @@ def test_what_is_no_file_is_neither_followed_nor_removed(song, tmp_path_factory,
         write(song)
     assert song.read_bytes() == tagged("flac")
     assert part.is_dir() if kind == "a folder" else part.is_symlink()
+    assert target.exists() == (kind in ("to a file", "to a pipe"))
     if target.exists():
         assert not any(os.path.samestat(target.stat(), status) for status in opened)
-    assert target.exists() == (kind in ("to a file", "to a pipe"))
 
 
-def test_a_hard_link_that_was_planted_before_is_taken_away_and_its_file_stays(song, tmp_path):
-    part, victim = part_of(song), tmp_path / "victim"
-    victim.write_bytes(b"precious")
+def test_a_hard_link_that_was_planted_before_is_taken_away_and_its_file_stays(song, victim):
+    part = part_of(song)
     part.hardlink_to(victim)
     write(song)
-    assert victim.read_bytes() == b"precious"
     assert not part.exists()
 
 
@@ -196,13 +182,7 @@ def test_a_part_that_is_swept_away_before_it_is_locked_is_made_again(song, monke
     assert_untouched(song)
 
 
-def test_a_link_that_takes_the_place_of_the_new_file_is_not_touched(
-    song, tmp_path_factory, monkeypatch
-):
-    victim = tmp_path_factory.mktemp("elsewhere") / "victim"
-    victim.write_bytes(b"precious")
-    victim.chmod(0o600)
-    os.utime(victim, ns=(10**18, 10**18))
+def test_a_link_that_takes_the_place_of_the_new_file_is_not_touched(song, victim, monkeypatch):
     song.chmod(0o646)
     part = part_of(song)
 
@@ -211,10 +191,8 @@ def test_a_link_that_takes_the_place_of_the_new_file_is_not_touched(
         part.symlink_to(victim)
 
     damaging(monkeypatch, swap)
-    with pytest.raises(FileTagError, match="another program took away the new file"):
+    with pytest.raises(FileTagError, match="took away the new file"):
         write(song)
-    assert victim.read_bytes() == b"precious"
-    assert (victim.stat().st_mode & 0o777, victim.stat().st_mtime_ns) == (0o600, 10**18)
     assert_untouched(song)
 
 
@@ -227,7 +205,7 @@ def test_what_a_killed_process_left_is_removed_where_there_are_no_locks(song, mo
 
 def test_two_programs_do_not_write_to_one_file_at_once(song):
     def second(record):
-        with pytest.raises(FileTagError, match="another program is writing tags to it"):
+        with pytest.raises(FileTagError, match="another program"):
             write(song)
 
     write(song, keep=second)
@@ -235,13 +213,12 @@ def test_two_programs_do_not_write_to_one_file_at_once(song):
     assert [path.name for path in song.parent.iterdir()] == [song.name]
 
 
-@pytest.mark.parametrize("error", [KeyboardInterrupt, KeyError("store"), OSError("store")])
+@pytest.mark.parametrize("error", [KeyboardInterrupt, KeyError, OSError])
 def test_when_the_record_cannot_be_kept_nothing_is_written(song, error):
     def fail(record):
         raise error
 
-    kind = error if isinstance(error, type) else type(error)
-    with pytest.raises(kind):
+    with pytest.raises(error):
         write(song, keep=fail)
     assert_untouched(song)
 
@@ -253,21 +230,10 @@ def test_the_record_is_kept_before_the_file_changes(song):
 
 
 def test_a_file_that_another_program_changes_meanwhile_is_left_to_it(song):
-    with pytest.raises(FileTagError, match="another program changed it meanwhile"):
+    with pytest.raises(FileTagError, match="changed it meanwhile"):
         write(song, keep=lambda record: song.write_bytes(b"other"))
     assert song.read_bytes() == b"other"
     assert [path.name for path in song.parent.iterdir()] == [song.name]
-
-
-@contextmanager
-def at_most(size):
-    """No file may become larger than this."""
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
 @pytest.mark.parametrize("kind", ["mp3", "flac", "ogg", "m4a", "wav", "aiff"])
@@ -275,42 +241,37 @@ def test_where_there_is_no_room_nothing_changes(tmp_path, kind):
     song = tmp_path / "song"
     song.write_bytes(tagged(kind, picture=True))
     change = plan_write(song, ["jazz"])
-    with (
-        at_most(30_000),
-        pytest.raises(FileTagError, match=r"song cannot be read or written: File"),
-    ):
-        apply_change(change)
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (30_000, before[1]))
+    try:
+        with pytest.raises(FileTagError, match="song cannot be read or written"):
+            apply_change(change)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
     assert song.read_bytes() == tagged(kind, picture=True)
     assert list(tmp_path.iterdir()) == [song]
 
 
-@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EIO, errno.EDQUOT])
-def test_errors_of_the_disk_are_told(song, monkeypatch, number):
-    def fail(descriptor):
-        raise OSError(number, os.strerror(number))
+@pytest.mark.parametrize(
+    ("name", "number"),
+    [("fsync", errno.ENOSPC), ("fsync", errno.EIO), ("open", errno.EACCES)],
+)
+def test_errors_of_the_disk_are_reported(song, monkeypatch, name, number):
+    def fail(path, flags=os.O_CREAT, *rest):
+        if flags & os.O_CREAT:
+            raise OSError(number, os.strerror(number))
+        return opens(path, flags, *rest)
 
-    monkeypatch.setattr(replacing.os, "fsync", fail)
+    opens = os.open
+    monkeypatch.setattr(replacing.os, name, fail)
     with pytest.raises(FileTagError, match=f"song.flac cannot be .*: {os.strerror(number)}"):
         write(song)
     assert_untouched(song)
 
 
-def test_a_folder_that_cannot_be_written_to_is_told(song, monkeypatch):
-    opens = os.open
-
-    def refuse(path, flags, *rest):
-        if flags & os.O_CREAT:
-            raise PermissionError(errno.EACCES, "Permission denied")
-        return opens(path, flags, *rest)
-
-    monkeypatch.setattr(replacing.os, "open", refuse)
-    with pytest.raises(FileTagError, match=r"song\.flac cannot be .*: Permission denied"):
-        write(song)
-
-
 def test_read_only_files_are_not_replaced(song):
     song.chmod(0o444)
-    with pytest.raises(FileTagError, match=r"song\.flac: it is read-only; make it writable"):
+    with pytest.raises(FileTagError, match="read-only"):
         write(song)
     assert_untouched(song)
 
@@ -329,17 +290,14 @@ def test_permissions_owner_and_attributes_stay(song):
     assert os.listxattr(song) == attributes
 
 
-def test_the_time_of_modification_tells_of_the_change_unless_it_is_to_stay(song):
+@pytest.mark.parametrize("keep_times", [False, True])
+def test_the_time_of_modification_tells_of_the_change_unless_it_is_to_stay(song, keep_times):
     os.utime(song, ns=(10**18, 10**18))
-    record = write(song)
-    assert song.stat().st_mtime_ns > 10**18
+    record = write(song, keep_times=keep_times)
+    assert (song.stat().st_mtime_ns == 10**18) == keep_times
     os.utime(song, ns=(10**18, 10**18))
-    undo(song, record, keep_times=True)
-    assert song.stat().st_mtime_ns == 10**18
-    record = write(song, keep_times=True)
-    assert song.stat().st_mtime_ns == 10**18
-    undo(song, record)
-    assert song.stat().st_mtime_ns > 10**18
+    undo(song, record, keep_times=keep_times)
+    assert (song.stat().st_mtime_ns == 10**18) == keep_times
 
 
 def test_a_symbolic_link_stays_and_what_it_leads_to_changes(song, tmp_path):
@@ -386,26 +344,18 @@ def damaging(monkeypatch, damage):
     monkeypatch.setattr(Flac, "write", write)
 
 
-def test_a_write_that_would_change_the_sound_is_given_up(song, monkeypatch):
-    def damage(target):
-        target.seek(-5, os.SEEK_END)
-        target.write(b"?")
-
-    damaging(monkeypatch, damage)
-    with pytest.raises(FileTagError, match="would have changed its sound; it was left as it is"):
-        write(song)
-    assert_untouched(song)
-
-
-def test_a_write_that_cannot_be_read_back_is_given_up(song, monkeypatch):
+@pytest.mark.parametrize(
+    ("old", "new", "word"), [(None, b"?", "sound"), (b"GENRE=jazz", b"GENRE=jizz", "jizz")]
+)
+def test_a_write_that_turns_out_otherwise_is_given_up(song, monkeypatch, old, new, word):
     def damage(target):
         target.seek(0)
-        data = target.read().replace(b"GENRE=jazz", b"GENRE=jizz")
+        data = target.read()
         target.seek(0)
-        target.write(data)
+        target.write(data[:-5] + new + data[-4:] if old is None else data.replace(old, new))
 
     damaging(monkeypatch, damage)
-    with pytest.raises(FileTagError, match=r"cannot be read back; it was left .*jizz"):
+    with pytest.raises(FileTagError, match=rf"left as it is.*{word}|{word}.*left as it is"):
         write(song)
     assert_untouched(song)
 
@@ -413,9 +363,8 @@ def test_a_write_that_cannot_be_read_back_is_given_up(song, monkeypatch):
 def test_a_record_that_does_not_lead_back_undoes_nothing(song):
     record = write(song)
     written = song.read_bytes()
-    wrong = replace(record, steps=((0, 10),), literal=b"")
-    with pytest.raises(FileTagError, match="does not lead back; nothing was undone"):
-        undo(song, wrong)
+    with pytest.raises(FileTagError, match="does not lead back"):
+        undo(song, replace(record, steps=((0, 10),), literal=b""))
     assert song.read_bytes() == written
     undo(song, record)
     assert_untouched(song)

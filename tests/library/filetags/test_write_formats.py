@@ -18,7 +18,6 @@ from mutagen import id3
 from mutagen.flac import FLAC
 from mutagen.mp4 import MP4
 from mutagen.ogg import OggPage
-from mutagen.oggspeex import OggSpeex
 from tagged_files import (
     FORMATS,
     PEOPLES,
@@ -37,7 +36,7 @@ from tagged_files import (
     with_chunk,
 )
 
-from harmonium.errors import FileTagError
+from harmonium.errors import FileChangedError, FileTagError
 from harmonium.library.filetags import (
     MODES,
     FileChange,
@@ -57,7 +56,9 @@ RULES = Rules(
     aliases={"jazz": "Jazz"},
     scores=True,
 )
-GENRES = ["Rock", "Élan vital", "Jazz"]
+MOOD = Rules(fields={"sad": "mood"})
+OLD = tuple(PEOPLES["genre"])
+GENRES = [*OLD, "Jazz"]
 ID3 = ("mp3", "mp3v23", "wav", "aiff")
 SOUND = untagged("mp3")
 
@@ -94,19 +95,19 @@ def written(path, tags=TAGS, rules=RULES):
 
 def mutagens_view(data: bytes) -> dict[str, list[str]]:
     """Field → values, by Mutagen alone."""
-    file = mutagen.File(io.BytesIO(data))
+    file = (FLAC if b"fLaC" in data[:99] and data[:4] != b"OggS" else mutagen.File)(
+        io.BytesIO(data)
+    )
+    places = {name: [name] for name in ("genre", "mood", "grouping")}
     if isinstance(file, MP4):
-        own = "----:com.apple.iTunes:"
-        keys = {"genre": "©gen", "mood": f"{own}MOOD", "grouping": "©grp"}
-        values = {name: file[key] for name, key in keys.items()}
-        return {
-            k: [v if isinstance(v, str) else v.decode() for v in vs] for k, vs in values.items()
-        }
-    if isinstance(file.tags, id3.ID3):
-        moods = file.tags.get("TMOO") or file.tags["TXXX:Mood"]
-        frames = {"genre": file.tags["TCON"], "mood": moods, "grouping": file.tags["TIT1"]}
-        return {name: list(found.text) for name, found in frames.items()}
-    return {name: file[name] for name in ("genre", "mood", "grouping")}
+        places = {"genre": ["©gen"], "mood": ["----:com.apple.iTunes:MOOD"], "grouping": ["©grp"]}
+    elif isinstance(file.tags, id3.ID3):
+        places = {"genre": ["TCON"], "mood": ["TMOO", "TXXX:Mood"], "grouping": ["TIT1"]}
+    found = {name: file[k] for name, keys in places.items() for k in keys if k in file}
+    return {
+        name: [v.decode() if isinstance(v, bytes) else str(v) for v in getattr(one, "text", one)]
+        for name, one in found.items()
+    }
 
 
 def ffmpegs_views(kind: str) -> list[dict[str, str]]:
@@ -172,7 +173,7 @@ def test_what_is_written_is_read_by_all_and_undone_to_the_byte(song, kind, pictu
 @pytest.mark.parametrize("kind", FORMATS)
 def test_files_without_tags_get_some_and_lose_them_again(song, kind):
     path = song(untagged(kind))
-    with written(path, ["rock", "sad"], Rules(fields={"sad": "mood"})):
+    with written(path, ["rock", "sad"], MOOD):
         assert (read_tags(path).genre, read_tags(path).mood) == (("rock",), ("sad",))
         assert np.array_equal(decoded(path.read_bytes()), decoded(untagged(kind)))
 
@@ -180,7 +181,7 @@ def test_files_without_tags_get_some_and_lose_them_again(song, kind):
 @pytest.mark.parametrize("kind", ID3)
 def test_new_id3_tags_have_the_version_that_was_asked_for(song, kind):
     path = song(untagged(kind))
-    write(path, ["rock", "sad"], Rules(fields={"sad": "mood"}, id3_version=3))
+    write(path, ["rock", "sad"], replace(MOOD, id3_version=3))
     assert read_tags(path).version == "ID3v2.3"
     assert metadata(path.read_bytes())["mood"] == "sad"
 
@@ -190,31 +191,17 @@ def test_version_2_3_stays_and_takes_the_separator_that_was_asked_for(song):
     write(path, ["Ярость"], Rules(separator="/"))
     assert path.read_bytes()[:4] == b"ID3\3"
     raw = id3.ID3(path, translate=False)
-    assert raw["TCON"].text == ["Rock; Élan vital/Ярость"]
-    assert raw["TCON"].encoding == 1
+    assert (raw["TCON"].text, raw["TCON"].encoding) == (["Rock; Élan vital/Ярость"], 1)
     assert read_tags(path, separator="/").genre == ("Rock; Élan vital", "Ярость")
 
 
-def test_version_2_2_stays(song):
-    frames = b"TCO\0\0\5\0(17)" + b"TT2\0\0\6\0title"
-    path = song(id3_tag(2, frames) + SOUND)
-    with written(path, ["sad", "Jazz"], Rules(fields={"sad": "mood"})):
-        tags = read_tags(path)
-        assert (tags.version, tags.genre, tags.mood) == ("ID3v2.2", ("Rock", "Jazz"), ("sad",))
-        assert tags.title == "title"
-
-
 @pytest.mark.parametrize("version", [3, 4])
-@pytest.mark.parametrize("name", ["TIT1", "GRP1"])
-def test_grouping_goes_to_the_frame_of_choice(song, name, version):
-    frames = frame("TIT1", b"\0work") + frame("GRP1", b"\0set")
-    path = song(id3_tag(version, frames) + SOUND)
+@pytest.mark.parametrize(("name", "other"), [("TIT1", "GRP1"), ("GRP1", "TIT1")])
+def test_grouping_goes_to_the_frame_of_choice(song, name, other, version):
+    path = song(id3_tag(version, frame("TIT1", b"\0old") + frame("GRP1", b"\0old")) + SOUND)
     write(path, ["night"], Rules(default_field="grouping", grouping_frame=name, mode="overwrite"))
     raw = id3.ID3(path)
-    assert raw[name].text == ["night"]
-    assert {"TIT1": raw["GRP1"].text, "GRP1": raw["TIT1"].text}[name] == (
-        ["set"] if name == "TIT1" else ["work"]
-    )
+    assert (raw[name].text, raw[other].text) == (["night"], ["old"])
 
 
 @pytest.mark.parametrize(("version", "place"), [(4, "TMOO"), (3, "TXXX:Mood")])
@@ -222,153 +209,164 @@ def test_mood_moves_to_the_frame_of_the_version(song, version, place):
     frames = frame("TMOO", b"\0a") + frame("TXXX", b"\0mood\0b") + frame("TXXX", b"\0Other\0c")
     path = song(id3_tag(version, frames) + SOUND)
     write(path, ["sad"], Rules(default_field="mood"))
-    raw = id3.ID3(path, translate=False)
-    assert set(raw) == {place, "TXXX:Other"}
+    assert set(id3.ID3(path, translate=False)) == {place, "TXXX:Other"}
     assert sorted(read_tags(path).mood) == ["a", "b", "sad"]
 
 
-@pytest.mark.parametrize("version", [3, 4])
-def test_frames_of_others_stay_to_the_byte(song, version):
-    others = [
-        frame("XYZW", b"who knows"),
-        frame("TPE1", b"\7not an encoding"),
-        frame("PRIV", b"owner\0\xff\xfe\0"),
-        frame("TYER", b"\x001999"),
-        frame("TSIZ", b"\x00123"),
-        frame("TXXX", b"\0iTunes_CDDB\0" + b"x" * 60),
-    ]
-    frames = b"".join(others[:3]) + frame("TCON", b"\0Rock") + b"".join(others[3:])
-    path = song(id3_tag(version, frames, padding=300) + SOUND)
-    write(path, ["Jazz"], Rules())
-    written = path.read_bytes()
-    assert len(written) == len(frames) + 10 + 300 + len(SOUND)  # the padding took it up
-    assert b"".join(others[:3]) + b"TCON" in written
-    assert b"".join(others[3:]) + bytes(200) in written
+# Odd files: what is written, and what must stay. -----------------------------------------------
+
+TITLE, ROCK = frame("TIT2", b"\0A"), frame("TCON", b"\0Rock")
+OTHERS = [
+    frame("XYZW", b"who knows")
+    + frame("TPE1", b"\7not an encoding")
+    + frame("PRIV", b"owner\0\xff\xfe\0"),
+    frame("TYER", b"\x001999")
+    + frame("TSIZ", b"\x00123")
+    + frame("TXXX", b"\0iTunes_CDDB\0" + b"x" * 60),
+]
+LONG = frame("COMM", b"\0eng\0" + b"x" * 300)
+FIRST = id3_tag(4, frame("TCON", b"\3First"), padding=30)
+END = id3v1("Title", "Artist", 17)
+REST = id3_tag(3, frame("TCON", b"\0Second")) + SOUND + ape("Genre", "Pop") + END
+FOOTER = id3_tag(4, TITLE, flags=0x10)
+CHUNK = b"abcd\x05\0\0\0bytes\0"
+# the size in a frame is that before unsynchronisation
+UNSYNCHRONISED = b"TIT2" + struct.pack(">IH", 5, 0) + b"\1\xff\0\xfeA\0"
 
 
-def test_what_is_no_frame_stays_behind_the_frames(song):
-    path = song(id3_tag(3, frame("TIT2", b"\0A") + b"junk that is no frame") + SOUND)
-    record = write(path, ["Jazz"], Rules())
-    assert read_tags(path).genre == ("Jazz",)
-    assert b"junk that is no frame" + SOUND in path.read_bytes()
-    undo(path, record)
-    assert path.read_bytes().startswith(b"ID3\3")
+def odd(name, data, *keeps, tags=("Jazz",), same_size=False, **expected):
+    """A file, the bytes that stay in it, and what is then read; the title and genre by default."""
+    expected = {"genre": ("Jazz",)} | expected
+    return pytest.param(data, keeps, tags, same_size, expected, id=name)
 
 
-def test_sizes_as_old_itunes_wrote_them_are_understood_and_kept(song):
-    long = frame("COMM", b"\0eng\0" + b"x" * 300)
-    path = song(id3_tag(4, long + frame("TIT2", b"\0A"), padding=20) + SOUND)
-    write(path, [f"tag {i:03}" for i in range(40)], Rules())
-    assert len(read_tags(path).genre) == 40
-    assert read_tags(path).title == "A"
-    assert long in path.read_bytes()
+def headed(version, flags, before=b"", frames=TITLE):
+    return id3_tag(version, before + frames, flags=flags) + SOUND
+
+
+def flac_with(padding):
+    """FLAC with so many bytes of padding; None: without a block of comments."""
+    whole = io.BytesIO(tagged("flac"))
+    file = FLAC(whole)
+    whole.seek(0)
+    if padding is None:
+        file.metadata_blocks.remove(file.tags)
+    file.save(whole, padding=lambda info: padding or 0)
+    return whole.getvalue()
+
+
+def speex():
+    head = struct.pack("<8s20siiiiiiiiiiiii", b"Speex   ", b"1.2", 1, 80, 8000, *[1] * 10)
+    packets = [head, struct.pack("<I2sI", 2, b"me", 0), b"sound"]
+    pages = [OggPage.from_packets([packet], i)[0] for i, packet in enumerate(packets)]
+    pages[0].first = pages[2].last = True
+    pages[2].position = 4000
+    return b"".join(page.write() for page in pages)
+
+
+def opus_with_data():
+    """Opus with bytes behind its comments that are to be kept."""
+    whole = io.BytesIO(untagged("opus"))
+    head, comments = OggPage(whole), OggPage(whole)
+    comments.packets = [b"OpusTags" + struct.pack("<I2sI", 2, b"me", 0) + b"\1binary"]
+    return head.write() + comments.write() + untagged("opus")[whole.tell() :]
+
+
+def wav_with_tag(order):
+    tag = id3_tag(3, TITLE)
+    chunk = b"id3 " + struct.pack("<I", len(tag)) + tag + b"\0" * (len(tag) % 2)
+    return with_chunk(untagged("wav"), b"".join((chunk, CHUNK)[::order])) + b"trailing"
+
+
+def odd_wav(padding):
+    """A last chunk of odd size."""
+    header = b"fmt \x10\0\0\0" + struct.pack("<HHIIHH", 1, 1, 8000, 8000, 1, 8)
+    body = b"WAVE" + header + b"data" + struct.pack("<I", 4001) + bytes(4001) + padding
+    return b"RIFF" + struct.pack("<I", len(body)) + body
 
 
 @pytest.mark.parametrize(
-    ("version", "flags", "before", "frames"),
+    ("data", "keeps", "tags", "same_size", "expected"),
     [
-        (3, 0x40, struct.pack(">IHI", 6, 0, 0), frame("TIT2", b"\0A")),  # an extended header
-        (4, 0x40, bytes((0, 0, 0, 6, 1, 0)), frame("TIT2", b"\0A")),
-        (3, 0x40, b"", frame("TIT2", b"\0A")),  # one that is announced and not there
-        (3, 0x80, b"", frame("TIT2", b"\1\xff\xfeA\0").replace(b"\xff", b"\xff\0")),
-        (4, 0x80, b"", frame("TIT2", b"\1\xff\0\xfeA\0")),
-        (3, 0x20, b"", frame("TIT2", b"\0A")),
+        odd(
+            "ID3v2.2",
+            id3_tag(2, b"TCO\0\0\5\0(17)" + b"TT2\0\0\6\0title") + SOUND,
+            **{"genre": ("Rock", "Jazz"), "title": "title", "version": "ID3v2.2"},
+        ),
+        *(
+            odd(
+                f"frames of others in ID3v2.{version}",
+                id3_tag(version, OTHERS[0] + ROCK + OTHERS[1], padding=300) + SOUND,
+                *(OTHERS[0] + b"TCON", OTHERS[1] + bytes(200)),
+                genre=("Rock", "Jazz"),
+                same_size=True,
+            )
+            for version in (3, 4)
+        ),
+        odd("no frame", id3_tag(3, TITLE + b"junk, no frame") + SOUND, b"junk, no frame" + SOUND),
+        odd(
+            "sizes of iTunes",
+            id3_tag(4, LONG + TITLE, padding=20) + SOUND,
+            LONG,
+            tags=[f"tag {i:03}" for i in range(40)],
+            genre=tuple(f"tag {i:03}" for i in range(40)),
+            title="A",
+        ),
+        odd("extended", headed(3, 0x40, struct.pack(">IHI", 6, 0, 0)), title="A"),
+        odd("extended 2.4", headed(4, 0x40, bytes((0, 0, 0, 6, 1, 0))), title="A"),
+        odd("extended, not there", headed(3, 0x40), title="A"),
+        odd("unsynchronised", headed(3, 0x80, frames=UNSYNCHRONISED), title="A"),
+        odd(
+            "unsynchronised 2.4",
+            headed(4, 0x80, frames=frame("TIT2", b"\1\xff\0\xfeA\0")),
+            title="A",
+        ),
+        odd("experimental", headed(3, 0x20), title="A"),
+        odd("footer", FOOTER + b"3DI" + FOOTER[3:10] + SOUND, title="A"),
+        odd("ID3v1", SOUND + END, SOUND + END, genre=("Rock", "Jazz"), album="An album"),
+        odd("other tags", FIRST + REST, REST, genre=("First", "Jazz")),
+        odd("ID3 before FLAC", FIRST + tagged("flac"), FIRST + b"fLaC", genre=(*OLD, "Jazz")),
+        odd(
+            "invalid UTF-8",
+            tagged("flac").replace(b"artist=Somebody", b"ArTiSt=\xe9omebody"),
+            b"ArTiSt=\xe9omebody",
+            genre=(*OLD, "Jazz"),
+            same_size=True,
+        ),
+        *(
+            odd(f"FLAC, padding {n}", flac_with(n), tags=["Ja"], genre=(*OLD, "Ja"))
+            for n in (0, 1, 3, 4, 5, 300)
+        ),
+        odd("FLAC without comments", flac_with(None)),
+        odd("FLAC in Ogg", by_ffmpeg("ogg", "flac"), format="Ogg FLAC"),
+        odd("Speex", speex(), format="Speex"),
+        odd("Opus with data", opus_with_data(), b"GENRE=Jazz\1binary"),
+        odd("tag before a chunk", wav_with_tag(1), CHUNK, b"trailing", title="A"),
+        odd("tag after a chunk", wav_with_tag(-1), CHUNK, b"trailing", title="A"),
+        odd("odd size", odd_wav(b"")),
+        odd("odd size, padded", odd_wav(b"\0")),
+        odd(
+            "RIFF texts",
+            with_chunk(untagged("wav"), riff_info({b"IGNR": b"Rock\0"})),
+            genre=("Rock", "Jazz"),
+        ),
     ],
 )
-def test_odd_headers_are_understood(song, version, flags, before, frames):
-    if version == 3 and flags == 0x80:  # the size in a frame is that before unsynchronisation
-        frames = frames[:4] + struct.pack(">I", 5) + frames[8:]
-    data = id3_tag(version, before + frames, flags=flags) + SOUND
-    path = song(data)
-    with written(path, ["Jazz", "sad"], Rules(fields={"sad": "mood"})):
-        tags = read_tags(path)
-        assert (tags.title, tags.genre, tags.mood) == ("A", ("Jazz",), ("sad",))
-        assert id3.ID3(path)["TIT2"].text == ["A"]
-
-
-def test_a_footer_is_part_of_the_tag(song):
-    tag = bytearray(id3_tag(4, frame("TIT2", b"\0A"), flags=0x10))
-    data = bytes(tag) + b"3DI" + bytes(tag[3:10]) + SOUND
+def test_odd_files_keep_what_is_not_ours(song, data, keeps, tags, same_size, expected):
     path = song(data)
     digest = audio_digest(path)
-    with written(path, ["Jazz"], Rules()):
-        assert (read_tags(path).title, audio_digest(path)) == ("A", digest)
-        assert b"3DI" not in path.read_bytes()
-
-
-def test_an_id3v1_tag_is_carried_over_and_left_alone(song):
-    end = id3v1("Title", "Artist", 17)
-    path = song(SOUND + end)
-    with written(path, ["Jazz"], Rules()):
-        raw = id3.ID3(path, load_v1=False)
-        assert (raw["TIT2"].text, raw["TPE1"].text) == (["Title"], ["Artist"])
-        assert (raw["TALB"].text, str(raw["TDRC"])) == (["An album"], "1999")
-        assert raw["TCON"].text == ["Rock", "Jazz"]
-        assert path.read_bytes().endswith(SOUND + end)
-
-
-def test_other_tags_of_an_mp3_file_are_left_alone(song):
-    second = id3_tag(3, frame("TCON", b"\0Second"))
-    rest = second + SOUND + ape("Genre", "Pop") + id3v1("Title", "Artist", 17)
-    path = song(id3_tag(4, frame("TCON", b"\3First"), padding=30) + rest)
-    digest = audio_digest(path)
-    assert digest == audio_digest(song(SOUND, "bare"))
-    write(path, ["Jazz"], Rules())
-    assert read_tags(path).genre == ("First", "Jazz")
-    assert path.read_bytes().endswith(rest)
-    assert audio_digest(path) == digest
-
-
-def test_an_id3_tag_before_flac_is_left_alone(song):
-    tag = id3_tag(3, frame("TCON", b"\0No"))
-    path = song(tag + tagged("flac"))
-    with written(path, ["Jazz"], Rules()):
-        assert path.read_bytes().startswith(tag + b"fLaC")
-        assert FLAC(path)["genre"] == GENRES
-
-
-def test_vorbis_comments_of_others_stay_to_the_byte(song):
-    data = tagged("flac").replace(b"artist=Somebody", b"ArTiSt=\xe9omebody")
-    path = song(data)
-    write(path, ["Jazz"], Rules())
-    assert b"ArTiSt=\xe9omebody" in path.read_bytes()
-    assert len(path.read_bytes()) == len(data)  # the padding took it up
-
-
-@pytest.mark.parametrize("padding", [0, 1, 3, 4, 5, 300])
-def test_flac_padding_of_any_size_is_used(song, padding):
-    whole = io.BytesIO(tagged("flac"))
-    file = FLAC(whole)
-    whole.seek(0)
-    file.save(whole, padding=lambda info: padding)
-    path = song(whole.getvalue())
-    record = write(path, ["Ja"], Rules())  # one more comment of 12 bytes
-    assert mutagen.File(path)["genre"] == [*GENRES[:2], "Ja"]
-    assert decoded(path.read_bytes()).shape == decoded(whole.getvalue()).shape
-    undo(path, record)
-    assert path.read_bytes() == whole.getvalue()
-
-
-def test_flac_without_comments_gets_some(song):
-    whole = io.BytesIO(tagged("flac"))
-    file = FLAC(whole)
-    whole.seek(0)
-    file.delete(whole)
-    start, end = whole.getvalue().index(b"fLaC") + 4, 0
-    blocks = []
-    data = whole.getvalue()
-    at = start
-    while not end:
-        size = int.from_bytes(data[at + 1 : at + 4])
-        if data[at] & 0x7F != 4:
-            blocks.append(data[at : at + 4 + size])
-        end = at + 4 + size if data[at] & 0x80 else 0
-        at += 4 + size
-    bare = data[:start] + b"".join(blocks) + data[end:]
-    path = song(bare)
-    assert read_tags(path).version is None
-    with written(path, ["Jazz"], Rules()):
-        assert mutagen.File(path)["genre"] == ["Jazz"]
+    with written(path, tags, Rules()):
+        found, after = read_tags(path), path.read_bytes()
+        assert {name: getattr(found, name) for name in expected} == expected
+        assert mutagens_view(after)["genre"] in (
+            [*expected["genre"]],
+            ["; ".join(expected["genre"])],
+        )
+        assert all(part in after for part in keeps)
+        assert len(after) == len(data) or not same_size  # the padding took it up
+        assert audio_digest(path) == digest
+        if found.format != "Speex" and not found.notes:  # no sound; FFmpeg knows no second tag
+            assert np.array_equal(decoded(after), decoded(data))
 
 
 @pytest.mark.parametrize("kind", ["ogg", "opus"])
@@ -385,88 +383,17 @@ def test_ogg_pages_stay_in_order_when_their_number_grows(song, kind):
         assert np.array_equal(decoded(path.read_bytes()), decoded(untagged(kind)))
 
 
-def test_flac_in_ogg_is_written(song):
-    data = by_ffmpeg("ogg", "flac")
+@pytest.mark.parametrize(
+    ("data", "format", "word"),
+    [
+        (by_ffmpeg("mp4", "aac", movflags="frag_keyframe+empty_moov"), "MP4", "fragmented"),
+        (untagged("wav")[:-100], "WAV", "cut short"),
+    ],
+)
+def test_files_that_are_read_and_not_written_to(song, data, format, word):
     path = song(data)
-    with written(path):
-        assert read_tags(path).format == "Ogg FLAC"
-        assert mutagen.File(path)["mood"] == ["sad", "Müde"]
-        assert np.array_equal(decoded(path.read_bytes()), decoded(data))
-
-
-def test_speex_is_written(song):
-    head = struct.pack("<8s20siiiiiiiiiiiii", b"Speex   ", b"1.2", 1, 80, 8000, *[1] * 10)
-    packets = [head, struct.pack("<I2sI", 2, b"me", 0), b"sound"]
-    pages = [OggPage.from_packets([packet], i)[0] for i, packet in enumerate(packets)]
-    pages[0].first = pages[2].last = True
-    pages[2].position = 4000
-    data = b"".join(page.write() for page in pages)
-    path = song(data)
-    with written(path, ["jazz"], Rules()):
-        assert read_tags(path).format == "Speex"
-        assert OggSpeex(path)["genre"] == ["jazz"]
-
-
-def test_fragmented_mp4_is_read_and_not_written_to(song):
-    path = song(by_ffmpeg("mp4", "aac", movflags="frag_keyframe+empty_moov"))
-    assert read_tags(path).format == "MP4"
-    with pytest.raises(FileTagError, match="it is fragmented; join it with ffmpeg"):
-        plan_write(path, ["rock"])
-
-
-def test_what_opus_wants_kept_behind_its_comments_is_kept(song):
-    whole = io.BytesIO(untagged("opus"))
-    head, comments = OggPage(whole), OggPage(whole)
-    at = whole.tell()
-    packet = comments.packets[0].rstrip(b"\0")
-    count = b"OpusTags" + packet[8:] + bytes(-len(packet) % 4)
-    vendor = struct.unpack_from("<I", count, 8)[0]
-    comments.packets = [count[: 12 + vendor] + bytes(4) + b"\1binary"]
-    data = head.write() + comments.write() + untagged("opus")[at:]
-    path = song(data)
-    with written(path, ["Jazz"], Rules()), path.open("rb") as file:
-        OggPage(file)
-        assert OggPage(file).packets[0].endswith(b"GENRE=Jazz\1binary")
-
-
-@pytest.mark.parametrize("position", ["before", "after"])
-def test_wav_chunks_around_the_tag_stay(song, position):
-    other = b"abcd\x05\0\0\0bytes\0"
-    data = untagged("wav")
-    tag = id3_tag(3, frame("TIT2", b"\0A"))
-    chunk = b"id3 " + struct.pack("<I", len(tag)) + tag + b"\0" * (len(tag) % 2)
-    both = chunk + other if position == "before" else other + chunk
-    path = song(with_chunk(data, both) + b"trailing")
-    with written(path, ["Jazz"], Rules()):
-        assert read_tags(path).genre == ("Jazz",)
-        assert mutagen.File(path)["TIT2"].text == ["A"]
-        after = path.read_bytes()
-        assert other in after
-        assert after.endswith(b"trailing")
-        assert np.array_equal(decoded(after), decoded(data))
-
-
-@pytest.mark.parametrize("padded", [False, True])
-def test_a_last_chunk_of_odd_size_gets_its_padding(song, padded):
-    header = b"fmt \x10\0\0\0" + struct.pack("<HHIIHH", 1, 1, 8000, 8000, 1, 8)
-    body = b"WAVE" + header + b"data" + struct.pack("<I", 4001) + bytes(4001) + b"\0" * padded
-    data = b"RIFF" + struct.pack("<I", len(body)) + body
-    path = song(data, "song.wav")
-    with written(path, ["Jazz"], Rules()):
-        assert mutagen.File(path).tags["TCON"].text == ["Jazz"]
-        assert decoded(path.read_bytes()).shape == (1, 4001)
-
-
-def test_the_genre_of_riff_becomes_the_first_of_id3(song):
-    path = song(with_chunk(untagged("wav"), riff_info({b"IGNR": b"Rock\0"})))
-    write(path, ["Jazz"], Rules())
-    assert mutagen.File(path).tags["TCON"].text == ["Rock", "Jazz"]
-
-
-def test_a_wav_file_that_is_cut_short_is_not_written_to(song):
-    path = song(untagged("wav")[:-100])
-    assert read_tags(path).format == "WAV"
-    with pytest.raises(FileTagError, match="its last chunk is cut short"):
+    assert read_tags(path).format == format
+    with pytest.raises(FileTagError, match=word):
         plan_write(path, ["rock"])
 
 
@@ -480,65 +407,50 @@ def test_other_items_of_mp4_stay(song, kind):
     path = song(whole.getvalue())
     before = dict(MP4(path))
     write(path, ["Jazz"], Rules())
-    after = dict(MP4(path))
-    assert after.pop("©gen") == GENRES
-    before.pop("©gen")
-    assert after == before
+    assert dict(MP4(path)) == before | {"©gen": GENRES}
 
 
 @pytest.mark.parametrize("kind", ["mp3", "mp3v23"])
 def test_tags_that_id3_cannot_hold_are_left_out_with_the_reason(song, kind):
-    change = plan_write(song(tagged(kind)), ["80", "(17)", "CR", "a;b", "80s", "(live)"], Rules())
-    number = "an ID3 tag would take it for the number of a genre"
-    reasons = {"80": number, "(17)": number, "CR": number}
-    if kind == "mp3v23":
-        reasons["a;b"] = "';' separates values in an ID3 tag before version 2.4"
-    assert dict(change.left_out) == reasons
-    assert set(change.fields[0].after[2:]) == {"80", "(17)", "CR", "a;b", "80s", "(live)"} - set(
-        reasons
-    )
+    tags = dict.fromkeys(("80", "(17)", "CR"), "number") | dict.fromkeys(("80s", "(x)"), "")
+    tags["a;b"] = "" if kind == "mp3" else "separates"
+    change = plan_write(song(tagged(kind)), tags.keys(), Rules())
+    assert set(change.fields[0].after[2:]) == {tag for tag, word in tags.items() if not word}
+    assert {tag for tag, _ in change.left_out} == {tag for tag, word in tags.items() if word}
+    assert all(tags[tag] in reason for tag, reason in change.left_out)
     assert apply_change(change) is not None
-
-
-def test_scores_are_of_the_tags_that_are_there(song):
-    path = song(tagged("flac"))
-    rules = Rules(scores=True, mode="only-if-empty", fields={"sad": "mood"})
-    change = plan_write(path, {"jazz": 0.5, "rock": 0.125, "sad": 1 / 3}, rules)
-    assert [(one.field, one.after) for one in change.fields] == [
-        ("mood", ("sad",)),
-        ("harmonium_genre", ("rock=0.125",)),
-        ("harmonium_mood", ("sad=0.333",)),
-    ]
 
 
 def test_a_plan_shows_what_changes_and_changes_nothing(song):
     path = song(tagged("flac"))
-    change = plan_write(
-        path, ["jazz", "loud", "sad"], Rules(fields={"sad": "mood"}, ignore=["loud"])
-    )
+    rules = Rules(fields={"sad": "mood"}, ignore=["loud"], scores=True)
+    change = plan_write(path, {"jazz": 0.5, "loud": 1.0, "sad": 1 / 3, "Rock": 0.125}, rules)
     assert path.read_bytes() == tagged("flac")
     assert change
     assert (change.format, change.version) == ("FLAC", "Vorbis comment")
     assert [(one.field, one.before, one.after, one.places) for one in change.fields] == [
-        ("genre", ("Rock", "Élan vital"), ("Rock", "Élan vital", "jazz"), ("GENRE",)),
+        ("genre", OLD, (*OLD, "jazz"), ("GENRE",)),
         ("mood", (), ("sad",), ("MOOD",)),
+        ("harmonium_genre", (), ("jazz=0.500", "Rock=0.125"), ("HARMONIUM_GENRE",)),
+        ("harmonium_mood", (), ("sad=0.333",), ("HARMONIUM_MOOD",)),
     ]
     assert change.left_out == (("loud", "on the ignore list"),)
 
 
 @pytest.mark.parametrize(
-    ("mode", "genres"),
+    ("mode", "genres", "scored"),
     [
-        ("merge", ("Rock", "Élan vital", "jazz")),
-        ("append", ("Rock", "Élan vital", "jazz", "rock")),
-        ("overwrite", ("jazz", "rock")),
-        ("only-if-empty", ("Rock", "Élan vital")),
+        ("merge", (*OLD, "jazz"), {"jazz", "rock", "sad"}),
+        ("append", (*OLD, "jazz", "rock"), {"jazz", "rock", "sad"}),
+        ("overwrite", ("jazz", "rock"), {"jazz", "rock", "sad"}),
+        ("only-if-empty", OLD, {"rock", "sad"}),
     ],
 )
-def test_the_modes_do_what_they_say(song, mode, genres):
+def test_the_modes_do_what_they_say_and_only_what_is_there_is_scored(song, mode, genres, scored):
     path = song(tagged("flac"))
-    write(path, ["jazz", "rock", "sad"], Rules(mode=mode, fields={"sad": "mood"}))
-    assert (read_tags(path).genre, read_tags(path).mood) == (genres, ("sad",))
+    write(path, {"jazz": 0.5, "rock": 0.5, "sad": 0.5}, replace(MOOD, mode=mode, scores=True))
+    tags = read_tags(path)
+    assert (tags.genre, tags.mood, set(tags.scores)) == (genres, ("sad",), scored)
 
 
 VALUES = st.text(st.characters(exclude_categories=("C", "Z")), min_size=1, max_size=12)
@@ -584,7 +496,7 @@ def test_undoing_is_refused_for_a_file_that_was_changed_since(song):
     file["title"], file["mood"] = "Another title", ["sad", "better"]
     file.save()
     changed = path.read_bytes()
-    with pytest.raises(FileTagError, match=r"changed since tags were written.*exact=False"):
+    with pytest.raises(FileChangedError, match="exact=False"):
         undo(path, record)
     assert path.read_bytes() == changed
     redo = undo(path, record, exact=False)
@@ -606,9 +518,7 @@ def test_a_plan_for_a_file_that_has_changed_is_refused(song):
     path = song(tagged("flac"))
     change = plan_write(path, ["jazz"])
     write(path, ["pop"], Rules())
-    with pytest.raises(
-        FileTagError, match=r"changed since; plan again \(genre: 'Rock, Élan vital, pop'"
-    ):
+    with pytest.raises(FileTagError, match=r"plan again .*pop"):
         apply_change(change)
 
 
