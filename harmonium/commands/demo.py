@@ -38,7 +38,7 @@ def demo(
     Example: harmonium demo /tmp/demo --tracks 100
     """
     from harmonium import demo as steps
-    from harmonium.demo.page import NEXT_STEPS, write_page
+    from harmonium.demo import NEXT_STEPS, write_page
     from harmonium.engine import available_cores
     from harmonium.library import Library
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property, partial
+from itertools import chain
 from math import isfinite
 from multiprocessing import get_context
 from pathlib import Path
@@ -32,10 +33,7 @@ from harmonium.synthetic.sound import RATE, Samples, render
 GENERATOR = 1
 """To be raised whenever the same parameters give other sounds, clips or tags than before."""
 MANIFEST = "collection.json"
-PARAMETERS = (
-    *("seed", "n_tracks", "clips_per_track", "clip_seconds"),
-    *("n_users", "users_per_clip"),
-)
+PARAMETERS = ("n_tracks", "clips_per_track", "n_users", "users_per_clip", "seed")
 WAV_HEADER_BYTES = 44
 
 
@@ -70,15 +68,8 @@ def make_collection(
     """
     if not isfinite(clip_seconds) or clip_seconds < 0.5:
         raise DataError(f"'clip_seconds' must be at least 0.5, got {clip_seconds!r}.")
-    whole = {
-        "n_tracks": n_tracks,
-        "clips_per_track": clips_per_track,
-        "n_users": n_users,
-        "users_per_clip": users_per_clip,
-        "seed": seed,
-    }
-    for name, value in whole.items():
-        smallest = 0 if name == "seed" else 1
+    sizes = (n_tracks, clips_per_track, n_users, users_per_clip, seed)
+    for name, value, smallest in zip(PARAMETERS, sizes, (1, 1, 1, 1, 0), strict=True):
         if not isinstance(value, int | np.integer) or value < smallest:
             raise DataError(
                 f"'{name}' must be a whole number of at least {smallest}, got {value!r}."
@@ -88,9 +79,8 @@ def make_collection(
             f"'users_per_clip' must be at most 'n_users', got {users_per_clip} and {n_users}. "
             "Ask for more users, or for fewer per clip."
         )
-    return SyntheticCollection(
-        clip_seconds=float(clip_seconds), **{name: int(value) for name, value in whole.items()}
-    )
+    whole = dict(zip(PARAMETERS, map(int, sizes), strict=True))
+    return SyntheticCollection(**whole, clip_seconds=float(clip_seconds))
 
 
 @dataclass(frozen=True)
@@ -105,8 +95,8 @@ class SyntheticCollection:
     clips_per_track: int
     n_users: int
     users_per_clip: int
-    clip_seconds: float
     seed: int
+    clip_seconds: float
 
     @property
     def rate(self) -> int:
@@ -139,23 +129,27 @@ class SyntheticCollection:
     @cached_property
     def clips(self) -> pl.DataFrame:
         """One row per clip: what it is called, where it is from, where `write` puts it."""
-        clips = [self.clip(index) for index in range(self.n_clips)]
-        return pl.DataFrame(
-            {
-                "item": [clip.id for clip in clips],
-                "track": [clip.track.id for clip in clips],
-                "number": [clip.number for clip in clips],
-                "artist": [clip.track.artist for clip in clips],
-                "album": [clip.track.album for clip in clips],
-                "title": [clip.track.title for clip in clips],
-                "position": [round(clip.position, 2) for clip in clips],
-                "section": [clip.section for clip in clips],
-                "genre": [clip.track.genres[0] for clip in clips],
-                "tempo": [clip.track.tempo for clip in clips],
-                "mode": [clip.track.mode for clip in clips],
-                "path": [_audio_path(clip) for clip in clips],
-            }
-        )
+        rows = []
+        for index in range(self.n_clips):
+            clip = self.clip(index)
+            track = clip.track
+            rows.append(
+                {
+                    "item": clip.id,
+                    "track": track.id,
+                    "number": clip.number,
+                    "artist": track.artist,
+                    "album": track.album,
+                    "title": track.title,
+                    "position": round(clip.position, 2),
+                    "section": clip.section,
+                    "genre": track.genres[0],
+                    "tempo": track.tempo,
+                    "mode": track.mode,
+                    "path": _audio_path(clip),
+                }
+            )
+        return pl.DataFrame(rows)
 
     @cached_property
     def truth(self) -> Mask:
@@ -223,9 +217,31 @@ class SyntheticCollection:
             ``if __name__ == "__main__":``
         progress : called with the number of clips that are done and the number of all
         """
+        folder = Path(folder)
         if jobs < 1:
             raise DataError(f"'jobs' must be at least 1, got {jobs}.")
-        return _write_collection(self, Path(folder), jobs=jobs, progress=progress)
+        about = {"generator": GENERATOR, "clip_seconds": self.clip_seconds}
+        about |= {name: getattr(self, name) for name in PARAMETERS}
+        is_resumed = _check_folder(about, folder)
+        _write(folder / MANIFEST, (json.dumps(about, indent=2) + "\n").encode())
+        size = WAV_HEADER_BYTES + 2 * round(self.clip_seconds * RATE)
+        missing = []
+        for index, name in enumerate(self.clips["path"]):
+            path = folder / name
+            if not (is_resumed and path.is_file() and path.stat().st_size == size):
+                missing.append(self.clip(index))
+        done = _work(partial(_write_clip, folder, self.clip_seconds), missing, jobs)
+        for n_done, _ in enumerate(chain([None], done), start=len(self) - len(missing)):
+            if progress is not None:
+                progress(n_done, len(self))
+        truth = pl.DataFrame(self.truth.astype(np.int8), schema=self.tags.to_list(), orient="row")
+        truth = truth.insert_column(0, self.clips["item"])
+        tables = {"clips": self.clips, "triples": self.triples.frame(), "truth": truth}
+        for name, table in tables.items():
+            _write(folder / f"{name}.csv", table.write_csv().encode())
+        for leftover in folder.rglob("*.part"):  # of a run that was killed
+            leftover.unlink(missing_ok=True)
+        return folder
 
 
 def _audio_path(clip: SyntheticClip) -> str:
@@ -234,36 +250,7 @@ def _audio_path(clip: SyntheticClip) -> str:
     return f"audio/{track.artist}/{track.album}/{track.title} {clip.number + 1}.wav"
 
 
-def _write_collection(
-    collection: SyntheticCollection,
-    folder: Path,
-    *,
-    jobs: int,
-    progress: Callable[[int, int], None] | None,
-) -> Path:
-    """Write what is not there yet; see `SyntheticCollection.write`."""
-    resumed = _check_folder(collection, folder)
-    _write(folder / MANIFEST, (json.dumps(_parameters(collection), indent=2) + "\n").encode())
-    missing = list(_missing(collection, folder, trust=resumed))
-    report = progress or (lambda done, total: None)
-    done = len(collection) - len(missing)
-    report(done, len(collection))
-    for _ in _work(partial(_write_clip, folder, collection.clip_seconds), missing, jobs):
-        done += 1
-        report(done, len(collection))
-    tables = {
-        "clips": collection.clips,
-        "triples": collection.triples.frame(),
-        "truth": _truth_table(collection),
-    }
-    for name, table in tables.items():
-        _write(folder / f"{name}.csv", table.write_csv().encode())
-    for leftover in folder.rglob("*.part"):  # of a run that was killed
-        leftover.unlink(missing_ok=True)
-    return folder
-
-
-def _check_folder(collection: SyntheticCollection, folder: Path) -> bool:
+def _check_folder(about: dict[str, Any], folder: Path) -> bool:
     """Whether the folder holds (a part of) this collection; an error if it holds another one."""
     if folder.exists() and not folder.is_dir():
         raise DataError(f"'folder' must be a folder, got the file {str(folder)!r}.")
@@ -273,30 +260,14 @@ def _check_folder(collection: SyntheticCollection, folder: Path) -> bool:
         return False
     except ValueError as error:
         raise DataError(f"{folder / MANIFEST} cannot be read ({error}). Delete it.") from error
-    wanted = _parameters(collection)
-    same = all(found.get(name) == wanted[name] for name in ("generator", "seed", "clip_seconds"))
-    grown = all(found.get(name, 0) <= wanted[name] for name in ("n_tracks", "clips_per_track"))
+    same = all(found.get(name) == about[name] for name in ("generator", "seed", "clip_seconds"))
+    grown = all(found.get(name, 0) <= about[name] for name in ("n_tracks", "clips_per_track"))
     if not same or not grown:
         raise DataError(
             f"'folder' {str(folder)!r} holds another collection, made with {found}, and not one "
-            f"that {wanted} could go on from. Choose another folder, or delete this one."
+            f"that {about} could go on from. Choose another folder, or delete this one."
         )
     return True
-
-
-def _parameters(collection: SyntheticCollection) -> dict[str, Any]:
-    return {"generator": GENERATOR} | {name: getattr(collection, name) for name in PARAMETERS}
-
-
-def _missing(
-    collection: SyntheticCollection, folder: Path, *, trust: bool
-) -> Iterator[SyntheticClip]:
-    """The clips to write; files that are there with the right size count if trusted."""
-    size = WAV_HEADER_BYTES + 2 * round(collection.clip_seconds * RATE)
-    for index, name in enumerate(collection.clips["path"]):
-        path = folder / name
-        if not (trust and path.is_file() and path.stat().st_size == size):
-            yield collection.clip(index)
 
 
 def _work(
@@ -322,10 +293,3 @@ def _write_clip(folder: Path, seconds: float, clip: SyntheticClip) -> None:
 def _write(path: Path, content: bytes) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(path, content)
-
-
-def _truth_table(collection: SyntheticCollection) -> pl.DataFrame:
-    columns = pl.DataFrame(
-        collection.truth.astype(np.int8), schema=collection.tags.to_list(), orient="row"
-    )
-    return columns.insert_column(0, collection.clips["item"])

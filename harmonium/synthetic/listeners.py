@@ -9,9 +9,10 @@ and now and then names something similar instead. Most of what is true goes unsa
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
 from operator import methodcaller
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,27 +31,13 @@ from harmonium.synthetic.music import (
 )
 from harmonium.synthetic.sound import INSTRUMENTS
 
-
-@dataclass(frozen=True)
-class Concept:
-    """Something that can be said of a clip."""
-
-    kind: str  # one of KINDS
-    words: dict[str, float]  # the tags that mean it, with their familiarity
-    mistaken_for: list[str]  # concepts that people name when they hear this one and are wrong
-    instruments: list[str] = field(default_factory=list)  # it holds where one of these plays
-
-
 _TABLES = read_tables("concepts.toml")
 KINDS = tuple(_TABLES)
-CONCEPTS = {
-    name: Concept(kind, **table)
-    for kind, tables in _TABLES.items()
-    for name, table in tables.items()
-}
-
-# Every tag with its concept. A tag means one concept only.
-TAGS: dict[str, str] = {word: name for name, concept in CONCEPTS.items() for word in concept.words}
+CONCEPTS: dict[str, dict[str, Any]] = {k: v for table in _TABLES.values() for k, v in table.items()}
+"""Concept → its `words`, each with its familiarity; the concepts that it is `mistaken_for`; and for
+some the `instruments` of which one must play."""
+TAGS: dict[str, str] = {word: name for name, one in CONCEPTS.items() for word in one["words"]}
+"""Every tag with its concept. A tag means one concept only."""
 
 MODE_VALENCE = {"major": 0.45, "mixolydian": 0.25, "dorian": -0.15, "minor": -0.5}
 
@@ -157,9 +144,9 @@ def _party(h: ClipFacts) -> float:
 
 RULES: dict[str, Callable[[ClipFacts], float]] = {
     **{
-        name: methodcaller("instrument", *c.instruments)
-        for name, c in CONCEPTS.items()
-        if c.instruments
+        name: methodcaller("instrument", *concept["instruments"])
+        for name, concept in CONCEPTS.items()
+        if "instruments" in concept
     },
     **{genre: methodcaller("genre", genre) for genre in RECIPES},
     "rock": lambda h: max(h.genre("rock"), 0.6 * h.genre("punk", "metal", "indie")),
@@ -195,11 +182,7 @@ RULES: dict[str, Callable[[ClipFacts], float]] = {
     "party": _party,
     "sleep": lambda h: below(h.energy, -0.8, 0.5) if not h.has_role("drums") else 0.0,
     "background": lambda h: below(h.energy, -0.35, 0.6) if not h.has_role("voice") else 0.0,
-    **{
-        decade: methodcaller("era", decade)
-        for decade, concept in CONCEPTS.items()
-        if concept.kind == "era"
-    },
+    **{decade: methodcaller("era", decade) for decade in _TABLES["era"]},
 }
 
 
@@ -214,8 +197,9 @@ TAG_NAMES = tuple(TAGS)
 _CONCEPT_NAMES = tuple(CONCEPTS)
 # (n_tags,): each tag's concept, its kind and its familiarity.
 _CONCEPT_OF = np.array([_CONCEPT_NAMES.index(name) for name in TAGS.values()])
-_KIND_OF = np.array([KINDS.index(CONCEPTS[name].kind) for name in TAGS.values()])
-_FAMILIARITY = np.array([CONCEPTS[name].words[tag] for tag, name in TAGS.items()])
+_KINDS = {name: kind for kind, table in enumerate(_TABLES.values()) for name in table}
+_KIND_OF = np.array([_KINDS[name] for name in TAGS.values()])
+_FAMILIARITY = np.array([CONCEPTS[name]["words"][tag] for tag, name in TAGS.items()])
 
 # How readily people speak of each of KINDS.
 _KIND_WEIGHTS = np.array([1.4, 1.1, 0.7, 0.8, 0.45, 0.3])
@@ -323,7 +307,7 @@ def _perhaps_mistaken(
         return tag
     wrong = heard[_CONCEPT_OF] == 0
     if habit >= _HABIT:
-        similar = CONCEPTS[TAGS[TAG_NAMES[tag]]].mistaken_for
+        similar = CONCEPTS[TAGS[TAG_NAMES[tag]]]["mistaken_for"]
         wrong &= np.isin(_CONCEPT_OF, [_CONCEPT_NAMES.index(name) for name in similar])
     if not wrong.any():
         return tag

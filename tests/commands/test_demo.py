@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 from harmonium import demo as steps
 from harmonium.cli import app
 from harmonium.commands.demo import MIN_TRACKS
-from harmonium.demo.page import chosen_rows, render_card, render_page, spectrogram_png
+from harmonium.demo import chosen_rows, render_card, render_page, spectrogram_png
 from harmonium.library import Library
 from harmonium.library.index import index
 from harmonium.library.learning.examples import MIN_TRACKS as MIN_TAGGED

@@ -12,7 +12,7 @@ from places import DOCS
 from harmonium.data import normalise_tag
 from harmonium.errors import DataError
 from harmonium.synthetic import collection, make_collection, music
-from harmonium.synthetic.listeners import CONCEPTS, KINDS, RULES, TAG_NAMES, TAGS, make_listener
+from harmonium.synthetic.listeners import CONCEPTS, RULES, TAG_NAMES, TAGS, make_listener
 from harmonium.synthetic.music import artist_name, make_track, track_title
 
 
@@ -75,7 +75,7 @@ def test_artists_have_several_tracks_and_keep_to_a_genre(default):
 
 def test_synonyms_hold_together(default):
     for concept in CONCEPTS.values():
-        first, *others = concept.words
+        first, *others = concept["words"]
         for other in others:
             np.testing.assert_array_equal(column(default, first), column(default, other))
 
@@ -114,10 +114,9 @@ def test_what_holds_is_what_plays():
 
 def test_vocabulary_is_consistent():
     assert set(RULES) == set(CONCEPTS)
-    assert len(TAGS) == sum(len(concept.words) for concept in CONCEPTS.values())
+    assert len(TAGS) == sum(len(concept["words"]) for concept in CONCEPTS.values())
     for name, concept in CONCEPTS.items():
-        assert concept.kind in KINDS
-        assert set(concept.mistaken_for) <= set(CONCEPTS) - {name}
+        assert set(concept["mistaken_for"]) <= set(CONCEPTS) - {name}
     assert [normalise_tag(tag) for tag in TAGS] == list(TAGS)
 
 
@@ -155,7 +154,7 @@ def test_what_stands_out_is_said_more_often(default):
     tags = default.tags.to_list()
 
     def chance(concept):
-        words = [tags.index(word) for word in CONCEPTS[concept].words]
+        words = [tags.index(word) for word in CONCEPTS[concept]["words"]]
         return (counts[default.truth[:, words[0]]][:, words].sum(axis=1) > 0).mean()
 
     assert chance("voice") > chance("noise") + 0.1
@@ -164,7 +163,7 @@ def test_what_stands_out_is_said_more_often(default):
 def test_users_prefer_one_of_several_synonyms(default):
     """Who says "vocals" or "voice" again says the same word again, more often than others would."""
     triples, tags = default.triples, default.tags.to_list()
-    words = [tags.index(word) for word in CONCEPTS["voice"].words]
+    words = [tags.index(word) for word in CONCEPTS["voice"]["words"]]
     use = np.zeros((210, len(words)))
     for j, word in enumerate(words):
         use[:, j] = np.bincount(triples.user[triples.tag == word], minlength=210)
@@ -180,7 +179,7 @@ def test_mistakes_are_confusions_more_often_than_chance(default):
     for item, tag in zip(triples.item[wrong], triples.tag[wrong], strict=True):
         named = TAGS[TAG_NAMES[tag]]
         heard = {TAGS[TAG_NAMES[j]] for j in np.flatnonzero(default.truth[item])}
-        confusions += any(named in CONCEPTS[concept].mistaken_for for concept in heard)
+        confusions += any(named in CONCEPTS[concept]["mistaken_for"] for concept in heard)
     assert confusions > 0.7 * wrong.sum()
 
 
