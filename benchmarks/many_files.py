@@ -22,7 +22,7 @@ from pathlib import Path
 import soundfile
 
 from harmonium.audio.extraction import CACHE_FILE, iterate_files
-from harmonium.engine import available_cores, completed
+from harmonium.engine import Runner, available_cores
 
 
 def sources(folder: Path) -> list[Path]:
@@ -81,8 +81,13 @@ def extract(name: str, files: Iterable[Path], n_files: int, cache: Path, jobs: i
 
 def print_engine(jobs: int, n_tasks: int = 20_000) -> None:
     began = time.perf_counter()
-    for _ in completed(abs, range(n_tasks), jobs=jobs):
-        pass
+    with Runner[int, int](abs, jobs=jobs) as runner:
+        for task in range(n_tasks):
+            if runner.full:
+                runner.next()
+            runner.submit(task)
+        while runner.pending:
+            runner.next()
     rate = n_tasks / (time.perf_counter() - began)
     print(f"The engine alone: {rate:,.0f} empty tasks a second")
 

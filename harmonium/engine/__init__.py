@@ -1,17 +1,14 @@
 """Where work is done: in processes of this machine, in this process, or on a Dask cluster.
 
-- ``make_executor`` turns an engine's name into a ``concurrent.futures.Executor``.
-- ``completed`` runs a function over any number of tasks, a few at a time, and yields each task's
-  outcome as it comes; ``Runner`` does the same by hand. Both survive the death of a worker, and
-  of a cluster that comes back.
-
+``make_executor`` turns an engine's name into a ``concurrent.futures.Executor``. ``Runner`` runs a
+function over tasks; it survives the death of a worker, and of a cluster that comes back.
 docs/features.md says which engines there are, and what becomes of a task whose worker dies.
 """
 
 import os
 from abc import abstractmethod
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from concurrent.futures import CancelledError, Executor, Future
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
@@ -222,7 +219,8 @@ class Runner(Generic[Task, Result]):
                 self._alone = self.submit(self._suspects.popleft())
             future = self._wait()
             task = self._under_way.pop(future)
-            error = self._error_of(future)
+            error = CancelledError() if future.cancelled() else future.exception()
+            error = error and self._engine.explain(error)
             if isinstance(error, ConnectionLost):
                 self._engine.renew(future)
                 again = self.submit(task)
@@ -235,10 +233,6 @@ class Runner(Generic[Task, Result]):
                 continue
             return TaskOutcome(task, None if error else future.result(), error)
 
-    def _error_of(self, future: Future[Result]) -> BaseException | None:
-        error = CancelledError() if future.cancelled() else future.exception()
-        return error and self._engine.explain(error)
-
     def _wait(self) -> Future[Result]:
         while True:
             try:
@@ -246,29 +240,3 @@ class Runner(Generic[Task, Result]):
                 return self._done.get(timeout=1)
             except Empty:
                 self._engine.check()
-
-
-def completed(
-    function: Callable[[Task], Result],
-    tasks: Iterable[Task],
-    *,
-    engine: str | Engine = "processes",
-    jobs: int | None = None,
-    time_limit: float | None = None,
-) -> Iterator[TaskOutcome[Task, Result]]:
-    """Run ``function`` over the tasks, and yield their outcomes in the order in which they end.
-
-    Tasks are taken only as they can be worked on, so there may be any number.
-
-    The other parameters are those of `make_executor`; an executor that it made stays open.
-
-    >>> sorted(outcome.result for outcome in completed(abs, [-1, 2, -3], engine="serial"))
-    [1, 2, 3]
-    """
-    with Runner[Task, Result](function, engine=engine, jobs=jobs, time_limit=time_limit) as runner:
-        for task in tasks:
-            while runner.full:
-                yield runner.next()
-            runner.submit(task)
-        while runner.pending:
-            yield runner.next()

@@ -177,17 +177,13 @@ class Processes(Engine):
         return result
 
     def _ready_worker(self) -> Worker:
-        """One that is idle, or a new one."""
+        """One that is idle, or a new one; an EngineError, now and from now on, if none starts."""
         with self._process_lock:
             while self._idle:
                 worker = self._idle.pop()
                 if worker.process.is_alive():
                     return worker
                 worker.end()
-        return self._new_worker()
-
-    def _new_worker(self) -> Worker:
-        """One that has started; an EngineError, now and from now on, where none does."""
         if self._broken:
             raise self._broken
         for _ in range(MAX_STARTS):
@@ -229,12 +225,10 @@ class Processes(Engine):
 
 def _death(exit_code: int | None) -> WorkerDied:
     """The error for a process that ended with an exit code."""
-    how = "" if exit_code is None else f" (exit code {exit_code})"
-    if exit_code is not None and exit_code < 0:
-        known = -exit_code in set(signal.Signals)
-        name = signal.Signals(-exit_code).name if known else f"signal {-exit_code}"
-        how = f" ({name}{'; out of memory?' if name == 'SIGKILL' else ''})"
-    error = WorkerDied(f"the process that worked on it died{how}")
+    names = {-one.value: one.name for one in signal.Signals}
+    how = names.get(exit_code or 0, f"exit code {exit_code}")
+    how += "; out of memory?" if how == "SIGKILL" else ""
+    error = WorkerDied(f"the process that worked on it died ({how})")
     error.exit_code = exit_code
     return error
 

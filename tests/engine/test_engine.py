@@ -9,6 +9,7 @@ import threading
 
 import engine_tasks
 import pytest
+from engine_tasks import completed
 from processes_in_tests import PATIENCE, end, is_running, start, wait_until
 
 from harmonium import engine
@@ -18,7 +19,6 @@ from harmonium.engine import (
     TimedOut,
     WorkerDied,
     available_cores,
-    completed,
     make_executor,
     processes,
 )
@@ -149,9 +149,7 @@ class TestDeaths:
 
     def test_workers_that_cannot_start(self, tmp_path):
         script = tmp_path / "script.py"
-        script.write_text(
-            "from harmonium.engine import completed\nlist(completed(abs, [1], jobs=1))\n"
-        )
+        script.write_text("from engine_tasks import completed\nlist(completed(abs, [1], jobs=1))\n")
         process = start(script)
         _, errors = process.communicate(timeout=PATIENCE)
         assert process.returncode == 1
@@ -315,8 +313,7 @@ def _start_sleepers(folder):
     script = folder / "script.py"
     script.write_text(
         "import sys\n"
-        "from engine_tasks import say_and_sleep\n"
-        "from harmonium.engine import completed\n"
+        "from engine_tasks import completed, say_and_sleep\n"
         'if __name__ == "__main__":\n'
         "    try:\n"
         '        print("started", flush=True)\n'

@@ -9,9 +9,10 @@ import sys
 import engine_tasks
 import pytest
 from dask_cluster import cluster
+from engine_tasks import completed
 from processes_in_tests import end, is_running, wait_until
 
-from harmonium.engine import EngineError, WorkerDied, completed, dask, make_executor
+from harmonium.engine import EngineError, WorkerDied, dask, make_executor
 
 
 @pytest.fixture(scope="module")

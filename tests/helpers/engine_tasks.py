@@ -7,15 +7,26 @@ import time
 from multiprocessing.connection import Connection
 from pathlib import Path
 
+from harmonium.engine import Runner
+
 
 def double(x):
     return 2 * x
 
 
+def completed(function, tasks, **options):
+    """The outcomes of tasks, in the order in which they end; tasks are taken as they are needed."""
+    with Runner(function, **options) as runner:
+        for task in tasks:
+            while runner.full:
+                yield runner.next()
+            runner.submit(task)
+        while runner.pending:
+            yield runner.next()
+
+
 def taken_ahead(n, **options):
     """How many tasks were taken that had not ended, at the end of each of ``n`` tasks."""
-    from harmonium.engine import completed
-
     taken = 0
 
     def tasks():
