@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from harmonium.data.tag_names import GenreTree
     from harmonium.library import Library
     from harmonium.library.models import ModelEntry
+    from harmonium.library.snapshot import TrackTag
     from harmonium.library.store.models import StoredModel
-    from harmonium.library.tagging import TrackTag
 
 MAX_LEFT_OUT = 10
 """Skipped tags that are listed."""
@@ -299,7 +299,7 @@ def tag(
     In Python: library.tag("song.mp3"), library.tag_all()
     """
     from harmonium.errors import DataError
-    from harmonium.library.tagging import tag_named
+    from harmonium.library.tagging import tag_files
 
     out, owner = Output(as_json, as_csv), options.owner_of(only_own, only_built_in)
     if not paths and known is not None:
@@ -310,23 +310,20 @@ def tag(
                 n_new = whole.tag_all(again=again, progress=progress)
             if out.form in ("json", "csv"):
                 chosen = ((one.path, one.tags(top, min_probability)) for one in whole.tagged(owner))
-                _show(out, chosen, {})
+                _show(out, chosen)
             else:
                 _say_how_many(out, whole, n_new)
         return
     with options.opened_if_any(library) as opened, out.bar("listening") as progress:
-        spellings = {} if opened is None else opened.spellings()
-        found = tag_named(
+        found = tag_files(
             opened, paths, known=known, sound_only=sound_only, owner=owner, progress=progress
         )
-    _show(out, ((one.path, one.tags(top, min_probability)) for one in found), spellings)
+    _show(out, ((one.path, one.tags(top, min_probability)) for one in found))
     out.failures((one.path, one.reason or "") for one in found.failures)
     raise typer.Exit(exit_code(len(found), len(found.failures)))
 
 
-def _show(
-    out: Output, files: Iterator[tuple[str, list[TrackTag]]], spellings: Mapping[str, str]
-) -> None:
+def _show(out: Output, files: Iterator[tuple[str, list[TrackTag]]]) -> None:
     """Path by path; programs get the normalised names."""
     if out.form == "json":
         out.json({"path": path, "tags": tags} for path, tags in files)
@@ -344,7 +341,7 @@ def _show(
         for number, (path, tags) in enumerate(files):
             out.hint(*([""] if number else []))
             if tags:
-                out.table(TRACK_COLUMNS, [_tag_row(one, spellings) for one in tags], title=path)
+                out.table(TRACK_COLUMNS, list(map(_tag_row, tags)), title=path)
             else:
                 out.hint(path, "No tag reaches its threshold; --top 5 shows the most likely.")
 
@@ -353,10 +350,10 @@ def _escaped(path: str) -> str:
     return path.encode(errors="backslashreplace").decode()
 
 
-def _tag_row(one: TrackTag, spellings: Mapping[str, str]) -> tuple[Cell, ...]:
+def _tag_row(one: TrackTag) -> tuple[Cell, ...]:
     certain = CERTAIN.get(one.source)
     sure = one.probability if certain is None else Text(certain, style="green")
-    return spellings.get(one.tag, one.tag), sure, one.precision
+    return one.shown, sure, one.precision
 
 
 def _say_how_many(out: Output, library: Library, n_new: int) -> None:

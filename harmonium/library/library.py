@@ -326,10 +326,19 @@ class Library:
         owner: Owner | None = None,
         progress: Progress | None = None,
     ) -> "TaggedFiles":
-        """The tags of files, in the library or not; see `tag_named`."""
-        from harmonium.library.tagging import tag_named
+        """The tags of files and folders of music, in the library or not; or of tracks by name.
 
-        return tag_named(
+        Without a model in the library, the built-in one predicts them.
+
+        Parameters
+        ----------
+        known : tags that are known already, such as "rock, guitar, -live"
+        sound_only : whether people's tags do not help to infer the others
+        owner : whose tags the model may predict: "own", "built-in", or None, both
+        """
+        from harmonium.library.tagging import tag_files
+
+        return tag_files(
             self, paths, known=known, sound_only=sound_only, owner=owner, progress=progress
         )
 

@@ -2,9 +2,11 @@
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any, Literal
 
 import numpy as np
 
+from harmonium.arrays import Mask
 from harmonium.library.library import Library
 from harmonium.library.store.changes import SETTING
 from harmonium.library.store.models import CURRENT, StoredModel, packed
@@ -64,19 +66,11 @@ def use_model(library: Library, model_id: int) -> int | None:
 
 
 @dataclass(frozen=True)
-class ComparedTag:
-    """How well two models know a tag, for held-out tracks."""
-
-    tag: str
-    auc_a: float | None
-    auc_b: float | None
-
-
-@dataclass(frozen=True)
 class ModelComparison:
     """What changes from model a to model b."""
 
-    tags: list[ComparedTag]
+    tags: list[dict[Literal["tag", "auc_a", "auc_b"], Any]]
+    """The AUC of each tag by the two models, for held-out tracks."""
     better: int
     """How many tags of both b knows better by at least `MIN_GAIN`."""
     worse: int
@@ -87,44 +81,35 @@ class ModelComparison:
 def compare_models(library: Library, a: int, b: int) -> ModelComparison:
     """Compare two stored models."""
     with library.reading():
-        one, other = (library.models.get(number, whole=False) for number in (a, b))
-        aucs = [_aucs(one), _aucs(other)]
-        tags = [
-            ComparedTag(tag, aucs[0].get(tag), aucs[1].get(tag))
-            for tag in sorted({*aucs[0], *aucs[1]})
-        ]
-        gains = [
-            tag.auc_b - tag.auc_a for tag in tags if tag.auc_a is not None and tag.auc_b is not None
-        ]
+        models = [library.models.get(number, whole=False) for number in (a, b)]
+        old, new = (
+            {tag["tag"]: tag.get("auc") for tag in model.report.get("tags", [])} for model in models
+        )
+        known = [tag for tag in old if old[tag] is not None and new.get(tag) is not None]
+        gains = np.array([new[tag] - old[tag] for tag in known])
         return ModelComparison(
-            tags,
-            sum(gain >= MIN_GAIN for gain in gains),
-            sum(gain <= -MIN_GAIN for gain in gains),
-            _changed(library, one, other),
+            [
+                {"tag": tag, "auc_a": old.get(tag), "auc_b": new.get(tag)}
+                for tag in sorted({*old, *new})
+            ],
+            int((gains >= MIN_GAIN).sum()),
+            int((gains <= -MIN_GAIN).sum()),
+            _n_changed(library, *models),
         )
 
 
-def _aucs(model: StoredModel) -> dict[str, float | None]:
-    return {tag["tag"]: tag.get("auc") for tag in model.report.get("tags", [])}
-
-
-def _changed(library: Library, one: StoredModel, other: StoredModel) -> int | None:
-    (ids_a, a), (ids_b, b) = (library.predictions.matrix(model.id or 0) for model in (one, other))
-    ids = np.intersect1d(ids_a, ids_b)
+def _n_changed(library: Library, *models: StoredModel) -> int | None:
+    """How many tracks get other tags by two models; None where no track was tagged by both."""
+    (ids_a, a), (ids_b, b) = (library.predictions.matrix(model.id or 0) for model in models)
+    ids, rows_a, rows_b = np.intersect1d(ids_a, ids_b, assume_unique=True, return_indices=True)
     if not len(ids):
         return None
-    rows_a, rows_b = np.searchsorted(ids_a, ids), np.searchsorted(ids_b, ids)
-    changed = np.zeros(len(ids), bool)
-    least_a, least_b = packed(one.thresholds), packed(other.thresholds)
-    for tag in {*one.vocabulary, *other.vocabulary}:
-        has = [
-            matrix[model.vocabulary.index(tag)][rows] >= least[model.vocabulary.index(tag)]
-            if tag in model.vocabulary and model.learnt[model.vocabulary.index(tag)]
-            else np.zeros(len(ids), bool)
-            for model, matrix, rows, least in (
-                (one, a, rows_a, least_a),
-                (other, b, rows_b, least_b),
-            )
-        ]
-        changed |= has[0] != has[1]
+    has: list[dict[str, Mask]] = []
+    for model, steps in zip(models, (a[:, rows_a], b[:, rows_b]), strict=True):
+        least = packed(model.thresholds)
+        places = np.flatnonzero(model.learnt).tolist()
+        has.append({model.vocabulary[j]: steps[j] >= least[j] for j in places})
+    none, changed = np.zeros(len(ids), bool), np.zeros(len(ids), bool)
+    for tag in {*has[0], *has[1]}:
+        changed |= has[0].get(tag, none) != has[1].get(tag, none)
     return int(changed.sum())

@@ -61,15 +61,18 @@ class Question(NamedTuple):
 
 
 @dataclass(frozen=True)
-class ShownTag:
-    """A tag of a track in a list."""
+class TrackTag:
+    """A tag that a track has."""
 
     tag: str
     shown: str
     """As this library spells it."""
-    probability: float | None
-    """None where people say so."""
-    source: Literal["people", "model"]
+    probability: float
+    """1 where people say so."""
+    source: str
+    """"people" have said so, "given" (with --known), "model", or "built-in"."""
+    precision: float | None = None
+    """The share of held-out tracks of at least this probability that have the tag, if known."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +89,7 @@ class Hit:
     nothing was asked."""
     tags: dict[str, float] = field(default_factory=dict)
     """Tag of the question → its probability."""
-    shown_tags: list[ShownTag] = field(default_factory=list)
+    shown_tags: list[TrackTag] = field(default_factory=list)
     """The tags that say most of the track, on a page."""
 
 
@@ -552,24 +555,21 @@ class Snapshot:
         columns = (part(found.probability), part(found.similarity), sources, tags, shown)
         return [Hit(*row) for row in zip(self.library.tracks.many(ids), *columns, strict=True)]
 
-    def shown_tags(self, ids: Ids, limit: int = N_SHOWN_TAGS) -> list[list[ShownTag]]:
+    def shown_tags(self, ids: Ids, limit: int = N_SHOWN_TAGS) -> list[list[TrackTag]]:
         """The tags of tracks that say most of them: people's, then the surest of the model."""
         probabilities = self.predictions.rows(ids)
         places = np.array(list(self.places.values()), np.intp)
         found = []
         for number, p in zip(ids.tolist(), probabilities, strict=True):
             said = self.verdicts.of_track(number)
-            tags = [
-                ShownTag(tag, self.shown(tag), None, "people")
-                for tag, holds in said.items()
-                if holds
-            ][:limit]
+            held = [tag for tag, holds in said.items() if holds][:limit]
+            tags = [TrackTag(tag, self.shown(tag), 1.0, "people") for tag in held]
             if self.model is not None and len(places) and len(p):
                 reached = places[p[places] >= self.model.thresholds[places]]
                 for j in reached[np.argsort(-p[reached], kind="stable")]:
                     tag = self.model.vocabulary[j]
                     if len(tags) < limit and tag not in said:
-                        tags.append(ShownTag(tag, self.shown(tag), float(p[j]), "model"))
+                        tags.append(TrackTag(tag, self.shown(tag), float(p[j]), "model"))
             found.append(tags)
         return found
 

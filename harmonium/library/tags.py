@@ -78,11 +78,13 @@ class TagEntry:
 def list_tags(snapshot: Snapshot) -> list[TagEntry]:
     """All tags that people gave or the model has learnt, the most used first."""
     table = snapshot.verdicts
-    said = np.bincount(table.tags[table.holds], minlength=len(table.names))
-    people = {name: int(n) for name, n in zip(table.names, said, strict=True) if n}
-    reached = np.count_nonzero(snapshot.reached, axis=1)
-    predicted = {tag: int(n) for tag, n in zip(snapshot.places, reached, strict=True)}
-    reports = _reports(snapshot)
+    said = np.bincount(table.tags[table.holds], minlength=len(table.names)).tolist()
+    people = {name: n for name, n in zip(table.names, said, strict=True) if n}
+    predicted = dict(zip(snapshot.places, snapshot.reached.sum(axis=1).tolist(), strict=True))
+    reports: dict[str, dict[str, float]] = {}
+    if snapshot.model is not None:
+        parts = [] if snapshot.model.is_own.all() else builtin_model().report["tags"]
+        reports = {tag["tag"]: tag for tag in [*parts, *snapshot.model.report.get("tags", [])]}
     found = []
     for tag in dict.fromkeys([*people, *predicted, *snapshot.hidden]):
         report = reports.get(tag, {})
@@ -105,16 +107,6 @@ def list_tags(snapshot: Snapshot) -> list[TagEntry]:
     return sorted(found, key=lambda one: (-one.people, -one.predicted, one.tag))
 
 
-def _reports(snapshot: Snapshot) -> dict[str, dict[str, float]]:
-    """Tag → what training, or whoever made the built-in model, found out about it."""
-    if snapshot.model is None:
-        return {}
-    own = {tag["tag"]: tag for tag in snapshot.model.report.get("tags", [])}
-    if snapshot.model.is_own.all():
-        return own
-    return {tag["tag"]: tag for tag in builtin_model().report["tags"]} | own
-
-
 # All of one tag. ---------------------------------------------------------------------------------
 
 
@@ -130,20 +122,11 @@ class Relation:
 
 
 @dataclass(frozen=True)
-class CurvePoint:
-    """How often a tag is right from a probability on."""
-
-    threshold: float
-    precision: float
-    low: float
-    recall: float
-
-
-@dataclass(frozen=True)
 class TagDetail(TagEntry):
     """A tag with all that is known of it."""
 
-    curve: list[CurvePoint]
+    curve: list[dict[Literal["threshold", "precision", "low", "recall"], float]]
+    """Precision, its lower bound and recall from each probability on."""
     related: list[Relation]
     surest: list[Hit]
     """The most probable tracks of which people leave it open."""
@@ -170,22 +153,21 @@ def tag_detail(snapshot: Snapshot, tag: str) -> TagDetail:
     left_open = present & ~yes & ~no
     doubt = np.abs(log_odds(p) - log_odds(model.thresholds[place : place + 1]))
     surprise = np.where(yes, 1 - p, np.where(no, p, 0)) * present
+    curves = tagger.curves[place : place + 1]
     return TagDetail(
         **vars(entry),
-        curve=_curve(tagger, place),
+        curve=[
+            {"threshold": level, "precision": share, "low": low, "recall": recall}
+            for one in curves
+            for level, share, low, recall in np.stack(
+                [one.thresholds, one.precision, one.below(), one.recall], axis=1
+            ).tolist()
+        ],
         related=related_by(tagger, name, MAX_RELATED) if name in tagger.tags else [],
         surest=_tracks(snapshot, ids, p, np.where(left_open, p, -np.inf)),
         doubtful=_tracks(snapshot, ids, p, np.where(left_open, -doubt, -np.inf)),
         surprising=_tracks(snapshot, ids, p, np.where(surprise > 0.5, surprise, -np.inf)),
     )
-
-
-def _curve(tagger: Tagger, place: int) -> list[CurvePoint]:
-    if place >= len(tagger.curves) or not len(tagger.curves[place].chosen):
-        return []
-    curve = tagger.curves[place]
-    columns = (curve.thresholds, curve.precision, curve.below(), curve.recall)
-    return [CurvePoint(*row) for row in zip(*(one.tolist() for one in columns), strict=True)]
 
 
 def _held_out(tagger: Tagger, place: int, ids: Ids, p: Floats) -> Floats:
@@ -195,10 +177,9 @@ def _held_out(tagger: Tagger, place: int, ids: Ids, p: Floats) -> Floats:
     known, held_out = tagger.held_out
     if place >= held_out.shape[1]:
         return p
-    at = np.minimum(np.searchsorted(ids, known), max(0, len(ids) - 1))
-    here = ids[at] == known if len(ids) else np.zeros(len(known), bool)
+    _, at, of = np.intersect1d(ids, known, assume_unique=True, return_indices=True)
     p = p.copy()
-    p[at[here]] = held_out[here, place]
+    p[at] = held_out[of, place]
     return p
 
 
@@ -242,10 +223,8 @@ def related(library: Library | None, tag: str, n: int = 10) -> list[Relation]:
 
 
 def _tagger_and_said(library: Library | None) -> tuple[Tagger, sp.csr_array | None]:
-    if library is None:
-        return Tagger(builtin_model()), None
-    tagger = Tagger(use_builtin(library) or builtin_model())
-    return tagger, said_together(library, tagger.tags)
+    tagger = Tagger((library and use_builtin(library)) or builtin_model())
+    return tagger, library and said_together(library, tagger.tags)
 
 
 def said_together(library: Library, tags: Sequence[str]) -> sp.csr_array:
@@ -339,32 +318,18 @@ def tag_map(snapshot: Snapshot) -> TagMap:
     if not names:
         return TagMap([], [])
     places = [tagger.tags.index(tag) for tag in names]
-    J = _pulls(tagger)[np.ix_(places, places)]
+    total, count = np.zeros((2, len(tagger.tags), len(tagger.tags)))
+    for here, U, c in tagger.weights():
+        total[np.ix_(here, here)] += pairwise_pull(U, c)
+        count[np.ix_(here, here)] += 1
+    J = (total / np.maximum(count, 1))[np.ix_(places, places)]  # 0 between tags of two models
     shares = dict(zip(snapshot.places, snapshot.reached.mean(axis=1), strict=True))
     most = max(max(shares.values(), default=0.0), 1e-9)
     tags = [
-        MappedTag(
-            tag,
-            snapshot.shown(tag),
-            snapshot.group(tag),
-            float(x),
-            float(y),
-            float(np.sqrt(shares[tag] / most)),
-        )
-        for tag, (x, y) in zip(names, _positions(J), strict=True)
+        MappedTag(tag, snapshot.shown(tag), snapshot.group(tag), x, y, np.sqrt(shares[tag] / most))
+        for tag, (x, y) in zip(names, _positions(J).tolist(), strict=True)
     ]
     return TagMap(tags, _links(names, J))
-
-
-def _pulls(tagger: Tagger) -> Doubles:
-    """J, (n_tags, n_tags); of two models side by side, 0 between what only one of them knows."""
-    total = np.zeros((len(tagger.tags),) * 2)
-    count = np.zeros_like(total)
-    for places, U, c in tagger.weights():
-        here = np.ix_(places, places)
-        total[here] += pairwise_pull(U, c)
-        count[here] += 1
-    return total / np.maximum(count, 1)
 
 
 def pairwise_pull(U: Doubles, c: Doubles) -> Doubles:

@@ -36,7 +36,7 @@ from harmonium.library import tags as library_tags
 from harmonium.library.answers import CompletedTag, TagOfTrack
 from harmonium.library.doubts import Doubt
 from harmonium.library.models import ModelComparison
-from harmonium.library.snapshot import Facet, SearchResult, ShownTag
+from harmonium.library.snapshot import Facet, SearchResult, TrackTag
 from harmonium.library.tags import TagEntry
 from harmonium.library.write import OutlinedTag
 
@@ -156,7 +156,7 @@ FoundTrack = answer(
     probability=float | None,
     similarity=float | None,
     source=Literal["people", "model", "nobody"] | None,
-    tags=read_from(list[ShownTag], "shown_tags"),
+    tags=read_from(list[TrackTag], "shown_tags"),
 )
 TrackDetail = answer(
     "TrackDetail", **TRACK, state=str, file=Text, playable=bool, copies=[Text], tags=[TagOfTrack]

@@ -7,8 +7,9 @@ from small_library import NOISE, TAGS, new_change
 
 from harmonium.errors import DataError, LibraryError
 from harmonium.library import tagger
+from harmonium.library.snapshot import TrackTag
 from harmonium.library.tagger import Tagger, current_model, tag_library
-from harmonium.library.tagging import TrackTag, chosen_places, read_known, stored_tags, tag_files
+from harmonium.library.tagging import chosen_places, read_known, stored_tags
 
 
 @pytest.fixture
@@ -63,9 +64,8 @@ def test_a_tagged_track_is_completed_from_what_people_say(world):
     tagger = Tagger(model)
     track = library.tracks.get(int(ids[50]))
     library.opinions.say("bob", track.id, ["rock", "birds"], ["live"], change=new_change(library))
-    (with_people,), failures = tag_files(library, tagger, [track.path])
-    (by_sound,), _ = tag_files(library, tagger, [track.path], use_people=False)
-    assert failures == []
+    (with_people,) = library.tag(track.path)
+    (by_sound,) = library.tag(track.path, sound_only=True)
     assert with_people.said == {"rock": True, "birds": True, "live": False}
     known = np.array([[1, np.nan, np.nan, np.nan, 0, np.nan]], np.float32)
     _, X = library.tracks.features([track.id], extractor=small_library.EXTRACTOR)
@@ -79,14 +79,13 @@ def test_a_tagged_track_is_completed_from_what_people_say(world):
 
 
 def test_what_is_given_goes_before_what_was_said(world):
-    library, model, ids, _ = world
-    tagger, track = Tagger(model), library.tracks.get(int(ids[50]))
+    library, _, ids, _ = world
+    track = library.tracks.get(int(ids[50]))
     library.opinions.say("bob", track.id, ["rock"], change=new_change(library))
-    known = {"jazz": True, "rock": False}
-    (tagged,), _ = tag_files(library, tagger, [track.path], known=known)
+    (tagged,) = library.tag(track.path, known="jazz, -rock")
     assert tagged.probabilities[:2].tolist() == [0, 1]
     rows = tagged.tags()
-    assert rows[0] == TrackTag("jazz", 1.0, "given")
+    assert rows[0] == TrackTag("jazz", "jazz", 1.0, "given")
     assert "rock" not in {row.tag for row in rows}
 
 

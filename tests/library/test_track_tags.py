@@ -151,7 +151,7 @@ def test_models_side_by_side(library):
     for number in (first, second):
         tag_library(library, library.models.get(number))
     found = compare_models(library, first, second)
-    assert {one.tag: (one.auc_a, one.auc_b) for one in found.tags} == {
+    assert {one["tag"]: (one["auc_a"], one["auc_b"]) for one in found.tags} == {
         "rock": (0.7, 0.9),
         "jazz": (0.8, None),
         "live": (None, 0.6),
