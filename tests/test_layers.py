@@ -65,7 +65,7 @@ ROOMS = {
     "snapshot": {"store", *BELOW_SNAPSHOT},
     "answers": {"store", "snapshot", "learning", *BELOW_SNAPSHOT},
     "tags": {"store", "snapshot", "answers", *BELOW_SNAPSHOT},
-    "tagging": {"store", "library", "index", "tagger"},
+    "tagging": {"store", "library", "index", "snapshot", "tagger"},
     "edits": {"store", "library", "search"},
     "doubts": {"store", "library", "search", "answers", "snapshot", "tagger"},
     "models": {"store", "library"},
