@@ -13,9 +13,10 @@ import hashlib
 import os
 import stat
 import time
-from collections import deque
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any
@@ -23,11 +24,11 @@ from typing import Any
 import numpy as np
 import sqlalchemy as sa
 
+from harmonium.arrays import Floats
 from harmonium.audio.decoding import find_audio
 from harmonium.audio.extraction import (
     SETTLED_NS,
     TIME_LIMIT,
-    FileFeatures,
     FileProgress,
     GivenFile,
     PathLike,
@@ -158,30 +159,18 @@ def index(
     time_limit: float | None = TIME_LIMIT,
     retry: bool = False,
 ) -> IndexReport:
-    """Bring a library up to date with folders and files.
+    """Bring a library up to date with folders and files, as `Library.index` without tagging.
 
     Parameters
     ----------
-    library : to bring up to date
-    paths : folders, searched to the bottom, and files; by default the folders of earlier runs
-    extractor : as in `extract_files`; by default the one that the library was indexed with, or for
-        a new library musicnn, or paper where ``windows`` are given
-    windows : how many windows of each track are heard, for an extractor that hears one; by default
-        as many as the extractor's name says
-    jobs, engine, cache, time_limit : as in `extract_files`
-    progress : called with (files done, files to do) now and then
-    retry : whether to try unusable files again that have not changed
-
-    Returns
-    -------
-    what is new, moved, changed, missing, unreadable or there twice
+    extractor, jobs, engine, cache, time_limit : as in `extract_files`
 
     Raises
     ------
     LibraryError
-        where nothing was named, and nothing indexed before
+        if nothing was named, and nothing indexed before
     EngineError, DataError
-        where the engine, the extractor or the cache cannot be used; never because of a file
+        if the engine, the extractor or the cache cannot be used; never because of a file
     """
     named = extractor or kept_extractor(library) or ("paper" if windows else DEFAULT)
     if windows is not None and isinstance(named, str):
@@ -214,7 +203,7 @@ class _Run:
             self.lacking = features.without(connection, self.key)  # present tracks
         self.altered: list[Track] = []  # files at known paths with another sound, decided last
         self.given: list[int] = []  # the track of each path that the extraction was given
-        self.waiting: list[tuple[int, FileFeatures]] = []  # features to be kept
+        self.waiting: list[tuple[int, Floats]] = []  # features to be stored
         self.done = self.total = 0
 
     def begin(
@@ -226,9 +215,12 @@ class _Run:
         with self.library.begin():
             self.library.settings.set(FOLDERS, sorted((before | set(folders)) - set(gone)))
             self.library.settings.set(EXTRACTOR, self.key)
-        todo = known.sort(files, retry=retry)
+        todo = defaultdict(list)
+        for path in files:
+            todo[known.kind(path, retry)].append(path)
         unchanged = [known.by_path[path] for path in todo["unchanged"]]
         report.unchanged = sum(one.state != "missing" for one in unchanged)
+        report.back += [one.path for one in unchanged if one.state == "missing"]
         owners = {path: known.by_id[known.copies[path].id].path for path in todo["copies"]}
         report.copies += owners.items()
         report.known_copies |= owners.keys()
@@ -236,7 +228,11 @@ class _Run:
         unreadable = [known.by_path[path].id for path in todo["unreadable"]]
         for one in self.library.tracks.many(unreadable):
             report.still_unreadable[one.path] = one.reason or ""
-        self._bring_back([one for one in unchanged if one.state != "present"])
+        returned = [one for one in unchanged if one.state != "present"]
+        self.library.tracks.set_state([one.id for one in returned], "present")
+        self.lacking |= self._without_features([one.id for one in returned])
+        for one in returned:
+            known.put(replace(one, state="present"))
         todo["unchanged"] = [one.path for one in unchanged if one.id in self.lacking]
         self.total = sum(len(todo[kind]) for kind in ("unchanged", "changed", "new"))
         return todo
@@ -260,20 +256,40 @@ class _Run:
         results = iterate_files(chain([first], files), extractor=self.extractor, **options)
         try:
             for found in results:
-                self._heard(self.known.by_id[self.given[found.position]], found)
+                one = self.known.by_id[self.given[found.position]]
+                if found.vector is None:
+                    self.report.give_up(one.path, found.reason or "")
+                    self._unreadable(one, found.reason or "")
+                else:
+                    self.waiting.append((one.id, found.vector))
+                    self.report.cached += found.cached
+                    if len(self.waiting) >= _KEPT_TOGETHER:
+                        self._keep()
+                self._count()
         finally:
             self._keep()
 
     def note_vanished(self, searched: list[str], there: Collection[str]) -> None:
-        """Say which tracks are missing, and forget copies that are gone."""
-        unlisted = self.report.unlisted
-        gone = list(self.known.vanished(searched, unlisted))
+        """Mark tracks as missing, and forget copies that are gone.
+
+        searched : folders, to the bottom, and files; there : the files that were found
+        """
+
+        def gone_from(path: str) -> bool:
+            below = is_below(path, searched) or path in searched
+            return below and not is_below(path, self.report.unlisted)
+
+        gone = [
+            one
+            for one in self.known.by_id.values()
+            if one.state not in ("missing", FORGOTTEN)
+            and gone_from(one.path)
+            and (one.id in self.known.displaced or not os.path.lexists(one.path))
+        ]
         self.library.tracks.set_state([one.id for one in gone], "missing")
         self.report.missing += [one.path for one in gone]
         self.library.tracks.drop_copies(
-            path
-            for path in self.known.copies
-            if path not in there and is_below(path, searched) and not is_below(path, unlisted)
+            path for path in self.known.copies if path not in there and gone_from(path)
         )
 
     def _stored(
@@ -310,9 +326,11 @@ class _Run:
         if known.state == FORGOTTEN:
             self.report.forgotten.append(known.path)
             return None
+        stored = self.library.tracks.get(known.id)
+        now, before = ((one.title, one.artist, one.album, one.file_tags) for one in (file, stored))
         if known.state == "missing":
             self.report.back.append(known.path)
-        elif self._says_otherwise(known, file):
+        elif now != before:
             self.report.retagged.append(known.path)
         else:
             self.report.unchanged += 1
@@ -380,21 +398,6 @@ class _Run:
         self.known.put(replace(known, state="unreadable"))
         self.report.unreadable[known.path] = reason
 
-    def _bring_back(self, tracks: list[Track]) -> None:
-        """Tracks whose files are what they were, and were missing or are to be tried again."""
-        self.report.back += [one.path for one in tracks if one.state == "missing"]
-        ids = [one.id for one in tracks]
-        self.library.tracks.set_state(ids, "present")
-        self.lacking |= self._without_features(ids)
-        for one in tracks:
-            self.known.put(replace(one, state="present"))
-
-    def _says_otherwise(self, known: Track, file: Track) -> bool:
-        """Whether the tags of a file are not those that the library has."""
-        stored = self.library.tracks.get(known.id)
-        now, before = ((one.title, one.artist, one.album, one.file_tags) for one in (file, stored))
-        return now != before
-
     def _without_features(self, ids: list[int]) -> set[int]:
         have, _ = self.library.tracks.features(ids, extractor=self.key)
         return set(ids) - set(have.tolist())
@@ -407,22 +410,10 @@ class _Run:
         self.lacking.discard(one.id)  # not twice
         return one.path, bytes.fromhex(one.sound), one.size, one.modified
 
-    def _heard(self, one: Track, found: FileFeatures) -> None:
-        if found.vector is None:
-            self.report.give_up(one.path, found.reason or "")
-            self._unreadable(one, found.reason or "")
-        else:
-            self.waiting.append((one.id, found))
-            self.report.cached += found.cached
-            if len(self.waiting) >= _KEPT_TOGETHER:
-                self._keep()
-        self._count()
-
     def _keep(self) -> None:
         if self.waiting:
-            ids, files = zip(*self.waiting, strict=True)
-            rows = np.stack([file.vector for file in files])
-            self.library.tracks.put_features(ids, rows, extractor=self.key)
+            ids, vectors = zip(*self.waiting, strict=True)
+            self.library.tracks.put_features(ids, np.stack(vectors), extractor=self.key)
             self.report.heard += len(ids)
             self.waiting = []
 
@@ -486,20 +477,9 @@ def examine(path: str) -> Track:
 
 def examine_all(paths: Iterable[str], *, threads: int) -> Iterator[Track]:
     """Read files in this order, several at once: most of the work is outside Python's lock."""
-    if threads <= 1:
-        yield from map(examine, paths)
-        return
-    pool = ThreadPoolExecutor(threads)
-    under_way: deque[Future[Track]] = deque()
-    try:
-        for path in paths:
-            under_way.append(pool.submit(examine, path))
-            if len(under_way) == 2 * threads:
-                yield under_way.popleft().result()
-        while under_way:
-            yield under_way.popleft().result()
-    finally:
-        pool.shutdown(cancel_futures=True)
+    with ThreadPoolExecutor(threads) as pool:
+        for some in batches(paths, _READ_TOGETHER):
+            yield from pool.map(examine, some)
 
 
 def _unread(path: str, reason: str) -> Track:
@@ -558,51 +538,27 @@ class KnownFiles:
             return False
         return os.path.exists(one.path)  # noqa: PTH110
 
-    def sort(self, paths: Iterable[str], *, retry: bool = False) -> dict[str, list[str]]:
-        """The files by what is to be done for them.
+    def kind(self, path: str, retry: bool) -> str:
+        """What is to be done for a file.
 
-        "unchanged", "unreadable" (as before), "forgotten" and "copies" need not be read; "changed"
-        are at known paths and are not what they were; all others are "new".
+        Files that are "unchanged", "unreadable" (as before), "forgotten" or "copies" need not be
+        read; "changed" ones are at known paths and are not what they were; all others are "new".
         """
-        kinds = ("unchanged", "unreadable", "forgotten", "copies", "changed", "new")
-        result: dict[str, list[str]] = {kind: [] for kind in kinds}
-        for path in paths:
-            result[self._kind(path, retry)].append(path)
-        return result
-
-    def _kind(self, path: str, retry: bool) -> str:
-        known = self.by_path.get(path)
-        try:
+        known, copy = self.by_path.get(path), self.copies.get(path)
+        with suppress(OSError):  # if it cannot be opened, reading it says why
             status = os.stat(path)  # noqa: PTH116
-        except OSError:  # reading it finds the words for what is wrong
-            return "new" if known is None else "changed"
-        now = Track(path, "", status.st_size, status.st_mtime_ns)
-        if known is not None and known.state == FORGOTTEN and same_file(known, now):
-            return "forgotten"
-        if known is None or (known.state == "missing" and not same_file(known, now)):
-            return self._kind_of_unknown(now, known)
-        if not same_file(known, now) or known.sound.startswith(UNREAD):
-            return "changed"
-        return "unreadable" if known.state == "unreadable" and not retry else "unchanged"
-
-    def _kind_of_unknown(self, now: Track, known: Track | None) -> str:
-        copy = self.copies.get(now.path)
-        if copy is not None and same_file(copy, now):
-            owner = self.by_id[copy.id]
-            if owner.state == FORGOTTEN:
-                return "forgotten"
-            if self.has_its_file(owner):
-                return "copies"
+            now = Track(path, "", status.st_size, status.st_mtime_ns)
+            if known is not None and same_file(known, now):
+                if known.state == FORGOTTEN:
+                    return "forgotten"
+                if known.sound.startswith(UNREAD):
+                    return "changed"
+                return "unreadable" if known.state == "unreadable" and not retry else "unchanged"
+            unknown = known is None or known.state == "missing"
+            if unknown and copy is not None and same_file(copy, now):
+                owner = self.by_id[copy.id]
+                if owner.state == FORGOTTEN:
+                    return "forgotten"
+                if self.has_its_file(owner):
+                    return "copies"
         return "new" if known is None else "changed"
-
-    def vanished(self, searched: Collection[str], unlisted: Collection[str]) -> Iterator[Track]:
-        """Tracks that were at these places and are not there any more.
-
-        searched : folders, to the bottom, and files; unlisted : folders that could not be searched
-        """
-        for one in self.by_id.values():
-            expected = is_below(one.path, searched) or one.path in searched
-            if one.state in ("missing", FORGOTTEN) or not expected or is_below(one.path, unlisted):
-                continue
-            if one.id in self.displaced or not os.path.lexists(one.path):
-                yield one
