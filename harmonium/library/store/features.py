@@ -15,14 +15,14 @@ stored in blocks of `BLOCK` track numbers, each block up to its last track; a tr
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 import sqlalchemy as sa
 from numpy.typing import NDArray
+from safetensors.numpy import load, save
 
-from harmonium.arrays import Doubles, Floats, Ids, Mask
+from harmonium.arrays import Doubles, Floats, Ids
 from harmonium.errors import LibraryError
 from harmonium.library.store.database import batches, key_of
 from harmonium.library.store.schema import (
@@ -89,15 +89,15 @@ def write(connection: sa.Connection, ids: Ids, matrix: Floats, key: str) -> None
         )
     number = _register(connection, key, matrix.shape[1])
     for rows in batches(range(len(ids))):
-        some, vectors = ids[rows].tolist(), matrix[rows].astype("<f4")
-        old = feature.c.track_id.in_(some)
+        some, vectors = ids[rows], matrix[rows].astype("<f4")
+        old = feature.c.track_id.in_(some.tolist())
         connection.execute(sa.delete(feature).where(feature.c.extractor_id == number, old))
         new = [
             {"extractor_id": number, "track_id": one, "vector": vector.tobytes()}
-            for one, vector in zip(some, vectors, strict=True)
+            for one, vector in zip(some.tolist(), vectors, strict=True)
         ]
         connection.execute(sa.insert(feature), new)
-        forget_vectors(connection, some, number)
+        write_vectors(connection, number, some)
 
 
 def read_ids(connection: sa.Connection, number: int) -> Ids:
@@ -107,17 +107,11 @@ def read_ids(connection: sa.Connection, number: int) -> Ids:
     return np.array(found, np.int64)
 
 
-def count(connection: sa.Connection, number: int) -> int:
-    """How many tracks have features of an extractor."""
-    counted = sa.select(sa.func.count(feature.c.track_id)).where(feature.c.extractor_id == number)
-    return int(connection.scalar(counted) or 0)
-
-
 def forget(connection: sa.Connection, track_id: int) -> None:
     """Drop all features of a track: its sound has changed."""
     connection.execute(sa.delete(feature).where(feature.c.track_id == track_id))
-    for number in connection.execute(sa.select(sound_vector.c.extractor_id).distinct()).all():
-        forget_vectors(connection, [track_id], number[0])
+    for number in connection.scalars(sa.select(sound_vector.c.extractor_id).distinct()).all():
+        write_vectors(connection, number, np.array([track_id]))
 
 
 def _vectors(connection: sa.Connection, number: int, which: Any) -> list[tuple[int, bytes]]:
@@ -152,79 +146,38 @@ def _features(vectors: list[tuple[int, bytes]], n_features: int) -> TrackFeature
 
 
 def read_vectors(connection: sa.Connection, number: int) -> tuple[Ids, Vectors]:
-    """Numbers of tracks (n,), ascending, and what is stored at their places, (n, N_AXES).
-
-    `have_vectors` says which of them have a vector.
-    """
+    """The tracks that have vectors of an extractor (n,), ascending, and these, (n, N_AXES)."""
     query = sa.select(sound_vector.c.block, sound_vector.c.vectors)
     query = query.where(sound_vector.c.extractor_id == number).order_by(sound_vector.c.block)
     found = [(row.block * BLOCK, row.vectors) for row in connection.execute(query)]
     vectors = np.frombuffer(b"".join(data for _, data in found), np.int8).reshape(-1, N_AXES)
-    ids = [np.arange(first, first + len(data) // N_AXES) for first, data in found]
-    return np.concatenate([np.empty(0, np.int64), *ids]), vectors
+    places = [np.arange(first, first + len(data) // N_AXES) for first, data in found]
+    ids, have = np.concatenate([np.empty(0, np.int64), *places]), vectors[:, 0] != _NONE
+    return (ids, vectors) if have.all() else (ids[have], vectors[have])
 
 
-def have_vectors(vectors: Vectors) -> Mask:
-    """Which of the places (n, N_AXES) hold a vector, (n,)."""
-    return vectors[:, 0] != _NONE
-
-
-def count_vectors(connection: sa.Connection, number: int) -> int:
-    """How many tracks have vectors of an extractor."""
-    query = sa.select(sa.func.sum(sound_vector.c.n_vectors))
-    return int(connection.scalar(query.where(sound_vector.c.extractor_id == number)) or 0)
-
-
-def write_vectors(connection: sa.Connection, number: int, ids: Ids, vectors: Vectors) -> None:
-    """Store the vectors (n, N_AXES) of tracks (n,), in place of what these had."""
+def write_vectors(
+    connection: sa.Connection, number: int, ids: Ids, vectors: Vectors | None = None
+) -> None:
+    """Store the vectors (n, N_AXES) of tracks (n,), in place of what these had; None drops them."""
     blocks = ids // BLOCK
     for block in np.unique(blocks).tolist():
         here = blocks == block
         places = ids[here] % BLOCK
-        old = _read_block(connection, number, block)
+        same = (sound_vector.c.extractor_id == number, sound_vector.c.block == block)
+        data = connection.scalar(sa.select(sound_vector.c.vectors).where(*same)) or b""
+        old = np.frombuffer(data, np.int8).reshape(-1, N_AXES)
+        if vectors is None and (old[places[places < len(old)], 0] == _NONE).all():
+            continue
         whole = np.full((max(len(old), int(places.max()) + 1), N_AXES), _NONE, np.int8)
         whole[: len(old)] = old
-        whole[places] = vectors[here]
-        _write_block(connection, number, block, whole)
-
-
-def forget_vectors(connection: sa.Connection, ids: Sequence[int], number: int) -> None:
-    """Drop the vectors of tracks, of one extractor: their features have changed."""
-    gone = np.asarray(ids, np.int64)
-    for block in np.unique(gone // BLOCK).tolist():
-        whole = _read_block(connection, number, block)
-        places = gone[gone // BLOCK == block] % BLOCK
-        places = places[places < len(whole)]
-        if have_vectors(whole[places]).any():
-            whole = whole.copy()
-            whole[places] = _NONE
-            _write_block(connection, number, block, whole)
-
-
-def forget_all_vectors(connection: sa.Connection, number: int) -> None:
-    """Drop the vectors of all tracks, of one extractor."""
-    connection.execute(sa.delete(sound_vector).where(sound_vector.c.extractor_id == number))
-
-
-def _read_block(connection: sa.Connection, number: int, block: int) -> Vectors:
-    query = sa.select(sound_vector.c.vectors).where(*_here(number, block))
-    return np.frombuffer(connection.scalar(query) or b"", np.int8).reshape(-1, N_AXES)
-
-
-def _write_block(connection: sa.Connection, number: int, block: int, whole: Vectors) -> None:
-    connection.execute(sa.delete(sound_vector).where(*_here(number, block)))
-    connection.execute(
-        sa.insert(sound_vector).values(
-            extractor_id=number,
-            block=block,
-            n_vectors=int(have_vectors(whole).sum()),
-            vectors=whole.tobytes(),
+        whole[places] = _NONE if vectors is None else vectors[here]
+        n_vectors = int(np.count_nonzero(whole[:, 0] != _NONE))
+        values = {"n_vectors": n_vectors, "vectors": whole.tobytes()}
+        connection.execute(sa.delete(sound_vector).where(*same))
+        connection.execute(
+            sa.insert(sound_vector).values(extractor_id=number, block=block, **values)
         )
-    )
-
-
-def _here(number: int, block: int) -> tuple[sa.ColumnElement[bool], ...]:
-    return sound_vector.c.extractor_id == number, sound_vector.c.block == block
 
 
 MAX_TRACKS = 10_000
@@ -279,9 +232,14 @@ def update_sound_vectors(library: Library, progress: Progress | None = None) -> 
         return
     with library.connect() as connection:
         number, _ = find_extractor(connection, key)
-        n_tracks = count(connection, number)
-        fitted_on = _fitted_on(connection, number)
-        n_known = count_vectors(connection, number)
+        counts = (
+            sa.select(sa.func.count(feature.c.track_id)).where(feature.c.extractor_id == number),
+            sa.select(sa.func.sum(sound_vector.c.n_vectors)).where(
+                sound_vector.c.extractor_id == number
+            ),
+        )
+        n_tracks, n_known = (int(connection.scalar(query) or 0) for query in counts)
+        fitted_on, space = _load(connection, number)
     fits = n_known * MAX_GROWTH >= n_tracks
     fits = fits and fitted_on / MAX_GROWTH <= n_tracks <= fitted_on * MAX_GROWTH
     if not n_tracks or (fits and n_known == n_tracks):
@@ -289,13 +247,19 @@ def update_sound_vectors(library: Library, progress: Progress | None = None) -> 
     with library.begin() as connection:
         number, _ = find_extractor(connection, key)
         ids = read_ids(connection, number)
-        if fits:
-            space = _load(connection, number)
-            known, vectors = read_vectors(connection, number)
-            ids = np.setdiff1d(ids, known[have_vectors(vectors)])
+        if fits and space is not None:
+            ids = np.setdiff1d(ids, read_vectors(connection, number)[0])
         else:
-            space = SoundSpace.fitted(read(connection, _some(ids), key)[1])
-            _keep(connection, number, space, len(ids))
+            chosen = ids
+            if len(ids) > MAX_TRACKS:
+                rng = np.random.default_rng(0)
+                chosen = np.sort(rng.choice(ids, MAX_TRACKS, replace=False))
+            space = SoundSpace.fitted(read(connection, chosen, key)[1])
+            for table in (sound_vector, sound_space):  # the vectors of the former are void
+                connection.execute(sa.delete(table).where(table.c.extractor_id == number))
+            arrays = {name: np.ascontiguousarray(one) for name, one in space._asdict().items()}
+            values = {"extractor_id": number, "n_tracks": len(ids), "arrays": save(arrays)}
+            connection.execute(sa.insert(sound_space).values(values))
         for start in range(0, len(ids), _PAGE):
             some, X = read(connection, ids[start : start + _PAGE], key)
             write_vectors(connection, number, some, space.vectors(X))
@@ -317,16 +281,11 @@ class SoundVectors(NamedTuple):
         key = library.settings.get(EXTRACTOR)
         with library.connect() as connection:
             number = 0 if key is None else find_extractor(connection, key)[0]
-            ids, vectors = read_vectors(connection, number)
-        have = have_vectors(vectors)
-        return cls(ids, vectors) if have.all() else cls(ids[have], vectors[have])
+            return cls(*read_vectors(connection, number))
 
     def rows(self, ids: Ids) -> NDArray[np.intp]:
         """Which of ``ids`` have vectors."""
-        if not len(self.ids):
-            return np.empty(0, np.intp)
-        at = np.minimum(np.searchsorted(self.ids, ids), len(self.ids) - 1)
-        return np.flatnonzero(self.ids[at] == ids)
+        return np.flatnonzero(np.isin(ids, self.ids))
 
     def at(self, ids: Ids) -> Doubles:
         """The vectors of tracks that have them, of length 1, (n, N_AXES)."""
@@ -355,34 +314,11 @@ def current_space(library: Library) -> SoundSpace | None:
     key = library.settings.get(EXTRACTOR)
     with library.connect() as connection:
         number = 0 if key is None else find_extractor(connection, key)[0]
-        return _load(connection, number) if _fitted_on(connection, number) else None
+        return _load(connection, number)[1]
 
 
-def _some(ids: Ids) -> Ids:
-    if len(ids) <= MAX_TRACKS:
-        return ids
-    return np.sort(np.random.default_rng(0).choice(ids, MAX_TRACKS, replace=False))
-
-
-def _fitted_on(connection: sa.Connection, number: int) -> int:
-    """How many tracks there were when the space was made; 0 where there is none."""
-    query = sa.select(sound_space.c.n_tracks).where(sound_space.c.extractor_id == number)
-    return connection.scalar(query) or 0
-
-
-def _load(connection: sa.Connection, number: int) -> SoundSpace:
-    from safetensors.numpy import load
-
-    query = sa.select(sound_space.c.arrays).where(sound_space.c.extractor_id == number)
-    return SoundSpace(**load(connection.execute(query).scalar_one()))
-
-
-def _keep(connection: sa.Connection, number: int, space: SoundSpace, n_tracks: int) -> None:
-    """Keep a new space; the vectors of the former are void."""
-    from safetensors.numpy import save
-
-    forget_all_vectors(connection, number)
-    connection.execute(sa.delete(sound_space).where(sound_space.c.extractor_id == number))
-    arrays = save({name: np.ascontiguousarray(one) for name, one in space._asdict().items()})
-    values = {"extractor_id": number, "n_tracks": n_tracks, "arrays": arrays}
-    connection.execute(sa.insert(sound_space).values(values))
+def _load(connection: sa.Connection, number: int) -> tuple[int, SoundSpace | None]:
+    """How many tracks there were when the space was made, and the space; 0 where there is none."""
+    query = sa.select(sound_space).where(sound_space.c.extractor_id == number)
+    row = connection.execute(query).first()
+    return (0, None) if row is None else (row.n_tracks, SoundSpace(**load(row.arrays)))
