@@ -24,8 +24,8 @@ the commands; `harmonium COMMAND --help` shows one. [library.md](library.md) exp
 music, and names the Python method of each.
 
 **Output.** On a terminal, commands print tables with colours. In a pipe or a file, they print plain
-lines with tabs between columns. Progress and notes go to the standard error. With `--json`, a command
-prints JSON on the standard output and nothing else.
+lines with tabs between columns. Progress and notes go to the standard error. With `--json`, a
+command prints JSON on the standard output and nothing else.
 
 **Exit codes.**
 
