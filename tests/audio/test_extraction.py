@@ -11,16 +11,14 @@ import polars as pl
 import pytest
 import soundfile
 from odd_extractors import CRASHES, HANGS, Counting, write_level, write_levels
-from processes_in_tests import PATIENCE, end, start, wait_until
+from processes_in_tests import wait_until
 from signals import RATE, music
 
 from harmonium.audio import extraction, features_of_file, get_extractor
 from harmonium.audio.extraction import (
     Extraction,
-    FileFeatures,
     extract_files,
     iterate_files,
-    write_failures,
     write_features,
 )
 from harmonium.engine import EngineError
@@ -106,18 +104,6 @@ class TestMatrix:
         done = extract_files([path] * 3, extractor=LEVELS, jobs=2, cache=tmp_path)
         assert done.paths == (str(path),) * 3
         assert len(np.unique(done.features, axis=0)) == 1
-
-    @pytest.mark.parametrize("engine", ENGINES)
-    def test_names_of_any_kind(self, tmp_path, engine):
-        names = ["two\nlines.wav", "🎵 ünï.wav", os.fsdecode(b"\xff\xfe.wav"), "'\"[red].wav"]
-        paths = [str(tmp_path / name) for name in names]
-        for i, path in enumerate(paths):
-            write_level(path, 0.1 * i)
-        for n_cached in (0, 4):
-            options = {"engine": engine, "cache": tmp_path / "cache", "jobs": 1}
-            done = extract_files(paths, extractor=LEVELS, **options)
-            assert done.paths == tuple(paths)
-            assert done.n_cached == n_cached
 
     def test_relative_paths_and_progress(self, tmp_path, monkeypatch):
         write_levels(tmp_path, [0.1, 0.2, 0.3])
@@ -322,28 +308,6 @@ class TestStreaming:
         found.close()
 
 
-@pytest.mark.long
-class TestKill9:
-    def test_what_was_done_is_not_done_again(self, tmp_path):
-        """The run is killed when all files are done but those that wait at the gate."""
-        levels = [0.1, 0.2, odd.WAITS, 0.3, 0.35, 0.4, odd.WAITS + 0.005, 0.45]
-        paths = write_levels(tmp_path / "files", levels)
-        gate, cache, script = tmp_path / "gate", tmp_path / "cache", odd.__file__
-        environment = {"env": {"ODD_GATE": str(gate)}}
-        process = start(script, cache, *paths[:7], **environment)
-        try:
-            wait_until(lambda: odd.kept_in_cache(cache) == 5, "five files in the cache")
-        finally:
-            end(process)
-        gate.touch()
-        resumed, undisturbed = (
-            start(script, folder, *paths, **environment).communicate(timeout=PATIENCE)[0].split()
-            for folder in (cache, tmp_path / "another")
-        )
-        assert (resumed[0], undisturbed[0]) == ("5", "0")
-        assert resumed[1] == undisturbed[1]
-
-
 def _wait_for_the_clock_after(moment, folder):
     """Until the file system's clock, which goes in steps, shows another time."""
 
@@ -397,18 +361,6 @@ def test_names_that_are_not_utf8(tmp_path):
     assert frame["path_bytes"].to_list() == [os.fsencode(path) for path in done.paths]
 
 
-def test_failures(tmp_path):
-    rows = [
-        FileFeatures("a.mp3", reason="is empty."),
-        FileFeatures(os.fsdecode(b"\xff"), reason='said "no", twice'),
-    ]
-    write_failures(tmp_path / "bad.csv", rows)
-    table = pl.read_csv(tmp_path / "bad.csv")
-    assert table.rows() == [("a.mp3", "is empty."), (r"\xff", 'said "no", twice')]
-    write_failures(tmp_path / "bad.csv", [])
-    assert (tmp_path / "bad.csv").read_text() == "path,reason\n"
-
-
 def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch):
     file = tmp_path / "features.csv"
     file.write_text("old")
@@ -422,17 +374,3 @@ def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch):
         write_features(file, some_features(["a"]))
     assert file.read_text() == "old"
     assert list(tmp_path.iterdir()) == [file]
-
-
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [
-        ("features.xlsx", r"must end in \.parquet, \.csv, \.npz"),
-        ("none/features.csv", "there is no folder"),
-        ("folder.csv", "is a folder"),
-    ],
-)
-def test_what_is_refused(tmp_path, name, message):
-    (tmp_path / "folder.csv").mkdir()
-    with pytest.raises(DataError, match=message):
-        write_features(tmp_path / name, some_features(["a"]))

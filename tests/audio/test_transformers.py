@@ -205,21 +205,13 @@ def test_scikit_learn_sees_that_audio_features_take_no_matrix_of_features():
     assert [result["status"] for result in results] == ["passed"]
 
 
-@pytest.mark.parametrize(
-    "check",
-    [
-        "check_parameters_default_constructible",
-        "check_no_attributes_set_in_init",
-        "check_get_params_invariance",
-        "check_set_params",
-        "check_estimator_repr",
-        "check_estimator_tags_renamed",
-        "check_valid_tag_types",
-        "check_mixin_order",
-    ],
-)
-def test_scikit_learns_checks_that_need_no_data(check):
-    getattr(estimator_checks, check)("AudioFeatures", AudioFeatures())
+def test_scikit_learns_checks_that_need_no_data():
+    for check in (
+        *("parameters_default_constructible", "no_attributes_set_in_init", "set_params"),
+        *("get_params_invariance", "estimator_repr", "estimator_tags_renamed"),
+        *("valid_tag_types", "mixin_order"),
+    ):
+        getattr(estimator_checks, f"check_{check}")("AudioFeatures", AudioFeatures())
 
 
 # The normaliser. ---------------------------------------------------------------------------------

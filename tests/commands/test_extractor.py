@@ -1,12 +1,11 @@
 """`harmonium extractor`, and which extractor `harmonium index` takes."""
 
 import json
-import sqlite3
-from contextlib import closing
 
 import numpy as np
 import pytest
 from command_line import run, run_main
+from odd_extractors import kept_in_cache
 from processes_in_tests import PATIENCE, end, start, wait_until
 from sound_files import timed_noise, write_sndfile
 
@@ -114,13 +113,13 @@ def test_killed_and_resumed_it_has_the_features_of_an_undisturbed_run(index, tmp
     command = ("-c", "from harmonium.cli import main; main()", "index", folder, "-j", 2)
     process = start(*command)
     try:
-        wait_until(lambda: n_vectors(tmp_path) >= 3, "some files in the cache")
+        wait_until(lambda: kept_in_cache(tmp_path / "cache") >= 3, "some files in the cache")
     finally:
         end(process)
     process = start(*command)
     _, errors = process.communicate(timeout=PATIENCE)
     assert (process.returncode, errors) == (0, "")
-    assert n_vectors(tmp_path) == 8
+    assert kept_in_cache(tmp_path / "cache") == 8
     extractor = get_extractor("musicnn")
     with Library.open(str(tmp_path / "library.db")) as library:
         tracks = list(library.tracks.all())
@@ -129,15 +128,3 @@ def test_killed_and_resumed_it_has_the_features_of_an_undisturbed_run(index, tmp
     assert len(tracks) == 8
     for track, x in zip(tracks, X, strict=True):
         np.testing.assert_allclose(x, extractor.hear_file(track.path)[:400], atol=1e-6)
-
-
-def n_vectors(tmp_path):
-    """How many files the cache has features of."""
-    file = tmp_path / "cache" / "features.sqlite"
-    if not file.exists():
-        return 0
-    with closing(sqlite3.connect(f"file:{file}?mode=ro", uri=True)) as database:
-        try:
-            return database.execute("SELECT count(*) FROM vectors").fetchone()[0]
-        except sqlite3.OperationalError:
-            return 0

@@ -3,7 +3,6 @@
 import os
 import signal
 import sqlite3
-import sys
 import time
 from pathlib import Path
 
@@ -113,14 +112,3 @@ def kept_in_cache(folder):
         return -1
     finally:
         database.close()
-
-
-if __name__ == "__main__":  # python odd_extractors.py CACHE FILE...: extract, and say how it went
-    from odd_extractors import extractor, wait_for_the_gate
-
-    from harmonium.audio.extraction import extract_files
-
-    done = extract_files(
-        sys.argv[2:], extractor=extractor(wait_for_the_gate), jobs=2, cache=sys.argv[1]
-    )
-    print(done.n_cached, done.features.tobytes().hex())
