@@ -8,6 +8,7 @@ import logging
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Hashable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from typing import Annotated, Any, TypeVar
 
@@ -171,11 +172,10 @@ class Events:
 
     def _spread(self, text: str) -> None:
         for queue in list(self._listeners):
-            if queue.qsize() < MAX_WAITING:
-                queue.put_nowait(text)
-            else:
+            full = queue.qsize() >= MAX_WAITING
+            queue.put_nowait(None if full else text)
+            if full:
                 self._listeners.discard(queue)
-                queue.put_nowait(None)
 
     def listen(self) -> AsyncIterator[str]:
         """The events from now on, as lines of an event stream."""
@@ -234,58 +234,46 @@ def _event(name: str, data: Any) -> str:
 
 
 class Learner:
-    """A thread that lets the model learn whenever somebody has answered.
+    """Lets the model learn in a thread whenever somebody has answered.
 
     It sends the event "learnt", with the tags whose probabilities have changed.
     """
 
     def __init__(self, service: Service) -> None:
         self._service = service
-        self._wanted = threading.Event()
-        self._thread: threading.Thread | None = None
-        self._lock = threading.Lock()
+        self._thread = ThreadPoolExecutor(1, "learner")
+        self._waiting: Future[None] | None = None
         self._improvement: Improvement | None = None
         self._known = False
 
     def learn(self) -> None:
         """Learn soon; later answers are learnt in the same run."""
-        with self._lock:
-            self._known = False
-            self._wanted.set()
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._run, daemon=True)
-                self._thread.start()
+        self._known = False
+        if self._waiting is None or self._waiting.running() or self._waiting.done():
+            self._waiting = self._thread.submit(self._learn)
 
     def improvement(self, *, last: bool = False) -> Improvement | None:
         """How much answers have improved the model; with ``last``, as last computed."""
         if not self._known and not last:
-            found = self._service.library().improvement()
-            with self._lock:
-                self._improvement, self._known = found, True
+            self._improvement, self._known = self._service.library().improvement(), True
         return self._improvement
 
     def close(self) -> None:
         """Wait for the current run."""
-        if self._thread is not None:
-            self._wanted.set()
-            self._thread.join(10)
+        self._thread.shutdown(cancel_futures=True)
 
-    def _run(self) -> None:
-        while not self._service.closing.is_set():
-            self._wanted.wait()
-            self._wanted.clear()
-            if self._service.closing.is_set():
-                return
-            try:
-                report = self._service.library().learn()
-                self.improvement()
-            except HarmoniumError:
-                continue  # There is no model, or nothing to compare sounds by.
-            except Exception:
-                log.exception("Learning from answers failed.")  # The next answer tries again.
-                continue
-            if report.refreshed or report.n_tracks:
-                self._service.events.tell("learnt", {"tags": report.refreshed})
+    def _learn(self) -> None:
+        try:
+            report = self._service.library().learn()
+            self._known = False
+            self.improvement()
+        except HarmoniumError:
+            return  # There is no model, or nothing to compare sounds by.
+        except Exception:
+            log.exception("Learning from answers failed.")  # The next answer tries again.
+            return
+        if report.refreshed or report.n_tracks:
+            self._service.events.tell("learnt", {"tags": report.refreshed})
 
 
 def _service(request: Request) -> Service:
