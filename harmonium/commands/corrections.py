@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import typer
 from rich.text import Text
 
 from harmonium.commands import INTERRUPTED, exit_code, options
-from harmonium.commands.output import Output, has_reader, percent
+from harmonium.commands.output import Cell, Output, has_reader, percent
 from harmonium.errors import DataError, HarmoniumError, counted
 
 if TYPE_CHECKING:
@@ -24,6 +24,13 @@ KEYS = {"y": "yes", "n": "no", " ": "skipped", "q": "quit"}
 KEYS_HELP = "y yes, n no, space skip, p play, q quit"
 ROUND = 10
 """Questions after which the model learns from the answers."""
+CHANGE_COLUMNS: dict[str, Callable[[Change], Cell]] = {
+    ">Change": lambda one: Text(str(one.id), style="cyan"),
+    "When": lambda one: one.at,
+    "Command": lambda one: one.command,
+    "What": lambda one: one.summary,
+    "": lambda one: Text(_undone(one), style="dim"),
+}
 
 
 def learn(out: Output, library: Library) -> str | None:
@@ -313,7 +320,10 @@ def undo(
     out = Output(as_json)
     with options.opened(library) as opened:
         if list_changes:
-            _list(out, opened.changes.list(limit))
+            changes = opened.changes.list(limit)
+            out.hint(None if changes else "No changes yet.")
+            if changes or not out.is_terminal:
+                out.show(changes, CHANGE_COLUMNS)
             return
         wanted = last_change(opened) if change is None else opened.changes.get(change)
 
@@ -324,21 +334,6 @@ def undo(
             learn(out, opened)
     _report(out, wanted, report)
     raise typer.Exit(exit_code(report.n_done, report.n_left))
-
-
-def _list(out: Output, changes: Sequence[Change]) -> None:
-    """The latest first."""
-    if out.is_terminal and not changes:
-        out.say("No changes yet.")
-        return
-    columns: dict[str, Any] = {
-        ">Change": lambda one: Text(str(one.id), style="cyan"),
-        "When": lambda one: one.at,
-        "Command": lambda one: one.command,
-        "What": lambda one: one.summary,
-        "": lambda one: Text(_undone(one), style="dim"),
-    }
-    out.show(changes, columns)
 
 
 def _undone(change: Change) -> str:

@@ -197,7 +197,7 @@ def list_extractors(as_json: bool = options.JSON) -> None:
             ">Numbers": lambda one: one["features"],
             ">AUC": lambda one: "-" if one["auc"] is None else f"{one['auc']:.3f}",
             ">ms": lambda one: "-" if one["milliseconds"] is None else f"{one['milliseconds']:.0f}",
-            "What it hears": lambda one: one["summary"],
+            "Description": lambda one: one["summary"],
         },
     )
     out.hint(f"A new library is indexed with {DEFAULT}.")

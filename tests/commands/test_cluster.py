@@ -168,7 +168,7 @@ def test_features_stopped_by_ctrl_c(running, tmp_path):
     finally:
         end(process)
     assert (process.returncode, output) == (130, "")
-    assert f"They are kept in {tmp_path}; the same command goes on from there." in errors
+    assert f"They are kept in {tmp_path}; the same command continues." in errors
     running.gate.touch()
     alone = (*command[:-2], "--no-cache", "--engine", "serial", "-o", tmp_path / "alone.csv")
     for arguments in (on_cluster, alone):

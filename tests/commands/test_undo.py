@@ -11,9 +11,9 @@ from written_music import make_songs, predict, say
 
 from harmonium.errors import LibraryError
 from harmonium.library import write as writing
-from harmonium.library.filetags import Rules, read_tags
+from harmonium.library.filetags import read_tags
 from harmonium.library.store.tracks import Track
-from harmonium.library.write import last_change, plan_writes, undo_change, write_planned
+from harmonium.library.write import last_change
 
 OLD = ("Rock", "Élan vital")
 
@@ -50,10 +50,6 @@ def add_genre(path, genre="Swing"):
     file = mutagen.File(path)
     file["genre"] = [*file["genre"], genre]
     file.save()
-
-
-def stop(done, total):
-    raise KeyboardInterrupt
 
 
 def one_line(text):
@@ -165,22 +161,6 @@ def test_a_file_that_was_moved_and_one_that_is_gone(written, library, undo, tmp_
     assert new.read_bytes() == tagged("flac")
 
 
-def test_an_interrupted_write_can_be_undone_and_continues(songs, library, undo, write):
-    plan = plan_writes(library, library.tracks.ids().tolist(), Rules())
-    with pytest.raises(KeyboardInterrupt):
-        write_planned(
-            library, plan.files, progress=lambda done, total: done == 2 and stop(done, total)
-        )
-    half = {"mp3": False, "flac": False, "wav": True}
-    assert last_change(library).summary == "tags written to 2 files"
-    assert is_old(songs) == half
-    assert "Tags written to 1 file; 2 already up to date." in write().stdout
-    undo()
-    assert is_old(songs) == half
-    undo()
-    assert all(is_old(songs).values())
-
-
 class Second:
     """Does what it stands for once, and is interrupted then."""
 
@@ -211,18 +191,6 @@ def test_ctrl_c_while_writing_and_undoing(songs, undo, write, monkeypatch):
     for _ in range(2):
         assert undo().exit_code == 0
     assert all(is_old(songs).values())
-
-
-def test_an_interrupted_undo_continues(written, library):
-    number = last_change(library).id
-    with pytest.raises(KeyboardInterrupt):
-        undo_change(library, number, progress=stop)
-    assert sum(is_old(written).values()) == 1
-    assert last_change(library).id == number
-    report = undo_change(library, number)
-    assert report.complete
-    assert report.files_restored == 2
-    assert all(is_old(written).values())
 
 
 def test_tags_that_a_later_change_touched_stay(songs, library, undo):
