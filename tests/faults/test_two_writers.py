@@ -2,7 +2,7 @@
 
 import pytest
 from places import HELPERS
-from processes_in_tests import PATIENCE, end, start
+from processes_in_tests import begin_together, start
 from small_library import fill
 from some_tracks import add_tracks, in_force
 from tagged_files import untagged
@@ -32,19 +32,7 @@ def both(*lines):
         )
         for commands in lines
     ]
-    processes = [start("-c", one, stdin=-1) for one in code]
-    try:
-        for process in processes:
-            process.stdin.write("\n")
-            process.stdin.flush()
-        said = [process.communicate(timeout=PATIENCE) for process in processes]
-    finally:
-        for process in processes:
-            if process.poll() is None:
-                end(process)
-    for process, (_, errors) in zip(processes, said, strict=True):
-        assert process.returncode == 0, errors
-    return said
+    return begin_together([start("-c", one, stdin=-1) for one in code])
 
 
 def test_the_same_table_is_imported_once_and_what_is_said_meanwhile_is_kept(place, tmp_path):
@@ -62,8 +50,7 @@ def test_the_same_table_is_imported_once_and_what_is_said_meanwhile_is_kept(plac
         said = in_force(library)
         assert len(said) == 400 + 8
         assert {tag for who, _, tag in said if who == "ann"} == {f"ann {k}" for k in range(4)}
-        changes = [change.command for change in library.changes.list()]
-        assert sorted(changes) == ["import"] + ["say"] * 8
+        assert sorted(one.command for one in library.changes.list()) == ["import"] + ["say"] * 8
 
 
 def test_two_that_write_tags_leave_whole_files_that_can_be_undone(place, tmp_path):
@@ -92,10 +79,8 @@ def test_two_that_train_store_two_models_and_the_last_is_in_use(tmp_path):
     with Library.open(place) as library:
         fill(library, 40)
         before = in_force(library)
-    trains = [start(HELPERS / "killed_training.py", place, "train") for _ in range(2)]
-    for process in trains:
-        _, errors = process.communicate(timeout=PATIENCE)
-        assert process.returncode == 0, errors
+    script = HELPERS / "killed_training.py"
+    begin_together([start(script, place, "train", stdin=-1) for _ in range(2)])
     with Library.open(place) as library:
         models = library.models.list()
         assert len(models) == 2

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from command_line import run_main
 from moments import Killed, watch_moments
 from old_library import OLD, make_old_tables
-from processes_in_tests import PATIENCE, end, start
+from processes_in_tests import begin_together, start
 from some_tracks import add_tracks, in_force, say
 
 from harmonium.library import Library
@@ -49,11 +49,8 @@ def test_a_library_of_a_newer_version_is_not_touched(tmp_path):
         ["undo"],
     ):
         done = run_main(*command, "-L", place)
-        words = " ".join(done.stderr.split())
         assert done.exit_code == 2
-        assert "newer version of Harmonium" in words
-        assert f"known here up to {VERSION}" in words
-        assert "Upgrade Harmonium" in words
+        assert "newer version of Harmonium" in " ".join(done.stderr.split())
     assert place.read_bytes() == before
     assert [path.name for path in tmp_path.iterdir()] == ["library.db"]
 
@@ -78,59 +75,44 @@ def test_an_old_library_is_upgraded_while_others_read_write_and_open_it(old):
     engine, place = old
     stop, written, read, failed = threading.Event(), [], [], []
 
-    def write():
-        while not stop.is_set():
-            key = f"old {len(written)}"
-            try:
-                with database.writing(engine, place) as connection:
-                    row = {"key": key, "value": json.dumps(len(written))}
-                    connection.execute(sa.text("INSERT INTO setting VALUES (:key, :value)"), row)
-                written.append(key)
-            except Exception as error:
-                failed.append(error)
-                return
-            time.sleep(0.005)
+    def write(connection):
+        row = {"key": f"old {len(written)}", "value": json.dumps(len(written))}
+        connection.execute(sa.text("INSERT INTO setting VALUES (:key, :value)"), row)
+        written.append(str(len(written)))
 
-    def look():
-        while not stop.is_set():
-            try:
-                with database.reading(engine, place) as connection:
-                    count = connection.scalar(sa.text("SELECT count(*) FROM setting"))
-                    again = connection.scalar(sa.text("SELECT count(*) FROM setting"))
-                    read.append(count == again)
-            except Exception as error:
-                failed.append(error)
-                return
+    def look(connection):
+        counting = sa.text("SELECT count(*) FROM setting")
+        read.append(connection.scalar(counting) == connection.scalar(counting))
 
-    threads = [threading.Thread(target=work) for work in (write, look)]
+    def repeat(opened, work):
+        try:
+            while not stop.is_set():
+                with opened(engine, place) as connection:
+                    work(connection)
+                time.sleep(0.005)
+        except Exception as error:
+            failed.append(error)
+
+    both = ((database.writing, write), (database.reading, look))
+    threads = [threading.Thread(target=repeat, args=work) for work in both]
     processes = [start("-c", ENTERS, place, name, stdin=-1) for name in ("ann", "bob", "eve")]
+    for process in processes:
+        assert process.stdout.readline() == "ready\n"
+    for thread in threads:
+        thread.start()
     try:
-        for process in processes:
-            assert process.stdout.readline() == "ready\n"
-        for thread in threads:
-            thread.start()
-        for process in processes:
-            process.stdin.write("\n")
-            process.stdin.flush()
-        for process in processes:
-            _, errors = process.communicate(timeout=PATIENCE)
-            assert process.returncode == 0, errors
+        begin_together(processes)
     finally:
         stop.set()
         for thread in threads:
             thread.join(60)
-        for process in processes:
-            if process.poll() is None:
-                end(process)
     assert failed == []
     assert len(written) > 5
     assert read
     assert all(read)
     with Library.open(place, create=False) as library:
         assert len(in_force(library)) == 15
-        assert sorted(library.settings.beginning_with("old ")) == sorted(
-            key.removeprefix("old ") for key in written
-        )
+        assert sorted(library.settings.beginning_with("old ")) == sorted(written)
         with library.connect() as connection:
             assert connection.scalar(sa.select(table_version.c.version_num)) == VERSION
 

@@ -55,3 +55,19 @@ def end(process):
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     process.communicate(timeout=PATIENCE)
+
+
+def begin_together(processes):
+    """Let processes go on that wait for a line, at the same moment; what they said, all well."""
+    try:
+        for process in processes:
+            process.stdin.write("\n")
+            process.stdin.flush()
+        said = [process.communicate(timeout=PATIENCE) for process in processes]
+    finally:
+        for process in processes:
+            if process.poll() is None:
+                end(process)
+    for process, (_, errors) in zip(processes, said, strict=True):
+        assert process.returncode == 0, errors
+    return said
