@@ -161,6 +161,9 @@ def test_what_no_database_can_hold_is_replaced(place, tag, tmp_path):
 # Sound. ---------------------------------------------------------------------------------------
 
 
+KINDS = ("wav", "flac", "ogg", "mp3", "aiff")
+
+
 def answer(path):
     """The samples, or why there are none."""
     try:
@@ -190,11 +193,7 @@ def noise(n, ending, rate=22_050, channels=1):
 @pytest.mark.parametrize(
     ("make", "cases", "longest"),
     [
-        (
-            noise,
-            [(n, kind) for n in range(3) for kind in ("wav", "flac", "ogg", "mp3", "aiff")],
-            22_050,
-        ),
+        (noise, [(n, kind) for n in range(3) for kind in KINDS], 22_050),
         (lying_wav, [(0,), (1,), (2**31 - 1,), (2**32 - 1,)], 22_050),
         (
             lambda rate, channels: noise(rate // 2, "wav", rate, channels),
