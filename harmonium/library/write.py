@@ -155,11 +155,6 @@ def wanted_tags(
     precision : how often predictions are to be right, tag by tag; None takes all that reaches the
         thresholds of `harmonium tag`, and built-in tags only if those were right for most held-out
         clips (`StoredModel.sure`)
-
-    Raises
-    ------
-    LibraryError
-        where only predictions are asked for and there is no model
     """
     model = library.models.current(whole=precision is not None) if predicted else None
     if model is not None:
@@ -265,13 +260,9 @@ class WriteOutline:
 def write_outline(
     snapshot: Snapshot, ids: Ids, precision: float | None, ignore: Collection[str] = ()
 ) -> WriteOutline:
-    """What writing tags to the files of tracks would add, without reading the files.
+    """What writing tags to the files of tracks, ids (n,), would add, without reading the files.
 
-    Parameters
-    ----------
-    ids : the tracks, (n,)
-    precision : how often what the model adds is to be right, as of `wanted_tags`
-    ignore : tags that are not to be written, normalised
+    ``precision`` is that of `wanted_tags`; ``ignore`` are tags that are not written, normalised.
     """
     ids = np.sort(ids)
     gets = np.zeros(len(ids), bool)
@@ -433,11 +424,6 @@ class _UndoableWriter:
         """Do work that changes a file, and keep what undoes it; whether it changed.
 
         ``work(keep=...)`` is `apply_change` or `undo`, given all else that they need.
-
-        Raises
-        ------
-        FileTagError
-            where it could not be done; the file is as it was
         """
         changes = self._library.changes
         kept: list[int] = []
@@ -502,15 +488,9 @@ def undo_change(
 ) -> UndoReport:
     """Undo a change: people's tags, and its files to the byte.
 
-    Files that were changed since stay as they are, and the report says so. If it is interrupted,
-    undoing the same change again goes on.
-
-    Parameters
-    ----------
-    change_id : its number
-    exact : with False, files that were changed since get back the former values of those fields
-        that still have what was written
-    progress : called with the number of files that are done and the number of all
+    Files that were changed since stay as they are, and the report says so; with ``exact=False``
+    they get back the former values of those fields that still have what was written. If it is
+    interrupted, undoing the same change again goes on.
     """
     writer, done = _UndoableWriter(library), count(1)
     total = 0 if progress is None else len(library.changes.files(change_id))

@@ -237,17 +237,10 @@ def format_of(file: BinaryIO) -> Format:
 
 
 def read_tags(path: PathLike, *, separator: str = "; ") -> FileTags:
-    """What a file says of itself.
+    """What an MP3, FLAC, Ogg, MP4, WAV or AIFF file says of itself.
 
-    Parameters
-    ----------
-    path : of an MP3, FLAC, Ogg (Vorbis, Opus, Speex, FLAC), MP4, WAV or AIFF file
-    separator : what separates values in ID3 tags before version 2.4
-
-    Raises
-    ------
-    FileTagError
-        where there is no such file, or it is none of these; a damaged tag is among the notes
+    ``separator`` is between values in ID3 tags before version 2.4. A damaged tag is among the
+    notes; a FileTagError says that there is no such file, or that it is none of these.
     """
     with opened(path) as file:
         return format_of(file).read(file, Id3Options(separator=separator))
@@ -258,11 +251,6 @@ def audio_digest(path: PathLike) -> str:
 
     Nothing is decoded: it is of the MPEG frames, the FLAC frames and their parameters, the Ogg
     packets other than comments, MP4's media data, or the chunks of sound of WAV and AIFF.
-
-    Raises
-    ------
-    FileTagError
-        where there is no such file, or its format is not known
     """
     with opened(path) as file:
         return format_of(file).sound_digest(file)

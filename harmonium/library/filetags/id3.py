@@ -43,11 +43,8 @@ PADDING = 1024
 _MAX_TAG = 1 << 28
 
 _UNSYNCHRONISED, _EXTENDED, _EXPERIMENTAL, _FOOTER = 0x80, 0x40, 0x20, 0x10
-_IDENTITY = {
-    2: re.compile(rb"[A-Z][A-Z0-9]{2}"),
-    3: re.compile(rb"[A-Z][A-Z0-9]{2}[A-Z0-9 \0]"),
-    4: re.compile(rb"[A-Z][A-Z0-9]{2}[A-Z0-9 \0]"),
-}
+_IDENTITY = {2: re.compile(rb"[A-Z][A-Z0-9]{2}")}
+_IDENTITY |= dict.fromkeys((3, 4), re.compile(rb"[A-Z][A-Z0-9]{2}[A-Z0-9 \0]"))
 _NAMES_OF_2_2 = {"TCO": "TCON", "TT1": "TIT1", "GP1": "GRP1", "TXX": "TXXX", "COM": "COMM"}
 _NAMES_IN_2_2 = {new: old for old, new in _NAMES_OF_2_2.items()}
 
@@ -181,10 +178,7 @@ def _split(texts: list[Any], separator: str | None) -> Values:
 
 
 def edited_tag(data: bytes, edits: Edits, options: Id3Options, *, room: int) -> bytes:
-    """A tag with new values in some places, as long as ``room`` if it fits.
-
-    ``data`` is the old tag; if it is empty, there was none.
-    """
+    """An old tag, or none, with new values in some places, as long as ``room`` if it fits."""
     tag = take_apart(data) if data else Id3Tag(options.version)
     return tag.with_values(edits, options.separator).render(room)
 
@@ -323,7 +317,12 @@ class Mp3(Id3Format):
 
     def read(self, file: BinaryIO, options: Id3Options) -> FileTags:
         """What the first ID3v2 tag says, and an ID3v1 tag where that is silent."""
-        about: dict[str, Any] = {"notes": _other_tags(file)}
+        notes, first = [], tag_length(read_at(file, 0, HEADER))
+        if first and leading_tags(file) > first:
+            notes.append("it has a second ID3v2 tag after the first, which is left alone")
+        if _ape_length(file, end_before_id3v1(file)):
+            notes.append("it has an APEv2 tag, which is left alone")
+        about: dict[str, Any] = {"notes": tuple(notes)}
         tag, damage = load_tag(file)
         try:
             about["duration"] = float(MPEGInfo(file).length)
@@ -378,17 +377,6 @@ def _from_id3v1(file: BinaryIO, version: int) -> bytes:
     whole = BytesIO()
     tag.save(whole, v2_version=version, v1=0, padding=lambda info: 0)
     return whole.getvalue()
-
-
-def _other_tags(file: BinaryIO) -> tuple[str, ...]:
-    """Notes on tags that are left alone."""
-    notes = []
-    first = tag_length(read_at(file, 0, HEADER))
-    if first and leading_tags(file) > first:
-        notes.append("it has a second ID3v2 tag after the first, which is left alone")
-    if _ape_length(file, end_before_id3v1(file)):
-        notes.append("it has an APEv2 tag, which is left alone")
-    return tuple(notes)
 
 
 def _ape_length(file: BinaryIO, end: int) -> int:

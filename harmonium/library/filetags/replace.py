@@ -37,6 +37,7 @@ Result = TypeVar("Result")
 
 _IS_WINDOWS = os.name == "nt"  # where nobody else can remove a file that is open
 _NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0)  # Windows has no such flag
+_OF_CONTENT = ("st_ino", "st_size", "st_mtime_ns")
 _PART = re.compile(r"\.harmonium-[0-9a-f]{16}\.part")
 
 
@@ -58,17 +59,18 @@ def replace_file(
     Permissions, owner, group and extended attributes are kept, as far as the system lets us. A
     symbolic link stays one: what it leads to is replaced. ``keep`` is given what ``produce`` gave
     when all is ready, just before the new file takes the old one's place. Where ``produce`` or
-    ``keep`` raise, the old file stays and nothing is left behind.
-
-    Raises
-    ------
-    FileTagError
-        where that cannot be done
+    ``keep`` raise, the old file stays and nothing is left behind. A FileTagError says why it cannot
+    be done.
     """
     place = Path(os.path.realpath(path))
     with ExitStack() as stack:
         with explained(path):
-            _check_writable(place)
+            if not place.is_file():
+                place.stat()  # says that there is none
+                raise FileProblem("it is not a file")
+            # It could be replaced all the same, against its owner's will.
+            if not place.stat().st_mode & 0o222 or not os.access(place, os.W_OK):
+                raise FileProblem("it is read-only; make it writable first (chmod u+w)")
             _sweep(place.parent)
             old = stack.enter_context(place.open("rb"))
             status = os.fstat(old.fileno())
@@ -80,10 +82,8 @@ def replace_file(
         if keep is not None:
             keep(result)
         with explained(path):
-            before, now = (
-                (one.st_ino, one.st_size, one.st_mtime_ns) for one in (status, place.stat())
-            )
-            if before != now:
+            now = place.stat()
+            if any(getattr(now, name) != getattr(status, name) for name in _OF_CONTENT):
                 raise FileProblem("another program changed it meanwhile; try again")
             if not _is_at(part, new.fileno()):
                 raise FileProblem("another program took away the new file meanwhile; try again")
@@ -94,15 +94,6 @@ def replace_file(
     with suppress(OSError), _descriptor(place.parent, os.O_RDONLY) as folder:
         os.fsync(folder)  # the new name is on the disk; some systems have no way to do that
     return result
-
-
-def _check_writable(place: Path) -> None:
-    """A file that may not be written to could still be replaced, against its owner's will."""
-    status = place.stat()
-    if not place.is_file():
-        raise FileProblem("it is not a file")
-    if not status.st_mode & 0o222 or not os.access(place, os.W_OK):
-        raise FileProblem("it is read-only; make it writable first (chmod u+w)")
 
 
 @contextmanager
@@ -166,21 +157,20 @@ def _is_at(part: Path, descriptor: int) -> bool:
 
 def _sweep(folder: Path) -> None:
     """Remove the files that processes that were killed have left in a folder."""
+    parts: list[Path] = []
     with suppress(OSError), os.scandir(folder) as entries:
-        for entry in list(entries):
-            if _PART.fullmatch(entry.name) and entry.is_file(follow_symlinks=False):
-                with suppress(OSError):
-                    _remove_if_left(Path(entry.path))
-
-
-def _remove_if_left(part: Path) -> None:
-    """Remove a file unless the process that writes to it is alive."""
-    if _IS_WINDOWS:
-        part.unlink()  # refused while another process has it open
-        return
-    with _descriptor(part, os.O_RDWR | os.O_NONBLOCK | _NO_FOLLOW) as descriptor:
-        if try_lock(descriptor) and _is_at(part, descriptor):
-            part.unlink()
+        parts = [Path(entry.path) for entry in entries if _PART.fullmatch(entry.name)]
+    for part in parts:
+        if part.is_symlink() or not part.is_file():
+            continue
+        with suppress(OSError):
+            if _IS_WINDOWS:
+                part.unlink()  # refused while another process has it open
+                continue
+            # The process that writes to it holds a lock while it lives.
+            with _descriptor(part, os.O_RDWR | os.O_NONBLOCK | _NO_FOLLOW) as descriptor:
+                if try_lock(descriptor) and _is_at(part, descriptor):
+                    part.unlink()
 
 
 def _copy_attributes(
@@ -227,7 +217,14 @@ def difference(old: BinaryIO, new: BinaryIO) -> tuple[Steps, bytes]:
     def words(part: int) -> dict[bytes, int]:
         """Where each word around a part of the new file is; a part is half a window."""
         first = max(0, part * WINDOW // 2 - WINDOW)
-        return _words(read_at(new, first, min(first + 5 * WINDOW // 2, n_new) - first), first)
+        data = read_at(new, first, min(first + 5 * WINDOW // 2, n_new) - first)
+        found: dict[bytes, int] = {}
+        for start in range(0, len(data) - WORD + 1, WORD):
+            word = data[start : start + WORD]
+            # Padding is everywhere and tells no place; it costs nothing once compressed.
+            if word.count(word[0]) < WORD:
+                found.setdefault(word, first + start)
+        return found
 
     def meet_again(here: int, there: int) -> tuple[int, int]:
         """(bytes of the old file that the new one lacks, the place in the new one after them)"""
@@ -268,17 +265,6 @@ def patch(steps: Steps, literal: bytes, new: BinaryIO, old: BinaryIO) -> None:
             used += length
         else:
             copy(new, old, start, start + length)
-
-
-def _words(data: bytes, first: int) -> dict[bytes, int]:
-    """Each word at a multiple of its length → where it is in the file; data begin at first."""
-    words: dict[bytes, int] = {}
-    for start in range(0, len(data) - WORD + 1, WORD):
-        word = data[start : start + WORD]
-        # Padding is everywhere and tells no place; it costs nothing once compressed.
-        if word.count(word[0]) < WORD:
-            words.setdefault(word, first + start)
-    return words
 
 
 def _agreeing(

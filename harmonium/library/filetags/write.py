@@ -40,7 +40,6 @@ from harmonium.library.filetags.rules import (
 
 _DEFAULT = Rules()
 _MARK = b"HMU1"
-_NUMBER = 4
 
 
 @dataclass(frozen=True)
@@ -119,25 +118,17 @@ class UndoRecord:
         about = {name: getattr(self, name) for name in ("before", "after", "audio", "steps")}
         text = json.dumps({"change": self.change.to_dict(), **about}, separators=(",", ":"))
         head = text.encode()
-        return _MARK + zlib.compress(len(head).to_bytes(_NUMBER) + head + self.literal, 9)
+        return _MARK + zlib.compress(len(head).to_bytes(4) + head + self.literal, 9)
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
-        """From what `to_bytes` gave.
-
-        Raises
-        ------
-        FileTagError
-            where it did not
-        """
+        """From what `to_bytes` gave; a FileTagError where it did not."""
         if not data.startswith(_MARK):
-            raise FileTagError(
-                "This is not the record of a change of tags, or one of a newer version."
-            )
+            raise FileTagError("This is no record of a change of tags, or one of a newer version.")
         try:
             plain = zlib.decompress(data[len(_MARK) :])
-            end = _NUMBER + int.from_bytes(plain[:_NUMBER])
-            head: dict[str, Any] = json.loads(plain[_NUMBER:end])
+            end = 4 + int.from_bytes(plain[:4])
+            head: dict[str, Any] = json.loads(plain[4:end])
             steps = tuple((start, length) for start, length in head.pop("steps"))
             change = FileChange.from_dict(head.pop("change"))
             return cls(change=change, steps=steps, literal=plain[end:], **head)
@@ -151,18 +142,9 @@ KeepRecord: TypeAlias = Callable[[UndoRecord], object]
 def plan_write(path: PathLike, tags: GivenTags, rules: Rules = _DEFAULT) -> FileChange:
     """What writing these tags would change in a file; nothing is written.
 
-    Parameters
-    ----------
-    path : of an MP3, FLAC, Ogg (Vorbis, Opus, Speex, FLAC), MP4, WAV or AIFF file
-    tags : names, or a mapping of names to scores; they are written in this order
-    rules : which tags go where
-
-    Raises
-    ------
-    FileTagError
-        where the file cannot be read, or is such that it cannot be written to
-    DataError
-        where a tag cannot be written to any file
+    ``tags`` are names, or a mapping of names to scores; they are written in this order. A
+    FileTagError says why a file cannot be read or written to, and a DataError why a tag cannot be
+    written to any file.
     """
     wanted, left_out = rules.sort(tags)
     with opened(path) as file:
@@ -223,24 +205,17 @@ def apply_change(
 
     Parameters
     ----------
-    change : what to write
     keep : given what undoes the change, just before it takes place: whoever stores that here can
         undo the change even if the process dies right after
     keep_times : whether the file keeps its time of modification; players would not notice
 
     Returns
     -------
-    what undoes it; None where nothing changes and nothing was written
-
-    Raises
-    ------
-    FileTagError
-        where the file cannot be written, or is not as it was when the change was planned; it is
-        then as it was
+    what undoes it; None where nothing changes. A FileTagError says that the file cannot be written,
+    or is not as it was when the change was planned; it then stays as it is
     """
     if not change:
         return None
-
     edits: dict[str, Values] = {}
     for one in change.fields:
         edits |= dict.fromkeys(one.places[1:], ()) | {one.places[0]: one.after}
@@ -263,11 +238,9 @@ def apply_change(
 
 def _record(change: FileChange, audio: str, old: BinaryIO, new: BinaryIO) -> UndoRecord:
     """What undoes the change from one file to another."""
-    before, after = content_digest(old), content_digest(new)
+    digests = {"before": content_digest(old), "after": content_digest(new), "audio": audio}
     steps, literal = difference(old, new)
-    return UndoRecord(
-        change=change, before=before, after=after, audio=audio, steps=steps, literal=literal
-    )
+    return UndoRecord(change=change, steps=steps, literal=literal, **digests)
 
 
 def _check_fields(found: Format, file: BinaryIO, change: FileChange, *, after: bool) -> None:
@@ -295,20 +268,13 @@ def undo(
     ----------
     path : where the file is now
     record : what `apply_change` or `undo` gave
-    exact : with False, a file that was changed since is not refused: its fields that still have
-        what was written get back their former values, and all else stays
+    exact : whether a file that was changed since is refused, with a FileChangedError; if not, its
+        fields that still have what was written get back their former values, and all else stays
     keep, keep_times : as in `apply_change`
 
     Returns
     -------
     what undoes the undoing; None where there was nothing to undo
-
-    Raises
-    ------
-    FileTagError
-        where the file cannot be written; it then stays as it is
-    FileChangedError
-        where it was changed since, and ``exact`` is True
     """
     with opened(path) as file:
         now = content_digest(file)

@@ -221,15 +221,8 @@ class Changes(LibraryPart):
     def undo(self, change_id: int, *, restore: Restore | None = None) -> UndoReport:
         """Undo a change, as far as no later one touched the same.
 
-        Parameters
-        ----------
-        change_id : its number
-        restore : called for each file that the change wrote to, the latest first
-
-        Raises
-        ------
-        LibraryError
-            where there is no such change, or nothing of it is left to undo
+        ``restore`` is called for each file that the change wrote to, the latest first. A
+        LibraryError says that there is no such change, or that nothing of it is left to undo.
         """
         with self._library.begin() as connection:  # first, so that what is seen stays so
             undone, files = self.get(change_id), self.files(change_id)
