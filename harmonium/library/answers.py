@@ -265,16 +265,13 @@ class Said:
 def say(
     library: Library,
     track: Track,
-    yes: Sequence[str] = (),
-    no: Sequence[str] = (),
-    unsay: Sequence[str] = (),
-    *,
+    *answers: Sequence[str],
     person: str = ME,
     change: int | None = None,
 ) -> Said:
-    """Save what a person says of a track, see `Library.say`, and tell what follows from it."""
+    """Save what a person says of a track, and tell what follows from it; as `keep_said`."""
     before = library.snapshot()
-    number = keep_said(library, track.id, yes, no, unsay, person=person, change=change)
+    number = keep_said(library, track.id, *answers, person=person, change=change)
     moved: list[CompletedTag] = []
     if number is not None:
         opinions = library.opinions.of_track(track.id)
@@ -588,14 +585,10 @@ def _completed(
 
 
 def _with_gains(
-    rows: Steps,
-    tracks: Ids,
-    refinements: Sequence[Refinement],
-    sounds: SoundVectors,
-    n_trained: int,
+    rows: Steps, tracks: Ids, refinements: Sequence[Refinement], sounds: SoundVectors, n: int
 ) -> Steps:
-    """The rows with what the tags gained."""
-    tags = [one for one in refinements if one.place < n_trained]
+    """The rows with what the first n tags gained, those that the model was trained with."""
+    tags = [one for one in refinements if one.place < n]
     here = sounds.rows(tracks) if len(tracks) else np.empty(0, np.intp)
     if not tags or not len(here):
         return rows

@@ -51,19 +51,22 @@ def doubtful(
     n: int = 20,
     skip: Collection[tuple[int, str]] = (),
 ) -> list[Doubt]:
-    """The n questions of which the model is most in doubt; people have not answered them yet.
+    """The n questions of which the model is most in doubt, see `Library.doubts`.
 
-    Parameters
-    ----------
-    tag : only about this tag, in any spelling
-    n : how many, at most; a track is asked about once
-    skip : (track number, tag) of questions not to ask
+    People have not answered them yet; a track is asked about once.
     """
     snapshot = library.snapshot()
     model = snapshot.model
     if model is None or model.id is None:
         raise no_model()
-    names = _asked_about(model, tag)
+    names = list(snapshot.places)
+    if tag is None and not names:
+        raise LibraryError("The model has not learnt any tag that could be in doubt.")
+    if tag is not None:
+        name = normalise_tag(tag)
+        if name not in names:
+            raise unknown_tag(name, names, f"The model has not learnt {name!r}.")
+        names = [name]
     asked = [_most_doubtful(snapshot, model, name, N_CANDIDATES * n, skip) for name in names]
     ids, steps, doubt = (np.concatenate(parts) for parts in zip(*asked, strict=True))
     columns = np.repeat(np.arange(len(names)), [len(one[0]) for one in asked])
@@ -112,16 +115,9 @@ def answer_doubt(
     person: str = ME,
     change: int | None = None,
 ) -> int:
-    """Keep a person's answer about one tag of a track; the number of its change.
+    """Save a person's answer about one tag of a track, see `Library.answer`; the change.
 
-    Parameters
-    ----------
-    change : that of earlier answers of the same sitting, if this one is to be undone with them
-
-    Raises
-    ------
-    LibraryError
-        where ``change`` is no such change, or was undone
+    A `LibraryError` where ``change`` is no such change, or was undone.
     """
     library.tracks.get(track_id)
     with library.begin() as connection:
@@ -142,19 +138,6 @@ def answer_doubt(
     return number
 
 
-def _asked_about(model: StoredModel, tag: str | None) -> list[str]:
-    """The tags to ask about: all that the model has learnt, or the one that is named."""
-    learnt = [name for j, name in enumerate(model.vocabulary) if model.learnt[j]]
-    if tag is None:
-        if not learnt:
-            raise LibraryError("The model has not learnt any tag that could be in doubt.")
-        return learnt
-    name = normalise_tag(tag)
-    if name not in learnt:
-        raise unknown_tag(name, learnt, f"The model has not learnt {name!r}.")
-    return [name]
-
-
 def _spread(
     doubt: NDArray[np.float64],
     ids: NDArray[np.int64],
@@ -163,9 +146,8 @@ def _spread(
     n: int,
 ) -> list[int]:
     """Places of the questions to ask, greedily the most doubtful after waiting."""
-    score = doubt.astype(np.float64)
+    score, tag_of, artist_of = doubt.astype(np.float64), np.array(tags), np.array(artists)
     chosen: list[int] = []
-    tag_of, artist_of = np.array(tags), np.array(artists)
     while len(chosen) < n and len(score) and np.isfinite(score).any():
         best = int(np.argmax(score))
         chosen.append(best)

@@ -29,6 +29,7 @@ from harmonium.library.store.models import (
 )
 from harmonium.library.store.opinions import Opinions
 from harmonium.library.store.schema import (
+    EXTRACTOR,
     GENRES,
     HIDDEN,
     RENAMED,
@@ -107,9 +108,20 @@ class Library:
         named = database.default_place() if place is None else str(place)
         if database.is_url(named):
             engine = database.postgresql_engine(named)
-            library = cls(engine, engine.url.set(drivername="postgresql").render_as_string())
+            named = engine.url.set(drivername="postgresql").render_as_string()
         else:
-            library = cls(*_opened_file(Path(named).expanduser(), create=create))
+            file = Path(named).expanduser()
+            named = str(file)
+            if not file.exists() and not create:
+                raise _no_library(named)
+            if file.is_dir():
+                raise LibraryError(
+                    f"{file} is a folder. Name a file for the library, such as {file}/library.db."
+                )
+            with database.explained(named):
+                file.parent.mkdir(parents=True, exist_ok=True)
+                engine = database.sqlite_engine(file)
+        library = cls(engine, named)
         try:
             library._bring_up_to_date(create)
         except BaseException:
@@ -272,7 +284,7 @@ class Library:
         return report
 
     def import_tags(self, path: str | Path, **options: Any) -> "ImportReport":
-        """Import a table of people's tags; the options are those of `import_table`."""
+        """Import a table of people's tags; the options are those of `imports.import_table`."""
         from harmonium.library.imports import import_table
 
         return import_table(self, path, **options)
@@ -280,13 +292,13 @@ class Library:
     def import_file_tags(
         self, fields: Iterable[str] = ("genre",), **options: Any
     ) -> "ImportReport":
-        """Import the tags that files had when last indexed; see `importing.import_file_tags`."""
+        """Import the tags that files had when last indexed, as `imports.import_file_tags` does."""
         from harmonium.library.imports import import_file_tags
 
         return import_file_tags(self, fields=fields, **options)
 
     def import_features(self, path: str | Path, **options: Any) -> "FeatureReport":
-        """Import a table of features; see `importing.import_features`."""
+        """Import a table of features; the options are those of `imports.import_features`."""
         from harmonium.library.imports import import_features
 
         return import_features(self, path, **options)
@@ -362,15 +374,12 @@ class Library:
         None where there is no model, or it takes other features than the library has. A library
         without a model gets the built-in one, if it has its features.
         """
-        from harmonium.library.store.schema import EXTRACTOR
-        from harmonium.library.tagger import tag_library, use_builtin
+        from harmonium.library.tagger import use_builtin
 
         model = use_builtin(self)
         if model is None or model.extractor != self.settings.get(EXTRACTOR):
             return None
-        n = tag_library(self, model, progress=progress)
-        self._learn()
-        return n
+        return self.tag_all(progress=progress)
 
     def tagged(self, owner: Owner | None = None) -> "Iterator[TaggedFile]":
         """All tracks that the model in use has tagged, with their stored tags."""
@@ -762,7 +771,7 @@ class Library:
                     "--library."
                 )
             if not create:
-                raise NoLibraryError(_nothing_there(self.place))
+                raise _no_library(self.place)
             with database.explained(self.place):
                 database.use_write_ahead_log(self.engine)
         with self.begin() as connection:
@@ -800,20 +809,8 @@ class LibrarySettings(database.LibraryPart):
             connection.execute(sa.insert(setting).values(key=key, value=json.dumps(value)))
 
 
-def _opened_file(file: Path, *, create: bool) -> tuple[sa.Engine, str]:
-    if not file.exists() and not create:
-        raise NoLibraryError(_nothing_there(str(file)))
-    if file.is_dir():
-        raise LibraryError(
-            f"{file} is a folder. Name a file for the library, such as {file / 'library.db'}."
-        )
-    with database.explained(str(file)):
-        file.parent.mkdir(parents=True, exist_ok=True)
-        return database.sqlite_engine(file), str(file)
-
-
-def _nothing_there(place: str) -> str:
-    return (
+def _no_library(place: str) -> NoLibraryError:
+    return NoLibraryError(
         f"There is no library at {place} yet. `harmonium index FOLDER` makes one from the music in "
         "a folder; --library names one that is elsewhere."
     )

@@ -95,9 +95,6 @@ MIN_EFFECTIVE = 8.0
 """Tracks of different artists that a threshold needs above it."""
 _PAGE = 8192
 
-TagWeights = tuple[NDArray[np.intp], Doubles, Doubles]
-"""Places of tags (n,), U (n_hidden, n) and c (n_hidden,) of a model."""
-
 
 def current_model(library: Library) -> StoredModel:
     """The model in use, or a LibraryError that says how to get one."""
@@ -257,8 +254,11 @@ class Tagger:
         P[:n] = own
         return P
 
-    def weights(self) -> list[TagWeights]:
-        """What each RBM inside has learnt of its tags; none of a logistic regression."""
+    def weights(self) -> list[tuple[NDArray[np.intp], Doubles, Doubles]]:
+        """What each RBM inside has learnt of its tags; none of a logistic regression.
+
+        Places of tags (n,), U (n_hidden, n) and c (n_hidden,).
+        """
         found = []
         if "params.U" in self.arrays:
             n = self._n_trained if self._builtin is None else self.n_own
@@ -333,20 +333,13 @@ def unpack(data: bytes) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
         if scaling[1].shape != (n_features,):
             raise ValueError(f"the scaling has the shape {scaling[1].shape}")
         if "c" in params:
-            _check_inference(about["parameters"])
+            method, steps = chosen_inference(about["parameters"])
+            if method != "mean_field" or type(steps) is not int or steps < 1:
+                raise ValueError(f"it is asked by {steps!r} steps of {method}")
         stored_recalibration(arrays, n_tags)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise ModelFileError(f"The stored model is damaged ({error}). {way_out}") from None
     return arrays, about
-
-
-def _check_inference(parameters: Mapping[str, Any]) -> None:
-    """Refuse settings by which a model cannot be asked."""
-    method, steps = chosen_inference(parameters)
-    if method != "mean_field":
-        raise ValueError(f"it is asked by {method}")
-    if type(steps) is not int or steps < 1:
-        raise ValueError(f"inference_steps is {steps!r}")
 
 
 def keep_compiled() -> None:
