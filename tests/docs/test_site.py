@@ -85,3 +85,17 @@ def test_the_reference_names_what_is_there():
     for path in re.findall(r"^::: (\S+)$", REFERENCE, re.M):
         module, _, name = path.rpartition(".")
         assert hasattr(__import__(module, fromlist=[name]), name), path
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(DOCS).as_posix())
+def test_files_that_a_page_names_are_there(page):
+    named = re.findall(r"`((?:harmonium|recipes|tests|docs)/[\w./-]*\w)`", page.read_text("utf-8"))
+    assert [
+        path for path in named if not (PROJECT / path).exists() and "ALGORITHM" not in path
+    ] == []
+
+
+def test_the_functions_of_the_maths_are_there():
+    text = (DOCS / "model.md").read_text(encoding="utf-8")
+    for module, name in re.findall(r"`((?!params_)\w+)\.((?!py\b)\w+)`", text):
+        assert hasattr(__import__(f"harmonium.rbm.{module}", fromlist=[name]), name), name
