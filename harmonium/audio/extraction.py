@@ -120,12 +120,8 @@ def extract_files(
     paths: Iterable[PathLike],
     *,
     extractor: str | Extractor = "paper",
-    jobs: int | None = None,
-    engine: str | Engine = "processes",
-    cache: PathLike | None = None,
     progress: FileProgress | None = None,
-    start: float | None = None,
-    time_limit: float | None = TIME_LIMIT,
+    **options: Any,
 ) -> Extraction:
     """The features of files, as a matrix.
 
@@ -133,27 +129,15 @@ def extract_files(
     ----------
     paths : the files; a path may be there twice
     extractor : "paper", another name, or an extractor
-    jobs : how many processes; by default one for each core
-    engine : "processes", "serial" or the address of a Dask scheduler, such as "tcp://host:8786"
-    cache : a folder in which features are kept and looked for; None for none
     progress : called with (files done, files) now and then
-    start : where in the files the window begins, in seconds; None for the middle
-    time_limit : seconds that one file may take; None for no limit
+    options : ``jobs``, ``engine``, ``cache``, ``start`` and ``time_limit``, as in `iterate_files`
 
     EngineError or DataError where the engine, the extractor or the cache cannot be used.
     """
     files = [os.fspath(path) for path in paths]
     extractor = get_extractor(extractor)
     found: list[FileFeatures] = []
-    for one in iterate_files(
-        files,
-        extractor=extractor,
-        jobs=jobs,
-        engine=engine,
-        cache=cache,
-        start=start,
-        time_limit=time_limit,
-    ):
+    for one in iterate_files(files, extractor=extractor, **options):
         found.append(one)
         if progress:
             progress(len(found), len(files))
@@ -187,7 +171,17 @@ def iterate_files(
     """The features of files one by one, in the order in which they are ready.
 
     Files are taken as they can be worked on, and nothing is kept: for any number of files. Features
-    are in the cache before they are yielded. The parameters are those of `extract_files`.
+    are in the cache before they are yielded.
+
+    Parameters
+    ----------
+    files : paths, or `GivenFile`s
+    extractor : its name, or an extractor
+    jobs : how many processes; by default one for each core
+    engine : "processes", "serial" or the address of a Dask scheduler, such as "tcp://host:8786"
+    cache : a folder in which features are kept and looked for; None for none
+    start : where in the files the window begins, in seconds; None for the middle
+    time_limit : seconds that one file may take; None for no limit
     """
     extractor = get_extractor(extractor)
     n_features = len(extractor.feature_names)

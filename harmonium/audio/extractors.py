@@ -653,7 +653,7 @@ def get_extractor(extractor: str | Extractor) -> Extractor:
     if extractor in _registered:
         return _registered[extractor]
     if extractor in _installed():
-        return _load(extractor)
+        return _registered.setdefault(extractor, _loaded(_installed()[extractor]))
     if extractor.startswith(ONNX):
         from harmonium.audio.onnx_model import onnx_extractor
 
@@ -689,19 +689,17 @@ def _installed() -> dict[str, EntryPoint]:
     return {entry.name: entry for entry in (*entry_points(group=ENTRY_POINTS), own)}
 
 
-def _load(name: str) -> Extractor:
-    """An installed extractor, registered from now on."""
-    entry = _installed()[name]
+def _loaded(entry: EntryPoint) -> Extractor:
     try:
         extractor = entry.load()
     except Exception as error:
         raise DataError(
-            f"The extractor '{name}' of the installed package cannot be loaded from "
+            f"The extractor '{entry.name}' of the installed package cannot be loaded from "
             f"{entry.value}: {type(error).__name__}: {error}"
         ) from error
     if not isinstance(extractor, Extractor):
         raise DataError(
-            f"The entry point '{name}' ({entry.value}) must be a harmonium.audio.Extractor, "
+            f"The entry point '{entry.name}' ({entry.value}) must be a harmonium.audio.Extractor, "
             f"got {type(extractor).__name__}."
         )
-    return _registered.setdefault(name, extractor)
+    return extractor

@@ -64,12 +64,7 @@ PATCH_SECONDS = (FRAME + (PATCH_FRAMES - 1) * HOP) / RATE
 N_HIDDEN = 200
 """Length of the last hidden layer of each network."""
 SPECTRUM = FeatureParameters(
-    rate=RATE,
-    frame_length=FRAME,
-    hop_length=HOP,
-    n_mels=BANDS,
-    lowest_hz=0.0,
-    highest_hz=RATE / 2,
+    rate=RATE, frame_length=FRAME, hop_length=HOP, n_mels=BANDS, lowest_hz=0.0, highest_hz=RATE / 2
 )
 
 NETWORKS = ("MSD", "MTT")
@@ -104,17 +99,11 @@ class Patches:
         """The windows; of an unknown length, the first ones."""
         begin = start or 0
         n_frames = self.most * PATCH_FRAMES if length is None else 1 + (length - begin) // HOP
-        n_patches = n_frames // PATCH_FRAMES
-        if n_patches == 0:
-            return [_window(begin, 0, n_frames)]
+        n_patches = max(1, n_frames // PATCH_FRAMES)
         chosen = np.linspace(0, n_patches - 1, min(n_patches, self.most)).round().astype(int)
-        return [_window(begin, PATCH_FRAMES * k, PATCH_FRAMES) for k in chosen.tolist()]
-
-
-def _window(begin: int, first: int, n_frames: int) -> Window:
-    """The samples of frames from the ``first`` on."""
-    start = begin + first * HOP - FRAME // 2
-    return Window(start, start + (n_frames - 1) * HOP + FRAME)
+        firsts = [begin + PATCH_FRAMES * k * HOP - FRAME // 2 for k in chosen.tolist()]
+        n_samples = FRAME + (min(n_frames, PATCH_FRAMES) - 1) * HOP
+        return [Window(first, first + n_samples) for first in firsts]
 
 
 def log_mel_patches(samples: Floats) -> Floats:

@@ -214,20 +214,18 @@ def read_clips(X: Any) -> list[Any]:
     clips = list(X)
     if all(isinstance(clip, str | os.PathLike) for clip in clips):
         return [os.fspath(clip) for clip in clips]
-    return [_samples(clip, row) for row, clip in enumerate(clips)]
-
-
-def _samples(clip: Any, row: int) -> Floats:
-    """One clip's samples, (n,) float32."""
-    try:
-        array = np.asarray(clip)
-    except ValueError:
-        array = np.asarray(clip, dtype=object)
-    if array.ndim != 1 or array.dtype.kind != "f":
-        raise DataError(
-            "'X' must hold paths only, or arrays of samples only: floats with full scale 1 in one "
-            f"channel, of shape (n,); got in X[{row}] {type(clip).__name__} of {array.dtype} with "
-            f"the shape {array.shape}."
-        )
-    with np.errstate(over="ignore"):  # what is too large becomes infinite, and is refused as that
-        return array.astype(np.float32, copy=False)
+    samples = []
+    for row, clip in enumerate(clips):
+        try:
+            array = np.asarray(clip)
+        except ValueError:  # its rows have several lengths
+            array = np.asarray(clip, dtype=object)
+        if array.ndim != 1 or array.dtype.kind != "f":
+            raise DataError(
+                "'X' must hold paths only, or arrays of samples only: floats with full scale 1 in "
+                f"one channel, of shape (n,); got in X[{row}] {type(clip).__name__} of "
+                f"{array.dtype} with the shape {array.shape}."
+            )
+        with np.errstate(over="ignore"):  # what is too large becomes infinite, and is refused then
+            samples.append(array.astype(np.float32, copy=False))
+    return samples
