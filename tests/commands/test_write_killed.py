@@ -10,13 +10,12 @@ from places import HELPERS
 
 pytestmark = pytest.mark.long
 
-SCRIPT = HELPERS / "killed_write_command.py"
 TIMES = 8
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 def test_every_file_is_old_or_new_and_undo_restores_it(tmp_path):
-    arguments = [sys.executable, str(SCRIPT), str(tmp_path), "2", str(TIMES)]
+    arguments = [sys.executable, HELPERS / "killed.py", "write", tmp_path, "2", str(TIMES)]
     done = subprocess.run(arguments, capture_output=True, text=True, check=False, timeout=600)
     assert done.returncode == 0, done.stderr
     reports = [json.loads(line) for line in done.stdout.splitlines()]

@@ -8,7 +8,7 @@ import warnings
 import numpy as np
 import polars as pl
 import pytest
-from dataset_samples import CASES, write_msd_tags, write_samples
+from dataset_samples import CASES, as_arff, write_msd_tags, write_samples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
@@ -484,21 +484,6 @@ class TestPublishedFiles:
         join.write_bytes(join.read_bytes().replace(b"TRD", b"TRX"))
         with pytest.raises(DataError, match="'TRX'"):
             datasets.load("hetrec-msd", own)
-
-
-def as_arff(X, Y, *, sparse):
-    lines = ["@relation generated"]
-    lines += [f"@attribute x{column} numeric" for column in range(X.shape[1])]
-    lines += [f"@attribute y{column} {{0,1}}" for column in range(Y.shape[1])]
-    lines += ["@data"]
-    for x, y in zip(X, Y, strict=True):
-        cells = [repr(value) for value in x.tolist()] + [str(int(value)) for value in y]
-        if sparse:
-            kept = [f"{i} {cell}" for i, cell in enumerate(cells) if float(cell)]
-            lines.append("{" + ",".join(kept) + "}")
-        else:
-            lines.append(",".join(cells))
-    return "\n".join(lines) + "\n"
 
 
 @pytest.fixture(scope="module")

@@ -178,9 +178,9 @@ def test_killed_twenty_times_the_results_are_those_of_an_undisturbed_run(toy):
     undisturbed = run(toy / "undisturbed", text, engine="serial")
     sizes = np.sort(np.random.default_rng(0).integers(0, len(undisturbed), 20))
     path = toy / "killed" / "results.jsonl"
-    script = HELPERS / "killed_experiment.py"
+    script = [HELPERS / "killed.py", "experiment"]
     done = subprocess.run(
-        [sys.executable, script, recipe, toy / "killed", *map(str, sizes)],
+        [sys.executable, *script, recipe, toy / "killed", *map(str, sizes)],
         env=os.environ | {"OMP_NUM_THREADS": "1"},
         capture_output=True,
         text=True,

@@ -79,8 +79,8 @@ def test_two_that_train_store_two_models_and_the_last_is_in_use(tmp_path):
     with Library.open(place) as library:
         fill(library, 40)
         before = in_force(library)
-    script = HELPERS / "killed_training.py"
-    begin_together([start(script, place, "train", stdin=-1) for _ in range(2)])
+    script = HELPERS / "killed.py"
+    begin_together([start(script, "train", place, stdin=-1) for _ in range(2)])
     with Library.open(place) as library:
         models = library.models.list()
         assert len(models) == 2

@@ -102,3 +102,19 @@ def write_msd_tags(path: Path, **changes: np.ndarray) -> None:
         "tags": np.array(["rock", "hip-hop", "hip hop", "slow"]),
     }
     np.savez_compressed(path, **{**arrays, **changes})
+
+
+def as_arff(X, Y, *, sparse=False):
+    """The text of an ARFF file with these features and labels."""
+    lines = ["@relation generated"]
+    lines += [f"@attribute x{column} numeric" for column in range(X.shape[1])]
+    lines += [f"@attribute y{column} {{0,1}}" for column in range(Y.shape[1])]
+    lines += ["@data"]
+    for x, y in zip(X, Y, strict=True):
+        cells = [repr(value) for value in x.tolist()] + [str(int(value)) for value in y]
+        if sparse:
+            kept = [f"{i} {cell}" for i, cell in enumerate(cells) if float(cell)]
+            lines.append("{" + ",".join(kept) + "}")
+        else:
+            lines.append(",".join(cells))
+    return "\n".join(lines) + "\n"

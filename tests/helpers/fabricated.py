@@ -76,98 +76,65 @@ def plausible_valid(run):
     return 0.7 + float(noise("valid", run.key).uniform(0, 0.1))
 
 
-_MODELS = """
-[[model]]
-name = "DRBM"
-estimator = "DiscriminativeRBM"
-[[model]]
-name = "MLP"
-estimator = "MLPTagger"
-[[model]]
-name = "SVM"
-estimator = "SVMTagger"
-"""
+def _recipe(form, datasets, *models, **tables):
+    """A small recipe in TOML; models are (name, estimator, more lines)."""
+    lines = [f'title = "{form.capitalize()}"', f'form = "{form}"', f"datasets = {datasets}"]
+    lines += ["n_folds = 3", *tables.pop("top", ())]
+    for table, line in tables.items():
+        lines += [f"[{table}]", line]
+    for name, estimator, *more in models or MODELS:
+        lines += ["[[model]]", f'name = "{name}"', f'estimator = "{estimator}"', *more]
+    return "\n".join(lines) + "\n"
+
+
+DRBM, MLP, SVM = ("DRBM", "DiscriminativeRBM"), ("MLP", "MLPTagger"), ("SVM", "SVMTagger")
+MODELS = (DRBM, MLP, SVM)
+SEARCHED = (
+    "search = [",
+    "    { learning_rate = [0.01, 0.1], n_hidden = [50, 100] },",
+    '    { training = ["cd", "pl"], training_steps = [1] },',
+    "]",
+)
+LOG = ("LOG", "LogisticTagger", "search = { learning_rate = [0.1, 2.0] }")
 
 RECIPES = {
-    "comparison": f"""
-title = "Comparison"
-form = "comparison"
-datasets = ["emotify", "majorminer-1022", "mturk"]
-n_folds = 3
-note = "A note."
-[vary]
-smoothing = [false, true]
-{_MODELS}""",
-    "damping": """
-title = "Damping"
-form = "damping"
-datasets = ["majorminer-104"]
-n_folds = 3
-[vary]
-damping = [0.0, 0.5, 0.9]
-[[model]]
-name = "DRBM"
-estimator = "DiscriminativeRBM"
-settings = { training = "lbp" }
-""",
-    "approximations": """
-title = "Approximations"
-form = "approximations"
-datasets = ["majorminer-104", "mturk"]
-n_folds = 3
-[vary]
-training = ["cd", "pl", "mean_field", "lbp"]
-[tests]
-inference = ["lbp", "mean_field"]
-[[model]]
-name = "DRBM"
-estimator = "DiscriminativeRBM"
-""",
-    "search": """
-title = "Search"
-form = "search"
-datasets = ["mturk", "cal500"]
-n_folds = 3
-search_folds = 2
-[[model]]
-name = "DRBM"
-estimator = "DiscriminativeRBM"
-search = [
-    { learning_rate = [0.01, 0.1], n_hidden = [50, 100] },
-    { training = ["cd", "pl"], training_steps = [1] },
-]
-[[model]]
-name = "LOG"
-estimator = "LogisticTagger"
-search = { learning_rate = [0.1, 2.0] }
-[[model]]
-name = "SVM"
-estimator = "SVMTagger"
-settings = { nu = 0.5 }
-""",
-    "completion": f"""
-title = "Completion"
-form = "completion"
-datasets = ["majorminer-104", "emotify", "cal500"]
-n_folds = 3
-[tests]
-known = [0.0, 0.25, 0.5]
-{_MODELS}""",
-    "learning-curve": f"""
-title = "Learning curves"
-form = "learning-curve"
-datasets = ["majorminer-104", "msd-50"]
-n_folds = 3
-[vary]
-clips = [50, 200, 0]
-{_MODELS}""",
-    "feature-groups": f"""
-title = "Feature groups"
-form = "feature-groups"
-datasets = ["emotify"]
-n_folds = 3
-[vary]
-features = ["timbre", "rhythm", "all"]
-{_MODELS}""",
+    "comparison": _recipe(
+        "comparison",
+        ["emotify", "majorminer-1022", "mturk"],
+        top=['note = "A note."'],
+        vary="smoothing = [false, true]",
+    ),
+    "damping": _recipe(
+        "damping",
+        ["majorminer-104"],
+        (*DRBM, 'settings = { training = "lbp" }'),
+        vary="damping = [0.0, 0.5, 0.9]",
+    ),
+    "approximations": _recipe(
+        "approximations",
+        ["majorminer-104", "mturk"],
+        DRBM,
+        vary='training = ["cd", "pl", "mean_field", "lbp"]',
+        tests='inference = ["lbp", "mean_field"]',
+    ),
+    "search": _recipe(
+        "search",
+        ["mturk", "cal500"],
+        (*DRBM, *SEARCHED),
+        LOG,
+        (*SVM, "settings = { nu = 0.5 }"),
+        top=["search_folds = 2"],
+    ),
+    "completion": _recipe(
+        "completion",
+        ["majorminer-104", "emotify", "cal500"],
+        tests="known = [0.0, 0.25, 0.5]",
+    ),
+    "learning-curve": _recipe(
+        "learning-curve", ["majorminer-104", "msd-50"], vary="clips = [50, 200, 0]"
+    ),
+    "feature-groups": _recipe(
+        "feature-groups", ["emotify"], vary='features = ["timbre", "rhythm", "all"]'
+    ),
 }
 """Form -> a small recipe of it."""

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import numpy as np
+from dataset_samples import as_arff
 
 
 def write_toy(folder: Path, *, n: int = 60, n_features: int = 4, n_tags: int = 3) -> None:
@@ -10,21 +11,11 @@ def write_toy(folder: Path, *, n: int = 60, n_features: int = 4, n_tags: int = 3
     rng = np.random.default_rng(0)
     X = rng.normal(size=(n, n_features))
     Y = (X[:, :n_tags] + rng.normal(0, 0.7, size=(n, n_tags)) > 0).astype(int)
-    names = [f"f{i}" for i in range(n_features)]
-    tags = [f"tag{i}" for i in range(n_tags)]
-    lines = ["@relation toy"]
-    lines += [f"@attribute {name} numeric" for name in names]
-    lines += [f"@attribute {tag} {{0,1}}" for tag in tags]
-    lines += ["@data"]
-    for x, y in zip(X, Y, strict=True):
-        lines.append(",".join([*(f"{value:.6f}" for value in x), *map(str, y)]))
     place = folder / "mulan" / "toy"
     place.mkdir(parents=True)
-    (place / "toy.arff").write_text("\n".join(lines) + "\n")
-    labels = "\n".join(f'<label name="{tag}"></label>' for tag in tags)
-    (place / "toy.xml").write_text(
-        f'<labels xmlns="http://mulan.sourceforge.net/labels">\n{labels}\n</labels>\n'
-    )
+    (place / "toy.arff").write_text(as_arff(X, Y))
+    labels = "".join(f'<label name="y{tag}"></label>' for tag in range(n_tags))
+    (place / "toy.xml").write_text(f"<labels>{labels}</labels>")
 
 
 RECIPE = """

@@ -52,7 +52,7 @@ def test_a_process_that_is_killed_at_any_moment_leaves_the_old_file_or_the_new_o
     folder.mkdir()
     (tmp_path / "original").write_bytes(tagged(kind))
     said = subprocess.run(
-        [sys.executable, HELPERS / "killed_writer.py", folder, tmp_path / "original"],
+        [sys.executable, HELPERS / "killed.py", "write_file", folder, tmp_path / "original"],
         env=environment,
         capture_output=True,
         text=True,

@@ -13,13 +13,13 @@ from places import HELPERS
 from harmonium.library import Library
 from harmonium.library.tagger import Tagger
 
-SCRIPT = HELPERS / "killed_training.py"
+SCRIPT = HELPERS / "killed.py"
 
 
 def start(place, mode, cache):
     paths = [str(SCRIPT.parent), *filter(None, [os.environ.get("PYTHONPATH")])]
     return subprocess.Popen(
-        [sys.executable, str(SCRIPT), place, mode],
+        [sys.executable, str(SCRIPT), mode, place],
         stdout=subprocess.PIPE,
         text=True,
         env={**os.environ, "HARMONIUM_CACHE": str(cache), "PYTHONPATH": os.pathsep.join(paths)},

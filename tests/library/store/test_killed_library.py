@@ -12,8 +12,6 @@ from harmonium.library import Library
 
 pytestmark = pytest.mark.long
 
-SCRIPT = HELPERS / "killed_library.py"
-
 
 def test_a_process_that_is_killed_at_any_moment_loses_nothing(place, tmp_path):
     for k in range(4):
@@ -22,7 +20,7 @@ def test_a_process_that_is_killed_at_any_moment_loses_nothing(place, tmp_path):
     (tmp_path / "tags.csv").write_text("\n".join(["user,path,tag", *rows]))
     Library.open(place).close()
     run = subprocess.run(
-        [sys.executable, SCRIPT, place, tmp_path, "7", "3"],
+        [sys.executable, HELPERS / "killed.py", "library", place, tmp_path, "7", "3"],
         capture_output=True,
         text=True,
         check=False,
