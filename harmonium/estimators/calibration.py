@@ -28,11 +28,10 @@ from harmonium.estimators.model_files import (
     observed_fraction,
 )
 
+# prior standard deviations of a_j and of b_j about their means
 TAG_OFFSET_SPREAD, TAG_SLOPE_SPREAD = 0.5, 0.25
-"""Prior standard deviations of a_j and of b_j about their means."""
-
+# and of (mean of a_j, α, α') about 0 and of (mean of b_j - 1, β, β')
 OFFSET_SPREAD, SLOPE_SPREAD = 1.0, 0.25
-"""Prior standard deviations of (mean of a_j, α, α') about 0 and of (mean of b_j - 1, β, β')."""
 
 
 # Scores. ---------------------------------------------------------------------------------------
@@ -62,10 +61,7 @@ def log_likelihood(Y: Floats, P: Floats) -> float:
 
 
 def _pairs(Y: Floats) -> Doubles:
-    """Σ_{i≠k} y_ij (1 - y_kj) over the known labels of tag j: expected (positive, negative) pairs.
-
-    Shape (C,).
-    """
+    """Expected pairs Σ_{i≠k} y_ij (1 - y_kj) of a positive and a negative of each tag, (C,)."""
     known = ~np.isnan(Y)
     p = np.where(known, Y, 0.0).astype(np.float64)
     q = known - p
@@ -90,17 +86,14 @@ def matching_thresholds(Y: Floats, P: Floats) -> Doubles:
     positive, unknown labels are left out. P is (N, C) scores above 0. A threshold lies half way
     between two scores, and is 0.5 without positives.
     """
-    return np.array([_matching_threshold(y, p) for y, p in zip(Y.T, P.T, strict=True)])
-
-
-def _matching_threshold(y: Floats, p: Floats) -> float:
-    known = ~np.isnan(y)
-    ordered = np.sort(p[known].astype(np.float64))[::-1]
-    n = round(float(y[known].sum()))
-    if n == 0:
-        return 0.5
-    below = ordered[n] if n < len(ordered) else 0.0
-    return float((ordered[n - 1] + below) / 2)
+    thresholds = np.full(Y.shape[1], 0.5)
+    for j, (y, p) in enumerate(zip(Y.T, P.T, strict=True)):
+        known = ~np.isnan(y)
+        falling = np.append(np.sort(p[known].astype(np.float64))[::-1], 0.0)
+        n = round(float(y[known].sum()))
+        if n:
+            thresholds[j] = (falling[n - 1] + falling[n]) / 2
+    return thresholds
 
 
 # The correction. -------------------------------------------------------------------------------
@@ -158,11 +151,8 @@ def fit_recalibration(questions: Sequence[Question]) -> Recalibration:
     Y, n_tags = np.nan_to_num(Y), L.shape[1]
     # θ = (own offsets and own slopes, about their means; mean, α, β; mean slope, its changes)
     centre = np.r_[np.zeros(2 * n_tags + 3), 1.0, 0.0, 0.0]
-    spread = [
-        *([TAG_OFFSET_SPREAD] * n_tags, [TAG_SLOPE_SPREAD] * n_tags),
-        *([OFFSET_SPREAD] * 3, [SLOPE_SPREAD] * 3),
-    ]
-    precision = np.concatenate(spread) ** -2.0
+    spreads = TAG_OFFSET_SPREAD, TAG_SLOPE_SPREAD, OFFSET_SPREAD, SLOPE_SPREAD
+    precision = np.repeat(spreads, [n_tags, n_tags, 3, 3]) ** -2.0
 
     def corrected(theta: Doubles) -> Doubles:
         a, b = theta[:n_tags], theta[n_tags : 2 * n_tags]
@@ -210,5 +200,4 @@ def _derivatives(
     hessian[n : 2 * n, 2 * n :] = np.hstack([w.T @ Z, (w * L).T @ Z])
     plain, once, twice = (Z.T @ (part.sum(axis=1)[:, None] * Z) for part in (weight, w, w * L))
     hessian[2 * n :, 2 * n :] = np.block([[plain, once], [once.T, twice]])
-    upper = np.triu(hessian)
-    return gradient, upper + np.triu(hessian, 1).T
+    return gradient, np.triu(hessian) + np.triu(hessian, 1).T

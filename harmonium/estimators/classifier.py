@@ -48,14 +48,14 @@ class TagClassifier(ClassifierMixin, StoredEstimator, BaseEstimator):
     """
 
     scale_features: bool = parameter(
+        """Bring each feature to zero mean and a variance of 1 / n_features first; without it, X is
+        used as it is.""",
         default=True,
-        doc="""Bring each feature to zero mean and a variance of 1 / n_features first; without it,
-        X is used as it is.""",
     )
     unit_norm: bool = parameter(
+        """Divide each clip's features, after ``scale_features``, by their Euclidean norm, as the
+        paper does. There are then no weights for features as given.""",
         default=False,
-        doc="""Divide each clip's features, after ``scale_features``, by their Euclidean norm, as
-        the paper does. There are then no weights for features as given.""",
     )
 
     _scores_are_probabilities: ClassVar[bool] = True
@@ -63,8 +63,6 @@ class TagClassifier(ClassifierMixin, StoredEstimator, BaseEstimator):
     @abstractmethod
     def _scores(self, X: Floats) -> Floats:
         """Scores for ranking clips by tag, (N, C), of scaled features; comparable within a tag."""
-
-    # Reading. --------------------------------------------------------------------------------
 
     def _read(
         self,
@@ -161,8 +159,6 @@ class TagClassifier(ClassifierMixin, StoredEstimator, BaseEstimator):
                 "clip's features are divided by their norm. Fit with unit_norm=False."
             )
 
-    # Using. ----------------------------------------------------------------------------------
-
     def predict(self, X: Any) -> NDArray[Any]:
         """1 where the score reaches the tag's threshold in ``thresholds_``, else 0.
 
@@ -206,8 +202,6 @@ class TagClassifier(ClassifierMixin, StoredEstimator, BaseEstimator):
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_params")
-
-    # Files. ----------------------------------------------------------------------------------
 
     def _learnt(self) -> tuple[Arrays, dict[str, Any]]:
         names = getattr(self, "feature_names_in_", None)

@@ -33,10 +33,12 @@ from harmonium.estimators.model_files import (
     typed_array,
 )
 from harmonium.estimators.parameters import (
-    COUNT,
-    NOT_NEGATIVE,
-    POSITIVE,
-    SHARE,
+    Count,
+    NotNegative,
+    Positive,
+    Seed,
+    Share,
+    Verbosity,
     estimator,
     parameter,
 )
@@ -86,66 +88,62 @@ class LabelledClips(NamedTuple):
 class GradientTagger(TagClassifier):
     """Base of the classifiers trained by gradient. A subclass gives the model and its objective."""
 
-    learning_rate: float = parameter(POSITIVE, default=0.01, doc="Step length.")
+    learning_rate: Positive = parameter("Step length.", default=0.01)
     schedule: Literal["constant", "inverse", "cosine"] = parameter(
-        default="constant", doc="How the step length changes with the epochs."
+        "How the step length changes with the epochs.", default="constant"
     )
-    batch_size: int = parameter(COUNT, default=20, doc="Clips per step.")
-    max_epochs: int = parameter(COUNT, default=200, doc="Passes over the clips at most.")
-    patience: int = parameter(
-        COUNT,
+    batch_size: Count = parameter("Clips per step.", default=20)
+    max_epochs: Count = parameter("Passes over the clips at most.", default=200)
+    patience: Count = parameter(
+        """Epochs without a better validation AUC, or as good a one with a better likelihood, after
+        which training stops; the best parameters are kept.""",
         default=20,
-        doc="""Epochs without a better validation AUC, or as good a one with a better likelihood,
-        after which training stops; the best parameters are kept.""",
     )
-    validation_fraction: float = parameter(
-        SHARE,
+    validation_fraction: Share = parameter(
+        """Share of the clips to stop early on when ``fit`` is given no ``eval_set``; 0 trains on
+        all clips for ``max_epochs``.""",
         default=0.1,
-        doc="""Share of the clips to stop early on when ``fit`` is given no ``eval_set``; 0 trains
-        on all clips for ``max_epochs``.""",
     )
     optimizer: Literal["adam", "sgd"] = parameter(
-        default="adam", doc="Adam, or stochastic gradient descent."
+        "Adam, or stochastic gradient descent.", default="adam"
     )
-    momentum: float = parameter(
-        SHARE, default=0.9, doc="Decay of the mean gradient that the optimizer keeps."
-    )
-    averaging: float = parameter(
-        NOT_NEGATIVE,
+    momentum: Share = parameter("Decay of the mean gradient that the optimizer keeps.", default=0.9)
+    averaging: NotNegative = parameter(
+        "The model is the mean of its parameters over about so many epochs; 0 turns it off.",
         default=5.0,
-        doc="""The model is the mean of its parameters over about so many epochs; 0 turns it
-        off.""",
     )
-    l1: float = parameter(
-        NOT_NEGATIVE,
+    l1: NotNegative = parameter(
+        "Strength of the ℓ1 penalty on the weights. Zeros are exact if ``averaging=0``.",
         default=0.0,
-        doc="Strength of the ℓ1 penalty on the weights. Zeros are exact if ``averaging=0``.",
     )
-    l2: float | None = parameter(
-        NOT_NEGATIVE, default=0.0, doc="Strength of the ℓ2 penalty on the weights; None means 0."
+    l2: NotNegative | None = parameter(
+        "Strength of the ℓ2 penalty on the weights; None means 0.", default=0.0
     )
     warm_start: bool = parameter(
+        """Let ``fit`` continue from the parameters of the last. With a number as ``random_state``
+        it holds out the same clips again, if they are given in the same order.""",
         default=False,
-        doc="""Let ``fit`` continue from the parameters of the last. With a number as
-        ``random_state`` it holds out the same clips again, if they are given in the same order.""",
     )
     calibrate: bool = parameter(
+        """Correct the probabilities by what is true of the validation clips (see
+        ``harmonium.estimators.calibration``). For each tag the order of the clips stays as it is.
+        Nothing is corrected where there are no validation clips.""",
         default=True,
-        doc="""Correct the probabilities by what is true of the validation clips (see
-        ``harmonium.estimators.calibration``). For each tag the order of the clips stays as it
-        is. Nothing is corrected where there are no validation clips.""",
     )
-    random_state: Any = parameter(
-        "random_state",
-        default=None,
-        doc="Seed; the same seed, data and machine give the same model to the bit.",
+    random_state: Seed = parameter(
+        "Seed; the same seed, data and machine give the same model to the bit.", default=None
     )
-    verbose: int = parameter("verbose", default=0, doc="1 shows a progress bar.")
+    verbose: Verbosity = parameter("1 shows a progress bar.", default=0)
 
     _score_name: ClassVar[str] = "auc"  # of the validation score, in ``history_``
     _score_label: ClassVar[str] = "AUC"  # and beside the progress bar
-
-    # What a subclass defines: the start, and either logits or all of the rest. ----------------
+    _attributes: ClassVar[str] = """
+    tags_ : names of the tags. thresholds_ : probability from which ``predict`` says yes, by tag.
+    recalibration_ : the correction of the probabilities, or None.
+    history_ : per epoch "log_likelihood" (a proxy, per tag), "auc" and "seconds".
+    best_epoch_ : the epoch whose parameters were kept, counted from 1.
+    n_features_in_, feature_names_in_, classes_, n_iter_ : as in scikit-learn.
+    """
 
     @abstractmethod
     def _start(self, rng: np.random.Generator, clips: LabelledClips) -> Any:
@@ -188,8 +186,6 @@ class GradientTagger(TagClassifier):
     def _judged_by_completion(self) -> bool:
         """Whether early stopping asks with half of the tags observed, too."""
         return False
-
-    # Fitting. --------------------------------------------------------------------------------
 
     def fit(self, X: Any, y: Any, eval_set: tuple[Any, Any] | None = None) -> Self:
         """Learn from clips and their tags.
@@ -377,8 +373,6 @@ class GradientTagger(TagClassifier):
     def _scores(self, X: Floats) -> Floats:
         P = self._probabilities(X)
         return P if self.recalibration_ is None else self.recalibration_(P)
-
-    # Files. ----------------------------------------------------------------------------------
 
     def _shapes(self) -> dict[str, tuple[int, ...]]:
         n_features, n_tags = len(self._scaling.mean), len(self.tags_)

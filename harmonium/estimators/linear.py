@@ -22,13 +22,7 @@ from harmonium.estimators.classifier import TagClassifier, base_log_odds
 from harmonium.estimators.gradient_tagger import GradientTagger, LabelledClips, single_precision
 from harmonium.estimators.model_files import typed_array
 from harmonium.estimators.newton import Solution, logistic_regressions
-from harmonium.estimators.parameters import (
-    COUNT,
-    NOT_NEGATIVE,
-    POSITIVE,
-    estimator,
-    parameter,
-)
+from harmonium.estimators.parameters import Count, NotNegative, Positive, Seed, estimator, parameter
 
 BLOCK = 2**22
 """Entries of a (clips, chains, tags) array that are predicted at a time."""
@@ -103,11 +97,7 @@ class LogisticTagger(LinearTagger, GradientTagger):
     Attributes
     ----------
     coef_, intercept_ : (n_tags, n_features) and (n_tags,) for features as given to ``fit``.
-    tags_ : names of the tags. thresholds_ : probability from which ``predict`` says yes, by tag.
-    recalibration_ : the correction of the probabilities, or None.
-    history_ : per epoch "log_likelihood" (a proxy, per tag), "auc" and "seconds".
-    best_epoch_ : the epoch whose parameters were kept, counted from 1.
-    n_features_in_, feature_names_in_, classes_, n_iter_ : as in scikit-learn.
+    {attributes}
 
     Examples
     --------
@@ -120,13 +110,12 @@ class LogisticTagger(LinearTagger, GradientTagger):
     """
 
     solver: Literal["gradient", "newton"] = parameter(
-        default="gradient", doc="Gradient descent, or Newton's method to convergence."
+        "Gradient descent, or Newton's method to convergence.", default="gradient"
     )
-    l2: float | None = parameter(
-        NOT_NEGATIVE,
-        default=None,
-        doc="""Strength of the ℓ2 penalty on the weights. None means 0 for "gradient" and 0.001 for
+    l2: NotNegative | None = parameter(
+        """Strength of the ℓ2 penalty on the weights. None means 0 for "gradient" and 0.001 for
         "newton", which needs one above 0.""",
+        default=None,
     )
 
     @available_if(lambda self: self.solver == "gradient")
@@ -301,13 +290,11 @@ class ChainTagger(SolvedTagger):
     True
     """
 
-    n_chains: int = parameter(COUNT, default=10, doc="Number of chains, E.", kw_only=False)
-    l2: float = parameter(
-        POSITIVE,
-        default=DEFAULT_L2,
-        doc="Strength of the penalty on the weights of features and tags, above 0.",
+    n_chains: Count = parameter("Number of chains, E.", default=10, kw_only=False)
+    l2: Positive = parameter(
+        "Strength of the penalty on the weights of features and tags, above 0.", default=DEFAULT_L2
     )
-    random_state: Any = parameter("random_state", default=None, doc="Seed of the orders.")
+    random_state: Seed = parameter("Seed of the orders.", default=None)
 
     _param_type = ChainParams
 
@@ -468,16 +455,15 @@ class CooccurrenceTagger(SolvedTagger):
     0.667
     """
 
-    smoothing: float = parameter(
-        POSITIVE,
-        default=3.0,
-        doc="""Clips added to the counts of every pair of tags, in which one tag says nothing of the
+    smoothing: Positive = parameter(
+        """Clips added to the counts of every pair of tags, in which one tag says nothing of the
         other; above 0.""",
+        default=3.0,
     )
     combination: Literal["mean", "noisy_or"] = parameter(
+        """What several true tags say together: the mean of what each says, or 1 - Π(1 - p), as if
+        each could be the cause of the tag on its own.""",
         default="mean",
-        doc="""What several true tags say together: the mean of what each says, or 1 - Π(1 - p), as
-        if each could be the cause of the tag on its own.""",
     )
 
     _param_type = CooccurrenceParams
@@ -546,18 +532,16 @@ class NaiveBayesTagger(SolvedTagger):
     True
     """
 
-    smoothing: float = parameter(default=CooccurrenceTagger.smoothing, like=CooccurrenceTagger)
+    smoothing: Positive = parameter(default=CooccurrenceTagger.smoothing, like=CooccurrenceTagger)
     use_features: bool = parameter(
-        default=True, doc="Begin with the odds by the features; if not, with the tags' shares."
+        "Begin with the odds by the features; if not, with the tags' shares.", default=True
     )
-    evidence_weight: float = parameter(
-        NOT_NEGATIVE,
+    evidence_weight: NotNegative = parameter(
+        "Exponent of the likelihood ratios of the known tags: 1 is naive Bayes, 0 leaves them out.",
         default=1.0,
-        doc="""Exponent of the likelihood ratios of the known tags: 1 is naive Bayes, 0 leaves them
-        out.""",
     )
-    l2: float = parameter(
-        POSITIVE, default=DEFAULT_L2, doc="Strength of the logistic regression's penalty, above 0."
+    l2: Positive = parameter(
+        "Strength of the logistic regression's penalty, above 0.", default=DEFAULT_L2
     )
 
     _param_type = NaiveBayesParams

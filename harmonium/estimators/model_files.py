@@ -1,8 +1,6 @@
-"""A fitted model outside its class: its file, and what answers with the file need.
+"""Model files, and how a stored model answers. NumPy is enough: no JAX, no scikit-learn.
 
-A model is a file, or bytes, of safetensors whose metadata is JSON. Nothing in it is executed. How
-features are scaled, how an RBM is asked and how its probabilities are corrected is here too, so
-that a stored model can be used with NumPy alone; neither JAX nor scikit-learn is loaded.
+A model is a file, or bytes, of safetensors whose metadata is JSON. Nothing in it is executed.
 """
 
 import json
@@ -25,14 +23,10 @@ from harmonium.files import write_atomically
 FORMAT = 1
 """Version of the format; a model with a higher one is refused."""
 
-MAX_SCALED = 1e30
-"""Scaled features beyond this are refused: their sums would overflow single precision."""
+MAX_SCALED = 1e30  # of features; the sums of larger ones would overflow single precision
 
-MIN_SLOPE = 0.1
-"""The correction never turns the order of the clips round."""
-
-MAX_LOG_ODDS = 16.0
-"""Log-odds that probabilities of 0 and 1 count as; single precision has none farther from 0.5."""
+MIN_SLOPE = 0.1  # of the correction, which never reverses the order of the clips
+MAX_LOG_ODDS = 16.0  # of probabilities of 0 and 1; single precision has none farther from 0.5
 
 STEPS = {"cd": 1, "mean_field": 5, "lbp": 10, "multi_prediction": 3}
 """Steps of each way to train, unless others are given."""
@@ -59,14 +53,25 @@ def from_bytes(
     try:
         arrays = load(data)
         length = int.from_bytes(data[:8], "little")
-        metadata = json.loads(data[8 : 8 + length]).get("__metadata__", {})
-        description = _description(metadata.get(_KEY), name, way_out)
-    except ModelFileError:
-        raise
+        text = json.loads(data[8 : 8 + length]).get("__metadata__", {}).get(_KEY)
+        description: Any = json.loads(text or "0")
     except (SafetensorError, KeyError, TypeError, ValueError, RecursionError) as error:
         raise ModelFileError(
             f"{name} is not a Harmonium model, or is damaged ({error}). {way_out}"
         ) from None
+    if text is None:
+        raise ModelFileError(f"{name} is a safetensors file, but not a Harmonium model.")
+    version = description.get("format") if isinstance(description, dict) else None
+    if not isinstance(version, int) or version < 1:
+        raise ModelFileError(
+            f"{name} does not say which format of Harmonium models it has, or is damaged. {way_out}"
+        )
+    if version > FORMAT:
+        raise ModelFileError(
+            f"{name} was written by a newer version of Harmonium "
+            f"({description.get('version', 'unknown')}, format {version}; this one "
+            f"reads up to {FORMAT}). Upgrade Harmonium to read it."
+        )
     return arrays, description
 
 
@@ -92,25 +97,6 @@ def read_model(path: PathLike) -> tuple[Arrays, dict[str, Any]]:
     except OSError as error:
         raise ModelFileError(f"'{path}' cannot be read ({error}). {_AGAIN}") from None
     return from_bytes(data, name=f"'{path}'")
-
-
-def _description(text: str | None, name: str, way_out: str) -> dict[str, Any]:
-    """The JSON description, if it is one that this version can read."""
-    if text is None:
-        raise ModelFileError(f"{name} is a safetensors file, but not a Harmonium model.")
-    description = json.loads(text)
-    version = description.get("format") if isinstance(description, dict) else None
-    if not isinstance(version, int) or version < 1:
-        raise ModelFileError(
-            f"{name} does not say which format of Harmonium models it has, or is damaged. {way_out}"
-        )
-    if version > FORMAT:
-        raise ModelFileError(
-            f"{name} was written by a newer version of Harmonium "
-            f"({description.get('version', 'unknown')}, format {version}; this one "
-            f"reads up to {FORMAT}). Upgrade Harmonium to read it."
-        )
-    return description
 
 
 # Answers of a stored model. --------------------------------------------------------------------
@@ -228,10 +214,7 @@ class StoredEstimator(ABC):
 
     @abstractmethod
     def _restore(self, arrays: Arrays, about: dict[str, Any]) -> None:
-        """Take back what ``_learnt`` gave.
-
-        LookupError, TypeError or ValueError where that is not what it is.
-        """
+        """Take back what ``_learnt`` gave; LookupError, TypeError or ValueError if damaged."""
 
     @abstractmethod
     def _shapes(self) -> dict[str, tuple[int, ...]]:

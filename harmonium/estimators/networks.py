@@ -18,14 +18,7 @@ from harmonium.estimators.calibration import Question, ask
 from harmonium.estimators.classifier import base_log_odds, read_more_targets
 from harmonium.estimators.gradient_tagger import GradientTagger, LabelledClips, single_precision
 from harmonium.estimators.model_files import STEPS, chosen_inference, observed_fraction
-from harmonium.estimators.parameters import (
-    COUNT,
-    JOBS,
-    NOT_NEGATIVE,
-    SHARE,
-    estimator,
-    parameter,
-)
+from harmonium.estimators.parameters import Count, Jobs, NotNegative, Share, estimator, parameter
 from harmonium.rbm.belief import fits
 from harmonium.rbm.compilation import compiled, refuse_fork
 from harmonium.rbm.gradients import (
@@ -63,43 +56,36 @@ SCORE_BLOCK = 2**22
 class RBMTagger(GradientTagger):
     """Base of the RBMs: p(y | x) is inferred, and some of y may be known."""
 
-    n_hidden: int = parameter(COUNT, default=100, doc="Number of hidden units, n.", kw_only=False)
-    init_scale: float = parameter(
-        NOT_NEGATIVE,
-        default=1.0,
-        doc="Standard deviation of W at the start of training, for features of unit norm.",
+    n_hidden: Count = parameter("Number of hidden units, n.", default=100, kw_only=False)
+    init_scale: NotNegative = parameter(
+        "Standard deviation of W at the start of training, for features of unit norm.", default=1.0
     )
     inference: InferenceMethod = parameter(
+        """How p(y_j = 1 | x) is computed: by loopy belief propagation, mean field, Gibbs sampling,
+        or enumeration ("exact": of at most 20 hidden units or 20 tags). "auto" is mean field for a
+        model trained by "multi_prediction", and belief propagation for all others.""",
         default="auto",
-        doc="""How p(y_j = 1 | x) is computed: by loopy belief propagation, mean field, Gibbs
-        sampling, or enumeration ("exact": of at most 20 hidden units or 20 tags). "auto" is mean
-        field for a model trained by "multi_prediction", and belief propagation for all others.""",
     )
-    inference_steps: int | None = parameter(
-        COUNT,
-        default=None,
-        doc="""Iterations, or sweeps of each of 8 chains for "gibbs". None means 20, or the steps of
+    inference_steps: Count | None = parameter(
+        """Iterations, or sweeps of each of 8 chains for "gibbs". None means 20, or the steps of
         training for mean field after "multi_prediction".""",
-    )
-    damping: float = parameter(
-        SHARE,
-        default=0.5,
-        doc="""Share of the old message that loopy belief propagation keeps, in training and
-        prediction; in [0, 1).""",
-    )
-    tolerance: float = parameter(
-        NOT_NEGATIVE,
-        default=1e-3,
-        doc="A clip's inference is converged when no probability changes by more.",
-    )
-    n_jobs: int | None = parameter(
-        *JOBS, default=None, doc="Threads that predict; None means 1, -1 one for each core."
-    )
-    l2_tags: float | None = parameter(
-        NOT_NEGATIVE,
         default=None,
-        doc="""Strength of the ℓ2 penalty on U, the weights between tags and hidden units; None
-        means ``l2``, which otherwise is that of W alone.""",
+    )
+    damping: Share = parameter(
+        """Share of the old message that loopy belief propagation keeps, in training and prediction;
+        in [0, 1).""",
+        default=0.5,
+    )
+    tolerance: NotNegative = parameter(
+        "A clip's inference is converged when no probability changes by more.", default=1e-3
+    )
+    n_jobs: Jobs | None = parameter(
+        "Threads that predict; None means 1, -1 one for each core.", default=None
+    )
+    l2_tags: NotNegative | None = parameter(
+        """Strength of the ℓ2 penalty on U, the weights between tags and hidden units; None means
+        ``l2``, which otherwise is that of W alone.""",
+        default=None,
     )
 
     @property
@@ -179,11 +165,11 @@ class RBMTagger(GradientTagger):
         """The parameters of p(y | x) among those that are trained."""
         return Params(*params[:5])
 
-    def _random_params(self, rng: np.random.Generator, clips: LabelledClips) -> Params:
-        """Parameters of p(y | x) to start from."""
+    def _start(self, rng: np.random.Generator, clips: LabelledClips) -> Tree:
         U, W, c, d = first_weights(self, rng, clips)
-        V = np.zeros((0, clips.Y.shape[1]))
-        return single_precision(Params, U, W, V, c, d)
+        n_features, n_tags = clips.X.shape[1], clips.Y.shape[1]
+        b = [np.zeros(n_features)] if self._param_type is JointParams else []
+        return single_precision(self._param_type, U, W, np.zeros((0, n_tags)), c, d, *b)
 
     def _gradient(self, Y: Floats) -> Gradient:
         objective = self._objective()
@@ -209,11 +195,7 @@ class DiscriminativeRBM(RBMTagger):
     Attributes
     ----------
     params_ : U (n, C), W (n, D), V (empty), c (n,) and d (C,) for features as given to ``fit``.
-    tags_ : names of the tags. thresholds_ : probability from which ``predict`` says yes, by tag.
-    recalibration_ : the correction of the probabilities, or None.
-    history_ : per epoch "log_likelihood" (a proxy, per tag), "auc" and "seconds".
-    best_epoch_ : the epoch whose parameters were kept, counted from 1.
-    n_features_in_, feature_names_in_, classes_, n_iter_ : as in scikit-learn.
+    {attributes}
 
     References
     ----------
@@ -233,50 +215,41 @@ class DiscriminativeRBM(RBMTagger):
     """
 
     training: Training = parameter(
-        default="multi_prediction",
-        doc="""How the gradient is approximated: by contrastive divergence, mean-field contrastive
+        """How the gradient is approximated: by contrastive divergence, mean-field contrastive
         divergence, loopy belief propagation, or as the exact gradient of the pseudo-likelihood.
         "multi_prediction" trains for the questions asked later: some tags of each clip are
         observed, and the cross-entropy of the others descends through the mean-field steps that
         predict them. Early stopping then goes by the mean of two AUCs: with no tag observed, and
         with half of them.""",
+        default="multi_prediction",
     )
-    training_steps: int | None = parameter(
-        COUNT,
+    training_steps: Count | None = parameter(
+        """Gibbs sweeps, mean-field updates or message iterations of the negative phase; None means
+        1 for "cd", 5 for "mean_field", 10 for "lbp", and 3 for "multi_prediction".""",
         default=None,
-        doc="""Gibbs sweeps, mean-field updates or message iterations of the negative phase; None
-        means 1 for "cd", 5 for "mean_field", 10 for "lbp", and 3 for "multi_prediction".""",
     )
     mean_field_start: Literal["data", "zero"] = parameter(
+        """With "mean_field", where the updates of the negative phase start: at the clip's own tags,
+        as contrastive divergence does, or at y = 0, as inference does.""",
         default="data",
-        doc="""With "mean_field", where the updates of the negative phase start: at the clip's own
-        tags, as contrastive divergence does, or at y = 0, as inference does.""",
     )
-    likelihood_weight: float = parameter(
-        NOT_NEGATIVE,
+    likelihood_weight: NotNegative = parameter(
+        """With "multi_prediction", the weight of -log p(y | x) beside it, whose gradient is that of
+        contrastive divergence with 5 sweeps; 0 leaves it out.""",
         default=0.0,
-        doc="""With "multi_prediction", the weight of -log p(y | x) beside it, whose gradient is
-        that of contrastive divergence with 5 sweeps; 0 leaves it out.""",
     )
-    init_scale: float = parameter(default=0.3)
-    l2: float = parameter(default=0.3)
-    l2_tags: float | None = parameter(default=0.03)
-    generative_weight: float = parameter(
-        NOT_NEGATIVE,
+    init_scale: NotNegative = parameter(default=0.3)
+    l2: NotNegative = parameter(default=0.3)
+    l2_tags: NotNegative | None = parameter(default=0.03)
+    generative_weight: NotNegative = parameter(
+        """α of the hybrid, which maximises α log p(y, x) + log p(y | x), the joint distribution by
+        CD-1 with Gaussian inputs; 0 is the discriminative RBM.""",
         default=0.0,
-        doc="""α of the hybrid, which maximises α log p(y, x) + log p(y | x), the joint distribution
-        by CD-1 with Gaussian inputs; 0 is the discriminative RBM.""",
     )
 
     @property
     def _param_type(self) -> Any:
         return JointParams if self.generative_weight else Params
-
-    def _start(self, rng: np.random.Generator, clips: LabelledClips) -> Tree:
-        params = self._random_params(rng, clips)
-        if not self.generative_weight:
-            return params
-        return single_precision(JointParams, *params, np.zeros(clips.X.shape[1]))
 
     @property
     def _judged_by_completion(self) -> bool:
@@ -307,15 +280,11 @@ class GenerativeRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RBMTagger
     Attributes
     ----------
     params_ : U (n, C), W (n, D), V (empty), c (n,) and d (C,) for features as given to ``fit``.
-    tags_ : names of the tags. thresholds_ : probability from which ``predict`` says yes, by tag.
-    recalibration_ : the correction of the probabilities, or None.
-    history_ : per epoch "log_likelihood" (a proxy, per tag), "auc" and "seconds".
-    best_epoch_ : the epoch whose parameters were kept, counted from 1.
-    n_features_in_, feature_names_in_, classes_, n_iter_ : as in scikit-learn.
+    {attributes}
     """
 
-    n_hidden: int = parameter(default=200, kw_only=False)
-    training_steps: int | None = parameter(COUNT, default=None, doc="The K of CD-K; None means 1.")
+    n_hidden: Count = parameter(default=200, kw_only=False)
+    training_steps: Count | None = parameter("The K of CD-K; None means 1.", default=None)
 
     _param_type = JointParams
 
@@ -337,9 +306,8 @@ class GenerativeRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RBMTagger
                 f"n_samples and steps must be at least 1. Got {n_samples} and {steps} instead."
             )
         refuse_fork()
-        seed = check_random_state(random_state).randint(2**31 - 1)
-        variance = self._input_variance()
-        x, y = _chains(jax.random.key(seed), self._params, n_samples, steps, variance)
+        key = jax.random.key(check_random_state(random_state).randint(2**31 - 1))
+        x, y = _chains(key, self._params, n_samples, steps, self._input_variance())
         X = np.asarray(x, np.float64) * self._scaling.scale + self._scaling.mean
         return X, np.asarray(y).astype(np.int64)
 
@@ -390,10 +358,6 @@ class GenerativeRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RBMTagger
     def _input_variance(self) -> float:
         return super()._input_variance() if self.n_features_in_ else 1.0
 
-    def _start(self, rng: np.random.Generator, clips: LabelledClips) -> Tree:
-        params = self._random_params(rng, clips)
-        return single_precision(JointParams, *params, np.zeros(clips.X.shape[1]))
-
     def _objective(self) -> Gradient:
         return JointContrastiveDivergence(self.training_steps or 1, self._input_variance())
 
@@ -443,16 +407,12 @@ class MLPTagger(GradientTagger):
 
     Attributes
     ----------
-    tags_ : names of the tags. thresholds_ : probability from which ``predict`` says yes, by tag.
-    recalibration_ : the correction of the probabilities, or None.
-    history_ : per epoch "log_likelihood" (a proxy, per tag), "auc" and "seconds".
-    best_epoch_ : the epoch whose parameters were kept, counted from 1.
-    n_features_in_, feature_names_in_, classes_, n_iter_ : as in scikit-learn.
+    {attributes}
     """
 
-    n_hidden: int = parameter(default=RBMTagger.n_hidden, like=RBMTagger, kw_only=False)
-    init_scale: float = parameter(default=0.1, like=RBMTagger)
-    l2: float = parameter(default=0.3)
+    n_hidden: Count = parameter(default=RBMTagger.n_hidden, like=RBMTagger, kw_only=False)
+    init_scale: NotNegative = parameter(default=0.1, like=RBMTagger)
+    l2: NotNegative = parameter(default=0.3)
 
     _param_type = MLPParams
 

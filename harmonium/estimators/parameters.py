@@ -3,13 +3,13 @@
 A class decorated with :func:`estimator` gets from its annotated fields, and from those of its
 bases, what scikit-learn wants in three places: ``__init__``, which only stores them;
 ``_parameter_constraints``, by which ``fit`` checks them; and their part of the docstring, in the
-place of ``{parameters}``.
+place of ``{parameters}``. ``{attributes}`` stands for ``_attributes`` of the class or its bases.
 
 >>> @estimator
 ... class Model:
 ...     '''{parameters}'''
 ...
-...     rate: float = parameter(POSITIVE, default=0.1, doc="Step length.")
+...     rate: Positive = parameter("Step length.", default=0.1)
 >>> Model(rate=0.2).rate
 0.2
 >>> print(Model.__doc__)
@@ -22,35 +22,39 @@ from dataclasses import dataclass, field, fields
 from numbers import Integral, Real
 from textwrap import fill
 from types import NoneType, UnionType
-from typing import Any, Literal, TypeVar, dataclass_transform, get_args, get_origin
+from typing import (
+    Annotated,
+    Any,
+    Literal,
+    TypeVar,
+    Union,
+    dataclass_transform,
+    get_args,
+    get_origin,
+)
 
 from sklearn.utils._param_validation import Interval, StrOptions
 
-POSITIVE = Interval(Real, 0, None, closed="neither")
-NOT_NEGATIVE = Interval(Real, 0, None, closed="left")
-SHARE = Interval(Real, 0, 1, closed="left")
-COUNT = Interval(Integral, 1, None, closed="left")
-JOBS = (COUNT, Interval(Integral, None, -1, closed="right"))
+# A type, and constraints of scikit-learn of which one must hold.
+Positive = Annotated[float, Interval(Real, 0, None, closed="neither")]
+NotNegative = Annotated[float, Interval(Real, 0, None, closed="left")]
+Share = Annotated[float, Interval(Real, 0, 1, closed="left")]
+Count = Annotated[int, Interval(Integral, 1, None, closed="left")]
+Jobs = Annotated[int, *get_args(Count)[1:], Interval(Integral, None, -1, closed="right")]
+Verbosity = Annotated[int, "verbose"]
+Seed = Annotated[Any, "random_state"]
 
 Class = TypeVar("Class", bound=type)
 
 
-def parameter(
-    *allowed: Any, default: Any, doc: str = "", like: Any = None, kw_only: bool = True
-) -> Any:
-    """A parameter of an estimator.
+def parameter(doc: str = "", *, default: Any, like: Any = None, kw_only: bool = True) -> Any:
+    """A parameter of an estimator, whose allowed values follow from the annotation.
 
-    Parameters
-    ----------
-    allowed : constraints of scikit-learn, one of which must hold. ``bool``, ``None`` and the values
-        of a ``Literal`` need none: they follow from the annotation.
-    default : what it is unless it is given.
-    doc : its description. Without one, it and ``allowed`` are those of the base class.
-    like : another estimator whose description and ``allowed`` of this name are used.
-    kw_only : False if it may be given by position.
+    Without a description it has that of the base class, or of the estimator that it is ``like``.
+    It may be given by position if not ``kw_only``.
     """
-    about = {"allowed": allowed, "doc": " ".join(doc.split())} if doc else None
-    return field(default=default, kw_only=kw_only, metadata={"like": like} if like else about)
+    metadata = {"doc": " ".join(doc.split()), "like": like}
+    return field(default=default, kw_only=kw_only, metadata=metadata)
 
 
 @dataclass_transform(kw_only_default=True, field_specifiers=(parameter,))
@@ -58,37 +62,37 @@ def estimator(cls: Class) -> Class:
     """Make ``__init__``, the constraints and the docstring; a base with parameters needs it too."""
     cls = dataclass(kw_only=True, eq=False, repr=False)(cls)  # type: ignore[assignment]
     bases = [base for base in cls.__mro__ if "__dataclass_fields__" in vars(base)]
-    about = {f.name: f.metadata for base in reversed(bases) for f in fields(base) if f.metadata}
-    likes = {name: one["like"] for name, one in about.items() if "like" in one}
-    about |= {name: other._declarations[name] for name, other in likes.items()}
     found = {f.name: f for f in fields(cls)}
+    docs: dict[str, str] = {}
+    for f in (f for base in reversed(bases) for f in fields(base)):
+        like, doc = f.metadata["like"], f.metadata["doc"]
+        docs[f.name] = doc or (like._descriptions[f.name] if like else docs[f.name])
     # those of the class itself come first, then those of its bases
     names = dict.fromkeys(n for base in bases for n in base.__annotations__ if n in found)
     ordered = sorted((found[name] for name in names), key=lambda f: bool(f.kw_only))
-    cls._declarations = about  # type: ignore[attr-defined]
+    cls._descriptions = docs  # type: ignore[attr-defined]
     cls._parameter_constraints = {  # type: ignore[attr-defined]
-        f.name: _constraints(f.type, about[f.name]["allowed"]) for f in ordered
+        f.name: [rule for kind in _kinds(f.type) for rule in _rules(kind)] for f in ordered
     }
     if cls.__doc__:  # there is none under python -OO
-        text = "\n".join(_entry(f.name, f.type, f.default, about[f.name]["doc"]) for f in ordered)
-        cls.__doc__ = inspect.cleandoc(cls.__doc__).replace("{parameters}", text)
+        text = "\n".join(_entry(f.name, f.type, f.default, docs[f.name]) for f in ordered)
+        attributes = inspect.cleandoc(getattr(cls, "_attributes", ""))
+        doc = inspect.cleandoc(cls.__doc__)
+        cls.__doc__ = doc.replace("{parameters}", text).replace("{attributes}", attributes)
     return cls
 
 
 def _kinds(hint: Any) -> tuple[Any, ...]:
-    """The members of a union, or the type itself."""
-    return get_args(hint) if isinstance(hint, UnionType) else (hint,)
+    return get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
 
 
-def _constraints(hint: Any, allowed: tuple[Any, ...]) -> list[Any]:
-    """What scikit-learn checks: what is given, and what follows from the type."""
-    rules = list(allowed)
-    for kind in _kinds(hint):
-        if get_origin(kind) is Literal:
-            rules.append(StrOptions(set(get_args(kind))))
-        elif kind in (bool, NoneType):
-            rules.append("boolean" if kind is bool else None)
-    return rules
+def _rules(kind: Any) -> list[Any]:
+    """What scikit-learn checks of a type."""
+    if get_origin(kind) is Annotated:
+        return list(kind.__metadata__)
+    if get_origin(kind) is Literal:
+        return [StrOptions(set(get_args(kind)))]
+    return ["boolean" if kind is bool else None]
 
 
 def _entry(name: str, hint: Any, default: Any, doc: str) -> str:
@@ -101,4 +105,5 @@ def _entry(name: str, hint: Any, default: Any, doc: str) -> str:
 def _type_name(kind: Any) -> str:
     if get_origin(kind) is Literal:
         return ", ".join(repr(value) for value in get_args(kind))
+    kind = kind.__origin__ if get_origin(kind) is Annotated else kind
     return "None" if kind is NoneType else str(getattr(kind, "__name__", kind))

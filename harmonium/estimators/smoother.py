@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Sequence
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 import numpy as np
 import polars as pl
@@ -56,10 +56,13 @@ from harmonium.estimators.pairs import (
     without,
 )
 from harmonium.estimators.parameters import (
-    COUNT,
-    NOT_NEGATIVE,
-    POSITIVE,
-    SHARE,
+    Count,
+    Jobs,
+    NotNegative,
+    Positive,
+    Seed,
+    Share,
+    Verbosity,
     estimator,
     parameter,
 )
@@ -109,93 +112,76 @@ class TagSmoother(StoredEstimator, BaseEstimator):
     """
 
     conditioning: Literal["other_users", "none"] = parameter(
+        """The doubly conditional model, or ("none") the singly conditional one.""",
         default="other_users",
-        doc="""The doubly conditional model, or ("none") the singly conditional one.""",
         kw_only=False,
     )
-    auxiliary: Sequence[str] = parameter(
-        *("array-like", str),
+    auxiliary: Annotated[Sequence[str], "array-like", str] = parameter(
+        """Which of "user", "track" and "clip" have rows in V; any of them, or none. Tracks are left
+        out where every track is one clip. "search" tries every selection and keeps the one with the
+        best log-likelihood of the pairs held out; it takes up to eight times as long.""",
         default=PARTS,
-        doc="""Which of "user", "track" and "clip" have rows in V; any of them, or none. Tracks are
-        left out where every track is one clip. "search" tries every selection and keeps the one
-        with the best log-likelihood of the pairs held out; it takes up to eight times as long.""",
         kw_only=False,
     )
-    n_tags: int | None = parameter(
-        COUNT, default=None, doc="Learn the most used tags only; None for all."
-    )
-    n_hidden: int = parameter(COUNT, default=50, doc="Number of hidden units.")
+    n_tags: Count | None = parameter("Learn the most used tags only; None for all.", default=None)
+    n_hidden: Count = parameter("Number of hidden units.", default=50)
     training: Training = parameter(default="pl", like=RBM)
-    training_steps: int | None = parameter(default=RBM.training_steps, like=RBM)
+    training_steps: Count | None = parameter(default=RBM.training_steps, like=RBM)
     mean_field_start: Literal["data", "zero"] = parameter(default=RBM.mean_field_start, like=RBM)
-    likelihood_weight: float = parameter(default=RBM.likelihood_weight, like=RBM)
+    likelihood_weight: NotNegative = parameter(default=RBM.likelihood_weight, like=RBM)
     inference: InferenceMethod = parameter(default=RBM.inference, like=RBM)
-    inference_steps: int | None = parameter(default=RBM.inference_steps, like=RBM)
-    damping: float = parameter(default=RBM.damping, like=RBM)
-    tolerance: float = parameter(default=RBM.tolerance, like=RBM)
-    n_jobs: int | None = parameter(default=RBM.n_jobs, like=RBM)
-    prior_users: float = parameter(
-        NOT_NEGATIVE,
-        default=1.0,
-        doc="How many usual users are added to the others of a clip.",
+    inference_steps: Count | None = parameter(default=RBM.inference_steps, like=RBM)
+    damping: Share = parameter(default=RBM.damping, like=RBM)
+    tolerance: NotNegative = parameter(default=RBM.tolerance, like=RBM)
+    n_jobs: Jobs | None = parameter(default=RBM.n_jobs, like=RBM)
+    prior_users: NotNegative = parameter(
+        "How many usual users are added to the others of a clip.", default=1.0
     )
-    tags_l2: float = parameter(
-        NOT_NEGATIVE,
+    tags_l2: NotNegative = parameter(
+        """Strength of the ℓ2 penalty on U, against the sum of the pairs' log-likelihoods, as those
+        below.""",
         default=10.0,
-        doc="""Strength of the ℓ2 penalty on U, against the sum of the pairs' log-likelihoods, as
-        those below.""",
     )
-    others_l2: float = parameter(NOT_NEGATIVE, default=1.0, doc="Strength of the ℓ2 penalty on W.")
-    user_l2: float = parameter(
-        NOT_NEGATIVE, default=1.0, doc="Strength of the ℓ2 penalty on the users' rows of V."
+    others_l2: NotNegative = parameter("Strength of the ℓ2 penalty on W.", default=1.0)
+    user_l2: NotNegative = parameter(
+        "Strength of the ℓ2 penalty on the users' rows of V.", default=1.0
     )
-    track_l2: float = parameter(
-        NOT_NEGATIVE, default=1.0, doc="Strength of the ℓ2 penalty on the tracks' rows of V."
+    track_l2: NotNegative = parameter(
+        "Strength of the ℓ2 penalty on the tracks' rows of V.", default=1.0
     )
-    clip_l2: float = parameter(
-        NOT_NEGATIVE, default=5.0, doc="Strength of the ℓ2 penalty on the clips' rows of V."
+    clip_l2: NotNegative = parameter(
+        "Strength of the ℓ2 penalty on the clips' rows of V.", default=5.0
     )
-    rows_l1: float = parameter(
-        NOT_NEGATIVE,
-        default=0.0,
-        doc="Strength of ℓ1 on V, by proximal steps: zeros are exact.",
+    rows_l1: NotNegative = parameter(
+        "Strength of ℓ1 on V, by proximal steps: zeros are exact.", default=0.0
     )
-    others_l1: float = parameter(NOT_NEGATIVE, default=0.0, doc="Strength of ℓ1 on W, likewise.")
-    hide_user: float = parameter(
-        SHARE,
+    others_l1: NotNegative = parameter("Strength of ℓ1 on W, likewise.", default=0.0)
+    hide_user: Share = parameter(
+        "The chance that a training pair loses its user, so that the model can do without.",
         default=0.5,
-        doc="The chance that a training pair loses its user, so that the model can do without.",
     )
-    hide_all: float = parameter(
-        SHARE,
-        default=0.2,
-        doc="The chance that a training pair loses everything that it is conditioned on.",
+    hide_all: Share = parameter(
+        "The chance that a training pair loses everything that it is conditioned on.", default=0.2
     )
-    row_rate: float = parameter(POSITIVE, default=0.3, doc="Step length of V's rows.")
-    learning_rate: float = parameter(default=RBM.learning_rate, like=RBM)
+    row_rate: Positive = parameter("Step length of V's rows.", default=0.3)
+    learning_rate: Positive = parameter(default=RBM.learning_rate, like=RBM)
     schedule: Literal["constant", "inverse", "cosine"] = parameter(default="inverse", like=RBM)
-    batch_size: int = parameter(COUNT, default=50, doc="Pairs per step.")
-    max_epochs: int = parameter(COUNT, default=100, doc="Passes over the pairs at most.")
-    patience: int = parameter(
-        COUNT,
+    batch_size: Count = parameter("Pairs per step.", default=50)
+    max_epochs: Count = parameter("Passes over the pairs at most.", default=100)
+    patience: Count = parameter(
+        """Epochs after which training stops, if the log-likelihood of the pairs held out, as that
+        of new users, has not risen in them.""",
         default=20,
-        doc="""Epochs after which training stops, if the log-likelihood of the pairs held out, as
-        that of new users, has not risen in them.""",
     )
-    validation_fraction: float = parameter(
-        SHARE, default=0.2, doc="Share of the pairs that is held out."
-    )
+    validation_fraction: Share = parameter("Share of the pairs that is held out.", default=0.2)
     refit: bool = parameter(
-        default=True,
-        doc="Then train once more with all pairs, for as many epochs as were best.",
+        "Then train once more with all pairs, for as many epochs as were best.", default=True
     )
-    random_state: Any = parameter(default=RBM.random_state, like=RBM)
-    verbose: int = parameter(default=RBM.verbose, like=RBM)
+    random_state: Seed = parameter(default=RBM.random_state, like=RBM)
+    verbose: Verbosity = parameter(default=RBM.verbose, like=RBM)
 
     _param_type = Params
     _score_name, _score_label = "validation", "log-likelihood"
-
-    # Fitting. --------------------------------------------------------------------------------
 
     def fit(self, triples: Any, *, tracks: Any = None, pairs: Any = None) -> Self:
         """Learn from (user, item, tag) triples; an item is a clip.
@@ -341,8 +327,6 @@ class TagSmoother(StoredEstimator, BaseEstimator):
 
         return score
 
-    # What was learnt. ------------------------------------------------------------------------
-
     @property
     def params_(self) -> Params:
         """U (n, C), W (n, C or 0), V (one row for each user, track and clip, C), c (n,), d (C,)."""
@@ -379,8 +363,6 @@ class TagSmoother(StoredEstimator, BaseEstimator):
     def _names(self, kind: str) -> NDArray[Any]:
         check_is_fitted(self)
         return np.array(getattr(self._data, kind).to_list(), dtype=object)
-
-    # Using. ----------------------------------------------------------------------------------
 
     def smooth(self, items: Any = None) -> Smoothed:
         """p(y_j = 1) of a new user for clips, given what all users gave them.

@@ -2,7 +2,7 @@
 
 import warnings
 from numbers import Real
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -19,7 +19,7 @@ from harmonium.estimators.calibration import matching_thresholds
 from harmonium.estimators.classifier import Targets, tag_names
 from harmonium.estimators.linear import LinearParams, LinearTagger
 from harmonium.estimators.model_files import typed_array
-from harmonium.estimators.parameters import COUNT, JOBS, estimator, parameter
+from harmonium.estimators.parameters import Count, Jobs, Seed, estimator, parameter
 
 MIN_MARGIN = 1e-2
 """Margins below this, for examples of unit length on average, are rounding: libsvm's tolerance."""
@@ -75,24 +75,19 @@ class SVMTagger(LinearTagger):
     [-2.0, 2.0]
     """
 
-    nu: float = parameter(
-        Interval(Real, 0, 1, closed="right"), default=0.5, doc="ν, in (0, 1].", kw_only=False
+    nu: Annotated[float, Interval(Real, 0, 1, closed="right")] = parameter(
+        "ν, in (0, 1].", default=0.5, kw_only=False
     )
-    max_examples: int = parameter(
-        COUNT, default=200, doc="Positives, and negatives, at most for each tag."
-    )
+    max_examples: Count = parameter("Positives, and negatives, at most for each tag.", default=200)
     balanced: bool = parameter(
+        "Take equally many positives and negatives; if False, up to ``max_examples`` of each.",
         default=True,
-        doc="""Take equally many positives and negatives; if False, up to ``max_examples`` of
-        each.""",
     )
-    n_jobs: int | None = parameter(
-        *JOBS, default=None, doc="Threads that train; None means 1, -1 one for each core."
+    n_jobs: Jobs | None = parameter(
+        "Threads that train; None means 1, -1 one for each core.", default=None
     )
-    random_state: Any = parameter(
-        "random_state",
-        default=None,
-        doc="Seed of the choice between clips with equal counts.",
+    random_state: Seed = parameter(
+        "Seed of the choice between clips with equal counts.", default=None
     )
 
     _scores_are_probabilities = False

@@ -1,20 +1,21 @@
 """Parameters of estimators: written once, and known to the constructor, the checks and help()."""
 
 import inspect
+from typing import Annotated
 
 import pytest
 from sklearn.base import BaseEstimator, clone
 
 from harmonium import estimators
-from harmonium.estimators.parameters import COUNT, POSITIVE, estimator, parameter
+from harmonium.estimators.parameters import Count, Positive, estimator, parameter
 
 
 @estimator
 class Base(BaseEstimator):
     """A base."""
 
-    rate: float = parameter(POSITIVE, default=0.1, doc="Step length.")
-    kind: str = parameter(str, default="a", doc="Its kind.")
+    rate: Positive = parameter("Step length.", default=0.1)
+    kind: Annotated[str, str] = parameter("Its kind.", default="a")
 
 
 @estimator
@@ -24,8 +25,8 @@ class Model(Base):
     {parameters}
     """
 
-    size: int | None = parameter(COUNT, default=3, doc="Its size.", kw_only=False)
-    rate: float = parameter(default=0.5)
+    size: Count | None = parameter("Its size.", default=3, kw_only=False)
+    rate: Positive = parameter(default=0.5)
 
 
 EVERY = [getattr(estimators, name) for name in estimators.__all__]
