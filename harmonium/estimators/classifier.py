@@ -13,7 +13,7 @@ import polars as pl
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils import assert_all_finite, check_array
+from sklearn.utils import assert_all_finite, check_array, check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
@@ -145,6 +145,9 @@ class TagClassifier(ClassifierMixin, StoredEstimator, BaseEstimator):
         self.thresholds_ = np.full(len(self.tags_), 0.5)
         if not self._one_column:
             self.thresholds_ = matching_thresholds(Y, self._scores(X))
+
+    def _generator(self) -> np.random.Generator:
+        return np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
 
     def _features(self, X: Any) -> Floats:
         """Checked and scaled features, (N, D)."""

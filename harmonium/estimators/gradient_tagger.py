@@ -13,7 +13,6 @@ from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils import check_random_state
 
 from harmonium.arrays import Arrays, Doubles, Floats, Ids
 from harmonium.errors import DataError, TrainingInterrupted
@@ -239,9 +238,6 @@ class GradientTagger(TagClassifier):
         super()._describe(X, targets)
         self.recalibration_: Recalibration | None = None
         begin_history(self)
-
-    def _generator(self) -> np.random.Generator:
-        return np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
 
     def _learn(
         self,

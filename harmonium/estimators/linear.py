@@ -12,7 +12,6 @@ from typing import Any, Literal, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
-from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_consistent_length
 
@@ -21,7 +20,7 @@ from harmonium.errors import DataError, TrainingWarning
 from harmonium.estimators.classifier import TagClassifier, base_log_odds
 from harmonium.estimators.gradient_tagger import GradientTagger, LabelledClips, single_precision
 from harmonium.estimators.model_files import typed_array
-from harmonium.estimators.newton import Solution, logistic_regressions
+from harmonium.estimators.newton import logistic_regressions
 from harmonium.estimators.parameters import Count, NotNegative, Positive, Seed, estimator, parameter
 
 BLOCK = 2**22
@@ -157,9 +156,7 @@ def fit_linear(X: Floats, Y: Floats, l2: float) -> LinearParams:
     solvable = has_minimum(Y)
     W, d = np.zeros((Y.shape[1], X.shape[1])), base_log_odds(Y)
     if solvable.any():
-        solution = logistic_regressions(X.astype(float), Y[:, solvable].astype(float), l2)
-        warn_if_not_converged(solution)
-        W[solvable], d[solvable] = solution.W, solution.d
+        W[solvable], _, d[solvable] = solve(X, Y[:, solvable], l2)
     return LinearParams(W.astype(np.float32), d.astype(np.float32))
 
 
@@ -168,16 +165,18 @@ def has_minimum(Y: Floats) -> Mask:
     return np.asarray((Y > 0).any(axis=0) & (Y < 1).any(axis=0))
 
 
-def warn_if_not_converged(solution: Solution) -> None:
-    """Warn how many regressions did not reach their minimum."""
-    missing = int(np.sum(~solution.converged))
+def solve(X: Floats, Y: Floats, l2: float, **more: Any) -> tuple[Doubles, Doubles, Doubles]:
+    """W, V and d of `logistic_regressions`; warns how many did not reach their minimum."""
+    W, V, d, converged = logistic_regressions(X.astype(float), Y.astype(float), l2, **more)
+    missing = int(np.sum(~converged))
     if missing:
         warnings.warn(
-            f"{missing} of {len(solution.converged)} logistic regressions did not reach their "
-            "minimum. Raise l2, or use scale_features=True.",
+            f"{missing} of {len(converged)} logistic regressions did not reach their minimum. "
+            "Raise l2, or use scale_features=True.",
             TrainingWarning,
             stacklevel=5,
         )
+    return W, V, d
 
 
 # Solved all at once, and asked with some tags known. -------------------------------------------
@@ -299,8 +298,7 @@ class ChainTagger(SolvedTagger):
     _param_type = ChainParams
 
     def _solve(self, X: Floats, Y: Floats) -> ChainParams:
-        rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
-        n_tags = len(self.tags_)
+        rng, n_tags = self._generator(), len(self.tags_)
         n_weights = self.n_chains * n_tags**2
         if n_weights > MAX_TAG_WEIGHTS:
             raise DataError(
@@ -322,11 +320,8 @@ class ChainTagger(SolvedTagger):
 
     def _complete(self, X: Floats, observed: Floats) -> Floats:
         n = max(1, BLOCK // self.orders_.size)
-        starts = range(0, len(X), n)
-        parts = [
-            _run_chains(self._params, self.orders_, X[i : i + n], observed[i : i + n])
-            for i in starts
-        ]
+        blocks = [slice(start, start + n) for start in range(0, len(X), n)]
+        parts = [_run_chains(self._params, self.orders_, X[b], observed[b]) for b in blocks]
         return np.concatenate(parts)
 
     def _shapes(self) -> dict[str, tuple[int, ...]]:
@@ -353,41 +348,26 @@ def _fit_chains(X: Floats, Y: Floats, orders: NDArray[np.intp], l2: float) -> Ch
     V = np.zeros((n_chains, n_tags, n_tags))
     d = np.tile(base_log_odds(Y), (n_chains, 1))
     if solvable.any():
-        solution = logistic_regressions(
-            X.astype(float),
-            np.tile(Y[:, solvable].astype(float), n_chains),
+        filled, unknown = Y, np.isnan(Y)
+        if unknown.any():  # what is unknown becomes its probability
+            alone = fit_linear(X, Y, l2)
+            filled = np.where(unknown, expit(X @ alone.W.T + alone.d), Y)
+        place = np.argsort(orders, axis=1)
+        is_before = place[:, None, :] < place[:, :, None]  # [e, j, k]: k comes before j in chain e
+        found = solve(
+            X,
+            np.tile(Y[:, solvable], n_chains),
             l2,
-            more=_filled(X, Y, l2).astype(float),
-            allowed=_comes_before(orders)[:, solvable].reshape(-1, n_tags),
+            more=filled.astype(float),
+            allowed=is_before[:, solvable].reshape(-1, n_tags),
         )
-        warn_if_not_converged(solution)
-        W[:, solvable] = solution.W.reshape(n_chains, -1, X.shape[1])
-        V[:, solvable] = solution.V.reshape(n_chains, -1, n_tags)
-        d[:, solvable] = solution.d.reshape(n_chains, -1)
+        W[:, solvable] = found[0].reshape(n_chains, -1, X.shape[1])
+        V[:, solvable] = found[1].reshape(n_chains, -1, n_tags)
+        d[:, solvable] = found[2].reshape(n_chains, -1)
     return ChainParams(W.astype(np.float32), V.astype(np.float32), d.astype(np.float32))
 
 
-def _filled(X: Floats, Y: Floats, l2: float) -> Floats:
-    """Y with p(y_j = 1 | x) where it is unknown."""
-    unknown = np.isnan(Y)
-    if not unknown.any():
-        return Y
-    W, d = fit_linear(X, Y, l2)
-    return np.where(unknown, expit(X @ W.T + d), Y)
-
-
-def _comes_before(orders: NDArray[np.intp]) -> Mask:
-    """(E, C, C), True at [e, j, k] if tag k comes before tag j in chain e."""
-    place = np.argsort(orders, axis=1)
-    return place[:, None, :] < place[:, :, None]
-
-
-def _run_chains(
-    params: ChainParams,
-    orders: NDArray[np.intp],
-    X: Floats,
-    known: Floats,
-) -> Floats:
+def _run_chains(params: ChainParams, orders: NDArray[np.intp], X: Floats, known: Floats) -> Floats:
     """Mean over the chains of p(y_j = 1 | x, known or probable tags before j), shape (N, C)."""
     n_chains, n_tags = orders.shape
     # double precision, so that a clip's probabilities do not depend on the clips beside it

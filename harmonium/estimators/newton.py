@@ -38,20 +38,6 @@ class Solution(NamedTuple):
     converged: NDArray[np.bool_]  # (C,)
 
 
-class Axes(NamedTuple):
-    """Features by their principal axes: X - mean = Z Bᵀ."""
-
-    Z: Matrix  # (N, R), R = min(N, D)
-    B: Matrix  # (D, R), orthonormal columns
-    mean: Matrix  # (D,)
-    variance: Matrix  # (R,)
-
-    @property
-    def size(self) -> float:
-        """The largest deviation: in units of it, single precision holds features of any scale."""
-        return float(np.sqrt(self.variance.max(initial=0.0))) or 1.0
-
-
 class _Problem(NamedTuple):
     G: Matrix  # (N, P): coordinates, further columns, ones
     single: Single  # G in single precision
@@ -84,27 +70,43 @@ def logistic_regressions(
     weights by less than ``tolerance`` of their length, and the log-odds of every clip by less than
     it. That step is not taken: it would be at most the share `LEFT` of the last one.
     """
-    axes = principal_axes(X)
+    Z, B, mean, variance = principal_axes(X)
+    # in units of the largest deviation, single precision holds features of any scale
+    size = float(np.sqrt(variance.max(initial=0.0))) or 1.0
     more = np.zeros((len(X), 0)) if more is None else more
     allowed = np.ones((Y.shape[1], more.shape[1]), bool) if allowed is None else allowed
-    width = max(1, BLOCK // len(X))
+    (n, n_axes), width = Z.shape, max(1, BLOCK // len(X))
+    G = np.hstack([Z / size, more, np.ones((n, 1))])
+    penalty = np.full(G.shape[1], float(l2))
+    penalty[:n_axes] /= size**2
+    penalty[-1] = 0.0
+    variance = np.concatenate([variance / size**2, more.var(axis=0), [1.0]])
+    may_use = np.ones((G.shape[1], Y.shape[1]))
+    may_use[n_axes:-1] = allowed.T
     parts = []
-    for start in range(0, Y.shape[1], width):
-        tags = slice(start, start + width)
-        parts.append(_minimise(_problem(axes, Y[:, tags], l2, more, allowed[tags]), tolerance))
-    theta = np.hstack([part for part, _ in parts])
-    n_axes = len(axes.variance)
-    W = (axes.B @ theta[:n_axes] / axes.size).T
-    return Solution(
-        W, theta[n_axes:-1].T, theta[-1] - W @ axes.mean, np.hstack([done for _, done in parts])
-    )
+    for tags in (slice(start, start + width) for start in range(0, Y.shape[1], width)):
+        known = ~np.isnan(Y[:, tags])
+        problem = _Problem(
+            G=G,
+            single=_single(G),
+            y=np.where(known, Y[:, tags], 0.0),
+            weight=known / n,
+            penalty=penalty[:, None],
+            variance=variance[:, None],
+            allowed=may_use[:, tags],
+        )
+        parts.append(_minimise(problem, tolerance))
+    theta, converged = (np.hstack(part) for part in zip(*parts, strict=True))
+    W = (B @ theta[:n_axes] / size).T
+    return Solution(W, theta[n_axes:-1].T, theta[-1] - W @ mean, converged)
 
 
-def principal_axes(X: Matrix) -> Axes:
-    """Rotate X so that its columns are uncorrelated; where D > N, drop what no clip varies in.
+def principal_axes(X: Matrix) -> tuple[Matrix, Matrix, Matrix, Matrix]:
+    """X - mean = Z Bᵀ with uncorrelated columns; where D > N, without what no clip varies in.
 
     A minimum has no weight in a direction in which no clip differs from the mean, and |w|² is the
-    same in any orthonormal basis.
+    same in any orthonormal basis. Gives Z (N, R), B (D, R) with orthonormal columns, the mean (D,)
+    and the variances (R,); R = min(N, D).
     """
     mean = X.mean(axis=0)
     Z, B = X - mean, None
@@ -112,31 +114,8 @@ def principal_axes(X: Matrix) -> Axes:
         B, R = qr(Z.T, mode="economic")
         Z = R.T
     variance, rotation = eigh(Z.T @ Z / len(X), driver="evd", overwrite_a=True, check_finite=False)
-    return Axes(
-        Z @ rotation, rotation if B is None else B @ rotation, mean, np.maximum(variance, 0)
-    )
-
-
-def _problem(
-    axes: Axes, Y: Matrix, l2: float, more: Matrix, allowed: NDArray[np.bool_]
-) -> _Problem:
-    n, n_tags = Y.shape
-    n_axes = len(axes.variance)
-    known = ~np.isnan(Y)
-    every = np.ones((n_axes, n_tags))
-    G = np.hstack([axes.Z / axes.size, more, np.ones((n, 1))])
-    penalty = np.full(n_axes + more.shape[1] + 1, float(l2))
-    penalty[:n_axes] /= axes.size**2
-    penalty[-1] = 0.0
-    return _Problem(
-        G=G,
-        single=_single(G),
-        y=np.where(known, Y, 0.0),
-        weight=known / n,
-        penalty=penalty[:, None],
-        variance=np.concatenate([axes.variance / axes.size**2, more.var(axis=0), [1.0]])[:, None],
-        allowed=np.vstack([every, allowed.T, np.ones((1, n_tags))]),
-    )
+    B = rotation if B is None else B @ rotation
+    return Z @ rotation, B, mean, np.maximum(variance, 0)
 
 
 def _minimise(problem: _Problem, tolerance: float) -> tuple[Matrix, NDArray[np.bool_]]:

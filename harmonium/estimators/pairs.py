@@ -5,6 +5,7 @@ triples, which vocabulary is kept of them, and how a model file holds them.
 """
 
 import os
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
@@ -19,7 +20,7 @@ from harmonium.arrays import Arrays, Codes, Doubles, Floats, Mask, log_odds
 from harmonium.data import Conditioning, Triples, normalise_tag, read_triples
 from harmonium.data.tables import as_strings, codes_in
 from harmonium.data.triples import Pairs
-from harmonium.errors import DataError, did_you_mean
+from harmonium.errors import DataError, DataWarning, did_you_mean
 
 PARTS = ("user", "track", "clip")
 SEARCH = "search"
@@ -208,26 +209,28 @@ def with_vocabulary(
     return triples.top_tags(n_tags), (users, items)
 
 
-def tag_positions(tags: Any, vocabulary: Sequence[str]) -> tuple[list[int], list[str]]:
-    """Where each tag, as it is or in the usual spelling, is in the vocabulary; and those not."""
+def tag_positions(tags: Any, vocabulary: Sequence[str]) -> list[int]:
+    """Where each tag, as it is or in the usual spelling, is in the vocabulary.
+
+    Those that are not there are left out with a warning; if none is there, that is an error.
+    """
     place = {name: i for i, name in enumerate(vocabulary)}
-    found: dict[int, None] = {}
-    strange: list[str] = []
+    found: list[int] = []
+    message = ""
     for name in [tags] if isinstance(tags, str) else tags:
         if not isinstance(name, str):
             raise DataError(f"'tags' must hold names of tags. Got {name!r} instead.")
         at = place.get(name, place.get(normalise_tag(name)))
-        if at is None:
-            strange.append(name)
-        else:
-            found[at] = None
-    return list(found), strange
-
-
-def unknown_tag(name: str, vocabulary: Sequence[str]) -> str:
-    """What to say about a tag that the model does not know."""
-    hint = did_you_mean(name, vocabulary, n=3)
-    return f"{name!r} is not among the {len(vocabulary):,} tags of the model.{hint}"
+        if at is not None:
+            found.append(at)
+        elif not message:
+            hint = did_you_mean(name, vocabulary, n=3)
+            message = f"{name!r} is not among the {len(vocabulary):,} tags of the model.{hint}"
+    if message and not found:
+        raise DataError(message)
+    if message:
+        warnings.warn(f"{message} It is left out.", DataWarning, stacklevel=3)
+    return list(dict.fromkeys(found))
 
 
 def name_codes(wanted: Any, names: pl.Series, *, name: str) -> Codes:
@@ -309,15 +312,10 @@ class Smoothed:
 
 
 def changes(data: Conditioning, P: Floats) -> pl.DataFrame:
-    """The clips and tags for which smoothed probabilities (n_items, n_tags) say something else.
+    """What `TagSmoother.changes` gives, of smoothed probabilities (n_items, n_tags).
 
-    A tag is filled in where nobody gave it to the clip, although it is at least as probable as for
-    the median clip that was given it. It is doubted where somebody gave it, although it is less
-    than half as probable as for a user and a clip in general.
-
-    The columns: item, tag, change ("filled in" or "doubted"), count (users who gave it), users (of
-    the clip) and probability. Those filled in come first, the most probable at the top, then those
-    doubted, the least probable at the top.
+    Tags filled in come first, the most probable at the top; then those doubted, the least probable
+    at the top.
     """
     counts = data.counts.toarray()
     given = counts > 0

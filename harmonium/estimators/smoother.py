@@ -1,6 +1,5 @@
 """The tag smoother: which tags a new user would give a clip, learnt from who tagged what."""
 
-import warnings
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal, Self
 
@@ -13,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from harmonium.arrays import Arrays, Codes, Floats, Ids
 from harmonium.data import Conditioning
-from harmonium.errors import DataError, DataWarning
+from harmonium.errors import DataError
 from harmonium.estimators.calibration import log_likelihood
 from harmonium.estimators.gradient_tagger import (
     begin_history,
@@ -49,7 +48,6 @@ from harmonium.estimators.pairs import (
     suggestions,
     tag_positions,
     tag_rates,
-    unknown_tag,
     unpacked_pairs,
     with_counts,
     with_vocabulary,
@@ -276,14 +274,10 @@ class TagSmoother(StoredEstimator, BaseEstimator):
     ) -> Params:
         """Small random weights, no effect of user, track or clip, and d at the tags' log-odds."""
         n, n_tags, rates = self.n_hidden, len(data.tags), tag_rates(data)
-        arrays = (
-            rng.normal(0, 0.01, (n, n_tags)),
-            rng.normal(0, 1, (n, 0 if conditions.others is None else n_tags)),
-            np.zeros((sum(conditions.sizes), n_tags)),
-            np.zeros(n),
-            np.log(rates / (1 - rates)),
-        )
-        return single_precision(Params, *arrays)
+        U = rng.normal(0, 0.01, (n, n_tags))
+        W = rng.normal(0, 1, (n, 0 if conditions.others is None else n_tags))
+        V = np.zeros((sum(conditions.sizes), n_tags))
+        return single_precision(Params, U, W, V, np.zeros(n), np.log(rates / (1 - rates)))
 
     def _penalty(self, conditions: Conditions, n_pairs: int) -> Penalty:
         """How strongly weights are drawn to 0, against the sum of the pairs' log-likelihoods.
@@ -345,20 +339,9 @@ class TagSmoother(StoredEstimator, BaseEstimator):
         shares = {"W": self.params_.W, "V": self.params_.V}
         return {name: float(np.mean(w == 0)) for name, w in shares.items() if w.size}
 
-    @property
-    def tags_(self) -> NDArray[Any]:
-        """The vocabulary, (n_tags,)."""
-        return self._names("tags")
-
-    @property
-    def items_(self) -> NDArray[Any]:
-        """The clips, (n_items,)."""
-        return self._names("items")
-
-    @property
-    def users_(self) -> NDArray[Any]:
-        """The users, (n_users,)."""
-        return self._names("users")
+    tags_ = property(lambda self: self._names("tags"), doc="The vocabulary, (n_tags,).")
+    items_ = property(lambda self: self._names("items"), doc="The clips, (n_items,).")
+    users_ = property(lambda self: self._names("users"), doc="The users, (n_users,).")
 
     def _names(self, kind: str) -> NDArray[Any]:
         check_is_fitted(self)
@@ -431,12 +414,7 @@ class TagSmoother(StoredEstimator, BaseEstimator):
         """
         check_is_fitted(self)
         vocabulary = self._data.tags.to_list()
-        found, strange = tag_positions(tags, vocabulary)
-        if strange:
-            message = unknown_tag(strange[0], vocabulary)
-            if not found:
-                raise DataError(message)
-            warnings.warn(f"{message} It is left out.", DataWarning, stacklevel=2)
+        found = tag_positions(tags, vocabulary)
         given = np.full((2, len(vocabulary)), np.nan, np.float32)
         given[0, found] = 1
         model, rates = self._without_clip(given)
@@ -452,9 +430,7 @@ class TagSmoother(StoredEstimator, BaseEstimator):
         """
         check_is_fitted(self)
         vocabulary = self._data.tags.to_list()
-        found, strange = tag_positions([tag], vocabulary)
-        if strange:
-            raise DataError(unknown_tag(strange[0], vocabulary))
+        found = tag_positions([tag], vocabulary)
         given = np.full((2, len(vocabulary)), np.nan, np.float32)
         given[:, found[0]] = 1, 0
         model = self._without_clip(given)

@@ -9,7 +9,6 @@ from joblib import Parallel, delayed
 from numpy.typing import NDArray
 from scipy.special import expit, logit
 from sklearn.svm import NuSVC
-from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_array
 
@@ -117,12 +116,34 @@ class SVMTagger(LinearTagger):
         self
         """
         self._validate_params()
-        rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
+        rng = self._generator()
         X, targets, ranks = self._read_with_counts(X, y, counts, rng)
         valid = None if eval_set is None else self._read_eval_set(eval_set, targets)
         self._describe(X, targets)
-        self._fit_tags(self._scaling(X), targets.Y, ranks, rng)
-        self._set_score_thresholds(valid)
+        chosen = [
+            choose_examples(labels, counts, self.max_examples, rng, balanced=self.balanced)
+            for labels, counts in zip(targets.Y.T, ranks.T, strict=True)
+        ]
+        scaled = self._scaling(X)
+        planes = Parallel(n_jobs=self.n_jobs, prefer="threads")(
+            delayed(fit_hyperplane)(scaled, examples, self.nu) for examples in chosen
+        )
+        W, d, nu = zip(*planes, strict=True)
+        self._params = LinearParams(np.array(W, np.float32), np.array(d, np.float32))
+        self.nu_ = np.array(nu)
+        n_constant = int(np.isnan(self.nu_).sum())
+        if n_constant:
+            warnings.warn(
+                f"{n_constant} of {len(nu)} tags have no positive, no negative, or no difference "
+                "between them: their scores are the same for every clip.",
+                DataWarning,
+                stacklevel=2,
+            )
+        # 0, or where as many validation clips as have the tag are above it, found for σ(score)
+        self.thresholds_ = np.zeros(len(self.tags_))
+        if valid is not None and not self._one_column:
+            scores = expit(self._scores(self._scaling(valid[0])).astype(np.float64))
+            self.thresholds_ = logit(matching_thresholds(valid[1], scores))
         return self
 
     def decision_function(self, X: Any) -> Floats:
@@ -146,7 +167,8 @@ class SVMTagger(LinearTagger):
             if is_soft(ranks):
                 targets = targets._replace(Y=labels_by_count(ranks, self.max_examples, rng))
             return X, targets, ranks
-        ranks = _read_counts(counts)
+        ranks = check_array(counts, dtype=np.float32, input_name="counts", accept_sparse="csr")
+        ranks = ranks if isinstance(ranks, np.ndarray) else ranks.toarray()
         given = y is not None
         X, targets = self._read(
             X, y if given else labels_by_count(ranks, self.max_examples, rng), like=None
@@ -162,33 +184,6 @@ class SVMTagger(LinearTagger):
             )
         names = None if given else tag_names(counts)
         return X, targets if names is None else targets._replace(tags=names), ranks
-
-    def _fit_tags(
-        self,
-        X: Floats,
-        Y: Floats,
-        ranks: Floats,
-        rng: np.random.Generator,
-    ) -> None:
-        chosen = [
-            choose_examples(labels, counts, self.max_examples, rng, balanced=self.balanced)
-            for labels, counts in zip(Y.T, ranks.T, strict=True)
-        ]
-        planes = Parallel(n_jobs=self.n_jobs, prefer="threads")(
-            delayed(fit_hyperplane)(X, examples, self.nu) for examples in chosen
-        )
-        W, d, nu = zip(*planes, strict=True)
-        self._params = LinearParams(np.array(W, np.float32), np.array(d, np.float32))
-        self.nu_ = np.array(nu)
-        _warn_of_constant_scores(self.nu_)
-
-    def _set_score_thresholds(self, valid: tuple[NDArray[np.floating], Floats] | None) -> None:
-        """0, or where as many validation clips as have the tag are above it, found for σ(score)."""
-        self.thresholds_ = np.zeros(len(self.tags_))
-        if valid is not None and not self._one_column:
-            X, Y = valid
-            scores = expit(self._scores(self._scaling(X)).astype(np.float64))
-            self.thresholds_ = logit(matching_thresholds(Y, scores))
 
     def _learnt(self) -> tuple[Arrays, dict[str, Any]]:
         arrays, about = super()._learnt()
@@ -241,14 +236,6 @@ def _by_falling_count(counts: Floats, rng: np.random.Generator) -> NDArray[np.in
     return order[np.argsort(-counts[order], kind="stable")]
 
 
-def _read_counts(counts: Any) -> Floats:
-    counts = check_array(counts, dtype=np.float32, input_name="counts", accept_sparse="csr")
-    return counts if isinstance(counts, np.ndarray) else counts.toarray()
-
-
-# Solving. ------------------------------------------------------------------------------------
-
-
 def fit_hyperplane(X: Floats, examples: Examples, nu: float) -> Hyperplane:
     """The ν-SVM of these examples; a constant where they have no margin for any ν."""
     n_positive, n_negative = map(len, examples)
@@ -288,14 +275,3 @@ def _nu_svm(X: Doubles, signs: NDArray[np.int_], nu: float) -> Hyperplane | None
         return None
     w = coefficients @ centred[svm.support_] / scale
     return w, float(svm.intercept_[0] - w @ mean), nu
-
-
-def _warn_of_constant_scores(nu: Doubles) -> None:
-    n = int(np.isnan(nu).sum())
-    if n:
-        warnings.warn(
-            f"{n} of {len(nu)} tags have no positive, no negative, or no difference between them: "
-            "their scores are the same for every clip.",
-            DataWarning,
-            stacklevel=4,
-        )

@@ -34,15 +34,10 @@ GROUP = 8
 RATIO_LIMIT = 10.0
 """Largest |U| for the ratio forms; beyond it the log forms are the safe ones."""
 
-EDGES_WITH_BOTH = 2**14
-"""Edges, after padding, whose messages in both directions fit the registers of one GPU block."""
-
-MAX_EDGES = 2**15
-"""Edges, after padding, whose messages in one direction fit them."""
-
-MAX_WEIGHT = 80.0
-"""exp of a larger weight would overflow, and a tag would be as certain as it is with this one."""
-
+# Edges, after padding, whose messages in both directions fit the registers of one GPU block; and
+# edges whose messages in one direction do.
+EDGES_WITH_BOTH, MAX_EDGES = 2**14, 2**15
+MAX_WEIGHT = 80.0  # exp of a larger one would overflow, and a tag would be no more certain
 LOG_2 = 0.6931471805599453
 
 
@@ -73,15 +68,6 @@ class _Form(NamedTuple):
     total: Callable[[Array, Array, int], Array]  # bias + Σ log messages over an axis
     message: Callable[[Array, Array, Array], Array]  # from total, opposite message and U
     cavity: Callable[[Array, Array], tuple[Array, Array]]  # σ(x), σ(-x) of total less one message
-
-
-class _State(NamedTuple):
-    down: Array  # (n, C, B)
-    up: Array  # (n, C, B)
-    h: Array  # (n, B), total input of each hidden unit
-    y: Array  # (C, B), total input of each tag
-    residual: Array  # (B,)
-    iteration: Array  # ()
 
 
 def belief_propagation(
@@ -128,31 +114,34 @@ def _propagate(
     def mix(old: Array, new: Array, live: Array) -> Array:
         return jnp.where(live, damping * old + (1 - damping) * new, old)
 
-    def iterate(state: _State) -> _State:
-        live = (state.residual > tolerance)[None, None, :]
-        down = mix(state.down, form.message(state.h[:, None, :], state.up, U), live)
-        total_y = form.total(d, down, 0)  # (C, B)
-        up = mix(state.up, form.message(total_y[None, :, :], down, U), live)
-        total_h = form.total(c, up, 1)  # (n, B)
-        change = jnp.maximum(_change(state.y, total_y), _change(state.h, total_h))
-        residual = jnp.where(live[0, 0], change / (1 - damping), state.residual)
-        return _State(down, up, total_h, total_y, residual, state.iteration + 1)
+    def iterate(state: Any) -> Any:
+        """Messages (n, C, B), totals of hidden units (n, B) and tags (C, B), residuals (B,)."""
+        old_down, old_up, h, tags, residual, iteration = state
+        live = (residual > tolerance)[None, None, :]
+        down = mix(old_down, form.message(h[:, None, :], old_up, U), live)
+        new_tags = form.total(d, down, 0)
+        up = mix(old_up, form.message(new_tags[None, :, :], down, U), live)
+        new_h = form.total(c, up, 1)
+        change = jnp.maximum(_change(tags, new_tags), _change(h, new_h))
+        residual = jnp.where(live[0, 0], change / (1 - damping), residual)
+        return down, up, new_h, new_tags, residual, iteration + 1
 
-    def unfinished(state: _State) -> Array:
-        return (state.iteration < steps) & jnp.any(state.residual > tolerance)
+    def unfinished(state: Any) -> Array:
+        return (state[5] < steps) & jnp.any(state[4] > tolerance)
 
     neutral = jnp.full((*U.shape[:2], y.shape[0]), form.neutral, U.dtype)
-    start = _State(neutral, neutral, c, d, jnp.full(y.shape[:1], jnp.inf, U.dtype), jnp.int32(0))
-    end = lax.while_loop(unfinished, iterate, start)
+    start = (neutral, neutral, c, d, jnp.full(y.shape[:1], jnp.inf, U.dtype), jnp.int32(0))
+    down, up, total_h, total_y, residual, _ = lax.while_loop(unfinished, iterate, start)
 
-    tags = unclamp(jax.nn.sigmoid(end.y)[:n_tags].T, y)
-    hidden = jax.nn.sigmoid(end.h)[:n].T
+    tags = unclamp(jax.nn.sigmoid(total_y)[:n_tags].T, y)
+    hidden = jax.nn.sigmoid(total_h)[:n].T
     joint = None
     if pairs:
-        joint = _pair_marginals(form, end, U)[:n, :n_tags]
+        below = form.cavity(total_y[None, :, :], down)
+        joint = _pair_marginals(below, form.cavity(total_h[:, None, :], up), U)[:n, :n_tags]
         # p(h_k = 1, y_j = 1) = y_j p(h_k = 1) for a known tag, which is no variable any more
         joint = jnp.where(jnp.isnan(y).T[None], joint, hidden.T[:, None, :] * y.T[None, :, :])
-    return Estimate(tags, hidden, end.residual, joint)
+    return Estimate(tags, hidden, residual, joint)
 
 
 def _change(old: Array, new: Array) -> Array:
@@ -165,14 +154,13 @@ def _change(old: Array, new: Array) -> Array:
     return jnp.max(jnp.maximum(probability, 0.01 * jnp.abs(new - old)), axis=0)
 
 
-def _pair_marginals(form: _Form, end: _State, U: Array) -> Array:
+def _pair_marginals(tags: tuple[Array, Array], hidden: tuple[Array, Array], U: Array) -> Array:
     """p(h_k = 1, y_j = 1) = e^{n11} / (1 + e^{n11} + e^{n01} + e^{n10}), shape (n, C, B).
 
     With p = σ(n01) and q = σ(n10) this is e^U pq / (e^U pq + 1 - pq). The 1 is the (0, 0) term,
-    which the paper's printed formula lacks.
+    which the paper's printed formula lacks. Given are p, 1 - p and q, 1 - q.
     """
-    p, not_p = form.cavity(end.y[None, :, :], end.down)
-    q, not_q = form.cavity(end.h[:, None, :], end.up)
+    (p, not_p), (q, not_q) = tags, hidden
     both, not_both = p * q, not_p + p * not_q  # 1 - pq without cancellation
     # σ(U + log(pq / (1 - pq))), written so that e^U cannot overflow
     shrink = jnp.exp(-jnp.abs(U))
@@ -276,7 +264,7 @@ def fused(
 
 
 def _clip(*references: Any, steps: int, both: bool, approximate: bool) -> None:
-    """The kernel: one clip until it has converged, or for ``steps`` iterations."""
+    """One clip until it has converged, or for ``steps`` iterations."""
     weights, c_row, d_row, numbers, y_row, h_row, residual_of = references
     c, d, damping, tolerance = c_row[0, :], d_row[0, :], numbers[0], numbers[1]
     divide, log_sum = _DEVICE if approximate else _EXACT

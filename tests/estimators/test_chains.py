@@ -148,15 +148,6 @@ def test_orders_differ_and_follow_the_seed():
     assert len({tuple(order) for order in a}) == 4
 
 
-def test_completion_refuses_labels_of_another_shape():
-    X, Y = copies(50)
-    model = ChainTagger(2).fit(X, Y)
-    with pytest.raises(DataError, match=r"each of the model's 2 tags. Got 1 columns"):
-        model.complete(X, Y[:, :1])
-    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
-        model.complete(X, Y[:5])
-
-
 def test_a_file_with_impossible_orders_is_refused(tmp_path):
     path = tmp_path / "model.safetensors"
     ChainTagger(2).fit(*copies(50)).save(path)

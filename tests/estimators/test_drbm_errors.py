@@ -1,37 +1,24 @@
-"""Bad input: each case is refused with a message that says what was wrong and where."""
+"""Bad input: each case is refused with an error that says what was wrong and where."""
+
+from functools import partial
 
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.sparse import csr_matrix
 from sklearn.exceptions import NotFittedError
 from tagging_data import altered, quick
 
-from harmonium import DiscriminativeRBM
-from harmonium.errors import DataError, HarmoniumError
-
-# Settings. ------------------------------------------------------------------------------------
+from harmonium.errors import DataError
 
 COUNTS = ["n_hidden", "training_steps", "inference_steps", "batch_size", "max_epochs", "patience"]
 WRONG_SETTINGS = [
     *((name, value) for name in COUNTS for value in (0, -1, 1.5, "many")),
-    ("training", "contrastive"),
-    ("inference", "belief"),
-    ("schedule", "linear"),
-    ("optimizer", "lbfgs"),
-    ("damping", 1.0),
-    ("damping", -0.1),
-    ("tolerance", -1e-3),
-    ("learning_rate", 0),
-    ("momentum", 1.0),
-    ("averaging", -1),
-    ("validation_fraction", 1.0),
-    ("validation_fraction", -0.1),
-    ("l1", -1),
-    ("l2", -1),
-    ("scale_features", "yes"),
-    ("warm_start", "yes"),
-    ("n_jobs", 1.5),
-    ("random_state", "seed"),
+    *((name, "nothing") for name in ("training", "inference", "schedule", "optimizer")),
+    *(("damping", 1.0), ("damping", -0.1), ("tolerance", -1e-3), ("learning_rate", 0)),
+    *(("momentum", 1.0), ("averaging", -1), ("l1", -1), ("l2", -1), ("n_jobs", 1.5)),
+    *(("validation_fraction", 1.0), ("validation_fraction", -0.1), ("scale_features", "yes")),
+    *(("warm_start", "yes"), ("random_state", "seed")),
 ]
 
 
@@ -40,22 +27,17 @@ def test_wrong_settings_are_named_by_fit_and_partial_fit(train, name, value):
     model = quick(**{name: value})
     message = rf"The '{name}' parameter of DiscriminativeRBM must be .* Got {value!r} instead"
     for train_with in (model.fit, model.partial_fit):
-        with pytest.raises(ValueError, match=message):
+        with pytest.raises(ValueError, match=message) as caught:
             train_with(*train)
-
-
-@pytest.mark.parametrize("name", ["training", "inference"])
-def test_the_message_for_an_unknown_method_lists_those_there_are(train, name):
-    with pytest.raises(ValueError, match=r"a str among \{.*'lbp'.*\}.*Got 'nothing'"):
-        quick(**{name: "nothing"}).fit(*train)
+    if name in ("training", "inference"):
+        assert "'lbp'" in str(caught.value)
 
 
 @pytest.mark.parametrize("go", ["fit", "partial_fit"])
 def test_too_large_an_enumeration_is_refused_before_training(go, monkeypatch):
     monkeypatch.setattr("harmonium.rbm.training.train_stack", None)  # would fail
     X, Y = np.zeros((30, 2)), np.eye(30)[:, :21]
-    message = r"'exact'.* at most 20 units.*Got 21 hidden units and 21 tags; use inference='lbp'"
-    with pytest.raises(DataError, match=message):
+    with pytest.raises(DataError, match=r"'exact'.* 20 units.*Got 21 hidden units and 21 tags"):
         getattr(quick(n_hidden=21, inference="exact"), go)(X, Y)
 
 
@@ -68,9 +50,6 @@ def test_too_large_an_enumeration_is_refused_by_a_fitted_model(fitted, held_out,
             use(held_out.X)
 
 
-# Features. ------------------------------------------------------------------------------------
-
-
 def changed(array, position, value):
     array = np.array(array, dtype=object if isinstance(value, str) else None)
     array[position] = value
@@ -78,134 +57,89 @@ def changed(array, position, value):
 
 
 WRONG_FEATURES = {
-    "NaN": (lambda X: changed(X, (3, 2), np.nan), "Input X contains NaN"),
-    "infinite": (lambda X: changed(X, (3, 2), np.inf), "Input X contains infinity"),
-    "strings": (lambda X: changed(X, (3, 2), "loud"), "could not convert string to float: 'loud'"),
-    "complex": (lambda X: X + 1j, "Complex data not supported"),
-    "1-D": (lambda X: X[:, 0], "Expected 2D array, got 1D array instead"),
-    "3-D": (lambda X: X[:, :, None], "Found array with dim 3"),
-    "no clips": (lambda X: X[:0], r"Found array with 0 sample\(s\) \(shape=\(0, 6\)\)"),
-    "no features": (lambda X: X[:, :0], r"Found array with 0 feature\(s\)"),
+    "NaN": (lambda X: changed(X, (3, 2), np.nan), "X contains NaN"),
+    "infinite": (lambda X: changed(X, (3, 2), np.inf), "X contains infinity"),
+    "strings": (lambda X: changed(X, (3, 2), "loud"), "'loud'"),
+    "complex": (lambda X: X + 1j, "Complex data"),
+    "1-D": (lambda X: X[:, 0], "Expected 2D array"),
+    "3-D": (lambda X: X[:, :, None], "dim 3"),
+    "no clips": (lambda X: X[:0], r"0 sample\(s\)"),
+    "no features": (lambda X: X[:, :0], r"0 feature\(s\)"),
+    "sparse": (csr_matrix, "dense data is required"),
 }
 
 
 @pytest.mark.parametrize("case", WRONG_FEATURES)
 def test_features_that_cannot_be_used(train, fitted, case):
     change, message = WRONG_FEATURES[case]
+    X = change(train.X)
     for use in (quick().fit, quick().partial_fit):
-        with pytest.raises(ValueError, match=message):
-            use(change(train.X), train.Y)
+        with pytest.raises((ValueError, TypeError), match=message):
+            use(X, train.Y)
     for use in (fitted.predict_proba, fitted.predict, fitted.infer):
+        with pytest.raises((ValueError, TypeError), match=message):
+            use(X)
+    with pytest.raises((ValueError, TypeError), match=message):
+        quick().fit(*train, eval_set=(X, train.Y))
+
+
+FIT, GO_ON, VALIDATE, ASK = "fit", "go on", "validate", "ask"
+
+
+def uses(fitted, train, X, Y):
+    """Every way to hand over labelled clips: to a new model, to one that goes on, …"""
+    warm = altered(fitted, warm_start=True)
+    return {
+        FIT: [lambda: quick().fit(X, Y), lambda: quick().partial_fit(X, Y)],
+        GO_ON: [lambda: altered(fitted).partial_fit(X, Y), lambda: warm.fit(X, Y)],
+        VALIDATE: [lambda: quick().fit(*train, eval_set=(X, Y))],
+        ASK: [partial(f, X, Y) for f in (fitted.score, fitted.complete, fitted.infer)],
+    }
+
+
+def with_label(value):
+    return lambda X, Y: (X, changed(Y, (7, 2), value))
+
+
+SOFT = r"\[7, 2\] is 0\.5, .* Only the y of fit"
+LABELLED = {
+    "above 1": (with_label(1.5), [FIT, GO_ON, VALIDATE, ASK], r"\[7, 2\] is 1\.5, one of 1 such"),
+    "below 0": (with_label(-1), [FIT, GO_ON, VALIDATE, ASK], r"\[7, 2\] is -1, one of 1 such"),
+    "infinite": (with_label(np.inf), [FIT, GO_ON, VALIDATE, ASK], "contains infinity"),
+    "words": (with_label("rock"), [FIT, GO_ON, VALIDATE, ASK], "'rock'"),
+    "rule to learn": (with_label(2), [FIT, GO_ON], r"1 \(present\), a probability between, or NaN"),
+    "rule to ask": (with_label(2), [ASK], r"y must hold .* 1 \(present\) or NaN .* values\.$"),
+    "rule to stop by": (with_label(3), [VALIDATE], r"eval_set\[1\] must hold .*\[7, 2\] is 3"),
+    "probabilities": (with_label(0.5), [VALIDATE, ASK], SOFT),
+    "clips missing": (lambda X, Y: (X, Y[:299]), [FIT, GO_ON, VALIDATE, ASK], r"\[300, 299\]"),
+    "tags missing": (lambda X, Y: (X, Y[:, :3]), [GO_ON, VALIDATE, ASK], "4 tags. Got 3 columns"),
+    "one column": (lambda X, Y: (X, Y[:, 0]), [GO_ON, ASK], "Expected 2D array, got 1D array"),
+    "features missing": (
+        *(lambda X, Y: (X[:, :5], Y), [GO_ON, VALIDATE, ASK]),
+        "X has 5 features, but DiscriminativeRBM is expecting 6 features",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", LABELLED)
+def test_clips_and_labels_that_do_not_fit(train, fitted, case):
+    change, kinds, message = LABELLED[case]
+    by_kind = uses(fitted, train, *change(*train))
+    for use in (use for kind in kinds for use in by_kind[kind]):
+        if case == "clips missing" and use is by_kind[ASK][0]:
+            continue  # a score of clips without labels is scikit-learn's to refuse
         with pytest.raises(ValueError, match=message):
-            use(change(train.X))
-    with pytest.raises(ValueError, match=message):
-        quick().fit(*train, eval_set=(change(train.X), train.Y))
-
-
-def test_sparse_features_are_refused_with_a_way_out(train):
-    from scipy.sparse import csr_matrix
-
-    with pytest.raises(TypeError, match="dense data is required"):
-        quick().fit(csr_matrix(train.X), train.Y)
-
-
-def test_features_of_another_number_than_the_models(train, fitted):
-    message = r"X has 5 features, but DiscriminativeRBM is expecting 6 features as input"
-    for use in (fitted.predict_proba, fitted.predict, fitted.infer):
-        with pytest.raises(ValueError, match=message):
-            use(train.X[:, :5])
-    for use in (fitted.score, fitted.complete, fitted.partial_fit):
-        with pytest.raises(ValueError, match=message):
-            use(train.X[:, :5], train.Y)
-    with pytest.raises(ValueError, match=message):
-        quick().fit(*train, eval_set=(train.X[:, :5], train.Y))
-    with pytest.raises(ValueError, match=message):
-        altered(fitted, warm_start=True).fit(train.X[:, :5], train.Y)
-
-
-# Labels. --------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("value", "message"),
-    [
-        (1.5, r"y\[7, 2\] is 1\.5, one of 1 such values"),
-        (2, r"y\[7, 2\] is 2, one of 1 such values"),
-        (-1, r"y\[7, 2\] is -1, one of 1 such values"),
-        (np.inf, r"Input y contains infinity"),
-        ("rock", r"could not convert string to float: 'rock'"),
-    ],
-)
-def test_labels_below_0_or_above_1(train, fitted, value, message):
-    Y = changed(train.Y, (7, 2), value)
-    for use in (quick().fit, quick().partial_fit, fitted.score, fitted.complete):
-        with pytest.raises(ValueError, match=message):
-            use(train.X, Y)
-
-
-def test_the_message_says_what_labels_may_be(train, fitted):
-    Y = changed(train.Y, (7, 2), 2)
-    rule = r"y must hold 0 \(absent\), 1 \(present\), a probability between, or NaN \(unknown\)\."
-    for use in (quick().fit, quick().partial_fit):
-        with pytest.raises(DataError, match=rule):
-            use(train.X, Y)
-    for use in (fitted.score, fitted.complete):
-        with pytest.raises(DataError, match=r"y must hold 0 .* or NaN \(unknown\)\. .* values\.$"):
-            use(train.X, Y)
-
-
-def test_probabilities_are_for_learning_only(train, fitted):
-    Y = changed(train.Y, (7, 2), 0.5)
-    message = r"y\[7, 2\] is 0\.5, .* Only the y of fit may hold"
-    for use in (fitted.score, fitted.complete, fitted.infer):
-        with pytest.raises(DataError, match=message):
-            use(train.X, Y)
-    with pytest.raises(DataError, match=r"eval_set\[1\]\[7, 2\] is 0\.5.* Only the y of fit"):
-        quick().fit(*train, eval_set=(train.X, Y))
-
-
-def test_wrong_labels_of_the_validation_clips_are_said_to_be_those(train):
-    Y = changed(train.Y, (7, 2), 3)
-    message = r"eval_set\[1\] must hold 0 .absent.*eval_set\[1\]\[7, 2\] is 3"
-    with pytest.raises(DataError, match=message):
-        quick().fit(*train, eval_set=(train.X, Y))
+            use()
 
 
 def test_tags_without_a_known_label_are_named(train):
-    Y = train.Y.copy()
-    Y[:, 1] = np.nan
-    for use in (quick().fit, quick().partial_fit):
-        with pytest.raises(DataError, match=r"Tag 1 \(column 1\) has none: label some clips or"):
-            use(train.X, Y)
-    Y[:, 3] = np.nan
+    Y = changed(train.Y, (slice(None), [1, 3]), np.nan)
     named = pd.DataFrame(Y, columns=["rock", "jazz", "piano", "slow"])
-    with pytest.raises(DataError, match=r"Tag 'jazz' \(column 1\) and 1 more has none"):
-        quick().fit(train.X, named)
-
-
-def test_features_and_labels_of_different_numbers_of_clips(train, fitted):
-    message = r"inconsistent numbers of samples: \[300, 299\]"
-    for use in (quick().fit, quick().partial_fit, fitted.complete, fitted.infer):
-        with pytest.raises(ValueError, match=message):
-            use(train.X, train.Y[:299])
-    with pytest.raises(ValueError, match=message):
-        quick().fit(*train, eval_set=(train.X, train.Y[:299]))
-
-
-def test_labels_of_another_number_of_tags_than_the_models(train, fitted):
-    message = "y must have one column for each of the model's 4 tags. Got 3 columns instead"
-    warm = altered(fitted, warm_start=True)
-    for use in (fitted.score, fitted.complete, fitted.infer, fitted.partial_fit, warm.fit):
-        with pytest.raises(DataError, match=message):
-            use(train.X, train.Y[:, :3])
-    with pytest.raises(DataError, match=r"eval_set\[1\] must have one column .* 4 tags"):
-        quick().fit(*train, eval_set=(train.X, train.Y[:, :3]))
-
-
-def test_one_column_given_to_a_model_of_a_matrix(train, fitted):
-    for use in (fitted.score, fitted.complete, fitted.partial_fit):
-        with pytest.raises(ValueError, match="Expected 2D array, got 1D array instead"):
-            use(train.X, train.Y[:, 0])
+    for use in (quick().fit, quick().partial_fit):
+        with pytest.raises(DataError, match=r"Tag 'jazz' \(column 1\) and 1 more has none"):
+            use(train.X, named)
+    with pytest.raises(DataError, match=r"Tag 1 \(column 1\) has none"):
+        quick().fit(train.X, Y[:, :3])
 
 
 @pytest.mark.parametrize(
@@ -213,14 +147,14 @@ def test_one_column_given_to_a_model_of_a_matrix(train, fitted):
     [
         (np.arange(300) % 3, "Only binary classification is supported.* pass a matrix"),
         (np.linspace(0, 1, 300), "Unknown label type: continuous"),
-        (np.zeros(300), "y has only one class, 0.0; two are needed"),
-        (np.full(300, "rock"), "y has only one class, 'rock'; two are needed"),
-        (np.r_[np.nan, np.ones(299)], "Input y contains NaN"),
-        (np.r_[np.inf, np.ones(299)], "Input y contains infinity"),
-        (None, "requires y to be passed, but the target y is None"),
-        (np.zeros((300, 2, 2)), "Found array with dim 3"),
-        (np.zeros((300, 0)), r"Found array with 0 feature\(s\)"),
-        (5, "Expected 2D array, got scalar array instead"),
+        (np.zeros(300), "only one class, 0.0"),
+        (np.full(300, "rock"), "only one class, 'rock'"),
+        (np.r_[np.nan, np.ones(299)], "y contains NaN"),
+        (np.r_[np.inf, np.ones(299)], "y contains infinity"),
+        (None, "the target y is None"),
+        (np.zeros((300, 2, 2)), "dim 3"),
+        (np.zeros((300, 0)), r"0 feature\(s\)"),
+        (5, "got scalar array"),
     ],
 )
 def test_labels_of_the_wrong_kind(train, y, message):
@@ -240,22 +174,17 @@ def test_classes_of_partial_fit_are_two(train):
         quick().partial_fit(train.X, train.Y[:, 0], classes=[0, 1, 2])
 
 
-# Order of calls. ------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("use", ["predict", "predict_proba", "infer"])
-def test_nothing_is_predicted_before_fit(train, use):
-    with pytest.raises(NotFittedError, match="This DiscriminativeRBM instance is not fitted yet"):
-        getattr(quick(), use)(train.X)
-
-
-def test_nothing_is_completed_scored_or_saved_before_fit(train, tmp_path):
-    for use in (quick().complete, quick().score):
-        with pytest.raises(NotFittedError, match="not fitted yet"):
+def test_nothing_is_done_before_fit(train, tmp_path):
+    model = quick()
+    for use in (model.predict, model.predict_proba, model.infer):
+        with pytest.raises(NotFittedError, match="DiscriminativeRBM instance is not fitted yet"):
+            use(train.X)
+    for use in (model.complete, model.score):
+        with pytest.raises(NotFittedError):
             use(*train)
-    with pytest.raises(NotFittedError, match="not fitted yet"):
-        quick().save(tmp_path / "model")
-    assert not hasattr(quick(), "params_")
+    with pytest.raises(NotFittedError):
+        model.save(tmp_path / "model")
+    assert not hasattr(model, "params_")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -266,9 +195,3 @@ def test_a_fit_that_is_refused_leaves_the_model_that_there_was(train, fitted):
         model.fit(train.X, train.Y[:, :3], eval_set=(train.X, wrong[:, :3]))
     np.testing.assert_array_equal(model.predict_proba(train.X), fitted.predict_proba(train.X))
     assert model.tags_.tolist() == [0, 1, 2, 3]
-
-
-def test_errors_of_the_library_are_of_its_own_kind():
-    assert issubclass(DataError, HarmoniumError)
-    assert issubclass(DataError, ValueError)
-    assert DiscriminativeRBM().get_params()["n_hidden"] >= 1

@@ -89,19 +89,11 @@ def test_forms_of_labels(train, reference, form):
     assert_same_model(quick(max_epochs=3).fit(train.X, form(train.Y)), reference, train.X)
 
 
-@pytest.mark.parametrize("form", [np.asfortranarray, np.ndarray.tolist], ids=["fortran", "lists"])
+@pytest.mark.parametrize("form", [np.asfortranarray, np.ndarray.tolist, np.float32], ids=str)
 def test_forms_of_features(train, reference, form):
-    model = quick(max_epochs=3).fit(form(train.X), train.Y)
-    assert_same_model(model, reference, train.X, form)
-
-
-def test_single_precision_features_give_nearly_the_same(train, reference):
-    model = quick(max_epochs=3).fit(train.X.astype(np.float32), train.Y)
-    np.testing.assert_allclose(
-        model.predict_proba(train.X.astype(np.float32)),
-        reference.predict_proba(train.X),
-        atol=1e-4,
-    )
+    found = quick(max_epochs=3).fit(form(train.X), train.Y).predict_proba(form(train.X))
+    rounding = 1e-4 if form is np.float32 else 0
+    np.testing.assert_allclose(found, reference.predict_proba(train.X), rtol=0, atol=rounding)
 
 
 @pytest.mark.parametrize("dtype", [np.int64, np.int8, np.uint8])
@@ -150,19 +142,8 @@ def test_a_matrix_of_one_tag_stays_a_matrix(train, held_out):
     assert model.score(held_out.X, held_out.Y[:, :1]) > 0.9
 
 
-def test_predictions_of_few_clips_are_those_among_many(fitted, held_out):
-    together = fitted.predict_proba(held_out.X)
-    for n in (1, 17):
-        np.testing.assert_allclose(fitted.predict_proba(held_out.X[:n]), together[:n], atol=1e-6)
-
-
 def test_shapes_of_what_is_learnt(fitted):
     U, W, V, c, d = fitted.params_
-    assert (U.shape, W.shape, V.shape, c.shape, d.shape) == (
-        (8, N_TAGS),
-        (8, N_FEATURES),
-        (0, N_TAGS),
-        (8,),
-        (N_TAGS,),
-    )
+    assert (U.shape, W.shape, V.shape) == ((8, N_TAGS), (8, N_FEATURES), (0, N_TAGS))
+    assert (c.shape, d.shape) == ((8,), (N_TAGS,))
     assert all(type(array) is np.ndarray for array in fitted.params_)

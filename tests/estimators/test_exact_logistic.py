@@ -184,10 +184,10 @@ def test_labels_that_are_hardly_ever_there_have_a_minimum():
 @pytest.mark.parametrize("shape", [(20, 5), (5, 20), (6, 6)])
 def test_principal_axes_give_the_features_back(shape):
     X = np.random.default_rng(0).normal(size=shape) + 5
-    axes = principal_axes(X)
-    np.testing.assert_allclose(axes.Z @ axes.B.T + axes.mean, X, atol=1e-12)
-    np.testing.assert_allclose(axes.B.T @ axes.B, np.eye(min(shape)), atol=1e-12)
-    np.testing.assert_allclose(np.cov(axes.Z.T, bias=True), np.diag(axes.variance), atol=1e-12)
+    Z, B, mean, variance = principal_axes(X)
+    np.testing.assert_allclose(Z @ B.T + mean, X, atol=1e-12)
+    np.testing.assert_allclose(B.T @ B, np.eye(min(shape)), atol=1e-12)
+    np.testing.assert_allclose(np.cov(Z.T, bias=True), np.diag(variance), atol=1e-12)
 
 
 def test_a_minimum_that_was_not_reached_is_told(monkeypatch):

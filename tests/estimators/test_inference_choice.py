@@ -20,11 +20,8 @@ from harmonium.estimators.model_files import chosen_inference
 )
 def test_mean_field_with_the_steps_of_training_where_these_were_trained(settings, chosen):
     assert chosen_inference(DiscriminativeRBM(**settings).get_params()) == chosen
-
-
-def test_the_other_rbms_are_asked_by_belief_propagation():
-    for model in (GenerativeRBM(), TagSmoother()):
-        assert chosen_inference(model.get_params()) == ("lbp", 20)
+    for other in (GenerativeRBM(), TagSmoother()):
+        assert chosen_inference(other.get_params()) == ("lbp", 20)
 
 
 def clips(n=120, seed=0):

@@ -9,7 +9,6 @@ from tagging_data import quick
 from harmonium import DiscriminativeRBM
 from harmonium.estimators import MLPTagger, calibration
 from harmonium.estimators.calibration import Question, ask, fit_recalibration
-from harmonium.estimators.model_files import observed_fraction
 from harmonium.evaluation import auc_per_tag, calibration_error_per_tag, log_loss_per_tag
 
 
@@ -108,18 +107,14 @@ def test_told_tags_have_a_correction_of_their_own(both, paired_test):
     assert losses[0] < losses[1]
 
 
-def test_nothing_told_is_what_predict_proba_says(both, paired_test):
+def test_nothing_observed_is_prediction_and_the_model_s_own_marginals_remain(both, paired_test):
     nothing = np.full(paired_test.Y.shape, np.nan)
     found = both[0].complete(paired_test.X, nothing)
     np.testing.assert_allclose(found, both[0].predict_proba(paired_test.X), atol=1e-6)
-
-
-def test_the_model_s_own_marginals_remain_available(both, paired_test):
-    np.testing.assert_array_equal(*(model.infer(paired_test.X).y for model in both))
+    own = [model.infer(paired_test.X).y for model in both]
+    np.testing.assert_array_equal(*own)
     assert both[1].recalibration_ is None
-    np.testing.assert_array_equal(
-        both[1].predict_proba(paired_test.X), both[1].infer(paired_test.X).y
-    )
+    np.testing.assert_array_equal(both[1].predict_proba(paired_test.X), own[1])
 
 
 def test_a_file_keeps_it_and_one_without_it_still_loads(both, paired_test, tmp_path):
@@ -147,12 +142,6 @@ def test_networks_have_it_too(train, held_out):
     assert model.recalibration_ is not None
     np.testing.assert_allclose(
         model.predict_proba(held_out.X).mean(axis=0), held_out.Y.mean(axis=0), atol=0.05
-    )
-
-
-def test_the_share_told():
-    np.testing.assert_allclose(
-        observed_fraction(np.array([[1, np.nan], [0, 1.0]], np.float32)), [0.5, 1]
     )
 
 

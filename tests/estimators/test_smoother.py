@@ -44,9 +44,6 @@ def auc(world, values):
     return auc_per_tag(world.truth.astype(np.float32), values).mean
 
 
-# What is learnt. -----------------------------------------------------------------------------
-
-
 def test_smoothing_ranks_true_tags_above_false_ones_better_than_counts(world, fitted, singly):
     raw = auc(world, world.triples.counts().matrix.toarray())
     assert auc(world, fitted.smooth().values) > raw + 0.02
@@ -145,9 +142,6 @@ def test_a_last_batch_of_few_pairs_does_not_spoil_the_model(seed):
     assert model.best_epoch_ > 0
 
 
-# Whom it answers. ----------------------------------------------------------------------------
-
-
 def test_smooth_gives_every_clip_and_tag(world, fitted):
     smoothed = fitted.smooth()
     assert smoothed.items.to_list() == list(fitted.items_) == world.triples.items.to_list()
@@ -222,9 +216,6 @@ def test_smooth_refuses_clips_it_does_not_know(fitted):
 def test_users_and_clips_come_in_pairs(fitted):
     with pytest.raises(DataError, match="Got 2 users and 3 clips"):
         fitted.predict_user(["a", "b"], ["clip001", "clip002", "clip003"])
-
-
-# How it is made. -----------------------------------------------------------------------------
 
 
 def test_the_same_seed_gives_the_same_bits(world, fitted):

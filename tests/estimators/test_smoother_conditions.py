@@ -51,9 +51,6 @@ def mean_of_others(data, user, item):
     return np.array(rows, float).reshape(-1, len(data.tags)), len(others)
 
 
-# The others. ---------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("prior_users", [0.0, 2.0])
 def test_u_is_the_mean_of_the_others_without_oneself(data, prior_users):
     conditions = conditions_of(data, (), others_of(data, prior_users))
@@ -91,9 +88,6 @@ def test_u_has_a_norm_of_about_one():
     np.testing.assert_allclose(np.mean(np.sum(u**2, axis=1)), 1, rtol=1e-4)
 
 
-# Users, tracks and clips. --------------------------------------------------------------------
-
-
 def test_each_part_has_rows_of_its_own():
     parts = Conditions(("user", "clip"), (3, 4), None)
     columns = {"user": [0, 2, -1], "track": [9, 9, 9], "clip": [3, -1, 0]}
@@ -122,9 +116,6 @@ def test_a_pair_is_found_by_its_user_and_item(data):
     np.testing.assert_array_equal(rows, np.arange(len(data)))
     missing = codes(data, ["dan", "new", "ann"], ["x", "x", "unheard-of"])
     np.testing.assert_array_equal(pair_rows(data, *missing), -1)
-
-
-# Holding out. --------------------------------------------------------------------------------
 
 
 def test_without_is_as_if_the_pairs_had_never_been():
@@ -168,9 +159,6 @@ def test_the_likelihood_of_the_rates(data):
     assert rates_log_likelihood(data, held_out) == pytest.approx(expected)
 
 
-# Vocabulary. ---------------------------------------------------------------------------------
-
-
 def test_tags_outside_the_vocabulary_still_say_who_saw_what():
     triples = Triples.from_columns([*USERS, "eve"], [*ITEMS, "x"], [*TAGS, "polka"])
     kept, pairs = with_vocabulary(triples, 2, None)
@@ -184,9 +172,6 @@ def test_tags_outside_the_vocabulary_still_say_who_saw_what():
         data = Conditioning.from_triples(kept, pairs=pairs)
         assert data.n_users[data.items.to_list().index("x")] == 5
     assert with_vocabulary(triples, 10, None) == (triples, None)
-
-
-# Results. ------------------------------------------------------------------------------------
 
 
 def test_changes_by_hand(data):
@@ -219,8 +204,6 @@ def test_relations_survive_certainty():
     assert table["tag"].to_list() == ["b"]
     assert 20 < table["log_odds"].item() < 40
 
-
-# Odd data. -----------------------------------------------------------------------------------
 
 # the methods whose programs are compiled fastest
 TINY = {
@@ -285,9 +268,6 @@ def test_any_selection_of_conditions(conditioning, auxiliary):
 def test_any_gradient_trains_it(training):
     model = TagSmoother(**(TINY | {"training": training})).fit((USERS, ITEMS, TAGS))
     assert np.isfinite(model.smooth().values).all()
-
-
-# Errors. -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

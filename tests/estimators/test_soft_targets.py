@@ -75,9 +75,6 @@ def test_validation_labels_are_no_probabilities(model, train, soft):
         clone(model).fit(train.X, soft).score(train.X, soft)
 
 
-# Early stopping and thresholds. ---------------------------------------------------------------
-
-
 @pytest.mark.parametrize("model", [NETWORKS[0], RBMS[0]], ids=name_of)
 def test_held_out_probabilities_stop_training_though_none_reaches_a_half(model, train, soft):
     fitted = clone(model).set_params(patience=3).fit(train.X, 0.4 * soft)
@@ -104,9 +101,6 @@ def test_training_goes_on_from_labels_to_probabilities(train, held_out, soft):
     assert model.n_iter_ > epochs
     model.partial_fit(train.X, soft)
     assert model.score(*held_out) > 0.9
-
-
-# What each makes of them. ---------------------------------------------------------------------
 
 
 def test_exact_logistic_regression_finds_the_weights_behind_the_probabilities():
@@ -164,9 +158,6 @@ def test_frames_of_probabilities_name_the_tags(train, soft):
     frame = pl.DataFrame(soft, schema=tags)
     for model in (SVM, LogisticTagger(max_epochs=2, random_state=0)):
         assert clone(model).fit(train.X, frame).tags_.tolist() == tags
-
-
-# Support vector machines. ---------------------------------------------------------------------
 
 
 def test_the_svm_learns_from_the_highest_and_the_lowest_probabilities(train, soft):

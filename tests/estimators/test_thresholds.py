@@ -28,16 +28,12 @@ def test_as_many_scores_reach_the_threshold_as_labels_are_positive(data, n):
         assert threshold == 0.5
 
 
-def test_a_threshold_lies_half_way_between_two_scores():
-    Y = np.array([[1], [1], [0], [0]], np.float32)
-    P = np.array([[0.75], [0.5], [0.25], [0]], np.float32)
-    assert matching_thresholds(Y, P) == [0.375]
-
-
-def test_of_equal_scores_all_or_none_reach_it():
-    Y = np.array([[1], [0], [0], [0]], np.float32)
-    P = np.array([[0.5], [0.5], [0.5], [0.25]], np.float32)
-    assert (matching_thresholds(Y, P) <= P).sum() == 3
+def test_a_threshold_lies_half_way_between_two_scores_and_equal_ones_all_reach_it():
+    Y = np.array([[1, 1], [1, 0], [0, 0], [0, 0]], np.float32)
+    P = np.array([[0.75, 0.5], [0.5, 0.5], [0.25, 0.5], [0, 0.25]], np.float32)
+    thresholds = matching_thresholds(Y, P)
+    assert thresholds[0] == 0.375
+    assert (thresholds[1] <= P[:, 1]).sum() == 3
 
 
 @pytest.mark.parametrize("share", [0.3, 0.6])

@@ -77,9 +77,6 @@ def evaluate(gradient, model, batch, noise):
 jitted = cache(jax.jit)  # equal gradients share their programs
 
 
-# Contrastive divergence. ---------------------------------------------------------------------
-
-
 def one_clip(seed, *, unknown=()):
     """A tiny model and one clip: (model, u, a, y)."""
     model, batch = case(seed, 2, 3)
@@ -144,9 +141,6 @@ def test_cd_is_the_slope_of_a_difference_of_free_energies(steps):
     assert_close(evaluate(ContrastiveDivergence(steps), model, batch, noise), expected, 1e-12)
 
 
-# Mean field. ---------------------------------------------------------------------------------
-
-
 def algorithm_2(model, x, y, K, *, from_zero=False):
     """The paper's mean-field CD-K for one training pair: ∂U, ∂W, ∂c, ∂d."""
     h = sigmoid(model.c + model.W @ x + model.U @ y)
@@ -203,9 +197,6 @@ def test_mean_field_infers_unknown_tags():
     np.testing.assert_allclose(gradient.d, exact_gradient(model, batch).d, atol=1e-9)
 
 
-# Belief propagation. -------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("unknown", [0.0, 0.5])
 @pytest.mark.parametrize(("n", "C"), TREES)
 def test_belief_propagation_is_exact_on_trees(n, C, unknown):
@@ -247,9 +238,6 @@ def test_the_printed_pairwise_marginal_is_wrong():
     np.testing.assert_allclose(corrected, exact, atol=1e-8)
     np.testing.assert_allclose(gradient.U, exact, atol=1e-8)
     assert (np.abs(printed - exact) > 0.02).all()
-
-
-# Unknown tags under contrastive divergence. --------------------------------------------------
 
 
 def test_cd_fills_the_unknown_tags_by_the_chain_with_the_known_ones_clamped():

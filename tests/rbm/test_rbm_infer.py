@@ -143,9 +143,6 @@ def test_a_gpu_gets_larger_chunks(whole, clips, monkeypatch):
         np.testing.assert_allclose(result.y[at_once], whole["lbp"].y[at_once], rtol=0, atol=1e-6)
 
 
-# Convergence. --------------------------------------------------------------------------------
-
-
 def frustrated(weight):
     """Signs of a Hadamard matrix: the units cannot agree, and undamped messages oscillate.
 
@@ -201,9 +198,6 @@ def test_too_few_steps_are_reported():
         assert not few.diagnostics.converged[0]
         many = run(case, InferenceOptions(method=method, steps=enough, retry=False))
         assert many.diagnostics.converged.all()
-
-
-# Large weights. ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -110,9 +110,6 @@ def test_a_table_is_its_rows_and_their_account():
     assert RowTable._fields == ("V", "done")
 
 
-# Hiding. -------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("gradient", [ContrastiveDivergence(2), MeanField(2), PseudoLikelihood()])
 def test_hiding_everything_is_training_without_conditions(params, data, gradient):
     hidden = HiddenConditions(gradient, u=0.0, a=(0.0, 0.0), all=1.0)

@@ -66,9 +66,6 @@ def distance(one, other):
     return np.sqrt(sum(np.sum((x - y) ** 2) for x, y in zip(one, other, strict=True)))
 
 
-# The bound. ----------------------------------------------------------------------------------
-
-
 def bound(model, u, a, p):
     """F(p) + log Z, log Z by enumeration."""
     c, d = biases(model, u, a)
@@ -144,9 +141,6 @@ def test_unknown_tags_are_filled_given_the_probabilities_of_the_others():
     noise = np.concatenate([chain, (1.0 - forced)[None]])
     gradient = evaluate(ContrastiveDivergence(1), model, batch_of(u, a, p, w), noise)
     np.testing.assert_allclose(gradient.d, 1 - np.sum(expected, axis=0), atol=1e-12)
-
-
-# Drawn tags. ---------------------------------------------------------------------------------
 
 
 def test_tags_are_drawn_and_known_or_unknown_ones_stay():

@@ -88,9 +88,6 @@ def distance(one, other):
     return max(np.abs(np.asarray(x) - y).max(initial=0) for x, y in zip(one, other, strict=True))
 
 
-# Steps. --------------------------------------------------------------------------------------
-
-
 @settings(deadline=None, max_examples=50)
 @given(
     theta=st.floats(-3, 3, width=32),
@@ -174,9 +171,6 @@ def test_the_running_mean_is_plain_at_first_and_exponential_later():
     for value in values[10:]:
         expected = 0.9 * expected + 0.1 * value
     assert path[-1] == pytest.approx(expected, abs=1e-6)
-
-
-# Runs. ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -463,9 +457,6 @@ def test_weight_0_clips_take_no_part_in_training(params, data):
     one, two = (run(params, data._replace(w=w, y=y)) for y in (data.y, other))
     assert bits(one) == bits(two)
     assert bits(one) != bits(run(params, data))
-
-
-# Training that goes wrong. --------------------------------------------------------------------
 
 
 def test_parameters_that_are_not_finite_are_refused(params, data):
