@@ -277,9 +277,7 @@ class GradientTagger(TagClassifier):
     def _clips(self, X: NDArray[np.floating], Y: Floats) -> LabelledClips:
         """Scaled clips; a large table is scaled as it is read."""
         if is_large(X):
-            return LabelledClips(
-                TableRows(X, change=lambda rows: self._scaling(rows)), TableRows(Y)
-            )
+            return LabelledClips(TableRows(X, change=self._scaling.__call__), TableRows(Y))
         return LabelledClips(self._scaling(X), Y)
 
     def _train(
@@ -412,7 +410,6 @@ def fit_stacked(
     valid: Sequence[Ids],
     *,
     targets: Floats | None = None,
-    on_epoch: Callable[[Sequence[Any]], None] | None = None,
 ) -> None:
     """``model.fit(X[train], targets[train], (X[valid], Y[valid]))`` for every model, at once.
 
@@ -422,7 +419,6 @@ def fit_stacked(
     X, Y : (n_clips, n_features) and (n_clips, n_tags) with 0, 1 and NaN.
     train, valid : for each model, the rows to learn from and those to stop early on.
     targets : (n_clips, n_tags) what to learn from, which may be probabilities; by default Y.
-    on_epoch : called with the histories of the models.
 
     The models are those of ``fit`` up to rounding, and but for how clips fall into minibatches,
     which are as many for all of them.
@@ -479,7 +475,6 @@ def fit_stacked(
         scaling=scaling,
         seeds=seeds,
         score=score,
-        on_epoch=on_epoch,
         penalties=[m._penalty(start) for m, start in zip(models, starts, strict=True)],
         **first._training_options(T),
     )
@@ -517,7 +512,6 @@ def descend(
     scaling: Any = None,
     max_epochs: int | None = None,
     title: str = "",
-    on_epoch: Callable[[Sequence[Any]], None] | None = None,
     **options: Any,
 ) -> list[Any]:
     """Train a stack of models with their settings; show the progress of the first if asked to.
@@ -545,7 +539,7 @@ def descend(
             batch_size=first.batch_size,
             patience=first.patience,
             max_epochs=max_epochs,
-            on_epoch=on_epoch or progress,
+            on_epoch=progress,
             **options,
         )
 

@@ -92,7 +92,7 @@ class RBMTagger(GradientTagger):
     def params_(self) -> Params:
         """The parameters for features as given: σ(c + Wx + Uy) with x a row of X."""
         self._check_linear_in_features("params_")
-        U, W, V, c, d = self._conditional(self._params)
+        U, W, V, c, d = Params(*self._params[:5])
         W = W / self._scaling.scale
         return Params(U, W, V, c - W @ self._scaling.mean, d)
 
@@ -154,16 +154,12 @@ class RBMTagger(GradientTagger):
             Y = np.full((len(X), len(self.tags_)), np.nan, np.float32)
         none = np.zeros((len(X), 0), np.int32)
         options = inference_options(self, params.U.shape, quick=quick)
-        return infer(self._conditional(params), X, none, Y, options)
+        return infer(Params(*params[:5]), X, none, Y, options)
 
     def _input_variance(self) -> float:
         """Variance of each input of the Gaussian RBM: that of scaled features, or 1."""
         scaled = self.scale_features or self.unit_norm
         return 1 / len(self._scaling.mean) if scaled else 1.0
-
-    def _conditional(self, params: Tree) -> Params:
-        """The parameters of p(y | x) among those that are trained."""
-        return Params(*params[:5])
 
     def _start(self, rng: np.random.Generator, clips: LabelledClips) -> Tree:
         U, W, c, d = first_weights(self, rng, clips)
@@ -318,7 +314,7 @@ class GenerativeRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RBMTagger
         if np.isnan(Y).any():
             raise DataError("score_samples needs every label known; complete(X, y) fills them in.")
         check_consistent_length(X, Y)
-        params = self._conditional(self._params)
+        params = Params(*self._params[:5])
         size = max(1, SCORE_BLOCK // params.U.size)
         scores = np.zeros(len(X))
         for rows in (slice(start, start + size) for start in range(0, len(X), size)):

@@ -71,6 +71,14 @@ class Gradient(Protocol):
         """
 
 
+class WithoutNoise:
+    """A gradient that samples nothing."""
+
+    def noise(self, params: Any, unknown: bool) -> tuple[int, int]:
+        """No random numbers."""
+        return 0, 0
+
+
 @dataclass(frozen=True)
 class ContrastiveDivergence:
     """CD-K: the negative phase is the end of a K-sweep Gibbs chain started at the data."""
@@ -99,7 +107,7 @@ class ContrastiveDivergence:
 
 
 @dataclass(frozen=True)
-class MeanField:
+class MeanField(WithoutNoise):
     """Mean-field CD-K: like CD, with expectations in place of samples.
 
     Attributes
@@ -110,10 +118,6 @@ class MeanField:
 
     steps: int = 5
     from_zero: bool = False
-
-    def noise(self, params: Params, unknown: bool) -> tuple[int, int]:
-        """None: there is no sampling."""
-        return 0, 0
 
     def __call__(self, params: Params, batch: Batch, noise: Array) -> tuple[Params, Array]:
         """ŷ ← σ(d + Uᵀĥ), ĥ ← σ(c + Wu + Uŷ), K times from the data or from ŷ = 0."""
@@ -132,15 +136,11 @@ class MeanField:
 
 
 @dataclass(frozen=True)
-class BeliefPropagation:
+class BeliefPropagation(WithoutNoise):
     """Both phases by loopy belief propagation, with its pairwise marginals for E[h yᵀ]."""
 
     steps: int = 10
     damping: float = 0.5
-
-    def noise(self, params: Params, unknown: bool) -> tuple[int, int]:
-        """None: there is no sampling."""
-        return 0, 0
 
     def __call__(self, params: Params, batch: Batch, noise: Array) -> tuple[Params, Array]:
         """E_{h | y_known}[∂E/∂θ] - E_{y, h}[∂E/∂θ], both by message passing."""

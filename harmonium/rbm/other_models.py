@@ -21,6 +21,7 @@ from harmonium.rbm.gradients import (
     FILL_SWEEPS,
     Batch,
     Gradient,
+    WithoutNoise,
     log_probabilities,
     total_weight,
 )
@@ -171,14 +172,10 @@ def network_probabilities(
 
 
 @dataclass(frozen=True)
-class CrossEntropy:
+class CrossEntropy(WithoutNoise):
     """The gradient of the mean over clips of -Σ_j log p(y_j | x) over the known tags."""
 
     logits: Any  # (params, x) -> (B, C)
-
-    def noise(self, params: Any, unknown: bool) -> tuple[int, int]:
-        """None: there is no sampling."""
-        return 0, 0
 
     def __call__(self, params: Any, batch: Batch, noise: Array) -> tuple[Any, Array]:
         """By automatic differentiation; also the logits, (B, C)."""

@@ -48,7 +48,7 @@ def test_rates_are_shares_among_the_clips_on_which_both_tags_are_known(unknown, 
 
 def test_cooccurrence_is_the_mean_or_the_noisy_or_of_what_each_true_tag_says():
     X, Y = some_labels(unknown=0.2)
-    told = np.array(
+    observed = np.array(
         [[1, NAN, NAN, NAN], [1, 1, NAN, NAN], [0, 1, NAN, 0], [NAN, 0, NAN, NAN], [NAN] * 4]
     )
     mean = CooccurrenceTagger(smoothing=2.0).fit(X, Y)
@@ -56,11 +56,11 @@ def test_cooccurrence_is_the_mean_or_the_noisy_or_of_what_each_true_tag_says():
     by_first, by_second = (rate_by_counting(Y, j, 2, present=True, smoothing=2.0) for j in (0, 1))
     rate = (np.nansum(Y[:, 2]) + 1) / (np.sum(~np.isnan(Y[:, 2])) + 2)
     alone = [by_first, (by_first + by_second) / 2, by_second, rate, rate]
-    np.testing.assert_allclose(mean.complete(X[:5], told)[:, 2], alone, rtol=1e-5)
+    np.testing.assert_allclose(mean.complete(X[:5], observed)[:, 2], alone, rtol=1e-5)
     alone[1] = 1 - (1 - by_first) * (1 - by_second)
-    np.testing.assert_allclose(either.complete(X[:5], told)[:, 2], alone, rtol=1e-5)
-    known = ~np.isnan(told)
-    np.testing.assert_array_equal(mean.complete(X[:5], told)[known], told[known])
+    np.testing.assert_allclose(either.complete(X[:5], observed)[:, 2], alone, rtol=1e-5)
+    known = ~np.isnan(observed)
+    np.testing.assert_array_equal(mean.complete(X[:5], observed)[known], observed[known])
     assert np.ptp(mean.predict_proba(X), axis=0).max() == 0
 
 
@@ -68,11 +68,11 @@ def test_naive_bayes_is_scikit_learns():
     """On the other tags as inputs, but for the class's prior and how counts are smoothed."""
     _, Y = some_labels(n=4000)
     model = NaiveBayesTagger(use_features=False, smoothing=1e-6).fit(np.zeros((4000, 1)), Y)
-    told = Y[:50].copy()
-    told[:, 3] = NAN
+    observed = Y[:50].copy()
+    observed[:, 3] = NAN
     theirs = BernoulliNB(alpha=1e-9, force_alpha=True).fit(Y[:, :3], Y[:, 3])
-    wanted = theirs.predict_proba(told[:, :3])[:, 1]
-    found = model.complete(np.zeros((50, 1)), told)[:, 3]
+    wanted = theirs.predict_proba(observed[:, :3])[:, 1]
+    found = model.complete(np.zeros((50, 1)), observed)[:, 3]
     np.testing.assert_allclose(found, wanted, atol=2e-3)
 
 
@@ -82,25 +82,25 @@ def test_naive_bayes_begins_with_the_odds_by_the_features():
     sound = LogisticTagger(solver="newton", l2=0.01).fit(X, Y).predict_proba(X)
     np.testing.assert_allclose(model.predict_proba(X), sound, rtol=1e-5)
     for value in (1.0, 0.0):
-        told = np.full(Y.shape, NAN)
-        told[:, 0] = value
+        observed = np.full(Y.shape, NAN)
+        observed[:, 0] = value
         p, q = (rate_by_counting(Y, 1, 0, present=present, smoothing=2.0) for present in (1, 0))
         ratio = np.log(p / q) if value else np.log((1 - p) / (1 - q))
         wanted = expit(logit(sound[:, 1].astype(float)) + 0.7 * ratio)
-        np.testing.assert_allclose(model.complete(X, told)[:, 1], wanted, rtol=1e-4)
+        np.testing.assert_allclose(model.complete(X, observed)[:, 1], wanted, rtol=1e-4)
 
 
-def test_a_tag_that_always_goes_with_another_is_told_by_it():
+def test_a_tag_that_always_goes_with_another_is_observed_by_it():
     rng = np.random.default_rng(0)
     first = rng.random(300) < 0.3
     Y = np.column_stack([first, first, rng.random(300) < 0.3]).astype(float)
     X = np.zeros((2, 1))
-    told = [[1.0, NAN, NAN], [0.0, NAN, NAN]]
+    observed = [[1.0, NAN, NAN], [0.0, NAN, NAN]]
     for model in (NaiveBayesTagger(use_features=False), CooccurrenceTagger()):
-        P = model.fit(np.zeros((300, 1)), Y).complete(X, told)
+        P = model.fit(np.zeros((300, 1)), Y).complete(X, observed)
         assert P[0, 1] > 0.9
         assert P[0, 2] == pytest.approx(Y[first, 2].mean(), abs=0.05)
-    assert NaiveBayesTagger().fit(np.zeros((300, 1)), Y).complete(X, told)[1, 1] < 0.1
+    assert NaiveBayesTagger().fit(np.zeros((300, 1)), Y).complete(X, observed)[1, 1] < 0.1
 
 
 @pytest.mark.parametrize("model", [CooccurrenceTagger(), NaiveBayesTagger()], ids=str)
@@ -108,8 +108,8 @@ def test_a_saved_model_completes_alike(model, tmp_path):
     X, Y = some_labels(unknown=0.1)
     model.fit(X, Y).save(tmp_path / "model.safetensors")
     again = type(model).load(tmp_path / "model.safetensors")
-    told = np.where(np.random.default_rng(1).random(Y.shape) < 0.5, Y, NAN)
-    np.testing.assert_array_equal(again.complete(X, told), model.complete(X, told))
+    observed = np.where(np.random.default_rng(1).random(Y.shape) < 0.5, Y, NAN)
+    np.testing.assert_array_equal(again.complete(X, observed), model.complete(X, observed))
     with pytest.raises(DataError, match=r"each of the model's 4 tags. Got 3 columns"):
         model.complete(X, Y[:, :3])
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):

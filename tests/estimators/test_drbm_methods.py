@@ -47,21 +47,23 @@ def test_multi_prediction_learns_what_the_tags_say_of_one_another(
 ):
     model = quick(training="multi_prediction", likelihood_weight=weight, max_epochs=60)
     model.fit(*paired_train, eval_set=paired_test)
-    told = paired_test.Y.copy()
-    told[:, ::2] = np.nan  # one of each pair
+    observed = paired_test.Y.copy()
+    observed[:, ::2] = np.nan  # one of each pair
     alone = auc_per_tag(paired_test.Y[:, ::2], model.predict_proba(paired_test.X)[:, ::2]).mean
-    helped = auc_per_tag(paired_test.Y[:, ::2], model.complete(paired_test.X, told)[:, ::2]).mean
+    helped = auc_per_tag(
+        paired_test.Y[:, ::2], model.complete(paired_test.X, observed)[:, ::2]
+    ).mean
     assert helped > alone + 0.1
 
 
-def test_multi_prediction_stops_on_questions_with_and_without_told_tags(train, held_out):
+def test_multi_prediction_stops_on_questions_with_and_without_observed_tags(train, held_out):
     model = quick(training="multi_prediction", tolerance=1e-2, max_epochs=4).fit(
         *train, eval_set=held_out
     )
-    told = half_observed(held_out.Y)
-    asked = np.where(np.isnan(told), held_out.Y, np.nan)
+    observed = half_observed(held_out.Y)
+    asked = np.where(np.isnan(observed), held_out.Y, np.nan)
     alone = auc_per_tag(held_out.Y, model.predict_proba(held_out.X)).mean
-    helped = auc_per_tag(asked, model.complete(held_out.X, told)).mean
+    helped = auc_per_tag(asked, model.complete(held_out.X, observed)).mean
     assert max(model.history_["auc"]) == pytest.approx((alone + helped) / 2, abs=1e-6)
 
 

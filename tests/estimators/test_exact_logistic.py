@@ -56,17 +56,9 @@ def test_the_penalty_acts_on_scaled_features():
 
 def test_gradient_descent_goes_to_the_same_minimum():
     X, Y = problem(200, 4, 3, unknown=0.2)
-    descent = LogisticTagger(
-        optimizer="sgd",
-        momentum=0,
-        learning_rate=8.0,
-        batch_size=200,
-        max_epochs=300,
-        validation_fraction=0,
-        averaging=0,
-        l2=1e-2,
-        random_state=0,
-    ).fit(X, Y)
+    plain = {"optimizer": "sgd", "momentum": 0, "averaging": 0, "validation_fraction": 0}
+    settings = {"learning_rate": 8.0, "batch_size": 200, "max_epochs": 300, "random_state": 0}
+    descent = LogisticTagger(l2=1e-2, **plain, **settings).fit(X, Y)
     exact = LogisticTagger(solver="newton", l2=1e-2).fit(X, Y)
     np.testing.assert_allclose(descent.predict_proba(X), exact.predict_proba(X), atol=1e-5)
 
@@ -115,11 +107,7 @@ def test_a_tag_with_one_kind_of_label_has_one_probability():
     np.testing.assert_allclose(P[:, 2], 11 / 12, rtol=1e-6)
     alone = LogisticTagger(solver="newton").fit(X, Y[:, 1:2])
     np.testing.assert_allclose(model.coef_[1], alone.coef_[0], rtol=1e-4, atol=1e-6)
-
-
-def test_only_tags_with_one_kind_of_label():
-    X, Y = problem(40, 5, 2)
-    assert (LogisticTagger(solver="newton").fit(X, 0 * Y).coef_ == 0).all()
+    assert (LogisticTagger(solver="newton").fit(X, 0 * Y[:, :2]).coef_ == 0).all()
 
 
 def test_constant_and_repeated_features():
@@ -168,15 +156,12 @@ def test_features_of_any_scale_have_the_solution_of_that_scale(scale):
 @pytest.mark.parametrize("scale", [1e-21, 1e21])
 def test_repeated_features_of_any_scale_have_finite_weights(scale):
     X, Y = problem(100, 4, 3)
-    solution = logistic_regressions(scale * np.hstack([X, X]), Y, 1e-3)
-    assert np.isfinite(solution.W).all()
+    assert np.isfinite(logistic_regressions(scale * np.hstack([X, X]), Y, 1e-3).W).all()
 
 
 def test_labels_that_are_hardly_ever_there_have_a_minimum():
     X, _ = problem(50, 4, 1)
-    Y = np.zeros((50, 1))
-    Y[0] = 1e-38
-    solution = logistic_regressions(X, Y, 1e-3)
+    solution = logistic_regressions(X, np.where(np.arange(50) == 0, 1e-38, 0.0)[:, None], 1e-3)
     assert np.isfinite(solution.W).all()
     assert np.isfinite(solution.d).all()
 

@@ -1,4 +1,4 @@
-"""What the classifiers that are not trained by gradient have in common with those that are."""
+"""What the other classifiers have in common with DiscriminativeRBM."""
 
 from typing import Any
 
@@ -10,69 +10,39 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils import estimator_checks
-from sklearn.utils.estimator_checks import parametrize_with_checks
 from tagging_data import N_FEATURES, N_TAGS, quick
 
 from harmonium.errors import DataError
 from harmonium.estimators import (
     ChainTagger,
-    CooccurrenceTagger,
+    GenerativeRBM,
     LogisticTagger,
+    MLPTagger,
     NaiveBayesTagger,
     SVMTagger,
 )
 
-MODELS = [
+SOLVED = [
     LogisticTagger(solver="newton"),
     SVMTagger(random_state=0),
     ChainTagger(3, random_state=0),
     NaiveBayesTagger(),
 ]
-WITHOUT_FEATURES = [CooccurrenceTagger(), NaiveBayesTagger(use_features=False)]
+NETWORKS = [
+    GenerativeRBM(8, inference="mean_field", learning_rate=0.03, max_epochs=3, random_state=0),
+    MLPTagger(8, learning_rate=0.03, l2=0.0, max_epochs=3, random_state=0),
+    LogisticTagger(learning_rate=0.1, max_epochs=3, random_state=0),
+]
 FEATURES = [f"mfcc {i}" for i in range(N_FEATURES)]
 TAGS = ["rock", "jazz", "piano", "slow"]
 
-LEARNT_THRESHOLDS = (
-    "predict decides by thresholds learnt for each tag, so that rare tags are found at all; "
-    "the check expects p >= 0.5"
-)
-LISTED_CLASSES = (
-    "classes_ lists the classes of each tag, as scikit-learn's multi-output classifiers have it; "
-    "the check takes it for the one array of classes that all tags share"
-)
-EVEN_ODDS = (
-    "without features, both classes of the check's balanced labels have p = 0.5 for every clip; "
-    "predict then says yes, and the check expects the first class"
-)
 
-each_model = pytest.mark.parametrize("model", MODELS, ids=lambda model: type(model).__name__)
+def name_of(model: Any) -> str:
+    return type(model).__name__
 
 
-def exceptions(estimator: Any) -> dict[str, str]:
-    if isinstance(estimator, SVMTagger):
-        return {"check_classifier_multioutput": LISTED_CLASSES}
-    if estimator.__sklearn_tags__().classifier_tags.poor_score:
-        return {"check_classifiers_train": EVEN_ODDS}
-    return {
-        "check_classifier_multioutput": LEARNT_THRESHOLDS,
-        # labels (n, 1) are a matrix of one tag, with a learnt threshold; labels (n,) are not
-        "check_supervised_y_2d": LEARNT_THRESHOLDS,
-    }
-
-
-@parametrize_with_checks([*MODELS, *WITHOUT_FEATURES], expected_failed_checks=exceptions)
-def test_scikit_learn_check(estimator, check):
-    check(estimator)
-
-
-@pytest.mark.parametrize("model", [MODELS[0], *MODELS[2:]], ids=lambda m: type(m).__name__)
-def test_the_thresholds_are_the_only_reason_for_the_exceptions(model, monkeypatch):
-    monkeypatch.setattr(
-        "harmonium.estimators.classifier.matching_thresholds", lambda Y, P: 0.5 + 0 * P[0]
-    )
-    for name in exceptions(model):
-        getattr(estimator_checks, name)(type(model).__name__, model)
+each_model = pytest.mark.parametrize("model", SOLVED, ids=name_of)
+every_model = pytest.mark.parametrize("model", [*SOLVED, *NETWORKS], ids=name_of)
 
 
 def scores(model: Any, X: Any) -> Any:
@@ -86,7 +56,7 @@ def test_learns_what_the_features_tell(model, train, held_out):
 
 
 @pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
-@each_model
+@every_model
 def test_a_model_of_frames_keeps_the_names_in_its_file(model, frame, train, tmp_path):
     X, Y = (
         frame(dict(zip(names, array.T, strict=True)))
@@ -107,7 +77,7 @@ def test_a_model_of_frames_keeps_the_names_in_its_file(model, frame, train, tmp_
             np.testing.assert_array_equal(getattr(again, name), getattr(named, name))
 
 
-@each_model
+@every_model
 def test_a_saved_model_of_two_classes_is_the_same_again(model, train, tmp_path):
     y = np.where(train.Y[:, 0] == 1, "yes", "no")
     model = clone(model).fit(train.X, y)
@@ -147,7 +117,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("name", BAD)
-@each_model
+@every_model
 def test_the_same_bad_inputs_have_the_same_errors_as_the_drbm(model, name, train):
     X, Y = BAD[name](*train)
     with pytest.raises(ValueError, match=r".") as wanted:
@@ -159,7 +129,7 @@ def test_the_same_bad_inputs_have_the_same_errors_as_the_drbm(model, name, train
     assert str(got.value) == wanted_text
 
 
-@each_model
+@every_model
 def test_later_data_must_have_the_models_features_and_tags(model, train):
     fitted = clone(model).fit(*train)
     with pytest.raises(ValueError, match=r"5 features, but .* is expecting 6"):

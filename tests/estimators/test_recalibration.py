@@ -12,12 +12,12 @@ from harmonium.estimators.calibration import Question, ask, fit_recalibration
 from harmonium.evaluation import auc_per_tag, calibration_error_per_tag, log_loss_per_tag
 
 
-def question(n, n_tags, *, offset, slope, told=0.0, seed=0):
+def question(n, n_tags, *, offset, slope, observed=0.0, seed=0):
     """Predictions whose true log-odds are offset + slope · log-odds."""
     rng = np.random.default_rng(seed)
     L = rng.normal(-1.5, 1.5, (n, n_tags))
     Y = (rng.random(L.shape) < expit(offset + slope * L)).astype(np.float32)
-    return Question(expit(L).astype(np.float32), Y, np.full(n, told), np.ones(n))
+    return Question(expit(L).astype(np.float32), Y, np.full(n, observed), np.ones(n))
 
 
 def test_it_finds_offset_and_slope_of_every_kind_of_question():
@@ -25,8 +25,8 @@ def test_it_finds_offset_and_slope_of_every_kind_of_question():
     found = fit_recalibration(
         [
             question(20_000, 5, offset=offset, slope=0.8),
-            question(20_000, 5, offset=offset - 0.4, slope=0.9, told=1e-9, seed=1),
-            question(20_000, 5, offset=offset + 0.2, slope=1.1, told=0.5, seed=2),
+            question(20_000, 5, offset=offset - 0.4, slope=0.9, observed=1e-9, seed=1),
+            question(20_000, 5, offset=offset + 0.2, slope=1.1, observed=0.5, seed=2),
         ]
     )
     np.testing.assert_allclose(found.offsets, offset, atol=0.07)
@@ -36,7 +36,10 @@ def test_it_finds_offset_and_slope_of_every_kind_of_question():
 
 
 def test_it_is_the_minimum_of_the_penalised_cross_entropy():
-    asked = [question(40, 3, offset=1.0, slope=0.5), question(40, 3, offset=0, slope=1, told=0.3)]
+    asked = [
+        question(40, 3, offset=1.0, slope=0.5),
+        question(40, 3, offset=0, slope=1, observed=0.3),
+    ]
     asked[0].Y[5:20, 1] = np.nan
     asked[1].Y[::3] = 0.3  # probabilities to learn from
 
@@ -44,8 +47,8 @@ def test_it_is_the_minimum_of_the_penalised_cross_entropy():
         own, slope, shared, slopes = theta[:3], theta[3:6], theta[6:9], theta[9:]
         total = 2 * np.sum(own**2) + 8 * np.sum(slope**2) + 0.5 * np.sum(shared**2)
         total += 8 * ((slopes[0] - 1) ** 2 + slopes[1] ** 2 + slopes[2] ** 2)
-        for P, Y, told, _ in asked:
-            z = np.column_stack([np.ones(40), told > 0, told])
+        for P, Y, observed, _ in asked:
+            z = np.column_stack([np.ones(40), observed > 0, observed])
             s = own + (z @ shared)[:, None] + (slope + (z @ slopes)[:, None]) * logit(P)
             total += np.nansum(np.logaddexp(0, s) - Y * s) / 2
         return total
@@ -97,12 +100,12 @@ def test_probabilities_fit_better_and_rank_alike(both, paired_test):
     np.testing.assert_allclose(*aucs, atol=1e-6)
 
 
-def test_told_tags_have_a_correction_of_their_own(both, paired_test):
-    told = np.where(np.arange(4) % 2, paired_test.Y, np.nan)
-    asked = np.where(np.isnan(told), paired_test.Y, np.nan)
-    corrected, plain = (model.complete(paired_test.X, told) for model in both)
-    known = ~np.isnan(told)
-    np.testing.assert_array_equal(corrected[known], told[known])
+def test_observed_tags_have_a_correction_of_their_own(both, paired_test):
+    observed = np.where(np.arange(4) % 2, paired_test.Y, np.nan)
+    asked = np.where(np.isnan(observed), paired_test.Y, np.nan)
+    corrected, plain = (model.complete(paired_test.X, observed) for model in both)
+    known = ~np.isnan(observed)
+    np.testing.assert_array_equal(corrected[known], observed[known])
     losses = [log_loss_per_tag(asked, P).mean for P in (corrected, plain)]
     assert losses[0] < losses[1]
 
@@ -146,17 +149,17 @@ def test_networks_have_it_too(train, held_out):
 
 
 def test_a_clip_that_weighs_twice_counts_as_two_and_one_that_weighs_nothing_not_at_all():
-    P, Y, told, _ = question(60, 3, offset=0.5, slope=1.5)
+    P, Y, observed, _ = question(60, 3, offset=0.5, slope=1.5)
     half = np.arange(60) < 30
-    weighted = fit_recalibration([Question(P, Y, told, np.where(half, 14.0, 0.0))])
+    weighted = fit_recalibration([Question(P, Y, observed, np.where(half, 14.0, 0.0))])
     twice = np.r_[:30, :30]
-    listed = fit_recalibration([Question(P[twice], Y[twice], told, np.ones(60))])
+    listed = fit_recalibration([Question(P[twice], Y[twice], observed, np.ones(60))])
     np.testing.assert_allclose(weighted.slopes, listed.slopes, atol=1e-6)
     np.testing.assert_allclose(weighted.offsets, listed.offsets, atol=1e-6)
 
 
-def test_with_one_tag_told_a_clip_counts_as_often_as_it_has_true_tags():
+def test_with_one_tag_observed_a_clip_counts_as_often_as_it_has_true_tags():
     Y = np.array([[1, 1, 1], [1, 0, 0], [0, 0, 0]], np.float32)
-    _, one, _ = ask(lambda told: np.full(told.shape, 0.5, np.float32), Y)
+    _, one, _ = ask(lambda observed: np.full(observed.shape, 0.5, np.float32), Y)
     np.testing.assert_array_equal(one.weight, [3, 1, 0])
     assert [np.isnan(row).sum() for row in one.Y] == [1, 1, 3]

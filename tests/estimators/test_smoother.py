@@ -16,13 +16,8 @@ from harmonium.estimators import smoother as module
 from harmonium.estimators.pairs import with_pairs
 from harmonium.evaluation import auc_per_tag
 
-QUICK = {
-    "n_hidden": 8,
-    "learning_rate": 0.03,
-    "max_epochs": 40,
-    "batch_size": 64,
-    "random_state": 0,
-}
+QUICK = {"n_hidden": 8, "learning_rate": 0.03, "max_epochs": 40, "batch_size": 64}
+QUICK["random_state"] = 0
 
 
 @pytest.fixture(scope="module")
@@ -169,11 +164,6 @@ def test_smoothed_tables(fitted):
         smoothed.tags_of("clip999")
 
 
-def test_an_unknown_user_is_a_new_one(fitted):
-    new = fitted.predict_user("nobody", ["clip001", "clip002"])
-    np.testing.assert_array_equal(new.values, fitted.smooth(["clip001", "clip002"]).values)
-
-
 def test_a_known_user_has_habits(fitted):
     users = list(fitted.users_)
     known = fitted.predict_user(users, "clip001")
@@ -185,6 +175,8 @@ def test_a_known_user_has_habits(fitted):
     gains = known.values[np.arange(25), pets] - new[pets]
     assert np.mean(gains > 0) > 0.8
     assert gains.mean() > 0.03
+    nobody = fitted.predict_user("nobody", ["clip001", "clip002"])  # is a new user
+    np.testing.assert_array_equal(nobody.values, fitted.smooth(["clip001", "clip002"]).values)
 
 
 def test_what_the_user_gave_the_clip_is_not_used(fitted):
@@ -208,12 +200,9 @@ def test_of_an_unknown_clip_the_user_tells(fitted):
     np.testing.assert_array_equal(new, fitted._without_clip(given)[0])
 
 
-def test_smooth_refuses_clips_it_does_not_know(fitted):
+def test_clips_and_users_that_do_not_fit_are_refused(fitted):
     with pytest.raises(DataError, match="'clip999' is not among the 128"):
         fitted.smooth(["clip001", "clip999"])
-
-
-def test_users_and_clips_come_in_pairs(fitted):
     with pytest.raises(DataError, match="Got 2 users and 3 clips"):
         fitted.predict_user(["a", "b"], ["clip001", "clip002", "clip003"])
 

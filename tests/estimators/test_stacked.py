@@ -25,21 +25,13 @@ KINDS = {
     "mlp": (MLPTagger, {"n_hidden": 5}),
     "mlp of unit norm": (MLPTagger, {"n_hidden": 5, "unit_norm": True}),
     # belief propagation takes another form in a stack, and stops early on another path
-    "drbm": (
-        DiscriminativeRBM,
-        {"n_hidden": 5, "training": "mean_field", "inference": "mean_field"},
-    ),
-    "drbm by pl": (
-        DiscriminativeRBM,
-        {"n_hidden": 5, "training": "pl", "inference": "mean_field"},
-    ),
-    "drbm by multi-prediction": (
-        DiscriminativeRBM,
-        {
-            **{"n_hidden": 5, "training": "multi_prediction", "inference": "mean_field"},
-            "likelihood_weight": 0.0,
-        },
-    ),
+    **{
+        f"drbm by {way}": (
+            DiscriminativeRBM,
+            {"n_hidden": 5, "training": way, "inference": "mean_field"},
+        )
+        for way in ("mean_field", "pl", "multi_prediction")
+    },
 }
 
 
@@ -122,13 +114,6 @@ def test_a_model_that_stopped_early_is_not_changed_by_the_others(data):
     np.testing.assert_allclose(models[first]._params.W, alone._params.W, atol=ROUNDING)
 
 
-def test_models_that_differ_in_size_are_refused(data):
-    X, Y = data
-    train, valid = splits(len(X), 2, 80)
-    with pytest.raises(DataError, match="alike but for learning_rate"):
-        fit_stacked([MLPTagger(3), MLPTagger(4)], X, Y, train, valid)
-
-
 def test_features_far_from_0_lose_nothing(data):
     """Each model's own scaling, in single precision, could not tell such features apart."""
     X, Y = data
@@ -141,8 +126,10 @@ def test_features_far_from_0_lose_nothing(data):
         np.testing.assert_allclose(one._params.W, other._params.W, atol=ROUNDING)
 
 
-def test_models_with_far_fewer_clips_than_others_are_refused(data):
+def test_models_that_differ_in_size_or_have_far_fewer_clips_than_others_are_refused(data):
     X, Y = data
+    with pytest.raises(DataError, match="alike but for learning_rate"):
+        fit_stacked([MLPTagger(3), MLPTagger(4)], X, Y, *splits(len(X), 2, 80))
     train, valid = [np.arange(4), np.arange(90)], [np.arange(90, 120)] * 2
     with pytest.raises(DataError, match="about as many clips to learn from; got 4 to 90"):
         fit_stacked([LogisticTagger(), LogisticTagger()], X, Y, train, valid)

@@ -28,19 +28,18 @@ LABELS = [1, 1, 1, 1, np.nan, 0, 0, 0, 0, 0]
 COUNTS = [2, 7, 3, 5, 1, 0.3, 0, 0.1, 0.2, 0]
 
 
-def test_the_most_tagged_positives_and_the_least_tagged_negatives():
-    assert chosen(LABELS, COUNTS, 2) == ([1, 3], [6, 9])
-    assert chosen(LABELS, COUNTS, 3) == ([1, 2, 3], [6, 7, 9])
-
-
-def test_as_many_of_each_as_there_are_of_the_fewer():
-    assert chosen(LABELS, COUNTS, 200) == ([0, 1, 2, 3], [6, 7, 8, 9])
-    assert chosen(LABELS[3:], COUNTS[3:], 200) == ([0], chosen(LABELS[3:], COUNTS[3:], 1)[1])
-
-
-def test_unbalanced_takes_up_to_so_many_of_each():
-    assert chosen(LABELS, COUNTS, 200, balanced=False) == ([0, 1, 2, 3], [5, 6, 7, 8, 9])
-    assert chosen(LABELS, COUNTS, 3, balanced=False) == ([1, 2, 3], [6, 7, 9])
+@pytest.mark.parametrize(
+    ("max_examples", "balanced", "expected"),
+    [
+        (2, True, ([1, 3], [6, 9])),
+        (3, True, ([1, 2, 3], [6, 7, 9])),
+        (200, True, ([0, 1, 2, 3], [6, 7, 8, 9])),  # as many as there are of the fewer
+        (200, False, ([0, 1, 2, 3], [5, 6, 7, 8, 9])),
+        (3, False, ([1, 2, 3], [6, 7, 9])),
+    ],
+)
+def test_the_most_tagged_positives_and_the_least_tagged_negatives(max_examples, balanced, expected):
+    assert chosen(LABELS, COUNTS, max_examples, balanced=balanced) == expected
 
 
 def test_an_unknown_label_is_never_chosen():
@@ -189,14 +188,11 @@ def test_counts_must_fit_the_labels(counts):
         SVMTagger().fit(X, Y, counts=counts)
 
 
-def test_threads_give_the_same_model(train):
+def test_threads_give_the_same_model_and_no_probabilities(train):
     one = SVMTagger(random_state=0).fit(*train)
     two = SVMTagger(random_state=0, n_jobs=2).fit(*train)
     np.testing.assert_array_equal(one.coef_, two.coef_)
-
-
-def test_there_are_no_probabilities(train):
-    assert not hasattr(SVMTagger().fit(*train), "predict_proba")
+    assert not hasattr(one, "predict_proba")
 
 
 @pytest.mark.parametrize("nu", [0.0, 1.5])

@@ -1,6 +1,5 @@
 """Contrastive divergence, mean field and belief propagation as gradients of log p(y | u, a)."""
 
-from functools import cache
 from itertools import pairwise
 
 import jax
@@ -15,8 +14,8 @@ from enumeration import (
     random_tags,
     single,
 )
-from finite_differences import gradient_by_differences
-from gibbs_paths import energy_slopes, expected_slopes, paths, slopes_after
+from finite_differences import assert_close, distance, evaluate, gradient_by_differences, jitted
+from gibbs_paths import energy_slopes, expected_slopes, paths, sigmoid, slopes_after
 
 from harmonium.rbm.gradients import (
     Batch,
@@ -29,10 +28,6 @@ from harmonium.rbm.model import Params, condition, free_energy
 B, N_FEATURES, N_ROWS = 7, 2, 3
 NOTHING = np.zeros((0, B, 0))  # the noise of a gradient that samples nothing
 TREES = [pytest.param(1, 4, id="one hidden unit"), pytest.param(4, 1, id="one tag")]
-
-
-def sigmoid(x):
-    return 1 / (1 + np.exp(-x))
 
 
 def case(seed, n, C, *, scale=1.0, unknown=0.0):
@@ -55,26 +50,6 @@ def mean_loss(model, batch):
 
 def exact_gradient(model, batch):
     return gradient_by_differences(lambda m: mean_loss(m, batch), model)
-
-
-def assert_close(gradient, expected, tolerance):
-    for name in Params._fields:
-        np.testing.assert_allclose(
-            getattr(gradient, name), getattr(expected, name), rtol=0, atol=tolerance, err_msg=name
-        )
-
-
-def distance(one, other):
-    return np.sqrt(sum(np.sum((np.asarray(x) - y) ** 2) for x, y in zip(one, other, strict=True)))
-
-
-def evaluate(gradient, model, batch, noise):
-    """The gradient in float64."""
-    with jax.enable_x64(True):
-        return jitted(gradient)(Params(*model), batch, noise)[0]
-
-
-jitted = cache(jax.jit)  # equal gradients share their programs
 
 
 def one_clip(seed, *, unknown=()):
@@ -149,12 +124,7 @@ def algorithm_2(model, x, y, K, *, from_zero=False):
         y_k = sigmoid(model.d + model.U.T @ h_k)
         h_k = sigmoid(model.c + model.W @ x + model.U @ y_k)
     # ∂E(y⁰, x, ĥ⁰) - ∂E(y^K, x, ĥ^K), with ∂E/∂U = -hyᵀ and so on
-    return (
-        np.outer(h_k, y_k) - np.outer(h, y),
-        np.outer(h_k, x) - np.outer(h, x),
-        h_k - h,
-        y_k - y,
-    )
+    return np.outer(h_k, y_k) - np.outer(h, y), np.outer(h_k - h, x), h_k - h, y_k - y
 
 
 @pytest.mark.parametrize("soft", [False, True], ids=["labels", "probabilities"])

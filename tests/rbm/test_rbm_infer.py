@@ -55,6 +55,9 @@ def test_every_clip_has_marginals_and_diagnostics(method, whole, clips):
     np.testing.assert_array_equal(result.y[known], clips[2][known])
     within = result.diagnostics.residual <= np.float32(InferenceOptions().tolerance)
     np.testing.assert_array_equal(result.diagnostics.converged, within)
+    none = infer(PARAMS, *take(clips, slice(0, 0)), options(method))
+    assert (none.y.shape, none.h.shape) == ((0, N_TAGS), (0, N_HIDDEN))
+    assert all(array.shape == (0,) for array in none.diagnostics)
 
 
 def test_the_methods_agree_as_far_as_they_should(whole, clips):
@@ -76,14 +79,6 @@ def test_a_clip_does_not_depend_on_its_neighbours(method, rows, whole, clips):
     np.testing.assert_allclose(part.y, whole[method].y[rows], rtol=0, atol=5e-7)
     np.testing.assert_allclose(part.h, whole[method].h[rows], rtol=0, atol=5e-7)
     np.testing.assert_array_equal(part.diagnostics.method, whole[method].diagnostics.method[rows])
-
-
-@pytest.mark.parametrize("method", METHODS)
-def test_no_clips_give_empty_results(method, clips):
-    result = infer(PARAMS, *take(clips, slice(0, 0)), options(method))
-    assert result.y.shape == (0, N_TAGS)
-    assert result.h.shape == (0, N_HIDDEN)
-    assert all(array.shape == (0,) for array in result.diagnostics)
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -1,13 +1,12 @@
-"""Multi-prediction: the loss through the unrolled inference, its gradient, and what is told."""
-
-from functools import cache
+"""Multi-prediction: the loss through the unrolled inference, its gradient, and what is observed."""
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from enumeration import biases, random_model, random_tags, single
-from finite_differences import gradient_by_differences
+from finite_differences import assert_close, evaluate, gradient_by_differences, jitted
+from gibbs_paths import sigmoid
 
 from harmonium.rbm.gradients import (
     Batch,
@@ -23,12 +22,6 @@ from harmonium.rbm.model import Field, Params, condition
 from harmonium.rbm.other_models import Hybrid, JointContrastiveDivergence, JointParams
 
 B, N, C, D, ROWS = 6, 3, 4, 2, 3
-
-jitted = cache(jax.jit)
-
-
-def sigmoid(x):
-    return 1 / (1 + np.exp(-x))
 
 
 def case(seed, *, unknown=0.0, soft=False):
@@ -47,43 +40,31 @@ def case(seed, *, unknown=0.0, soft=False):
     return model, batch, rng.uniform(size=(1, B, C + 2))
 
 
-def told_by_hand(y, noise, silent):
+def observed_by_hand(y, noise, none_observed):
     """The tags that a clip tells, one by one."""
-    told = np.zeros(y.shape, bool)
+    observed = np.zeros(y.shape, bool)
     for b in range(len(y)):
-        q = 0 if noise[b, C] < silent else noise[b, C + 1]
+        q = 0 if noise[b, C] < none_observed else noise[b, C + 1]
         for j in range(C):
-            told[b, j] = not np.isnan(y[b, j]) and noise[b, j] < q
-    return told
+            observed[b, j] = not np.isnan(y[b, j]) and noise[b, j] < q
+    return observed
 
 
-def loss_by_hand(model, batch, noise, *, steps, silent):
-    """The mean over clips of the cross-entropy of the tags not told, tag by tag, in NumPy."""
-    told = told_by_hand(batch.y, noise[0], silent)
+def loss_by_hand(model, batch, noise, *, steps, none_observed):
+    """The mean over clips of the cross-entropy of the tags not observed, tag by tag, in NumPy."""
+    observed = observed_by_hand(batch.y, noise[0], none_observed)
     total = 0.0
     for b in range(B):
         c, d = biases(model, batch.u[b], batch.a[b])
-        tags = np.where(told[b], batch.y[b], 0.0)
+        tags = np.where(observed[b], batch.y[b], 0.0)
         for _ in range(steps):
             p = sigmoid(d + sigmoid(c + model.U @ tags) @ model.U)
-            tags = np.where(told[b], batch.y[b], p)
+            tags = np.where(observed[b], batch.y[b], p)
         for j in range(C):
             y = batch.y[b, j]
-            if not told[b, j] and not np.isnan(y):
+            if not observed[b, j] and not np.isnan(y):
                 total -= batch.w[b] * (y * np.log(p[j]) + (1 - y) * np.log(1 - p[j]))
     return total / batch.w.sum()
-
-
-def evaluate(gradient, model, batch, noise):
-    with jax.enable_x64(True):
-        return jitted(gradient)(Params(*model), batch, noise)[0]
-
-
-def assert_close(found, expected, tolerance=1e-6):
-    for name in Params._fields:
-        np.testing.assert_allclose(
-            getattr(found, name), getattr(expected, name), rtol=0, atol=tolerance, err_msg=name
-        )
 
 
 @pytest.mark.parametrize("soft", [False, True], ids=["labels", "probabilities"])
@@ -92,12 +73,12 @@ def assert_close(found, expected, tolerance=1e-6):
 def test_the_gradient_is_that_of_the_loss_through_the_steps(steps, unknown, soft):
     model, batch, noise = case(steps, unknown=unknown, soft=soft)
     expected = gradient_by_differences(
-        lambda m: loss_by_hand(m, batch, noise, steps=steps, silent=0.3), model
+        lambda m: loss_by_hand(m, batch, noise, steps=steps, none_observed=0.3), model
     )
-    assert_close(evaluate(MultiPrediction(steps, 0.3), model, batch, noise), expected)
+    assert_close(evaluate(MultiPrediction(steps, 0.3), model, batch, noise), expected, 1e-6)
 
 
-def test_one_step_with_nothing_told_is_a_network_with_sigmoid_units():
+def test_one_step_with_nothing_observed_is_a_network_with_sigmoid_units():
     model, batch, noise = case(7)
 
     def network(params):
@@ -136,17 +117,17 @@ def test_a_clip_without_weight_changes_nothing():
     assert_close(one, two, 0.0)
 
 
-def test_what_is_told():
+def test_what_is_observed():
     rng = np.random.default_rng(0)
     n_clips, n_tags = 20_000, 10
     y = np.where(rng.random((n_clips, n_tags)) < 0.2, np.nan, 1.0)
     noise = rng.random((n_clips, n_tags + 2))
-    told = np.asarray(choose_observed(jnp.asarray(y), jnp.asarray(noise), 0.4))
-    assert not told[np.isnan(y)].any()
+    observed = np.asarray(choose_observed(jnp.asarray(y), jnp.asarray(noise), 0.4))
+    assert not observed[np.isnan(y)].any()
     known = (~np.isnan(y)).sum(1)
-    share = told.sum(1) / np.maximum(known, 1)
+    share = observed.sum(1) / np.maximum(known, 1)
     spoken = noise[:, n_tags] >= 0.4
-    assert not told[~spoken].any()
+    assert not observed[~spoken].any()
     # q is uniform: the mean is 1/2, and the variance is 1/12 with that of the draws, E[q(1-q)]/n
     assert share[spoken].mean() == pytest.approx(0.5, abs=0.01)
     assert share[spoken & (known == 8)].var() == pytest.approx(1 / 12 + 1 / 6 / 8, abs=0.01)

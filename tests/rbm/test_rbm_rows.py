@@ -16,7 +16,7 @@ from harmonium.rbm.gradients import (
     PseudoLikelihood,
 )
 from harmonium.rbm.model import Params
-from harmonium.rbm.training import Optimiser, Penalty, RowTable, Schedule, shrink, train
+from harmonium.rbm.training import Optimiser, Penalty, Schedule, shrink, train
 
 DTYPE_PROMOTION = "standard"  # optax is not strict
 
@@ -104,10 +104,6 @@ def test_many_steps_of_shrinkage_at_once_are_those_steps(v, times, l1, l2):
     assert fast == pytest.approx(slow, abs=2e-4)
     if times * l1 > abs(v) * 1.001:
         assert fast == 0
-
-
-def test_a_table_is_its_rows_and_their_account():
-    assert RowTable._fields == ("V", "done")
 
 
 @pytest.mark.parametrize("gradient", [ContrastiveDivergence(2), MeanField(2), PseudoLikelihood()])

@@ -187,7 +187,7 @@ def test_training_raises_the_likelihood_proxy(gradient, params, data):
     assert all(value > 0 for value in history.seconds)
 
 
-def test_the_proxy_counts_told_tags_like_the_others(params, data):
+def test_the_proxy_counts_observed_tags_like_the_others(params, data):
     history = run(
         params, data, gradient=MultiPrediction(2, none_observed=0.0), max_epochs=3
     ).history
@@ -372,45 +372,33 @@ def scores(values):
     return score, seen
 
 
-def test_early_stopping_keeps_the_best(params, data):
-    score, seen = scores([0.5, 0.7, 0.6, 0.7, 0.65, 0.9])
-    result = run(params, data, score=score, patience=3)
-    assert result.best_epoch == 2
-    assert result.history.score == [0.5, 0.7, 0.6, 0.7, 0.65]
-    assert not result.interrupted
-    assert distance(result.params, seen[1]) == 0
-    assert distance(result.params, seen[4]) > 0
-
-
-def test_a_better_score_in_time_goes_on(params, data):
-    score, seen = scores([0.5, 0.4, 0.6, 0.4, 0.7, 0.1])
-    result = run(params, data, score=score, patience=2)
-    assert len(result.history) == 6
-    assert result.best_epoch == 5
-    assert distance(result.params, seen[4]) == 0
-
-
-def test_a_score_that_is_not_a_number_never_wins(params, data):
-    score, seen = scores([np.nan, 0.5, np.nan, 0.6, 0.4, 0.3])
-    result = run(params, data, score=score)
-    assert result.best_epoch == 4
-    assert distance(result.params, seen[3]) == 0
+@pytest.mark.parametrize(
+    ("values", "patience", "best", "n_epochs"),
+    [
+        ([0.5, 0.7, 0.6, 0.7, 0.65, 0.9], 3, 2, 5),
+        ([0.5, 0.4, 0.6, 0.4, 0.7, 0.1], 2, 5, 6),
+        ([np.nan, 0.5, np.nan, 0.6, 0.4, 0.3], 100, 4, 6),
+        ([0.7, 0.6, KeyboardInterrupt()], 100, 1, 2),
+        ([KeyboardInterrupt()], 100, 0, 0),
+    ],
+    ids=["stopped", "better in time", "not a number", "interrupted", "interrupted at once"],
+)
+def test_the_parameters_of_the_best_score_are_kept(params, data, values, patience, best, n_epochs):
+    score, seen = scores(values)
+    result = run(params, data, score=score, patience=patience)
+    assert result.best_epoch == best
+    assert distance(result.params, [params, *seen][best]) == 0
+    assert distance(result.params, seen[-1]) > 0
+    assert result.interrupted == (len(values) < 6)
+    history = result.history
+    assert len(history.log_likelihood) == len(history.score) == len(history) == n_epochs
+    np.testing.assert_array_equal(history.score, values[:n_epochs])
 
 
 def test_without_a_score_the_last_parameters_are_kept(params, data):
     result = run(params, data)
     assert result.best_epoch == len(result.history) == 6
     assert bits(run(params, data, max_epochs=5)) != bits(result)
-
-
-def test_an_interrupt_keeps_the_best_parameters(params, data):
-    score, seen = scores([0.7, 0.6, KeyboardInterrupt()])
-    result = run(params, data, score=score)
-    assert result.interrupted
-    assert result.best_epoch == 1
-    assert distance(result.params, seen[0]) == 0
-    lengths = {len(result.history.log_likelihood), len(result.history.score), len(result.history)}
-    assert lengths == {2}
 
 
 def test_an_interrupt_without_a_score_keeps_the_last_whole_epoch(params, data):
@@ -422,14 +410,6 @@ def test_an_interrupt_without_a_score_keeps_the_last_whole_epoch(params, data):
     assert result.interrupted
     assert result.best_epoch == 3
     assert bits(result) == bits(run(params, data, max_epochs=3))
-
-
-def test_an_interrupt_in_the_first_epoch_keeps_the_start(params, data):
-    score, _ = scores([KeyboardInterrupt()])
-    result = run(params, data, score=score)
-    assert result.interrupted
-    assert result.best_epoch == len(result.history) == 0
-    assert distance(result.params, params) == 0
 
 
 def test_other_errors_are_not_swallowed(params, data):
