@@ -8,7 +8,6 @@ import pytest
 import sqlalchemy as sa
 from command_line import run_main
 from postgres_server import schema
-from small_library import trained
 
 from harmonium.audio.extraction import FeatureCache
 from harmonium.errors import DataError, LibraryError
@@ -16,16 +15,6 @@ from harmonium.library import Library
 from harmonium.library.store.schema import metadata
 
 TABLES = sorted(metadata.tables)
-
-
-@pytest.fixture(scope="module")
-def whole(tmp_path_factory):
-    """A library with a model, as a file without a log beside it."""
-    place = tmp_path_factory.mktemp("whole") / "library.db"
-    with Library.open(place) as library:
-        trained(library, tagged=30)
-    assert not place.with_name("library.db-wal").exists()
-    return place
 
 
 @pytest.fixture

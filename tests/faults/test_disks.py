@@ -10,7 +10,7 @@ import pytest
 from command_line import run_main
 from noise_files import write
 from small_library import fill
-from some_tracks import in_force
+from some_tracks import in_force, write_table
 
 from harmonium.audio.extraction import FeatureCache
 from harmonium.errors import DataError, LibraryError
@@ -60,9 +60,7 @@ def place(disk):
 @pytest.fixture
 def table(tmp_path):
     """Tags of 20 tracks, enough to need some room."""
-    rows = [f"u{i % 7},/music/{i % 20:03}.ogg,tag {i}" for i in range(ROWS)]
-    (tmp_path / "tags.csv").write_text("\n".join(["user,path,tag", *rows]))
-    return tmp_path / "tags.csv"
+    return write_table(tmp_path, ROWS, 20, "ogg")
 
 
 def said(place):

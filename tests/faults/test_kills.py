@@ -15,7 +15,6 @@ import httpx
 import pytest
 import sqlalchemy as sa
 from moments import Killed, watch_moments
-from small_library import trained
 from some_tracks import say as put_tags
 from tagged_files import untagged
 from web_server import serving
@@ -32,16 +31,6 @@ from harmonium.library.tagger import tag_library
 
 TIMES = {"at", "made_at", "added_at"}
 LAST = "said just before"
-
-
-@pytest.fixture(scope="module")
-def whole(tmp_path_factory):
-    """A library with a model, two changes and what was learnt from answers."""
-    place = tmp_path_factory.mktemp("whole") / "library.db"
-    with Library.open(place) as library:
-        trained(library, tagged=30)
-        keep_said(library, 40, yes=["mellow"], no=["rock"])
-    return place
 
 
 def content(place):

@@ -7,7 +7,7 @@ import postgres_server
 import psycopg
 import pytest
 import sqlalchemy as sa
-from some_tracks import add_tracks, in_force, say
+from some_tracks import add_tracks, in_force, say, write_table
 from web_server import serving
 
 from harmonium.errors import LibraryError
@@ -36,9 +36,7 @@ def place(server):
 
 @pytest.fixture
 def table(tmp_path):
-    rows = [f"u{i % 3},/music/{i % 4:03}.mp3,tag {i}" for i in range(40)]
-    (tmp_path / "tags.csv").write_text("\n".join(["user,path,tag", *rows]))
-    return tmp_path / "tags.csv"
+    return write_table(tmp_path, 40, 4)
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import pytest
 from places import HELPERS
 from processes_in_tests import begin_together, start
 from small_library import fill
-from some_tracks import add_tracks, in_force
+from some_tracks import add_tracks, in_force, write_table
 from tagged_files import untagged
 
 from harmonium.library import Library
@@ -38,9 +38,7 @@ def both(*lines):
 def test_the_same_table_is_imported_once_and_what_is_said_meanwhile_is_kept(place, tmp_path):
     with Library.open(place) as library:
         add_tracks(library, 4)
-    rows = [f"u{i % 3},/music/{i % 4:03}.mp3,tag {i}" for i in range(400)]
-    (tmp_path / "tags.csv").write_text("\n".join(["user,path,tag", *rows]))
-    work = ["import", tmp_path / "tags.csv", "-L", place]
+    work = ["import", write_table(tmp_path, 400, 4), "-L", place]
     says = [
         [["say", "/music/000.mp3", f"{who} {k}", "-L", place, "--person", who] for k in range(4)]
         for who in ("ann", "bob")

@@ -39,3 +39,10 @@ def triples(*rows):
     """A frame for add_triples, of (person, track_id, tag, value)."""
     schema = {"person": pl.String, "track_id": pl.Int64, "tag": pl.String, "value": pl.Int64}
     return pl.DataFrame(rows, schema=schema, orient="row")
+
+
+def write_table(folder, n_rows, n_tracks, ending="mp3"):
+    """A table of tags that three people gave tracks of `add_tracks`."""
+    rows = [f"u{i % 3},/music/{i % n_tracks:03}.{ending},tag {i}" for i in range(n_rows)]
+    (folder / "tags.csv").write_text("\n".join(["user,path,tag", *rows]))
+    return folder / "tags.csv"

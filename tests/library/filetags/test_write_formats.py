@@ -507,13 +507,6 @@ def test_undoing_is_refused_for_a_file_that_was_changed_since(song):
     assert path.read_bytes() == changed
 
 
-def test_a_file_that_was_moved_can_be_undone(song, tmp_path):
-    record = write(song(tagged("mp3")))
-    (tmp_path / "song").rename(tmp_path / "moved")
-    undo(tmp_path / "moved", record)
-    assert (tmp_path / "moved").read_bytes() == tagged("mp3")
-
-
 def test_a_plan_for_a_file_that_has_changed_is_refused(song):
     path = song(tagged("flac"))
     change = plan_write(path, ["jazz"])
