@@ -77,11 +77,18 @@ def examine(library: Library, *, doubts: int = 20) -> Health:
     used = library.opinions.tags()
     counts = dict(zip(used["tag"].to_list(), used["n_tracks"].to_list(), strict=True))
     model = library.models.current()
+    rows = library.fetch(sa.select(track_copy).order_by(track_copy.c.path))
+    copies = zip(rows, library.tracks.many([row.track_id for row in rows]), strict=True)
+    named: dict[tuple[str, str], list[Track]] = {}
+    for track in library.tracks.all():
+        if track.artist and track.title:
+            key = (track.artist.strip().casefold(), track.title.strip().casefold())
+            named.setdefault(key, []).append(track)
     return Health(
         unreadable=list(library.tracks.all(states=("unreadable",))),
         missing=list(library.tracks.all(states=("missing",))),
-        copies=_copies(library),
-        recordings=_recordings(library),
+        copies=[(loaded_path(row), one) for row, one in copies if one.state != FORGOTTEN],
+        recordings=[tracks for _, tracks in sorted(named.items()) if len(tracks) > 1],
         unused=sorted(library.used_tags() - set(counts)),
         once=sorted(tag for tag, n in counts.items() if n == 1),
         spellings=near_spellings(counts),
@@ -126,22 +133,6 @@ def surprises(
     rates = np.clip(rates, 1e-4, 1 - 1e-4)
     given, not_given = np.log(rates / p), np.log((1 - rates) / (1 - p))
     return np.where(np.isnan(Y), -np.inf, np.where(Y == 1, given, not_given))
-
-
-def _copies(library: Library) -> list[tuple[str, Track]]:
-    rows = library.fetch(sa.select(track_copy).order_by(track_copy.c.path))
-    tracks = library.tracks.many([row.track_id for row in rows])
-    both = zip(map(loaded_path, rows), tracks, strict=True)
-    return [(path, track) for path, track in both if track.state != FORGOTTEN]
-
-
-def _recordings(library: Library) -> list[list[Track]]:
-    named: dict[tuple[str, str], list[Track]] = {}
-    for track in library.tracks.all():
-        if track.artist and track.title:
-            key = (track.artist.strip().casefold(), track.title.strip().casefold())
-            named.setdefault(key, []).append(track)
-    return [tracks for _, tracks in sorted(named.items()) if len(tracks) > 1]
 
 
 # Tags that may be one tag in two spellings. ----------------------------------------------------

@@ -41,7 +41,9 @@ def playlist(tracks: Iterable[Track]) -> str:
     lines = ["#EXTM3U"]
     for track in filter(can_be_listed, tracks):
         seconds = -1 if track.duration is None else round(track.duration)
-        lines += [f"#EXTINF:{seconds},{_name(track)}", track.path]
+        title = track.title or Path(track.path).stem
+        name = f"{track.artist} - {title}" if track.artist else title
+        lines += [f"#EXTINF:{seconds},{' '.join(name.split())}", track.path]
     return "\n".join(lines) + "\n"
 
 
@@ -62,10 +64,11 @@ def write_playlist(path: Path, tracks: Iterable[Track], *, relative: bool = Fals
     check_playlist(path)
     if relative:
         folder = absolute_path(path.parent)
-        tracks = [replace(track, path=_path_from(folder, track.path)) for track in tracks]
-    text = playlist(tracks)
-    # a path may hold bytes that are no UTF-8: they go out as they came in
-    write_atomically(path, os.fsencode(text))
+        paths = ((track, os.path.relpath(track.path, folder)) for track in tracks)
+        # A line that begins with # would be a comment.
+        tracks = [replace(track, path=f"./{p}" if p[0] == "#" else p) for track, p in paths]
+    # A path may hold bytes that are no UTF-8: they go out as they came in.
+    write_atomically(path, os.fsencode(playlist(tracks)))
 
 
 def rekordbox(tracks: TaggedTracks, name: str) -> bytes:
@@ -87,7 +90,9 @@ def rekordbox(tracks: TaggedTracks, name: str) -> bytes:
             "Comments": "; ".join([*track.file_tags.get("comment", []), ", ".join(tags)]),
         }
         known = {key: text for key, value in about.items() if (text := _text(value or ""))}
-        known = {"TrackID": str(track.id), **known, "Location": _url(track)}
+        place = track.path.replace("\\", "/") if os.sep == "\\" else track.path
+        url = "file://localhost/" + quote(os.fsencode(place.removeprefix("/")), safe="/:")
+        known = {"TrackID": str(track.id), **known, "Location": url}
         ET.SubElement(collection, "TRACK", known)
         ET.SubElement(node, "TRACK", Key=str(track.id))
     ET.indent(root)
@@ -141,24 +146,6 @@ def write_export(path: Path, tracks: TaggedTracks) -> list[Track]:
     return [track for track, tags in tracks if not tags or not beets_can_name(track)]
 
 
-def _url(track: Track) -> str:
-    """The file as Rekordbox names it; bytes that are no UTF-8 stay as they are."""
-    path = track.path.replace("\\", "/") if os.sep == "\\" else track.path
-    return "file://localhost/" + quote(os.fsencode(path.removeprefix("/")), safe="/:")
-
-
 def _text(value: str) -> str:
     """On one line, and without the characters that XML cannot hold."""
     return _NOT_IN_XML.sub("\ufffd", " ".join(value.split()))
-
-
-def _path_from(folder: str, path: str) -> str:
-    """A path from a folder on; a line that begins with # would be a comment."""
-    relative = os.path.relpath(path, folder)
-    return os.path.join(os.curdir, relative) if relative.startswith("#") else relative  # noqa: PTH118
-
-
-def _name(track: Track) -> str:
-    title = track.title or Path(track.path).stem
-    name = f"{track.artist} - {title}" if track.artist else title
-    return " ".join(name.split())

@@ -329,7 +329,7 @@ class Mp3(Id3Format):
         except HeaderNotFoundError:
             about["obstacle"] = "no MPEG sound was found in it"
         except (MutagenError, ArithmeticError, ValueError) as error:
-            about["obstacle"] = f"its sound cannot be made out ({error})"
+            about["obstacle"] = f"its sound cannot be read ({error})"
         return read_tag(self.name, tag, options, damage=damage, **about)
 
     def write(self, source: BinaryIO, target: BinaryIO, edits: Edits, options: Id3Options) -> None:

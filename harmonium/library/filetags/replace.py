@@ -128,7 +128,7 @@ def _create(part: Path) -> int:
     """The descriptor of a new file, locked; it stays locked however the process ends.
 
     Whatever has the name already, a link above all, is neither opened nor followed: anybody who may
-    write to the folder can foresee the name.
+    write to the folder can predict the name.
     """
     while True:
         try:

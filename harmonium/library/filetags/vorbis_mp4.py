@@ -55,11 +55,9 @@ def take_apart(data: bytes) -> tuple[bytes, list[bytes], bytes]:
             raise FileProblem("its Vorbis comments are damaged: they end too early")
         return data[at + 4 : end], end
 
-    vendor, at = part(0)
-    count = int.from_bytes(data[at : at + 4], "little")
-    at += 4
-    entries = []
-    for _ in range(count):
+    vendor, start = part(0)
+    entries, at = [], start + 4
+    for _ in range(int.from_bytes(data[start:at], "little")):
         entry, at = part(at)
         entries.append(entry)
     return vendor, entries, data[at:]
@@ -102,10 +100,8 @@ def _sized(data: bytes) -> bytes:
 
 PADDING = 4096
 """Bytes left free in a file that had to grow."""
-_STREAMINFO, _PADDING, _COMMENT = 0, 1, 4
-_HEADER = 4
-_LAST = 0x80
-_MAX_BLOCK = 1 << 24
+_STREAMINFO, _PADDING, _COMMENT, _LAST = 0, 1, 4, 0x80
+_HEADER, _MAX_BLOCK = 4, 1 << 24
 
 Blocks: TypeAlias = list[tuple[int, bytes]]
 """(kind, data) of each."""

@@ -272,7 +272,7 @@ def _check_not_undone(undone: Change) -> None:
     if undone.undone_by is not None:
         raise LibraryError(
             f"Change {undone.id} ({undone.command}) was undone already, by change "
-            f"{undone.undone_by}. Undo that one to have it back."
+            f"{undone.undone_by}. Undo that change to redo it."
         )
 
 
