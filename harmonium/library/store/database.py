@@ -53,23 +53,17 @@ _WRITES = "harmonium_writes"
 _LOCK = 0x4861726D  # the number of the advisory lock; locks are per database
 _CACHE_KIB = 65_536
 _SAFE = "What was stored before is safe."
-_DAMAGED = (
-    " It is damaged. Take a copy from before that; `sqlite3 FILE .recover` saves what can be "
-    "saved of a file."
-)
+_DAMAGED = " It is damaged. Restore a copy; `sqlite3 FILE .recover` saves what can be saved."
 _WAYS_OUT = {
     ('FATAL:  database "', 'FATAL:  role "'): " Correct the address, or create it on the server.",
-    ("locked",): " Another program has been writing to it all the while; try again when it is "
-    "done.",
-    ("not a database",): " If it was a library, it is damaged: take a copy from before that. "
-    "Otherwise, name another file with --library.",
-    ("disk I/O error",): f" The disk is full or fails. {_SAFE} Make room, and run the command "
-    "again.",
-    ("disk is full", "No space left"): f" {_SAFE} Make room on the disk, and run the command "
-    "again.",
+    ("locked",): " Another program is still writing to it; try again when it is done.",
+    ("not a database",): " If it was a library, it is damaged: restore a copy. Otherwise, name "
+    "another file with --library.",
+    ("disk I/O error", "disk is full", "No space left"): " The disk is full or failing. "
+    f"{_SAFE} Make room, and run the command again.",
     ("readonly database", "unable to open", "Read-only file system", "Permission denied"): " The "
-    "file, its folder or the disk may not be written to. Allow it, or copy the library to "
-    "another place and name that with --library.",
+    "file, its folder or the disk is read-only. Allow writing, or copy the library to another "
+    "place and name that with --library.",
     (
         *("malformed", "Could not decode", "foreign key mismatch"),
         *("no such table", "no such column", "does not exist"),
@@ -168,8 +162,8 @@ def postgresql_engine(place: str) -> sa.Engine:
         url = sa.make_url(place)
     except sa.exc.ArgumentError:
         raise LibraryError(
-            f"{place.partition('://')[0]}://… is not an address of a database that can be read. "
-            "Write postgresql://USER@HOST/DATABASE."
+            f"{place.partition('://')[0]}://… is not a valid address. Write "
+            "postgresql://USER@HOST/DATABASE."
         ) from None
     if url.drivername not in ("postgresql", "postgres", "postgresql+psycopg"):
         raise LibraryError(
@@ -238,10 +232,9 @@ def explained(place: str) -> Iterator[None]:
         cause: object = error.orig if isinstance(error, DBAPIError) and error.orig else error
         if isinstance(error, UnicodeDecodeError):  # SQLite's own words about damaged names
             cause = error.object.decode(errors="replace")
-        lines = [line.strip() for line in str(cause).splitlines() if line.strip()]
-        reason = lines[0] if lines else type(cause).__name__
-        fitting = (way for signs, way in _WAYS_OUT.items() if any(s in str(cause) for s in signs))
-        way_out = next(fitting, "")
+        reason = (str(cause).strip() or type(cause).__name__).splitlines()[0].strip()
+        ways = (way for signs, way in _WAYS_OUT.items() if any(s in str(cause) for s in signs))
+        way_out = next(ways, "")
         raise LibraryError(f"The library {place} cannot be used: {reason}.{way_out}") from error
 
 
@@ -322,13 +315,7 @@ def read_table_version(connection: sa.Connection) -> tuple[str | None, bool]:
 
 
 def upgrade(connection: sa.Connection, place: str) -> None:
-    """Make the tables, or bring them up to date, in the connection's transaction.
-
-    Raises
-    ------
-    LibraryError
-        where they are of a newer version, or of one that is too old
-    """
+    """Make the tables, or bring them up to date, in the connection's transaction."""
     version, _ = read_table_version(connection)  # another process may have been faster
     if version is None:
         for tables in (metadata, table_version.metadata):
@@ -337,15 +324,14 @@ def upgrade(connection: sa.Connection, place: str) -> None:
         return
     if version > VERSION:
         raise LibraryError(
-            f"The library {place} was written by a newer version of Harmonium (its tables are "
-            f"version {version}, known here up to {VERSION}). Upgrade Harmonium, or name another "
-            "library with --library."
+            f"The library {place} was written by a newer version of Harmonium (version {version} "
+            f"of the tables; this one knows {VERSION}). Upgrade Harmonium, or name another library "
+            "with --library."
         )
     if version < _OLDEST:
         raise LibraryError(
-            f"The library {place} was written by a version of Harmonium from before its first "
-            f"release (its tables are version {version}, known here from {_OLDEST} on). Index the "
-            "music into a new library."
+            f"The library {place} was written before Harmonium's first release (version {version} "
+            f"of the tables, before {_OLDEST}). Index the music into a new library."
         )
     for number, statements in MIGRATIONS.items():
         for statement in statements if number > version else ():
@@ -353,15 +339,12 @@ def upgrade(connection: sa.Connection, place: str) -> None:
     connection.execute(sa.update(table_version).values(version_num=VERSION))
 
 
-# Values as they are stored. ----
-
-
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def now() -> int:
     """The present, in microseconds since 1970."""
-    return (datetime.now(UTC) - _EPOCH) // timedelta(microseconds=1)
+    return to_microseconds(datetime.now(UTC))
 
 
 def to_datetime(microseconds: int) -> datetime:

@@ -1,7 +1,6 @@
 """The tables of a library. `database.upgrade` makes them, in an old library out of the old ones.
 
-Times are whole microseconds since 1970, UTC. Text holds neither NUL nor lone surrogates, which
-PostgreSQL does not take: `storable` sees to that, and `stored_path` keeps paths that are not UTF-8.
+Times are whole microseconds since 1970, UTC.
 """
 
 from typing import Any
@@ -16,13 +15,28 @@ BLOCK = 8192
 _Id = sa.BigInteger().with_variant(sa.Integer, "sqlite")
 metadata = sa.MetaData()
 
+
+def _table(name: str, *parts: Any) -> sa.Table:
+    return sa.Table(name, metadata, *parts)
+
+
+def _predictions(name: str) -> sa.Table:
+    """Probabilities of all tracks, by tag and block."""
+    return _table(
+        name,
+        sa.Column("model_id", _Id, sa.ForeignKey("model.id"), primary_key=True),
+        sa.Column("tag", sa.Integer, primary_key=True),  # place in the model's vocabulary
+        sa.Column("block", sa.Integer, primary_key=True),  # track ids from BLOCK * block on
+        sa.Column("probabilities", sa.LargeBinary, nullable=False),  # BLOCK uint16, see `models`
+    )
+
+
 table_version = sa.Table(
     "harmonium_version", sa.MetaData(), sa.Column("version_num", sa.String(32), primary_key=True)
 )
 
-setting = sa.Table(
+setting = _table(
     "setting",
-    metadata,
     sa.Column("key", sa.Text, primary_key=True),
     sa.Column("value", sa.Text, nullable=False),  # JSON
 )
@@ -32,9 +46,8 @@ HIDDEN, RENAMED = "hidden:", "renamed:"
 """Prefixes of the settings of hidden tags, and of renamed ones; the tag follows. Each tag has a
 setting of its own, so that each can be undone."""
 
-track = sa.Table(
+track = _table(
     "track",
-    metadata,
     sa.Column("id", _Id, primary_key=True),
     sa.Column("path", sa.Text, nullable=False),
     sa.Column("path_bytes", sa.LargeBinary),  # where the path is not UTF-8
@@ -52,9 +65,8 @@ track = sa.Table(
 )
 
 # Another file with the sound of a track.
-track_copy = sa.Table(
+track_copy = _table(
     "track_copy",
-    metadata,
     sa.Column("id", _Id, primary_key=True),
     sa.Column("track_id", _Id, sa.ForeignKey("track.id"), nullable=False),
     sa.Column("path", sa.Text, nullable=False),
@@ -64,43 +76,38 @@ track_copy = sa.Table(
     sa.Index("track_copy_path", "path"),
 )
 
-extractor = sa.Table(
+extractor = _table(
     "extractor",
-    metadata,
     sa.Column("id", _Id, primary_key=True),
     sa.Column("key", sa.Text, nullable=False, unique=True),  # name and fingerprint
     sa.Column("name", sa.Text, nullable=False),
     sa.Column("n_features", sa.Integer, nullable=False),
 )
 
-feature = sa.Table(
+feature = _table(
     "feature",
-    metadata,
     sa.Column("extractor_id", _Id, sa.ForeignKey("extractor.id"), primary_key=True),
     sa.Column("track_id", _Id, sa.ForeignKey("track.id"), primary_key=True),
     sa.Column("vector", sa.LargeBinary, nullable=False),  # little-endian float32
 )
 
 # Follows from the features; `features` keeps it up to date.
-sound_space = sa.Table(
+sound_space = _table(
     "sound_space",
-    metadata,
     sa.Column("extractor_id", _Id, sa.ForeignKey("extractor.id"), primary_key=True),
     sa.Column("n_tracks", sa.Integer, nullable=False),  # that the library had then
     sa.Column("arrays", sa.LargeBinary, nullable=False),  # safetensors
 )
-sound_vector = sa.Table(
+sound_vector = _table(
     "sound_vector",
-    metadata,
     sa.Column("extractor_id", _Id, sa.ForeignKey("extractor.id"), primary_key=True),
     sa.Column("block", sa.Integer, primary_key=True),  # as of predictions
     sa.Column("n_vectors", sa.Integer, nullable=False),
     sa.Column("vectors", sa.LargeBinary, nullable=False),  # int8, see `features`
 )
 
-change = sa.Table(
+change = _table(
     "change",
-    metadata,
     sa.Column("id", _Id, primary_key=True),
     sa.Column("at", sa.BigInteger, nullable=False),
     sa.Column("command", sa.Text, nullable=False),
@@ -111,9 +118,8 @@ change = sa.Table(
 )
 
 # What a change set besides opinions and files.
-changed_value = sa.Table(
+changed_value = _table(
     "changed_value",
-    metadata,
     sa.Column("id", _Id, primary_key=True),
     sa.Column("change_id", _Id, sa.ForeignKey("change.id"), nullable=False),
     sa.Column("kind", sa.Text, nullable=False),  # see changes
@@ -124,9 +130,8 @@ changed_value = sa.Table(
 )
 
 # A file that a change wrote to, and what makes it what it was.
-written_file = sa.Table(
+written_file = _table(
     "written_file",
-    metadata,
     sa.Column("id", _Id, primary_key=True),
     sa.Column("change_id", _Id, sa.ForeignKey("change.id"), nullable=False),
     sa.Column("track_id", _Id, sa.ForeignKey("track.id")),
@@ -136,24 +141,21 @@ written_file = sa.Table(
     sa.Index("written_file_change", "change_id"),
 )
 
-person = sa.Table(
+person = _table(
     "person",
-    metadata,
     sa.Column("id", _Id, primary_key=True),
     sa.Column("name", sa.Text, nullable=False, unique=True),
     sa.Column("kind", sa.Text, nullable=False),  # person, file or import
 )
 
-tag = sa.Table(
+tag = _table(
     "tag",
-    metadata,
     sa.Column("id", _Id, primary_key=True),
     sa.Column("name", sa.Text, nullable=False, unique=True),
 )
 
-spelling = sa.Table(
+spelling = _table(
     "spelling",
-    metadata,
     sa.Column("id", _Id, primary_key=True),
     sa.Column("tag_id", _Id, sa.ForeignKey("tag.id"), nullable=False),
     sa.Column("kind", sa.Text, nullable=False),  # of the people who spell it so
@@ -162,9 +164,8 @@ spelling = sa.Table(
     sa.UniqueConstraint("tag_id", "kind", "spelling", name="spelling_of_tag"),
 )
 
-opinion = sa.Table(
+opinion = _table(
     "opinion",
-    metadata,
     sa.Column("id", _Id, primary_key=True),
     sa.Column("track_id", _Id, sa.ForeignKey("track.id"), nullable=False),
     sa.Column("tag_id", _Id, sa.ForeignKey("tag.id"), nullable=False),
@@ -174,29 +175,25 @@ opinion = sa.Table(
     sa.Column("begun_by", _Id, sa.ForeignKey("change.id"), nullable=False),
     sa.Column("ended_by", _Id, sa.ForeignKey("change.id")),  # NULL: in force
 )
-_begun: dict[str, Any] = {
-    f"{name}_where": opinion.c.ended_by.is_(None) for name in ("sqlite", "postgresql")
-}
-_ended: dict[str, Any] = {
-    f"{name}_where": opinion.c.ended_by.is_not(None) for name in ("sqlite", "postgresql")
-}
+_in_force, _ended = (
+    {f"{database}_where": condition for database in ("sqlite", "postgresql")}
+    for condition in (opinion.c.ended_by.is_(None), opinion.c.ended_by.is_not(None))
+)
 _triple = (opinion.c.track_id, opinion.c.tag_id, opinion.c.person_id)
-sa.Index("opinion_in_force", *_triple, unique=True, **_begun)
-sa.Index("opinion_of_tag", opinion.c.tag_id, opinion.c.track_id, **_begun)
+sa.Index("opinion_in_force", *_triple, unique=True, **_in_force)
+sa.Index("opinion_of_tag", opinion.c.tag_id, opinion.c.track_id, **_in_force)
 sa.Index("opinion_begun_by", opinion.c.begun_by)
 sa.Index("opinion_ended_by", opinion.c.ended_by, **_ended)
 
 # Follows from the opinions in force; `opinions` keeps it up to date.
-people_count = sa.Table(
+people_count = _table(
     "people_count",
-    metadata,
     sa.Column("block", sa.Integer, primary_key=True, autoincrement=False),  # as of predictions
     sa.Column("people", sa.LargeBinary, nullable=False),  # BLOCK int32: have an opinion of it
 )
 
-model = sa.Table(
+model = _table(
     "model",
-    metadata,
     sa.Column("id", _Id, primary_key=True),
     sa.Column("made_at", sa.BigInteger, nullable=False),
     sa.Column("name", sa.Text, nullable=False),
@@ -207,19 +204,12 @@ model = sa.Table(
     sa.Column("report", sa.Text, nullable=False),  # JSON
 )
 
-prediction = sa.Table(
-    "prediction",
-    metadata,
-    sa.Column("model_id", _Id, sa.ForeignKey("model.id"), primary_key=True),
-    sa.Column("tag", sa.Integer, primary_key=True),  # place in the model's vocabulary
-    sa.Column("block", sa.Integer, primary_key=True),  # track ids from BLOCK * block on
-    sa.Column("probabilities", sa.LargeBinary, nullable=False),  # BLOCK uint16, see `models`
-)
+prediction = _predictions("prediction")
+refined_prediction = _predictions("refined_prediction")  # with what the tags gained
 
 # What a model's tags gained from answers since it was trained; see `models`.
-refined_tag = sa.Table(
+refined_tag = _table(
     "refined_tag",
-    metadata,
     sa.Column("model_id", _Id, sa.ForeignKey("model.id"), primary_key=True),
     sa.Column("tag", sa.Integer, primary_key=True),  # place; a new word's is after the model's tags
     sa.Column("name", sa.Text, nullable=False),
@@ -227,19 +217,9 @@ refined_tag = sa.Table(
     sa.Column("answers", sa.LargeBinary, nullable=False),  # safetensors
     sa.Column("digest", sa.Text, nullable=False),  # of what it was learnt from
 )
-# The predictions of all tracks with what the tags gained.
-refined_prediction = sa.Table(
-    "refined_prediction",
-    metadata,
-    sa.Column("model_id", _Id, sa.ForeignKey("model.id"), primary_key=True),
-    sa.Column("tag", sa.Integer, primary_key=True),
-    sa.Column("block", sa.Integer, primary_key=True),
-    sa.Column("probabilities", sa.LargeBinary, nullable=False),
-)
 # The predictions of a track given what people have said about it since.
-completed_track = sa.Table(
+completed_track = _table(
     "completed_track",
-    metadata,
     sa.Column("model_id", _Id, sa.ForeignKey("model.id"), primary_key=True),
     sa.Column("track_id", _Id, sa.ForeignKey("track.id"), primary_key=True),
     sa.Column("completed", sa.LargeBinary, nullable=False),  # uint16 for each of the model's tags
