@@ -55,38 +55,27 @@ def tables_of(library):
 
 def test_an_old_library_gets_the_tables_of_a_new_one(place, tmp_path):
     make_old_tables(place).dispose()
-    old = tmp_path / "old.db"
-    load_old_library(old)
-    with (
-        Library.open(place) as one,
-        Library.open(old) as other,
-        Library.open(tmp_path / "new") as new,
-    ):
-        assert tables_of(other) == tables_of(new)
-        assert (
-            tables_of(one).keys() == tables_of(new).keys() == {*metadata.tables, table_version.name}
-        )
-        for library in (one, other, new):
-            query = sa.select(table_version.c.version_num)
-            assert [row[0] for row in library.fetch(query)] == [VERSION]
+    load_old_library(tmp_path / "old.db")
+    found = []
+    for where in (tmp_path / "new.db", tmp_path / "old.db", place):
+        with Library.open(where) as library:
+            assert library.fetch(sa.select(table_version.c.version_num))[0][0] == VERSION
+            found.append(tables_of(library))
+    assert found[0] == found[1]
+    assert found[0].keys() == found[2].keys() == {*metadata.tables, table_version.name}
 
 
 def test_an_old_library_keeps_what_it_has(tmp_path):
     place = tmp_path / "library.db"
     load_old_library(place)
     with Library.open(place, create=False) as library:
-        assert [track.path for track in library.tracks.all()] == [
-            "/music/copy.mp3",
-            "/music/song2.mp3",
-        ]
+        paths = [track.path for track in library.tracks.all()]
+        assert paths == ["/music/copy.mp3", "/music/song2.mp3"]
         assert library.tracks.copies([1]) == {1: ["/music/song1.mp3"]}
         assert in_force(library) == {
-            ("files", 1, "rock"): 1,
-            ("files", 2, "rock"): 1,
-            ("me", 1, "mellow"): 1,
-            ("me", 1, "jazz"): -1,
-            ("me", 2, "mellow"): 1,
-            ("me", 2, "jazz"): 1,
+            **{("files", track, "rock"): 1 for track in (1, 2)},
+            **{("me", track, "mellow"): 1 for track in (1, 2)},
+            **{("me", 1, "jazz"): -1, ("me", 2, "jazz"): 1},
         }
         assert library.hidden_tags() == {"rock"}
         assert library.tracks.features([1, 2], extractor="paper")[1].shape == (2, 389)
@@ -97,16 +86,21 @@ def test_an_old_library_keeps_what_it_has(tmp_path):
         assert library.tracks.count("present") == 3
 
 
-def test_an_older_library_is_migrated_and_a_newer_one_refused(place, monkeypatch):
-    with Library.open(place) as library:
-        add_tracks(library, 2)
+def open_later(place, monkeypatch, *statements):
+    """Open a library with a later version, which has one more migration."""
     with monkeypatch.context() as later:
-        statements = ("ALTER TABLE track ADD COLUMN colour TEXT", "UPDATE track SET colour = 'red'")
         later.setitem(database.MIGRATIONS, "9999", statements)
         for module in (library_module, database):
             later.setattr(module, "VERSION", "9999")
-        with Library.open(place, create=False) as library, library.connect() as connection:
-            assert connection.execute(sa.text("SELECT colour FROM track")).all() == [("red",)] * 2
+        return Library.open(place, create=False)
+
+
+def test_an_older_library_is_migrated_and_a_newer_one_refused(place, monkeypatch):
+    with Library.open(place) as library:
+        add_tracks(library, 2)
+    colour = ("ALTER TABLE track ADD COLUMN colour TEXT", "UPDATE track SET colour = 'red'")
+    with open_later(place, monkeypatch, *colour) as library, library.connect() as connection:
+        assert connection.execute(sa.text("SELECT colour FROM track")).all() == [("red",)] * 2
     with pytest.raises(LibraryError, match="newer version"):
         Library.open(place)
 
@@ -122,24 +116,15 @@ def test_a_library_from_before_the_last_unreleased_version_is_refused(place):
 
 def test_a_migration_that_fails_changes_nothing(place, monkeypatch):
     Library.open(place).close()
-    with monkeypatch.context() as later:
-        later.setitem(database.MIGRATIONS, "9999", ("DROP TABLE prediction", "no such statement"))
-        for module in (library_module, database):
-            later.setattr(module, "VERSION", "9999")
-        with pytest.raises(LibraryError, match="syntax error"):
-            Library.open(place)
+    with pytest.raises(LibraryError, match="syntax error"):
+        open_later(place, monkeypatch, "DROP TABLE prediction", "no such statement")
     with Library.open(place) as library:
         assert library.predictions.columns(1, [0])[0].tolist() == []
 
 
-def test_where_there_is_no_library_the_error_says_what_makes_one(place):
-    with pytest.raises(LibraryError, match=r"no library at .* yet. `harmonium index FOLDER`"):
+def test_where_there_is_no_library_none_is_left_behind(place, tmp_path):
+    with pytest.raises(LibraryError, match="no library at"):
         Library.open(place, create=False)
-
-
-def test_a_file_that_was_not_made_is_not_left_behind(tmp_path):
-    with pytest.raises(LibraryError):
-        Library.open(tmp_path / "no.db", create=False)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -159,20 +144,22 @@ def test_another_programs_database_is_left_alone(place):
 def test_a_file_that_is_no_database_is_refused(tmp_path):
     file = tmp_path / "song.mp3"
     file.write_bytes(b"ID3" + bytes(5000))
-    with pytest.raises(LibraryError, match=r"song.mp3 cannot be used: file is not a database"):
+    with pytest.raises(LibraryError, match="not a database"):
         Library.open(file)
     assert file.read_bytes() == b"ID3" + bytes(5000)
 
 
-def test_a_folder_is_refused(tmp_path):
-    with pytest.raises(LibraryError, match=r"is a folder. Name a file"):
-        Library.open(tmp_path)
-
-
-@pytest.mark.parametrize("url", ["mysql://somewhere/db", "https://example.org/db"])
-def test_other_servers_are_refused(url):
-    with pytest.raises(LibraryError, match=r"a file or a PostgreSQL database"):
-        Library.open(url)
+@pytest.mark.parametrize(
+    ("place", "message"),
+    [
+        (".", "is a folder"),
+        ("mysql://somewhere/db", "a file or a PostgreSQL database"),
+        ("https://example.org/db", "a file or a PostgreSQL database"),
+    ],
+)
+def test_other_places_are_refused(place, message):
+    with pytest.raises(LibraryError, match=message):
+        Library.open(place)
 
 
 def test_a_server_that_is_not_there_is_one_clear_error(tmp_path):
@@ -246,8 +233,7 @@ def test_two_processes_write_at_once(place):
 
 def test_several_processes_make_the_same_library_at_once(place):
     code = "import sys\nfrom harmonium.library import Library\nLibrary.open(sys.argv[1]).close()"
-    makers = [start("-c", code, place) for _ in range(2)]
-    for maker in makers:
+    for maker in [start("-c", code, place) for _ in range(2)]:
         _, errors = maker.communicate(timeout=120)
         assert maker.returncode == 0, errors
     with Library.open(place, create=False) as library:
@@ -260,6 +246,6 @@ def test_a_library_that_is_written_to_all_the_while_is_an_error(tmp_path, monkey
     with Library.open(place) as library:
         other = sqlite3.connect(place, isolation_level=None)
         other.execute("BEGIN IMMEDIATE")
-        with pytest.raises(LibraryError, match=r"locked. Another program has been writing"):
+        with pytest.raises(LibraryError, match="locked"):
             library.settings.set("x", 1)
         other.close()

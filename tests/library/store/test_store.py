@@ -1,6 +1,7 @@
 """The parts of a library: tracks, features, people's tags, models, predictions."""
 
 import os
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import numpy as np
@@ -14,15 +15,13 @@ from harmonium.library.store.schema import BLOCK
 from harmonium.library.store.tracks import Track
 
 
-def a_model(name="m", n_tags=3):
-    return StoredModel(
-        name=name,
-        vocabulary=[f"tag {k}" for k in range(n_tags)],
-        thresholds=np.linspace(0, 1, n_tags, dtype=np.float32),
-        extractor="paper@1",
-        bytes=os.urandom(100),
-        report={"auc": 0.75},
-    )
+def a_model(name="m", n_tags=3, **values):
+    about = {
+        "vocabulary": [f"tag {k}" for k in range(n_tags)],
+        "thresholds": np.linspace(0, 1, n_tags, dtype=np.float32),
+        "report": {"auc": 0.75},
+    }
+    return StoredModel(name=name, extractor="paper@1", bytes=os.urandom(100), **about | values)
 
 
 # Tracks
@@ -30,19 +29,12 @@ def a_model(name="m", n_tags=3):
 
 def test_a_track_has_what_was_put(library):
     began = datetime.now(UTC)
-    (number,) = library.tracks.put(
-        [Track("/m/a.mp3", "s", 5, 6, "T", "A", "B", 1.5, {"genre": ["Rock"], "mood": []})]
-    )
+    given = Track("/m/a.mp3", "s", 5, 6, "T", "A", "B", 1.5, {"genre": ["Rock"], "mood": []})
+    (number,) = library.tracks.put([given])
     track = library.tracks.get(number)
-    assert (track.path, track.sound, track.state, track.reason) == (
-        "/m/a.mp3",
-        "s",
-        "present",
-        None,
-    )
-    assert (track.title, track.artist, track.album, track.duration) == ("T", "A", "B", 1.5)
-    assert track.file_tags == {"genre": ["Rock"]}
     assert began <= track.added_at <= datetime.now(UTC)
+    kept = {"id": number, "file_tags": {"genre": ["Rock"]}, "added_at": track.added_at}
+    assert track == replace(given, **kept)
     assert track.name == "A - T"
 
 
@@ -54,16 +46,12 @@ def test_the_same_sound_is_the_same_track(library):
 
 
 def test_odd_names_are_kept(library):
-    odd = os.fsdecode(b"/m/caf\xe9.mp3")
-    plain = "/m/caf\\xe9.mp3"
+    paths = [os.fsdecode(b"/m/caf\xe9.mp3"), "/m/caf\\xe9.mp3", "/m/c.mp3"]
     titles = ["nul\0l", "\udce9", "日本語 'quoted' %_"]
-    ids = library.tracks.put(
-        Track(path, str(k), title=title)
-        for k, (path, title) in enumerate(zip((odd, plain, "/m/c.mp3"), titles, strict=True))
-    )
-    assert [track.path for track in library.tracks.many(ids)] == [odd, plain, "/m/c.mp3"]
-    assert library.tracks.find(odd).id == ids[0]
-    assert library.tracks.find(plain).id == ids[1]
+    tracks = zip(paths, "abc", titles, strict=True)
+    ids = library.tracks.put(Track(path, sound, title=title) for path, sound, title in tracks)
+    assert [track.path for track in library.tracks.many(ids)] == paths
+    assert [library.tracks.find(path).id for path in paths] == ids
     assert [track.title for track in library.tracks.many(ids)] == ["nul l", "?", titles[2]]
 
 
@@ -75,7 +63,7 @@ def test_tracks_by_state(library):
     assert [track.id for track in library.tracks.all(["missing", "unreadable"])] == ids[1:4]
     assert library.tracks.get(ids[3]).reason == "is damaged."
     assert (library.tracks.count(), library.tracks.count("missing")) == (5, 2)
-    with pytest.raises(LibraryError, match="'state' must be one of present, missing, unreadable"):
+    with pytest.raises(LibraryError, match="'state'"):
         library.tracks.count("gone")
 
 
@@ -104,19 +92,21 @@ def test_a_present_track_is_found_before_a_missing_one_of_its_path(library):
         assert library.tracks.resolve(text).id == two
 
 
-def test_what_is_not_found_is_told_with_what_comes_near(library):
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("001.mp3", "any of 2 tracks: #2 /music/001"),
+        ("002.mp", "Near it: #3 /music/002.mp3"),
+        ("#17", "no track #17"),
+        ("01.mp3", "no track '01.mp3'"),  # the end of a name is not the end of a path
+        ("02", "no track '02'"),
+    ],
+)
+def test_what_is_not_found_is_told_with_what_comes_near(library, text, message):
     add_tracks(library, 3)
     library.tracks.put([Track("/other/001.mp3", "x", title="Song 1")])
-    with pytest.raises(LibraryError, match=r"'001.mp3' could be any of 2 tracks: #2 /music/001"):
-        library.tracks.resolve("001.mp3")
-    with pytest.raises(LibraryError, match=r"no track '002.mp' .*Near it: #3 /music/002.mp3"):
-        library.tracks.resolve("002.mp")
-    with pytest.raises(LibraryError, match="no track #17"):
-        library.tracks.resolve("#17")
-    with pytest.raises(LibraryError, match=r"no track '01.mp3'"):
-        library.tracks.resolve("01.mp3")  # the end of a name is not the end of a path
-    with pytest.raises(LibraryError, match="no track '02'"):
-        library.tracks.resolve("02")
+    with pytest.raises(LibraryError, match=message):
+        library.tracks.resolve(text)
 
 
 # Features
@@ -151,11 +141,11 @@ def test_blocks_of_features_hold_the_present_tracks_once(library):
     matrix = np.arange(10, dtype=np.float32)[:, None]
     library.tracks.put_features(ids, matrix, extractor="x")
     library.tracks.set_state(ids[4:6], "missing")
-    blocks = list(library.tracks.feature_blocks(extractor="x", block=3))
-    assert all(0 < len(numbers) <= 3 for numbers, _ in blocks)
+    numbers, rows = zip(*library.tracks.feature_blocks(extractor="x", block=3), strict=True)
+    assert all(0 < len(one) <= 3 for one in numbers)
     expected = [i for i in range(10) if i not in (4, 5)]
-    assert np.concatenate([numbers for numbers, _ in blocks]).tolist() == [ids[i] for i in expected]
-    assert np.concatenate([rows for _, rows in blocks])[:, 0].tolist() == expected
+    assert np.concatenate(numbers).tolist() == [ids[i] for i in expected]
+    assert np.concatenate(rows)[:, 0].tolist() == expected
 
 
 def test_rows_are_stored_by_the_names_of_columns_and_not_by_their_places(library):
@@ -178,14 +168,11 @@ def test_what_people_say(library):
     say(library, "ann", one, ["Hip-Hop", "rock"], ["jazz"])
     say(library, "bob", one, ["jazz", "rock"])
     say(library, "bob", two, ["rock"], ["loud"])
+    ann = {"hip hop": 1, "rock": 1, "jazz": -1}
+    bob = {(one, "jazz"): 1, (one, "rock"): 1, (two, "rock"): 1, (two, "loud"): -1}
     assert in_force(library) == {
-        ("ann", one, "hip hop"): 1,
-        ("ann", one, "rock"): 1,
-        ("ann", one, "jazz"): -1,
-        ("bob", one, "jazz"): 1,
-        ("bob", one, "rock"): 1,
-        ("bob", two, "rock"): 1,
-        ("bob", two, "loud"): -1,
+        **{("ann", one, tag): value for tag, value in ann.items()},
+        **{("bob", *about): value for about, value in bob.items()},
     }
     assert library.opinions.tags().rows() == [("rock", 2, 2), ("hip hop", 1, 1), ("jazz", 1, 1)]
     people = [(p.name, p.kind, p.n_tags, p.n_tracks) for p in library.opinions.people()]
@@ -247,14 +234,12 @@ def test_many_at_once(library, monkeypatch):
         library.opinions.add_triples(frame, change=change, kind="robot")
 
 
-def test_the_last_of_several_rows_counts_and_value_may_be_left_out(library):
+def test_value_may_be_left_out(library):
     (one,) = add_tracks(library, 1)
-    change = library.changes.begin("import", "x")
-    frame = triples(("a", one, "x", 1), ("a", one, "X", -1))
-    library.opinions.add_triples(frame, change=change)
-    assert in_force(library) == {("a", one, "x"): -1}
-    library.opinions.add_triples(frame.drop("value"), change=library.changes.begin("import", "y"))
-    assert in_force(library) == {("a", one, "x"): 1}
+    frame = triples(("a", one, "x", -1))
+    for rows, value in ((frame, -1), (frame.drop("value"), 1)):
+        library.opinions.add_triples(rows, change=library.changes.begin("import", "x"))
+        assert in_force(library) == {("a", one, "x"): value}
 
 
 # Models
@@ -265,14 +250,8 @@ def test_a_model_comes_back_whole(library):
     stored = a_model()
     number = library.models.add(stored)
     found = library.models.current()
-    assert found.id == number
-    assert (found.name, found.vocabulary, found.extractor) == ("m", stored.vocabulary, "paper@1")
-    assert (found.bytes, found.report, found.made_at) == (
-        stored.bytes,
-        {"auc": 0.75},
-        stored.made_at,
-    )
     np.testing.assert_array_equal(found.thresholds, stored.thresholds)
+    assert replace(found, thresholds=0) == replace(stored, id=number, thresholds=0)
 
 
 def test_the_last_model_is_used_or_the_one_chosen(library):
@@ -289,11 +268,8 @@ def test_the_last_model_is_used_or_the_one_chosen(library):
 
 
 def test_a_model_needs_a_threshold_for_each_tag(library):
-    wrong = StoredModel(
-        name="m", vocabulary=["a"], thresholds=np.zeros(2), extractor="x", bytes=b"", report={}
-    )
-    with pytest.raises(LibraryError, match="'thresholds' must have one for each of the 1 tags"):
-        library.models.add(wrong)
+    with pytest.raises(LibraryError, match="'thresholds'"):
+        library.models.add(a_model(thresholds=np.zeros(2)))
 
 
 # Predictions
@@ -334,20 +310,14 @@ def test_what_is_possible_is_stored_as_possible(library):
     given = np.array([[0.0, 1e-30, STEP / 3], [1.0, 1 - 1e-7, 1 - STEP / 3], [1.1, -0.1, np.nan]])
     library.predictions.put(model, [1, 2, 3], given)
     found = library.predictions.probabilities(model, [1, 2, 3])
-    assert found[0, 0] == 0
-    assert (found[0, 1:] > 0).all()
-    assert found[1, 0] == 1
-    assert (found[1, 1:] < 1).all()
+    assert (found[0] > 0).tolist() == (found[1] < 1).tolist() == [False, True, True]
     np.testing.assert_allclose(found, np.clip(given, 0, 1), rtol=0, atol=STEP)
 
 
-def test_predictions_replace_those_before_and_no_opinion(library):
-    (one,) = add_tracks(library, 1)
-    say(library, "ann", one, ["tag 0"])
+def test_predictions_replace_those_before(library):
     model = library.models.add(a_model())
     for value in (0.1, 0.9):
-        library.predictions.put(model, [one], np.full((1, 3), value))
-    assert library.predictions.probabilities(model, [one])[0, 0] == pytest.approx(0.9, abs=STEP / 2)
-    assert in_force(library) == {("ann", one, "tag 0"): 1}
-    with pytest.raises(LibraryError, match="'probabilities' must have a row for each of the 2"):
+        library.predictions.put(model, [1], np.full((1, 3), value))
+    assert library.predictions.probabilities(model, [1])[0, 0] == pytest.approx(0.9, abs=STEP / 2)
+    with pytest.raises(LibraryError, match="'probabilities'"):
         library.predictions.put(model, [1, 2], [[0.5]])
