@@ -13,6 +13,7 @@ BLOCK = 8192
 """Track ids whose predictions, and numbers of people, are stored together."""
 
 _Id = sa.BigInteger().with_variant(sa.Integer, "sqlite")
+_DATABASES = ("sqlite", "postgresql")
 metadata = sa.MetaData()
 
 
@@ -175,10 +176,8 @@ opinion = _table(
     sa.Column("begun_by", _Id, sa.ForeignKey("change.id"), nullable=False),
     sa.Column("ended_by", _Id, sa.ForeignKey("change.id")),  # NULL: in force
 )
-_in_force, _ended = (
-    {f"{database}_where": condition for database in ("sqlite", "postgresql")}
-    for condition in (opinion.c.ended_by.is_(None), opinion.c.ended_by.is_not(None))
-)
+_in_force: Any = {f"{one}_where": opinion.c.ended_by.is_(None) for one in _DATABASES}
+_ended: Any = {f"{one}_where": opinion.c.ended_by.is_not(None) for one in _DATABASES}
 _triple = (opinion.c.track_id, opinion.c.tag_id, opinion.c.person_id)
 sa.Index("opinion_in_force", *_triple, unique=True, **_in_force)
 sa.Index("opinion_of_tag", opinion.c.tag_id, opinion.c.track_id, **_in_force)
