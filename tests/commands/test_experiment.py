@@ -4,6 +4,7 @@ import pytest
 from command_line import run, run_main
 from toy_data import RECIPE, write_toy
 
+from harmonium.commands import experiment
 from harmonium.experiments.datasets import load_dataset
 
 
@@ -38,9 +39,12 @@ def test_run_and_run_again(place):
     assert (place / "results" / "toy" / "report" / "report.html").is_file()
 
 
-def test_some_models_into_another_folder(place):
+def test_some_models_into_another_folder(place, monkeypatch):
+    monkeypatch.setattr(experiment, "LINE_SECONDS", 0.0)
     done = call("run", "toy.toml", "-o", "out", "--models", "fixed", "--engine", "serial")
     assert done.exit_code == 0, done.stderr
+    assert "1 of 6 runs, about 0:00:0" in done.stdout
+    assert "6 of 6 runs\n" in done.stdout
     assert "6 runs in" in done.stdout
     assert len((place / "out" / "results.jsonl").read_text().splitlines()) == 6
 
