@@ -80,6 +80,7 @@ def show_dataset(
     """Read a dataset and show its sizes, tags, labels, groups and terms.
 
     Example: harmonium data show majorminer --tags 20
+    In Python: harmonium.data.datasets.load("majorminer")
     """
     from harmonium.data import datasets
     from harmonium.data.datasets.dataset import describe

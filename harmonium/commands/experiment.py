@@ -67,7 +67,8 @@ def run(
     by force; the same command resumes where it was and repeats nothing.
     Without --datasets, it takes all datasets that are on this machine.
 
-    [dim]Example:[/dim]  harmonium experiment run recipes/small/table2.toml
+    Example: harmonium experiment run recipes/small/table2.toml
+    In Python: harmonium.experiments.run.run_experiment(recipe, store)
     """
     from harmonium.engine import available_cores
     from harmonium.experiments.datasets import extract_features
@@ -117,7 +118,7 @@ def run(
 def list_recipes() -> None:
     """Show the recipes, and which of their datasets are on this machine.
 
-    [dim]Example:[/dim]  harmonium experiment list
+    Example: harmonium experiment list
     """
     from harmonium.experiments.recipe import read_recipe
 
@@ -149,7 +150,8 @@ def report(
     Nothing is trained: the report shows what is there, and says what is not
     finished.
 
-    [dim]Example:[/dim]  harmonium experiment report results/table2
+    Example: harmonium experiment report results/table2
+    In Python: harmonium.experiments.report.write_report("results/table2")
     """
     from harmonium.experiments.report import terminal_table, write_report
 

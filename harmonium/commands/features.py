@@ -174,6 +174,7 @@ def list_extractors(as_json: bool = options.JSON) -> None:
     machine.
 
     Example: harmonium extractor list
+    In Python: harmonium.audio.available_extractors()
     """
     from harmonium.audio.extractors import DEFAULT, available_extractors, get_extractor
 
