@@ -11,6 +11,7 @@ import typer
 from rich.text import Text
 
 from harmonium.commands import INTERRUPTED, exit_code, options
+from harmonium.commands.options import argument, flag, number, value
 from harmonium.commands.output import Cell, Output, has_reader, percent
 from harmonium.errors import DataError, HarmoniumError, counted
 
@@ -53,14 +54,12 @@ def learn(out: Output, library: Library) -> str | None:
 
 @options.takes_rejected_tags
 def say(
-    track: str = options.argument("TRACK", options.TRACK_HELP, default=...),
-    tags: list[str] | None = options.argument(
+    track: str = argument("TRACK", options.TRACK_HELP, default=...),
+    tags: list[str] | None = argument(
         "TAG", "Tags that fit; with a minus, tags that do not. Quote a tag of several words."
     ),
     library: str | None = options.LIBRARY,
-    unsay: list[str] | None = options.value(
-        "TAG", "Withdraw what you said about this tag.", "--unsay"
-    ),
+    unsay: list[str] | None = value("TAG", "Withdraw what you said about this tag.", "--unsay"),
     person: str = options.PERSON,
     as_json: bool = options.JSON,
 ) -> None:
@@ -93,9 +92,9 @@ def say(
 
 
 def review(
-    tag: str | None = options.argument("TAG", "Only this tag; by default all tags."),
+    tag: str | None = argument("TAG", "Only this tag; by default all tags."),
     library: str | None = options.LIBRARY,
-    number: int = options.number(20, "Ask N questions.", "--number", "-n"),
+    number: int = number(20, "Ask N questions.", "--number", "-n"),
     person: str = options.PERSON,
 ) -> None:
     """Answer what the model is unsure about, with one key each.
@@ -213,8 +212,8 @@ class _Review:
 
 
 def rename(
-    old: str = options.argument("OLD", "A tag.", default=...),
-    new: str = options.argument("NEW", "Its new name, or the tag to merge it into.", default=...),
+    old: str = argument("OLD", "A tag.", default=...),
+    new: str = argument("NEW", "Its new name, or the tag to merge it into.", default=...),
     library: str | None = options.LIBRARY,
     as_json: bool = options.JSON,
 ) -> None:
@@ -242,7 +241,7 @@ def rename(
 
 
 def hide(
-    tag: str | None = options.argument("TAG", "A tag; without one, list the hidden tags."),
+    tag: str | None = argument("TAG", "A tag; without one, list the hidden tags."),
     library: str | None = options.LIBRARY,
     as_json: bool = options.JSON,
 ) -> None:
@@ -270,7 +269,7 @@ def hide(
 
 
 def forget(
-    tracks: list[str] = options.argument("TRACK", options.TRACK_HELP, default=...),
+    tracks: list[str] = argument("TRACK", options.TRACK_HELP, default=...),
     library: str | None = options.LIBRARY,
     as_json: bool = options.JSON,
 ) -> None:
@@ -294,13 +293,13 @@ def forget(
 
 
 def undo(
-    change: int | None = options.argument(
+    change: int | None = argument(
         "CHANGE", "The number of a change; by default the last one not undone."
     ),
     library: str | None = options.LIBRARY,
-    list_changes: bool = options.flag("List the last changes, and undo nothing.", "--list", "-l"),
-    limit: int = options.number(20, "--list shows at most N changes."),
-    fields_only: bool = options.flag(
+    list_changes: bool = flag("List the last changes, and undo nothing.", "--list", "-l"),
+    limit: int = number(20, "--list shows at most N changes."),
+    fields_only: bool = flag(
         "In files changed since, restore only fields that still have what was written.",
         "--fields-only",
     ),

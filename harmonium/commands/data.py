@@ -9,6 +9,7 @@ import typer
 from rich.text import Text
 
 from harmonium.commands import options
+from harmonium.commands.options import flag, number, value
 from harmonium.commands.output import Cell, Output, share_bar
 from harmonium.errors import counted
 
@@ -18,7 +19,7 @@ app = typer.Typer(
     help="List, describe and download the public datasets.",
 )
 
-FOLDER = options.value(
+FOLDER = value(
     "DIR",
     "The data folder, with a subfolder per dataset; by default HARMONIUM_DATA, else your data "
     "folder (on Linux ~/.local/share/harmonium).",
@@ -74,7 +75,7 @@ def list_datasets(folder: Path | None = FOLDER, as_json: bool = options.JSON) ->
 def show_dataset(
     name: str = typer.Argument(..., help="A name from `harmonium data list`, or mulan:NAME."),
     folder: Path | None = FOLDER,
-    tags: int = options.number(10, "List the N most used tags.", "--tags", "-t", min=0),
+    tags: int = number(10, "List the N most used tags.", "--tags", "-t", min=0),
     as_json: bool = options.JSON,
 ) -> None:
     """Read a dataset and show its sizes, tags, labels, groups and terms.
@@ -97,15 +98,13 @@ def show_dataset(
 def download_dataset(
     name: str = typer.Argument(..., help="mturk or majmin."),
     folder: Path | None = FOLDER,
-    force: bool = options.flag("Download existing files again.", "--force"),
-    url: str | None = options.value(
+    force: bool = flag("Download existing files again.", "--force"),
+    url: str | None = value(
         "URL",
         "A mirror: the address of the folder that has mturk/ and majmin/ in it.",
         envvar="HARMONIUM_FETCH_URL",
     ),
-    sha256: list[str] | None = options.value(
-        "FILE=HEX", "The SHA-256 that a file must have; repeatable."
-    ),
+    sha256: list[str] | None = value("FILE=HEX", "The SHA-256 that a file must have; repeatable."),
 ) -> None:
     """Download the paper's own MTurk or MajorMiner files into the data folder.
 

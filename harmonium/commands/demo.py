@@ -10,6 +10,7 @@ import typer
 from rich.text import Text
 
 from harmonium.commands import options
+from harmonium.commands.options import number
 from harmonium.commands.output import Flow, Output, percent, plain_table
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ TAGS_SHOWN, TRACKS_SHOWN, TAGS_OF_A_TRACK, HITS_SHOWN = 12, 6, 5, 8
 
 def demo(
     folder: Path = typer.Argument(Path("demo"), help="Where the music and the results go."),
-    tracks: int = options.number(200, "Generate N tracks.", min=MIN_TRACKS),
+    tracks: int = number(200, "Generate N tracks.", min=MIN_TRACKS),
     seed: int = options.SEED,
     jobs: int | None = options.JOBS,
 ) -> None:

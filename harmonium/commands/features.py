@@ -10,26 +10,25 @@ from typing import Any
 import typer
 
 from harmonium.commands import IN_PART, options
+from harmonium.commands.options import argument, file, number, value
 from harmonium.commands.output import Output
 from harmonium.errors import AudioError, DataError, ModelFileError, counted
 
 
 def features(
-    paths: list[Path] = options.argument("PATH", "Music files and folders.", default=...),
-    output: Path = options.file(
+    paths: list[Path] = argument("PATH", "Music files and folders.", default=...),
+    output: Path = file(
         "The table to write: .parquet, .csv or .npz.", "--output", "-o", default=...
     ),
     extractor: str = options.EXTRACTOR,
-    seconds: float | None = options.value("S", "Length of the clip; by default the extractor's."),
+    seconds: float | None = value("S", "Length of the clip; by default the extractor's."),
     start: float | None = options.START,
     jobs: int | None = options.JOBS,
     engine: str = options.engine("processes"),
     cache: Path | None = options.CACHE,
     no_cache: bool = options.NO_CACHE,
     time_limit: float = options.TIME_LIMIT,
-    failures: Path | None = options.file(
-        "Write unreadable files to this CSV file, with the reasons."
-    ),
+    failures: Path | None = file("Write unreadable files to this CSV file, with the reasons."),
 ) -> None:
     """Compute the features of music files as a table.
 
@@ -98,17 +97,15 @@ def features(
 
 
 def inspect(
-    file: Path = options.argument("FILE", "A music file.", default=...),
-    output: Path = options.file(
-        "The picture to write: .png, .svg or .pdf.", "--output", "-o", default=...
-    ),
+    file: Path = argument("FILE", "A music file.", default=...),
+    output: Path = file("The picture to write: .png, .svg or .pdf.", "--output", "-o", default=...),
     start: float | None = options.START,
     seconds: float = typer.Option(10, metavar="S", min=1, help="Length of the clip."),
-    model: Path | None = options.value("MODEL", "A saved model, whose tags are drawn too."),
-    extractor: str = options.value(
+    model: Path | None = value("MODEL", "A saved model, whose tags are drawn too."),
+    extractor: str = value(
         "NAME", "The features that the model takes.", "--extractor", "-e", default="paper"
     ),
-    tags: int = options.number(20, "Draw the N most likely tags."),
+    tags: int = number(20, "Draw the N most likely tags."),
 ) -> None:
     """Draw the spectrum and the rhythm of a clip.
 

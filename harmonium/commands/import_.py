@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from harmonium.commands import IN_PART, NOTHING_DONE, options
-from harmonium.commands.options import column
+from harmonium.commands.options import argument, column, file, flag, value
 from harmonium.commands.output import Output, printable, shortened
 from harmonium.errors import counted
 
@@ -26,51 +26,49 @@ Column = str | None
 
 
 def import_(
-    table: Path | None = options.argument("TABLE", options.TABLE_HELP),
+    table: Path | None = argument("TABLE", options.TABLE_HELP),
     library: str | None = options.LIBRARY,
-    from_files: bool = options.flag("Import the tags of the indexed files.", "--from-files"),
-    fields: str = options.value(
+    from_files: bool = flag("Import the tags of the indexed files.", "--from-files"),
+    fields: str = value(
         "FIELDS", "With --from-files: any of genre,mood,grouping,comment.", default="genre"
     ),
-    features: Path | None = options.file(
+    features: Path | None = file(
         "Import features from another program and use them from now on: a table (.csv, .tsv, "
         ".parquet, .npz) with a row of numbers per track."
     ),
-    person: str | None = options.value(
+    person: str | None = value(
         "NAME",
         "Whose tags they are, without a column of users; with --from-files by default files.",
         "--person",
         "-p",
     ),
-    item: Column = options.value(
+    item: Column = value(
         "COLUMN",
         "The column that names the track: a path or its end, a file name, or #NUMBER. Columns "
         "are names, or numbers from 0.",
     ),
-    artist: Column = options.value("COLUMN", "The column of artists."),
-    title: Column = options.value("COLUMN", "The column of titles."),
-    tag: Column = options.value("COLUMN", "The column of tags."),
-    user: Column = options.value("COLUMN", "The column of users."),
-    value: Column = options.value(
+    artist: Column = value("COLUMN", "The column of artists."),
+    title: Column = value("COLUMN", "The column of titles."),
+    tag: Column = value("COLUMN", "The column of tags."),
+    user: Column = value("COLUMN", "The column of users."),
+    value: Column = value(
         "COLUMN", "A column of numbers: positive if the tag fits, else 0 or less."
     ),
-    split: str | None = options.value(
+    split: str | None = value(
         "CHARACTERS",
         "Split texts at these characters, such as ',/&'. By default at ; and |, and at commas "
         "and slashes if all parts are known tags: Jazz/Blues, not AC/DC.",
     ),
-    no_split: bool = options.flag("Each text is one tag.", "--no-split"),
+    no_split: bool = flag("Each text is one tag.", "--no-split"),
     aliases: Path | None = options.ALIASES,
     delimiter: str | None = options.DELIMITER,
     no_header: bool = options.NO_HEADER,
     encoding: str = options.ENCODING,
-    replace: bool = options.flag(
+    replace: bool = flag(
         "Remove the same people's earlier tags that are not imported.", "--replace"
     ),
-    unmatched: Path | None = options.file("Write rows without a track to this CSV file."),
-    dry_run: bool = options.flag(
-        "Show what would be imported, and import nothing.", "--dry-run", "-n"
-    ),
+    unmatched: Path | None = file("Write rows without a track to this CSV file."),
+    dry_run: bool = flag("Show what would be imported, and import nothing.", "--dry-run", "-n"),
     as_json: bool = options.JSON,
 ) -> None:
     """Import tags from a table or from the music files.

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from harmonium.commands import IN_PART, options
+from harmonium.commands.options import argument, flag, number, value
 from harmonium.commands.output import Cell, Output, shortened
 from harmonium.errors import counted
 
@@ -37,18 +38,18 @@ SECTIONS = {
 
 
 def index(
-    paths: list[Path] | None = options.argument(
+    paths: list[Path] | None = argument(
         "PATH", "Music files and folders; by default the folders indexed before."
     ),
     library: str | None = options.LIBRARY,
-    extractor: str | None = options.value(
+    extractor: str | None = value(
         "NAME",
         "Feature extractor: a name from `harmonium extractor list`, or onnx:FILE. By default "
         "the library's; in a new library musicnn.",
         "--extractor",
         "-e",
     ),
-    windows: int | None = options.number(
+    windows: int | None = number(
         None,
         "Average over N windows of ten seconds per track, for extractors of one window such as "
         "paper. By default as before.",
@@ -58,7 +59,7 @@ def index(
     cache: Path | None = options.CACHE,
     no_cache: bool = options.NO_CACHE,
     time_limit: float = options.TIME_LIMIT,
-    retry: bool = options.flag("Retry unreadable files that have not changed.", "--retry"),
+    retry: bool = flag("Retry unreadable files that have not changed.", "--retry"),
     as_json: bool = options.JSON,
 ) -> None:
     """Scan folders of music and update the library.
@@ -165,8 +166,8 @@ def _show(out: Output, report: IndexReport, n_tracks: int, seconds: float) -> No
 
 def doctor(
     library: str | None = options.LIBRARY,
-    doubts: int = options.number(20, "List at most N probable mistakes in people's tags.", min=0),
-    limit: int = options.number(10, "On a terminal, show at most N lines of each other list."),
+    doubts: int = number(20, "List at most N probable mistakes in people's tags.", min=0),
+    limit: int = number(10, "On a terminal, show at most N lines of each other list."),
     as_json: bool = options.JSON,
 ) -> None:
     """Check the library's files and tags for problems.

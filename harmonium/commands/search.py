@@ -9,6 +9,7 @@ import typer
 from rich.text import Text
 
 from harmonium.commands import options
+from harmonium.commands.options import argument, file, flag, number, probability, value
 from harmonium.commands.output import Cell, Output, printable
 from harmonium.errors import DataError, counted
 
@@ -22,23 +23,21 @@ MAX_NAMED = 3
 
 @options.takes_rejected_tags
 def search(
-    query: list[str] | None = options.argument(
+    query: list[str] | None = argument(
         "QUERY",
         "Tags with AND, OR, NOT (or -) and brackets; tags side by side must all hold. "
         "Quote a tag of several words inside the shell's quotes.",
     ),
     library: str | None = options.LIBRARY,
-    like: str | None = options.value(
-        "TRACK", f"Tracks that sound like this one. {options.TRACK_HELP}"
-    ),
-    limit: int = options.number(20, "Show at most N tracks.", "--limit", "-n"),
-    min_probability: float = options.probability(
+    like: str | None = value("TRACK", f"Tracks that sound like this one. {options.TRACK_HELP}"),
+    limit: int = number(20, "Show at most N tracks.", "--limit", "-n"),
+    min_probability: float = probability(
         0.05, "Skip less likely tracks; 0 shows all possible ones.", "--min-probability", "-p"
     ),
-    predicted: bool = options.flag("Only tracks that the model adds to your tags.", "--predicted"),
-    playlist: Path | None = options.file("Also write a playlist, .m3u8.", "--playlist", "-o"),
-    relative: bool = options.flag("Use paths relative to the playlist's folder.", "--relative"),
-    export: Path | None = options.file(
+    predicted: bool = flag("Only tracks that the model adds to your tags.", "--predicted"),
+    playlist: Path | None = file("Also write a playlist, .m3u8.", "--playlist", "-o"),
+    relative: bool = flag("Use paths relative to the playlist's folder.", "--relative"),
+    export: Path | None = file(
         "Also export tracks and tags: .xml for Rekordbox, .sh for beets.", "--export"
     ),
     only_own: bool = options.ONLY_OWN,
@@ -64,9 +63,9 @@ def search(
 
     if not query and like is None and not predicted:
         raise DataError("Search for tags, for tracks like another (--like), or both.")
-    for file, check in ((playlist, check_playlist), (export, check_export)):
-        if file is not None:
-            check(file.expanduser())
+    for path, check in ((playlist, check_playlist), (export, check_export)):
+        if path is not None:
+            check(path.expanduser())
     out, owner = Output(as_json), options.owner_of(only_own, only_built_in)
     with options.opened(library) as opened, out.bar("comparing") as progress:
         found = opened.search(
@@ -161,11 +160,9 @@ def _note_files(
 
 
 def suggest(
-    tags: list[str] = options.argument(
-        "TAG", "Tags that a track has; commas are optional.", default=...
-    ),
+    tags: list[str] = argument("TAG", "Tags that a track has; commas are optional.", default=...),
     library: str | None = options.LIBRARY,
-    number: int = options.number(10, "Show at most N tags.", "--number", "-n"),
+    number: int = number(10, "Show at most N tags.", "--number", "-n"),
     as_json: bool = options.JSON,
 ) -> None:
     """Suggest more tags for a track that has these.
@@ -192,9 +189,9 @@ def suggest(
 
 
 def related(
-    tag: str = options.argument("TAG", "A tag.", default=...),
+    tag: str = argument("TAG", "A tag.", default=...),
     library: str | None = options.LIBRARY,
-    number: int = options.number(10, "Show at most N tags.", "--number", "-n"),
+    number: int = number(10, "Show at most N tags.", "--number", "-n"),
     as_json: bool = options.JSON,
 ) -> None:
     """List the tags that a tag makes more likely, and less likely.

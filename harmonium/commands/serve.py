@@ -13,6 +13,7 @@ from pathlib import Path
 import typer
 
 from harmonium.commands import options
+from harmonium.commands.options import flag, number, value
 from harmonium.commands.output import Output
 from harmonium.errors import DataError
 
@@ -21,23 +22,23 @@ MIN_TOKEN_LENGTH = 16
 
 def serve(
     library: str | None = options.LIBRARY,
-    host: str = options.value(
+    host: str = value(
         "ADDRESS",
         "Address to listen on. By default only this machine can connect; others need a token.",
         default="127.0.0.1",
     ),
-    port: int = options.number(8040, "Port to listen on; 0 takes a free one.", min=0, max=65535),
+    port: int = number(8040, "Port to listen on; 0 takes a free one.", min=0, max=65535),
     browser: bool = typer.Option(
         True, "--browser/--no-browser", help="Open the page in your browser."
     ),
     person: str = options.PERSON,
-    token_file: Path | None = options.value(
+    token_file: Path | None = value(
         "FILE", "A file with the token in its first line; by default a new one if needed."
     ),
-    allow_host: list[str] | None = options.value(
+    allow_host: list[str] | None = value(
         "NAME", "Another host name of this server, behind a proxy; repeatable."
     ),
-    log: bool = options.flag("Print a line per request, without secrets.", "--log"),
+    log: bool = flag("Print a line per request, without secrets.", "--log"),
 ) -> None:
     """Open the library in a browser.
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from rich.text import Text
 
 from harmonium.commands import options
-from harmonium.commands.options import column
+from harmonium.commands.options import argument, column, file, flag, number, value
 from harmonium.commands.output import Cell, Output, share_bar
 from harmonium.errors import DataError, counted
 
@@ -29,32 +29,26 @@ MAX_TAGS = 5
 
 
 def smooth(
-    triples: Path = options.argument("TRIPLES", options.TABLE_HELP, default=...),
-    output: Path = options.file(
-        "The table to write: .parquet or .csv.", "--output", "-o", default=...
-    ),
-    tags: int = options.number(100, "Use the N most used tags.", "--tags", "-t"),
-    user: str = options.value(
-        "COLUMN", "The column of users: a name, or a number from 0.", default="user"
-    ),
-    item: str = options.value("COLUMN", "The column of clips.", default="item"),
-    tag: str = options.value("COLUMN", "The column of tags.", default="tag"),
-    track: str | None = options.value(
-        "COLUMN", "The column of tracks, if a track has several clips."
-    ),
-    tracks: Path | None = options.file("Or a separate table with the columns item and track."),
+    triples: Path = argument("TRIPLES", options.TABLE_HELP, default=...),
+    output: Path = file("The table to write: .parquet or .csv.", "--output", "-o", default=...),
+    tags: int = number(100, "Use the N most used tags.", "--tags", "-t"),
+    user: str = value("COLUMN", "The column of users: a name, or a number from 0.", default="user"),
+    item: str = value("COLUMN", "The column of clips.", default="item"),
+    tag: str = value("COLUMN", "The column of tags.", default="tag"),
+    track: str | None = value("COLUMN", "The column of tracks, if a track has several clips."),
+    tracks: Path | None = file("Or a separate table with the columns item and track."),
     aliases: Path | None = options.ALIASES,
-    as_spelt: bool = options.flag("Keep spellings apart: Hip-Hop is not hip hop.", "--as-spelt"),
+    as_spelt: bool = flag("Keep spellings apart: Hip-Hop is not hip hop.", "--as-spelt"),
     delimiter: str | None = options.DELIMITER,
     no_header: bool = options.NO_HEADER,
     encoding: str = options.ENCODING,
-    min_users: int = options.number(1, "Skip clips tagged by fewer than N users."),
-    long: bool = options.flag("One row per clip and tag, instead of a column per tag.", "--long"),
-    model: Path | None = options.file("Also save the smoother, .safetensors."),
-    hidden: int = options.number(50, "Hidden units."),
-    epochs: int = options.number(100, "Train for at most N epochs."),
+    min_users: int = number(1, "Skip clips tagged by fewer than N users."),
+    long: bool = flag("One row per clip and tag, instead of a column per tag.", "--long"),
+    model: Path | None = file("Also save the smoother, .safetensors."),
+    hidden: int = number(50, "Hidden units."),
+    epochs: int = number(100, "Train for at most N epochs."),
     seed: int = options.SEED,
-    show: int = options.number(8, "Show N lines of each list.", min=0),
+    show: int = number(8, "Show N lines of each list.", min=0),
 ) -> None:
     """Predict the tags that a new user would give each clip.
 

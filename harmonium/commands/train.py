@@ -11,6 +11,7 @@ from rich.text import Text
 
 from harmonium.commands import IN_PART, exit_code, options
 from harmonium.commands.corrections import learn
+from harmonium.commands.options import argument, flag, number, probability, value
 from harmonium.commands.output import Cell, Output, percent
 from harmonium.errors import counted
 
@@ -42,22 +43,20 @@ CERTAIN = {"people": "tagged", "given": "as you say"}
 
 def train(
     library: str | None = options.LIBRARY,
-    min_examples: int | None = options.number(
+    min_examples: int | None = number(
         None,
         "Tracks that a tag needs; by default 10, or 5 if fewer than 100 tracks are tagged.",
         min=2,
     ),
-    max_tags: int = options.number(200, "Learn at most the N most used tags."),
-    min_count: int = options.number(1, "People who must give a track a tag for it to count."),
-    min_share: float = options.probability(
-        0.2, "Share of a track's taggers who must give it a tag."
-    ),
-    smooth: bool = options.flag(
+    max_tags: int = number(200, "Learn at most the N most used tags."),
+    min_count: int = number(1, "People who must give a track a tag for it to count."),
+    min_share: float = probability(0.2, "Share of a track's taggers who must give it a tag."),
+    smooth: bool = flag(
         "Try to learn what a new person would say, if several people tagged the same tracks.",
         "--smooth/--no-smooth",
         default=True,
     ),
-    genres: str | None = options.value(
+    genres: str | None = value(
         "TREE",
         "Count a subgenre as its genre, bebop as jazz. TREE is own (Harmonium's tree), a TOML "
         "file, or none. The library remembers it, also for search.",
@@ -220,8 +219,8 @@ def _nothing_learnt(model: StoredModel) -> Iterator[str]:
 
 
 def models(
-    action: str | None = options.argument("[use]", "'use' switches to another model."),
-    number: int | None = options.argument("[N]", "The number of the model."),
+    action: str | None = argument("[use]", "'use' switches to another model."),
+    number: int | None = argument("[N]", "The number of the model."),
     library: str | None = options.LIBRARY,
     as_json: bool = options.JSON,
 ) -> None:
@@ -256,36 +255,36 @@ def models(
 
 
 def tag(
-    paths: list[str] | None = options.argument(
+    paths: list[str] | None = argument(
         "PATH",
         "Music files and folders, in the library or not; or #NUMBER, or artist - title. "
         "By default all tracks of the library.",
     ),
     library: str | None = options.LIBRARY,
-    known: str | None = options.value(
+    known: str | None = value(
         "TAGS",
         "Known tags, such as 'rock, guitar, -live'; they help to infer the others.",
         "--known",
         "-k",
     ),
-    sound_only: bool = options.flag("Do not infer tags from people's tags.", "--sound-only"),
-    top: int | None = options.number(
+    sound_only: bool = flag("Do not infer tags from people's tags.", "--sound-only"),
+    top: int | None = number(
         None,
         "The N most likely tags of each track, at any probability; people's tags come first.",
         "--top",
         "-n",
     ),
-    min_probability: float | None = options.probability(
+    min_probability: float | None = probability(
         None,
         "Tags with at least this probability, instead of each tag's threshold.",
         "--min-probability",
         "-p",
     ),
-    again: bool = options.flag("Also tag tracks that are tagged already.", "--again"),
+    again: bool = flag("Also tag tracks that are tagged already.", "--again"),
     only_own: bool = options.ONLY_OWN,
     only_built_in: bool = options.ONLY_BUILT_IN,
     as_json: bool = options.JSON,
-    as_csv: bool = options.flag("Print CSV: path, tag, probability, source.", "--csv"),
+    as_csv: bool = flag("Print CSV: path, tag, probability, source.", "--csv"),
 ) -> None:
     """Tag files or the whole library.
 

@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from harmonium.commands import IN_PART, NOTHING_DONE, exit_code, options
+from harmonium.commands.options import argument, flag, probability, value
 from harmonium.commands.output import Flow, Output, has_reader, percent, printable
 from harmonium.errors import DataError, counted
 
@@ -33,34 +34,34 @@ STOPPED = (
 
 
 def write(
-    paths: list[str] | None = options.argument(
+    paths: list[str] | None = argument(
         "TRACK", "Files, folders, #NUMBER, or artist - title. By default all tracks."
     ),
     library: str | None = options.LIBRARY,
-    query: str | None = options.value(
+    query: str | None = value(
         "QUERY", "Only tracks that `harmonium search` finds at 50 % or more.", "--query", "-q"
     ),
-    people: bool = options.flag("Only people's tags, no predictions.", "--people"),
-    predicted: bool = options.flag("Only predictions that nobody rejected.", "--predicted"),
+    people: bool = flag("Only people's tags, no predictions.", "--people"),
+    predicted: bool = flag("Only predictions that nobody rejected.", "--predicted"),
     only_own: bool = options.ONLY_OWN,
     only_built_in: bool = options.ONLY_BUILT_IN,
-    precision: float = options.probability(
+    precision: float = probability(
         0.8,
         "The precision that predictions must have on held-out tracks, tag by tag; tags that "
         "cannot reach it are not written. 0 uses the thresholds of `harmonium tag`.",
         "--precision",
         max=0.99,
     ),
-    dry_run: bool = options.flag("Show what would change, and write nothing.", "--dry-run", "-n"),
-    yes: bool = options.flag("Do not ask before writing.", "--yes", "-y"),
+    dry_run: bool = flag("Show what would change, and write nothing.", "--dry-run", "-n"),
+    yes: bool = flag("Do not ask before writing.", "--yes", "-y"),
     as_json: bool = options.JSON,
-    mode: str | None = options.value(
+    mode: str | None = value(
         "MODE",
         "merge: add values missing in any spelling (default); append: add values missing "
         "letter for letter; overwrite: replace the field; only-if-empty: skip filled fields.",
         **RULES,
     ),
-    field: list[str] | None = options.value(
+    field: list[str] | None = value(
         "[TAG=]FIELD",
         "Write a tag to genre, mood, grouping or comment; repeatable. FIELD alone is for all "
         "other tags.",
@@ -68,28 +69,26 @@ def write(
         "-f",
         **RULES,
     ),
-    default_field: str | None = options.value(
+    default_field: str | None = value(
         "FIELD", "The field of all other tags: genre, … or none.", **RULES
     ),
-    only: list[str] | None = options.value("TAG", "Write only this tag; repeatable.", **RULES),
-    ignore: list[str] | None = options.value("TAG", "Do not write this tag; repeatable.", **RULES),
-    alias: list[str] | None = options.value(
+    only: list[str] | None = value("TAG", "Write only this tag; repeatable.", **RULES),
+    ignore: list[str] | None = value("TAG", "Do not write this tag; repeatable.", **RULES),
+    alias: list[str] | None = value(
         "TAG=NAME", "Write a tag under another name; repeatable.", **RULES
     ),
-    scores: bool | None = options.flag(
+    scores: bool | None = flag(
         "Also write the probabilities, for Harmonium.", "--scores", default=None, **RULES
     ),
-    id3_version: int | None = options.value(
+    id3_version: int | None = value(
         "3|4", "ID3 version for files without a tag; by default 4.", "--id3", **RULES
     ),
-    grouping_frame: str | None = options.value(
+    grouping_frame: str | None = value(
         "TIT1|GRP1", "ID3 frame of grouping; newer iTunes reads GRP1.", **RULES
     ),
-    rules: Path | None = options.value(
-        "FILE", "A TOML file with these rules; options add to it.", **RULES
-    ),
-    remember: bool = options.flag("Save these rules in the library.", "--remember", **RULES),
-    forget: bool = options.flag("Drop the rules saved in the library.", "--forget", **RULES),
+    rules: Path | None = value("FILE", "A TOML file with these rules; options add to it.", **RULES),
+    remember: bool = flag("Save these rules in the library.", "--remember", **RULES),
+    forget: bool = flag("Drop the rules saved in the library.", "--forget", **RULES),
 ) -> None:
     """Write tags into the music files, where players read them.
 
