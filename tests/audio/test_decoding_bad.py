@@ -14,7 +14,7 @@ import pytest
 import soundfile
 from sound_files import lag, timed_noise, write_ffmpeg, write_sndfile
 
-from harmonium.audio import decode, decoding, features_of_file
+from harmonium.audio import decode, decoding
 from harmonium.audio.decoding import quiet_c_libraries, quoted
 from harmonium.errors import AudioError
 
@@ -134,19 +134,6 @@ def test_a_file_that_vanishes_meanwhile_is_still_read(kind, files, tmp_path, mon
     assert refusal(path) == " cannot be opened: No such file or directory."
 
 
-@pytest.mark.parametrize(
-    "name", ["a\nb.m4a", "🎵 ünïcode.mp3", "-o.wav", "a:b|c?.flac", b"\xff\xfe.m4a", "'\".wav"]
-)
-def test_any_name_will_do(name, files, tmp_path):
-    path = os.path.join(os.fsencode(tmp_path), os.fsencode(name))  # noqa: PTH118
-    kind = os.fsdecode(path).rpartition(".")[2]
-    shutil.copy(files[kind], path)
-    name = os.fsdecode(path)
-    assert len(decode(name).samples) >= 3 * 22_050
-    os.truncate(path, 10)
-    assert refusal(name).startswith(" cannot be decoded: ")
-
-
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
 def test_samples_that_are_no_numbers_are_refused_with_their_time(value, tmp_path):
     broken = timed_noise(3, RATE, 2)
@@ -258,14 +245,6 @@ def test_whatever_pyav_raises_is_a_reason(error, method, files, monkeypatch):
 
     monkeypatch.setattr(av, "open", broken if method == "open" else open_broken)
     assert refusal(files["m4a"]).endswith("its sound cannot be made out (ffmpeg).")
-
-
-def test_silence_and_a_short_file(tmp_path):
-    silence = write_sndfile(tmp_path / "a.wav", np.zeros((2 * RATE, 1), np.float32), RATE)
-    assert np.isfinite(features_of_file(silence)).all()
-    short = write_sndfile(tmp_path / "b.wav", timed_noise(0.3, RATE), RATE)
-    with pytest.raises(AudioError, match=r"b\.wav' has no features: 'samples' must last at least"):
-        features_of_file(short)
 
 
 # C libraries are silenced, and nothing else is.

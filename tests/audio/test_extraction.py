@@ -74,11 +74,6 @@ class TestMatrix:
         assert done.feature_names == get_extractor("paper").feature_names
         assert (done.failures, done.n_cached) == ((), 0)
 
-    def test_another_extractor_and_another_window(self, songs):
-        done = extract_files(songs[:2], extractor="timbre", start=0.5, engine="serial")
-        assert done.features.shape == (2, 189)
-        assert np.array_equal(done.features[1], features_of_file(songs[1], "timbre", start=0.5))
-
     def test_files_that_cannot_be_used(self, tmp_path):
         good = write_levels(tmp_path / "good", [0.1, 0.2])
         (tmp_path / "empty.wav").touch()

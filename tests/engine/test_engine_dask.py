@@ -23,43 +23,43 @@ def address(tmp_path_factory):
         yield running.address
 
 
-class TestCluster:
-    def test_every_task_has_its_result(self, address):
-        outcomes = completed(engine_tasks.double, range(100), engine=address)
-        assert {o.task: o.result for o in outcomes} == {x: 2 * x for x in range(100)}
+def outcomes(function, tasks, **options):
+    """Outcomes by task."""
+    return {o.task: o for o in completed(function, tasks, **options)}
 
-    def test_tasks_are_taken_only_as_they_can_be_worked_on(self, address):
-        ahead = engine_tasks.taken_ahead(200, engine=address)
-        assert len(ahead) == 200
-        assert max(ahead) <= 32 + 1
 
-    def test_a_task_may_be_large(self, address):
-        (outcome,) = completed(len, [bytes(20_000_000)], engine=address)
-        assert outcome.result == 20_000_000
+def test_every_task_has_its_outcome_and_may_be_large(address):
+    found = outcomes(engine_tasks.double, range(100), engine=address)
+    assert {task: o.result for task, o in found.items()} == {x: 2 * x for x in range(100)}
+    (outcome,) = completed(len, [bytes(20_000_000)], engine=address)
+    assert outcome.result == 20_000_000
+    error = outcomes(engine_tasks.fail, [3], engine=address)[3].error
+    assert isinstance(error, ValueError)
+    assert str(error) == "3 is not wanted"
 
-    @pytest.mark.skipif(sys.platform != "linux", reason="only glibc is told what to keep")
-    def test_memory_is_used_again(self, address):
-        """Dask's nannies have it given back at once: 4,096 pages for each array."""
-        [outcome] = completed(engine_tasks.faults_of_large_arrays, [20], engine=address)
-        assert outcome.result < 4096
 
-    def test_an_exception_is_an_outcome(self, address):
-        (outcome,) = completed(engine_tasks.fail, [3], engine=address)
-        assert isinstance(outcome.error, ValueError)
-        assert str(outcome.error) == "3 is not wanted"
+def test_tasks_are_taken_only_as_they_can_be_worked_on(address):
+    ahead = engine_tasks.taken_ahead(200, engine=address)
+    assert len(ahead) == 200
+    assert max(ahead) <= 32 + 1
 
-    def test_a_crash_takes_only_its_task(self, address):
-        outcomes = completed(engine_tasks.die_at_negatives, [1, -1, 2], engine=address)
-        found = {o.task: o for o in outcomes}
-        assert (found[1].result, found[2].result) == (2, 4)
-        assert isinstance(found[-1].error, WorkerDied)
 
-    def test_a_task_that_hangs_is_stopped(self, address):
-        tasks = completed(engine_tasks.hang_at_negatives, [1, -1, 2], engine=address, time_limit=3)
-        found = {o.task: o for o in tasks}
-        assert (found[1].result, found[2].result) == (2, 4)
-        assert isinstance(found[-1].error, WorkerDied)
-        assert "took too long" in str(found[-1].error)
+@pytest.mark.skipif(sys.platform != "linux", reason="only glibc is told what to keep")
+def test_memory_is_used_again(address):
+    """Dask's nannies have it given back at once: 4,096 pages for each array."""
+    (outcome,) = completed(engine_tasks.faults_of_large_arrays, [20], engine=address)
+    assert outcome.result < 4096
+
+
+@pytest.mark.parametrize(
+    ("function", "limit"),
+    [(engine_tasks.die_at_negatives, None), (engine_tasks.hang_at_negatives, 3)],
+)
+def test_a_task_that_crashes_or_hangs_is_the_only_one(address, function, limit):
+    found = outcomes(function, [1, -1, 2], engine=address, time_limit=limit)
+    assert (found[1].result, found[2].result) == (2, 4)
+    assert isinstance(found[-1].error, WorkerDied)
+    assert "took too long" in str(found[-1].error)
 
 
 @pytest.mark.long
@@ -105,8 +105,7 @@ def test_workers_die_and_join_and_the_cluster_is_restarted_and_then_gone(tmp_pat
 def test_a_task_that_needs_more_memory_than_a_worker_has_and_the_last_worker(tmp_path, monkeypatch):
     env = {"DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "0"}
     with cluster(tmp_path, n_workers=1, nanny=True, env=env, memory="600MB") as running:
-        tasks = completed(engine_tasks.fill_memory, [1, 2000, 2], engine=running.address)
-        found = {o.task: o for o in tasks}
+        found = outcomes(engine_tasks.fill_memory, [1, 2000, 2], engine=running.address)
         assert (found[1].result, found[2].result) == (2**20, 2 * 2**20)
         assert isinstance(found[2000].error, WorkerDied)
         assert "ran out of their memory" in str(found[2000].error)
