@@ -43,7 +43,7 @@ class UnwrittenTag(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Rules:
-    """How tags become values of the fields of a file.
+    """How tags become values of the fields of a file; a DataError where one of them is invalid.
 
     Names of tags are compared in any spelling (`normalise_tag`), by the name that they come with
     and by that of their alias: either may be in a list.
@@ -65,11 +65,6 @@ class Rules:
     id3_version : 4 or 3, of the ID3 tags of files that have none; others keep theirs
     grouping_frame : "TIT1" or "GRP1" (iTunes), the ID3 frame for grouping
     separator : what separates values in ID3 tags before version 2.4
-
-    Raises
-    ------
-    DataError
-        where a value is not one of the above
     """
 
     mode: Mode = "merge"
@@ -216,9 +211,9 @@ def combine_comment(before: Values, new: Values, mode: Mode) -> Values:
     after = combine(parts, new, mode)
     if after == parts:
         return before
-    added = [tag for tag in after if tag not in parts] if mode in ("merge", "append") else after
-    kept = before if mode in ("merge", "append") else ()
-    return ("; ".join((*kept, *added)),)
+    if mode in ("merge", "append"):
+        after = (*before, *after[len(parts) :])
+    return ("; ".join(after),)
 
 
 def tags_in_comment(texts: Values) -> Values:

@@ -3,9 +3,7 @@
 import io
 import json
 import math
-import shutil
 import struct
-import subprocess
 from contextlib import contextmanager
 from dataclasses import replace
 
@@ -95,9 +93,8 @@ def written(path, tags=TAGS, rules=RULES):
 
 def mutagens_view(data: bytes) -> dict[str, list[str]]:
     """Field → values, by Mutagen alone."""
-    file = (FLAC if b"fLaC" in data[:99] and data[:4] != b"OggS" else mutagen.File)(
-        io.BytesIO(data)
-    )
+    is_flac = b"fLaC" in data[:99] and data[:4] != b"OggS"  # perhaps with an ID3 tag before it
+    file = (FLAC if is_flac else mutagen.File)(io.BytesIO(data))
     places = {name: [name] for name in ("genre", "mood", "grouping")}
     if isinstance(file, MP4):
         places = {"genre": ["©gen"], "mood": ["----:com.apple.iTunes:MOOD"], "grouping": ["©grp"]}
@@ -125,15 +122,6 @@ def ffmpegs_views(kind: str) -> list[dict[str, str]]:
     return [{"genre": genre, "mood": "sad"} for genre in ("Rock", every)]
 
 
-def ffprobes_view(path) -> dict[str, str]:
-    options = ("-v", "error", "-show_entries", "format_tags:stream_tags", "-of", "json")
-    said = subprocess.run(["ffprobe", *options, path], capture_output=True, check=True, timeout=120)
-    assert said.stderr == b""
-    answer = json.loads(said.stdout)
-    tags = answer["format"].get("tags", {}) | answer["streams"][0].get("tags", {})
-    return {key.lower(): value for key, value in tags.items()}
-
-
 @pytest.mark.parametrize("picture", [False, True])
 @pytest.mark.parametrize("kind", FORMATS)
 def test_what_is_written_is_read_by_all_and_undone_to_the_byte(song, kind, picture):
@@ -147,16 +135,10 @@ def test_what_is_written_is_read_by_all_and_undone_to_the_byte(song, kind, pictu
         found = metadata(after)
         assert (found["grouping"], found["title"]) == ("late night", "A song")
         assert found["harmonium_genre"].startswith("Jazz=0.900")
-        views = [found]
-        if shutil.which("ffprobe") and not picture:
-            views.append(ffprobes_view(path))
-        for found in views:
-            assert any(view.items() <= found.items() for view in ffmpegs_views(kind))
+        assert any(view.items() <= found.items() for view in ffmpegs_views(kind))
         tags = read_tags(path)
-        assert (tags.title, {name: list(getattr(tags, name)) for name in values}) == (
-            "A song",
-            values,
-        )
+        assert {name: list(getattr(tags, name)) for name in values} == values
+        assert tags.title == "A song"
         assert tags.scores == {"Jazz": 0.9} | {k: v for k, v in TAGS.items() if k != "jazz"}
         assert apply_change(plan_write(path, TAGS, RULES)) is None
         assert audio_digest(path) == digest
@@ -399,12 +381,10 @@ def test_files_that_are_read_and_not_written_to(song, data, format, word):
 
 @pytest.mark.parametrize("kind", ["m4a", "m4a-faststart"])
 def test_other_items_of_mp4_stay(song, kind):
-    whole = io.BytesIO(tagged(kind, picture=True))
-    file = MP4(whole)
+    path = song(tagged(kind, picture=True))
+    file = MP4(path)
     file["trkn"], file["tmpo"], file["----:x:y"] = [(1, 2)], [120], [b"z"]
-    whole.seek(0)
-    file.save(whole)
-    path = song(whole.getvalue())
+    file.save()
     before = dict(MP4(path))
     write(path, ["Jazz"], Rules())
     assert dict(MP4(path)) == before | {"©gen": GENRES}
@@ -501,7 +481,7 @@ def test_undoing_is_refused_for_a_file_that_was_changed_since(song):
     assert path.read_bytes() == changed
     redo = undo(path, record, exact=False)
     tags = read_tags(path)
-    assert (tags.genre, tags.grouping, tags.scores) == (("Rock", "Élan vital"), (), {})
+    assert (tags.genre, tags.grouping, tags.scores) == (OLD, (), {})
     assert (tags.mood, tags.title) == (("sad", "better"), "Another title")
     undo(path, redo)
     assert path.read_bytes() == changed
@@ -547,7 +527,7 @@ def test_comments_of_programs_and_in_other_places_stay(song):
         tag.add(id3.COMM(encoding=1, lang="deu", desc=description, text=[text]))
     whole = io.BytesIO(SOUND)
     tag.save(whole, v2_version=3, v1=0)
-    path = song(whole.getvalue(), "song.mp3")
+    path = song(whole.getvalue())
     write(path, ["Ünruhig"], Rules(default_field="comment"))
     found = id3.ID3(path).getall("COMM")
     assert {(one.lang, one.desc, *one.text) for one in found} == {
@@ -555,12 +535,10 @@ def test_comments_of_programs_and_in_other_places_stay(song):
         ("deu", "iTunNORM", "0001"),
         ("deu", "Comment", "theirs"),
     }
-    flac = io.BytesIO(untagged("flac"))
-    file = FLAC(flac)
+    path = song(untagged("flac"), "song.flac")
+    file = FLAC(path)
     file["DESCRIPTION"] = ["a text"]
-    flac.seek(0)
-    file.save(flac)
-    path = song(flac.getvalue(), "song.flac")
+    file.save()
     write(path, ["calm"], Rules(default_field="comment"))
     assert FLAC(path)["DESCRIPTION"] == ["a text"]
     assert read_tags(path).comment == ("calm", "a text")
