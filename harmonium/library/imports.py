@@ -114,7 +114,6 @@ def import_table(
 
     Parameters
     ----------
-    library : to import into
     path : a .csv, .tsv or .parquet file, also with .gz
     item, artist, title, tag, user, value : columns, by name or by position from 0; by default
         recognised by their names. `value` is positive where the tag fits and not where it does not.
@@ -127,12 +126,7 @@ def import_table(
     replace : whether all that the same people said before and is not in the table is taken back
     dry_run : whether only to find out what would be imported
 
-    Raises
-    ------
-    DataError
-        where the file cannot be used, or it is not clear which column is what
-    LibraryError
-        where there is nothing in the library
+    A `DataError` says which column is not clear, or why the file cannot be used.
     """
     file = Path(path).expanduser()
     has_person = person is not None and user is None
@@ -195,7 +189,6 @@ def import_file_tags(
 
     Parameters
     ----------
-    library : whose files
     fields : some of "genre", "mood", "grouping" and "comment"
     person : the name under which these tags are kept
     split : what separates tags in one value; none: nothing does. By default, commas, semicolons
@@ -356,19 +349,10 @@ def choose_columns(
 ) -> dict[str, str | int]:
     """Role → column, for all roles that are named or are recognised by the columns' names.
 
-    Parameters
-    ----------
     named : role ("item", "artist", "title", "tag", "user", "value") → what a person named, or None
     needed : the roles without which the table cannot be used, in the order in which a file without
         a header has them; a title does for an item
-    source : the file's name, for messages
-    names : of the columns of the file; empty where it has no header
-    n_columns : how many there are, where that is known
-
-    Raises
-    ------
-    DataError
-        where a column that is needed is not found
+    names, n_columns : of the columns of the file; no names where it has no header
     """
     chosen = {role: column for role, column in named.items() if column is not None}
     if names:
@@ -498,11 +482,6 @@ def import_features(
     path : a .csv, .tsv or .parquet file with a column for each number, or one of lists; or an .npz
         file with an array of names (n,) and one of numbers (n, n_features)
     item, artist, title : columns, by name or by position from 0; by default recognised
-
-    Raises
-    ------
-    DataError
-        where the table cannot be used, or none of its rows means a track
     """
     file = Path(path).expanduser()
     frame = _read(file)

@@ -134,18 +134,8 @@ class Opinions(LibraryPart):
     ) -> int:
         """Let a person give a track tags, reject others, and take back what they said of others.
 
-        What the track's file says to the contrary ends.
-
-        Parameters
-        ----------
-        person : their name
-        track_id : the number of the track
-        present, absent, retract : tags, in any spelling
-        change : the number of the change that this is part of, from `Changes.begin`
-
-        Returns
-        -------
-        how many opinions began or ended
+        The tags may be in any spelling. What the track's file says to the contrary ends. Returns
+        how many opinions began or ended.
         """
         given = {1: present, -1: absent, 0: retract}
         spelt = [(storable(name), value) for value, names in given.items() for name in names]
@@ -191,11 +181,8 @@ class Opinions(LibraryPart):
     def rename_tag(self, old: str, new: str, *, change: int) -> tuple[int, int]:
         """Let everybody say with another tag what they say with one; both in any spelling.
 
-        Where somebody says something of a track with both, what they say with the new one stays.
-
-        Returns
-        -------
-        how many opinions have the new tag now, and how many ended without that
+        If somebody says something of a track with both, what they say with the new one stays.
+        Returns how many opinions have the new tag now, and how many ended without that.
         """
         with self._library.begin() as connection:
             before, after = _ids(connection, tag, pl.Series([old, new])).to_list()
@@ -228,10 +215,9 @@ class Opinions(LibraryPart):
 
         Parameters
         ----------
-        frame : columns person (str), track_id (int), tag (str, in any spelling), and optionally
-            value (1 it is so, -1 it is not so) and spelling (str, if tag is not how people spell
-            it)
-        change : the number of the change that this is part of
+        frame : columns person, track_id, tag (in any spelling), and optionally value (1 it is so,
+            -1 it is not so) and spelling (if tag is not how people spell it)
+        change : the number of the change that this is part of, from `Changes.begin`
         kind : what kind of people new ones are, see `Person.kind`
         replace : whether everything else that these people said ends
 
@@ -278,10 +264,7 @@ class Opinions(LibraryPart):
             return ended + began
 
     def triples(self, track_ids: ArrayLike | None = None) -> pl.DataFrame:
-        """What is in force, of these tracks or of all: person, track_id, tag, value and at.
-
-        value is 1 or -1, at a time in UTC.
-        """
+        """What is in force: person, track_id, tag, value (1 or -1) and at (UTC)."""
         if track_ids is None:
             return self._frame()
         ids = np.asarray(track_ids, np.int64).ravel().tolist()
@@ -466,8 +449,6 @@ def verdict(
 ) -> Floats:
     """1 where people agree that a tag holds, 0 where they agree that it does not, else NaN; (n,).
 
-    Parameters
-    ----------
     present, absent : how many people give the tag, and how many reject it, (n,)
     people : how many have said anything of the track, (n,)
     min_count, min_share : how many of them must give the tag, and which share

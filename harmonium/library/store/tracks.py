@@ -112,10 +112,7 @@ class Tracks(LibraryPart):
         return self.many([track_id])[0]
 
     def find(self, path: str) -> Track | None:
-        """The track that has a file at this absolute path; of several, one that is present.
-
-        The file may also be a copy of its own.
-        """
+        """The track with a file, or a copy of it, at this absolute path; the present one if any."""
         text = stored_path(path)["path"]
         places = (track_copy.c.track_id.label("id"), track_copy.c.path, track_copy.c.path_bytes)
         copies = sa.select(*places).where(track_copy.c.path == text)
@@ -152,20 +149,13 @@ class Tracks(LibraryPart):
                 connection.execute(sa.delete(track_copy).where(same))
 
     def resolve(self, text: str) -> Track:
-        """The track that a person means: by the rules of this module.
-
-        Raises
-        ------
-        LibraryError
-            where none or several fit; it names those that come near
-        """
+        """The track that a person means, by the rules of this module; or a LibraryError."""
         number = track_number(text)
         if number is not None:
-            numbered = self.get(number)
-            if numbered.state == FORGOTTEN:
+            if (numbered := self.get(number)).state == FORGOTTEN:
                 raise LibraryError(
-                    f"Track {text} was taken out of the library. `harmonium undo --list` shows the "
-                    "change that did it, and `harmonium undo NUMBER` brings the track back."
+                    f"Track {text} was removed from the library. `harmonium undo --list` shows the "
+                    "change, and `harmonium undo NUMBER` brings the track back."
                 )
             return numbered
         if (at_path := self.find(absolute_path(text))) is not None:
@@ -244,16 +234,9 @@ class Tracks(LibraryPart):
         return np.array([row.id for row in self._library.fetch(query)], np.int64)
 
     def features(self, ids: ArrayLike, *, extractor: str) -> TrackFeatures:
-        """The features of those of the tracks that have them.
+        """The features (m, n_features) of those tracks (m,) that have them, in the order given.
 
-        Parameters
-        ----------
-        ids : (n,) numbers of tracks
         extractor : its key, as the setting "extractor" has it; or its name, for the last used
-
-        Returns
-        -------
-        numbers (m,) in the order given, and features (m, n_features)
         """
         with self._library.connect() as connection:
             return features.read(connection, np.asarray(ids, np.int64).ravel(), extractor)
@@ -358,11 +341,8 @@ _Spelling = Callable[[str], str]
 
 
 class TrackFinder:
-    """The tracks of a library, to be found by what people and other programs call them.
+    """The tracks of a library, read once to be found by what people and other programs call them.
 
-    Parameters
-    ----------
-    connection : to the library; it is read once, for any number of questions
     folders : those that relative paths may be relative to
     containing : only tracks with this in their paths
     """
@@ -394,8 +374,6 @@ class TrackFinder:
     ) -> int | str:
         """The number of the track that the row of a table means; or why there is none.
 
-        Parameters
-        ----------
         item : its number, path, or the end of its path
         artist, title : the title alone is enough if no other track has it
         """
@@ -438,7 +416,7 @@ class TrackFinder:
         return [row.id for row, name in named if name == wanted or row.id in titled]
 
     def _by_end(self, end: str, spell: _Spelling) -> list[int]:
-        """The tracks whose paths end with these parts of one; or do without the file's ending."""
+        """The tracks whose paths end so, with the file's extension or without."""
         if spell not in self._by_file:
             self._by_file[spell] = _by_file_name(self._ids, spell)
         paths = self._by_file[spell][end.rpartition("/")[2]]
@@ -503,15 +481,13 @@ def _normalised(names: Iterable[str]) -> Iterable[str]:
 
 
 def _by_file_name(ids: Mapping[str, int], spell: _Spelling) -> Mapping[str, list[tuple[str, int]]]:
-    """The name of a file, with its ending and without → the paths, and the tracks there."""
+    """The name of a file, with its extension and without → the paths, and the tracks there."""
     found = defaultdict(list)
     for path, number in ids.items():
         full = spell(path)
         file = full.rpartition("/")[2]
-        found[file].append((full, number))
-        stem = _without_ending(file)
-        if stem != file:
-            found[stem].append((full, number))
+        for name in {file, _without_ending(file)}:
+            found[name].append((full, number))
     return found
 
 
