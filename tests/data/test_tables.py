@@ -126,12 +126,9 @@ def test_csv_tsv_and_parquet_plain_and_gzipped(tmp_path):
         packed.write_bytes(gzip.compress((tmp_path / name).read_bytes()))
         for path in (tmp_path / name, str(packed)):
             assert rows(read_triples(path)) == sorted(EXPECTED), path
-
-
-def test_the_extension_may_be_in_capitals_and_a_gzipped_file_may_not_say_so(write):
-    content = b"user,item,tag\nann,t1,rock\n"
-    assert rows(read_triples(write(content, "TAGS.CSV"))) == [EXPECTED[0]]
-    assert rows(read_triples(write(gzip.compress(content), "tags.csv"))) == [EXPECTED[0]]
+    misnamed = tmp_path / "TAGS.CSV"  # which is gzipped, and does not say so
+    misnamed.write_bytes(gzip.compress((tmp_path / "tags.csv").read_bytes()))
+    assert rows(read_triples(misnamed)) == sorted(EXPECTED)
 
 
 @pytest.mark.parametrize(
@@ -148,19 +145,6 @@ def test_the_extension_may_be_in_capitals_and_a_gzipped_file_may_not_say_so(writ
         "tag,x,item,user\nrock,,t1,ann\nhip hop,1,t1,ben\ncafé,2,t2,ann\n",
         "user,item,tag,x\nann,t1,rock,\nben,t1,hip hop,1\nann,t2,café,\n",
         "user, item , tag\nann,t1,rock\nben,t1,hip hop\nann,t2,café\n",
-    ],
-    ids=[
-        "no final newline",
-        "CRLF",
-        "CR",
-        "byte-order mark",
-        "blank last line",
-        "blank last lines with CRLF",
-        "blank lines",
-        "all quoted",
-        "other order and columns",
-        "empty fields in a column that is not asked for",
-        "spaces in the header",
     ],
 )
 def test_ways_to_write_the_same_file(write, content):

@@ -1,6 +1,7 @@
 """Triples from columns, their counts and labels, and the smoother's conditioning."""
 
 import numpy as np
+import pandas as pd
 import polars as pl
 import pytest
 from hypothesis import given, settings
@@ -32,26 +33,16 @@ def test_repeated_triples_and_spellings_of_a_tag_count_once():
         ("u1", "8", "rock"),
         ("u2", "7", "hip hop"),
     ]
-    assert triples.counts().matrix.toarray().tolist() == [[2, 0], [0, 1]]
+    matrix = triples.counts().matrix
+    assert matrix.toarray().tolist() == [[2, 0], [0, 1]]
+    assert (matrix.dtype, matrix.format, matrix.has_canonical_format) == (np.int32, "csr", True)
+    assert {triples.user.dtype, triples.item.dtype, triples.tag.dtype} == {np.dtype(np.int32)}
     plain = Triples.from_columns(["u", "u"], ["i", "i"], ["Rock", "rock"], normalise=False)
     assert plain.tags.to_list() == ["Rock", "rock"]
-
-
-def test_names_are_in_order_of_first_appearance():
-    triples = Triples.from_columns(["z", "a", "z"], ["10", "9", "1"], ["rock", "pop", "Rock"])
-    assert triples.users.to_list() == ["z", "a"]
-    assert triples.items.to_list() == ["10", "9", "1"]
-    assert triples.tags.to_list() == ["rock", "pop"]
-
-
-def test_codes_and_matrices_have_the_promised_types():
-    triples = Triples.from_columns(["u", "v"], ["i", "j"], ["rock", "pop"])
-    assert {triples.user.dtype, triples.item.dtype, triples.tag.dtype} == {np.dtype(np.int32)}
-    matrix = triples.counts().matrix
-    assert matrix.dtype == np.int32
-    assert matrix.format == "csr"
-    assert matrix.has_canonical_format
-    assert triples.counts().labels(min_count=1).dtype == np.float32
+    ordered = Triples.from_columns(["z", "a", "z"], ["10", "9", "1"], ["rock", "pop", "Rock"])
+    assert ordered.users.to_list() == ["z", "a"]
+    assert ordered.items.to_list() == ["10", "9", "1"]
+    assert ordered.tags.to_list() == ["rock", "pop"]
 
 
 def test_aliases_merge_spellings_after_normalisation():
@@ -68,18 +59,11 @@ def test_aliases_merge_spellings_after_normalisation():
 
 
 @pytest.mark.parametrize(
-    "columns", [list, tuple, np.array, pl.Series, lambda x: np.array(x, object)]
+    "columns", [list, tuple, np.array, pl.Series, pd.Series, lambda x: np.array(x, object)]
 )
-def test_columns_may_be_any_sequence(columns):
-    triples = Triples.from_columns(columns(["u"]), columns(["i"]), columns(["rock"]))
-    assert triples.frame().rows() == [("u", "i", "rock")]
-
-
-def test_columns_may_be_integers_and_pandas():
-    pd = pytest.importorskip("pandas")
-    frame = pd.DataFrame({"user": [1, 2], "item": [30, 30], "tag": ["rock", "pop"]})
-    triples = Triples.from_columns(frame["user"], frame["item"].to_numpy(), frame["tag"])
-    assert triples.frame().rows() == [("1", "30", "rock"), ("2", "30", "pop")]
+def test_columns_may_be_any_sequence_of_texts_or_integers(columns):
+    triples = Triples.from_columns(columns(["u"]), columns([30]), columns(["rock"]))
+    assert triples.frame().rows() == [("u", "30", "rock")]
 
 
 def test_no_rows_are_no_triples():
@@ -209,13 +193,6 @@ def counts_of(rows, **options):
     )
 
 
-def test_labels_are_ternary():
-    counts = counts_of([("x", "rock", 1), ("x", "pop", 2), ("y", "pop", 3)])
-    np.testing.assert_array_equal(counts.labels(min_count=2), [[np.nan, 1], [0, 1]])
-    np.testing.assert_array_equal(counts.labels(min_count=1), [[1, 1], [0, 1]])
-    np.testing.assert_array_equal(counts.labels(min_count=3), [[np.nan, np.nan], [0, 1]])
-
-
 @given(COUNTS, st.integers(1, 4))
 @settings(deadline=None, max_examples=60)
 def test_labels_equal_a_loop(rows, min_count):
@@ -241,15 +218,16 @@ def test_counts_of_two_spellings_are_added_up():
     assert counts.matrix.toarray().tolist() == [[3, 4]]
     merged = counts_of([("x", "Hip-Hop", 1), ("x", "rap", 4)], aliases={"rap": "hip hop"})
     assert merged.matrix.toarray().tolist() == [[5]]
+    for written in ([2.0, 3.0], ["2", " 3 "]):  # whole numbers
+        assert TagCounts.from_columns(["x", "x"], ["a", "a"], written).matrix.toarray() == [[5]]
+    with pytest.raises(DataError, match="add up to 4,000,000,000"):
+        TagCounts.from_columns(["x", "x"], ["a", "a"], [2_000_000_000] * 2)
 
 
-def test_zero_counts_keep_the_item_and_the_tag():
+def test_all_items_gives_the_rows_and_zero_counts_keep_the_item_and_the_tag():
     counts = counts_of([("x", "rock", 0), ("y", "pop", 1)])
     assert counts.matrix.toarray().tolist() == [[0, 0], [0, 1]]
     assert counts.matrix.nnz == 1
-
-
-def test_all_items_gives_the_rows():
     counts = counts_of([("x", "rock", 2), ("y", "pop", 1)], all_items=["z", "y", "x"])
     assert counts.items.to_list() == ["z", "y", "x"]
     assert counts.matrix.toarray().tolist() == [[0, 0], [0, 1], [2, 0]]
@@ -272,17 +250,6 @@ def test_labels_by_share_of_the_listeners():
     counts = counts_of([("x", "rock", 1), ("x", "pop", 2), ("y", "pop", 3)])
     labels = counts.share_labels(min_share=0.5, listeners=np.array([4, 7]))
     np.testing.assert_array_equal(labels, [[0, 1], [0, 0]])
-
-
-def test_counts_may_be_written_as_whole_floats():
-    counts = TagCounts.from_columns(["x", "y"], ["a", "a"], np.array([2.0, 3.0]))
-    assert counts.matrix.toarray().tolist() == [[2], [3]]
-    assert TagCounts.from_columns(["x"], ["a"], [" 4 "]).matrix.toarray().tolist() == [[4]]
-
-
-def test_sums_that_do_not_fit_are_an_error():
-    with pytest.raises(DataError, match="add up to 4,000,000,000"):
-        TagCounts.from_columns(["x", "x"], ["a", "a"], [2_000_000_000] * 2)
 
 
 @pytest.mark.parametrize("bad", ["-1", "1.5", "many", "", "nan", "inf", "3000000000", "0x10"])
@@ -357,17 +324,14 @@ def test_clips_of_one_track_share_its_index(tracks):
 
 
 def test_tracks_are_looked_up_for_every_row():
+    alone = Conditioning.from_triples(example())
+    assert alone.track.tolist() == alone.item.tolist()
+    assert alone.tracks.to_list() == alone.items.to_list()
     given = Conditioning.from_triples(example(), tracks={"c1": "t9", "c2": "t5"})
     by_row = given.tracks.gather(given.track).to_list()
     by_item = {"c1": "t9", "c2": "t5"}
     assert by_row == [by_item[item] for item in given.items.gather(given.item)]
     assert given.tracks.gather(given.item_track).to_list() == ["t9", "t5"]
-
-
-def test_without_tracks_each_item_is_its_own():
-    given = Conditioning.from_triples(example())
-    assert given.track.tolist() == given.item.tolist()
-    assert given.tracks.to_list() == given.items.to_list()
 
 
 def test_pairs_of_all_tags_keep_the_users_who_gave_none_of_the_top_ones():

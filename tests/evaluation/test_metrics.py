@@ -1,18 +1,38 @@
-"""All metrics together: what they give, what they refuse, and whether their examples run."""
+"""Metrics against scikit-learn and against counting by hand; what they refuse; their examples."""
 
 import doctest
 import importlib
+import itertools
+import math
 import pkgutil
 import re
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
 from places import DOCS
+from sklearn.metrics import average_precision_score, brier_score_loss, log_loss, roc_auc_score
 
 import harmonium.evaluation as evaluation
 from harmonium.errors import DataError
-from harmonium.evaluation import MetricResult, evaluate, precision_at_k_per_tag
+from harmonium.evaluation import (
+    MetricResult,
+    auc_per_clip,
+    auc_per_tag,
+    average_precision_per_tag,
+    brier_per_tag,
+    calibration_error_per_tag,
+    evaluate,
+    log_loss_per_tag,
+    metrics,
+    precision_at_k_per_clip,
+    precision_at_k_per_tag,
+    reliability,
+)
 from harmonium.evaluation.metrics import ternary
 
 NAN = float("nan")
@@ -129,3 +149,328 @@ def test_the_examples_of_the_docstrings_run(name):
 def test_every_public_name_is_described(name):
     assert getattr(evaluation, name).__doc__
     assert not name[0].islower() or f"`{name}" in PAGE.read_text(encoding="utf-8")
+
+
+# Ranking
+
+FINITE = {"allow_nan": False, "allow_infinity": False}
+SCORES = st.one_of(
+    st.sampled_from([-1.0, -0.0, 0.0, 0.25, 0.5, 1.0]),  # many ties
+    st.floats(0, 1),
+    st.floats(-1e3, 1e3),
+    st.floats(**FINITE),  # subnormal to 1e308, in one matrix
+)
+
+
+@st.composite
+def labelled_scores(draw, max_clips=12, max_tags=3):
+    shape = draw(st.tuples(st.integers(1, max_clips), st.integers(1, max_tags)))
+    Y = draw(hnp.arrays(float, shape, elements=st.sampled_from([0.0, 1.0, 1.0, NAN])))
+    S = draw(hnp.arrays(float, shape, elements=SCORES))
+    return Y, S
+
+
+def auc_by_counting(y, s):
+    won = [
+        (s[p] > s[n]) + 0.5 * (s[p] == s[n])
+        for p in np.flatnonzero(y == 1)
+        for n in np.flatnonzero(y == 0)
+    ]
+    return np.mean(won) if won else NAN
+
+
+def average_precision_by_counting(y, s):
+    known = ~np.isnan(y)
+    precisions = [
+        np.sum((y == 1) & (s >= s[p])) / np.sum(known & (s >= s[p])) for p in np.flatnonzero(y == 1)
+    ]
+    return np.mean(precisions) if precisions else NAN
+
+
+def _falls(values):
+    return bool((values[1:] <= values[:-1]).all())
+
+
+def precision_at_k_by_all_orders(y, s, k):
+    known = np.flatnonzero(~np.isnan(y))
+    if len(known) < k or not (y == 1).any():
+        return NAN
+    orders = [o for o in itertools.permutations(known) if _falls(s[list(o)])]
+    return np.mean([y[list(order[:k])].mean() for order in orders])
+
+
+def random_case(rng, n_clips=200, n_tags=4, *, unknown=0.0, levels=None, share=0.2):
+    S = rng.normal(size=(n_clips, n_tags))
+    if levels:
+        S = np.round(S * levels) / levels
+    Y = (rng.random((n_clips, n_tags)) < share).astype(float)
+    Y[rng.random(Y.shape) < unknown] = NAN
+    return Y, S
+
+
+def per_tag_by_sklearn(metric, Y, S):
+    known = ~np.isnan(Y)
+    return [metric(Y[known[:, j], j], S[known[:, j], j]) for j in range(Y.shape[1])]
+
+
+@pytest.mark.parametrize("unknown", [0.0, 0.3])
+@pytest.mark.parametrize("levels", [None, 2], ids=["no ties", "many ties"])
+@pytest.mark.parametrize("share", [0.05, 0.5, 0.95])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_ranking_equals_scikit_learn(unknown, levels, share, dtype, order):
+    Y, S = random_case(np.random.default_rng(0), unknown=unknown, levels=levels, share=share)
+    Y, S = np.asarray(Y, order=order), np.asarray(S, dtype=dtype, order=order)
+    np.testing.assert_allclose(
+        auc_per_tag(Y, S), per_tag_by_sklearn(roc_auc_score, Y, S), rtol=0, atol=1e-12
+    )
+    np.testing.assert_allclose(
+        average_precision_per_tag(Y, S),
+        per_tag_by_sklearn(average_precision_score, Y, S),
+        rtol=0,
+        atol=1e-12,
+    )
+
+
+@given(labelled_scores())
+@example(
+    (  # magnitudes too far apart for one scale
+        np.array([[1.0], [0.0], [0.0], [1.0], [0.0], [0.0]]),
+        np.array([[5e-324], [1e-323], [-5e-324], [1.7e308], [-1.7e308], [0.0]]),
+    )
+)
+@settings(deadline=None, max_examples=200)
+def test_equal_to_counting(case):
+    Y, S = case
+    columns = list(zip(Y.T, S.T, strict=True))
+    for metric, count in (
+        (auc_per_tag, auc_by_counting),
+        (average_precision_per_tag, average_precision_by_counting),
+    ):
+        np.testing.assert_allclose(metric(Y, S), [count(*c) for c in columns], rtol=0, atol=1e-14)
+    np.testing.assert_array_equal(auc_per_clip(Y.T, S.T), auc_per_tag(Y, S))
+
+
+@given(labelled_scores(max_clips=6), st.integers(1, 6))
+@example((np.ones((2, 1)), np.array([[-1e300], [1.7976931348623157e308]])), 1)
+@settings(deadline=None, max_examples=100)
+def test_precision_at_k_is_the_mean_over_all_orders_of_ties(case, k):
+    Y, S = case
+    expected = [precision_at_k_by_all_orders(y, s, k) for y, s in zip(Y.T, S.T, strict=True)]
+    np.testing.assert_allclose(precision_at_k_per_tag(Y, S, k=k), expected, rtol=0, atol=1e-14)
+
+
+@given(labelled_scores(max_clips=3, max_tags=5), st.integers(1, 4))
+@settings(deadline=None, max_examples=50)
+def test_precision_at_k_of_a_clip_is_that_of_its_tags(case, k):
+    Y, S = case
+    expected = [precision_at_k_by_all_orders(y, s, k) for y, s in zip(Y, S, strict=True)]
+    found = precision_at_k_per_clip(Y, S, k=k)
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-14)
+    assert set(found.reasons) == set(np.flatnonzero(np.isnan(expected)))
+
+
+@pytest.mark.parametrize("score", [0.3, -0.3, 1.0, 5.0, -1e300, 1e-310])
+def test_neighbouring_floating_point_numbers_are_not_ties(score):
+    Y = np.array([[1.0], [0.0]])
+    S = np.array([[np.nextafter(score, np.inf)], [score]])
+    assert auc_per_tag(Y, S).mean == 1
+    assert auc_per_tag(1 - Y, S).mean == 0
+
+
+@pytest.mark.parametrize("largest", [1.0, np.nextafter(2.0, 0.0), 2.0, np.finfo(float).max])
+def test_no_score_comes_after_the_unknown_labels(largest):
+    Y = np.array([[1.0], [0.0], [NAN], [NAN]])
+    S = np.array([[largest], [0.5], [largest], [-largest]])
+    assert auc_per_tag(Y, S).mean == 1
+    assert auc_per_tag(1 - Y, S).mean == 0
+    assert average_precision_per_tag(1 - Y, S).mean == 0.5
+    assert precision_at_k_per_tag(Y, S, k=1).mean == 1
+
+
+@given(hnp.arrays(float, hnp.array_shapes(min_dims=2, max_dims=2), elements=SCORES))
+@settings(deadline=None, max_examples=100)
+def test_ordinals_are_ordered_as_the_scores_and_leave_a_bit_free(scores):
+    ordinals = metrics.ordinals(scores)
+    assert np.abs(ordinals.astype(object)).max() < 2**62
+    by_score, by_ordinal = scores.ravel(), ordinals.ravel()
+    np.testing.assert_array_equal(
+        by_score[:, None] < by_score[None, :], by_ordinal[:, None] < by_ordinal[None, :]
+    )
+
+
+def test_tags_in_blocks_give_what_tags_together_give(monkeypatch):
+    Y, S = random_case(np.random.default_rng(1), unknown=0.1, levels=4)
+    together = auc_per_tag(Y, S).values
+    monkeypatch.setattr(metrics, "_BLOCK", 700)  # two tags at a time
+    np.testing.assert_array_equal(auc_per_tag(Y, S), together)
+
+
+def test_undefined_tags_are_nan_and_say_why():
+    Y = np.array([[1, 0, NAN, 1, 1], [1, 0, NAN, 0, NAN], [NAN, 0, NAN, 0, 0]])
+    S = np.arange(15.0).reshape(3, 5)
+    auc = auc_per_tag(Y, S)
+    assert auc.reasons == {0: "no negative", 1: "no positive", 2: "no known label"}
+    assert np.flatnonzero(np.isnan(auc)).tolist() == [0, 1, 2]
+    assert auc.n_defined == 2
+    assert auc.mean == np.mean(auc.values[3:])
+    precision = average_precision_per_tag(Y, S)
+    assert precision.reasons == {1: "no positive", 2: "no known label"}
+    assert precision.values[0] == 1
+    at_3 = precision_at_k_per_tag(Y, S, k=3)
+    few = "fewer than 3 known labels"
+    assert at_3.reasons == {0: few, 1: "no positive", 2: "no known label", 4: few}
+    assert auc_per_clip(Y.T, S.T).reasons == auc.reasons
+
+
+@pytest.mark.parametrize("shape", [(0, 3), (3, 0), (0, 0), (1, 2)])
+def test_nothing_to_rank_is_undefined_without_a_warning(shape):
+    for metric in (auc_per_tag, average_precision_per_tag, precision_at_k_per_tag):
+        result = metric(np.zeros(shape), np.zeros(shape))
+        assert len(result) == shape[1]
+        assert set(result.reasons) == set(range(shape[1]))
+        assert np.isnan(result.mean)
+
+
+def test_frames_and_lists_are_read_as_arrays():
+    Y = np.array([[1.0, 0.0], [0.0, 1.0], [0.0, NAN], [1.0, 0.0]])
+    S = np.array([[0.9, 0.1], [0.2, 0.1], [0.95, 0.5], [0.8, 0.05]])
+    expected = auc_per_tag(Y, S).values
+    for frame in (
+        pd.DataFrame,
+        lambda values: pl.DataFrame(values, orient="row"),
+        np.ndarray.tolist,
+    ):
+        np.testing.assert_array_equal(auc_per_tag(frame(Y), frame(S)), expected)
+    whole = np.array([[True, False], [False, True]])
+    for dtype in (bool, int, np.float32):
+        assert auc_per_tag(whole.astype(dtype), whole.astype(dtype)).mean == 1
+
+
+def test_the_arguments_are_left_as_they_were():
+    Y, S = random_case(np.random.default_rng(2), unknown=0.2)
+    Y, S = np.asfortranarray(Y), np.asfortranarray(S)  # whose transpose needs no copy
+    before = Y.copy(), S.copy()
+    auc_per_tag(Y, S)
+    average_precision_per_tag(Y, S)
+    precision_at_k_per_tag(Y, S, k=5)
+    auc_per_clip(Y, S)
+    np.testing.assert_array_equal(Y, before[0])
+    np.testing.assert_array_equal(S, before[1])
+
+
+# Calibration
+
+PROBABILITIES = st.one_of(st.sampled_from([0.0, 0.1, 0.5, 1.0]), st.floats(0, 1))
+
+
+@st.composite
+def labelled_probabilities(draw):
+    n_clips = draw(st.integers(1, 15))
+    Y = draw(hnp.arrays(float, (n_clips, 2), elements=st.sampled_from([0.0, 1.0, NAN])))
+    S = draw(hnp.arrays(float, (n_clips, 2), elements=PROBABILITIES))
+    return Y, S
+
+
+def calibration_error_by_sums(y, s, n_bins, bins):
+    pairs = [(a, b) for a, b in zip(y, s, strict=True) if not math.isnan(a)]
+    if not pairs:
+        return NAN
+    members = {}
+    for label, score in pairs:
+        below = sum(other < score for _, other in pairs)
+        by_mass, by_width = n_bins * below // len(pairs), min(int(n_bins * score), n_bins - 1)
+        members.setdefault(by_mass if bins == "mass" else by_width, []).append((label, score))
+    return sum(
+        len(inside)
+        / len(pairs)
+        * abs(np.mean([a for a, _ in inside]) - np.mean([b for _, b in inside]))
+        for inside in members.values()
+    )
+
+
+@given(labelled_probabilities(), st.integers(1, 6), st.sampled_from(["mass", "width"]))
+@settings(deadline=None, max_examples=100)
+def test_calibration_error_is_the_weighted_gap_of_the_bins(case, n_bins, bins):
+    Y, S = case
+    expected = [
+        calibration_error_by_sums(y, s, n_bins, bins) for y, s in zip(Y.T, S.T, strict=True)
+    ]
+    result = calibration_error_per_tag(Y, S, n_bins=n_bins, bins=bins)
+    np.testing.assert_allclose(result, expected, rtol=0, atol=1e-14)
+
+
+def test_probabilities_that_tell_the_truth_have_a_small_calibration_error():
+    rng = np.random.default_rng(0)
+    S = rng.beta(0.5, 3, size=(200_000, 2))
+    Y = (rng.random(S.shape) < S).astype(float)
+    # Each of ten bins is off by at most five standard deviations of its share of positives.
+    bound = 5 * np.sqrt(0.25 / 20_000)
+    assert calibration_error_per_tag(Y, S).values.max() < bound
+    assert calibration_error_per_tag(Y, S**2).values.min() > bound
+
+
+def test_calibration_equals_scikit_learn():
+    rng = np.random.default_rng(1)
+    S = rng.random((200, 5))
+    S[:4] = [[0.0], [1.0], [0.0], [1.0]]  # certainty, right or wrong
+    Y = (rng.random(S.shape) < 0.3).astype(float)
+    Y[rng.random(S.shape) < 0.2] = NAN
+    known = ~np.isnan(Y)
+    for metric, theirs in ((brier_per_tag, brier_score_loss), (log_loss_per_tag, log_loss)):
+        expected = [theirs(Y[known[:, j], j], S[known[:, j], j], labels=[0, 1]) for j in range(5)]
+        np.testing.assert_allclose(metric(Y, S), expected, rtol=1e-12)
+
+
+def test_certainty_that_is_wrong_costs_36():
+    loss = log_loss_per_tag([[1.0, 0.0]], [[0.0, 1.0]])
+    np.testing.assert_allclose(loss, 52 * np.log(2), rtol=1e-15)
+    np.testing.assert_array_equal(log_loss_per_tag([[1.0, 0.0]], [[1.0, 0.0]]), [0, 0])
+
+
+@pytest.mark.parametrize("metric", [calibration_error_per_tag, brier_per_tag, log_loss_per_tag])
+def test_only_a_tag_without_known_label_is_undefined(metric):
+    result = metric([[1, 0, NAN], [1, 0, NAN]], np.full((2, 3), 0.5))
+    assert result.reasons == {2: "no known label"}
+    assert np.isnan(result.values).tolist() == [False, False, True]
+
+
+@pytest.mark.parametrize(
+    "metric", [calibration_error_per_tag, brier_per_tag, log_loss_per_tag, reliability]
+)
+@pytest.mark.parametrize("score", [-0.25, 1.5])
+def test_scores_that_are_not_probabilities_are_refused(metric, score):
+    with pytest.raises(DataError, match=rf"between 0 and 1.*{score}.*predict_proba"):
+        metric([[1.0], [0.0]], [[score], [0.5]])
+
+
+def test_bad_bins_are_refused():
+    with pytest.raises(DataError, match=r"'mass' or 'width'. Got 'size'"):
+        calibration_error_per_tag([[1.0]], [[0.5]], bins="size")
+    with pytest.raises(DataError, match=r"n_bins must be a whole number, at least 1. Got 0"):
+        calibration_error_per_tag([[1.0]], [[0.5]], n_bins=0)
+
+
+@given(labelled_probabilities())
+@settings(deadline=None, max_examples=50)
+def test_the_reliability_diagram_is_made_of_plain_sums(case):
+    Y, S = case
+    found = reliability(Y, S)
+    edges = found.edges
+    error = 0.0
+    for b, (low, high) in enumerate(itertools.pairwise(edges)):
+        inside = (low <= S) & ((high > S) | ((high == 1) & (S == 1))) & ~np.isnan(Y)
+        assert found.n[b] == inside.sum()
+        assert found.scores[b] == pytest.approx(S[inside].sum())
+        assert found.positives[b] == (Y[inside] == 1).sum()
+        error += abs((Y[inside] - S[inside]).sum()) / max(1, (~np.isnan(Y)).sum())
+    assert found.error == pytest.approx(error)
+
+
+def test_the_diagrams_of_two_folds_add_up():
+    rng = np.random.default_rng(0)
+    S = rng.random((40, 3))
+    Y = (rng.random(S.shape) < S).astype(float)
+    both = reliability(Y[:15], S[:15]) + reliability(Y[15:], S[15:])
+    assert both.error == pytest.approx(reliability(Y, S).error)
+    np.testing.assert_array_equal(both.n, reliability(Y, S).n)
