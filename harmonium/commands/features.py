@@ -17,9 +17,7 @@ from harmonium.errors import AudioError, DataError, ModelFileError, counted
 
 def features(
     paths: list[Path] = argument("PATH", "Music files and folders.", default=...),
-    output: Path = file(
-        "The table to write: .parquet, .csv or .npz.", "--output", "-o", default=...
-    ),
+    output: Path = file("Table to write: .parquet, .csv or .npz.", "--output", "-o", default=...),
     extractor: str = options.EXTRACTOR,
     seconds: float | None = value("S", "Length of the clip; by default the extractor's."),
     start: float | None = options.START,
@@ -28,7 +26,7 @@ def features(
     cache: Path | None = options.CACHE,
     no_cache: bool = options.NO_CACHE,
     time_limit: float = options.TIME_LIMIT,
-    failures: Path | None = file("Write unreadable files to this CSV file, with the reasons."),
+    failures: Path | None = file("Write unreadable files and the reasons to this CSV file."),
 ) -> None:
     """Compute the features of music files as a table.
 
@@ -98,9 +96,9 @@ def features(
 
 def inspect(
     file: Path = argument("FILE", "A music file.", default=...),
-    output: Path = file("The picture to write: .png, .svg or .pdf.", "--output", "-o", default=...),
+    output: Path = file("Picture to write: .png, .svg, .pdf.", "--output", "-o", default=...),
     start: float | None = options.START,
-    seconds: float = typer.Option(10, metavar="S", min=1, help="Length of the clip."),
+    seconds: float = value("S", "Length of the clip.", default=10, min=1),
     model: Path | None = value("MODEL", "A saved model, whose tags are drawn too."),
     extractor: str = value(
         "NAME", "The features that the model takes.", "--extractor", "-e", default="paper"

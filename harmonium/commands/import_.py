@@ -30,7 +30,7 @@ def import_(
     library: str | None = options.LIBRARY,
     from_files: bool = flag("Import the tags of the indexed files.", "--from-files"),
     fields: str = value(
-        "FIELDS", "With --from-files: any of genre,mood,grouping,comment.", default="genre"
+        "FIELDS", "For --from-files: genre,mood,grouping,comment.", default="genre"
     ),
     features: Path | None = file(
         "Import features from another program and use them from now on: a table (.csv, .tsv, "
@@ -51,9 +51,7 @@ def import_(
     title: Column = value("COLUMN", "The column of titles."),
     tag: Column = value("COLUMN", "The column of tags."),
     user: Column = value("COLUMN", "The column of users."),
-    value: Column = value(
-        "COLUMN", "A column of numbers: positive if the tag fits, else 0 or less."
-    ),
+    value: Column = value("COLUMN", "Column of numbers: positive if the tag fits, else 0 or less."),
     split: str | None = value(
         "CHARACTERS",
         "Split texts at these characters, such as ',/&'. By default at ; and |, and at commas "
@@ -64,11 +62,9 @@ def import_(
     delimiter: str | None = options.DELIMITER,
     no_header: bool = options.NO_HEADER,
     encoding: str = options.ENCODING,
-    replace: bool = flag(
-        "Remove the same people's earlier tags that are not imported.", "--replace"
-    ),
+    replace: bool = flag("Remove these people's earlier tags that are not imported.", "--replace"),
     unmatched: Path | None = file("Write rows without a track to this CSV file."),
-    dry_run: bool = flag("Show what would be imported, and import nothing.", "--dry-run", "-n"),
+    dry_run: bool = flag("Show what would be imported; import nothing.", "--dry-run", "-n"),
     as_json: bool = options.JSON,
 ) -> None:
     """Import tags from a table or from the music files.

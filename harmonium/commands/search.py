@@ -37,9 +37,7 @@ def search(
     predicted: bool = flag("Only tracks that the model adds to your tags.", "--predicted"),
     playlist: Path | None = file("Also write a playlist, .m3u8.", "--playlist", "-o"),
     relative: bool = flag("Use paths relative to the playlist's folder.", "--relative"),
-    export: Path | None = file(
-        "Also export tracks and tags: .xml for Rekordbox, .sh for beets.", "--export"
-    ),
+    export: Path | None = file("Also export tracks and tags: .xml (Rekordbox), .sh (beets)."),
     only_own: bool = options.ONLY_OWN,
     only_built_in: bool = options.ONLY_BUILT_IN,
     as_json: bool = options.JSON,

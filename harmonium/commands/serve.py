@@ -10,8 +10,6 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-import typer
-
 from harmonium.commands import options
 from harmonium.commands.options import flag, number, value
 from harmonium.commands.output import Output
@@ -28,12 +26,10 @@ def serve(
         default="127.0.0.1",
     ),
     port: int = number(8040, "Port to listen on; 0 takes a free one.", min=0, max=65535),
-    browser: bool = typer.Option(
-        True, "--browser/--no-browser", help="Open the page in your browser."
-    ),
+    browser: bool = flag("Open the page in your browser.", "--browser/--no-browser", default=True),
     person: str = options.PERSON,
     token_file: Path | None = value(
-        "FILE", "A file with the token in its first line; by default a new one if needed."
+        "FILE", "File with the token in its first line; by default a new one if needed."
     ),
     allow_host: list[str] | None = value(
         "NAME", "Another host name of this server, behind a proxy; repeatable."

@@ -30,9 +30,9 @@ MAX_TAGS = 5
 
 def smooth(
     triples: Path = argument("TRIPLES", options.TABLE_HELP, default=...),
-    output: Path = file("The table to write: .parquet or .csv.", "--output", "-o", default=...),
+    output: Path = file("Table to write: .parquet or .csv.", "--output", "-o", default=...),
     tags: int = number(100, "Use the N most used tags.", "--tags", "-t"),
-    user: str = value("COLUMN", "The column of users: a name, or a number from 0.", default="user"),
+    user: str = value("COLUMN", "Column of users: a name, or a number from 0.", default="user"),
     item: str = value("COLUMN", "The column of clips.", default="item"),
     tag: str = value("COLUMN", "The column of tags.", default="tag"),
     track: str | None = value("COLUMN", "The column of tracks, if a track has several clips."),

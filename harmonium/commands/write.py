@@ -35,11 +35,11 @@ STOPPED = (
 
 def write(
     paths: list[str] | None = argument(
-        "TRACK", "Files, folders, #NUMBER, or artist - title. By default all tracks."
+        "TRACK", "Files, folders, #NUMBER, artist - title; by default all."
     ),
     library: str | None = options.LIBRARY,
     query: str | None = value(
-        "QUERY", "Only tracks that `harmonium search` finds at 50 % or more.", "--query", "-q"
+        "QUERY", "Only tracks found by this search at 50 % or more.", "--query", "-q"
     ),
     people: bool = flag("Only people's tags, no predictions.", "--people"),
     predicted: bool = flag("Only predictions that nobody rejected.", "--predicted"),
@@ -86,7 +86,7 @@ def write(
     grouping_frame: str | None = value(
         "TIT1|GRP1", "ID3 frame of grouping; newer iTunes reads GRP1.", **RULES
     ),
-    rules: Path | None = value("FILE", "A TOML file with these rules; options add to it.", **RULES),
+    rules: Path | None = value("FILE", "TOML file with rules; options add to it.", **RULES),
     remember: bool = flag("Save these rules in the library.", "--remember", **RULES),
     forget: bool = flag("Drop the rules saved in the library.", "--forget", **RULES),
 ) -> None:
