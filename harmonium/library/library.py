@@ -645,17 +645,10 @@ class Library:
             layers = [self.settings.get(RULES_SETTING, {}), rules or {}]
             rules = library_rules(self, layers, self.known_tags())
         ids, files = self.find_tracks(*tracks, query=query)
-        return plan_writes(
-            self,
-            [number for number in ids if number not in set(skip)],
-            rules,
-            only_to=files,
-            progress=progress,
-            people=people,
-            predicted=predicted,
-            owner=owner,
-            precision=precision or None,
-        )
+        wanted = [number for number in ids if number not in set(skip)]
+        sources: dict[str, Any] = {"people": people, "predicted": predicted, "owner": owner}
+        sources |= {"precision": precision or None}
+        return plan_writes(self, wanted, rules, only_to=files, progress=progress, **sources)
 
     def write(
         self,

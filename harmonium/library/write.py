@@ -335,50 +335,40 @@ def plan_writes(
     copies = library.tracks.copies(ids)
     for done, (track, tags) in enumerate(wanted_tags(library, ids, **sources), 1):
         for path in (track.path, *copies.get(track.id, [])):
-            if only_to is None or path in only_to:
-                _plan_file(plan, track, path, tags, rules, spellings)
+            if only_to is not None and path not in only_to:
+                continue
+            try:
+                planned = _plan_file(track, path, tags, rules, spellings)
+            except (FileTagError, DataError) as error:
+                plan.failures[path] = str(error)
+                continue
+            plan.files += [planned] if planned.change else []
+            plan.n_unchanged += not planned.change
         if progress is not None:
             progress(done, len(ids))
     return plan
 
 
 def _plan_file(
-    plan: WritePlan,
-    track: Track,
-    path: str,
-    tags: ScoredTags,
-    rules: Rules,
-    spellings: Mapping[str, str],
-) -> None:
-    """Add to a plan what writing tags to one file of a track would change."""
-    try:
-        there: dict[str, str] = {}
-        if rules.mode == "merge" and tags:
-            tags, there = _as_in_file(path, tags)
-        names = {**spellings, **there, **rules.aliases}
-        change = plan_write(path, tags, replace(rules, aliases=names))
-    except (FileTagError, DataError) as error:
-        plan.failures[path] = str(error)
-    else:
-        if change:
-            guessed = {names.get(tag, tag): p for tag, p in tags.items() if p < 1}
-            plan.files.append(PlannedFile(track, change, guessed))
-        else:
-            plan.n_unchanged += 1
+    track: Track, path: str, tags: ScoredTags, rules: Rules, spellings: Mapping[str, str]
+) -> PlannedFile:
+    """What writing tags to one file of a track would change.
 
-
-def _as_in_file(path: str, tags: ScoredTags) -> tuple[ScoredTags, dict[str, str]]:
-    """Tags to write, and how the file spells those that it has: Hip-Hop for hip hop.
-
-    Tags that are in a longer text, such as jazz in "Jazz; Blues", are not among them.
+    Tags are spelt as in the file: Hip-Hop for hip hop. Those in a longer text of it, such as jazz
+    in "Jazz; Blues", are not written.
     """
-    there = read_tags(path)
-    values = [value for name in LIST_FIELDS for value in getattr(there, name)]
-    spellings = {normalise_tag(value): value for value in values}
-    inside = {part for value in values for part in possible_parts(value)} - spellings.keys()
-    names = {tag: normalise_tag(tag) for tag in tags}
-    kept = {tag: score for tag, score in tags.items() if names[tag] not in inside}
-    return kept, {tag: spellings[names[tag]] for tag in kept if names[tag] in spellings}
+    there: dict[str, str] = {}
+    if rules.mode == "merge" and tags:
+        file = read_tags(path)
+        values = [value for name in LIST_FIELDS for value in getattr(file, name)]
+        found = {normalise_tag(value): value for value in values}
+        inside = {part for value in values for part in possible_parts(value)} - found.keys()
+        tags = {tag: score for tag, score in tags.items() if normalise_tag(tag) not in inside}
+        there = {tag: found[name] for tag in tags if (name := normalise_tag(tag)) in found}
+    names = {**spellings, **there, **rules.aliases}
+    change = plan_write(path, tags, replace(rules, aliases=names))
+    guessed = {names.get(tag, tag): p for tag, p in tags.items() if p < 1}
+    return PlannedFile(track, change, guessed)
 
 
 def write_planned(
