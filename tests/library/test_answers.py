@@ -50,10 +50,8 @@ def tagged(tmp_path):
 def answer(library, tag, yes=(), no=(), command=REVIEW):
     """Answers about a tag, in one change; its number."""
     number = library.changes.begin(command, "tests")
-    for track in yes:
-        keep_said(library, track, yes=[tag], change=number)
-    for track in no:
-        keep_said(library, track, no=[tag], change=number)
+    for track in [*yes, *no]:
+        keep_said(library, track, **{"yes" if track in yes else "no": [tag]}, change=number)
     return number
 
 
@@ -105,7 +103,7 @@ def test_without_answers_nothing_changes(tagged):
     assert improvement(tagged) is None
 
 
-def test_tracks_that_sound_alike_follow_and_undoing_leaves_nothing(anywhere):
+def test_tracks_that_sound_alike_follow_and_undoing_leaves_nothing(anywhere, place):
     before = column(anywhere, "jazz")
     surprise = min((track for track in before if track > 20), key=before.get)
     features.update_sound_vectors(anywhere)
@@ -127,21 +125,14 @@ def test_tracks_that_sound_alike_follow_and_undoing_leaves_nothing(anywhere):
 
     assert gain(near) > gain(far) + 0.1
     assert gain(near) > 0.1
+    with Library.open(place) as again:
+        assert column(again, "jazz") == after
     assert column(anywhere, "jazz", refined=False) == before
     assert column(anywhere, "rock")[near] == column(anywhere, "rock", refined=False)[near]
     anywhere.changes.undo(number)
     assert learn_answers(anywhere).tags == []
     assert column(anywhere, "jazz") == before
     assert anywhere.fetch(refined_tag.select()) == []
-
-
-def test_it_is_there_after_a_restart(anywhere, place):
-    answer(anywhere, "jazz", yes=[31, 32, 33], no=[34])
-    learn_answers(anywhere)
-    after = column(anywhere, "jazz")
-    with Library.open(place) as again:
-        assert column(again, "jazz") == after
-        assert after != column(again, "jazz", refined=False)
 
 
 def test_what_was_not_asked_for_tells_nothing_of_tracks_in_general(tagged):
@@ -188,20 +179,15 @@ def test_new_tracks_have_what_was_learnt(anywhere):
     answer(anywhere, "sunday", yes=range(40, 46), command="say")
     learn_answers(anywhere)
     X, _ = small_library.world(5, seed=7)
-    files = [
-        small_library.Track(f"/music/new {i}.ogg", f"new {i}", title=f"New {i}") for i in range(5)
-    ]
-    ids = anywhere.tracks.put(files)
+    ids = anywhere.tracks.put([small_library.Track(f"/new {i}.ogg", f"new {i}") for i in range(5)])
     anywhere.tracks.put_features(ids, X, extractor=small_library.EXTRACTOR)
     assert tag_library(anywhere) == 5
     tagger = Tagger(anywhere.models.current(), anywhere)
     P, stored = tagger.probabilities(X), anywhere.predictions.probabilities(1, ids)
     np.testing.assert_allclose(stored, P, atol=1e-4)
     every, steps = anywhere.predictions.matrix(1)
-    for j, tag in enumerate(tagger.tags):
-        assert column(anywhere, tag) == dict(
-            zip(every.tolist(), unpacked(steps[j]).tolist(), strict=True)
-        )
+    for tag, row in zip(tagger.tags, unpacked(steps).tolist(), strict=True):
+        assert column(anywhere, tag) == dict(zip(every.tolist(), row, strict=True))
     anywhere.predictions.forget_tracks(ids[:1])
     assert np.isnan(anywhere.predictions.probabilities(1, ids[:1])).all()
     assert ids[0] not in column(anywhere, "sunday")
@@ -306,10 +292,10 @@ def test_each_answer_is_guessed_from_those_before_it(tagged):
     assert improvement(tagged, 999) is None
 
 
-# With the model that comes along. ----------------------------------------------------------------
+# With the built-in model. ------------------------------------------------------------------------
 
 
-def test_the_model_that_came_along_learns_from_all_that_was_said(tmp_path):
+def test_the_built_in_model_learns_from_all_that_was_said(tmp_path):
     arrays, _ = from_bytes(BUILTIN_FILE.read_bytes())
     noise = np.random.default_rng(0).normal(size=(40, 400))
     X = arrays["scaling.mean"] + noise * arrays["scaling.scale"] / np.sqrt(400)
@@ -318,7 +304,7 @@ def test_the_model_that_came_along_learns_from_all_that_was_said(tmp_path):
         library.tracks.put_features(ids, X.astype(np.float32), extractor=builtin_extractor())
         library.settings.set(EXTRACTOR, builtin_extractor())
         keep_said(library, 1, yes=["jazz"])  # before there was a model
-        model = use_builtin(library)
+        use_builtin(library)
         tag_library(library)
         answer(library, "sunday", yes=range(3, 9), command="say")
         assert {one.name for one in learn_answers(library).tags} == {"jazz", "sunday"}
@@ -327,11 +313,9 @@ def test_the_model_that_came_along_learns_from_all_that_was_said(tmp_path):
         assert model.is_own.tolist() == [False] * model.n_trained + [True]
         assert model.only("own").learnt.sum() == 1
         assert library.search("sunday", owner="own").hits
-        tagger = Tagger(model, library)
-        _, features = library.tracks.features([1, 20], extractor=builtin_extractor())
         P = library.predictions.probabilities(model.id, [20])
-        np.testing.assert_allclose(tagger.probabilities(features)[1], P[0], atol=1e-3)
-        assert tagger.place("Rap") == tagger.place("hip hop")
+        found = Tagger(model, library).probabilities(X[19:20])
+        np.testing.assert_allclose(found, P, atol=1e-3)
 
 
 # The commands. -----------------------------------------------------------------------------------

@@ -124,15 +124,15 @@ def test_tracks_that_go_together_do_not_pass_as_many():
     """Three tracks of one artist are right or wrong together: nine of them are three examples."""
     rng = np.random.default_rng(4)
     artists = np.repeat(np.arange(100), 3)
-    passed = {"together": 0, "apart": 0}
+    passed = np.zeros(2)
     for _ in range(300):
         y = (rng.random(100) < 0.79).astype(np.float32)[artists]
         p = (0.78 + 0.02 * rng.random(100)[artists]).astype(np.float32)
         p += 1e-5 * rng.random(300, np.float32)
-        for way, groups in (("together", artists.tolist()), ("apart", None)):
-            passed[way] += threshold_for(make_curve(y, p, groups), 0.8) < UNREACHABLE
-    assert passed["together"] / 300 < DOUBT + 0.07
-    assert passed["apart"] / 300 > 0.4
+        curves = [make_curve(y, p, groups) for groups in (artists.tolist(), None)]
+        passed += [threshold_for(curve, 0.8) < UNREACHABLE for curve in curves]
+    assert passed[0] / 300 < DOUBT + 0.07
+    assert passed[1] / 300 > 0.4
 
 
 def test_what_is_expected_of_a_tag_comes_from_the_others():
@@ -155,26 +155,21 @@ def test_a_stored_model_gives_the_curve_of_a_tag():
     rng = np.random.default_rng(3)
     curves = [make_curve(*draw(n, rng)) for n in (200, 90)]
     model = stored(curves)
-    found = precision_curves(model)[1]
-    np.testing.assert_array_equal(found.chosen, curves[1].chosen)
-    np.testing.assert_array_equal(found.right, curves[1].right)
-    np.testing.assert_allclose(found.thresholds, curves[1].thresholds, atol=1e-7)
-    assert found.positives == curves[1].positives
+    first, found = precision_curves(model)
+    for name in ("chosen", "right", "positives", "thresholds", "effective"):
+        expected = getattr(curves[1], name)
+        np.testing.assert_allclose(getattr(found, name), expected, rtol=1e-6, atol=1e-7)
     thresholds = thresholds_for(model, 0.8)
-    assert thresholds[0] == np.float32(threshold_for(precision_curves(model)[0], 0.8))
+    assert thresholds[0] == np.float32(threshold_for(first, 0.8))
     assert thresholds[1] == UNREACHABLE  # not learnt, however it looks
-    np.testing.assert_allclose(found.effective, curves[1].effective, rtol=1e-6)
-    low, high = found.below(), found.below(1 - DOUBT)
+    low, high, many = found.below(), found.below(1 - DOUBT), found.chosen >= 30
     assert (low < high).all()
-    many = found.chosen >= 30
-    assert (low <= found.precision)[many].all()
-    assert (found.precision <= high)[many].all()
+    assert ((low <= found.precision) & (found.precision <= high))[many].all()
 
 
-def test_an_older_model_has_no_curves_and_keeps_its_thresholds():
-    model = stored([])
-    assert precision_curves(model) is None
-    assert thresholds_for(model, 0.8) is None
+def test_an_older_model_has_no_curves():
+    assert precision_curves(stored([])) is None
+    assert thresholds_for(stored([]), 0.8) is None
 
 
 def test_tags_that_nobody_was_asked_for_promise_nothing():

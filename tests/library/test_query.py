@@ -1,7 +1,5 @@
 """Questions in tags: reading, showing, answering."""
 
-import re
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -19,30 +17,15 @@ names = st.one_of(
 )
 
 
-def Tag(name):
-    return Query("TAG", tag=name)
-
-
-def Not(part):
-    return Query("NOT", (part,))
-
-
-def And(*parts):
-    return Query("AND", parts)
-
-
-def Or(*parts):
-    return Query("OR", parts)
-
-
 def groups(parts):
-    several = st.lists(parts, min_size=2, max_size=3)
+    one, several = st.tuples(parts), st.lists(parts, min_size=2, max_size=3).map(tuple)
     return st.one_of(
-        parts.map(Not), several.map(lambda some: And(*some)), several.map(lambda some: Or(*some))
+        st.builds(Query, st.just("NOT"), one, st.just("")),
+        st.builds(Query, st.sampled_from(["AND", "OR"]), several, st.just("")),
     )
 
 
-queries = st.recursive(names.map(Tag), groups, max_leaves=8)
+queries = st.recursive(names.map(lambda name: Query("TAG", tag=name)), groups, max_leaves=8)
 
 
 def show(query):
@@ -104,28 +87,35 @@ def _n_leaves(query):
     return sum(map(_n_leaves, query.parts)) or 1
 
 
+FEW = {"hip", "hop", "hip hop", "rock", "indie", "pop", "indie pop"}
+VOICES = {"female voice", "voice", "piano"}
+ALIASES = {"female": "female voice", "female vocals": "female voice", "vocals": "voice"}
+
+
 @pytest.mark.parametrize(
-    ("text", "meant"),
+    ("text", "meant", "known", "aliases"),
     [
-        ("rock", Tag("rock")),
-        ("Rock", Tag("rock")),
-        ("rock piano", And(Tag("rock"), Tag("piano"))),
-        ("mellow piano -rock", And(Tag("mellow"), Tag("piano"), Not(Tag("rock")))),
-        ("hip hop", Tag("hip hop")),
-        ("Hip-Hop", Tag("hip hop")),
-        ("-hip hop rock", And(Not(Tag("hip hop")), Tag("rock"))),
-        ("drum and bass", Tag("drum and bass")),
-        ('"hip hop" OR rock', Or(Tag("hip hop"), Tag("rock"))),
-        ("rock OR roll piano", Or(Tag("rock"), And(Tag("roll"), Tag("piano")))),
-        ("(rock OR roll) piano", And(Or(Tag("rock"), Tag("roll")), Tag("piano"))),
-        ("NOT (rock AND NOT roll)", Not(And(Tag("rock"), Not(Tag("roll"))))),
-        ("-(rock roll)", Not(And(Tag("rock"), Tag("roll")))),
-        ("--rock", Not(Not(Tag("rock")))),
-        ("rock and roll", Tag("rock and roll")),
+        ("Rock", '"rock"', KNOWN, {}),
+        ("rock piano", '"rock" AND "piano"', KNOWN, {}),
+        ("mellow piano -rock", '"mellow" AND "piano" AND (NOT "rock")', KNOWN, {}),
+        ("Hip-Hop", '"hip hop"', KNOWN, {}),
+        ("-hip hop rock", '(NOT "hip hop") AND "rock"', KNOWN, {}),
+        ("drum and bass", '"drum and bass"', KNOWN, {}),
+        ("rock and roll", '"rock and roll"', KNOWN, {}),
+        ("rock OR roll piano", '"rock" OR ("roll" AND "piano")', KNOWN, {}),
+        ("(rock OR roll) piano", '("rock" OR "roll") AND "piano"', KNOWN, {}),
+        ("NOT (rock AND NOT roll)", 'NOT ("rock" AND (NOT "roll"))', KNOWN, {}),
+        ("-(rock roll)", 'NOT ("rock" AND "roll")', KNOWN, {}),
+        ("--rock", 'NOT (NOT "rock")', KNOWN, {}),
+        ("hip AND hop", '"hip" AND "hop"', FEW, {}),
+        ("hop hip hop", '"hop" AND "hip hop"', FEW, {}),
+        ("-indie pop rock", '(NOT "indie pop") AND "rock"', FEW, {}),
+        ("female vocals piano", '"female voice" AND "piano"', VOICES, ALIASES),
     ],
 )
-def test_questions_as_people_write_them(text, meant):
-    assert parse(text, KNOWN) == meant
+def test_questions_as_people_write_them(text, meant, known, aliases):
+    """As the same in quotes and brackets; words side by side are the fewest tags."""
+    assert parse(text, known, aliases) == parse(meant, known)
 
 
 @pytest.mark.parametrize(
@@ -150,29 +140,6 @@ def test_questions_that_cannot_be_read(text, message):
         parse(text, KNOWN)
 
 
-def test_words_side_by_side_are_the_fewest_tags():
-    known = {"hip", "hop", "hip hop", "rock", "indie", "pop", "indie pop"}
-    assert parse("hip hop", known) == Tag("hip hop")
-    assert parse("hip AND hop", known) == And(Tag("hip"), Tag("hop"))
-    assert parse("hop hip hop", known) == And(Tag("hop"), Tag("hip hop"))
-    assert parse("-indie pop rock", known) == And(Not(Tag("indie pop")), Tag("rock"))
-
-
 def test_words_that_are_equally_few_tags_in_two_ways_want_quotes():
-    known = {"indie", "indie pop", "pop rock", "rock"}
-    message = 'can be read as indie AND "pop rock" and as "indie pop" AND rock'
-    with pytest.raises(DataError, match=re.escape(message)):
-        parse("indie pop rock", known)
-    assert parse('"indie pop" rock', known) == And(Tag("indie pop"), Tag("rock"))
-
-
-def test_words_of_which_some_are_other_words_for_tags():
-    known, aliases = (
-        {"female voice", "voice", "piano"},
-        {
-            "female": "female voice",
-            "female vocals": "female voice",
-            "vocals": "voice",
-        },
-    )
-    assert parse("female vocals piano", known, aliases) == And(Tag("female voice"), Tag("piano"))
+    with pytest.raises(DataError, match='indie AND "pop rock" and as "indie pop" AND rock'):
+        parse("indie pop rock", {"indie", "indie pop", "pop rock", "rock"})

@@ -1,11 +1,15 @@
 """A library in memory says what the library says, whatever is changed meanwhile."""
 
+import sys
+import threading
+
 import numpy as np
 import pytest
 from small_library import TAGS, trained
 from some_tracks import say as said_by
 
 from harmonium.data.tag_names import builtin_tree
+from harmonium.library import Library
 from harmonium.library.answers import keep_said
 from harmonium.library.edits import forget, hide_tag, rename_tag
 from harmonium.library.snapshot import Question, Snapshot
@@ -13,6 +17,7 @@ from harmonium.library.store.opinions import VerdictTable, agreed_tags
 from harmonium.library.store.schema import GENRES
 from harmonium.library.tagger import tag_library
 
+PARTS = ("reached", "predictions", "trained", "absent", "verdicts", "ids", "places")
 QUESTIONS = ("rock", "rock -live", "(jazz OR live) AND NOT mellow", "-random", "random OR rock")
 
 
@@ -36,25 +41,21 @@ def assert_same(library):
 
 
 def test_the_answers_are_those_of_search(library):
-    assert_same(library)
-    keep_said(library, 40, yes=["jazz"], no=["rock"])
-    assert_same(library)
-    change = keep_said(library, 12, no=["live", "mellow"])
-    assert_same(library)
-    library.changes.undo(change)
-    assert_same(library)
-    forget(library, [3, 4])
-    assert_same(library)
-    tag_library(library, again=True)
-    assert_same(library)
-
-
-def test_answers_that_join_an_earlier_change_are_seen(library):
-    change = library.changes.begin("review", "a sitting")
-    for track, tags in ((31, ["rock"]), (32, ["live"]), (31, ["jazz"])):
-        keep_said(library, track, yes=tags, change=change)
+    change = None
+    for do in (
+        lambda change: None,
+        lambda change: keep_said(library, 40, yes=["jazz"], no=["rock"]),
+        lambda change: keep_said(library, 12, no=["live", "mellow"]),
+        lambda change: library.changes.undo(change),
+        lambda change: forget(library, [3, 4]),
+        lambda change: tag_library(library, again=True),
+        lambda change: library.changes.begin("review", "a sitting"),
+        lambda change: keep_said(library, 31, yes=["rock"], change=change),
+        lambda change: keep_said(library, 31, yes=["jazz"], change=change),
+        lambda change: keep_said(library, 31, no=["rock"], change=change),
+    ):
+        change = do(change)
         assert_same(library)
-    keep_said(library, 31, no=["rock"], change=change)
     assert library.snapshot().verdicts.of_track(31) == {"jazz": True, "rock": False}
 
 
@@ -125,3 +126,33 @@ def test_facets_count_what_people_and_the_model_say(library):
             guess = place is not None and p[tag] >= view.model.thresholds[place]
             expected[tag] += said.get(tag, guess)
     assert counts == expected
+
+
+@pytest.fixture
+def hasty():
+    """Threads take turns as often as they can."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(before)
+
+
+def test_threads_that_ask_for_parts_in_any_order_do_not_wait_for_each_other(tmp_path, hasty):
+    with Library.open(tmp_path / "library.db") as library:
+        trained(library, n_tracks=20)
+        for turn in range(15):
+            library._snapshot = None
+            view = library.snapshot()
+            names = PARTS[turn % len(PARTS) :] + PARTS[: turn % len(PARTS)]
+            begin = threading.Barrier(len(names))
+
+            def ask(name, view=view, begin=begin):
+                begin.wait()
+                getattr(view, name)
+
+            threads = [threading.Thread(target=ask, args=(name,), daemon=True) for name in names]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join(10)
+            assert not any(thread.is_alive() for thread in threads), f"turn {turn}"
