@@ -17,7 +17,7 @@ import json
 import os
 import sqlite3
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from itertools import islice
@@ -289,6 +289,15 @@ def make_table(connection: sa.Connection, rows: pl.DataFrame, name: str = "incom
 def pairs(connection: sa.Connection, key: sa.Column[Any], value: sa.Column[Any]) -> dict[Any, Any]:
     """One column of a table by another."""
     return {row[0]: row[1] for row in connection.execute(sa.select(key, value))}
+
+
+def replace_rows(
+    connection: sa.Connection, table: sa.Table, rows: Sequence[dict[str, Any]], *old: Any
+) -> None:
+    """Put rows in place of those that meet all conditions."""
+    connection.execute(sa.delete(table).where(*old))
+    if rows:
+        connection.execute(sa.insert(table), rows)
 
 
 def read_frame(connection: sa.Connection, query: sa.Select[Any], schema: Any) -> pl.DataFrame:

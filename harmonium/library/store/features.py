@@ -24,7 +24,7 @@ from safetensors.numpy import load, save
 
 from harmonium.arrays import Doubles, Floats, Ids
 from harmonium.errors import LibraryError
-from harmonium.library.store.database import batches, key_of
+from harmonium.library.store.database import batches, key_of, replace_rows
 from harmonium.library.store.schema import (
     BLOCK,
     EXTRACTOR,
@@ -90,13 +90,12 @@ def write(connection: sa.Connection, ids: Ids, matrix: Floats, key: str) -> None
     number = _register(connection, key, matrix.shape[1])
     for rows in batches(range(len(ids))):
         some, vectors = ids[rows], matrix[rows].astype("<f4")
-        old = feature.c.track_id.in_(some.tolist())
-        connection.execute(sa.delete(feature).where(feature.c.extractor_id == number, old))
+        old = (feature.c.extractor_id == number, feature.c.track_id.in_(some.tolist()))
         new = [
             {"extractor_id": number, "track_id": one, "vector": vector.tobytes()}
             for one, vector in zip(some.tolist(), vectors, strict=True)
         ]
-        connection.execute(sa.insert(feature), new)
+        replace_rows(connection, feature, new, *old)
         write_vectors(connection, number, some)
 
 
@@ -172,12 +171,11 @@ def write_vectors(
         whole = np.full((max(len(old), int(places.max()) + 1), N_AXES), _NONE, np.int8)
         whole[: len(old)] = old
         whole[places] = _NONE if vectors is None else vectors[here]
-        n_vectors = int(np.count_nonzero(whole[:, 0] != _NONE))
-        values = {"n_vectors": n_vectors, "vectors": whole.tobytes()}
-        connection.execute(sa.delete(sound_vector).where(*same))
-        connection.execute(
-            sa.insert(sound_vector).values(extractor_id=number, block=block, **values)
-        )
+        values = {
+            **{"extractor_id": number, "block": block, "vectors": whole.tobytes()},
+            "n_vectors": int(np.count_nonzero(whole[:, 0] != _NONE)),
+        }
+        replace_rows(connection, sound_vector, [values], *same)
 
 
 MAX_TRACKS = 10_000
@@ -255,11 +253,11 @@ def update_sound_vectors(library: Library, progress: Progress | None = None) -> 
                 rng = np.random.default_rng(0)
                 chosen = np.sort(rng.choice(ids, MAX_TRACKS, replace=False))
             space = SoundSpace.fitted(read(connection, chosen, key)[1])
-            for table in (sound_vector, sound_space):  # the vectors of the former are void
-                connection.execute(sa.delete(table).where(table.c.extractor_id == number))
+            # The vectors of the former space are void.
+            replace_rows(connection, sound_vector, [], sound_vector.c.extractor_id == number)
             arrays = {name: np.ascontiguousarray(one) for name, one in space._asdict().items()}
             values = {"extractor_id": number, "n_tracks": len(ids), "arrays": save(arrays)}
-            connection.execute(sa.insert(sound_space).values(values))
+            replace_rows(connection, sound_space, [values], sound_space.c.extractor_id == number)
         for start in range(0, len(ids), _PAGE):
             some, X = read(connection, ids[start : start + _PAGE], key)
             write_vectors(connection, number, some, space.vectors(X))

@@ -32,6 +32,7 @@ from harmonium.library.store.database import (
     LibraryPart,
     bump_version,
     key_of,
+    replace_rows,
     stored_json,
     to_datetime,
     to_microseconds,
@@ -308,9 +309,7 @@ class Predictions(LibraryPart):
                 for tag, column in enumerate(values.T)
                 for row in _block_rows(model_id, tag, numbers, column, old)
             ]
-            connection.execute(sa.delete(prediction).where(*here))
-            if rows:
-                connection.execute(sa.insert(prediction), rows)
+            replace_rows(connection, prediction, rows, *here)
             bump_version(connection, PREDICTIONS)
 
     def columns(
@@ -367,7 +366,12 @@ class Predictions(LibraryPart):
                 for key, new in _read_blocks(connection, table, *where).items():
                     found[key] = np.where(new == _NONE, found[key], new) if key in found else new
             tags = [*range(n_tags)] if tags is None else tags
-            completed = _completed(connection, model_id, ids) if refined and tags else {}
+            table = completed_track
+            where = [table.c.model_id == model_id]
+            if ids is not None:
+                where.append(table.c.track_id.in_(ids.tolist()))
+            query = sa.select(table.c.track_id, table.c.probabilities).where(*where)
+            completed = connection.execute(query).all() if refined and tags else []
         blocks = sorted({block for _, block in found})
         if ids is None:
             numbers = (np.array(blocks, np.int64)[:, None] * BLOCK + np.arange(BLOCK)).ravel()
@@ -382,7 +386,8 @@ class Predictions(LibraryPart):
                     steps[row, begin:end] = found[tag, block][places]
         have = steps[0] != _NONE if tags else np.zeros(len(numbers), bool)
         numbers, steps, places = numbers[have], steps[:, have], np.array(tags, np.int64)
-        for track, known in completed.items():
+        for track, data in completed:
+            known = steps_of(data)
             at = int(np.searchsorted(numbers, track))
             if at < len(numbers) and numbers[at] == track:
                 inside = places < len(known)  # a new word has none
@@ -417,14 +422,18 @@ class Refinements(LibraryPart):
         columns: Mapping[int, tuple[Ids, Floats]],
     ) -> None:
         """Keep these and no others; new probabilities of tags, by place: of tracks (n,), (n,)."""
-        rows = [_refinement_row(model_id, one) for one in refinements]
+        rows = [
+            {
+                **{"model_id": model_id, "tag": one.place, "name": one.name},
+                **{"threshold": one.threshold, "digest": one.digest, "answers": _saved(one)},
+            }
+            for one in refinements
+        ]
+        others = refined_prediction.c.tag.not_in([row["tag"] for row in rows])
         with self._library.begin() as connection:
-            connection.execute(sa.delete(refined_tag).where(refined_tag.c.model_id == model_id))
-            if rows:
-                connection.execute(sa.insert(refined_tag), rows)
-            table = refined_prediction
-            void = table.c.tag.not_in([row["tag"] for row in rows])
-            connection.execute(sa.delete(table).where(table.c.model_id == model_id, void))
+            replace_rows(connection, refined_tag, rows, refined_tag.c.model_id == model_id)
+            void = (refined_prediction.c.model_id == model_id, others)
+            connection.execute(sa.delete(refined_prediction).where(*void))
             self.put_columns(model_id, columns)
 
     def put_columns(self, model_id: int, columns: Mapping[int, tuple[Ids, Floats]]) -> None:
@@ -437,9 +446,7 @@ class Refinements(LibraryPart):
         ]
         with self._library.begin() as connection:
             old = (table.c.model_id == model_id, table.c.tag.in_(columns))
-            connection.execute(sa.delete(table).where(*old))
-            if rows:
-                connection.execute(sa.insert(table), rows)
+            replace_rows(connection, table, rows, *old)
             bump_version(connection, PREDICTIONS)
 
     def completed(self, model_id: int) -> dict[int, tuple[str, Steps]]:
@@ -463,11 +470,9 @@ class Refinements(LibraryPart):
             }
             for i, (track_id, digest) in enumerate(digests.items())
         ]
-        table = completed_track
+        old = completed_track.c.model_id == model_id
         with self._library.begin() as connection:
-            connection.execute(sa.delete(table).where(table.c.model_id == model_id))
-            if rows:
-                connection.execute(sa.insert(table), rows)
+            replace_rows(connection, completed_track, rows, old)
             bump_version(connection, PREDICTIONS)
 
 
@@ -488,21 +493,14 @@ def read_refinements(connection: sa.Connection, model_id: int) -> list[Refinemen
     return found
 
 
-def _refinement_row(model_id: int, one: Refinement) -> dict[str, object]:
+def _saved(one: Refinement) -> bytes:
     arrays = {
         "ids": one.ids,
         "weights": one.weights,
         "bias": np.array([one.bias]),
         "counts": np.array([one.has_model, one.n_yes, one.n_no], np.int64),
     }
-    return {
-        "model_id": model_id,
-        "tag": one.place,
-        "name": one.name,
-        "threshold": one.threshold,
-        "answers": save(arrays),
-        "digest": one.digest,
-    }
+    return save(arrays)
 
 
 def _read_blocks(
@@ -524,14 +522,3 @@ def _block_rows(
         whole[ids[here] % BLOCK] = steps[here]
         values = (model_id, tag, block, whole.tobytes())
         yield dict(zip((*_BLOCK_KEY, "probabilities"), values, strict=True))
-
-
-def _completed(
-    connection: sa.Connection, model_id: int, ids: Ids | None = None
-) -> dict[int, Steps]:
-    """Track → its probabilities given what people said of it, (n_tags,), where that is kept."""
-    table = completed_track
-    query = sa.select(table.c.track_id, table.c.probabilities).where(table.c.model_id == model_id)
-    if ids is not None:
-        query = query.where(table.c.track_id.in_(ids.tolist()))
-    return {number: steps_of(data) for number, data in connection.execute(query)}

@@ -46,6 +46,7 @@ from harmonium.library.store.database import (
     make_table,
     pairs,
     read_frame,
+    replace_rows,
     storable,
 )
 from harmonium.library.store.schema import BLOCK, opinion, people_count, spelling, tag
@@ -415,9 +416,8 @@ def recount_people(connection: sa.Connection, track_ids: Iterable[int]) -> None:
         )
         for track_id, n_people in connection.execute(counted):
             people[track_id % BLOCK] = n_people
-        connection.execute(sa.delete(people_count).where(people_count.c.block == block))
         values = {"block": block, "people": people.tobytes()}
-        connection.execute(sa.insert(people_count).values(values))
+        replace_rows(connection, people_count, [values], people_count.c.block == block)
 
 
 def people_of(connection: sa.Connection, track_ids: Ids) -> Ids:
