@@ -1,6 +1,5 @@
 """Pictures: of a clip, with what its features are computed from; and of a whole track."""
 
-import os
 import warnings
 from collections.abc import Sequence
 from io import BytesIO
@@ -11,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harmonium.arrays import Doubles, Floats
-from harmonium.audio.decoding import MIN_RATE, CannotDecode, Clip, Decoder, with_decoder
+from harmonium.audio.decoding import MIN_RATE, CannotDecode, Clip, Decoder, PathLike, with_decoder
 from harmonium.audio.extractors import (
     DEFAULTS,
     band_envelopes,
@@ -54,12 +53,7 @@ BLOCK = 2**20
 """Frames that are decoded at a time."""
 
 
-def draw_clip(
-    clip: Clip,
-    *,
-    title: str = "",
-    tags: Sequence[tuple[str, float]] = (),
-) -> "Figure":
+def draw_clip(clip: Clip, *, title: str = "", tags: Sequence[tuple[str, float]] = ()) -> "Figure":
     """Mel spectrum, band envelopes and modulation spectra of a clip; and tags, if there are.
 
     Tags are names and probabilities, the first at the top.
@@ -80,7 +74,7 @@ def draw_clip(
     return figure
 
 
-def save_picture(figure: "Figure", path: str | os.PathLike[str]) -> None:
+def save_picture(figure: "Figure", path: PathLike) -> None:
     """Write a PNG, SVG or PDF file, by the name's ending."""
     with warnings.catch_warnings():
         # A title may hold signs that the font has not; they become boxes.
@@ -204,23 +198,16 @@ def _one_line(text: str, longest: int = 100) -> str:
     return line if len(line) <= longest else line[: longest - 1] + "…"
 
 
-def overview_png(
-    path: str | os.PathLike[str],
-    *,
-    cache: str | os.PathLike[str] | None = None,
-    key: str | None = None,
-) -> bytes:
+def overview_png(path: PathLike, *, cache: PathLike, key: str) -> bytes:
     """A PNG of `WIDTH` × `HEIGHT`; time runs evenly from left to right, high tones are on top.
 
     It is kept in the folder ``cache``, by the ``key`` of the sound. AudioError as `decode`.
     """
-    kept = None
-    if cache is not None and key is not None and key.isalnum():
-        kept = Path(cache) / FOLDER / f"{key}-{VERSION}.png"
-        if kept.is_file():
-            return kept.read_bytes()
+    kept = Path(cache) / FOLDER / f"{key}-{VERSION}.png"
+    if key.isalnum() and kept.is_file():
+        return kept.read_bytes()
     picture = _png(_levels(with_decoder(path, _mel)))
-    if kept is not None:
+    if key.isalnum():  # or else the sound of the file is not known
         kept.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(kept, picture)
     return picture
@@ -265,11 +252,8 @@ def _bands(rate: int) -> Floats:
 def _count(source: Decoder) -> int:
     """How many frames there are, where the file does not say."""
     n = 0
-    while n < MAX_SECONDS * source.rate:
-        found = len(source.read(n, BLOCK))
+    while n < MAX_SECONDS * source.rate and (found := len(source.read(n, BLOCK))):
         n += found
-        if found < BLOCK:
-            break
     return max(n, 1)
 
 
