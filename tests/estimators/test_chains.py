@@ -140,7 +140,7 @@ def test_blocks_of_clips_do_not_change_the_probabilities(monkeypatch):
 
 
 def test_orders_differ_and_follow_the_seed():
-    X, Y = np.zeros((20, 1)), (np.random.default_rng(0).random((20, 30)) < 0.5).astype(float)
+    X, Y = np.zeros((20, 1)), np.random.default_rng(0).integers(0, 2, (20, 30)).astype(float)
     Y[0], Y[1] = 0, 1
     a, b, c = (ChainTagger(4, random_state=seed).fit(X, Y).orders_ for seed in (0, 0, 1))
     np.testing.assert_array_equal(a, b)

@@ -148,10 +148,7 @@ def test_tags_without_both_labels_have_constant_scores():
     assert (scores[:, 1:] == 0).all()
     assert np.isnan(model.nu_).tolist() == [False, True, True]
     assert model.score(X, Y) == 1.0
-
-
-def test_equal_clips_have_constant_scores():
-    with pytest.warns(DataWarning, match="1 of 1 tags"):
+    with pytest.warns(DataWarning, match="1 of 1 tags"):  # whose clips are all equal
         model = SVMTagger().fit(np.zeros((6, 2)), [[0], [1], [0], [1], [0], [1]])
     assert (model.coef_ == 0).all()
 
