@@ -15,7 +15,7 @@ PyTorch has its gradient by automatic differentiation.
 "products" are the matrix products of a CD-1 epoch and nothing else, in the same shapes and one
 after the other: what they take is a limit for every program that does not change the arithmetic.
 "as XLA would" compiles our programs for one thread as XLA understands it, in which loops over the
-elements of an array are shared between threads all the same (harmonium/rbm/compilation.py).
+elements of an array are shared between threads all the same (harmonium/rbm/model.py).
 
 Needs the extra "benchmarks"; without PyTorch its cases are left out.
 """
@@ -76,10 +76,10 @@ def timed(run: Callable[[], object], repeats: int, threads: int = 1) -> float:
 
 
 def harmonium_epoch(size: dict[str, int], method: str, *, ours: bool = True) -> float:
-    from harmonium.rbm import compilation
+    from harmonium.rbm import model
 
     if not ours:
-        del compilation._OPTIONS["xla_disable_hlo_passes"]
+        del model._OPTIONS["xla_disable_hlo_passes"]
     import jax.numpy as jnp
 
     from harmonium.rbm import gradients

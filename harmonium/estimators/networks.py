@@ -20,7 +20,6 @@ from harmonium.estimators.gradient_tagger import GradientTagger, LabelledClips, 
 from harmonium.estimators.model_files import STEPS, chosen_inference, observed_fraction
 from harmonium.estimators.parameters import Count, Jobs, NotNegative, Share, estimator, parameter
 from harmonium.rbm.belief import fits
-from harmonium.rbm.compilation import compiled, refuse_fork
 from harmonium.rbm.gradients import (
     BeliefPropagation,
     ContrastiveDivergence,
@@ -34,7 +33,7 @@ from harmonium.rbm.gradients import (
     log_probability,
 )
 from harmonium.rbm.inference import MAX_UNITS, Inference, InferenceOptions, infer, marginals
-from harmonium.rbm.model import Params, condition
+from harmonium.rbm.model import Params, compiled, condition, refuse_fork
 from harmonium.rbm.other_models import (
     Hybrid,
     JointContrastiveDivergence,

@@ -25,8 +25,7 @@ import jax.numpy as jnp
 from jax import Array, lax
 from jax.experimental import pallas as pl
 
-from harmonium.rbm.compilation import platform
-from harmonium.rbm.model import REMOVED, Field, clamp, unclamp
+from harmonium.rbm.model import REMOVED, Field, clamp, platform, unclamp
 
 # A product of eight factors, each between e^-10 and e^10, neither overflows nor underflows in
 # float32, so one log serves eight terms.

@@ -24,14 +24,16 @@ from numpy.typing import NDArray
 
 from harmonium.arrays import Codes, Floats, Mask
 from harmonium.rbm.belief import Estimate, belief_propagation
-from harmonium.rbm.compilation import compiled, platform, refuse_fork
 from harmonium.rbm.model import (
     Field,
     Params,
     clamp,
+    compiled,
     condition,
     free_energy,
     hidden_given_tags,
+    platform,
+    refuse_fork,
     tags_given_hidden,
     unclamp,
 )

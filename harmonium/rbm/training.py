@@ -29,9 +29,9 @@ from numpy.typing import NDArray
 
 from harmonium.arrays import Codes, Doubles, Floats, Ids
 from harmonium.errors import DataError
-from harmonium.rbm.compilation import compiled, refuse_fork
 from harmonium.rbm.gradients import Batch, Gradient, log_probabilities
 from harmonium.rbm.inference import scaled
+from harmonium.rbm.model import compiled, refuse_fork
 
 Tree = Any
 """Arrays in a structure, such as the parameters of a model: a NamedTuple."""

@@ -233,7 +233,7 @@ def test_descriptions_that_lack_a_key_or_have_a_wrong_value(path, key):
     wrong = [] if key == "classes_dtype" else WRONG_VALUES
     for value in wrong[1:] if key in ("classes", "features") else wrong:
         rewrite(path, arrays, {**about, key: value})
-        assert_refused(path, "")
+        assert_refused(path, ".")
 
 
 @pytest.mark.parametrize(("name", "value"), WRONG_SETTINGS)
@@ -260,7 +260,7 @@ def test_descriptions_with_wrong_classes(path, train, classes, dtype):
 )
 def test_descriptions_that_are_none(path, text):
     rewrite(path, parts(path)[0], text)
-    assert_refused(path, "")
+    assert_refused(path, ".")
 
 
 ARRAYS = ["params.U", "params.W", "params.V", "params.c", "params.d", "scaling.mean"]

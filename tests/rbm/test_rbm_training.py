@@ -13,7 +13,6 @@ from scipy.optimize import minimize_scalar
 
 from harmonium.errors import DataError
 from harmonium.rbm import training
-from harmonium.rbm.compilation import compiled
 from harmonium.rbm.gradients import (
     Batch,
     BeliefPropagation,
@@ -22,7 +21,7 @@ from harmonium.rbm.gradients import (
     MultiPrediction,
     PseudoLikelihood,
 )
-from harmonium.rbm.model import Params
+from harmonium.rbm.model import Params, compiled
 from harmonium.rbm.training import (
     BLOCK,
     Optimiser,

@@ -223,7 +223,7 @@ def linear_held_out(
 def _fitted_linear(l2: float, X: Floats, Y: Any) -> Any:
     from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-    from harmonium.estimators import LogisticTagger
+    from harmonium.estimators.linear import LogisticTagger
 
     with threadpool_limits(1):  # products of small matrices take longer on several threads
         return LogisticTagger(solver="newton", l2=l2).fit(X, Y)
@@ -432,8 +432,8 @@ class FitOutcome(NamedTuple):
 def fit_one(task: FitTask) -> FitOutcome:
     """Do a fit: in this process or in another."""
     keep_compiled()
-    from harmonium.estimators import DiscriminativeRBM
     from harmonium.estimators.calibration import ask
+    from harmonium.estimators.networks import DiscriminativeRBM
 
     model = DiscriminativeRBM(**task.model)
     into = None if task.into is None else task.into.open("r+")

@@ -456,7 +456,7 @@ def learn_smoothing(
     is.
     """
     from harmonium.data import Triples
-    from harmonium.estimators import TagSmoother
+    from harmonium.estimators.smoother import TagSmoother
 
     given = opinions.filter((pl.col("value") > 0) & pl.col("tag").is_in(tags))
     triples = Triples.from_columns(
