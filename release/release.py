@@ -36,7 +36,7 @@ KINDS = ("wheel", "sdist")
 FAILED = "failed"
 EXTRAS = ("dask", "onnx", "postgres")
 QUICK = (
-    "data/test_tag_files.py",
+    "data/test_tables.py",
     "data/test_triples.py",
     "evaluation",
     "rbm/test_rbm_gradients.py",
