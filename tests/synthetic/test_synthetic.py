@@ -1,6 +1,11 @@
-"""The generated collection: its shape, its truth, its listeners, and that it is always the same."""
+"""The generated collection: shape, truth, listeners, always the same; and on disk."""
 
 import doctest
+import json
+import signal
+import subprocess
+import sys
+import time
 
 import numpy as np
 import polars as pl
@@ -8,8 +13,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from places import DOCS
+from scipy.io import wavfile
 
-from harmonium.data import normalise_tag
+from harmonium.data import Triples, normalise_tag
 from harmonium.errors import DataError
 from harmonium.synthetic import collection, make_collection, music
 from harmonium.synthetic.listeners import CONCEPTS, RULES, TAG_NAMES, TAGS, make_listener
@@ -25,7 +31,7 @@ def column(collection, tag):
     return collection.truth[:, collection.tags.to_list().index(tag)]
 
 
-# --- shape ---------------------------------------------------------------------------------------
+# Shape
 
 
 def test_the_default_has_the_shape_of_mturk(default):
@@ -70,7 +76,7 @@ def test_artists_have_several_tracks_and_keep_to_a_genre(default):
     assert default.clips["genre"].n_unique() >= 15
 
 
-# --- truth ---------------------------------------------------------------------------------------
+# Truth
 
 
 def test_synonyms_hold_together(default):
@@ -120,7 +126,7 @@ def test_vocabulary_is_consistent():
     assert [normalise_tag(tag) for tag in TAGS] == list(TAGS)
 
 
-# --- listeners -----------------------------------------------------------------------------------
+# Listeners
 
 
 def test_users_omit_often_and_err_rarely(default):
@@ -160,7 +166,7 @@ def test_what_stands_out_is_said_more_often(default):
     assert chance("voice") > chance("noise") + 0.1
 
 
-def test_users_prefer_one_of_several_synonyms(default):
+def test_users_prefer_one_of_several_synonyms_and_do_not_know_all_words(default):
     """Who says "vocals" or "voice" again says the same word again, more often than others would."""
     triples, tags = default.triples, default.tags.to_list()
     words = [tags.index(word) for word in CONCEPTS["voice"]["words"]]
@@ -168,6 +174,7 @@ def test_users_prefer_one_of_several_synonyms(default):
     for j, word in enumerate(words):
         use[:, j] = np.bincount(triples.user[triples.tag == word], minlength=210)
     often = use[use.sum(axis=1) >= 5]
+    assert (make_listener(0, 1).readiness == 0).any()
     own = (often.max(axis=1) / often.sum(axis=1)).mean()
     assert own > use.sum(axis=0).max() / use.sum() + 0.1
 
@@ -183,13 +190,7 @@ def test_mistakes_are_confusions_more_often_than_chance(default):
     assert confusions > 0.7 * wrong.sum()
 
 
-def test_listeners_differ():
-    a, b = make_listener(0, 1), make_listener(0, 2)
-    assert (a.readiness == 0).any()
-    assert not np.array_equal(a.readiness > 0, b.readiness > 0)
-
-
-# --- always the same -----------------------------------------------------------------------------
+# Always the same
 
 
 @settings(deadline=None, max_examples=12)
@@ -238,7 +239,7 @@ def test_every_track_can_be_played(seed, number):
     assert len({part.role for part in track.parts}) == len(track.parts)
 
 
-# --- bad arguments -------------------------------------------------------------------------------
+# Bad arguments
 
 
 @pytest.mark.parametrize(
@@ -278,3 +279,144 @@ def test_the_documented_figures_are_those_of_the_code():
     page = (DOCS / "synthetic.md").read_text(encoding="utf-8")
     assert f"one rule for each of {len(CONCEPTS)} concepts" in page
     assert f"There are {len(TAGS)} tags" in page
+
+
+# On disk
+
+
+@pytest.fixture
+def small():
+    return make_collection(n_tracks=3, clips_per_track=2, n_users=4, clip_seconds=1)
+
+
+def contents(folder):
+    files = (path for path in folder.rglob("*") if path.is_file())
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in files}
+
+
+def test_what_is_written_is_the_collection(small, tmp_path):
+    assert small.write(tmp_path / "a") == tmp_path / "a"
+    clips = pl.read_csv(tmp_path / "a/clips.csv")
+    assert clips.columns[0] == "item"
+    for index, path in enumerate(clips["path"]):
+        rate, samples = wavfile.read(tmp_path / "a" / path)
+        assert rate == small.rate
+        assert samples.dtype == np.int16
+        np.testing.assert_allclose(samples / 32_767, small.samples(index), atol=1 / 32_767)
+    rows = pl.read_csv(tmp_path / "a/triples.csv")
+    triples = Triples.from_columns(rows["user"], rows["item"], rows["tag"])
+    assert sorted(triples.frame().rows()) == sorted(small.triples.frame().rows())
+    truth = pl.read_csv(tmp_path / "a/truth.csv")
+    assert truth.columns == ["item", *small.tags]
+    assert truth["item"].to_list() == clips["item"].to_list()
+    np.testing.assert_array_equal(truth.drop("item").to_numpy(), small.truth)
+
+
+def test_two_writes_are_equal_to_the_byte_and_so_are_two_processes(small, tmp_path):
+    first = contents(small.write(tmp_path / "one"))
+    again = contents(small.write(tmp_path / "two", jobs=2))
+    assert first == again
+    assert len(first) == 6 + 4
+
+
+def test_progress_counts_every_clip_and_a_second_write_does_nothing(small, tmp_path, monkeypatch):
+    reports = []
+    small.write(tmp_path, progress=lambda done, total: reports.append((done, total)))
+    assert reports == [(done, 6) for done in range(7)]
+    before = contents(tmp_path)
+    monkeypatch.setattr(collection, "render", None)
+    small.write(tmp_path, progress=lambda done, total: reports.append((done, total)))
+    assert reports[7:] == [(6, 6)]
+    assert contents(tmp_path) == before
+
+
+def test_a_larger_collection_adds_to_a_smaller_one(small, tmp_path):
+    before = contents(small.write(tmp_path))
+    larger = make_collection(n_tracks=4, clips_per_track=2, n_users=4, clip_seconds=1)
+    after = contents(larger.write(tmp_path))
+    assert len(after) == len(before) + 2
+    assert all(after[name] == before[name] for name in before if name.endswith(".wav"))
+
+
+def test_a_damaged_file_is_written_again_and_leftovers_are_cleared_away(small, tmp_path):
+    small.write(tmp_path)
+    before = contents(tmp_path)
+    damaged = tmp_path / small.clips["path"][2]
+    damaged.write_bytes(b"RIFF")
+    damaged.with_suffix(".wav.123.part").write_bytes(b"RIFF")
+    small.write(tmp_path)
+    assert contents(tmp_path) == before
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"seed": 1}, {"clip_seconds": 2}, {"n_tracks": 2}, {"clips_per_track": 1}],
+)
+def test_a_folder_with_another_collection_is_left_alone(small, tmp_path, options):
+    small.write(tmp_path)
+    before = contents(tmp_path)
+    given = {"n_tracks": 3, "clips_per_track": 2, "n_users": 4, "clip_seconds": 1} | options
+    with pytest.raises(DataError, match="another collection"):
+        make_collection(**given).write(tmp_path)
+    assert contents(tmp_path) == before
+
+
+def test_a_folder_made_by_another_generator_is_left_alone(small, tmp_path, monkeypatch):
+    small.write(tmp_path)
+    monkeypatch.setattr(collection, "GENERATOR", collection.GENERATOR + 1)
+    with pytest.raises(DataError, match="another collection"):
+        small.write(tmp_path)
+
+
+def test_bad_folders_and_jobs_are_named(small, tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(DataError, match="'folder'"):
+        small.write(tmp_path / "file")
+    (tmp_path / "collection.json").write_text("{")
+    with pytest.raises(DataError, match="Delete it"):
+        small.write(tmp_path)
+    with pytest.raises(DataError, match="'jobs'"):
+        small.write(tmp_path, jobs=0)
+
+
+def test_an_interrupted_write_goes_on_where_it_was(small, tmp_path, monkeypatch):
+    whole = contents(small.write(tmp_path / "whole"))
+    render, calls = collection.render, []
+
+    def interrupted(*arguments):
+        calls.append(arguments)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        return render(*arguments)
+
+    monkeypatch.setattr(collection, "render", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        small.write(tmp_path / "part")
+    part = contents(tmp_path / "part")
+    assert len(part) == 1 + 2
+    assert part.items() <= whole.items()
+    small.write(tmp_path / "part")
+    assert contents(tmp_path / "part") == whole
+    assert len(calls) == 3 + 4
+
+
+SCRIPT = """
+from harmonium.synthetic import make_collection
+make_collection(n_tracks=200, clips_per_track=2, n_users=4, clip_seconds=1).write({folder!r})
+"""
+
+
+def test_a_killed_write_leaves_no_torn_file(tmp_path):
+    folder = tmp_path / "killed"
+    process = subprocess.Popen([sys.executable, "-c", SCRIPT.format(folder=str(folder))])
+    try:
+        while process.poll() is None and len(list(folder.rglob("*.wav"))) < 5:
+            time.sleep(0.01)
+    finally:
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    written = list(folder.rglob("*.wav"))
+    assert len(written) >= 5
+    for path in written:
+        assert len(wavfile.read(path)[1]) == 22_050
+    assert json.loads((folder / "collection.json").read_text())["n_tracks"] == 200

@@ -69,7 +69,7 @@ def onset_strength(spectrum):
     return np.maximum(np.diff(np.sqrt(spectrum), axis=1), 0).sum(axis=0)
 
 
-# --- whole clips ---------------------------------------------------------------------------------
+# Whole clips
 
 
 def test_samples_are_sound(rendered):
@@ -144,7 +144,7 @@ def test_tags_can_be_learnt_from_the_sound_of_other_tracks(rendered):
     assert np.mean(list(auc.values())) > 0.8, auc
 
 
-# --- the same bytes ------------------------------------------------------------------------------
+# The same bytes
 
 
 def digest(collection, index):
@@ -171,7 +171,7 @@ def test_a_long_clip_works_and_begins_like_a_short_one():
     assert np.isfinite(x).all()
 
 
-# --- what it is made of --------------------------------------------------------------------------
+# What it is made of
 
 
 def test_recipes_name_only_what_there_is():
