@@ -13,6 +13,7 @@ import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import accumulate, pairwise
 from math import gcd
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -508,10 +509,8 @@ def voicings(track: SyntheticTrack, centre: float) -> tuple[Chord, ...]:
 
 
 def _stacked(classes: Chord, lowest: float) -> Chord:
-    pitches = [nearest(classes[0], lowest)]
-    for pitch_class in classes[1:]:
-        pitches.append(pitches[-1] + (pitch_class - pitches[-1]) % 12)
-    return tuple(pitches)
+    steps = ((after - before) % 12 for before, after in pairwise(classes))
+    return tuple(accumulate(steps, initial=nearest(classes[0], lowest)))
 
 
 def _movement(voicing: Chord, before: Chord, centre: float) -> float:
