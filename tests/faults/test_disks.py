@@ -112,7 +112,7 @@ def test_what_does_not_fit_is_not_written_by_half(disk, tmp_path, option):
     assert sorted(p.name for p in disk.iterdir()) == [name.name, "ballast"]
 
 
-def test_a_full_disk_under_the_cache_is_told(disk):
+def test_a_full_disk_under_the_cache_is_reported(disk):
     vector, status = [1.0] * 50_000, (1, 1, 1, 1)
     with FeatureCache(disk, "recipe") as cache:
         cache.put("/a", status, b"a" * 32, vector)

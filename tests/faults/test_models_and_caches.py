@@ -1,4 +1,4 @@
-"""Damaged weights that come along, and damaged programs that were compiled before."""
+"""A damaged built-in model, and damaged programs that were compiled before."""
 
 import random
 

@@ -217,20 +217,21 @@ class Format(ABC):
 
 def format_of(file: BinaryIO) -> Format:
     """The format of a file; raises `FileProblem` where its tags are not known."""
-    from harmonium.library.filetags import id3, vorbis_mp4  # which are built on this module
+    from harmonium.library.filetags import id3  # which is built on this module
 
     head = read_at(file, 0, 12)
     if head[:4] == b"RIFF" and head[8:] == b"WAVE":
         return id3.WAV
     if head[:4] == b"FORM" and head[8:] in (b"AIFF", b"AIFC"):
         return id3.AIFF
-    if head[4:8] == b"ftyp":
-        return vorbis_mp4.Mp4()
-    if head[:4] == b"OggS":
-        if codec := vorbis_mp4.codec_of(file):
-            return codec
-    elif read_at(file, id3.leading_tags(file), 4) == b"fLaC":
-        return vorbis_mp4.Flac()
+    is_flac = read_at(file, id3.leading_tags(file), 4) == b"fLaC"
+    if is_flac or head[:4] == b"OggS" or head[4:8] == b"ftyp":
+        from harmonium.library.filetags.vorbis_mp4 import Flac, Mp4, codec_of  # when it is needed
+
+        if head[4:8] == b"ftyp":
+            return Mp4()
+        if found := Flac() if is_flac else codec_of(file):
+            return found
     elif head[:3] == b"ID3" or id3.begins_with_mpeg_frames(file):
         return id3.Mp3()
     raise FileProblem(f"its format is not one whose tags are known: {KNOWN}")

@@ -14,7 +14,7 @@ from harmonium.library import Library
 from harmonium.library.store.changes import UndoReport, standing
 
 
-def test_a_change_is_told(library):
+def test_a_change_is_described(library):
     add_tracks(library, 1)
     first, second = say(library, "ann", 1, ["rock"]), say(library, "ann", 1, ["pop"])
     assert [change.id for change in library.changes.list()] == [second, first]
