@@ -55,6 +55,8 @@ PANELS = {
         ),
     ),
 }
+TAKE_REJECTED_TAGS = ("search", "say")
+"""Commands whose arguments may be tags with a minus: search jazz -rock."""
 LABELS = "Example|In Python|Exit codes|Then"
 """Words that begin a paragraph of their own in the help of a command."""
 
@@ -72,10 +74,7 @@ class _PlainHelp:
 
 
 class Command(_PlainHelp, TyperCommand):
-    """A command whose help is its docstring, in paragraphs that are as wide as the terminal.
-
-    If its function has `takes_rejected_tags`, then "-rock" is not the option -r.
-    """
+    """A command whose help is its docstring, in paragraphs that are as wide as the terminal."""
 
     def __init__(self, *names: Any, help: str | None = None, **options: Any) -> None:
         text = re.sub(rf"\n+({LABELS}): +", r"\n\n[dim]\1:[/dim]  ", help or "")
@@ -84,7 +83,7 @@ class Command(_PlainHelp, TyperCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Put a space before rejected tags, with which they are no options; readers strip it."""
-        if getattr(self.callback, "takes_rejected_tags", False):
+        if self.name in TAKE_REJECTED_TAGS:
             flags = {flag for parameter in self.params for flag in parameter.opts} | {"-h"}
             end = args.index("--") if "--" in args else len(args)
             args = [*(_shielded(one, flags) for one in args[:end]), *args[end:]]
@@ -184,7 +183,6 @@ class _Imported(Mapping[str, Any]):
             alone = typer.Typer(add_completion=False, rich_markup_mode="rich")
             alone.command(name, cls=Command)(found)
             command = typer.main.get_command(alone)
-            command.callback.takes_rejected_tags = getattr(found, "takes_rejected_tags", False)
         command.name, command.rich_help_panel = name, panel
         return command
 

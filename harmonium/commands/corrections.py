@@ -52,7 +52,6 @@ def learn(out: Output, library: Library) -> str | None:
     return f"Updated {tags} on all tracks from {counted(used, 'answer')} in {report.seconds:.1f} s."
 
 
-@options.takes_rejected_tags
 def say(
     track: str = argument("TRACK", options.TRACK_HELP, default=...),
     tags: list[str] | None = argument(

@@ -1,17 +1,14 @@
 """Arguments and options that several commands share."""
 
-from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 if TYPE_CHECKING:
     from harmonium.library import Library
     from harmonium.library.store.models import Owner
-
-Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def value(metavar: str, text: str, *names: str, default: Any = None, **more: Any) -> Any:
@@ -42,12 +39,6 @@ def flag(text: str, *names: str, default: bool | None = False, **more: Any) -> A
 def argument(metavar: str, text: str, default: Any = None) -> Any:
     """An argument; with ... as the default it is required."""
     return typer.Argument(default, metavar=metavar, help=text)
-
-
-def takes_rejected_tags(function: Function) -> Function:
-    """Let the arguments of a command be tags with a minus before them: search jazz -rock."""
-    function.takes_rejected_tags = True  # type: ignore[attr-defined]
-    return function
 
 
 LIBRARY = value(

@@ -21,7 +21,6 @@ MAX_NAMED = 3
 """Tracks that are named as left out of an export."""
 
 
-@options.takes_rejected_tags
 def search(
     query: list[str] | None = argument(
         "QUERY",
