@@ -17,7 +17,7 @@ which others are known already; so it is the mean over all orders in which they 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from itertools import permutations
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import polars as pl
@@ -294,21 +294,12 @@ class MappedTag:
 
 
 @dataclass(frozen=True)
-class TagLink:
-    """Two tags that go together, or against each other where the weight is negative."""
-
-    a: str
-    b: str
-    weight: float
-    """What the log-odds of each gain from the other."""
-
-
-@dataclass(frozen=True)
 class TagMap:
     """How the tags of a model relate."""
 
     tags: list[MappedTag]
-    links: list[TagLink]
+    links: list[dict[Literal["a", "b", "weight"], Any]]
+    """Two tags each, and what the log-odds of one gain from the other: below 0, they exclude it."""
 
 
 def tag_map(snapshot: Snapshot) -> TagMap:
@@ -359,7 +350,7 @@ def _positions(J: Doubles) -> Doubles:
     return (at - low) / np.maximum(high - low, 1e-9)
 
 
-def _links(names: list[str], J: Doubles) -> list[TagLink]:
+def _links(names: list[str], J: Doubles) -> list[dict[Literal["a", "b", "weight"], Any]]:
     chosen = {}
     for i in range(len(names)):
         for j in np.argsort(-J[i], kind="stable")[:LINKS_EACH].tolist():
@@ -371,7 +362,7 @@ def _links(names: list[str], J: Doubles) -> list[TagLink]:
         if J[i, j] < 0:
             chosen[i, j] = float(J[i, j])
     pairs = sorted(chosen.items(), key=lambda pair: -abs(pair[1]))
-    return [TagLink(names[i], names[j], weight) for (i, j), weight in pairs]
+    return [{"a": names[i], "b": names[j], "weight": weight} for (i, j), weight in pairs]
 
 
 # Why a track has a tag. --------------------------------------------------------------------------

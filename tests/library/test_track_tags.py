@@ -95,8 +95,8 @@ def test_the_map_links_what_excludes_each_other(view):
     assert {one.tag for one in found.tags} == set(view.places)
     assert all(0 <= one.x <= 1 and 0 <= one.y <= 1 for one in found.tags)
     first = found.links[0]
-    assert {first.a, first.b} == {"rock", "jazz"}  # the one is the other's contrary
-    assert first.weight < 0
+    assert {first["a"], first["b"]} == {"rock", "jazz"}  # the one is the other's contrary
+    assert first["weight"] < 0
     assert tag_map(view) == found
 
 
