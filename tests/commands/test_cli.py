@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 import typer
 from places import DOCS
-from typer.testing import CliRunner
 
 from harmonium.cli import Commands, app
 
 MAKER = runpy.run_path(str(DOCS / "cli.py"))
 commands, page = MAKER["commands"], MAKER["page"]
 MAIN = "from harmonium.cli import main; main()"
+AS_HARMONIUM = f"import sys; sys.argv[0] = 'harmonium'\n{MAIN}"
 HEAVY = {"jax", "numpy", "polars", "scipy", "sklearn", "sqlalchemy", "mutagen", "av"}
 
 ALL = dict(commands(typer.main.get_command(app), "harmonium"))
@@ -72,8 +72,7 @@ def test_the_page_has_every_command_and_option():
                 assert f"`{parameter.opts[0]}`" in sections[name], name
 
 
-@pytest.fixture(scope="module")
-def loaded():
+def test_help_lists_every_command_and_imports_none():
     code = (
         "import sys, harmonium.cli\n"
         "try: harmonium.cli.main()\n"
@@ -81,23 +80,14 @@ def loaded():
     )
     done = call("--help", code=code)
     assert done.returncode == 0
-    assert "COMMAND [ARGS]" in done.stdout
-    return done.stderr.split()
-
-
-class TestHelp:
-    def test_imports_nothing_heavy(self, loaded):
-        assert not HEAVY & {name.partition(".")[0] for name in loaded}
-
-    def test_imports_no_command(self, loaded):
-        own = {name for name in loaded if name.startswith("harmonium.")}
-        assert own == {"harmonium.cli", "harmonium.errors", "harmonium.commands"}
-
-    def test_lists_every_command(self):
-        said = " ".join(call("--help").stdout.split())
-        for name, (_, summary, _) in Commands.listed.items():
-            assert name in said
-            assert summary.split(",")[0].split()[0] in said
+    said, loaded = " ".join(done.stdout.split()), done.stderr.split()
+    assert "COMMAND [ARGS]" in said
+    for name, (_, summary, _) in Commands.listed.items():
+        assert name in said
+        assert summary.split(",")[0].split()[0] in said
+    assert not HEAVY & {name.partition(".")[0] for name in loaded}
+    own = {name for name in loaded if name.startswith("harmonium.")}
+    assert own == {"harmonium.cli", "harmonium.errors", "harmonium.commands"}
 
 
 def program(body):
@@ -150,31 +140,19 @@ class TestExitCodes:
         assert done.returncode == 1
         assert "ZeroDivisionError" in done.stderr
 
-    def test_ctrl_c_in_a_command_is_one_line_and_130(self):
-        result = CliRunner().invoke(_group("interrupted"), ["work"])
-        assert (result.exit_code, result.stdout, result.stderr) == (130, "", "Stopped.\n")
-
-    def test_ctrl_c_while_jax_computes_does_not_wait_for_python_to_be_taken_down(self):
+    def test_ctrl_c_in_a_command_is_one_line_and_130_and_does_not_wait_for_jax(self):
         code = (
             "import atexit, sys, types\n"
             "import harmonium.commands.index as module\n"
             "def doctor():\n    print('before', end='')\n    raise KeyboardInterrupt\n"
             "module.doctor = doctor\n"
-            "sys.modules['jax'] = types.ModuleType('jax')\n"
             "sys.argv[1:] = ['doctor']\n"
-            f"atexit.register(print, 'taken down')\n{MAIN}"
         )
-        done = call(code=code)
+        done = call(code=code + MAIN)
         assert (done.returncode, done.stdout, done.stderr) == (130, "before", "Stopped.\n")
-
-    def test_a_reader_that_stops_early_gets_no_complaint(self):
-        """A pipe whose other end is closed before the first line comes."""
-        reader, writer = os.pipe()
-        os.close(reader)
-        with os.fdopen(writer, "w") as closed:
-            command = [sys.executable, "-c", MAIN, "data", "list"]
-            done = subprocess.run(command, stdout=closed, stderr=subprocess.PIPE, check=False)
-        assert (done.returncode, done.stderr) == (141, b"")
+        code += "sys.modules['jax'] = types.ModuleType('jax')\n"
+        done = call(code=f"{code}atexit.register(print, 'taken down')\n{MAIN}")
+        assert (done.returncode, done.stdout, done.stderr) == (130, "before", "Stopped.\n")
 
     @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
     def test_a_full_disk_is_one_line_and_no_traceback(self):
@@ -195,17 +173,6 @@ class TestExitCodes:
         assert process.returncode == 141
 
 
-class TestLazyGroup:
-    def test_help_does_not_import_the_commands(self):
-        result = CliRunner().invoke(_group("missing"), ["--help"])
-        assert result.exit_code == 0
-        assert "Does the work." in result.stdout
-
-    def test_a_call_imports_the_command(self):
-        with pytest.raises(ModuleNotFoundError, match="nowhere"):
-            CliRunner().invoke(_group("missing"), ["work"], catch_exceptions=False)
-
-
 @pytest.mark.parametrize(
     ("typed", "offered"),
     [
@@ -216,7 +183,7 @@ class TestLazyGroup:
 )
 def test_what_bash_offers(typed, offered):
     at = {"COMP_WORDS": typed, "COMP_CWORD": str(typed.count(" "))}
-    done = call(code=_called_harmonium(), _HARMONIUM_COMPLETE="complete_bash", **at)
+    done = call(code=AS_HARMONIUM, _HARMONIUM_COMPLETE="complete_bash", **at)
     assert done.stdout.split() == offered
 
 
@@ -228,27 +195,6 @@ def test_what_bash_offers(typed, offered):
     ],
 )
 def test_the_script_of_a_shell(arguments, environment):
-    done = call(*arguments, code=_called_harmonium(), **environment)
+    done = call(*arguments, code=AS_HARMONIUM, **environment)
     assert done.returncode == 0, done.stderr
     assert "#compdef harmonium" in done.stdout
-
-
-def _called_harmonium():
-    return f"import sys; sys.argv[0] = 'harmonium'\n{MAIN}"
-
-
-def _group(kind):
-    """A command line with the one command "work"."""
-    place = {"interrupted": f"{__name__}:interrupted", "missing": "nowhere_to_be_found:work"}[kind]
-
-    class OneCommand(Commands):
-        listed = {"work": (place, "Does the work.", "Commands")}  # noqa: RUF012
-
-    one = typer.Typer(cls=OneCommand, rich_markup_mode="rich")
-    one.callback()(lambda: None)
-    return one
-
-
-def interrupted():
-    """As if Ctrl-C were pressed."""
-    raise KeyboardInterrupt
