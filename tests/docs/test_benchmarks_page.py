@@ -35,10 +35,13 @@ def result(**changes):
     }
 
 
-def test_the_page_is_what_the_results_give(report):
+def test_the_page_is_what_the_results_give_even_if_changed_by_hand(report):
     results, page = report.kept(), report.PAGE.read_text()
     assert results
     assert report.rendered(page, results) == page
+    assert " ms" in page
+    by_hand = page.replace(" ms", " s", 1)
+    assert report.rendered(by_hand, results) == page
 
 
 def test_every_result_has_a_section_and_every_comparison_too(report, monkeypatch):
@@ -54,13 +57,6 @@ def test_every_plot_that_the_page_shows_is_there(report):
     assert shown
     for name in shown:
         assert (report.FIGURES / report.figure_name(name)).read_text().startswith("<?xml")
-
-
-def test_a_figure_changed_by_hand_is_put_right(report):
-    page = report.PAGE.read_text()
-    changed = page.replace(" ms", " s", 1)
-    assert changed != page
-    assert report.rendered(changed, report.kept()) == page
 
 
 def test_a_section(report):
@@ -87,15 +83,7 @@ def test_results_are_json_that_the_page_can_be_made_from(report, tmp_path):
     assert json.loads(file.read_text())["rows"][0]["seconds"] == 1.0
 
 
-@pytest.mark.parametrize(
-    ("seconds", "text"),
-    [
-        (12.3456, "12.3 s"),
-        (0.0137, "13.7 ms"),
-        (0.4, "400 ms"),
-        (2.5e-6, "2.50 µs"),
-        (1234, "1,234 s"),
-    ],
-)
-def test_durations(report, seconds, text):
-    assert report.duration(seconds) == text
+def test_durations(report):
+    seconds = (12.3456, 0.0137, 0.4, 2.5e-6, 1234)
+    expected = ["12.3 s", "13.7 ms", "400 ms", "2.50 µs", "1,234 s"]
+    assert [report.duration(one) for one in seconds] == expected

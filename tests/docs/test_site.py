@@ -3,6 +3,7 @@
 ``make docs`` builds it strictly, and reads the docstrings of the reference, too.
 """
 
+import importlib.util
 import re
 import unicodedata
 
@@ -16,6 +17,7 @@ from harmonium import audio, data, estimators, evaluation, synthetic
 LINK = re.compile(r"\]\(([^)\s#]*)(?:#([^)\s]*))?\)")
 PAGES = sorted(DOCS.rglob("*.md"))
 CONFIG = yaml.safe_load((PROJECT / "mkdocs.yml").read_text(encoding="utf-8"))
+GUIDE = (DOCS / "guide.md").read_text(encoding="utf-8")
 REFERENCE = "\n".join(
     page.read_text(encoding="utf-8") for page in (DOCS / "reference").glob("*.md")
 )
@@ -99,3 +101,38 @@ def test_the_functions_of_the_maths_are_there():
     text = (DOCS / "model.md").read_text(encoding="utf-8")
     for module, name in re.findall(r"`((?!params_)\w+)\.((?!py\b)\w+)`", text):
         assert hasattr(__import__(f"harmonium.rbm.{module}", fromlist=[name]), name), name
+
+
+def test_the_examples_of_the_guide_print_what_they_say(capsys):
+    names: dict = {}
+    for code in re.findall(r"^```python\n(.*?)^```", GUIDE, re.M | re.S):
+        exec(compile(code, "docs/guide.md", "exec"), names)
+        said = re.findall(r"^print\(.*\)  # (.*)$", code, re.M)
+        assert capsys.readouterr().out.splitlines() == said
+
+
+def test_every_picture_of_the_guide_is_drawn_by_the_script():
+    script = (DOCS / "figures" / "guide.py").read_text(encoding="utf-8")
+    drawn = re.search(r"^FIGURES = \((.*)\)$", script, re.M)[1].split(", ")
+    shown = re.findall(r"\]\(figures/guide/(\w+)\.png\)", GUIDE)
+    kept = [path.stem for path in (DOCS / "figures" / "guide").iterdir()]
+    assert sorted(shown) == sorted(drawn) == sorted(kept)
+
+
+def test_formulas_need_no_script_in_the_site():
+    pytest.importorskip("mkdocs")
+    spec = importlib.util.spec_from_file_location("site_hooks", DOCS / "site_hooks.py")
+    hooks = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(hooks)
+    line = r'<p>If <span class="arithmatex">\(a &lt; b\)</span>:</p>'
+    made = hooks.on_page_content(line + r'<div class="arithmatex">\[c\]</div>')
+    assert "arithmatex" not in made
+    assert made.count("<math") == 2
+    assert made.count('display="block"') == 1
+    assert "&#x0003C;" in made  # once, not "&amp;lt;"
+
+
+def test_every_section_on_reliability_names_its_tests():
+    text = (DOCS / "reliability.md").read_text(encoding="utf-8")
+    for section in text.split("\n## ")[1:]:
+        assert re.search(r"`tests/[\w/.]+`", section), section.splitlines()[0]

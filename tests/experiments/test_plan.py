@@ -16,6 +16,8 @@ def test_the_search_comes_first_and_the_final_runs_use_every_validation_fold():
     first = fold_state(recipe, arm, 0, results)
     assert [run.settings for run in first.missing] == [{"C": c} for c in (0.01, 0.1, 1.0, 10.0)]
     assert {run.valid_fold for run in first.missing} == {1}
+    half = fold_state(recipe, arm, 0, {first.missing[0].key: result(0.9)})
+    assert (half.settings, half.final, half.missing) == (None, [], first.missing[1:])
     for run in first.missing:
         results[run.key] = result({0.01: 0.5, 0.1: 0.6, 1.0: 0.8, 10.0: 0.7}[run.settings["C"]])
     second = fold_state(recipe, arm, 0, results)
@@ -71,19 +73,14 @@ def test_missing_gives_each_run_once_and_ends():
 
 
 def test_the_key_is_of_what_the_result_depends_on():
-    recipe = parse_recipe(RECIPE)
-    other_names = parse_recipe(RECIPE.replace('"toy"', '"other"').replace('"LOG"', '"LR"'))
-    other_seed = parse_recipe(RECIPE.replace("n_folds = 3", "n_folds = 3\nseed = 1"))
-    keys = [run.key for run in missing(recipe, {})]
-    assert keys == [run.key for run in missing(other_names, {})]
-    assert not set(keys) & {run.key for run in missing(other_seed, {})}
+    def keys(old="", new=""):
+        return {run.key for run in missing(parse_recipe(RECIPE.replace(old, new)), {})}
 
+    def with_line(line):
+        return keys("n_folds = 3", f"n_folds = 3\n{line}")
 
-def test_an_interrupted_search_is_not_judged_by_half_of_it():
-    recipe = parse_recipe(RECIPE)
-    arm = arms(recipe)[0]
-    runs = fold_state(recipe, arm, 0, {}).missing
-    state = fold_state(recipe, arm, 0, {runs[0].key: result(0.9)})
-    assert state.settings is None
-    assert state.final == []
-    assert [run.key for run in state.missing] == [run.key for run in runs[1:]]
+    usual = keys()
+    assert usual == keys('"toy"', '"other"') == keys('"LOG"', '"LR"')
+    assert usual == with_line("search_known = [0.0]")
+    assert not usual & with_line("seed = 1")
+    assert not usual & with_line('search_known = [0.0, "one"]')

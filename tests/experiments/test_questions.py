@@ -3,12 +3,10 @@
 import numpy as np
 import pytest
 from sklearn.metrics import roc_auc_score
-from toy_data import RECIPE
 
 from harmonium.estimators import CooccurrenceTagger
 from harmonium.evaluation import auc_per_tag
-from harmonium.experiments.plan import missing
-from harmonium.experiments.recipe import ONE, parse_recipe
+from harmonium.experiments.recipe import ONE
 from harmonium.experiments.run import judge, questions, validation_score
 
 NAN = np.nan
@@ -60,12 +58,3 @@ def test_the_measures_within_clips_are_means_over_a_clips_questions_and_then_ove
     assert validation_score(model, X, labels, (0.0,), (0,)) == pytest.approx(alone)
     both = validation_score(model, X, labels, (0.0, ONE), (0,))
     assert both == pytest.approx((alone + found["clip_auc"]) / 2)
-
-
-def test_the_score_that_chooses_names_a_run_only_where_it_is_not_the_usual_one():
-    text = RECIPE.replace("n_folds = 3", "n_folds = 3\nsearch_known = [0.0]")
-    other = RECIPE.replace("n_folds = 3", 'n_folds = 3\nsearch_known = [0.0, "one"]')
-    recipes = [parse_recipe(t) for t in (RECIPE, text, other)]
-    usual, same, told = ({run.key for run in missing(recipe, {})} for recipe in recipes)
-    assert usual == same
-    assert not usual & told

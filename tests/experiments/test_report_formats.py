@@ -7,6 +7,7 @@ import subprocess
 import sys
 import xml.etree.ElementTree as ET
 from html.parser import HTMLParser
+from operator import attrgetter
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.text import Text
 from places import DOCS
 
+from harmonium.experiments.recipe import FORMS
 from harmonium.experiments.report import (
     MAX_LATEX_ROWS,
     escape_latex,
@@ -100,7 +102,10 @@ def check_latex(text):
 @pytest.mark.parametrize("form", RECIPES)
 class TestEveryForm:
     def test_every_table_and_figure_is_in_every_format(self, reports, form):
-        report, files, _ = reports[form]
+        report, files, results = reports[form]
+        whole = b"".join(files.values())
+        assert b"<dc:date>" not in whole
+        assert str(results).encode() not in whole
         tables = [f"tables/{table.name}.tex" for table in report.tables]
         images = [f"figures/{figure.name}.png" for figure in report.figures]
         assert tables
@@ -120,6 +125,11 @@ class TestEveryForm:
         assert re.findall(r"\\input\{([^}]*)\}", document) == tables
         for text in (document, *(files[name].decode() for name in tables)):
             check_latex(text)
+        main = report.tables[0]
+        mean, error = next(c for row in main.rows for c in row if "±" in c).split(" ± ")
+        assert f"{mean} ± {error}" in files["report.md"].decode()
+        assert f"{mean} ± {error}" in files["report.html"].decode()
+        assert rf"{mean} $\pm$ {error}" in files[f"tables/{main.name}.tex"].decode()
 
     def test_figures_are_for_print(self, reports, form):
         report, files, _ = reports[form]
@@ -130,14 +140,6 @@ class TestEveryForm:
             root = ET.fromstring(files[f"figures/{figure.name}.svg"])
             assert root.tag == "{http://www.w3.org/2000/svg}svg"
             check_legible(figure)
-
-    def test_the_numbers_are_the_same_in_every_format(self, reports, form):
-        report, files, _ = reports[form]
-        main = report.tables[0]
-        mean, error = next(c for row in main.rows for c in row if "±" in c).split(" ± ")
-        assert f"{mean} ± {error}" in files["report.md"].decode()
-        assert f"{mean} ± {error}" in files["report.html"].decode()
-        assert rf"{mean} $\pm$ {error}" in files[f"tables/{main.name}.tex"].decode()
 
 
 def check_legible(picture):
@@ -157,13 +159,11 @@ def check_legible(picture):
             assert inside, text.get_text()
         for axis in figure.axes:
             labels = [label for label in axis.get_xticklabels() if id(label) not in unseen]
-            boxes = sorted((label.get_window_extent(renderer) for label in labels), key=left_end)
-            for first, second in itertools.pairwise(boxes):
+            boxes = sorted(
+                (label.get_window_extent(renderer) for label in labels), key=attrgetter("x0")
+            )
+            for first, second in itertools.pairwise(sorted(boxes, key=attrgetter("x0"))):
                 assert first.x1 <= second.x0, [label.get_text() for label in labels]
-
-
-def left_end(box):
-    return box.x0
 
 
 def labels_out_of_view(axis):
@@ -233,12 +233,6 @@ class TestTheSameBytes:
             for kind, image in figures.image_files(picture).items():
                 assert image == files[f"figures/{picture.name}.{kind}"], picture.name
 
-    def test_without_a_date_or_a_path(self, reports):
-        for _, files, results in reports.values():
-            for name, content in files.items():
-                assert b"<dc:date>" not in content, name
-                assert str(results).encode() not in content, name
-
 
 class TestEscaping:
     def test_names_mean_nothing_to_any_format(self, tmp_path):
@@ -263,15 +257,10 @@ class TestEscaping:
         assert bars == {6, 9, 15}  # the tables of 5, 8 and 14 columns
         assert r"\<script\>" in text
 
-    @pytest.mark.parametrize(
-        ("text", "latex"),
-        [
-            ("χ² ± 0.1 − 2 × 3 – β", r"$\chi$$^2$ $\pm$ 0.1 $-$ 2 $\times$ 3 -- $\beta$"),
-            ("two\nlines  and 0.1\u00a0×2", r"two lines and 0.1~$\times$2"),
-        ],
-    )
-    def test_unusual_letters_in_latex(self, text, latex):
-        assert escape_latex(text) == latex
+    def test_unusual_letters_in_latex(self):
+        greek = r"$\chi$$^2$ $\pm$ 0.1 $-$ 2 $\times$ 3 -- $\beta$"
+        assert escape_latex("χ² ± 0.1 − 2 × 3 – β") == greek
+        assert escape_latex("two\nlines  and 0.1\u00a0×2") == r"two lines and 0.1~$\times$2"
 
 
 texts = st.text(
@@ -295,13 +284,9 @@ def test_any_text_survives_in_a_table(texts):
     check_latex(latex_table(table))
     for line in markdown_table(table).splitlines():
         assert len(re.findall(r"(?<!\\)(?:\\\\)*\|", line)) == 3
-
-
-@settings(deadline=None, max_examples=60)
-@given(texts)
-def test_escaped_markdown_says_the_same(text):
-    unescaped = re.sub(r"\\([\\`*_\[\]<>|~$])", r"\1", escape_markdown(text))
-    assert unescaped == re.sub(r"[ \t\r\n]+", " ", text).strip()
+    for text in texts:
+        unescaped = re.sub(r"\\([\\`*_\[\]<>|~$])", r"\1", escape_markdown(text))
+        assert unescaped == re.sub(r"[ \t\r\n]+", " ", text).strip()
 
 
 def test_a_long_table_is_continued_where_a_group_begins():
@@ -334,6 +319,7 @@ def test_differences_look_alike_in_every_panel():
 
 
 def test_docs_name_every_form_and_file():
+    assert set(RECIPES) == set(FORMS)
     text = (DOCS / "experiments.md").read_text(encoding="utf-8")
     section = text.split("## Reading the report")[1].split("\n## ")[0]
     for name in (*RECIPES, "report.md", "report.html", "report.tex", "per-tag.csv", "figures/"):

@@ -73,11 +73,6 @@ def test_two_processes_do_not_write_at_once(tmp_path):
         pass
 
 
-def test_a_folder_without_results(tmp_path):
-    with pytest.raises(DataError, match=r"holds no results: it has no recipe\.toml"):
-        read_results(tmp_path)
-
-
 def test_results_are_strict_json(tmp_path):
     with open_results(tmp_path, RECIPE) as store, pytest.raises(ValueError, match="JSON"):
         store.add(RUNS[0], {"valid_auc": float("nan")}, {})

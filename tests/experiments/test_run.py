@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from toy_data import RECIPE, write_toy
 
 from harmonium.data.datasets import load
 from harmonium.evaluation import auc_per_tag, grouped_folds
+from harmonium.experiments import run as run_module
 from harmonium.experiments.datasets import load_dataset
 from harmonium.experiments.plan import arms, fold_states, missing
 from harmonium.experiments.recipe import parse_recipe
@@ -194,3 +196,24 @@ def test_killed_twenty_times_the_results_are_those_of_an_undisturbed_run(toy):
     assert path.read_bytes() == undisturbed
     keys = [json.loads(line)["key"] for line in path.read_bytes().splitlines()]
     assert len(keys) == len(set(keys))
+
+
+@pytest.mark.long
+def test_an_experiment_runs_without_the_modules_of_unix(toy):
+    """As on Windows."""
+    (toy / "recipe.toml").write_text(RECIPE)
+    code = "import sys; sys.modules['fcntl'] = sys.modules['resource'] = None\n"
+    code += "from harmonium.cli import main; main()"
+    command = ["experiment", "run", toy / "recipe.toml", "-o", toy / "out", "--engine", "serial"]
+    subprocess.run([sys.executable, "-c", code, *command], check=True)
+    measured = read_results(toy / "out")[2].values()
+    assert [line["peak_memory_mb"] for line in measured] == [None] * 27
+
+
+@pytest.mark.parametrize(("system", "unit"), [("linux", 1024), ("darwin", 1)])
+def test_peak_memory_is_in_megabytes_on_every_system(monkeypatch, system, unit):
+    """Linux counts in KiB, macOS in bytes."""
+    used = SimpleNamespace(ru_maxrss=300 * 2**20 // unit)
+    monkeypatch.setattr(run_module.resource, "getrusage", lambda who: used)
+    monkeypatch.setattr(sys, "platform", system)
+    assert run_module.peak_memory_mb() == 300.0
