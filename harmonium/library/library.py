@@ -697,28 +697,25 @@ class Library:
         self, path: str | Path, tracks: Iterable[TrackName], owner: Owner | None = None
     ) -> list[Track]:
         """Write tracks with their tags for Rekordbox (.xml) or beets (.sh); those left out."""
-        from harmonium.library.export import check_export, write_export
+        from harmonium.library.export import write_export
         from harmonium.library.tagger import USUAL_PRECISION
         from harmonium.library.write import wanted_tags
 
-        file = Path(path).expanduser()
-        check_export(file)
         ids, spelt = [self.track(one).id for one in tracks], self.spellings()
         tagged = [
             (track, [spelt.get(tag, tag) for tag in tags])
             for track, tags in wanted_tags(self, ids, owner=owner, precision=USUAL_PRECISION)
         ]
-        return write_export(file, tagged)
+        return write_export(Path(path).expanduser(), tagged)
 
     def playlist(
         self, path: str | Path, tracks: Iterable[TrackName], *, relative: bool = False
     ) -> None:
         """Write tracks as a playlist, .m3u8; ``relative``: with paths from its own folder on."""
-        from harmonium.library.export import check_playlist, write_playlist
+        from harmonium.library.export import write_playlist
 
-        file = Path(path).expanduser()
-        check_playlist(file)
-        write_playlist(file, [self.track(one) for one in tracks], relative=relative)
+        listed = [self.track(one) for one in tracks]
+        write_playlist(Path(path).expanduser(), listed, relative=relative)
 
     def used_tags(self) -> set[str]:
         """Every tag that anybody ever used."""

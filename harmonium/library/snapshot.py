@@ -9,7 +9,7 @@ import json
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from itertools import groupby
 from operator import itemgetter
@@ -178,7 +178,7 @@ class Snapshot:
         self.model = None if model_id is None else library.models.get(model_id, whole=False)
         self._lock = threading.RLock()
         self._results: OrderedDict[Question, Found] = OrderedDict()
-        self._write_thresholds: dict[float | None, Floats] = {}
+        self._write_thresholds: dict[tuple[float | None, Owner | None], Floats] = {}
 
     @classmethod
     def after(
@@ -336,18 +336,23 @@ class Snapshot:
             rows[row] = (found.steps[j] >= least[j]) & (found.steps[j] < 65535)
         return rows
 
-    def write_thresholds(self, precision: float | None) -> Floats:
-        """(n_tags,) from which probability on the model's tags are written."""
+    def write_thresholds(self, precision: float | None, owner: Owner | None = None) -> Floats:
+        """(n_tags,) from which probability on the model's tags are written, as it was trained.
+
+        ``precision`` is how often predictions are to be right, tag by tag. None takes all that
+        reaches the thresholds of `harmonium tag`, and built-in tags only if those were right for
+        most held-out clips (`StoredModel.sure`).
+        """
         if self.model_id is None:
             return np.empty(0, np.float32)
         with self._lock:
-            if precision not in self._write_thresholds:
-                model = self.library.models.get(self.model_id).as_trained()
+            if (precision, owner) not in self._write_thresholds:
+                whole = precision is not None
+                model = self.library.models.get(self.model_id, whole=whole).as_trained()
                 found = thresholds_for(model, precision)
-                self._write_thresholds[precision] = (
-                    model.sure().thresholds if found is None else found
-                )
-            return self._write_thresholds[precision]
+                model = model.sure() if found is None else replace(model, thresholds=found)
+                self._write_thresholds[precision, owner] = model.only(owner).thresholds
+            return self._write_thresholds[precision, owner]
 
     def shown(self, tag: str) -> str:
         """How this library spells a tag."""

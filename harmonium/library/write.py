@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import polars as pl
 import sqlalchemy as sa
-from numpy.typing import NDArray
 
+from harmonium.arrays import Ids
 from harmonium.data.tag_names import normalise_tag, possible_parts
 from harmonium.errors import DataError, FileChangedError, FileTagError, LibraryError, counted
 from harmonium.library.filetags import (
@@ -49,8 +49,6 @@ Progress = Callable[[int, int], object]
 """Called with how much is done, and how much there is to do."""
 ScoredTags = dict[str, float]
 """Tag → score: 1 where people say so, else the model's probability. In the order of writing."""
-Ids = NDArray[np.int64]
-Floats = NDArray[np.float32]
 
 RULES_SETTING = "write_rules"
 """Where a library remembers its rules of writing."""
@@ -152,17 +150,10 @@ def wanted_tags(
     ----------
     people, predicted : whether what people say and what the model predicts is wanted
     owner : whose predictions: of tags learnt from the library, of built-in ones, or both
-    precision : how often predictions are to be right, tag by tag; None takes all that reaches the
-        thresholds of `harmonium tag`, and built-in tags only if those were right for most held-out
-        clips (`StoredModel.sure`)
+    precision : as of `Snapshot.write_thresholds`
     """
-    model = library.models.current(whole=precision is not None) if predicted else None
-    if model is not None:
-        model = model.as_trained()
-        thresholds = thresholds_for(model, precision)
-        model = model.sure() if thresholds is None else replace(model, thresholds=thresholds)
-        model = model.only(owner)
-    elif predicted and not people:
+    snapshot = library.snapshot()
+    if predicted and not people and snapshot.model is None:
         raise LibraryError(
             "There is no model whose predictions could be written. `harmonium train` makes one, "
             "and `harmonium tag` uses it."
@@ -171,29 +162,31 @@ def wanted_tags(
     for some in batches(map(int, ids)):
         opinions = library.opinions.triples(some)
         agreed = agreed_tags(opinions.filter(~pl.col("person").is_in(from_files)))
-        guessed = {} if model is None else _guessed(library, model, some)
+        guessed = _guessed(snapshot, some, precision, owner) if predicted else {}
         for track in library.tracks.many(some):
-            said, guesses = agreed.get(track.id, {}), guessed.get(track.id, {})
+            said = agreed.get(track.id, {})
             tags = {tag: 1.0 for tag, holds in said.items() if holds and people}
-            for tag, p in guesses.items():
+            for tag, p in guessed.get(track.id, {}).items():
                 if tag not in said or (said[tag] and not people):
                     tags[tag] = p
             yield track, tags
 
 
-def _guessed(library: Library, model: StoredModel, ids: list[int]) -> dict[int, ScoredTags]:
+def _guessed(
+    snapshot: Snapshot, ids: list[int], precision: float | None, owner: Owner | None
+) -> dict[int, ScoredTags]:
     """Track → the tags whose probability reaches their threshold, the likeliest first."""
-    if model.id is None:
+    thresholds = snapshot.write_thresholds(precision, owner)
+    stored, model = snapshot.library.predictions, snapshot.model
+    if model is None or model.id is None:
         return {}
-    trained = library.predictions.probabilities(model.id, ids, refined=False)
+    trained = stored.probabilities(model.id, ids, refined=False)
     if not trained.shape[1]:
         return {}
-    now = library.predictions.probabilities(model.id, ids)[:, : trained.shape[1]]
-    probabilities = np.minimum(trained, now)  # NaN where there are none
-    enough = probabilities >= model.thresholds  # NaN is not
+    probabilities = np.minimum(trained, stored.probabilities(model.id, ids)[:, : len(thresholds)])
     found: dict[int, ScoredTags] = {}
-    for number, p, reached in zip(ids, probabilities, enough, strict=True):
-        tags = np.flatnonzero(reached)
+    for number, p in zip(ids, probabilities, strict=True):  # NaN where there are none
+        tags = np.flatnonzero(p >= thresholds)
         order = tags[np.argsort(-p[tags], kind="stable")]
         found[number] = {model.vocabulary[j]: float(p[j]) for j in order}
     return found
@@ -262,13 +255,16 @@ def write_outline(
 ) -> WriteOutline:
     """What writing tags to the files of tracks, ids (n,), would add, without reading the files.
 
-    ``precision`` is that of `wanted_tags`; ``ignore`` are tags that are not written, normalised.
+    ``precision`` is that of `wanted_tags`, and so is what is wanted, but for what the library knows
+    to be in the files; ``ignore`` are tags that are not written, normalised.
     """
     ids = np.sort(ids)
     gets = np.zeros(len(ids), bool)
     tags, n_guessed = [], 0
     thresholds = snapshot.write_thresholds(precision)
-    tagger, none = snapshot.tagger, np.empty(0, np.int64)
+    tagger, found, none = snapshot.tagger, snapshot.predictions, np.empty(0, np.int64)
+    predicted = np.isin(ids, found.ids, assume_unique=True)
+    at, least = np.searchsorted(found.ids, ids[predicted]), packed(thresholds)
     own = () if snapshot.model is None else snapshot.model.is_own
     for tag in {**dict.fromkeys(snapshot.verdicts.names), **dict.fromkeys(snapshot.places)}:
         agreed = snapshot.verdicts.agreement(tag)
@@ -277,8 +273,10 @@ def write_outline(
         place = snapshot.places.get(tag, len(thresholds))
         reachable = place < len(thresholds) and thresholds[place] <= 1
         p = np.full(len(ids), np.nan, np.float32)
-        if reachable and len(snapshot.predictions.ids):
-            _guess(p, snapshot, ids, place, thresholds)
+        if reachable and len(at):
+            # What answers have taught since may take a tag away, and not add it.
+            steps = np.minimum(found.steps[place][at], snapshot.trained.steps[place][at])
+            p[predicted] = np.where(steps >= least[place], unpacked(steps), np.nan)
         p[has | np.isin(ids, agreed.yes) | np.isin(ids, agreed.no)] = np.nan
         guessed = ~np.isnan(p)
         n = int(said.sum() + guessed.sum())
@@ -302,16 +300,6 @@ def write_outline(
             bounds = [lower_bound(one.right, one.chosen) for one in curves[place : place + 1]]
             not_reached[tag] = max((float(one.max()) for one in bounds if len(one)), default=None)
     return WriteOutline(ids[gets], tags, not_reached, n_guessed)
-
-
-def _guess(p: Floats, snapshot: Snapshot, ids: Ids, place: int, thresholds: Floats) -> None:
-    """Set p (n,) to the probability of a tag where the model would write it."""
-    found = snapshot.predictions
-    at = np.minimum(np.searchsorted(found.ids, ids), len(found.ids) - 1)
-    # As in `wanted_tags`: what answers have taught since may take a tag away, and not add it.
-    steps = np.minimum(found.steps[place][at], snapshot.trained.steps[place][at])
-    reached = (found.ids[at] == ids) & (steps >= packed(thresholds[[place]])[0])
-    p[reached] = unpacked(steps[reached])
 
 
 # What would change in files, and writing. -------------------------------------------------------

@@ -52,7 +52,6 @@ def replace_file(
     produce: Callable[[BinaryIO, BinaryIO], Result],
     *,
     keep: Callable[[Result], object] | None = None,
-    keep_times: bool = False,
 ) -> Result:
     """Let ``produce(old file, empty file)`` write a new file, and put it in the old one's place.
 
@@ -77,7 +76,7 @@ def replace_file(
             part, new = stack.enter_context(_part(place))
             result = produce(old, new)
             new.flush()
-            _copy_attributes(place, status, part, new, keep_times=keep_times)
+            _copy_attributes(place, status, part, new)
             os.fsync(new.fileno())
         if keep is not None:
             keep(result)
@@ -173,9 +172,7 @@ def _sweep(folder: Path) -> None:
                     part.unlink()
 
 
-def _copy_attributes(
-    place: Path, status: os.stat_result, part: Path, new: BinaryIO, *, keep_times: bool
-) -> None:
+def _copy_attributes(place: Path, status: os.stat_result, part: Path, new: BinaryIO) -> None:
     """Owner first, since changing it may take permissions away."""
     # A descriptor cannot lead elsewhere. macOS has attributes that are set by path only.
     target = new.fileno() if sys.platform == "linux" else part
@@ -185,8 +182,7 @@ def _copy_attributes(
                 os.chown(target, owner, group)
                 break
     shutil.copystat(place, target)  # type: ignore[arg-type]  # takes descriptors too
-    if not keep_times:
-        os.utime(target)  # players look for what has changed by its time
+    os.utime(target)  # players look for what has changed by its time
 
 
 # The difference between two files. --------------------------------------------------------------

@@ -194,25 +194,14 @@ def _read_for_writing(file: BinaryIO, options: Id3Options) -> tuple[Format, File
     return found, tags
 
 
-def apply_change(
-    change: FileChange, *, keep: KeepRecord | None = None, keep_times: bool = False
-) -> UndoRecord | None:
-    """Write a change that `plan_write` gave.
+def apply_change(change: FileChange, *, keep: KeepRecord | None = None) -> UndoRecord | None:
+    """Write a change that `plan_write` gave; what undoes it, or None where nothing changes.
 
     The new file is written beside the old one, read again and compared: its fields must hold what
     was planned, and its sound must be the same. Only then does it take the old one's place. When
-    this process dies on the way, there is the old file or the new one.
-
-    Parameters
-    ----------
-    keep : given what undoes the change, just before it takes place: whoever stores that here can
-        undo the change even if the process dies right after
-    keep_times : whether the file keeps its time of modification; players would not notice
-
-    Returns
-    -------
-    what undoes it; None where nothing changes. A FileTagError says that the file cannot be written,
-    or is not as it was when the change was planned; it then stays as it is
+    this process dies on the way, there is the old file or the new one. ``keep`` is called with what
+    undoes the change just before it takes place, to store it. A FileTagError says that the file
+    cannot be written, or has changed since the change was planned; it then stays as it is.
     """
     if not change:
         return None
@@ -233,7 +222,7 @@ def apply_change(
             raise FileProblem("writing would have changed its sound; it was left as it is")
         return _record(change, audio, old, new)
 
-    return replace_file(change.path, produce, keep=keep, keep_times=keep_times)
+    return replace_file(change.path, produce, keep=keep)
 
 
 def _record(change: FileChange, audio: str, old: BinaryIO, new: BinaryIO) -> UndoRecord:
@@ -255,26 +244,13 @@ def _check_fields(found: Format, file: BinaryIO, change: FileChange, *, after: b
 
 
 def undo(
-    path: PathLike,
-    record: UndoRecord,
-    *,
-    exact: bool = True,
-    keep: KeepRecord | None = None,
-    keep_times: bool = False,
+    path: PathLike, record: UndoRecord, *, exact: bool = True, keep: KeepRecord | None = None
 ) -> UndoRecord | None:
-    """Make a file what it was before a change, to the byte.
+    """Restore a file to the byte; what undoes that, or None where there was nothing to undo.
 
-    Parameters
-    ----------
-    path : where the file is now
-    record : what `apply_change` or `undo` gave
-    exact : whether a file that was changed since is refused, with a FileChangedError; if not, its
-        fields that still have what was written get back their former values, and all else stays
-    keep, keep_times : as in `apply_change`
-
-    Returns
-    -------
-    what undoes the undoing; None where there was nothing to undo
+    ``record`` is what `apply_change` or `undo` gave, and ``keep`` as in `apply_change`. A file that
+    was changed since is refused with a FileChangedError. With ``exact=False``, its fields that
+    still have what was written get back their former values, and all else stays.
     """
     with opened(path) as file:
         now = content_digest(file)
@@ -290,7 +266,7 @@ def undo(
                 raise FileProblem("the record of its change does not lead back; nothing was undone")
             return _record(back, record.audio, old, new)
 
-        return replace_file(path, restore, keep=keep, keep_times=keep_times)
+        return replace_file(path, restore, keep=keep)
     if exact:
         raise FileChangedError(
             f"{readable(path)} was changed since tags were written to it, and cannot be made "
@@ -301,4 +277,4 @@ def undo(
         found, there = _read_for_writing(file, back.id3)
     fields = tuple(one for one in back.fields if there.at(one.places) == one.before)
     back = replace(back, format=found.name, version=there.version, fields=fields)
-    return apply_change(back, keep=keep, keep_times=keep_times)
+    return apply_change(back, keep=keep)
