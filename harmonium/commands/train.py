@@ -196,10 +196,7 @@ def _summary(model: StoredModel, spellings: dict[str, str]) -> Iterator[str]:
 
 def _reliability(found: dict[str, Any]) -> Iterator[str]:
     """How far held-out probabilities are off, and how often they come true."""
-    yield (
-        f"Held-out probabilities are off by {100 * found['error']:.1f} points on average "
-        f"({100 * found['uncorrected']:.1f} before calibration):"
-    )
+    yield f"Held-out probabilities are off by {100 * found['error']:.1f} points on average:"
     rows = zip(found["mean_probability"], found["share_true"], found["n"], strict=True)
     yield from (
         f"  predicted {percent(said):>5}: true {percent(true):>5} of {n:,} times"

@@ -141,6 +141,14 @@ def ask(complete: Callable[[Floats], Floats], Y: Floats) -> list[Question]:
     return questions
 
 
+def joined(asked: Sequence[Sequence[Question]]) -> list[Question]:
+    """The questions of several folds, those of one kind as one."""
+    return [
+        Question(*map(np.concatenate, zip(*alike, strict=True)))
+        for alike in zip(*asked, strict=True)
+    ]
+
+
 def fit_recalibration(questions: Sequence[Question]) -> Recalibration:
     """The correction that fits the questions, each of which has the same weight."""
     Z = np.vstack([observed_columns(q.observed) for q in questions])  # (M, 3)

@@ -1,4 +1,8 @@
-"""Estimators trained by gradient, one or a stack of them: holding out, early stopping, going on.
+"""Estimators trained by gradient: holding out, early stopping, cross-fitting, stacks, going on.
+
+Cross-fitting trains K members, each on all folds but one, and stops it on the fold that it has not
+seen. The model is the mean of their log-odds. All clips are learnt from, and all have held-out
+probabilities, which give the correction and the thresholds.
 
 JAX is loaded when something is trained, so that a model that is solved in another way needs none.
 """
@@ -8,26 +12,37 @@ import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from copy import copy
 from functools import lru_cache
 from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils.validation import check_consistent_length
 
-from harmonium.arrays import Arrays, Doubles, Floats, Ids
+from harmonium.arrays import Arrays, Doubles, Floats, Ids, is_soft
 from harmonium.errors import DataError, TrainingInterrupted
 from harmonium.estimators.calibration import (
     Question,
     fit_recalibration,
     half_observed,
     is_rankable,
+    joined,
     log_likelihood,
+    matching_thresholds,
     mean_auc,
 )
-from harmonium.estimators.classifier import TableRows, TagClassifier, Targets, standardising
+from harmonium.estimators.classifier import (
+    TableRows,
+    TagClassifier,
+    Targets,
+    read_more_targets,
+    standardising,
+)
 from harmonium.estimators.model_files import (
     Recalibration,
     Scaling,
+    mean_probabilities,
     stored_recalibration,
     typed_array,
 )
@@ -99,8 +114,8 @@ class GradientTagger(TagClassifier):
         default=20,
     )
     validation_fraction: Share = parameter(
-        """Share of the clips to stop early on when ``fit`` is given no ``eval_set``; 0 trains on
-        all clips for ``max_epochs``.""",
+        """Share of the clips to stop early on with one model and without an ``eval_set``; 0 trains
+        on all clips for ``max_epochs``.""",
         default=0.1,
     )
     optimizer: Literal["adam", "sgd"] = parameter(
@@ -186,7 +201,14 @@ class GradientTagger(TagClassifier):
         """Whether early stopping asks with half of the tags observed, too."""
         return False
 
-    def fit(self, X: Any, y: Any, eval_set: tuple[Any, Any] | None = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        eval_set: tuple[Any, Any] | None = None,
+        groups: Any = None,
+        eval_y: Any = None,
+    ) -> Self:
         """Learn from clips and their tags.
 
         Parameters
@@ -201,6 +223,9 @@ class GradientTagger(TagClassifier):
             ``validation_fraction`` of the clips is held out, and a label p counts as p of a
             positive and 1 - p of a negative; pass one to keep the clips of a track or an artist
             together.
+        groups : (n_clips,) what no two folds of the members share, such as the artist.
+        eval_y : labels of the same clips by which members stop early and are corrected, where ``y``
+            is smoothed ones.
 
         Returns
         -------
@@ -212,7 +237,12 @@ class GradientTagger(TagClassifier):
         valid = None if eval_set is None else self._read_eval_set(eval_set, targets)
         if fresh:
             self._describe(X, targets)
-        interrupted = self._learn(X, targets.Y, valid, fresh=fresh)
+        labels = targets.Y if eval_y is None else read_more_targets(eval_y, targets).Y
+        folds = None if valid is not None else self._folds(labels, groups)
+        if folds is None:
+            interrupted = self._learn(X, targets.Y, valid, fresh=fresh)
+        else:
+            interrupted = self._cross_fit(X, targets.Y, labels, folds, fresh=fresh)
         warn_if_interrupted(self, interrupted, f" in epoch {self.n_iter_ + 1}")
         return self
 
@@ -254,6 +284,68 @@ class GradientTagger(TagClassifier):
         self._calibrate(known, held_out)
         return interrupted
 
+    def _folds(self, Y: Floats, groups: Any) -> Ids | None:
+        """The fold of each clip, (N,); None where one model is to be trained.
+
+        There are fewer folds than ``n_models`` where the clips of one could not tell tags apart.
+        """
+        from harmonium.evaluation import grouped_folds
+
+        n_models = getattr(self, "n_models", 1)  # of those that can be cross-fitted
+        groups = np.arange(len(Y)) if groups is None else np.asarray(groups)
+        check_consistent_length(Y, groups)
+        labels, seed = np.round(Y) if is_soft(Y) else Y, int(self._generator().integers(2**31))
+        for n_folds in range(min(n_models, len(np.unique(groups))), 1, -1):
+            folds = grouped_folds(groups, labels, n_folds=n_folds, seed=seed)
+            if all(is_rankable(labels[folds == fold]) for fold in range(n_folds)):
+                return folds
+        return None
+
+    def _cross_fit(
+        self, X: NDArray[np.floating], Y: Floats, labels: Floats, folds: Ids, *, fresh: bool
+    ) -> bool:
+        """Train a member for each fold, on the others; gives whether that was interrupted.
+
+        All stop at the epoch that is best on average: the clips of one fold may be few, and ranked
+        well by chance before anything is learnt.
+        """
+        rng, clips, n_folds = self._generator(), self._clips(X, Y), int(folds.max()) + 1
+        held = [np.flatnonzero(folds == fold) for fold in range(n_folds)]
+        rest = [np.flatnonzero(folds != fold) for fold in range(n_folds)]
+        valid = [
+            LabelledClips(clips.X, labels).take(own[:MAX_HELD_OUT]).read(MAX_HELD_OUT)
+            for own in held
+        ]
+        old = [None] * n_folds if fresh else [member._params for member in self._members()]
+        interrupted = self._descend(rng, clips, rest, valid, old)
+        self.recalibration_, asked = None, []
+        self.held_out_ = np.empty(labels.shape, np.float32)
+        n_asked = MAX_TO_CALIBRATE // n_folds
+        for member, own, some in zip(self._members(), held, valid, strict=True):
+            for first in range(0, len(own), MAX_HELD_OUT):
+                rows = own[first : first + MAX_HELD_OUT]
+                self.held_out_[rows] = member._probabilities(clips.X[rows])
+            if self.calibrate:
+                asked.append(member._questions(some.read(n_asked)))
+        if asked:
+            self.recalibration_ = fit_recalibration(joined(asked))
+            for fold, own in enumerate(held):  # which is corrected by the other folds
+                others = fit_recalibration(joined([*asked[:fold], *asked[fold + 1 :]]))
+                self.held_out_[own] = others(self.held_out_[own])
+        self.folds_, self.thresholds_ = folds, np.full(len(self.tags_), 0.5)
+        if not self._one_column:
+            self.thresholds_ = matching_thresholds(labels, self.held_out_)
+        return interrupted
+
+    def _members(self) -> list[Self]:
+        """The models whose log-odds are averaged."""
+        if self._params.d.ndim == 1:
+            return [self]
+        members = [copy(self) for _ in self._params.d]
+        for number, member in enumerate(members):
+            member._params = type(self._params)(*(array[number] for array in self._params))
+        return members
+
     def _hold_out(
         self,
         rng: np.random.Generator,
@@ -290,34 +382,63 @@ class GradientTagger(TagClassifier):
         max_epochs: int | None = None,
     ) -> bool:
         """Train from the start or from where it is; gives whether that was interrupted."""
-        if fresh:
-            start = self._start(rng, clips)
-        else:
+        members = self._members() if not fresh else []
+        old = [member._params for member in members] or [None]
+        rows = [np.arange(len(clips.X))] * len(old)
+        return self._descend(rng, clips, rows, valid and [valid], old, max_epochs)
+
+    def _descend(
+        self,
+        rng: np.random.Generator,
+        clips: LabelledClips,
+        rows: Sequence[Ids],
+        valid: Sequence[LabelledClips] | None,
+        old: Sequence[Any],
+        max_epochs: int | None = None,
+    ) -> bool:
+        """Train members from the start, or from their old parameters, on their rows of the clips.
+
+        All stop by the mean score of their validation clips.
+        """
+        if old[0] is not None:
             self._check_shapes()
-            start = self._params
-        self._predictor(start)  # refuses, before training, a model that could not predict
-        aucs: list[float] = []
+        starts, seeds = [], []
+        for params, own in zip(old, rows, strict=True):
+            some = clips if len(own) == len(clips.X) else clips.take(own)
+            starts.append(self._start(rng, some) if params is None else params)
+            seeds.append(int(rng.integers(2**31)) + self.n_iter_)  # others when training goes on
+        self._predictor(starts[0])  # refuses, before training, a model that could not predict
+        kind, aucs = type(starts[0]), []
 
-        def score(params: Any, _: Any) -> Doubles:
+        def score(params: Any, numbers: Any) -> Doubles:
             assert valid is not None
-            auc, likelihood = self._judge(type(start)(*(array[0] for array in params)), valid)
+            judged = [
+                self._judge(kind(*(array[place] for array in params)), valid[number])
+                for place, number in enumerate(numbers)
+            ]
+            auc, likelihood = np.mean(judged, axis=0)
             aucs.append(auc)
-            return np.array([auc + TIE_BREAKER * likelihood])
+            return np.full(len(numbers), auc + TIE_BREAKER * likelihood)
 
-        [result] = descend(
-            [self],
-            [start],
+        results = descend(
+            [self] * len(starts),
+            starts,
             (clips.X, np.zeros((len(clips.X), 0), np.int32), clips.Y),
-            seeds=[int(rng.integers(2**31)) + self.n_iter_],  # other numbers when training goes on
+            rows=rows,
+            seeds=seeds,
             max_epochs=max_epochs,
             score=None if valid is None else score,
-            penalties=[self._penalty(start)],
+            penalties=[self._penalty(start) for start in starts],
             **self._training_options(clips.Y),
         )
         if valid is not None:
-            result.history.score[:] = aucs[: len(result.history)]
-        keep(self, result)
-        return bool(result.interrupted)
+            for result in results:
+                result.history.score[:] = aucs[: len(result.history)]
+        keep(self, results[0])
+        if len(results) > 1:
+            members = [numpy_params(result.params) for result in results]
+            self._params = kind(*(np.stack(arrays) for arrays in zip(*members, strict=True)))
+        return bool(results[0].interrupted)
 
     def _judge(self, params: Any, valid: LabelledClips) -> tuple[float, float]:
         """The AUC and the log-likelihood of validation clips."""
@@ -365,14 +486,15 @@ class GradientTagger(TagClassifier):
         return [Question(self._probabilities(clips.X), clips.Y, np.zeros(n), np.ones(n))]
 
     def _scores(self, X: Floats) -> Floats:
-        P = self._probabilities(X)
+        P = mean_probabilities([member._probabilities(X) for member in self._members()])
         return P if self.recalibration_ is None else self.recalibration_(P)
 
     def _shapes(self) -> dict[str, tuple[int, ...]]:
         n_features, n_tags = len(self._scaling.mean), len(self.tags_)
         one = LabelledClips(*(np.zeros((1, n), np.float32) for n in (n_features, n_tags)))
         start = self._start(np.random.default_rng(0), one)
-        return {name: array.shape for name, array in start._asdict().items()}
+        stack = self._params.d.shape[:-1]  # (K,) of K members, () of one model
+        return {name: (*stack, *array.shape) for name, array in start._asdict().items()}
 
     def _learnt(self) -> tuple[Arrays, dict[str, Any]]:
         arrays, about = super()._learnt()

@@ -6,7 +6,7 @@ A model is a file, or bytes, of safetensors whose metadata is JSON. Nothing in i
 import json
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Literal, NamedTuple, Self
 
@@ -182,6 +182,13 @@ def stored_recalibration(arrays: Arrays, n_tags: int) -> Recalibration | None:
     if [part.shape for part in found] != [(n_tags,), (n_tags,), (2,), (2,)]:
         raise ValueError("its recalibration is not one of its tags")
     return found
+
+
+def mean_probabilities(members: Sequence[Floats]) -> Floats:
+    """σ of the mean of the members' log-odds, (N, C)."""
+    if len(members) == 1:
+        return members[0]
+    return sigmoid(np.mean([limited_log_odds(P) for P in members], axis=0)).astype(np.float32)
 
 
 def observed_fraction(Y: Floats) -> Doubles:

@@ -17,7 +17,12 @@ from harmonium.errors import DataError
 from harmonium.estimators.calibration import Question, ask
 from harmonium.estimators.classifier import base_log_odds, read_more_targets
 from harmonium.estimators.gradient_tagger import GradientTagger, LabelledClips, single_precision
-from harmonium.estimators.model_files import STEPS, chosen_inference, observed_fraction
+from harmonium.estimators.model_files import (
+    STEPS,
+    chosen_inference,
+    mean_probabilities,
+    observed_fraction,
+)
 from harmonium.estimators.parameters import Count, Jobs, NotNegative, Share, estimator, parameter
 from harmonium.rbm.belief import fits
 from harmonium.rbm.gradients import (
@@ -32,7 +37,14 @@ from harmonium.rbm.gradients import (
     for_soft_targets,
     log_probability,
 )
-from harmonium.rbm.inference import MAX_UNITS, Inference, InferenceOptions, infer, marginals
+from harmonium.rbm.inference import (
+    MAX_UNITS,
+    Diagnostics,
+    Inference,
+    InferenceOptions,
+    infer,
+    marginals,
+)
 from harmonium.rbm.model import Params, compiled, condition, refuse_fork
 from harmonium.rbm.other_models import (
     Hybrid,
@@ -111,6 +123,8 @@ class RBMTagger(GradientTagger):
     def infer(self, X: Any, y: Any = None) -> Inference:
         """Marginals of tags ``y`` and hidden units ``h``, with ``diagnostics`` for each clip.
 
+        Of several members the tags' log-odds are averaged, and the hidden units stand side by side.
+
         The diagnostics say which method found a clip's marginals in the end, how far they are from
         converged, and whether that is within ``tolerance``. ``y`` as for :meth:`complete`. These
         are the model's own marginals, whether or not ``calibrate`` corrects those of
@@ -121,7 +135,16 @@ class RBMTagger(GradientTagger):
         if y is not None:
             known = self._known(y, len(features))
             check_consistent_length(features, known)
-        return self._infer(self._params, features, known)
+        found = [one._infer(one._params, features, known) for one in self._members()]
+        if len(found) == 1:
+            return found[0]
+        y = mean_probabilities([one.y for one in found])
+        if known is not None:
+            y = np.where(np.isnan(known), y, known)
+        residual = np.max([one.diagnostics.residual for one in found], axis=0)
+        converged = np.all([one.diagnostics.converged for one in found], axis=0)
+        diagnostics = Diagnostics(found[0].diagnostics.method, residual, converged)
+        return Inference(y, np.hstack([one.h for one in found]), diagnostics)
 
     def _probabilities(self, X: Floats) -> Floats:
         return self._infer(self._params, X).y
@@ -236,6 +259,11 @@ class DiscriminativeRBM(RBMTagger):
     init_scale: NotNegative = parameter(default=0.3)
     l2: NotNegative = parameter(default=0.3)
     l2_tags: NotNegative | None = parameter(default=0.03)
+    n_models: Count = parameter(
+        """Members of the model. Each learns from all folds of so many but one, and stops early on
+        those; their log-odds are averaged. With an ``eval_set`` there is one.""",
+        default=1,
+    )
     generative_weight: NotNegative = parameter(
         """α of the hybrid, which maximises α log p(y, x) + log p(y | x), the joint distribution by
         CD-1 with Gaussian inputs; 0 is the discriminative RBM.""",
@@ -407,6 +435,7 @@ class MLPTagger(GradientTagger):
 
     n_hidden: Count = parameter(default=RBMTagger.n_hidden, like=RBMTagger, kw_only=False)
     init_scale: NotNegative = parameter(default=0.1, like=RBMTagger)
+    n_models: Count = parameter(default=DiscriminativeRBM.n_models, like=DiscriminativeRBM)
     l2: NotNegative = parameter(default=0.3)
 
     _param_type = MLPParams

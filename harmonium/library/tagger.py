@@ -53,6 +53,7 @@ from harmonium.estimators.model_files import (
     chosen_inference,
     finite_array,
     from_bytes,
+    mean_probabilities,
     observed_fraction,
     stored_recalibration,
 )
@@ -262,9 +263,9 @@ class Tagger:
         found = []
         if "params.U" in self.arrays:
             n = self._n_trained if self._builtin is None else self.n_own
-            found.append((np.arange(n), *self._own.rbm("params")[:2]))
+            found.append((np.arange(n), *self._own.units()))
         if self._builtin is not None:
-            found.append((np.asarray(self._at, np.intp), *self._builtin.rbm("params")[:2]))
+            found.append((np.asarray(self._at, np.intp), *self._builtin.units()))
         return found
 
 
@@ -275,8 +276,10 @@ class _ModelFile:
         self.arrays, self.about = unpack(data)
         self.n_features = len(self.arrays["scaling.mean"])
 
-    def rbm(self, part: str) -> "TagRBM":
-        return TagRBM(*(self.arrays[f"{part}.{k}"].astype(np.float64) for k in "Ucd"))
+    def units(self) -> "tuple[Doubles, Doubles]":
+        """U (n, n_tags) and c (n,) of the hidden units of all members."""
+        U, c = (self.arrays[f"params.{k}"].astype(np.float64) for k in "Uc")
+        return U.reshape(-1, U.shape[-1]), c.ravel()
 
     def probabilities(self, X: Floats, observed: Floats) -> Floats:
         P = self._by_rbm(X, observed) if "params.U" in self.arrays else self._linear(X, "params.")
@@ -290,17 +293,24 @@ class _ModelFile:
         """The probabilities by what people give together, (n_tags,); None if that is not known."""
         if "together.U" not in self.arrays:
             return None
-        rbm, y = self.rbm("together"), observed.astype(np.float64)
+        rbm = TagRBM(*(self.arrays[f"together.{k}"].astype(np.float64) for k in "Ucd"))
+        y = observed.astype(np.float64)
         if "together.steps" in self.arrays:  # trained for so many mean-field steps
             steps = int(self.arrays["together.steps"][0])
             return mean_field(rbm, np.zeros((1, 1)), y[None], steps)[0].astype(np.float32)
         return tag_probabilities(rbm, y).astype(np.float32)
 
     def _by_rbm(self, X: Floats, observed: Floats) -> Floats:
-        drive = self._scaled(X) @ self.arrays["params.W"].astype(np.float64).T
+        x, y = self._scaled(X), observed.astype(np.float64)
         steps = chosen_inference(self.about["parameters"])[1]
-        y = observed.astype(np.float64)
-        return mean_field(self.rbm("params"), drive, y, steps).astype(np.float32)
+        U, W, c, d = (self.arrays[f"params.{k}"].astype(np.float64) for k in "UWcd")
+        if d.ndim == 1:  # one member
+            U, W, c, d = U[None], W[None], c[None], d[None]
+        members = [
+            mean_field(TagRBM(U[k], c[k], d[k]), x @ W[k].T, y, steps).astype(np.float32)
+            for k in range(len(d))
+        ]
+        return mean_probabilities(members)
 
     def _linear(self, X: Floats, params: str, scaling: str = "scaling.") -> Floats:
         """What a logistic regression says, (n, n_tags)."""
@@ -324,11 +334,11 @@ def unpack(data: bytes) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
         names = PARAMETERS[about["class"]]
         params = {key: finite_array(arrays, f"params.{key}", np.float32) for key in names}
         scaling = [finite_array(arrays, f"scaling.{key}") for key in ("mean", "scale")]
-        (n_tags,), (n_features,) = params["d"].shape, scaling[0].shape
-        sizes = {"C": n_tags, "D": n_features, "H": len(params.get("c", ()))}
+        (*members, n_tags), (n_features,) = params["d"].shape, scaling[0].shape
+        sizes = {"C": n_tags, "D": n_features, "H": np.shape(params.get("c", (0,)))[-1]}
         shapes = {"d": "C", "c": "H", "U": "HC", "W": "HD" if "c" in params else "CD"}
         for key, array in params.items():
-            if array.shape != tuple(sizes[axis] for axis in shapes[key]):
+            if array.shape != (*members, *(sizes[axis] for axis in shapes[key])):
                 raise ValueError(f"{key} has the shape {array.shape}")
         if scaling[1].shape != (n_features,):
             raise ValueError(f"the scaling has the shape {scaling[1].shape}")

@@ -1,9 +1,6 @@
-"""What there is to learn from: which tags, and the features, labels and folds of tagged tracks.
+"""What there is to learn from: which tags, and the features, labels and groups of tagged tracks.
 
-Tables that are too large for memory are files in a temporary folder. Their tracks are in the order
-of the folds, at random within each. After the last fold, the first ones follow once more: of the
-folds 0 1 2 3 4 0 1 2, all but any one stand side by side, so that a model of them learns from one
-piece of the file, and nothing is copied.
+Features that are too many for memory are a file in a temporary folder.
 """
 
 import shutil
@@ -17,13 +14,14 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from harmonium.arrays import Floats, Ids
+from harmonium.arrays import Floats, Ids, sigmoid
 from harmonium.data.tag_names import artist_key
 from harmonium.errors import DataError
 from harmonium.library.library import Library
 from harmonium.library.tagger import Tagger, builtin_extractor, builtin_model, log_odds
 
 N_FOLDS = 5
+"""The members of a model, and the folds that they have not seen."""
 MIN_TRACKS = 20
 """Nothing is learnt from fewer tagged tracks."""
 MIN_EXAMPLES = 5
@@ -121,162 +119,76 @@ class Hyperparameters(NamedTuple):
 
 
 @dataclass(frozen=True)
-class StoredRows:
-    """Some rows and columns of a table, which are opened where they are needed."""
+class TableFile:
+    """A table in a file, which is opened where it is needed."""
 
     path: str
-    width: int
-    """Columns of the whole table."""
-    start: int
-    stop: int
-    columns: int
-    """How many of the columns, from the first on, are meant."""
+    shape: tuple[int, int]
 
-    def __len__(self) -> int:
-        return self.stop - self.start
-
-    def open(self, mode: str = "r") -> Floats:
+    def open(self, mode: Any = "r") -> Floats:
         """The rows, mapped from the file; FileNotFoundError where it cannot be seen."""
-        shape = (Path(self.path).stat().st_size // (4 * self.width), self.width)
-        table = np.memmap(self.path, np.float32, mode, shape=shape)  # type: ignore[call-overload]
-        return table[self.start : self.stop, : self.columns]
+        return np.memmap(self.path, np.float32, mode, shape=self.shape)
 
-
-def opened(rows: Floats | StoredRows) -> Floats:
-    """The rows as an array."""
-    return rows.open() if isinstance(rows, StoredRows) else rows
-
-
-class FoldTable:
-    """A table of numbers in a file, (n, width), for tracks with these folds, in ascending order."""
-
-    def __init__(self, path: Path, folds: Ids, width: int, columns: int = 0) -> None:
-        self.path, self.n, self.width, self.columns = path, len(folds), width, columns or width
-        n_folds = int(folds.max()) + 1
-        self.starts = np.searchsorted(folds, np.arange(n_folds + 1))
-        self.n_again = int(self.starts[max(0, n_folds - 2)])
-        needed = 4 * width * (self.n + self.n_again)
-        free = shutil.disk_usage(path.parent).free
+    @classmethod
+    def new(cls, path: Path, n: int, width: int) -> "TableFile":
+        """An empty table, if there is room for it."""
+        needed, free = 4 * n * width, shutil.disk_usage(path.parent).free
         if needed > free:
             raise DataError(
-                f"Learning from {self.n:,} tracks needs {needed / 1e9:.1f} GB in {path.parent}, "
-                f"where {free / 1e9:.1f} GB are free. Make room, or name another folder by TMPDIR."
+                f"Learning from {n:,} tracks needs {needed / 1e9:.1f} GB in {path.parent}, where "
+                f"{free / 1e9:.1f} GB are free. Make room, or name another folder by TMPDIR."
             )
-        self._rows = np.memmap(path, np.float32, "w+", shape=(self.n + self.n_again, width))
-
-    def put(self, rows: NDArray[np.intp], values: Floats) -> None:
-        """Write some rows."""
-        self._rows[rows] = values
-        again = rows < self.n_again
-        self._rows[rows[again] + self.n] = values[again]
-
-    @property
-    def values(self) -> Floats:
-        """(n, columns), mapped from the file."""
-        return self._rows[: self.n, : self.columns]
-
-    def all(self, *, whole: bool = False) -> StoredRows:
-        """All tracks; ``whole``: with the columns that `values` leaves out."""
-        return self._piece(0, self.n, whole)
-
-    def fold(self, fold: int, *, whole: bool = False) -> StoredRows:
-        """The tracks of a fold."""
-        return self._piece(int(self.starts[fold]), int(self.starts[fold + 1]), whole)
-
-    def others(self, fold: int, n: int, *, whole: bool = False) -> StoredRows:
-        """n tracks of the other folds."""
-        first = 0 if fold == len(self.starts) - 2 else int(self.starts[fold + 1])
-        return self._piece(first, first + n, whole)
-
-    def _piece(self, start: int, stop: int, whole: bool) -> StoredRows:
-        columns = self.width if whole else self.columns
-        return StoredRows(str(self.path), self.width, start, stop, columns)
-
-
-@dataclass(frozen=True, eq=False)
-class TrainingFiles:
-    """The files of a training set."""
-
-    folder: Path
-    X: FoldTable
-    """Features, and then the built-in model's log-odds."""
-    Y: FoldTable
-    smoothed: FoldTable | None = None
-
-    def new_table(self, n_columns: int) -> Floats:
-        """A table for results, (n, n_columns)."""
-        path = self.folder / f"table-{len(list(self.folder.iterdir()))}"
-        return np.memmap(path, np.float32, "w+", shape=(self.X.n, n_columns))
+        table = cls(str(path), (n, width))
+        table.open("w+")
+        return table
 
 
 @dataclass(frozen=True, eq=False)
 class TrainingSet:
     """The tracks to learn from."""
 
-    X: Floats
-    """(n, D) features."""
+    X: Floats | TableFile
+    """(n, D + E) features, and then the built-in model's log-odds, if it takes these features."""
     Y: Floats
     """(n, C) labels: 0, 1, NaN."""
-    folds: Ids
-    """(n,) fold of each track."""
+    groups: Ids
+    """(n,) numbers of what no two folds share."""
     tags: tuple[str, ...]
     """The C tags."""
+    n_more: int = 0
+    """E, the tags of the built-in model."""
     smoothed: Floats | None = None
     """(n, C) smoothed labels."""
-    builtin: Floats | None = None
-    """(n, E) the built-in model's probabilities, if it takes these features."""
-    files: TrainingFiles | None = None
-    """Where these tables are too large for memory; the tracks are then in the order of folds."""
+
+    def __len__(self) -> int:
+        return len(self.Y)
 
     def rows(self, rows: NDArray[np.intp]) -> "TrainingSet":
         """Some of the tracks, in memory."""
-        tables = (self.X, self.Y, self.smoothed, self.builtin)
-        X, Y, smoothed, builtin = (None if t is None else np.array(t[rows]) for t in tables)
-        assert X is not None
-        assert Y is not None
-        return TrainingSet(X, Y, self.folds[rows], self.tags, smoothed, builtin)
-
-    def new_table(self) -> Floats:
-        """Room for a number for each track and tag, (n, C)."""
-        if self.files is None:
-            return np.empty(self.Y.shape, np.float32)
-        return self.files.new_table(len(self.tags))
-
-    def stored(
-        self, hyperparameters: Hyperparameters, fold: int, n: int
-    ) -> tuple[StoredRows, StoredRows, StoredRows]:
-        """n inputs and labels of the other folds, and the inputs of a fold; for those in files."""
-        assert self.files is not None
-        X, Y, whole = self.files.X, self._labels_file(hyperparameters), hyperparameters.more_inputs
-        return X.others(fold, n, whole=whole), Y.others(fold, n), X.fold(fold, whole=whole)
-
-    def everything(
-        self, hyperparameters: Hyperparameters
-    ) -> tuple[Floats | StoredRows, Floats | StoredRows]:
-        """Inputs and labels of all tracks."""
-        if self.files is None:
-            return self.inputs(hyperparameters), self.targets(hyperparameters)
-        X = self.files.X.all(whole=hyperparameters.more_inputs)
-        return X, self._labels_file(hyperparameters).all()
-
-    def _labels_file(self, hyperparameters: Hyperparameters) -> FoldTable:
-        assert self.files is not None
-        smoothed = self.files.smoothed
-        return smoothed if hyperparameters.smoothed and smoothed is not None else self.files.Y
+        smoothed = None if self.smoothed is None else self.smoothed[rows]
+        X = np.array(opened(self.X)[rows])
+        return TrainingSet(X, self.Y[rows], self.groups[rows], self.tags, self.n_more, smoothed)
 
     def inputs(self, hyperparameters: Hyperparameters) -> Floats:
         """What to learn from, (n, D) or (n, D + E)."""
-        if self.files is not None:
-            return self.files.X.all(whole=hyperparameters.more_inputs).open()
-        if hyperparameters.more_inputs and self.builtin is not None:
-            return np.concatenate([self.X, log_odds(self.builtin)], axis=1)
-        return self.X
+        X = opened(self.X)
+        return X if hyperparameters.more_inputs else X[:, : X.shape[1] - self.n_more]
 
     def targets(self, hyperparameters: Hyperparameters) -> Floats:
         """The labels to learn from, (n, C)."""
         if hyperparameters.smoothed and self.smoothed is not None:
             return self.smoothed
         return self.Y
+
+    def builtin(self, place: int) -> Floats:
+        """The built-in model's probabilities of one of its tags, (n,)."""
+        X = opened(self.X)
+        return sigmoid(X[:, X.shape[1] - self.n_more + place])
+
+
+def opened(table: Floats | TableFile) -> Floats:
+    """The table as an array."""
+    return table.open() if isinstance(table, TableFile) else table
 
 
 def read_training_set(
@@ -285,32 +197,13 @@ def read_training_set(
     ids: Ids,
     labels: Callable[[Ids], Floats],
     tags: tuple[str, ...],
-    *,
-    seed: int = 0,
     folder: Path | None = None,
-) -> tuple[TrainingSet, NDArray[np.intp], Ids, str]:
-    """The training set of tracks with these ascending ids.
+) -> tuple[TrainingSet, str]:
+    """The training set of tracks with these ascending ids, and what no two folds share.
 
-    Parameters
-    ----------
-    labels : gives the labels (n, C) of tracks with ascending ids
-    folder : where to put tables that are too large for memory; None if they are not
-
-    Returns
-    -------
-    the training set, which of the ids each row is (n,), the numbers of what no two folds share
-    (n,), and what that is
+    ``labels`` gives the labels (n, C) of tracks with ascending ids. ``folder`` is where to put
+    features that are too many for memory; None if they are not.
     """
-    from harmonium.evaluation import grouped_folds
-
-    def features(some: Ids) -> Floats:
-        found, X = library.tracks.features(some, extractor=extractor)
-        if len(found) != len(some):
-            raise DataError(
-                "Features were taken out of the library while it was read. Train again."
-            )
-        return X
-
     names, grouped_by = group_tracks(
         [
             (track.id, track.artist, track.album, track.title)
@@ -320,48 +213,30 @@ def read_training_set(
     )
     numbers = {name: number for number, name in enumerate(dict.fromkeys(names))}
     groups = np.array([numbers[name] for name in names], np.int64)
-    model = builtin_model() if extractor == builtin_extractor() else None
-    tagger = None if model is None else Tagger(model)
-    if folder is None:
-        X, Y = features(ids), labels(ids)
-        folds = grouped_folds(names, Y, n_folds=N_FOLDS, seed=seed)
-        builtin = None if tagger is None else tagger.probabilities(X)
-        examples = TrainingSet(X, Y, folds, tags, builtin=builtin)
-        return examples, np.arange(len(ids)), groups, grouped_by
-    rng = np.random.default_rng(seed)
-    folds = even_folds(groups, rng)
-    order = np.lexsort((rng.random(len(ids)), folds))
-    place, folds = np.argsort(order), folds[order]
-    n_features = features(ids[:1]).shape[1]
+    tagger = Tagger(builtin_model()) if extractor == builtin_extractor() else None
     n_more = 0 if tagger is None else len(tagger.tags)
-    files = TrainingFiles(
-        folder,
-        FoldTable(folder / "X", folds, n_features + n_more, n_features),
-        FoldTable(folder / "Y", folds, len(tags)),
-    )
-    builtin = None if tagger is None else files.new_table(n_more)
+    X: Floats | TableFile | None = None
+    Y = np.empty((len(ids), len(tags)), np.float32)
     for some in row_blocks(len(ids)):
-        X = features(ids[some])
-        if tagger is not None and builtin is not None:
-            builtin[place[some]] = P = tagger.probabilities(X)
-            X = np.concatenate([X, log_odds(P)], axis=1)
-        files.X.put(place[some], X)
-        files.Y.put(place[some], labels(ids[some]))
-    tables = (files.X.values, files.Y.values, folds, tags)
-    return TrainingSet(*tables, builtin=builtin, files=files), order, groups[order], grouped_by
-
-
-def even_folds(groups: Ids, rng: np.random.Generator) -> Ids:
-    """The fold of each track, (n,): groups whole, by chance, each to the fold with fewest tracks.
-
-    Of so many tracks, every fold then has its share of each tag.
-    """
-    sizes, totals = np.bincount(groups), [0] * N_FOLDS
-    fold_of = np.empty(len(sizes), np.int64)
-    for group in rng.permutation(len(sizes)).tolist():
-        fold_of[group] = fold = totals.index(min(totals))
-        totals[fold] += int(sizes[group])
-    return fold_of[groups]
+        found, rows = library.tracks.features(ids[some], extractor=extractor)
+        if len(found) != len(ids[some]):
+            raise DataError(
+                "Features were taken out of the library while it was read. Train again."
+            )
+        if X is None:
+            shape = len(ids), rows.shape[1] + n_more
+            X = (
+                np.empty(shape, np.float32)
+                if folder is None
+                else TableFile.new(folder / "X", *shape)
+            )
+        table = X.open("r+") if isinstance(X, TableFile) else X
+        table[some, : rows.shape[1]] = rows
+        if tagger is not None:
+            table[some, rows.shape[1] :] = log_odds(tagger.probabilities(rows))
+        Y[some] = labels(ids[some])
+    assert X is not None
+    return TrainingSet(X, Y, groups, tags, n_more), grouped_by
 
 
 def group_tracks(

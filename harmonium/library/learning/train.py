@@ -28,7 +28,6 @@ from harmonium.errors import DataError
 from harmonium.library.learning.examples import (
     N_FOLDS,
     ExcludedTag,
-    FoldTable,
     TrainingSet,
     choose_vocabulary,
     read_training_set,
@@ -37,16 +36,15 @@ from harmonium.library.learning.examples import (
 from harmonium.library.learning.fitting import (
     MAX_FIRST,
     Candidate,
-    Fitted,
-    LinearFit,
     TrainingProgress,
-    choose_thresholds,
-    curves_to_arrays,
     fit,
     fit_first,
     interrupts_raise,
+)
+from harmonium.library.learning.scores import (
+    choose_thresholds,
+    curves_to_arrays,
     make_curves,
-    mean_auc,
     score_tags,
 )
 from harmonium.library.library import Library
@@ -143,7 +141,7 @@ def train(
         task = _Task.read(library, options, Path(folder))
         step("First model")
         in_use = library.models.current(whole=False)
-        linear, answer = task.first_answer()
+        answer = task.first_answer()
         with library.begin():
             if options.genres is not None:
                 library.settings.set(GENRES, options.genres.to_dict())
@@ -153,15 +151,10 @@ def train(
         if options.smooth and can_smooth(task.opinions):
             step("Smoothing")
             task = task.smoothed()
-        fitted = fit(
-            task.examples,
-            seed=options.seed,
-            beside_l2=linear.hyperparameters.l2 if len(task.ids) <= MAX_FIRST else None,
-            progress=progress,
-            engine=engine,
-            jobs=jobs,
+        model, candidates = fit(
+            task.examples, seed=options.seed, progress=progress, engine=engine, jobs=jobs
         )
-        stored = task.stored(fitted, "DiscriminativeRBM")
+        stored = task.stored(model, model.held_out_, candidates)
     with library.begin():
         stored = replace(stored, id=library.models.add(stored, use=use))
         library.models.remove(number, instead=stored.id)
@@ -182,8 +175,6 @@ class _Task:
     excluded: list[ExcludedTag]
     ids: Ids
     examples: TrainingSet
-    groups: Ids
-    """(n,) numbers of what no two folds share."""
     grouped_by: str
     began: float
     more: Arrays = field(default_factory=dict)
@@ -221,60 +212,46 @@ class _Task:
             return label_matrix(votes, some, tags, only_answered=answered)
 
         where = folder if len(ids) > MAX_IN_MEMORY else None
-        examples, order, groups, grouped_by = read_training_set(
-            library, extractor, ids, labels, tags, seed=options.seed, folder=where
-        )
+        examples, grouped_by = read_training_set(library, extractor, ids, labels, tags, where)
         people = (opinions, judged, answered, excluded)
-        of_tracks = (ids[order], examples, groups, grouped_by)
-        return cls(library, options, extractor, *people, *of_tracks, began)
+        return cls(library, options, extractor, *people, ids, examples, grouped_by, began)
 
     def smoothed(self) -> "_Task":
         """The same with smoothed labels to try."""
-        examples, files = self.examples, self.examples.files
+        examples = self.examples
         labels_of, together = learn_smoothing(
             self.opinions, self.judged, examples.tags, seed=self.options.seed
         )
-        alone, by_id = np.isin(self.ids, self.answered), np.argsort(self.ids)
-        if files is None:
-            labels = examples.new_table()
-        else:
-            table = FoldTable(files.folder / "smoothed", examples.folds, len(examples.tags))
-            labels, files = table.values, replace(files, smoothed=table)
-        for some in row_blocks(len(by_id), MAX_IN_MEMORY):
-            rows = by_id[some]
-            found = labels_of(self.ids[rows])
-            found[alone[rows]] = examples.Y[rows[alone[rows]]]
-            if files is None:
-                labels[rows] = found
-            else:
-                table.put(rows, found)
+        labels = np.concatenate(
+            [labels_of(self.ids[some]) for some in row_blocks(len(self.ids), MAX_IN_MEMORY)]
+        )
+        alone = np.isin(self.ids, self.answered)
+        labels[alone] = examples.Y[alone]
         more = {f"together.{name}": array for name, array in together._asdict().items()}
-        return replace(self, examples=replace(examples, smoothed=labels, files=files), more=more)
+        return replace(self, examples=replace(examples, smoothed=labels), more=more)
 
-    def first_answer(self) -> tuple[LinearFit, StoredModel]:
+    def first_answer(self) -> StoredModel:
         """A logistic regression of the tracks, or of a random choice of them."""
         task = self
         if len(self.ids) > MAX_FIRST:
             rng = np.random.default_rng(self.options.seed)
             rows = np.sort(rng.permutation(len(self.ids))[:MAX_FIRST])
-            examples, groups = self.examples.rows(rows), self.groups[rows]
-            task = replace(self, ids=self.ids[rows], groups=groups, examples=examples)
-        linear, correction, corrected = fit_first(task.examples)
-        auc = mean_auc(task.examples.Y, linear.held_out)
-        candidate = Candidate(linear.hyperparameters, auc, 0)
-        fitted = Fitted(linear.model, corrected, linear.held_out, (candidate,))
-        return linear, replace(task, more=correction.arrays()).stored(fitted, "LogisticTagger")
+            task = replace(self, ids=self.ids[rows], examples=self.examples.rows(rows))
+        linear = fit_first(task.examples, self.options.seed)
+        task = replace(task, more=linear.correction.arrays())
+        return task.stored(linear.model, linear.held_out, [linear.candidate])
 
-    def stored(self, fitted: Fitted, name: str) -> StoredModel:
-        """A fitted model with its report."""
-        examples, more, held_out = self.examples, dict(self.more), fitted.held_out
-        if examples.builtin is not None:
+    def stored(self, model: Any, held_out: Floats, candidates: list[Candidate]) -> StoredModel:
+        """A fitted model with its report, by its held-out probabilities."""
+        examples, more = self.examples, dict(self.more)
+        if examples.n_more:
             held_out, more["own_weight"] = with_prior(
                 examples, held_out, builtin_model().vocabulary
             )
-        thresholds, curves, rates, scores = _scores(examples, fitted, held_out, self.groups)
+        thresholds, curves, rates, scores = _scores(examples, held_out)
+        chosen = candidates[0].hyperparameters
         stored = StoredModel(
-            name=name,
+            name=type(model).__name__,
             vocabulary=list(examples.tags),
             thresholds=thresholds,
             extractor=self.extractor,
@@ -284,6 +261,13 @@ class _Task:
                 "people": self.opinions["person"].n_unique(),
                 **scores,
                 "left_out": [excluded._asdict() for excluded in self.excluded],
+                "smoothing_tried": examples.smoothed is not None,
+                "smoothed": chosen.smoothed,
+                "shipped_inputs": chosen.more_inputs,
+                "trials": [
+                    {**hyperparameters._asdict(), "auc": auc, "epochs": epochs}
+                    for hyperparameters, auc, epochs in candidates
+                ],
                 "folds": N_FOLDS,
                 "grouped_by": self.grouped_by,
                 "min_count": self.options.min_count,
@@ -294,21 +278,21 @@ class _Task:
                 "version": __version__,
             },
         )
-        if examples.builtin is not None:
+        if examples.n_more:
             stored, curves, places = _with_builtin_tags(stored, curves)
             stored = stored.without(self.library.hidden_tags(), self.library.renamed_tags())
             more |= places
         kept = np.arange(len(self.ids))
         if len(kept) > MAX_KEPT:
-            kept = np.random.default_rng(self.options.seed).permutation(len(kept))[:MAX_KEPT]
-        kept = kept[np.argsort(self.ids[kept])]
+            rng = np.random.default_rng(self.options.seed)
+            kept = np.sort(rng.permutation(len(kept))[:MAX_KEPT])
         more |= {
             "rates": rates,
             **curves_to_arrays(curves),
             "held_out.ids": self.ids[kept],
             "held_out.probabilities": held_out[kept].astype(np.float16),
         }
-        return replace(stored, bytes=fitted.to_bytes(more))
+        return replace(stored, bytes=model.to_bytes(more))
 
 
 def _tree(library: Library, options: TrainingOptions) -> GenreTree:
@@ -325,19 +309,17 @@ def with_prior(
     """
     from harmonium.evaluation import auc_per_tag
 
-    assert examples.builtin is not None
-    weights, found = np.ones(len(examples.tags)), examples.new_table()
-    found[:] = held_out
+    weights, found = np.ones(len(examples.tags)), held_out.copy()
     for j, tag in enumerate(examples.tags):
         if tag not in known:
             continue
         n = float((examples.Y[:, j] == 1).sum())
         weight = np.float32(n / (n + PRIOR_STRENGTH))
-        prior = examples.builtin[:, known.index(tag)]
-        both = np.stack([found[:, j], mix(found[:, j], prior, weight)], axis=1)
-        alone, mixed = auc_per_tag(np.repeat(examples.Y[:, [j]], 2, axis=1), both).values
-        if mixed > alone:
-            weights[j], found[:, j] = weight, both[:, 1]
+        mixed = mix(found[:, j], examples.builtin(known.index(tag)), weight)
+        both = np.stack([found[:, j], mixed], axis=1)
+        alone, better = auc_per_tag(np.repeat(examples.Y[:, [j]], 2, axis=1), both).values
+        if better > alone:
+            weights[j], found[:, j] = weight, mixed
     return found, weights
 
 
@@ -361,7 +343,7 @@ def _with_builtin_tags(
 
 
 def _scores(
-    examples: TrainingSet, fitted: Fitted, held_out: Floats, groups: Ids
+    examples: TrainingSet, held_out: Floats
 ) -> tuple[Floats, list[PrecisionCurve], NDArray[Any], dict[str, Any]]:
     """What held-out probabilities say: thresholds, precision, how usual tags are, and a report."""
     from harmonium.evaluation import reliability
@@ -369,7 +351,7 @@ def _scores(
     scores = score_tags(examples.Y, held_out)
     thresholds = choose_thresholds(examples.Y, held_out, scores)
     rates = scores.positives / np.maximum(scores.positives + scores.negatives, 1)
-    curves = make_curves(examples.Y, held_out, groups)
+    curves = make_curves(examples.Y, held_out, examples.groups)
     tags = [
         {
             "tag": tag,
@@ -383,33 +365,18 @@ def _scores(
         for j, tag in enumerate(examples.tags)
     ]
     defined = scores.auc[np.isfinite(scores.auc)]
-    before, after = (
-        reduce(
-            operator.add,
-            (reliability(examples.Y[some], P[some]) for some in row_blocks(len(P), MAX_IN_MEMORY)),
-        )
-        for P in (fitted.uncorrected, held_out)
-    )
-    chosen = fitted.candidates[0].hyperparameters
+    blocks = row_blocks(len(held_out), MAX_IN_MEMORY)
+    found = reduce(operator.add, (reliability(examples.Y[b], held_out[b]) for b in blocks))
     report = {
         "mean_auc": _number(defined.mean()) if len(defined) else None,
         "tags": tags,
         "calibration": {
-            "error": after.error,
-            "uncorrected": before.error,
-            "edges": after.edges,
-            "n": after.n.tolist(),
-            "mean_probability": _means(after.scores, after.n),
-            "share_true": _means(after.positives, after.n),
+            "error": found.error,
+            "edges": found.edges,
+            "n": found.n.tolist(),
+            "mean_probability": _means(found.scores, found.n),
+            "share_true": _means(found.positives, found.n),
         },
-        "smoothing_tried": examples.smoothed is not None,
-        "smoothed": chosen.smoothed,
-        "beside": fitted.beside is not None,
-        "shipped_inputs": chosen.more_inputs,
-        "trials": [
-            {**hyperparameters._asdict(), "auc": auc, "epochs": epochs}
-            for hyperparameters, auc, epochs in fitted.candidates
-        ],
     }
     return thresholds, curves, rates, report
 
