@@ -104,20 +104,20 @@ def test_index_while_workers_die_and_join_and_the_cluster_restarts(running, tmp_
 
 def test_train_while_a_worker_dies_and_one_joins(running, tmp_path, monkeypatch):
     """Every array of the model is the same; with the settings that were tried, and their AUC."""
-    to_try = (Hyperparameters(0.01, 0.1),)
+    to_try = tuple(Hyperparameters(0.01, l2) for l2 in (0.03, 0.1, 0.3, 1.0))
     monkeypatch.setattr(train_module, "fit", functools.partial(fit, to_try=to_try, n_hidden=5))
     done = []
 
     def disturb(what, n_done, total):
         done.append(n_done)
-        if n_done == 2:
+        if n_done == 1:
             replace_a_worker(running, running.workers[0].pid)
 
     with Library.open(tmp_path / "library.db") as library:
         small_library.fill(library, 60)
         there = train_module.train(library, engine=running.address, progress=disturb)
         here = train_module.train(library)
-    assert done[-1] == 5 + 5 + 1
+    assert done[-1] == len(to_try)
     assert sorted(set(done)) == list(range(done[-1] + 1))
     one, other = (Tagger(model).arrays for model in (there, here))
     assert one.keys() == other.keys()

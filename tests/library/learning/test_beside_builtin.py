@@ -13,7 +13,6 @@ from harmonium.library.answers import keep_said, learn_answers
 from harmonium.library.doctor import examine
 from harmonium.library.learning.fitting import (
     Candidate,
-    Fitted,
     Hyperparameters,
     TrainingSet,
 )
@@ -24,6 +23,7 @@ from harmonium.library.tagger import (
     Tagger,
     builtin_extractor,
     builtin_model,
+    log_odds,
     precision_curves,
     tag_library,
 )
@@ -55,8 +55,8 @@ def quick_fit(examples, **_):
     assert X.shape[1] == 400 + len(builtin_model().vocabulary)
     named = pl.DataFrame(examples.Y, schema=list(examples.tags))
     model = DiscriminativeRBM(n_hidden=8, max_epochs=60, validation_fraction=0.0, random_state=0)
-    P = model.fit(X, named).predict_proba(X)
-    return Fitted(model, P, P, (Candidate(chosen, 0.9, 60),))
+    model.held_out_ = model.fit(X, named).predict_proba(X)
+    return model, [Candidate(chosen, 0.9, 60)]
 
 
 def test_both_vocabularies_are_in_the_model_and_searched_together(library, monkeypatch):
@@ -100,13 +100,13 @@ def test_a_prior_is_used_where_it_ranks_better_and_weighs_less_with_examples():
     P = np.full((n, len(vocabulary)), 0.5, np.float32)
     calm = np.clip(0.3 + 0.5 * y + 0.05 * rng.normal(size=n), 0.01, 0.99)
     P[:, vocabulary.index("calm")] = calm
-    Y, X = np.stack([y, y], axis=1), np.zeros((n, 1), np.float32)
+    Y = np.stack([y, y], axis=1)
     own = rng.uniform(0.3, 0.7, size=(n, 2)).astype(np.float32)
-    examples = TrainingSet(X, Y, np.arange(n) % 5, ("calm", "sunday"), builtin=P)
+    examples = TrainingSet(log_odds(P), Y, np.arange(n), ("calm", "sunday"), P.shape[1])
     held_out, weights = with_prior(examples, own, vocabulary)
     assert weights.tolist() == [pytest.approx(15 / 20), 1.0]
     np.testing.assert_array_equal(held_out[:, 1], own[:, 1])
     assert np.corrcoef(held_out[:, 0], y)[0, 1] > np.corrcoef(own[:, 0], y)[0, 1] + 0.2
-    P[:, vocabulary.index("calm")] = 1 - calm
+    examples.X[:] *= -1
     _, weights = with_prior(examples, own, vocabulary)
     assert weights[0] == 1.0

@@ -15,24 +15,13 @@ from harmonium.library.learning import examples as examples_module
 from harmonium.library.learning import fitting
 from harmonium.library.learning import train as train_module
 from harmonium.library.learning.examples import (
-    FoldTable,
-    StoredRows,
-    TrainingFiles,
+    TableFile,
     TrainingSet,
     by_columns,
-    even_folds,
     read_training_set,
 )
-from harmonium.library.learning.fitting import (
-    FitTask,
-    Hyperparameters,
-    choose_thresholds,
-    fit,
-    fit_one,
-    make_curves,
-    mean_auc,
-    score_tags,
-)
+from harmonium.library.learning.fitting import FitTask, Hyperparameters, fit
+from harmonium.library.learning.scores import choose_thresholds, make_curves, mean_auc, score_tags
 from harmonium.library.store.opinions import judge, label_matrix
 from harmonium.library.tagger import Tagger, builtin_extractor, builtin_model
 
@@ -40,37 +29,11 @@ LONG = pytest.mark.long
 QUICK = functools.partial(fit, to_try=(Hyperparameters(0.01, 0.1),), n_hidden=5)
 
 
-@pytest.mark.parametrize("n_folds", [2, 3, 5])
-def test_all_folds_but_one_are_one_piece_of_the_file(tmp_path, n_folds):
-    folds = np.sort(np.arange(23) % n_folds)
-    table = FoldTable(tmp_path / "X", folds, 3, 2)
-    values = np.arange(69, dtype=np.float32).reshape(23, 3)
-    for rows in np.array_split(np.random.default_rng(0).permutation(23), 4):
-        table.put(rows, values[rows])
-    np.testing.assert_array_equal(table.values, values[:, :2])
-    for fold in range(n_folds):
-        n = int((folds != fold).sum())
-        others = table.others(fold, n, whole=True).open()
-        np.testing.assert_array_equal(np.sort(others, axis=0), values[folds != fold])
-        np.testing.assert_array_equal(table.others(fold, n - 1).open(), others[:-1, :2])
-        np.testing.assert_array_equal(table.fold(fold).open(), values[folds == fold, :2])
-    np.testing.assert_array_equal(table.all(whole=True).open(), values)
-
-
 def test_a_full_disk_is_said_before_anything_is_written(tmp_path, monkeypatch):
     monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=10))
     with pytest.raises(DataError, match=r"5 tracks needs 0.0 GB in .* by TMPDIR"):
-        FoldTable(tmp_path / "X", np.array([0, 0, 1, 1, 1]), 3)
+        TableFile.new(tmp_path / "X", 5, 3)
     assert not (tmp_path / "X").exists()
-
-
-def test_folds_are_even_and_keep_groups_together():
-    groups = np.random.default_rng(0).integers(0, 300, 5000)
-    folds = even_folds(groups, np.random.default_rng(1))
-    assert all(len(set(folds[groups == group])) == 1 for group in range(300))
-    sizes = np.bincount(folds)
-    assert len(sizes) == 5
-    assert np.ptp(sizes) < 2 * np.bincount(groups).max()
 
 
 def test_what_takes_all_tracks_is_the_same_tag_by_tag(monkeypatch):
@@ -92,30 +55,20 @@ def test_what_takes_all_tracks_is_the_same_tag_by_tag(monkeypatch):
         np.testing.assert_array_equal(one.effective, other.effective)
 
 
-def in_files(folder, X, Y, folds, smoothed=None):
-    """The training set of these arrays, which are in the order of folds."""
-    tables = [FoldTable(folder / name, folds, t.shape[1]) for name, t in (("X", X), ("Y", Y))]
-    rows = np.arange(len(X))
-    for table, values in zip(tables, (X, Y), strict=True):
-        table.put(rows, values)
-    files = TrainingFiles(folder, *tables)
-    return TrainingSet(tables[0].values, tables[1].values, folds, TAGS, smoothed, files=files)
+def in_files(folder, X, Y):
+    """The training set of these arrays, with its features in a file."""
+    table = TableFile.new(folder / "X", *X.shape)
+    table.open("r+")[:] = X
+    return TrainingSet(table, Y, np.arange(len(X)), TAGS)
 
 
 def test_a_fit_from_files_is_that_of_the_same_rows_in_memory(tmp_path):
     X, truth = small_library.world(60)
-    Y, folds = truth.astype(np.float32), np.sort(np.arange(60) % 3)
-    examples = in_files(tmp_path, X, Y, folds)
-    stored = examples.stored(Hyperparameters(0.01, 0.1), 1, 40)
-    into = examples.new_table()
-    place = StoredRows(str(into.filename), 5, 20, 40, 5)
-    parameters = {"n_hidden": 5, "max_epochs": 3, "validation_fraction": 0.0, "random_state": 0}
-    fit_one(FitTask("", parameters, *stored[:2], held=stored[2], into=place))
-    rest = np.r_[40:60, 0:20]
-    alone = fit_one(FitTask("", parameters, X[rest], Y[rest], held=X[20:40]))
-    assert alone.P.tobytes() == np.asarray(into[20:40]).tobytes()
-    assert not into[:20].any()
-    assert not into[40:].any()
+    Y = truth.astype(np.float32)
+    sets = in_files(tmp_path, X, Y), TrainingSet(X, Y, np.arange(60), TAGS)
+    there, here = (QUICK(examples)[0] for examples in sets)
+    assert there.held_out_.tobytes() == here.held_out_.tobytes()
+    assert there.to_bytes()[:8] == here.to_bytes()[:8]
 
 
 @pytest.mark.parametrize("people", [("ann",), pytest.param(("ann", "bob", "cy"), marks=LONG)])
@@ -124,7 +77,6 @@ def test_a_library_larger_than_memory_is_learnt_from_as_a_whole(tmp_path, monkey
     monkeypatch.setattr(train_module, "MAX_IN_MEMORY", 25)
     monkeypatch.setattr(train_module, "MAX_KEPT", 30)
     monkeypatch.setattr(fitting, "MAX_TO_SEARCH", 40)
-    monkeypatch.setattr(fitting, "MAX_AT_ONCE", 7)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     used = []
     with Library.open(tmp_path / "library.db") as library:
@@ -136,8 +88,8 @@ def test_a_library_larger_than_memory_is_learnt_from_as_a_whole(tmp_path, monkey
             used.append({path.name for path in folder.iterdir()})
 
         stored = train_module.train(library, progress=watch)
-    assert {"X", "Y"} <= used[-1]
-    assert ("smoothed" in used[-1]) == stored.report["smoothing_tried"] == (len(people) > 1)
+    assert used[-1] == {"X"}
+    assert stored.report["smoothing_tried"] == (len(people) > 1)
     assert not list(tmp_path.glob("harmonium-train-*"))
     assert stored.report["tracks"] == n_tagged > 80
     examples = {tag["tag"]: tag["examples"] for tag in stored.report["tags"]}
@@ -157,25 +109,13 @@ def test_a_library_larger_than_memory_is_learnt_from_as_a_whole(tmp_path, monkey
 
 def test_a_worker_that_does_not_see_the_files_leaves_the_fit_to_the_caller(tmp_path):
     X, truth = small_library.world(60)
-    examples = in_files(tmp_path, X, truth.astype(np.float32), np.sort(np.arange(60) % 3))
-    task = fitting._Fits(None, 5, 0, np.random.default_rng(0), None, 1).task(
-        "Scoring", Hyperparameters(0.01, 0.1), *examples.everything(Hyperparameters(0.01, 0.1)), 2
-    )
-    task = task._replace(tags=TAGS)
-
-    class Elsewhere:
-        full, pending = False, 0
-
-        def submit(self, numbered):
-            self.pending, self.task = 1, numbered
-
-        def next(self):
-            self.pending = 0
-            return SimpleNamespace(task=self.task, result=None, error=FileNotFoundError("X"))
-
-    fits = fitting._Fits(Elsewhere(), 5, 0, np.random.default_rng(0), None, 1)
-    (outcome,) = fits.done([task])
-    assert outcome.model.tags_.tolist() == list(TAGS)
+    settings = {"n_hidden": 5, "n_models": 2, "max_epochs": 2, "random_state": 0}
+    examples = in_files(tmp_path, X, truth.astype(np.float32))
+    task = FitTask("Fitting", Hyperparameters(0.01, 0.1), examples, settings)
+    lost = SimpleNamespace(task=task, result=None, error=FileNotFoundError("X"))
+    found, model = fitting._next(SimpleNamespace(next=lambda: lost))
+    assert found is task
+    assert model.held_out_.shape == truth.shape
 
 
 def test_files_hold_what_memory_would_with_the_built_in_model(tmp_path, monkeypatch):
@@ -191,20 +131,17 @@ def test_files_hold_what_memory_would_with_the_built_in_model(tmp_path, monkeypa
         def labels(some):
             return label_matrix(judged, some, TAGS, only_answered=ids[3:5])
 
-        here, there = (
-            read_training_set(library, builtin_extractor(), ids, labels, TAGS, folder=folder)
+        (here, by), (there, _) = (
+            read_training_set(library, builtin_extractor(), ids, labels, TAGS, folder)
             for folder in (None, tmp_path)
         )
-    examples, order, groups, _ = there
-    assert sorted(order.tolist()) == list(range(len(ids)))
-    for name in ("X", "Y", "builtin"):
-        one, other = (getattr(found[0], name) for found in (here, there))
-        np.testing.assert_allclose(other, one[order], rtol=2e-5, atol=1e-6)
-    assert np.isnan(examples.Y).any()
-    np.testing.assert_array_equal(groups, here[2][order])
-    assert (np.diff(examples.folds) >= 0).all()
-    assert all(len(set(examples.folds[groups == group])) == 1 for group in set(groups))
-    more = Hyperparameters(0.01, 0.1, more_inputs=True)
-    both, expected = examples.inputs(more), here[0].inputs(more)[order]
-    assert both.shape == (len(ids), n_features + n_more)
-    np.testing.assert_allclose(both, expected, rtol=2e-5, atol=1e-5)
+    assert by == "artist"
+    assert len(set(here.groups)) == 20
+    assert np.isnan(there.Y).any()
+    np.testing.assert_array_equal(there.Y, here.Y)
+    alone, more = (Hyperparameters(0.01, 0.1, more_inputs=more) for more in (False, True))
+    np.testing.assert_array_equal(there.inputs(more), here.inputs(more))
+    assert there.inputs(more).shape == (len(ids), n_features + n_more)
+    np.testing.assert_array_equal(here.inputs(alone), X[ids - 1])
+    P = Tagger(builtin_model()).probabilities(X[ids - 1])
+    np.testing.assert_allclose(there.builtin(7), np.clip(P[:, 7], 1e-4, 1 - 1e-4), atol=1e-5)
