@@ -108,7 +108,6 @@ def by_training(X, Y, P, known, tags, draws):
                 [draw(y, half, n, np.random.default_rng((number, n, j))) for j, y in enumerate(Y.T)]
             ).T
             rows = np.flatnonzero(~np.isnan(labels).all(axis=1))
-            folds = rng.permutation(len(rows)) % 5
             quick = np.stack(
                 [
                     learn(V, told, y[told], log_odds(P[:, known[j]]).astype(float))
@@ -121,19 +120,15 @@ def by_training(X, Y, P, known, tags, draws):
             ).T
             results = {"learnt at once": quick[~half]}
             for name, more in (("trained alone", None), ("trained beside it", P)):
-                examples = TrainingSet(
-                    X[rows],
-                    labels[rows],
-                    folds,
-                    words,
-                    builtin=None if more is None else more[rows],
-                )
-                fitted = fit_library(examples)
-                chosen = fitted.candidates[0].hyperparameters
-                inputs = np.concatenate([X, log_odds(P)], axis=1) if chosen.more_inputs else X
-                found_p = fitted.model.predict_proba(inputs[~half])
+                inputs = X if more is None else np.concatenate([X, log_odds(more)], axis=1)
+                n_more = 0 if more is None else more.shape[1]
+                groups = np.arange(len(rows))
+                examples = TrainingSet(inputs[rows], labels[rows], groups, words, n_more)
+                model, _ = fit_library(examples)
+                n_inputs = model.n_features_in_
+                found_p = model.predict_proba(inputs[~half, :n_inputs])
                 if more is not None:
-                    _, weights = with_prior(examples, fitted.held_out, vocabulary)
+                    _, weights = with_prior(examples, model.held_out_, vocabulary)
                     for j, place in known.items():
                         weight = np.float32(weights[j])
                         found_p[:, j] = mix(found_p[:, j], P[~half, place], weight)

@@ -146,10 +146,9 @@ def known_words(X, V, Y, P, places, draws, title):
 def trained(X, labels, seed):
     """The log-odds of all tracks by training as `harmonium train` does, with one setting; model."""
     some = np.flatnonzero(~np.isnan(labels).all(axis=1))
-    folds = np.random.default_rng(seed).permutation(len(some)) % 5
     tags = tuple(map(str, range(labels.shape[1])))
-    examples = TrainingSet(X[some], labels[some].astype(np.float32), folds, tags)
-    model = fit(examples, to_try=(Hyperparameters(0.01, 0.3),)).model
+    examples = TrainingSet(X[some], labels[some].astype(np.float32), np.arange(len(some)), tags)
+    model, _ = fit(examples, to_try=(Hyperparameters(0.01, 0.3),), seed=seed)
     return log_odds(model.predict_proba(X)).astype(float), model
 
 

@@ -35,8 +35,8 @@ def measure(size: int, n_tags: int, seed: int) -> dict[str, float]:
     import numpy as np
 
     from harmonium.data.datasets import load
-    from harmonium.evaluation import auc_per_tag, grouped_folds
-    from harmonium.library.learning.fitting import TrainingSet, fit
+    from harmonium.evaluation import auc_per_tag
+    from harmonium.library.learning.fitting import MAX_FIRST, TrainingSet, fit, fit_first
     from harmonium.library.tagger import keep_compiled
 
     before = time.process_time()
@@ -52,17 +52,9 @@ def measure(size: int, n_tags: int, seed: int) -> dict[str, float]:
     learnt = (X[rows] + noise).astype(np.float32)
     loading = time.process_time() - before
     keep_compiled()
-    folds = grouped_folds(groups[rows], Y[rows], n_folds=5, seed=seed)
-    examples = TrainingSet(learnt, Y[rows], folds, tuple(labels.tags))
-    first, how = 0.0, {}
-    try:
-        from harmonium.library.learning.fitting import MAX_FIRST, fit_first
-    except ImportError:  # an older checkout
-        pass
-    else:
-        linear, _, _ = fit_first(examples.rows(np.arange(min(size, MAX_FIRST))))
-        first = time.process_time() - loading
-        how = {"beside_l2": linear.hyperparameters.l2} if size <= MAX_FIRST else {}
+    examples = TrainingSet(learnt, Y[rows], groups[rows], tuple(labels.tags))
+    fit_first(examples.rows(np.arange(min(size, MAX_FIRST))))
+    first = time.process_time() - loading
     import jax
 
     compiled: list[str] = []
@@ -70,15 +62,15 @@ def measure(size: int, n_tags: int, seed: int) -> dict[str, float]:
         lambda event, seconds, **_: compiled.append(event)
     )
     fits: list[int] = []
-    fitted = fit(examples, seed=seed, progress=lambda what, done, total: fits.append(done), **how)
+    model, _ = fit(examples, seed=seed, progress=lambda what, done, total: fits.append(done))
     seconds = time.process_time() - loading
-    P = fitted.probabilities(X[unseen]) if first else fitted.model.predict_proba(X[unseen])
+    P = model.predict_proba(X[unseen])
     return {
         "fits": max(fits),
         "compiled": sum(event.endswith("backend_compile_duration") for event in compiled),
         "first": first,
         "seconds": seconds,
-        "seen": auc_per_tag(Y[rows], fitted.held_out).mean,
+        "seen": auc_per_tag(Y[rows], model.held_out_).mean,
         "unseen": auc_per_tag(Y[unseen], P).mean,
     }
 
@@ -87,9 +79,9 @@ def small(size: int, seed: int) -> dict[str, float]:
     """The mean AUC of the ways to learn from so many Emotify clips, over those left."""
     import numpy as np
 
-    from harmonium.evaluation import auc_per_tag, grouped_folds
+    from harmonium.evaluation import auc_per_tag
     from harmonium.experiments.datasets import CATALOGUE, load_dataset
-    from harmonium.library.learning.fitting import TO_TRY, Fitted, TrainingSet, fit, fit_first
+    from harmonium.library.learning.fitting import TrainingSet, fit, fit_first
     from harmonium.library.tagger import keep_compiled
 
     keep_compiled()
@@ -99,15 +91,9 @@ def small(size: int, seed: int) -> dict[str, float]:
     rows, rest = order[:size], order[size:]
     enough = np.minimum(Y[rows].sum(axis=0), (1 - Y[rows]).sum(axis=0)) >= (5 if size < 100 else 10)
     tags = tuple(np.array(data.tags)[enough])
-    folds = grouped_folds(rows, Y[rows][:, enough], n_folds=5, seed=seed)
-    examples = TrainingSet(data.X[rows], Y[rows][:, enough], folds, tags)
-    first, _, _ = fit_first(examples)
-    before = fit(examples, to_try=TO_TRY[:-1], seed=seed)
-    now = fit(examples, seed=seed, beside_l2=first.hyperparameters.l2)
-    alone = Fitted(now.model, now.held_out, now.uncorrected, now.candidates)
-    models = {"before": before, "alone": alone, "now": now}
-    P = {"first": first.model.predict_proba(data.X[rest])}
-    P |= {name: one.probabilities(data.X[rest]) for name, one in models.items()}
+    examples = TrainingSet(data.X[rows], Y[rows][:, enough], rows, tags)
+    models = {"first": fit_first(examples).model, "now": fit(examples, seed=seed)[0]}
+    P = {name: model.predict_proba(data.X[rest]) for name, model in models.items()}
     truth = data.Y[rest][:, enough]
     return {name: auc_per_tag(truth, p).mean for name, p in P.items()}
 
