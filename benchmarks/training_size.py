@@ -12,8 +12,7 @@ the mean AUC of the held-out probabilities that a library shows, "unseen" that o
 clips of 400 other tracks.
 
 With --emotify, the clips are Emotify's, and what is shown is the mean AUC, over all seeds, of the
-tracks that were not learnt from: of the first model, of the RBM alone with the settings that were
-tried before (l2 of 0.1, 0.3 and 1) and with those that few tracks have now, and of what is used.
+tracks that were not learnt from: of the first model, and of the one that is used.
 
 With --beside, another checkout of this repository is measured in turn with this one.
 """
@@ -114,16 +113,13 @@ def measured(checkout: Path, cache: str, *arguments: int) -> dict[str, float]:
 def _emotify(sizes: list[int], n_seeds: int) -> None:
     import numpy as np
 
-    print("| tracks | first | RBM before | RBM | RBM and regression, used | better than before |")
-    print("|---|---|---|---|---|---|")
+    print("| tracks | first | used | better than first |\n|---|---|---|---|")
     for size in sizes:
         found = [small(size, seed) for seed in range(n_seeds)]
-        gain = np.array([one["now"] - one["before"] for one in found])
-        means = [
-            f"{np.mean([one[k] for one in found]):.3f}" for k in ("first", "before", "alone", "now")
-        ]
-        error = gain.std(ddof=1) / np.sqrt(len(gain)) if len(gain) > 1 else np.nan
-        print(f"| {size} | {' | '.join(means)} | {gain.mean():.3f} ± {error:.3f} |", flush=True)
+        first, used = (np.array([one[name] for one in found]) for name in ("first", "now"))
+        error = (used - first).std(ddof=1) / np.sqrt(n_seeds)
+        gain = f"{(used - first).mean():+.3f} ± {error:.3f}"
+        print(f"| {size} | {first.mean():.3f} | {used.mean():.3f} | {gain} |")
 
 
 def main(arguments: list[str] | None = None) -> None:

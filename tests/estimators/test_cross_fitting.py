@@ -1,0 +1,102 @@
+"""Members that each have not seen a fold: who learns from what, and what the model says."""
+
+import numpy as np
+import pytest
+from tagging_data import draw, easy_model
+
+import harmonium
+from harmonium import DiscriminativeRBM, MLPTagger
+from harmonium.arrays import log_odds, sigmoid
+from harmonium.evaluation import auc_per_tag
+
+QUICK = {"n_hidden": 8, "n_models": 3, "max_epochs": 15, "random_state": 0}
+KINDS = pytest.mark.parametrize("kind", [DiscriminativeRBM, MLPTagger])
+
+
+@pytest.fixture(scope="module")
+def data():
+    X, Y = draw(easy_model(), 150, 0)
+    Y[::11, 0] = np.nan
+    return X, Y, np.arange(150) // 3
+
+
+@pytest.fixture(scope="module")
+def model(data):
+    X, Y, artists = data
+    return DiscriminativeRBM(**QUICK, calibrate=False).fit(X, Y, groups=artists)
+
+
+def test_artists_are_whole_and_each_clip_is_predicted_by_the_member_that_has_not_seen_it(
+    data, model
+):
+    X, _, artists = data
+    assert sorted(set(model.folds_)) == [0, 1, 2]
+    assert all(len(set(model.folds_[artists == one])) == 1 for one in set(artists))
+    scaled = model._features(X)
+    for fold, member in enumerate(model._members()):
+        own = model.folds_ == fold
+        P = member._probabilities(scaled[own])
+        np.testing.assert_allclose(model.held_out_[own], P, atol=1e-6)
+        others = [one._probabilities(scaled[own]) for one in model._members()]
+        assert sum(np.allclose(P, other) for other in others) == 1
+
+
+def test_the_model_is_the_mean_of_its_members_log_odds(data, model):
+    X, Y, _ = data
+    members, scaled = model._members(), model._features(X)
+    mean = sigmoid(np.mean([log_odds(m._probabilities(scaled), 1e-7) for m in members], axis=0))
+    np.testing.assert_allclose(model.predict_proba(X), mean, atol=1e-5)
+    known = np.where(np.arange(Y.shape[1]) == 1, Y, np.nan).astype(np.float32)
+    answers = [m._infer(m._params, scaled, known).y for m in members]
+    mean = sigmoid(np.mean([log_odds(one, 1e-7) for one in answers], axis=0))
+    found = model.complete(X, known)
+    np.testing.assert_allclose(np.where(np.isnan(known), found, mean), mean, atol=1e-5)
+    np.testing.assert_array_equal(found[:, 1], Y[:, 1])
+    inference = model.infer(X)
+    assert inference.h.shape == (150, 3 * 8)
+    assert model.params_.U.shape == (3, 8, Y.shape[1])
+    for place, member in enumerate(members):
+        np.testing.assert_allclose(model.params_.W[place], member.params_.W)
+
+
+@KINDS
+def test_held_out_clips_correct_and_set_thresholds_and_files_keep_the_members(data, kind, tmp_path):
+    X, Y, artists = data
+    model = kind(**QUICK).fit(X, Y, groups=artists)
+    assert model.recalibration_ is not None
+    known = ~np.isnan(Y)
+    reached = model.held_out_ >= model.thresholds_
+    np.testing.assert_allclose((reached & known).sum(axis=0), np.nansum(Y, axis=0), atol=1)
+    held_out, of_model = (auc_per_tag(Y, P).mean for P in (model.held_out_, model.predict_proba(X)))
+    assert 0.5 < held_out < of_model
+    model.save(tmp_path / "model.safetensors")
+    again = harmonium.load(tmp_path / "model.safetensors")
+    np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
+    assert again.best_epoch_ == model.best_epoch_
+    longer = kind(**QUICK, warm_start=True).fit(X, Y, groups=artists)
+    before = longer.n_iter_
+    assert longer.fit(X, Y, groups=artists).n_iter_ > before
+    assert longer._params.d.shape == (3, Y.shape[1])
+
+
+def test_one_model_where_an_eval_set_is_given_and_fewer_folds_where_tags_are_rare(data):
+    X, Y, _ = data
+    one = DiscriminativeRBM(**QUICK).fit(X, Y, eval_set=(X[:40], Y[:40]))
+    assert one.params_.U.ndim == 2
+    rare = np.zeros((12, 1), np.float32)
+    rare[[0, 5]] = 1
+    two = DiscriminativeRBM(**{**QUICK, "n_models": 5}).fit(X[:12], rare)
+    assert two.params_.U.shape[0] == 2
+
+
+@KINDS
+@pytest.mark.long
+def test_cross_fitting_ranks_unseen_clips_better(kind):
+    gains = []
+    for seed in range(6):
+        X, Y = draw(easy_model(), 600, seed)
+        one, five = (
+            kind(n_hidden=20, n_models=n, random_state=seed).fit(X[:150], Y[:150]) for n in (1, 5)
+        )
+        gains.append(five.score(X[150:], Y[150:]) - one.score(X[150:], Y[150:]))
+    assert np.mean(gains) > 0
